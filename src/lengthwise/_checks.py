@@ -1,0 +1,80 @@
+"""The error sentence, and the checks that raise it.
+
+Every complaint reads: "`name` must be <rule>, but is <value>[ at <place>]. <What to do>."
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+
+def sentence(name: str, rule: str, value: object, remedy: str, *, at: str = "") -> str:
+    """Writes the one sentence that every error of this package is.
+
+    >>> sentence("budget", "at least 1", 0, "Give the padded frames that fit in memory.")
+    '`budget` must be at least 1, but is 0. Give the padded frames that fit in memory.'
+    >>> sentence("lengths", "positive", -3, "Drop it.", at="sequence 7")
+    '`lengths` must be positive, but is -3 at sequence 7. Drop it.'
+    """
+    place = f" at {at}" if at else ""
+    return f"`{name}` must be {rule}, but is {_shown(value)}{place}. {remedy}"
+
+
+def value_error(name: str, rule: str, value: object, remedy: str, *, at: str = "") -> ValueError:
+    return ValueError(sentence(name, rule, value, remedy, at=at))
+
+
+def type_error(name: str, rule: str, value: object, remedy: str) -> TypeError:
+    return TypeError(sentence(name, rule, value, remedy))
+
+
+def check_whole(name: str, value: object, *, minimum: int, remedy: str, maximum: int = 2**63 - 1) -> int:
+    """Returns `value` as an int, refusing fractions, booleans and what lies out of range."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise type_error(name, "a whole number", value, remedy)
+    whole = int(value)
+    if not minimum <= whole <= maximum:
+        rule = f"at least {minimum}" if whole < minimum else f"at most {maximum}"
+        raise value_error(name, rule, whole, remedy)
+    return whole
+
+
+def check_number(
+    name: str, value: object, *, remedy: str, minimum: float = 0.0, maximum: float = math.inf, above: bool = False
+) -> float:
+    """Returns `value` as a finite float within [minimum, maximum], or (minimum, maximum] where `above`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise type_error(name, "a number", value, remedy)
+    number = float(value)
+    low = number > minimum if above else number >= minimum
+    if not (low and number <= maximum and math.isfinite(number)):
+        lower = f"above {minimum:g}" if above else f"at least {minimum:g}"
+        rule = f"finite and {lower}" if maximum == math.inf else f"{lower} and at most {maximum:g}"
+        raise value_error(name, rule, value, remedy)
+    return number
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
+    """Returns `value` if it is one of the words in `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        raise value_error(name, "one of " + ", ".join(choices), value, "Choose one of these words.")
+    return value
+
+
+def keep(choice: object, **checked: object) -> None:
+    """Stores checked values in a frozen dataclass: Python's numbers for NumPy's, so that equals are written alike."""
+    for name, value in checked.items():
+        object.__setattr__(choice, name, value)
+
+
+def check_flag(name: str, value: object) -> bool:
+    """Returns `value` if it is True or False."""
+    if not isinstance(value, bool):
+        raise type_error(name, "True or False", value, "Choose one of the two.")
+    return value
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,9 @@
+"""Where lengths come from: arrays, files, folders and examples; what they look like and the name they go by."""
+
+from lengthwise.lengths.arrays import as_lengths as as_lengths
+from lengthwise.lengths.description import Description as Description
+from lengthwise.lengths.description import describe as describe
+from lengthwise.lengths.description import fingerprint as fingerprint
+from lengthwise.lengths.examples import example_lengths as example_lengths
+from lengthwise.lengths.files import read_lengths as read_lengths
+from lengthwise.lengths.files import split_source as split_source

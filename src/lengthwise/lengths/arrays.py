@@ -1,0 +1,131 @@
+"""Lengths from arrays in memory.
+
+Shapes: n sequences; dims lengths for each (2 for source and target). One dimension is [n], several are [n, dims].
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sized
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise._checks import sentence, type_error, value_error
+from lengthwise.lengths.rules import Place, frozen, whole_lengths
+
+
+def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
+    """Checks that these are lengths and returns them as int64.
+
+    Every length is a whole number from 1 to 2**63 - 1. What goes wrong in use is seconds: turn them into frames
+    with `read_lengths(values, frame_shift=0.01)`.
+
+    Args:
+        values: [n] or [n, dims] integers, or floats that are whole: a NumPy array, a list, a torch tensor, a
+            pyarrow array. No sequences at all (n = 0) are legal.
+
+    Returns:
+        [n] or [n, dims], always int64, read-only, and never a view of `values`.
+
+    Raises:
+        ValueError: A value below 1, not finite, not whole or too large; rows of different widths; another shape.
+        TypeError: Booleans, text or other objects.
+
+    >>> as_lengths([3, 1, 2.0])
+    array([3, 1, 2])
+    >>> as_lengths([3, 0, -1])
+    Traceback (most recent call last):
+    ValueError: `lengths` must be at least 1, but is 0 at sequence 1. Drop the sequence or repair its length.
+    """
+    raw = as_numbers(values)
+    lengths = whole_lengths(raw.ravel(), name="lengths", place=sequence_place(raw))
+    return frozen(lengths.reshape(raw.shape))
+
+
+def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
+    """Turns an array-like into an array of integers or floats with a shape that lengths may have.
+
+    Args:
+        values: [n] or [n, dims].
+        of: What an error adds to a place, as " of a.npy".
+
+    Raises:
+        ValueError: Rows of different widths, or a shape other than [n] and [n, dims] with dims >= 1.
+        TypeError: Booleans, text or other objects.
+    """
+    raw = _as_array(values, of)
+    if raw.ndim not in (1, 2) or raw.shape[1:] == (0,):
+        remedy = "Give one number, or one row of numbers, for each sequence."
+        raise value_error("lengths", "an array of shape [n] or [n, dims]", raw.shape, remedy)
+    if raw.size == 0:
+        return np.zeros(raw.shape, dtype=np.int64)
+    if raw.dtype.kind in "US":  # a list of numbers and text becomes all text: look at what was given
+        raw = np.array(values, dtype=object)
+    if raw.dtype.kind == "O":
+        return _from_objects(raw, sequence_place(raw, of))
+    if raw.dtype.kind not in "iuf":
+        raise _not_a_number(raw.flat[0].item(), sequence_place(raw, of)(0))
+    return raw
+
+
+def sequence_place(raw: NDArray[Any], of: str = "") -> Place:
+    """Says which sequence, and which dimension of it, stands at a flat index of `raw`.
+
+    >>> sequence_place(np.ones((4, 2)))(5)
+    'sequence 2, dimension 1'
+    """
+    if raw.ndim == 1:
+        return lambda at: f"sequence {at}{of}"
+    dims = raw.shape[1]
+    return lambda at: f"sequence {at // dims}, dimension {at % dims}{of}"
+
+
+def _as_array(values: ArrayLike, of: str) -> NDArray[Any]:
+    _refuse_masked(values)
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise _ragged(values, of) from error
+    except (TypeError, RuntimeError) as error:  # a tensor on a GPU, with a gradient, or of a dtype NumPy lacks
+        remedy = f"Convert it to a NumPy array first ({error})."
+        raise type_error("lengths", "an array of whole numbers", type(values), remedy) from error
+
+
+def _refuse_masked(values: object) -> None:
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        at = int(np.argmax(np.ma.getmaskarray(values).ravel()))
+        remedy = "Drop the masked sequences first: `values.compressed()`."
+        raise value_error("lengths", "an array without masked values", "masked", remedy, at=f"flat index {at}")
+
+
+def _ragged(values: Any, of: str) -> ValueError:
+    rows = list(values)
+    widths = [_width(row) for row in rows]
+    at = next((k for k, width in enumerate(widths) if width != widths[0]), 0)
+    rule = f"as wide at every sequence as at the first, {widths[0]}"
+    remedy = "Give each sequence the same count of lengths."
+    return value_error("lengths", rule, rows[at], remedy, at=f"sequence {at}{of}")
+
+
+def _width(row: object) -> str:
+    return f"{len(row)} numbers" if isinstance(row, Sized) and not isinstance(row, str | bytes) else "one number"
+
+
+def _from_objects(raw: NDArray[np.object_], place: Place) -> NDArray[Any]:
+    flat = raw.ravel().tolist()
+    whole = True
+    for at, value in enumerate(flat):
+        if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+            raise _not_a_number(value, place(at))
+        if not isinstance(value, numbers.Integral):
+            whole = False
+        elif abs(int(value)) >= 2**63:
+            raise value_error("lengths", "from 1 to 2**63 - 1", value, "Repair its length.", at=place(at))
+    return np.array(flat, dtype=np.int64 if whole else np.float64).reshape(raw.shape)
+
+
+def _not_a_number(value: object, at: str) -> TypeError:
+    remedy = "Give the length of each sequence."
+    return TypeError(sentence("lengths", "whole numbers", value, remedy, at=at))

@@ -1,0 +1,168 @@
+"""Columns of .parquet and .arrow files: numbers, or lists, which give their lengths.
+
+Read batch by batch, Arrow from a memory map, so that hundreds of gigabytes of token lists need little memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise._checks import sentence
+from lengthwise.lengths.columns import Column, choose_columns, missing_column, not_a_number, parse_numbers, unit_of
+from lengthwise.lengths.sources import source_error
+
+
+def read_parquet(path: Path, column: str | None) -> list[Column]:
+    """Reads columns of a .parquet file: numbers, texts that are numbers, or lists, which give their lengths.
+
+    Args:
+        path: The file.
+        column: A name, several separated by commas, nested ones as `audio.frames`; None where there is one only.
+
+    Raises:
+        ValueError: No such column, a null, text or booleans, or a file that is not Parquet.
+    """
+    pyarrow = _pyarrow()
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = _wanted(column, file.schema_arrow, path)
+            tops = dict.fromkeys(_top(name, file.schema_arrow.names) for name in names)
+            return _gather(file.iter_batches(columns=list(tops)), names, path)
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise _damaged(path, "a Parquet file", error) from error
+
+
+def read_arrow(files: Sequence[Path], column: str | None, *, source: Path) -> list[Column]:
+    """Reads columns of Arrow files, stream or random access, one after the other; see `read_parquet`."""
+    with _open_batches(files[0]) as (schema, _):
+        names = _wanted(column, schema, source)
+
+    def batches() -> Iterator[Any]:
+        for path in files:
+            with _open_batches(path) as (_, found):
+                yield from found
+
+    return _gather(batches(), names, source)
+
+
+@contextlib.contextmanager
+def _open_batches(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
+    pyarrow = _pyarrow()
+    try:
+        with pyarrow.memory_map(str(path)) as file:
+            magic = file.read(6)
+            file.seek(0)
+            if magic == b"ARROW1":
+                reader = pyarrow.ipc.open_file(file)
+                yield reader.schema, (reader.get_batch(k) for k in range(reader.num_record_batches))
+            else:
+                reader = pyarrow.ipc.open_stream(file)
+                yield reader.schema, iter(reader)
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise _damaged(path, "an Arrow file", error) from error
+
+
+def _wanted(column: str | None, schema: Any, source: Path) -> list[str]:
+    if column is None or column in schema.names:
+        return choose_columns(column, schema.names, at=str(source))
+    names = [part.strip() for part in column.split(",")]
+    for name in names:
+        choose_columns(_top(name, schema.names), schema.names, at=str(source))
+    return names
+
+
+def _top(name: str, names: list[str]) -> str:
+    """Returns the column that holds `name`: itself, or the part before its first dot if it is nested."""
+    head = name.partition(".")[0]
+    return name if name in names or head not in names else head
+
+
+def _gather(batches: Iterator[Any], names: list[str], source: Path) -> list[Column]:
+    parts: list[list[NDArray[Any]]] = [[] for _ in names]
+    lists = [False] * len(names)
+    first = 0
+    for batch in batches:
+        for k, name in enumerate(names):
+            array = _field(batch, name, source)
+            lists[k] = _is_list(array.type)
+            parts[k].append(_numbers(array, name, first, source))
+        first += batch.num_rows
+    return [
+        Column(
+            name=name,
+            values=np.concatenate(found) if found else np.zeros(0, dtype=np.int64),
+            place=lambda row: f"row {row} of {source}",
+            unit="counts" if counted else unit_of(name),
+        )
+        for name, found, counted in zip(names, parts, lists, strict=True)
+    ]
+
+
+def _field(batch: Any, name: str, source: Path) -> Any:
+    top = _top(name, batch.schema.names)
+    if top not in batch.schema.names:
+        raise missing_column(name, batch.schema.names, at=str(source))
+    array = batch.column(top)
+    for part in name[len(top) + 1 :].split(".") if name != top else ():
+        names = [field.name for field in array.type] if _pyarrow().types.is_struct(array.type) else []
+        if part not in names:
+            raise missing_column(part, names, at=f"{top} of {source}")
+        array = _compute().struct_field(array, part)
+    return array
+
+
+def _numbers(array: Any, name: str, first: int, source: Path) -> NDArray[Any]:
+    types = _pyarrow().types
+
+    def place(row: int) -> str:
+        return f"row {first + row} of {source}"
+
+    if types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if array.null_count:
+        raise not_a_number(None, name=name, at=place(_compute().index(array.is_null(), True).as_py()))
+    if _is_list(array.type):
+        return _compute().list_value_length(array).to_numpy(zero_copy_only=False)
+    if types.is_string(array.type) or types.is_large_string(array.type):
+        return parse_numbers(array.to_pylist(), name=name, place=place)
+    if types.is_decimal(array.type):
+        array = array.cast("float64")
+    if not (types.is_integer(array.type) or types.is_floating(array.type)):
+        value = array[0].as_py() if len(array) else str(array.type)
+        raise not_a_number(value, name=name, at=place(0))
+    return array.to_numpy(zero_copy_only=False)
+
+
+def _is_list(kind: Any) -> bool:
+    types = _pyarrow().types
+    return types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+
+
+def _damaged(path: Path, rule: str, error: Exception) -> ValueError:
+    reason = " ".join(str(error).split())[:160].rstrip(".")
+    return source_error(rule, path, f"Write it anew, or give it the suffix of what it is ({reason}).")
+
+
+def _compute() -> Any:
+    _pyarrow()
+    import pyarrow.compute
+
+    return pyarrow.compute
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.types
+    except ImportError as error:
+        remedy = 'Install it: pip install "lengthwise[io]".'
+        raise ModuleNotFoundError(sentence("pyarrow", "installed to read this source", None, remedy)) from error
+    return pyarrow

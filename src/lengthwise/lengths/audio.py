@@ -1,0 +1,149 @@
+"""Folders of audio files: only their headers are read, in threads, and kept in a cache beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lengthwise._checks import sentence
+from lengthwise.lengths.columns import Column
+from lengthwise.lengths.sources import source_error
+
+AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif")
+CACHE_NAME = ".lengthwise-cache.json"
+CACHE_VERSION = 1
+READERS = 16  # the threads wait for the disk, not for the processor
+
+
+class Header(NamedTuple):
+    """What is kept of one file; size and modification time tell whether it is still the same file."""
+
+    size: int
+    modified_ns: int
+    samples: int
+    rate: int
+
+
+def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: bool) -> list[Column]:
+    """Measures the audio files in a folder and all folders below it, sorted by their path within it.
+
+    Hidden files are skipped and links to folders not followed.
+
+    Args:
+        folder: Where to look for .wav, .flac, .ogg, .opus, .mp3, .aiff and .aif.
+        seconds: Whether to return durations instead of samples.
+        cache: Whether to read and write `.lengthwise-cache.json` in the folder. One that is damaged, or cannot be
+            written, is no error.
+        progress: Whether to show a bar.
+
+    Raises:
+        ValueError: No audio files, or files that cannot be read: the error names the first and counts the others.
+    """
+    names = sorted(_audio_names(folder))
+    if not names:
+        remedy = f"Looked for {', '.join(AUDIO_SUFFIXES)} in it and all folders below."
+        raise source_error("a folder with audio files", folder, remedy)
+    kept = load_cache(folder) if cache else {}
+    headers, failures = _measure(folder, names, kept, progress)
+    if cache and headers != kept:
+        save_cache(folder, headers)
+    if failures:
+        name, reason = next(iter(failures.items()))
+        others = f", as {len(failures) - 1} more" if len(failures) > 1 else ""
+        remedy = f"Repair or remove it ({reason}{others})."
+        raise source_error("audio that can be read", folder / name, remedy)
+    return [_column(folder, [headers[name] for name in names], names, seconds)]
+
+
+def _audio_names(folder: Path) -> Iterator[str]:
+    for path, _, files in os.walk(folder):
+        for file in files:
+            if file.lower().endswith(AUDIO_SUFFIXES) and not file.startswith("."):
+                yield (Path(path) / file).relative_to(folder).as_posix()
+
+
+def _measure(
+    folder: Path, names: Sequence[str], kept: dict[str, Header], progress: bool
+) -> tuple[dict[str, Header], dict[str, str]]:
+    from tqdm import tqdm
+
+    soundfile = _soundfile()
+    headers: dict[str, Header] = {}
+    failures: dict[str, str] = {}
+    with ThreadPoolExecutor(READERS) as pool:
+        found = pool.map(lambda name: _header(soundfile, folder / name, kept.get(name)), names)
+        for name, header in zip(names, tqdm(found, total=len(names), unit="file", disable=not progress), strict=True):
+            if isinstance(header, str):
+                failures[name] = header
+            else:
+                headers[name] = header
+    return headers, failures
+
+
+def _header(soundfile: Any, path: Path, kept: Header | None) -> Header | str:
+    """Returns the header, the one kept if the file is still the same, or says in a text why it cannot be read."""
+    try:
+        stat = path.stat()
+        if kept and kept[:2] == (stat.st_size, stat.st_mtime_ns):
+            return kept
+        info = soundfile.info(str(path))
+    except (soundfile.SoundFileError, OSError) as error:
+        return str(error).strip().rstrip(".")
+    if not _is_measured(info.frames, info.samplerate):
+        return f"{info.frames} samples at {info.samplerate} Hz"
+    return Header(stat.st_size, stat.st_mtime_ns, info.frames, info.samplerate)
+
+
+def _is_measured(samples: int, rate: int) -> bool:
+    return 0 < samples < 2**62 and 0 < rate < 2**31  # libsndfile gives 2**63 - 1 where it does not know
+
+
+def _soundfile() -> Any:
+    try:
+        import soundfile
+    except (ImportError, OSError) as error:  # OSError: the package is there, its C library is not
+        remedy = 'Install it: pip install "lengthwise[io]".'
+        raise ModuleNotFoundError(sentence("soundfile", "installed to read audio", None, remedy)) from error
+    return soundfile
+
+
+def _column(folder: Path, headers: Sequence[Header], names: Sequence[str], seconds: bool) -> Column:
+    samples = np.array([header.samples for header in headers], dtype=np.int64)
+    rates = np.array([header.rate for header in headers], dtype=np.int64)
+    return Column(
+        name="duration" if seconds else "samples",
+        values=samples / rates if seconds else samples,
+        place=lambda row: str(folder / names[row]),
+        unit="seconds" if seconds else "counts",
+    )
+
+
+def load_cache(folder: Path) -> dict[str, Header]:
+    """Returns the headers kept by an earlier call, by path; none where the cache is absent or damaged."""
+    try:
+        found = json.loads((folder / CACHE_NAME).read_text(encoding="utf-8"))
+        if found["version"] != CACHE_VERSION:
+            return {}
+        headers = {name: Header(*map(int, fields)) for name, fields in found["files"].items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        return {}
+    return {name: header for name, header in headers.items() if _is_measured(header.samples, header.rate)}
+
+
+def save_cache(folder: Path, headers: dict[str, Header]) -> None:
+    """Writes the cache in one move, so that who reads at the same time sees the old one or the new one."""
+    spare = folder / f"{CACHE_NAME}.{os.getpid()}-{threading.get_ident()}"
+    try:
+        spare.write_text(json.dumps({"version": CACHE_VERSION, "files": headers}), encoding="utf-8")
+        spare.replace(folder / CACHE_NAME)
+    except OSError:  # a read-only folder: measuring again next time is all it costs
+        with suppress(OSError):
+            spare.unlink()

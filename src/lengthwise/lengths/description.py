@@ -1,0 +1,105 @@
+"""What a set of lengths looks like, and the name it goes by."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise.lengths.arrays import as_lengths
+
+PERCENTS = (1, 5, 25, 50, 75, 95, 99)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Description:
+    """A set of lengths in a few numbers. Each tuple holds one entry per dimension.
+
+    Attributes:
+        count: Number of sequences.
+        dims: Lengths of each sequence.
+        min: Shortest; an empty tuple where there are no sequences, as are `quantiles`, `mean` and `max`.
+        quantiles: [dims][7]: the smallest length that 1, 5, 25, 50, 75, 95 and 99 % of the sequences do not exceed.
+        mean: Mean.
+        max: Longest.
+        total: Sum, exact however large.
+        fingerprint: 16 hex digits; see `fingerprint`.
+    """
+
+    count: int
+    dims: int
+    min: tuple[int, ...]
+    quantiles: tuple[tuple[int, ...], ...]
+    mean: tuple[float, ...]
+    max: tuple[int, ...]
+    total: tuple[int, ...]
+    fingerprint: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns what `json.dumps` takes: lists per dimension, each of its quantiles by its percentage.
+
+        >>> describe([2, 4, 9]).as_dict()["quantiles"]
+        [{'1': 2, '5': 2, '25': 2, '50': 4, '75': 9, '95': 9, '99': 9}]
+        """
+        fields = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        return fields | {"quantiles": [dict(zip(map(str, PERCENTS), row, strict=True)) for row in self.quantiles]}
+
+
+def describe(lengths: ArrayLike) -> Description:
+    """Describes lengths: count, range, quantiles, mean, total and fingerprint.
+
+    Args:
+        lengths: [n] or [n, dims], as `as_lengths` takes them; n = 0 is legal.
+
+    Raises:
+        ValueError: As `as_lengths`.
+        TypeError: As `as_lengths`.
+
+    >>> describe([[3, 10], [5, 30]]).mean
+    (4.0, 20.0)
+    """
+    checked = as_lengths(lengths)
+    count, dims = len(checked), 1 if checked.ndim == 1 else checked.shape[1]
+    table = np.sort(checked.reshape(count, dims), axis=0)
+    total = tuple(_exact_sum(table[:, dim]) for dim in range(dims))
+    return Description(
+        count=count,
+        dims=dims,
+        min=tuple(table[0].tolist()) if count else (),
+        quantiles=tuple(map(tuple, table[_quantile_rows(count)].T.tolist())) if count else (),
+        mean=tuple(each / count for each in total) if count else (),
+        max=tuple(table[-1].tolist()) if count else (),
+        total=total,
+        fingerprint=fingerprint(checked),
+    )
+
+
+def fingerprint(lengths: ArrayLike) -> str:
+    """Names lengths by 16 hex digits: the same on every platform, and another for any change, also of the order.
+
+    BLAKE2b over the shape and then the lengths, both as little-endian int64.
+
+    Args:
+        lengths: [n] or [n, dims], as `as_lengths` takes them.
+
+    >>> fingerprint([1, 2, 3])
+    'f74380553e9c5679'
+    """
+    checked = as_lengths(lengths)
+    digest = hashlib.blake2b(np.array(checked.shape, dtype="<i8").tobytes(), digest_size=8)
+    digest.update(checked.astype("<i8", copy=False).tobytes())
+    return digest.hexdigest()
+
+
+def _quantile_rows(count: int) -> list[int]:
+    # In whole numbers, so that 95 % of 20 is 19 and never 19.000000000000004: ceil(percent * count / 100) - 1.
+    return [-(-percent * count // 100) - 1 for percent in PERCENTS]
+
+
+def _exact_sum(column: NDArray[np.int64]) -> int:
+    if column.size and int(column[-1]) > (2**63 - 1) // column.size:
+        return sum(column.tolist())
+    return int(column.sum())

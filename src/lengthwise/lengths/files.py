@@ -1,0 +1,160 @@
+"""Lengths from files and folders: which reader takes what."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise._checks import check_number, value_error
+from lengthwise.lengths.arrays import as_lengths
+from lengthwise.lengths.arrow import read_arrow, read_parquet
+from lengthwise.lengths.audio import AUDIO_SUFFIXES, read_audio_folder
+from lengthwise.lengths.columns import Column, to_lengths
+from lengthwise.lengths.manifests import read_manifest
+from lengthwise.lengths.numpy_files import array_columns, read_npy, read_npz
+from lengthwise.lengths.saved_datasets import is_saved_dataset, read_saved_dataset
+from lengthwise.lengths.sources import source_error, source_sentence
+from lengthwise.lengths.tables import read_table
+from lengthwise.lengths.text import kaldi_name, read_kaldi, read_plain
+
+COLUMN_READERS: dict[str, Callable[[Path, str | None], list[Column]]] = {
+    ".csv": read_table,
+    ".tsv": read_table,
+    ".json": read_manifest,
+    ".jsonl": read_manifest,
+    ".parquet": read_parquet,
+    ".arrow": lambda path, column: read_arrow([path], column, source=path),
+    ".npy": read_npy,
+    ".npz": read_npz,  # its key may be given as column, so that FILE:KEY works
+}
+
+
+def read_lengths(
+    source: ArrayLike | str | os.PathLike[str],
+    *,
+    column: str | None = None,
+    key: str | None = None,
+    frame_shift: float | None = None,
+    cache: bool = True,
+    progress: bool = False,
+) -> NDArray[np.int64]:
+    """Reads the length of every sequence, in the order of the source.
+
+    Durations in seconds become frames: max(1, duration / frame_shift, rounded half away from zero). What goes wrong
+    in use is the unit: whole numbers are taken as lengths, in whatever unit they are; fractions need `frame_shift`.
+
+    Args:
+        source: An array, [n] or [n, dims], or the path of one of these; the text formats also as .gz:
+
+            - .npy, of which `column` "0", "1", ... takes one dimension; .npz, with `key` if it holds several arrays;
+            - .csv and .tsv with a header line; .jsonl and .json, one record a line or one array; .parquet; .arrow;
+            - known without `column`: NeMo manifests and Lhotse cuts, recordings and supervisions (`duration`, in
+              seconds, so give `frame_shift`) and Lhotse features (`num_frames`);
+            - Kaldi's utt2num_frames and utt2dur, known by the name of the file;
+            - any other file: numbers separated by white space, one line for each sequence;
+            - a folder saved by Hugging Face `datasets` with `save_to_disk`, with `column`;
+            - a folder of audio files: samples, or frames with `frame_shift`.
+        column: The column or field; several as "source,target" give [n, dims]; nested ones as
+            "supervisions.0.duration". A column of lists gives their lengths.
+        key: The array in a .npz file.
+        frame_shift: Seconds from one frame to the next. Applies to the one column whatever it holds, but is refused
+            for counts of frames (`num_frames`, `utt2num_frames`) and of list items. Of several columns it applies
+            to those named duration, seconds or dur and to those with fractions.
+        cache: For audio folders: whether to keep the headers in `.lengthwise-cache.json` in the folder.
+        progress: For audio folders: whether to show a bar.
+
+    Returns:
+        [n] or [n, dims] int64, read-only.
+
+    Raises:
+        FileNotFoundError: No such file or folder.
+        ModuleNotFoundError: pyarrow or soundfile is needed and not installed.
+        ValueError: A bad value, named with its file, line or row; a damaged, empty or unknown file; an option that
+            does not apply.
+        TypeError: Booleans, text or other objects in an array.
+
+    >>> read_lengths([0.5, 1.25], frame_shift=0.01)
+    array([ 50, 125])
+    """
+    if frame_shift is not None:
+        frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
+    if not isinstance(source, str | os.PathLike):
+        _refuse_option("column", column, "an array in memory")
+        _refuse_option("key", key, "an array in memory")
+        return as_lengths(source) if frame_shift is None else to_lengths(array_columns(source), frame_shift)
+    path = Path(source)
+    if not path.exists():
+        remedy = "Check the path; a column of a file is given as `column`, on the command line as FILE:COLUMN."
+        raise FileNotFoundError(source_sentence("a file or folder that is there", path, remedy))
+    if path.is_dir():
+        _refuse_option("key", key, f"the folder {path}")
+        columns = _read_folder(path, column, seconds=frame_shift is not None, cache=cache, progress=progress)
+    else:
+        columns = _read_file(path, column, key)
+    if not columns or not len(columns[0].values):
+        raise source_error("a file with sequences", path, "It is empty: is this the right file?")
+    return to_lengths(columns, frame_shift)
+
+
+def split_source(text: str) -> tuple[str, str | None]:
+    r"""Splits FILE:COLUMN at its last colon; a colon in a path that is there, or after a drive letter, stays.
+
+    Raises:
+        ValueError: Nothing before or after the colon.
+
+    >>> split_source("train.jsonl:supervisions.0.duration")
+    ('train.jsonl', 'supervisions.0.duration')
+    >>> split_source(r"C:\data\train.csv")
+    ('C:\\data\\train.csv', None)
+    """
+    colons = [at for at, letter in enumerate(text) if letter == ":"]
+    if not colons or os.path.exists(text):
+        return text, None
+    there = [at for at in colons if os.path.exists(text[:at])]
+    at = there[-1] if there else colons[-1]
+    path, column = text[:at], text[at + 1 :]
+    if not there and ((len(path) == 1 and path.isalpha()) or "/" in column or "\\" in column):
+        return text, None
+    if not path or not column:
+        raise value_error("source", "FILE or FILE:COLUMN", text, "Name both, or leave out the colon.")
+    return path, column
+
+
+def _read_folder(folder: Path, column: str | None, *, seconds: bool, cache: bool, progress: bool) -> list[Column]:
+    if is_saved_dataset(folder):
+        return read_saved_dataset(folder, column)
+    _refuse_option("column", column, f"the audio folder {folder}")
+    return read_audio_folder(folder, seconds=seconds, cache=cache, progress=progress)
+
+
+def _read_file(path: Path, column: str | None, key: str | None) -> list[Column]:
+    suffix = _suffix(path)
+    if suffix == ".npz" and column is None:
+        column, key = key, None
+    _refuse_option("key", key, str(path))
+    if suffix in COLUMN_READERS:
+        return COLUMN_READERS[suffix](path, column)
+    _refuse_option("column", column, f"{path}, which has no names for its columns")
+    return _plain_reader(path, suffix)(path)
+
+
+def _plain_reader(path: Path, suffix: str) -> Callable[[Path], list[Column]]:
+    if suffix in AUDIO_SUFFIXES:
+        remedy = "Give the folder it is in."
+        raise source_error("a table, an array or a folder of audio files", path, remedy)
+    return read_kaldi if kaldi_name(path) else read_plain
+
+
+def _suffix(path: Path) -> str:
+    """Returns the suffix that says what a file holds: .csv for a.CSV and for a.csv.gz."""
+    name = path.with_suffix("") if path.suffix == ".gz" else path
+    return name.suffix.lower()
+
+
+def _refuse_option(name: str, value: object, source: str) -> None:
+    if value is not None:
+        raise value_error(name, "left out here", value, f"It does not apply to {source}.")

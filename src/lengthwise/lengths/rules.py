@@ -1,0 +1,100 @@
+"""What a length may be, and how seconds become lengths.
+
+A length is a whole number from 1 to 2**63 - 1. All readers bring their numbers here, with a `place` that says
+where each stands, so that a bad value is refused in the same words wherever it came from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise._checks import value_error
+
+Place = Callable[[int], str]  # 6 -> "line 8 of train.csv"
+
+LONGEST = 2**63 - 1
+
+
+def whole_lengths(values: NDArray[Any], *, name: str, place: Place) -> NDArray[np.int64]:
+    """Returns a fresh int64 copy of numbers that are lengths already.
+
+    Args:
+        values: [n], of any integer or floating dtype.
+        name: What an error calls the values.
+        place: Says where a value stands.
+
+    Raises:
+        ValueError: At the first value that is not finite, not whole, below 1 or above 2**63 - 1.
+
+    >>> whole_lengths(np.array([3.0, 5.0]), name="frames", place=str)
+    array([3, 5])
+    >>> whole_lengths(np.array([3, 0]), name="frames", place="line {} of a.txt".format)
+    Traceback (most recent call last):
+    ValueError: `frames` must be at least 1, but is 0 at line 1 of a.txt. Drop the sequence or repair its length.
+    """
+    good = _is_length(values)
+    if not good.all():
+        at = int(np.argmin(good))
+        raise _not_a_length(values[at].item(), name, place(at))
+    return values.astype(np.int64)
+
+
+def frames_from_seconds(values: NDArray[Any], frame_shift: float, *, name: str, place: Place) -> NDArray[np.int64]:
+    """Counts the frames of each duration: max(1, duration / frame_shift, rounded half away from zero).
+
+    The quotient is first rounded to six decimals, because 0.145 / 0.01 is 14.499999999999998 in float64
+    where the reader of the file sees 14.5.
+
+    Args:
+        values: [n] durations in seconds.
+        frame_shift: Seconds from one frame to the next.
+        name: What an error calls the values.
+        place: Says where a value stands.
+
+    Raises:
+        ValueError: At the first duration that is not finite and above 0, or has more than 2**63 - 1 frames.
+
+    >>> frames_from_seconds(np.array([0.145, 0.001, 2]), 0.01, name="duration", place=str)
+    array([ 15,   1, 200])
+    """
+    good = np.isfinite(values) & (values > 0)
+    if not good.all():
+        at = int(np.argmin(good))
+        remedy = "Drop the sequence or repair its duration."
+        raise value_error(name, "finite and above 0 seconds", values[at].item(), remedy, at=place(at))
+    with np.errstate(over="ignore"):
+        frames = np.maximum(np.floor(np.round(values.astype(np.float64) / frame_shift, 6) + 0.5), 1)
+    return whole_lengths(frames, name=f"{name} / frame_shift", place=place)
+
+
+def has_fractions(values: NDArray[Any]) -> bool:
+    """Says whether any of the numbers, [n], is finite and not whole."""
+    return values.dtype.kind == "f" and bool((np.isfinite(values) & (np.floor(values) != values)).any())
+
+
+def frozen(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns the same array, made read-only."""
+    lengths.flags.writeable = False
+    return lengths
+
+
+def _is_length(values: NDArray[Any]) -> NDArray[np.bool_]:
+    if values.dtype.kind in "iu":
+        return (values >= 1) & (values <= LONGEST)
+    numbers = values.astype(np.float64)
+    return (numbers >= 1) & (numbers < 2.0**63) & (np.floor(numbers) == numbers)  # NaN compares as False
+
+
+def _not_a_length(value: float, name: str, at: str) -> ValueError:
+    remedy = "Drop the sequence or repair its length."
+    if not math.isfinite(value):
+        return value_error(name, "finite", value, remedy, at=at)
+    if value != math.floor(value):
+        remedy = "If these are seconds, give `frame_shift` (on the command line: --frame-shift) to get frames."
+        return value_error(name, "a whole number", value, remedy, at=at)
+    return value_error(name, "at least 1" if value < 1 else "at most 2**63 - 1", value, remedy, at=at)

@@ -1,0 +1,18 @@
+"""The error sentence about a whole file or folder, whose path is never cut short."""
+
+from __future__ import annotations
+
+import os
+
+
+def source_sentence(rule: str, path: str | os.PathLike[str], remedy: str) -> str:
+    """Writes the sentence of `lengthwise._checks` for a path, which that one would cut after 80 characters.
+
+    >>> source_sentence("a .npy file", "a.npy", "Write it anew.")
+    "`source` must be a .npy file, but is 'a.npy'. Write it anew."
+    """
+    return f"`source` must be {rule}, but is '{os.fspath(path)}'. {remedy}"
+
+
+def source_error(rule: str, path: str | os.PathLike[str], remedy: str) -> ValueError:
+    return ValueError(source_sentence(rule, path, remedy))

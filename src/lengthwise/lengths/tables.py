@@ -1,0 +1,75 @@
+"""Tables with a header: .csv, and .tsv in which quotes mean nothing; both also as .gz."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from lengthwise._checks import value_error
+from lengthwise.lengths.columns import Column, choose_columns, parse_numbers, unit_of
+from lengthwise.lengths.text import line_place, open_text
+
+
+def read_table(path: Path, column: str | None) -> list[Column]:
+    """Reads the named columns of a .csv or .tsv file with a header line.
+
+    Args:
+        path: The file; .tsv before a .gz decides for tabs.
+        column: A name, several separated by commas, or None where there is one column only.
+
+    Raises:
+        ValueError: No such column, a row wider or narrower than the header, broken quotes, text for a number.
+    """
+    with open_text(path) as file:
+        reader = _reader(file, path)
+        try:
+            header = [name.strip() for name in next(filter(None, reader), [])]
+            if not header:
+                return []
+            names = _choose(column, header, f"line {reader.line_num} of {path}")
+            texts, lines = _pick(reader, [header.index(name) for name in names], len(header), path)
+        except csv.Error as error:
+            at = f"line {reader.line_num} of {path}"
+            raise value_error("source", "a table that can be read", str(error), "Repair the line.", at=at) from error
+    place = line_place(lines, path)
+    return [
+        Column(name=name, values=parse_numbers(cells, name=name, place=place), place=place, unit=unit_of(name))
+        for name, cells in zip(names, texts, strict=True)
+    ]
+
+
+def _reader(file: Any, path: Path) -> Any:
+    # Speech .tsv files carry lone quotes in their transcripts, which would swallow the rows up to the next quote;
+    # for .csv, strict makes an open quote at the end an error instead of one long last cell.
+    if path.name.lower().endswith((".tsv", ".tsv.gz")):
+        return csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+    return csv.reader(file, strict=True)
+
+
+def _choose(column: str | None, header: list[str], at: str) -> list[str]:
+    if column is None and all(_is_numeric(name) for name in header):
+        remedy = "Add a line with the names of the columns, or call the file .txt."
+        raise value_error("source", "a table with a header", header, remedy, at=at)
+    return choose_columns(column, header, at=at)
+
+
+def _pick(reader: Any, indices: list[int], width: int, path: Path) -> tuple[list[list[str]], list[int]]:
+    texts: list[list[str]] = [[] for _ in indices]
+    picks = [(cells.append, index) for cells, index in zip(texts, indices, strict=True)]
+    lines: list[int] = []
+    for row in reader:
+        if len(row) != width:
+            if not row:
+                continue
+            rule = f"{width} column{'s' * (width > 1)} on every line, as in the header"
+            at = f"line {reader.line_num} of {path}"
+            raise value_error("source", rule, row, "Repair or drop the line.", at=at)
+        for append, index in picks:
+            append(row[index])
+        lines.append(reader.line_num)
+    return texts, lines
+
+
+def _is_numeric(text: str) -> bool:
+    return text.replace(".", "", 1).isdigit()

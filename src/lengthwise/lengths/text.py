@@ -1,0 +1,113 @@
+"""Text files: plain columns of numbers, and Kaldi's tables of `id value` lines; all of them also as .gz."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from lengthwise._checks import value_error
+from lengthwise.lengths.columns import Column, Unit, parse_numbers
+from lengthwise.lengths.rules import Place
+from lengthwise.lengths.sources import source_error
+
+# Kaldi names the file, not the column. reco2dur and reco2num_frames are the same for whole recordings.
+KALDI_UNITS: dict[str, Unit] = {
+    "utt2num_frames": "counts",
+    "reco2num_frames": "counts",
+    "utt2dur": "seconds",
+    "reco2dur": "seconds",
+}
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[TextIO]:
+    """Opens UTF-8 text, gzip by its suffix, and says in one sentence what is wrong with its bytes.
+
+    Raises:
+        ValueError: When a line that is read is not UTF-8, or the gzip file is damaged or ends early.
+    """
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+            yield file  # type: ignore[misc]
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        remedy = f"Write it anew: {_lower(error)}."
+        raise source_error("a whole gzip file", path, remedy) from error
+    except UnicodeDecodeError as error:
+        raise _not_text(path, error) from error
+
+
+def read_plain(path: Path) -> list[Column]:
+    """Reads lines of numbers separated by white space: one column, or several for [n, dims]. No header."""
+    words, width, place = _read_words(path, None)
+    remedy = "Put a number there; lines of `id value` are read from files named utt2num_frames or utt2dur."
+    return [
+        Column(
+            name="lengths",
+            values=parse_numbers(words[column::width], name="lengths", place=place, remedy=remedy),
+            place=place,
+        )
+        for column in range(width)
+    ]
+
+
+def read_kaldi(path: Path) -> list[Column]:
+    """Reads lines of `id value`: utt2num_frames and reco2num_frames in frames, utt2dur and reco2dur in seconds."""
+    name = kaldi_name(path)
+    words, _, place = _read_words(path, 2)
+    values = parse_numbers(words[1::2], name=name, place=place)
+    return [Column(name=name, values=values, place=place, unit=KALDI_UNITS[name])]
+
+
+def kaldi_name(path: Path) -> str:
+    """Returns which of Kaldi's tables a file is by its name before the first dot, as utt2dur.gz; else "".
+
+    >>> kaldi_name(Path("data/train/utt2num_frames.1.gz"))
+    'utt2num_frames'
+    """
+    stem = path.name.partition(".")[0]
+    return stem if stem in KALDI_UNITS else ""
+
+
+def line_place(lines: Sequence[int], path: Path) -> Place:
+    """Says on which line the k-th row stands."""
+    return lambda row: f"line {lines[row]} of {path}"
+
+
+def _read_words(path: Path, width: int | None) -> tuple[list[str], int, Place]:
+    """Returns all words in one list, how many stand on each line (None: as on the first), and where."""
+    words: list[str] = []
+    lines: list[int] = []
+    with open_text(path) as file:
+        for number, line in enumerate(file, start=1):
+            found = line.split()
+            if not found:
+                continue
+            width = width or len(found)
+            if len(found) != width:
+                rule, at = f"{width} column{'s' * (width > 1)} on every line", f"line {number} of {path}"
+                raise value_error("source", rule, line.strip(), "Repair or drop the line.", at=at)
+            words += found
+            lines.append(number)
+    return words, width or 1, line_place(lines, path)
+
+
+def _not_text(path: Path, error: UnicodeDecodeError) -> ValueError:
+    remedy = "Save it as UTF-8, or give it the suffix of what it is."
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return value_error("source", "UTF-8 text", line, remedy, at=f"line {number} of {path}")
+    return value_error("source", "UTF-8 text", error.object[error.start : error.end], remedy, at=str(path))
+
+
+def _lower(error: BaseException) -> str:
+    text = str(error).rstrip(".")
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,30 @@
+"""Hypothesis strategies: sets of lengths of every shape that trips a planner up."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+COUNTS = st.one_of(st.integers(1, 9), st.integers(10, 60))
+
+
+def _array(values):
+    return np.asarray(values, np.int64)
+
+
+even = COUNTS.flatmap(lambda n: st.lists(st.integers(80, 800), min_size=n, max_size=n)).map(_array)
+log_normal = st.builds(
+    lambda n, seed: np.rint(np.exp(np.random.default_rng(seed).normal(4, 0.7, n))).astype(np.int64).clip(1),
+    COUNTS,
+    st.integers(0, 2**16),
+)
+bimodal = st.lists(st.one_of(st.integers(1, 9), st.integers(500, 520)), min_size=2, max_size=60).map(_array)
+all_equal = st.builds(lambda n, length: np.full(n, length), COUNTS, st.integers(1, 300))
+one_giant = st.builds(lambda n, at: np.where(np.arange(n) == at % n, 5_000, 3), COUNTS, st.integers(0, 59))
+few = st.lists(st.integers(1, 50), max_size=2).map(_array)  # n = 0, 1, 2
+
+flat = st.one_of(even, log_normal, bimodal, all_equal, one_giant, few)
+"""[n]: one length a sequence."""
+
+pairs = st.lists(st.tuples(st.integers(1, 90), st.integers(1, 90)), max_size=40).map(
+    lambda rows: np.array(rows, np.int64).reshape(-1, 2)
+)
+"""[n, 2]: two lengths a sequence."""

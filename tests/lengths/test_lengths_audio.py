@@ -1,0 +1,129 @@
+"""Folders of audio files, and the cache of their headers."""
+
+import json
+import os
+import sys
+
+import numpy as np
+import pytest
+import soundfile
+
+from lengthwise.lengths import read_lengths
+
+CACHE = ".lengthwise-cache.json"
+
+
+def write(path, samples, rate=8000):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    soundfile.write(path, np.zeros(samples, dtype=np.int16), rate)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write(tmp_path / "b.wav", 800)
+    write(tmp_path / "a" / "z.flac", 1600, rate=16000)
+    write(tmp_path / "a" / "Y.WAV", 2000)
+    write(tmp_path / ".hidden.wav", 10)
+    (tmp_path / "notes.txt").write_text("not audio")
+    return tmp_path
+
+
+def test_samples_or_frames_sorted_by_path(folder):
+    assert read_lengths(folder).tolist() == [2000, 1600, 800]  # a/Y.WAV, a/z.flac, b.wav
+    assert read_lengths(str(folder), frame_shift=0.01).tolist() == [25, 10, 10]
+
+
+@pytest.mark.parametrize("suffix", [".wav", ".flac", ".ogg", ".mp3", ".aiff"])
+def test_every_kind_of_audio(tmp_path, suffix):
+    write(tmp_path / f"a{suffix}", 16000, rate=16000)
+    assert read_lengths(tmp_path, frame_shift=0.1)[0] in ((10, 11) if suffix == ".mp3" else (10,))
+
+
+def test_opus(tmp_path):
+    soundfile.write(tmp_path / "a.opus", np.zeros(48_000, dtype=np.float32), 48_000, format="OGG", subtype="OPUS")
+    assert read_lengths(tmp_path, frame_shift=0.1).tolist() == [10]
+
+
+def test_cache_is_used_while_size_and_time_hold(folder):
+    read_lengths(folder)
+    cache = json.loads((folder / CACHE).read_text())
+    cache["files"]["b.wav"][2] = 900
+    (folder / CACHE).write_text(json.dumps(cache))
+    assert read_lengths(folder).tolist() == [2000, 1600, 900]
+    assert read_lengths(folder, cache=False).tolist() == [2000, 1600, 800]
+    stat = (folder / "b.wav").stat()
+    os.utime(folder / "b.wav", ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+    assert read_lengths(folder).tolist() == [2000, 1600, 800]
+
+
+def test_cache_forgets_files_that_are_gone_and_leaves_nothing_else(folder):
+    read_lengths(folder)
+    (folder / "b.wav").unlink()
+    assert read_lengths(folder).tolist() == [2000, 1600]
+    assert sorted(json.loads((folder / CACHE).read_text())["files"]) == ["a/Y.WAV", "a/z.flac"]
+    assert [name for name in os.listdir(folder) if name.startswith(CACHE)] == [CACHE]
+
+
+def test_no_cache_is_written_when_not_wanted(folder):
+    read_lengths(folder, cache=False)
+    assert not (folder / CACHE).exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[]",
+        b'{"version": 99, "files": {}}',
+        b'{"version": 1, "files": []}',
+        b'{"version": 1, "files": {"b.wav": [1]}}',
+        b'{"version": 1, "files": {"b.wav": [1, 2, "x", 4]}}',
+        b'{"version": 1, "files": {"b.wav": [1, 2, Infinity, 4]}}',
+        b'{"version": 1, "files": {"b.wav": [1, 2, 0, 4]}}',
+        b"[" * 100_000,
+    ],
+)
+def test_damaged_cache_is_ignored_and_written_anew(folder, content):
+    (folder / CACHE).write_bytes(content)
+    assert read_lengths(folder).tolist() == [2000, 1600, 800]
+    assert len(json.loads((folder / CACHE).read_text())["files"]) == 3
+
+
+def test_cache_that_cannot_be_written_is_no_error(folder):
+    (folder / CACHE).mkdir()  # also stops root, whom no permission stops
+    assert read_lengths(folder).tolist() == [2000, 1600, 800]
+    assert [name for name in os.listdir(folder) if name.startswith(CACHE)] == [CACHE]
+
+
+def test_unreadable_files_are_named_and_the_others_kept(folder):
+    (folder / "a" / "bad.wav").write_bytes(b"RIFF junk")
+    write(folder / "empty.wav", 0)
+    with pytest.raises(ValueError, match=r"`source` must be audio .* but is '.*a/bad.wav'.*, as 1 more\)\.$"):
+        read_lengths(folder)
+    assert len(json.loads((folder / CACHE).read_text())["files"]) == 3
+
+
+def test_link_to_nothing_is_named(folder):
+    (folder / "gone.wav").symlink_to(folder / "nowhere.wav")
+    with pytest.raises(ValueError, match=r"`source` must be audio that can be read, but is '.*gone.wav'"):
+        read_lengths(folder)
+
+
+def test_folder_without_audio_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match=r"`source` must be a folder with audio files, but is '.*'\. Looked for .wav"):
+        read_lengths(tmp_path)
+
+
+def test_progress_bar_is_shown_on_request(folder, capfd):
+    read_lengths(folder, progress=True)
+    assert "3/3" in capfd.readouterr().err
+    read_lengths(folder)
+    assert capfd.readouterr().err == ""
+
+
+def test_absent_soundfile_names_the_extra(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "soundfile", None)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "lengthwise\[io\]"'):
+        read_lengths(folder)

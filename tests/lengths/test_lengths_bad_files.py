@@ -1,0 +1,189 @@
+"""Everything that can be wrong with a file: one row each, and the file, place and value that the error must name."""
+
+import gzip
+import io
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lengthwise.lengths import read_lengths
+
+
+def parquet(**columns):
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer)
+    return buffer.getvalue()
+
+
+def npy(values):
+    buffer = io.BytesIO()
+    np.save(buffer, values, allow_pickle=True)
+    return buffer.getvalue()
+
+
+def npz(**arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+# File name, content, options, and what the message holds in this order; {} is the path.
+BAD = [
+    # Values that are no lengths.
+    ("a.csv", "id,n\na,3\nb,0\n", {"column": "n"}, ["`n` must be at least 1, but is 0 at line 3 of {}."]),
+    ("a.csv", "id,n\na,3\n\nb,-4\n", {"column": "n"}, ["`n` must be at least 1, but is -4 at line 4 of {}."]),
+    ("a.csv", 'id,n\n"a\nb",3\nb,nan\n', {"column": "n"}, ["`n` must be finite, but is nan at line 4 of {}."]),
+    ("a.csv", "id,n\na,\n", {"column": "n"}, ["`n` must be a number, but is '' at line 2 of {}."]),
+    ("a.csv", "id,n\na,3\nb,three\n", {"column": "n"}, ["`n` must be a number, but is 'three' at line 3 of {}."]),
+    ("a.csv", f"n\n{2**64}\n", {}, ["`n` must be at most 2**63 - 1, but is 1.8446744073709552e+19 at line 2 of {}."]),
+    ("a.tsv", 'id\tn\na\t"3"\n', {"column": "n"}, ["`n` must be a number, but is '\"3\"' at line 2 of {}."]),
+    ("a.txt", "3\n\nx\n", {}, ["`lengths` must be a number, but is 'x' at line 3 of {}.", "utt2dur"]),
+    ("a.txt", "utt1 30\n", {}, ["`lengths` must be a number, but is 'utt1' at line 1 of {}.", "utt2num_frames"]),
+    ("a.txt", "3 1\n3 0\n", {}, ["`lengths` must be at least 1, but is 0 at line 2 of {}."]),
+    ("a.jsonl", '{"n": 3}\n{"n": "x"}\n', {}, ["`n` must be a number, but is 'x' at line 2 of {}."]),
+    ("a.jsonl", '{"n": 3}\n{"n": null}\n', {}, ["`n` must be a number, but is None at line 2 of {}."]),
+    ("a.jsonl", '{"n": 3}\n\n{"n": true}\n', {}, ["`n` must be a number, but is True at line 3 of {}."]),
+    ("a.jsonl", '{"n": {"m": 3}}\n', {}, ["`n` must be a number, but is {{'m': 3}} at line 1 of {}."]),
+    ("a.jsonl", '{"n": 3}\n{"n": NaN}\n', {}, ["`n` must be finite, but is nan at line 2 of {}."]),
+    ("a.jsonl", f'{{"n": 3}}\n{{"n": {2**70}}}\n', {}, ["`n` must be at most 2**63 - 1, but is ", "at line 2 of {}."]),
+    ("a.jsonl", f'{{"n": {-(2**70)}}}', {}, ["`n` must be at least 1, but is ", "at line 1 of {}."]),
+    ("a.jsonl", '{"n": 1' + "0" * 5000 + "}", {}, ["`source` must be valid JSON, but is ", "at line 1 of {}."]),
+    ("a.jsonl", '{"n": 1.5}\n{"n": 1' + "0" * 400 + "}", {"frame_shift": 1}, ["but is ", "at line 2 of {}."]),
+    ("a.txt", "1" + "0" * 5000, {}, ["`lengths` must be finite, but is inf at line 1 of {}."]),
+    ("a.jsonl", '{"n": [1, 2]}\n{"n": []}\n', {}, ["`n` must be at least 1, but is 0 at line 2 of {}."]),
+    ("a.jsonl", '{"n": [1, 2]}\n{"n": 7}\n', {}, ["`n` must be a list,", "but is 7 at line 2 of {}."]),
+    ("a.json", '[{"n": 3}, {"n": -1}]', {}, ["`n` must be at least 1, but is -1 at item 1 of {}."]),
+    ("utt2num_frames", "a 3\nb 0\n", {}, ["`utt2num_frames` must be at least 1, but is 0 at line 2 of {}."]),
+    ("a.npy", npy([3, 0]), {}, ["`lengths` must be at least 1, but is 0 at sequence 1 of {}."]),
+    ("a.npy", npy([[3, 1], [2, -1]]), {}, ["but is -1 at sequence 1, dimension 1 of {}."]),
+    ("a.npy", npy([True]), {}, ["`lengths` must be whole numbers, but is True at sequence 0 of {}."]),
+    ("a.npy", npy(["3"]), {}, ["`lengths` must be whole numbers, but is '3' at sequence 0 of {}."]),
+    ("a.parquet", parquet(n=[3, None]), {}, ["`n` must be a number, but is None at row 1 of {}."]),
+    ("a.parquet", parquet(n=[3, 0]), {}, ["`n` must be at least 1, but is 0 at row 1 of {}."]),
+    ("a.parquet", parquet(n=["3", "x"]), {}, ["`n` must be a number, but is 'x' at row 1 of {}."]),
+    ("a.parquet", parquet(n=[[3], []]), {}, ["`n` must be at least 1, but is 0 at row 1 of {}."]),
+    ("a.parquet", parquet(n=[True]), {}, ["`n` must be a number, but is True at row 0 of {}."]),
+    # Seconds.
+    ("a.csv", "dur\n2\n1.5\n", {}, ["`dur` must be a whole number, but is 1.5 at line 3 of {}.", "--frame-shift"]),
+    (
+        "a.csv",
+        "dur\n2\n0\n",
+        {"frame_shift": 0.1},
+        ["`dur` must be finite and above 0 seconds, but is 0 at line 3 of {}."],
+    ),
+    ("a.csv", "dur\n-1.5\n", {"frame_shift": 0.1}, ["above 0 seconds, but is -1.5 at line 2 of {}."]),
+    ("a.csv", "dur\ninf\n", {"frame_shift": 0.1}, ["above 0 seconds, but is inf at line 2 of {}."]),
+    (
+        "a.csv",
+        "dur\n1e300\n",
+        {"frame_shift": 1e-300},
+        ["`dur / frame_shift` must be finite, but is inf at line 2 of {}."],
+    ),
+    ("utt2dur", "a 2\n", {}, ["`frame_shift` must be given, because utt2dur is in seconds, but is None."]),
+    ("a.json", '{"audio_filepath": "a", "duration": 2}', {}, ["given, because duration is in seconds, but is None."]),
+    ("utt2num_frames", "a 3\n", {"frame_shift": 0.1}, ["`frame_shift` must be given for seconds only, but is 0.1."]),
+    ("a.jsonl", '{"num_frames": 3}', {"frame_shift": 0.1}, ["It does not apply to counts (num_frames)"]),
+    ("a.jsonl", '{"ids": [3]}', {"frame_shift": 0.1}, ["It does not apply to counts (ids)"]),
+    ("a.csv", "a,b\n1,2\n", {"frame_shift": 0.1, "column": "a,b"}, ["It does not apply to counts (a, b)"]),
+    ("a.csv", "n\n1\n", {"frame_shift": 0}, ["`frame_shift` must be finite and above 0, but is 0."]),
+    # Columns.
+    (
+        "a.csv",
+        "id,text,frames\na,b,1\n",
+        {"column": "frame"},
+        ["`column` must be one of frames, ", ", but is 'frame' at line 1 of {}. Did you mean 'frames'?"],
+    ),
+    ("a.csv", "id,n\na,3\n", {}, ["`column` must be one of id, n, but is None at line 1 of {}.", "FILE:COLUMN"]),
+    ("a.csv", "n,n\n3,3\n", {"column": "n"}, ["`column` must be there once, but is 'n' at line 1 of {}."]),
+    ("a.csv", "3,4\n5,6\n", {}, ["`source` must be a table with a header, but is ['3', '4'] at line 1 of {}."]),
+    ("a.jsonl", '{"n": 3}\n{"m": 3}\n', {"column": "n"}, ["`column` must be one of m, but is 'n' at line 2 of {}."]),
+    ("a.jsonl", '{"a": [{"b": 1}]}', {"column": "a.1.b"}, ["must be one of a, but is 'a.1.b' at line 1 of {}."]),
+    ("a.jsonl", '{"a": "text"}', {"column": "a.b"}, ["must be one of a, but is 'a.b' at line 1 of {}."]),
+    ("a.jsonl", '{"a": 1, "b": 2}', {}, ["`column` must be one of a, b, but is None at line 1 of {}."]),
+    ("a.jsonl", "{{}}", {"column": "a"}, ["`source` must be valid JSON, but is '{{{{}}}}' at line 1 of {}."]),
+    ("a.jsonl", "{}", {"column": "a"}, ["`column` must be there, but is 'a' at line 1 of {}."]),
+    ("a.parquet", parquet(n=[3], m=[3]), {"column": "nn"}, ["`column` must be one of n, m, but is 'nn' at {}."]),
+    ("a.parquet", parquet(n=[3], m=[3]), {}, ["`column` must be one of n, m, but is None at {}."]),
+    ("a.parquet", parquet(s=[{"n": 3}]), {"column": "s.m"}, ["must be one of n, but is 'm' at s of {}."]),
+    ("a.npz", npz(train=[3], test=[4]), {}, ["`key` must be one of train, test, but is None at {}."]),
+    ("a.npz", npz(train=[3], test=[4]), {"key": "tests"}, ["`key` must be one of test, train, but is 'tests' at {}."]),
+    ("a.npz", npz(train=[3]), {"key": "train", "column": "x"}, ["`key` must be left out here, but is 'train'.", "{}"]),
+    ("a.txt", "3\n", {"column": "n"}, ["`column` must be left out here, but is 'n'.", "{}"]),
+    ("a.npy", npy([3]), {"column": "n"}, ["`column` must be one of 0, but is 'n' at {}. Give"]),
+    ("a.csv", "n\n3\n", {"key": "n"}, ["`key` must be left out here, but is 'n'.", "{}"]),
+    # Files that are damaged or not what they say.
+    ("a.csv", "a,b\n1,2\n3\n", {"column": "a"}, ["2 columns on every line", "but is ['3'] at line 3 of {}."]),
+    ("a.csv", "a,b\n1,2,3\n", {"column": "a"}, ["2 columns on every line", "but is ['1', '2', '3'] at line 2 of {}."]),
+    ("a.csv", 'a,b\n1,"x\n2,y\n', {"column": "a"}, ["unexpected end of data", "at line 3 of {}."]),
+    ("a.txt", "3 1\n3\n", {}, ["`source` must be 2 columns on every line, but is '3' at line 2 of {}."]),
+    ("utt2dur", "a 1\nb\n", {}, ["`source` must be 2 columns on every line, but is 'b' at line 2 of {}."]),
+    ("a.jsonl", '{"n": 3}\n{"n": 3\n', {}, ["`source` must be valid JSON, but is '{{\"n\": 3' at line 2 of {}."]),
+    ("a.json", '[\n{"n": 3},\n{"n" 3}]', {}, ["valid JSON, but is '{{\"n\" 3}}]' at line 3 of {}.", "delimiter"]),
+    ("a.jsonl", '{"n": 3}\n"x"\n', {}, ["`source` must be JSON objects or numbers, but is 'x' at line 2 of {}."]),
+    ("a.jsonl", "[" * 100_000, {}, ["`source` must be valid JSON, but is '[[[", "at line 1 of {}."]),
+    ("a.csv", "", {}, ["`source` must be a file with sequences, but is '{}'. It is empty"]),
+    ("a.csv", "id,n\n", {"column": "n"}, ["`source` must be a file with sequences, but is '{}'."]),
+    ("a.txt", "\n\n", {}, ["`source` must be a file with sequences, but is '{}'."]),
+    ("a.jsonl", "", {}, ["`source` must be a file with sequences, but is '{}'."]),
+    ("a.json", "[]", {}, ["`source` must be a file with sequences, but is '{}'."]),
+    ("a.npy", npy(np.zeros(0)), {}, ["`source` must be a file with sequences, but is '{}'."]),
+    ("a.parquet", parquet(n=pa.array([], pa.int64())), {}, ["`source` must be a file with sequences, but is '{}'."]),
+    ("utt2dur", "", {}, ["`source` must be a file with sequences, but is '{}'."]),
+    ("a.npy", b"", {}, ["`source` must be a .npy file, but is '{}'."]),
+    ("a.npy", b"\x00\x01junk", {}, ["`source` must be a .npy file, but is '{}'."]),
+    ("a.npy", npy(np.arange(100))[:-8], {}, ["`source` must be a .npy file, but is '{}'."]),
+    ("a.npy", npy(np.array([{"a": 1}])), {}, ["must be an array of numbers, not of Python objects, but is '{}'."]),
+    ("a.npy", npz(train=[3]), {}, ["`source` must be a .npy file, but is '{}'."]),
+    ("a.npz", npy([3]), {}, ["`source` must be a .npz file, but is '{}'."]),
+    ("a.npz", b"PK\x03\x04junk", {}, ["`source` must be a .npz file, but is '{}'."]),
+    ("a.npz", npz(x=np.array([None])), {}, ["not of Python objects, but is '{}'."]),
+    ("a.parquet", b"", {}, ["`source` must be a Parquet file, but is '{}'."]),
+    ("a.parquet", b"n\n3\n", {}, ["`source` must be a Parquet file, but is '{}'."]),
+    ("a.arrow", b"n\n3\n", {}, ["`source` must be an Arrow file, but is '{}'."]),
+    ("a.arrow", b"", {}, ["`source` must be an Arrow file, but is '{}'."]),
+    ("a.csv.gz", b"n\n3\n", {}, ["`source` must be a whole gzip file, but is '{}'.", "not a gzipped file"]),
+    ("a.txt.gz", gzip.compress(b"3\n" * 9999)[:-12], {}, ["`source` must be a whole gzip file, but is '{}'."]),
+    ("a.csv", gzip.compress(b"n\n3\n"), {}, ["`source` must be UTF-8 text, but is b'\\x1f\\x8b", "at line 1 of {}."]),
+    ("a.csv", "n,text\n3,x\n4,é\n".encode("latin-1"), {"column": "n"}, ["but is b'4,\\xe9\\n' at line 3 of {}."]),
+    ("a.txt", "3\n".encode("utf-16"), {}, ["`source` must be UTF-8 text, but is b'\\xff\\xfe", "at line 1 of {}."]),
+    ("a.wav", b"RIFF", {}, ["`source` must be a table, an array or a folder of audio files, but is '{}'."]),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "parts"), BAD, ids=[f"{k}-{row[0]}" for k, row in enumerate(BAD)]
+)
+def test_bad_file_gets_one_sentence_with_its_place(tmp_path, name, content, options, parts):
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises((ValueError, TypeError)) as caught:
+        read_lengths(path, **options)
+    message = str(caught.value)
+    assert message.startswith("`")
+    assert message.endswith((".", "?"))
+    assert "\n" not in message
+    for part in parts:
+        assert part.format(path) in message
+
+
+def test_absent_file_is_named():
+    with pytest.raises(
+        FileNotFoundError, match=r"`source` must be a file or folder that is there, but is 'no/such.csv'\."
+    ):
+        read_lengths("no/such.csv")
+
+
+@pytest.mark.parametrize("option", ["column", "key"])
+def test_arrays_have_no_columns_and_no_keys(option):
+    with pytest.raises(
+        ValueError, match=f"`{option}` must be left out here, but is 'n'. It does not apply to an array"
+    ):
+        read_lengths([3, 1], **{option: "n"})
+
+
+def test_audio_folders_have_no_columns_and_no_keys(tmp_path):
+    for option in ("column", "key"):
+        with pytest.raises(ValueError, match=f"`{option}` must be left out here, but is 'n'."):
+            read_lengths(tmp_path, **{option: "n"})

@@ -1,0 +1,78 @@
+"""Descriptions and fingerprints."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lengthwise.lengths import describe, fingerprint
+
+some_lengths = st.lists(st.integers(1, 1000), max_size=50)
+
+
+def test_description_of_five_lengths():
+    found = describe([10, 2, 4, 6, 8])
+    assert (found.count, found.dims) == (5, 1)
+    assert (found.min, found.max, found.mean, found.total) == ((2,), (10,), (6.0,), (30,))
+    assert found.quantiles == ((2, 2, 4, 6, 8, 10, 10),)  # the 1st, 1st, 2nd, 3rd, 4th, 5th and 5th of the sorted five
+
+
+def test_description_of_two_dimensions():
+    found = describe([[1, 30], [3, 10]])
+    assert (found.min, found.max, found.mean, found.total) == ((1, 10), (3, 30), (2.0, 20.0), (4, 40))
+    assert found.quantiles == ((1, 1, 1, 1, 3, 3, 3), (10, 10, 10, 10, 30, 30, 30))
+
+
+@pytest.mark.parametrize(("shape", "dims"), [((0,), 1), ((0, 3), 3)])
+def test_description_of_no_sequences(shape, dims):
+    found = describe(np.zeros(shape))
+    assert (found.count, found.dims, found.total) == (0, dims, (0,) * dims)
+    assert found.min == found.max == found.mean == found.quantiles == ()
+    assert json.loads(json.dumps(found.as_dict()))["quantiles"] == []
+
+
+def test_as_dict_is_json():
+    found = json.loads(json.dumps(describe([2, 4]).as_dict()))
+    assert found == {
+        "count": 2,
+        "dims": 1,
+        "min": [2],
+        "quantiles": [{"1": 2, "5": 2, "25": 2, "50": 2, "75": 4, "95": 4, "99": 4}],
+        "mean": [3.0],
+        "max": [4],
+        "total": [6],
+        "fingerprint": fingerprint([2, 4]),
+    }
+
+
+def test_total_does_not_overflow():
+    assert describe([2**63 - 1, 2**63 - 1]).total == (2**64 - 2,)
+
+
+@given(some_lengths.filter(bool))
+def test_quantiles_are_the_smallest_lengths_that_hold_their_share(lengths):
+    for percent, quantile in zip((1, 5, 25, 50, 75, 95, 99), describe(lengths).quantiles[0], strict=True):
+        assert quantile in lengths
+        assert 100 * sum(length <= quantile for length in lengths) >= percent * len(lengths)
+        assert 100 * sum(length < quantile for length in lengths) < percent * len(lengths)
+
+
+def test_fingerprints_hold_on_every_platform():
+    assert fingerprint([1, 2, 3]) == "f74380553e9c5679"
+    assert fingerprint([[1, 2], [3, 4]]) == "71ee30d4cf429d28"
+    assert fingerprint([]) == "ca08ea5bca49cc18"
+
+
+def test_fingerprint_is_of_the_numbers_not_of_their_dtype():
+    assert fingerprint(np.array([1, 2, 3], dtype=">i2")) == fingerprint([1.0, 2.0, 3.0]) == fingerprint([1, 2, 3])
+
+
+def test_fingerprint_sees_shape_and_order():
+    assert len({fingerprint(each) for each in ([1, 2], [2, 1], [[1], [2]], [[1, 2]], [1, 2, 1], [])}) == 6
+
+
+@given(some_lengths, some_lengths)
+def test_other_lengths_have_another_fingerprint(first, second):
+    assert (fingerprint(first) == fingerprint(second)) == (first == second)

@@ -1,0 +1,196 @@
+"""Every file format, each from a tiny file, and the splitting of FILE:COLUMN."""
+
+import gzip
+import json
+import os
+import sys
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lengthwise.lengths import read_lengths, split_source
+
+NEMO = [{"audio_filepath": "a.wav", "duration": 1.234, "text": "x"}, {"audio_filepath": "b.wav", "duration": 2}]
+CUTS = [
+    {"id": "a", "start": 0, "duration": 1.5, "channel": 0, "type": "MonoCut", "supervisions": [{"duration": 1.0}]},
+    {"id": "b", "start": 0, "duration": 0.25, "channel": 0, "type": "MonoCut", "supervisions": [{"duration": 0.125}]},
+]
+RECORDINGS = [{"id": "a", "sampling_rate": 16000, "num_samples": 24000, "duration": 1.5, "channel_ids": [0]}]
+FEATURES = [{"type": "fbank", "num_frames": 150, "num_features": 80, "frame_shift": 0.01, "duration": 1.5}]
+
+
+def lines(records):
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+TEXTS = [
+    ("a.txt", "3\n1\n\n2\n", {}, [3, 1, 2]),
+    ("a.txt", "3 10\n1\t20\n", {}, [[3, 10], [1, 20]]),
+    ("lengths", "3\r\n1\r\n", {}, [3, 1]),
+    ("a.lens", "3.0\n1", {}, [3, 1]),
+    ("a.txt", "\ufeff3\n1\n", {}, [3, 1]),
+    ("a.txt", "0.5\n1.25\n", {"frame_shift": 0.01}, [50, 125]),
+    ("a.txt", "0.5 7\n1 9\n", {"frame_shift": 0.01}, [[50, 7], [100, 9]]),
+    ("utt2num_frames", "a 30\nb 10\n", {}, [30, 10]),
+    ("utt2num_frames.1", "0001 30\n0002 10\n", {}, [30, 10]),
+    ("utt2dur", "a 0.3\nb 1\n", {"frame_shift": 0.1}, [3, 10]),
+    ("reco2dur", "a 0.3\n", {"frame_shift": 0.1}, [3]),
+    ("a.csv", "length\n3\n1\n", {}, [3, 1]),
+    ("a.csv", 'id,frames,text\na,3,"x, y"\nb,1,"x\ny"\n\nc,2,z\n', {"column": "frames"}, [3, 1, 2]),
+    ("a.csv", "id, source, target\na,3,4\nb,1,5\n", {"column": "target, source"}, [[4, 3], [5, 1]]),
+    ("a.csv", '"x,y",z\n3,4\n', {"column": "x,y"}, [3]),
+    ("a.CSV", "n,m\n3,4\n", {"column": "m"}, [4]),
+    ("a.csv", "0,1\n3,4\n", {"column": "1"}, [4]),
+    ("a.csv", "id,duration\na,0.145\nb,0.144\nc,0.001\n", {"column": "duration", "frame_shift": 0.01}, [15, 14, 1]),
+    ("a.csv", "id,duration\na,2\n", {"column": "duration", "frame_shift": 0.5}, [4]),
+    ("a.csv", "id,duration\na,2\n", {"column": "duration"}, [2]),
+    ("a.csv", "duration,tokens\n2,9\n", {"column": "duration,tokens", "frame_shift": 0.5}, [[4, 9]]),
+    ("a.tsv", 'id\ttext\tn\na\t"oh\t3\nb\tx, y\t1\n', {"column": "n"}, [3, 1]),
+    ("a.jsonl", lines([{"n": 3}, {"n": 1}]), {}, [3, 1]),
+    ("a.jsonl", "3\n1\n", {}, [3, 1]),
+    ("a.jsonl", lines([{"id": "a", "n": 3, "m": 4}]), {"column": "m,n"}, [[4, 3]]),
+    ("a.jsonl", lines([{"id": "a", "n": "3"}, {"id": "b", "n": "1"}]), {"column": "n"}, [3, 1]),
+    ("a.jsonl", lines([{"ids": [5, 6, 7], "n": 1}, {"ids": [5], "n": 1}]), {"column": "ids"}, [3, 1]),
+    ("a.jsonl", lines([{"a.b": 3, "a": {"b": 9}}]), {"column": "a.b"}, [3]),
+    ("a.json", "[3, 1]", {}, [3, 1]),
+    ("a.json", "\n\n [3,\n1]\n", {}, [3, 1]),
+    ("a.jsonl", '\n{"n": 3}\n\n{"n": 1}\n', {}, [3, 1]),
+    ("a.csv", "\nn,m\n3,4\n", {"column": "m"}, [4]),
+    ("a.json", '[\n {"n": 3,\n  "m": 4}\n]', {"column": "n"}, [3]),
+    ("a.json", lines(NEMO), {"frame_shift": 0.01}, [123, 200]),
+    ("a.jsonl", lines(NEMO), {"column": "duration", "frame_shift": 0.1}, [12, 20]),
+    ("a.jsonl", lines(CUTS), {"frame_shift": 0.01}, [150, 25]),
+    ("a.jsonl", lines(CUTS), {"column": "supervisions.0.duration", "frame_shift": 0.125}, [8, 1]),
+    ("a.jsonl", lines(RECORDINGS), {"frame_shift": 0.01}, [150]),
+    ("a.jsonl", lines(FEATURES), {}, [150]),
+    ("a.jsonl", lines(FEATURES), {"column": "duration", "frame_shift": 0.5}, [3]),
+]
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+@pytest.mark.parametrize(("name", "text", "options", "expected"), TEXTS, ids=[str(k) for k in range(len(TEXTS))])
+def test_text_formats(tmp_path, name, text, options, expected, packed):
+    path = tmp_path / (name + ".gz" * packed)
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    lengths = read_lengths(path, **options)
+    assert lengths.dtype == np.int64
+    assert not lengths.flags.writeable
+    assert lengths.tolist() == expected
+
+
+def test_npy_of_two_dimensions_gives_one_by_its_number(tmp_path):
+    np.save(tmp_path / "pairs.npy", np.array([[3, 10], [5, 30]]))
+    assert read_lengths(tmp_path / "pairs.npy").tolist() == [[3, 10], [5, 30]]
+    assert read_lengths(tmp_path / "pairs.npy", column="1").tolist() == [10, 30]
+    with pytest.raises(ValueError, match="`column` must be one of 0, 1, but is '2'"):
+        read_lengths(tmp_path / "pairs.npy", column="2")
+
+
+def test_npy_and_npz(tmp_path):
+    np.save(tmp_path / "a.npy", np.array([[3, 10], [1, 20]], dtype=np.int32))
+    np.save(tmp_path / "b.npy", np.array([0.5, 1.0]))
+    np.savez(tmp_path / "one.npz", only=np.array([3, 1]))
+    np.savez(tmp_path / "two.npz", train=np.array([3, 1]), test=np.array([2]))
+    assert read_lengths(tmp_path / "a.npy").tolist() == [[3, 10], [1, 20]]
+    assert read_lengths(str(tmp_path / "b.npy"), frame_shift=0.25).tolist() == [2, 4]
+    assert read_lengths(tmp_path / "one.npz").tolist() == [3, 1]
+    assert read_lengths(tmp_path / "two.npz", key="test").tolist() == [2]
+    assert read_lengths(tmp_path / "two.npz", column="train").tolist() == [3, 1]
+
+
+COLUMNS = pa.table(
+    {
+        "n": pa.array([3, 1, 2], pa.int32()),
+        "seconds": pa.array([0.5, 1.0, 0.25], pa.float32()),
+        "ids": pa.array([[1, 2], [3], [4, 5, 6]]),
+        "pair": pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.int64(), 2)),
+        "text": ["7", "8", "9"],
+        "word": pa.array(["7", "8", "7"]).dictionary_encode(),
+        "exact": pa.array([Decimal("1.50"), Decimal("2.00"), Decimal("0.25")]),
+        "nested": [{"deep": {"m": 4}}, {"deep": {"m": 5}}, {"deep": {"m": 6}}],
+        "dot.ted": pa.array([1, 2, 3]),
+    }
+)
+ARROW = [
+    ("n", None, [3, 1, 2]),
+    ("seconds", 0.25, [2, 4, 1]),
+    ("ids", None, [2, 1, 3]),
+    ("pair", None, [2, 2, 2]),
+    ("text", None, [7, 8, 9]),
+    ("word", None, [7, 8, 7]),
+    ("exact", 0.25, [6, 8, 1]),
+    ("nested.deep.m", None, [4, 5, 6]),
+    ("dot.ted", None, [1, 2, 3]),
+    ("n, ids", None, [[3, 2], [1, 1], [2, 3]]),
+    ("nested.deep.m,nested.deep.m", None, [[4, 4], [5, 5], [6, 6]]),
+]
+
+
+@pytest.mark.parametrize(("column", "frame_shift", "expected"), ARROW, ids=[row[0] for row in ARROW])
+def test_parquet_and_arrow(tmp_path, column, frame_shift, expected):
+    pq.write_table(COLUMNS, tmp_path / "a.parquet", row_group_size=2)
+    with pa.ipc.new_file(tmp_path / "a.arrow", COLUMNS.schema) as writer:
+        writer.write_table(COLUMNS, max_chunksize=2)
+    for name in ("a.parquet", "a.arrow"):
+        assert read_lengths(tmp_path / name, column=column, frame_shift=frame_shift).tolist() == expected
+
+
+def test_parquet_with_one_column_needs_no_name(tmp_path):
+    pq.write_table(COLUMNS.select(["n"]), tmp_path / "a.parquet")
+    assert read_lengths(tmp_path / "a.parquet").tolist() == [3, 1, 2]
+
+
+def test_arrays_are_read_as_lengths():
+    assert read_lengths([3, 1]).tolist() == [3, 1]
+    assert read_lengths(np.array([[0.5, 7.0]]), frame_shift=0.1).tolist() == [[5, 7]]
+    assert len(read_lengths([])) == 0
+
+
+@given(st.integers(1, 10**6), st.sampled_from([0.01, 0.0125, 0.016, 0.02]))
+def test_durations_written_with_three_decimals_round_half_up_as_written(milliseconds, frame_shift):
+    expected = max(1, int(Decimal(milliseconds) / Decimal(str(frame_shift * 1000)) + Decimal("0.5")))
+    assert read_lengths([milliseconds / 1000], frame_shift=frame_shift).tolist() == [expected]
+
+
+SPLITS = [
+    ("a.npy", ("a.npy", None)),
+    ("a.csv:frames", ("a.csv", "frames")),
+    ("a.jsonl:supervisions.0.duration", ("a.jsonl", "supervisions.0.duration")),
+    ("dir/a.csv:source,target", ("dir/a.csv", "source,target")),
+    (r"C:\data\a.csv", (r"C:\data\a.csv", None)),
+    (r"C:\data\a.csv:frames", (r"C:\data\a.csv", "frames")),
+    ("C:a.csv", ("C:a.csv", None)),
+    ("C:/data/a.csv", ("C:/data/a.csv", None)),
+    ("gone:12/a.npy", ("gone:12/a.npy", None)),
+    ("there:12.csv", ("there:12.csv", None)),
+    ("there:12.csv:n", ("there:12.csv", "n")),
+    ("plain.csv:a:b", ("plain.csv", "a:b")),
+    ("plain.csv:a/b", ("plain.csv", "a/b")),
+]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no colons in file names")
+@pytest.mark.parametrize(("text", "expected"), SPLITS, ids=[row[0] for row in SPLITS])
+def test_split_source(tmp_path, monkeypatch, text, expected):
+    monkeypatch.chdir(tmp_path)
+    for name in ("there:12.csv", "plain.csv"):
+        (tmp_path / name).write_text("n\n1\n")
+    assert split_source(text) == expected
+
+
+@pytest.mark.parametrize("text", ["a.csv:", ":frames"])
+def test_split_source_wants_both_sides(text):
+    with pytest.raises(ValueError, match=f"`source` must be FILE or FILE:COLUMN, but is '{text}'"):
+        split_source(text)
+
+
+def test_absent_pyarrow_names_the_extra(tmp_path, monkeypatch):
+    pq.write_table(COLUMNS, tmp_path / "a.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "lengthwise\[io\]"'):
+        read_lengths(tmp_path / "a.parquet", column="n")
