@@ -1,0 +1,215 @@
+"""The only file that imports Numba: the loops that NumPy cannot say.
+
+Every kernel is plain Python too (`kernel.py_func`), and the tests hold the two against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+
+def _compiled(function: Callable[..., Any]) -> Any:
+    """Compiles on first call, and keeps the machine code on disk where some folder can be written."""
+    try:
+        return numba.njit(cache=True)(function)
+    except RuntimeError:  # no folder to cache in: a read-only installation without a home
+        return numba.njit(function)
+
+
+@_compiled
+def threefry(key0, key1, counter1, words):
+    """Fills `words` [m], uint64, with Threefry-2x64-20 under the key (key0, key1).
+
+    The counters are (0, counter1), (1, counter1), ...; each gives two words. All arithmetic is on uint64 and wraps.
+
+    References:
+        Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3", section 4.2.
+    """
+    key2 = key0 ^ key1 ^ np.uint64(0x1BD11BDAA9FC1A22)
+    rotations = (16, 42, 12, 31, 16, 32, 24, 21)
+    keys = (key0, key1, key2)
+    for block in range((words.size + 1) // 2):
+        x0 = np.uint64(block) + key0
+        x1 = counter1 + key1
+        for turn in range(20):
+            left = np.uint64(rotations[turn % 8])
+            x0 = x0 + x1
+            x1 = ((x1 << left) | (x1 >> (np.uint64(64) - left))) ^ x0
+            if turn % 4 == 3:
+                injection = turn // 4 + 1
+                x0 = x0 + keys[injection % 3]
+                x1 = x1 + keys[(injection + 1) % 3] + np.uint64(injection)
+        words[2 * block] = x0
+        if 2 * block + 1 < words.size:
+            words[2 * block + 1] = x1
+
+
+@_compiled
+def negative_log(fractions, out):
+    """Writes -log(x) for each x in (0, 1], by exact IEEE operations only, so that every platform agrees to the last
+    bit.
+
+    x = m 2^-k with m in (sqrt(1/2), sqrt(2)]; log m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172: ten terms
+    leave less than 1e-17.
+    """
+    for index in range(fractions.size):
+        mantissa = fractions[index]
+        halvings = 0
+        while mantissa <= 0.7071067811865476:
+            mantissa *= 2.0
+            halvings += 1
+        s = (mantissa - 1.0) / (mantissa + 1.0)
+        square = s * s
+        series = 0.0
+        for term in range(21, 0, -2):
+            series = series * square + 1.0 / term
+        out[index] = halvings * 0.6931471805599453 - 2.0 * s * series
+
+
+@_compiled
+def stable_argsort(keys, order, spare):
+    """Sorts numbers 0..n-1 into `order` by rising uint64 `keys`, ties by number: a radix sort, 11 bits at a time.
+
+    `order` and `spare` are int64 [n]; digits that all keys share cost nothing.
+    """
+    count = keys.size
+    digits = 2048
+    tallies = np.zeros((6, digits), np.int64)
+    for index in range(count):
+        key = keys[index]
+        for level in range(6):
+            tallies[level, (key >> np.uint64(11 * level)) & np.uint64(digits - 1)] += 1
+    for index in range(count):
+        order[index] = index
+    for level in range(6):
+        tally = tallies[level]
+        if tally.max() == count:
+            continue
+        start = 0
+        for digit in range(digits):
+            width = tally[digit]
+            tally[digit] = start
+            start += width
+        for index in range(count):
+            number = order[index]
+            digit = (keys[number] >> np.uint64(11 * level)) & np.uint64(digits - 1)
+            spare[tally[digit]] = number
+            tally[digit] += 1
+        order[:] = spare
+
+
+@_compiled
+def greedy_cut(lengths, walls, prices, budget, most, overshoot, offsets):
+    """Cuts the sequences of `lengths` [n, dims] in order into batches, and returns how many.
+
+    A batch of `count` sequences whose longest are L costs
+    fixed + count (each + sum_d linear_d L_d + quadratic_d L_d^2), with `prices` = [fixed, each, linear...,
+    quadratic...]. It is closed before a sequence that would bring it over `budget`, or, where `overshoot`, behind the
+    sequence that reaches it; and at every wall (rising positions), and at `most` sequences. `offsets` [n + 1] receives
+    the starts and the end. Operations come in the order of `cost.Quadratic`, so that both round alike at the budget.
+    """
+    count, dims = lengths.shape
+    longest = np.zeros(dims, np.int64)
+    batches = 0
+    size = 0
+    full = False
+    wall = 0
+    for index in range(count):
+        each = 0.0
+        for dim in range(dims):
+            length = float(max(longest[dim], lengths[index, dim]))
+            each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
+        cost = prices[0] + (size + 1) * (prices[1] + each)
+        closed = full or size == most or (not overshoot and cost > budget)
+        while wall < walls.size and walls[wall] <= index:
+            closed = closed or walls[wall] == index
+            wall += 1
+        if size == 0 or closed:
+            offsets[batches] = index
+            batches += 1
+            size = 0
+            longest[:] = 0
+        each = 0.0
+        for dim in range(dims):
+            longest[dim] = max(longest[dim], lengths[index, dim])
+            length = float(longest[dim])
+            each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
+        size += 1
+        full = overshoot and prices[0] + size * (prices[1] + each) >= budget
+    offsets[batches] = count
+    return batches
+
+
+@_compiled
+def bucket_layer(lengths, counts, before, best, cut):
+    """One more bucket: best[i] = min over j < i of before[j] + lengths[i] (counts[i] - counts[j]), in linear time.
+
+    `lengths` are the distinct lengths, rising, with lengths[0] = 0 for the empty prefix; `counts` how many sequences
+    are no longer. Position j is a line in x = lengths[i], of slope -counts[j] and height before[j]; slopes fall and
+    queries rise, so the lower envelope is a queue read from its front. Lines meet at whole x by floor division: no
+    product that could overflow. `cut[i]` receives the j chosen, the smallest of equals.
+    """
+    size = lengths.size
+    queue = np.empty(size, np.int64)
+    front, back = 0, 0
+    for i in range(1, size):
+        # Line i - 1 enters. It is below line a from x >= meet(a, i - 1); the last line goes if it is never lowest.
+        entering = i - 1
+        if before[entering] < np.int64(2**62):
+            while back - front >= 2:
+                last, previous = queue[back - 1], queue[back - 2]
+                rise = before[last] - before[previous]
+                meet_last = -((-rise) // (counts[last] - counts[previous]))
+                rise = before[entering] - before[last]
+                meet_entering = -((-rise) // (counts[entering] - counts[last]))
+                if meet_entering > meet_last:
+                    break
+                back -= 1
+            queue[back] = entering
+            back += 1
+        x = lengths[i]
+        best[i] = np.int64(2**62)
+        if back == front:
+            continue
+        while back - front >= 2:
+            first, second = queue[front], queue[front + 1]
+            if before[second] - counts[second] * x >= before[first] - counts[first] * x:
+                break
+            front += 1
+        j = queue[front]
+        best[i] = before[j] + x * (counts[i] - counts[j])
+        cut[i] = j
+
+
+@_compiled
+def longest_of_batches(levels, masses, heights, lows, highs, sizes, longest):
+    """What batches are padded to, on average, when sequences are sorted by height(length) + a standard exponential.
+
+    Sequences stand at `levels`, rising, in shares `masses`, of warped height `heights` [levels]. Batch b is sizes[b]
+    draws from those whose sort key lies between its quantiles lows[b] and highs[b]. Writes `longest` [batches].
+    """
+    count = levels.size
+    total = np.cumsum(masses)  # share at level j or lower
+    above = np.empty(count)  # share at level j or lower whose key is above heights[j]
+    above[0] = masses[0]
+    for j in range(1, count):
+        above[j] = above[j - 1] * np.exp(heights[j - 1] - heights[j]) + masses[j]
+    begun = total - above  # share of keys below heights[j]
+    for batch in range(sizes.size):
+        low, high = lows[batch], highs[batch]
+        top = max(0, np.searchsorted(begun, high) - 1)
+        bottom = max(0, np.searchsorted(begun, low, side="right") - 1)
+        low_key = heights[bottom] - np.log(max(total[bottom] - low, 1e-300) / above[bottom])
+        high_key = heights[top] - np.log(max(total[top] - high, 1e-300) / above[top])
+        longest[batch] = levels[top]
+        for j in range(top - 1, -1, -1):
+            share = above[j] * np.exp(heights[j] - low_key) if j <= bottom else total[j] - low
+            share -= above[j] * np.exp(heights[j] - high_key)
+            below = min(1.0, max(0.0, share / (high - low))) ** sizes[batch]  # every draw at level j or lower
+            longest[batch] -= (levels[j + 1] - levels[j]) * below
+            if below < 1e-7:
+                break

@@ -1,0 +1,91 @@
+"""Arrange: in which order the steps are taken.
+
+    costs    [steps]   the cost of the costliest batch of each step
+    lengths  [steps]   how long the batches of each step are: their bucket's longest where there are buckets, else their
+    own
+
+Each choice gives a permutation of the steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import _checks, _random
+from lengthwise._random import Key
+
+
+class Arrangement(Protocol):
+    """What every arrangement does."""
+
+    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InOrder:
+    """As the batches were cut: sorted order stays sorted."""
+
+    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
+        del lengths, key
+        return np.arange(len(costs))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShuffledSteps:
+    """Random order of the steps.
+
+    References:
+        Batch randomisation (BR) in Ge et al. 2021, section 5.
+    """
+
+    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
+        del lengths
+        return _random.shuffled(key, len(costs))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShortestFirst:
+    """The shortest bucket first, its steps in random order, then the next; without buckets, by the length of the step.
+
+    References:
+        Khomenko et al. 2016, section IV.A: "first fed with shorter sequences".
+    """
+
+    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
+        del costs
+        shuffled = _random.shuffled(key, len(lengths))
+        return shuffled[np.argsort(lengths[shuffled], kind="stable")]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LongestFirst:
+    """The longest bucket first, its steps in random order, then the next; without buckets, the longest step."""
+
+    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
+        return ShortestFirst()(costs, -lengths, key)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CostliestFirst:
+    """The steps that hold the costliest batches first, to run out of memory at once or never; the others at random.
+
+    Args:
+        steps: How many lead, costliest first. None sorts them all.
+    """
+
+    steps: int | None = 1
+
+    def __post_init__(self) -> None:
+        if self.steps is not None:
+            remedy = "Give how many costly steps come first, or None for all."
+            _checks.keep(self, steps=_checks.check_whole("steps", self.steps, minimum=1, remedy=remedy))
+
+    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
+        del lengths
+        shuffled = _random.shuffled(key, len(costs))
+        leading = shuffled[np.argsort(-costs[shuffled], kind="stable")[: self.steps]]
+        return np.concatenate([leading, shuffled[~np.isin(shuffled, leading)]])

@@ -1,0 +1,57 @@
+"""Sub-utterance chunks: long sequences taken apart before they are planned, for losses that allow it (frame-wise ones).
+
+spans   [chunks, 3]   sequence, start, stop: frames start..stop-1 of that sequence
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import _checks
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """Cuts every sequence into chunks of `size` frames that begin every `step` frames.
+
+    Chunks overlap where `step` is below `size`. A sequence's last chunk ends with the sequence and may be shorter; no
+    chunk lies wholly inside another, and no frame is lost.
+
+    Args:
+        size: Frames in a chunk.
+        step: Frames from one start to the next, at most `size`; `size` where not given.
+
+    References:
+        Doetsch, Golik, Ney 2017, section 6, table 1 (chunk sizes 10, 50, 100, 500, max).
+    """
+
+    size: int
+    step: int | None = None
+
+    def __post_init__(self) -> None:
+        remedy = "Give the frames in a chunk, 50 say."
+        _checks.keep(self, size=_checks.check_whole("size", self.size, minimum=1, remedy=remedy))
+        remedy = f"Give at most the chunk size, {self.size}; a larger step would lose frames."
+        if self.step is not None:
+            step = _checks.check_whole("step", self.step, minimum=1, maximum=self.size, remedy=remedy)
+            _checks.keep(self, step=step)
+
+    def __call__(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The spans of `lengths` [n], sequence by sequence: [chunks, 3].
+
+        >>> Chunks(4, step=2)(np.array([3, 7]))
+        array([[0, 0, 3],
+               [1, 0, 4],
+               [1, 2, 6],
+               [1, 4, 7]])
+        """
+        step = self.step or self.size
+        chunks = 1 + -(-np.maximum(lengths - self.size, 0) // step)
+        sequences = np.repeat(np.arange(len(lengths)), chunks)
+        first = np.cumsum(chunks) - chunks
+        starts = (np.arange(len(sequences)) - first[sequences]) * step
+        stops = np.minimum(starts + self.size, lengths[sequences])
+        return np.stack([sequences, starts, stops], axis=1)

@@ -1,0 +1,90 @@
+"""What a batch costs, as a function of how many sequences it holds and how long each dimension is padded.
+
+    counts          [batches]         sequences in each batch
+    padded_lengths  [batches, dims]   what each dimension is padded to
+    costs           [batches]         float64, in the unit the budget is given in
+
+A cost must not fall when a count or a length rises. Any callable of this shape serves; the classes here are compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import _checks
+
+Cost = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
+
+_REMEDY = "Give the coefficients of count x (per_sequence + linear L + quadratic L^2)."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Padded:
+    """The padded frames: count x the longest, summed over the dimensions.
+
+    >>> Padded()(np.array([3]), np.array([[10, 4]]))
+    array([42.])
+    """
+
+    def __call__(self, counts: ArrayLike, padded_lengths: ArrayLike) -> NDArray[np.float64]:
+        return Quadratic()(counts, padded_lengths)
+
+    def prices(self, dims: int) -> NDArray[np.float64]:
+        return Quadratic().prices(dims)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quadratic:
+    """count x (per_sequence + sum over dims of linear L + quadratic L^2), and `per_batch` once: attention, for one.
+
+    Args:
+        linear: Cost of one padded frame.
+        quadratic: Cost of one padded frame attending to one other.
+        per_sequence: Cost of one more sequence whatever its length.
+        per_batch: Cost of one more batch whatever is in it.
+
+    >>> Quadratic(quadratic=0.01)(np.array([2]), np.array([[100]]))
+    array([400.])
+    """
+
+    linear: float = 1.0
+    quadratic: float = 0.0
+    per_sequence: float = 0.0
+    per_batch: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("linear", "quadratic", "per_sequence", "per_batch"):
+            _checks.keep(self, **{name: _checks.check_number(name, getattr(self, name), remedy=_REMEDY)})
+
+    def __call__(self, counts: ArrayLike, padded_lengths: ArrayLike) -> NDArray[np.float64]:
+        longest = np.asarray(padded_lengths, np.float64)
+        each = self.per_sequence + (self.linear * longest + self.quadratic * longest**2).sum(axis=1)
+        return self.per_batch + np.asarray(counts) * each
+
+    def prices(self, dims: int) -> NDArray[np.float64]:
+        """The coefficients as the compiled cutter reads them: [2 + 2 dims]."""
+        return np.array([self.per_batch, self.per_sequence] + [self.linear] * dims + [self.quadratic] * dims)
+
+
+def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What batches cost, [batches], checked: a cost may be any callable of the user's.
+
+    Raises:
+        ValueError: Not one finite number for each batch.
+    """
+    costs = np.asarray(cost(counts, padded_lengths), np.float64)
+    remedy = "Return an array, from counts [batches] and padded_lengths [batches, dims]."
+    if costs.shape != counts.shape:
+        raise _checks.value_error("cost", f"of shape {counts.shape}, one for each batch", costs.shape, remedy)
+    if not np.isfinite(costs).all():
+        raise _checks.value_error("cost", "finite", float(costs[~np.isfinite(costs)][0]), remedy)
+    return costs
+
+
+def costs_alone(cost: Cost, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What each of `lengths` [n, dims] costs in a batch of its own: [n]."""
+    return costs_of(cost, np.ones(len(lengths), np.int64), lengths)

@@ -1,0 +1,258 @@
+"""Cut: sequences in order become batches. A cutter knows nothing but the cost of (count, padded lengths).
+
+lengths   [m, dims]     what each sequence must be padded to at least, in the order's order
+walls     rising positions in 1..m-1 that no batch may cross
+kept      [k]           positions that stay; what a policy drops is not among them
+offsets   [batches+1]   batch b is kept[offsets[b]:offsets[b+1]]; strictly rising
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import _checks, _kernels
+from lengthwise.cost import Cost, costs_alone, costs_of
+
+_SIZE_REMEDY = "Give the number of sequences in a batch, 16 say."
+
+
+class Cuts(NamedTuple):
+    kept: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+
+class OversizeError(ValueError):
+    """A sequence costs more than the budget by itself; `position` is where it stands in the order."""
+
+    def __init__(self, budget: float, cost: float, position: int, *, sequence: int | None = None) -> None:
+        self.budget, self.cost, self.position = budget, cost, position
+        remedy = (
+            "Raise it, or choose oversize='alone' or oversize='drop' "
+            "(on the command line: --cut budget:COST,oversize=alone)."
+        )
+        rule = f"at least the cost of the costliest sequence, {cost:.16g}"
+        at = f"sequence {sequence}" if sequence is not None else f"position {position}"
+        super().__init__(_checks.sentence("budget", rule, budget, remedy, at=at))
+
+
+class Cut(Protocol):
+    """What every cutter does. `longest` [dims] is the longest of the whole data set."""
+
+    def __call__(
+        self, lengths: NDArray[np.int64], walls: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
+    ) -> Cuts: ...
+
+    def limit(self, cost: Cost, longest: NDArray[np.int64]) -> float:
+        """The cost no batch may exceed; infinite where there is none."""
+        ...
+
+    def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
+        """About how many sequences a batch holds that is padded to each of `lengths` [k, dims]: [k], at least 1."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSize:
+    """Batches of the same number of sequences; the last before a wall, and the last of all, may be smaller.
+
+    Args:
+        batch_size: Sequences in a batch.
+        drop_incomplete: Leave out batches that are not full, as MXNet's iterator does. The plan lists what was dropped.
+            A deal whose tail is "split" may still halve full ones, to fill the last step: choose "drop" there too.
+    """
+
+    batch_size: int
+    _: KW_ONLY
+    drop_incomplete: bool = False
+
+    def __post_init__(self) -> None:
+        _checks.keep(
+            self, batch_size=_checks.check_whole("batch_size", self.batch_size, minimum=1, remedy=_SIZE_REMEDY)
+        )
+        _checks.check_flag("drop_incomplete", self.drop_incomplete)
+
+    def __call__(
+        self, lengths: NDArray[np.int64], walls: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
+    ) -> Cuts:
+        del cost, longest
+        count = len(lengths)
+        borders = np.unique(np.concatenate([[0], walls, [count]])).astype(np.int64)
+        widths = np.diff(borders)
+        if self.drop_incomplete:
+            full = widths // self.batch_size * self.batch_size
+            kept = np.arange(count) - np.repeat(borders[:-1], widths) < np.repeat(full, widths)
+            return Cuts(np.flatnonzero(kept), np.arange(0, full.sum() + 1, self.batch_size))
+        batches = -(-widths // self.batch_size)
+        first = np.cumsum(batches) - batches
+        within = np.arange(batches.sum()) - np.repeat(first, batches)
+        starts = np.repeat(borders[:-1], batches) + within * self.batch_size
+        return Cuts(np.arange(count), np.append(starts, count))
+
+    def limit(self, cost: Cost, longest: NDArray[np.int64]) -> float:
+        del cost, longest
+        return np.inf
+
+    def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
+        del cost, longest
+        return np.full(len(lengths), float(self.batch_size))
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Batches of at most `budget` in cost, hard: padded frames, unless the batching says another cost.
+
+    Sequences are taken in order until the next would bring the batch over the budget (Doetsch, Golik, Ney 2017,
+    section 6: 5,000 frames).
+
+    Args:
+        budget: The most a batch may cost.
+        oversize: What becomes of a sequence that costs more than the budget by itself: "error", "alone" in a batch
+            (listed in the plan's report), or "drop" (listed too).
+        max_sequences: The most sequences in a batch.
+    """
+
+    budget: float
+    _: KW_ONLY
+    oversize: str = "error"
+    max_sequences: int | None = None
+
+    def __post_init__(self) -> None:
+        remedy = "Give the padded frames that fit in memory."
+        _checks.keep(self, budget=_checks.check_number("budget", self.budget, above=True, remedy=remedy))
+        _checks.check_choice("oversize", self.oversize, ("error", "alone", "drop"))
+        if self.max_sequences is not None:
+            most = _checks.check_whole("max_sequences", self.max_sequences, minimum=1, remedy=_SIZE_REMEDY)
+            _checks.keep(self, max_sequences=most)
+
+    def __call__(
+        self, lengths: NDArray[np.int64], walls: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
+    ) -> Cuts:
+        del longest
+        kept = np.arange(len(lengths))
+        costs = costs_alone(cost, lengths)
+        over = costs > self.budget
+        if self.oversize == "error" and over.any():
+            worst = int(costs.argmax())
+            raise OversizeError(self.budget, float(costs[worst]), worst)
+        if self.oversize == "drop":
+            kept = np.flatnonzero(~over)
+            walls = np.searchsorted(kept, walls)
+        offsets = cut_greedily(lengths[kept], walls, cost=cost, budget=self.budget, most=self.max_sequences)
+        return Cuts(kept, offsets)
+
+    def limit(self, cost: Cost, longest: NDArray[np.int64]) -> float:
+        del cost, longest
+        return float(self.budget)
+
+    def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
+        del longest
+        sizes = _sizes_within(lengths, cost, self.budget)
+        return np.minimum(sizes, self.max_sequences or np.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicSize:
+    """Batch sizes that grow as batches get shorter, from a base size for the longest (Ge et al. 2021, section 4).
+
+    The capacity is B0 x Lmax: the cost of `batch_size` sequences of the longest length.
+
+    Args:
+        batch_size: B0, the size of the batch that holds the longest sequences.
+        rule: "hard" is the rule as printed, B_i L_i <= B0 Lmax < B_{i+1} L_{i+1}: no batch costs more than the
+            capacity. "paper" is the rule that gives the paper's own counts (606 and 419 batches): a batch is closed
+            only once it has reached the capacity, so nearly every batch OVERSHOOTS it, by up to one sequence and, where
+            a longer sequence comes last, by more. The plan's report lists what stands over the capacity.
+    """
+
+    batch_size: int
+    _: KW_ONLY
+    rule: str = "hard"
+
+    def __post_init__(self) -> None:
+        _checks.keep(
+            self, batch_size=_checks.check_whole("batch_size", self.batch_size, minimum=1, remedy=_SIZE_REMEDY)
+        )
+        _checks.check_choice("rule", self.rule, ("hard", "paper"))
+
+    def __call__(
+        self, lengths: NDArray[np.int64], walls: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
+    ) -> Cuts:
+        budget = self.limit(cost, longest)
+        offsets = cut_greedily(lengths, walls, cost=cost, budget=budget, overshoot=self.rule == "paper")
+        return Cuts(np.arange(len(lengths)), offsets)
+
+    def limit(self, cost: Cost, longest: NDArray[np.int64]) -> float:
+        return float(costs_of(cost, np.array([self.batch_size]), longest[None, :])[0])
+
+    def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
+        return _sizes_within(lengths, cost, self.limit(cost, longest))
+
+
+def cut_greedily(
+    lengths: NDArray[np.int64],
+    walls: NDArray[np.int64],
+    *,
+    cost: Cost,
+    budget: float,
+    most: int | None = None,
+    overshoot: bool = False,
+) -> NDArray[np.int64]:
+    """The offsets of batches filled in order up to `budget`, or, where `overshoot`, until they reach it.
+
+    A sequence over the budget by itself stands alone. Costs with `prices` run compiled; any other is called a few times
+    for each batch.
+    """
+    most = most or len(lengths) + 1
+    prices = getattr(cost, "prices", None)
+    if prices is None:
+        return _cut_by_calls(lengths, walls, cost, budget, most, overshoot)
+    offsets = np.empty(len(lengths) + 1, np.int64)
+    batches = _kernels.greedy_cut(lengths, walls, prices(lengths.shape[1]), float(budget), most, overshoot, offsets)
+    return offsets[: batches + 1].copy()
+
+
+def _cut_by_calls(
+    lengths: NDArray[np.int64], walls: NDArray[np.int64], cost: Cost, budget: float, most: int, overshoot: bool
+) -> NDArray[np.int64]:
+    count = len(lengths)
+    borders = np.append(walls, count)
+    offsets = [0]
+    reach = 64
+    while offsets[-1] < count:
+        start = offsets[-1]
+        end = min(start + most, int(borders[np.searchsorted(borders, start, side="right")]))
+        size = _fitting(lengths[start : min(end, start + reach)], cost, budget, overshoot)
+        if size == reach and start + reach < end:
+            reach *= 2  # the batch may go on: look further ahead
+            continue
+        reach = max(64, 2 * size)
+        offsets.append(start + size)
+    return np.array(offsets if count else [0], np.int64)
+
+
+def _fitting(ahead: NDArray[np.int64], cost: Cost, budget: float, overshoot: bool) -> int:
+    """How many of the sequences `ahead` [k, dims] the next batch takes, at least one."""
+    costs = costs_of(cost, np.arange(1, len(ahead) + 1), np.maximum.accumulate(ahead, axis=0))
+    if overshoot:
+        reached = np.flatnonzero(costs >= budget)
+        return int(reached[0]) + 1 if reached.size else len(ahead)
+    above = np.flatnonzero(costs > budget)
+    return max(1, int(above[0])) if above.size else len(ahead)
+
+
+def _sizes_within(lengths: NDArray[np.int64], cost: Cost, budget: float) -> NDArray[np.float64]:
+    """The largest count, at least 1, whose cost at each of `lengths` [k, dims] is within the budget: [k]."""
+    low = np.ones(len(lengths), np.int64)
+    high = np.full(len(lengths), 2)
+    while np.any(growing := (cost(high, lengths) <= budget) & (high < 2**40)):
+        low = np.where(growing, high, low)
+        high = np.where(growing, high * 2, high)
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        fits = cost(middle, lengths) <= budget
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    return low.astype(np.float64)

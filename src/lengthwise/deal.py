@@ -1,0 +1,194 @@
+"""Deal: batches go to the ranks, step by step, the same number to each.
+
+    costs    [batches]                       what each batch costs
+    numbers  [portions, each]                the batches that take part, portion by portion; some may stand twice
+    grid     [steps, micro_batches, ranks]   batch numbers
+
+A step is `world_size` x `micro_batches` batches. Which batches share a step depends on that product only, so that the
+same steps are taken on another number of ranks that divides it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import _checks, _random
+from lengthwise._random import Key
+
+TAILS = ("split", "repeat", "drop")
+
+
+class Deal(Protocol):
+    """What every dealer does. `tail` says what happens where the batches do not fill the last step:
+
+    "split" the largest batches until they do; "repeat" the cheapest, to which `loss_scales` gives 0 the second time;
+    or "drop" some, other ones each epoch. With fewer sequences than places in a step, "split" repeats too.
+    """
+
+    @property
+    def tail(self) -> str: ...
+
+    def portions(self, count: int, world_size: int, key: Key) -> list[NDArray[np.int64]]:
+        """The sequence numbers 0..count-1 in the portions that are to be batched apart."""
+        ...
+
+    def grid(
+        self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world_size: int, micro_batches: int, key: Key
+    ) -> NDArray[np.int64]:
+        """Shares out the batches `numbers`, which fill whole steps: [steps, micro_batches, ranks]."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Whole:
+    """No portions: all sequences are batched together."""
+
+    tail: str = "split"
+
+    def __post_init__(self) -> None:
+        _checks.check_choice("tail", self.tail, TAILS)
+
+    def portions(self, count: int, world_size: int, key: Key) -> list[NDArray[np.int64]]:
+        del world_size, key
+        return [np.arange(count)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Balanced(_Whole):
+    """Batches of like cost share a step, so that no rank waits long for another.
+
+    Args:
+        tail: What becomes of a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
+    """
+
+    def grid(
+        self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world_size: int, micro_batches: int, key: Key
+    ) -> NDArray[np.int64]:
+        shuffled = numbers[0, _random.shuffled(key, numbers.size)]
+        by_cost = shuffled[_random.argsort(costs[shuffled])]
+        return share_out(_in_order(by_cost.reshape(-1, world_size * micro_batches)), costs, world_size)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mixed(_Whole):
+    """Random batches share a step: representative steps, at the price of waiting where batches differ in cost.
+
+    Args:
+        tail: What becomes of a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
+    """
+
+    def grid(
+        self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world_size: int, micro_batches: int, key: Key
+    ) -> NDArray[np.int64]:
+        shuffled = numbers[0, _random.shuffled(key, numbers.size)]
+        return share_out(_in_order(shuffled.reshape(-1, world_size * micro_batches)), costs, world_size)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InTurn(_Whole):
+    """Batches are dealt in the order they were cut, one to each rank in turn, as most systems do.
+
+    Args:
+        tail: What becomes of a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
+    """
+
+    def grid(
+        self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world_size: int, micro_batches: int, key: Key
+    ) -> NDArray[np.int64]:
+        del costs, key
+        return numbers.reshape(-1, micro_batches, world_size)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Portions:
+    """Every epoch the sequences are dealt at random into one portion for each rank, which batches its own.
+
+    Ranks take their batches in order of cost, so that those of one step cost about the same; the arrangement then moves
+    whole steps. The steps change with the world size. A rank with fewer batches than another splits its largest.
+
+    References:
+        Khomenko et al. 2016, section III.B, step 3.
+    """
+
+    @property
+    def tail(self) -> str:
+        return "split"
+
+    def portions(self, count: int, world_size: int, key: Key) -> list[NDArray[np.int64]]:
+        shuffled = _random.shuffled(key.at("portions"), count)
+        return [np.sort(portion) for portion in np.array_split(shuffled, world_size)]
+
+    def grid(
+        self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world_size: int, micro_batches: int, key: Key
+    ) -> NDArray[np.int64]:
+        del key
+        by_cost = np.take_along_axis(numbers, np.argsort(costs[numbers], axis=1, kind="stable"), axis=1)
+        return by_cost.reshape(world_size, -1, micro_batches).transpose(1, 2, 0)
+
+
+def share_out(steps: NDArray[np.int64], costs: NDArray[np.float64], world_size: int) -> NDArray[np.int64]:
+    """Gives each rank its share of every step's batches, of about equal cost in sum.
+
+    The batches of a step are laid out by falling cost in rows of `world_size`, every other row backwards.
+
+    Args:
+        steps: [steps, slots] batch numbers.
+
+    Returns:
+        [steps, micro_batches, world_size] batch numbers.
+
+    >>> share_out(np.array([[0, 1, 2, 3]]), np.array([4.0, 3.0, 2.0, 1.0]), 2)
+    array([[[0, 1],
+            [3, 2]]])
+    """
+    ranked = np.take_along_axis(steps, np.argsort(-costs[steps], axis=1, kind="stable"), axis=1)
+    grid = ranked.reshape(len(steps), steps.shape[1] // world_size, world_size)
+    grid[:, 1::2] = grid[:, 1::2, ::-1].copy()
+    return grid
+
+
+def batches_wanted(counts: list[int], places: int, *, tail: str) -> int:
+    """How many batches each portion must have, from how many it has, to fill steps that give it `places` each.
+
+    >>> batches_wanted([10, 13], 4, tail="split"), batches_wanted([10], 4, tail="drop")
+    (16, 8)
+    """
+    most = max(counts)
+    return most // places * places if tail == "drop" else -(-most // places) * places
+
+
+def split_largest(offsets: NDArray[np.int64], batches: int) -> NDArray[np.int64]:
+    """Halves the batches of most sequences until there are `batches`, or until every batch is one sequence.
+
+    >>> split_largest(np.array([0, 2, 6, 7]), 4)
+    array([0, 2, 4, 6, 7])
+    """
+    while (missing := batches - (len(offsets) - 1)) > 0:
+        sizes = np.diff(offsets)
+        splittable = np.flatnonzero(sizes > 1)
+        if not len(splittable):
+            break
+        largest = splittable[np.argsort(-sizes[splittable], kind="stable")[:missing]]
+        offsets = np.sort(np.concatenate([offsets, offsets[largest] + sizes[largest] // 2]))
+    return offsets
+
+
+def fill(numbers: NDArray[np.int64], costs: NDArray[np.float64], wanted: int, *, key: Key) -> NDArray[np.int64]:
+    """As many batch numbers as `wanted`: `numbers`, less some at random, or more of the cheapest.
+
+    A portion without a batch borrows the cheapest of all, to keep its rank in step.
+    """
+    if wanted <= len(numbers):
+        return numbers[np.sort(_random.shuffled(key, len(numbers))[:wanted])]
+    spare = numbers if len(numbers) else np.arange(len(costs))
+    cheapest = spare[np.argsort(costs[spare], kind="stable")]
+    return np.concatenate([numbers, np.resize(cheapest, wanted - len(numbers))])
+
+
+def _in_order(steps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Steps by their first batch, so that an arrangement "in order" keeps the order of the cut."""
+    return steps[np.argsort(steps.min(axis=1), kind="stable")]

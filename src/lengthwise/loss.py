@@ -1,0 +1,107 @@
+"""Loss scales: what each batch's loss is multiplied by so that a step's gradient is that of the whole step.
+
+    scales   [steps, micro_batches, ranks]   one for every place of the plan's grid
+    weights  [n]                             what each sequence counts for: 1, its tokens, its supervised tokens
+
+They are known before the step, on every rank, without a collective: the plan knows the whole step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import _checks
+from lengthwise.plan import Plan
+
+REDUCTIONS = ("mean", "sum")
+
+
+def loss_scales(
+    plan: Plan,
+    weights: ArrayLike | None = None,
+    *,
+    reduction: str = "mean",
+    ranks_averaged: bool = True,
+    micro_batches_averaged: bool = False,
+) -> NDArray[np.float64]:
+    """The scale of each batch's loss under which the gradient of a step is that of its weighted mean loss.
+
+    With W_b the weights of batch b in sum and W those of its step, a batch whose loss is already the weighted mean
+    over the batch is scaled by W_b / W, one whose loss is the weighted sum by 1 / W; times the number of ranks where
+    gradients are averaged over ranks (DDP, FSDP), and times the micro-batches of a step where the trainer divides by
+    them. A batch that stands a second time, to keep the ranks in step, is scaled by 0.
+
+    What goes wrong in use: scaling twice. A trainer that divides the loss by its accumulation steps is told by
+    `micro_batches_averaged`.
+
+    Args:
+        plan: The plan that is trained on.
+        weights: [n], at least 0: 1 each for a mean over sequences (where not given), the lengths for a mean over
+            tokens, or the supervised tokens of each sequence. For a plan of chunks, one for each chunk of `plan.spans`.
+        reduction: What the loss of a batch is: its weighted "mean", or its weighted "sum".
+        ranks_averaged: Whether gradients are averaged over ranks, and not summed.
+        micro_batches_averaged: Whether the trainer divides each loss by the number of micro-batches in a step.
+
+    Returns:
+        [steps, micro_batches, ranks] float64. All zero in a step whose sequences weigh nothing.
+
+    Raises:
+        ValueError: `weights` not [n], negative or not finite.
+
+    >>> import lengthwise as lw
+    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder())
+    >>> plan = lw.make_plan([3, 4, 5], batching, world_size=2)
+    >>> [batch.tolist() for rank in (0, 1) for batch in plan.batches(rank)]
+    [[0, 1], [2]]
+    >>> loss_scales(plan)  # means over 2 and 1 of 3 sequences, averaged over 2 ranks
+    array([[[1.33333333, 0.66666667]]])
+    """
+    _checks.check_choice("reduction", reduction, REDUCTIONS)
+    _checks.check_flag("ranks_averaged", ranks_averaged)
+    _checks.check_flag("micro_batches_averaged", micro_batches_averaged)
+    checked = _weights(plan, weights)
+    batch_weights = np.bincount(plan.batch_numbers, checked[plan.sequences], minlength=len(plan.costs))
+    counted = np.where(plan.first_taken, batch_weights[plan.grid], 0.0)
+    totals = counted.sum(axis=(1, 2), keepdims=True)
+    shares = counted if reduction == "mean" else plan.first_taken.astype(np.float64)
+    scales = np.divide(shares, totals, out=np.zeros_like(shares), where=totals > 0)
+    scales *= plan.world_size if ranks_averaged else 1
+    return scales * (plan.micro_batches if micro_batches_averaged else 1)
+
+
+def learning_rate_scales(plan: Plan, reference: float, *, rule: str = "linear") -> NDArray[np.float64]:
+    """How much larger the learning rate of each step may be for its size: sequences / reference, or the root of it.
+
+    Args:
+        plan: The plan that is trained on.
+        reference: The sequences of a step for which the learning rate was chosen.
+        rule: "linear" (Goyal et al. 2017) or "sqrt" (Krizhevsky 2014).
+
+    Returns:
+        [steps] float64. Repeated batches do not count.
+
+    >>> import lengthwise as lw
+    >>> learning_rate_scales(lw.make_plan([5] * 8, lw.Batching(cut=lw.FixedSize(4))), reference=2)
+    array([2., 2.])
+    """
+    _checks.check_number("reference", reference, above=True, remedy="Give the sequences of a step it was chosen for.")
+    _checks.check_choice("rule", rule, ("linear", "sqrt"))
+    sizes = np.where(plan.first_taken, plan.batch_sizes[plan.grid], 0).sum(axis=(1, 2))
+    ratios = sizes / reference
+    return ratios if rule == "linear" else np.sqrt(ratios)
+
+
+def _weights(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
+    if weights is None:
+        return np.ones(plan.count)
+    checked = np.asarray(weights, np.float64)
+    if checked.shape != (plan.count,):
+        remedy = "Give one weight for each sequence, or for each chunk of a plan of chunks."
+        raise _checks.value_error("weights", f"of shape [{plan.count}]", checked.shape, remedy)
+    good = np.isfinite(checked) & (checked >= 0)
+    if not good.all():
+        at = int(np.argmin(good))
+        remedy = "Give 0 to leave a sequence out of the loss."
+        raise _checks.value_error("weights", "finite and at least 0", float(checked[at]), remedy, at=f"sequence {at}")
+    return checked

@@ -1,0 +1,216 @@
+"""Named: the batchings that the papers and the command line know by name.
+
+A strategy is written `name[:value][,key=value...]`, several of them one after another with commas between: a part that
+holds `=` and no name belongs to the strategy before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from lengthwise import _checks
+from lengthwise.arrange import Arrangement, CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
+from lengthwise.batching import Batching
+from lengthwise.cost import Cost, Padded
+from lengthwise.cut import Budget, Cut, DynamicSize, FixedSize
+from lengthwise.deal import Balanced
+from lengthwise.order import AlternatedSort, Bucketed, MaxEntropy, Order, SemiSorted, Shuffled, Sorted, Windowed
+
+
+class Strategy(NamedTuple):
+    """A named order: what its value means, what it is made of, and one line of help."""
+
+    value: str
+    make: Callable[..., Order]
+    field: str
+    help: str
+
+
+STRATEGIES = {
+    "random": Strategy("", Shuffled, "", "random order: the most padding, the most mixing"),
+    "sorted": Strategy("", Sorted, "", "by length; arrange=in-order keeps the steps sorted too"),
+    "semi-sorted": Strategy("LRF", SemiSorted, "randomization_factor", "length plus uniform noise (Ge 2021)"),
+    "alternated": Strategy("BINS", AlternatedSort, "bins", "random bins, sorted up and down in turn (Doetsch 2017)"),
+    "windowed": Strategy("SIZE", Windowed, "window", "shuffled, then sorted within windows of SIZE sequences"),
+    "bucketed": Strategy("SIZE", Bucketed, "size", "sorted, then SIZE sequences a bucket, shuffled (Ge 2021)"),
+    "optimal": Strategy("BUCKETS", Bucketed, "buckets", "buckets that pad least (Khomenko 2016)"),
+    "uniform": Strategy("BUCKETS", Bucketed, "buckets", "buckets of equal width"),
+    "quantile": Strategy("BUCKETS", Bucketed, "buckets", "buckets of about equal count"),
+    "exponential": Strategy("BUCKETS", Bucketed, "buckets", "buckets whose widths grow by a factor"),
+    "mxnet": Strategy(
+        "BUCKETS", Bucketed, "buckets", "equal widths, padded to the edge (MXNet); drop=true drops as it does"
+    ),
+    "max-entropy": Strategy("PADDING", MaxEntropy, "padding", "as random as a padding share allows; noise=NAME (ours)"),
+}
+
+ARRANGEMENTS: dict[str, Arrangement] = {
+    "shuffled": ShuffledSteps(),
+    "in-order": InOrder(),
+    "shortest-first": ShortestFirst(),
+    "longest-first": LongestFirst(),
+    "costliest-first": CostliestFirst(),
+}
+
+_GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists the names."
+
+
+def strategy(text: str, *, cut: Cut, cost: Cost | None = None) -> Batching:
+    """Makes the batching that `text` names, with the cut given.
+
+    >>> strategy("semi-sorted:0.1,arrange=in-order", cut=FixedSize(16)).order
+    SemiSorted(randomization_factor=0.1)
+    """
+    named = list(strategies(text, cut=cut, cost=cost).values())
+    if len(named) != 1:
+        raise _checks.value_error("strategy", "one strategy", text, "Name one; `strategies` takes several.")
+    return named[0]
+
+
+def strategies(text: str, *, cut: Cut, cost: Cost | None = None) -> dict[str, Batching]:
+    """Makes every batching that `text` names, under the words that name it.
+
+    >>> list(strategies("random,sorted,arrange=in-order,bucketed:64", cut=FixedSize(16)))
+    ['random', 'sorted,arrange=in-order', 'bucketed:64']
+
+    Raises:
+        ValueError: A name, key or value is not known, or a strategy stands twice.
+    """
+    named: dict[str, Batching] = {}
+    for label in _labels(text):
+        if label in named:
+            raise _checks.value_error("strategies", "different from each other", label, "Name each only once.")
+        named[label] = _batching(label, cut, cost or Padded())
+    return named
+
+
+def cut_named(text: str) -> Cut:
+    """Makes the cut that `text` names: fixed:SIZE, budget:COST or dynamic:SIZE, each with [,key=value...].
+
+    >>> cut_named("dynamic:16,rule=paper")
+    DynamicSize(batch_size=16, rule='paper')
+    """
+    name, value, options = _parsed(text, "cut")
+    kinds = {"fixed": (FixedSize, "batch_size"), "budget": (Budget, "budget"), "dynamic": (DynamicSize, "batch_size")}
+    if name not in kinds or value is None:
+        raise _checks.value_error(
+            "cut", "fixed:SIZE, budget:COST or dynamic:SIZE", text, "Write dynamic:16,rule=paper, say."
+        )
+    kind, field = kinds[name]
+    _refuse_options(options, (field,), text)
+    return _called(kind, {field: value, **options}, text)
+
+
+def mxnet_bucketing(edges: tuple[int, ...], *, batch_size: int, drop: bool = False) -> Batching:
+    """Bucketing as MXNet does it: a random bucket each step, from it a random span of sequences, padded to its edge.
+
+    Args:
+        edges: The longest length of each bucket, rising.
+        batch_size: Sequences in a batch.
+        drop: Also lose what MXNet's own iterator loses: what does not fill a batch, and what is longer than the last
+            bucket. The paper does not speak of it; here nothing is dropped unless asked.
+
+    References:
+        Doetsch, Golik, Ney 2017, section 3.
+    """
+    longer = "drop" if drop else "error"
+    buckets = Bucketed(edges=edges, pad_to_edge=True, longer=longer)
+    deal = Balanced(tail="drop" if drop else "split")
+    return Batching(order=buckets, cut=FixedSize(batch_size, drop_incomplete=drop), deal=deal)
+
+
+def _labels(text: str) -> list[str]:
+    """Splits at commas, but before a part with `=`, which belongs to the one before."""
+    if not isinstance(text, str):
+        raise _checks.type_error("strategies", "text", text, _GRAMMAR)
+    parts = [part.strip() for part in text.split(",")]
+    labels: list[str] = []
+    for part in parts:
+        if re.match(r"[\w-]+=", part) and labels:
+            labels[-1] += f",{part}"
+        else:
+            labels.append(part)
+    return labels
+
+
+def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
+    name, value, options = _parsed(label, "strategy")
+    known = STRATEGIES.get(name)
+    if known is None:
+        raise _checks.value_error("strategy", "one of " + ", ".join(STRATEGIES), name, _GRAMMAR)
+    if (value is None) == bool(known.value) and not (name == "max-entropy" and "scale" in options):
+        form = f"{name}:{known.value}" if known.value else name
+        raise _checks.value_error("strategy", f"written {form}", label, _GRAMMAR)
+    arrangement = options.pop("arrange", "shuffled")
+    if arrangement not in ARRANGEMENTS:
+        raise _checks.value_error("arrange", "one of " + ", ".join(ARRANGEMENTS), arrangement, _GRAMMAR)
+    _refuse_options(options, _SET_BY_NAME.get(name, ()) + ((known.field,) if value is not None else ()), label)
+    deal = Balanced()
+    if name == "mxnet":
+        cut, deal = _mxnet_options(options, cut)
+    elif name in ("uniform", "quantile", "exponential"):
+        options["by"] = name
+    if value is not None:
+        options[known.field] = value
+    order = _called(known.make, options, label, also=("arrange",))
+    return Batching(order=order, cut=cut, deal=deal, arrange=ARRANGEMENTS[arrangement], cost=cost)
+
+
+# What these names mean already, and so may not be said again.
+_SET_BY_NAME = {
+    "mxnet": ("by", "pad_to_edge"),
+    "uniform": ("by",),
+    "quantile": ("by",),
+    "exponential": ("by",),
+}
+
+
+def _refuse_options(options: dict[str, Any], taken: tuple[str, ...], text: str) -> None:
+    for key in taken:
+        if key in options:
+            remedy = "The name and its value say it already."
+            raise _checks.value_error(key, "left out here", options[key], remedy, at=text)
+
+
+def _mxnet_options(options: dict[str, Any], cut: Cut) -> tuple[Cut, Balanced]:
+    """Sets what the strategy `mxnet` means in `options`, and returns the cut and the deal it goes with."""
+    drop = _checks.check_flag("drop", options.pop("drop", False))
+    options |= {"by": "uniform", "pad_to_edge": True}
+    if not drop:
+        return cut, Balanced()
+    if not isinstance(cut, FixedSize):
+        raise _checks.value_error("drop", "left out unless batches are of fixed size", cut, "Give a batch size.")
+    return replace(cut, drop_incomplete=True), Balanced(tail="drop")
+
+
+def _parsed(text: str, what: str) -> tuple[str, Any, dict[str, Any]]:
+    """Splits `name:value,key=word` into (name, value, {key: word}), numbers and true or false as such."""
+    head, *rest = text.split(",")
+    name, colon, value = head.partition(":")
+    pairs = [part.partition("=") for part in rest]
+    if not name or (colon and not value) or any(not key or not sign or not word for key, sign, word in pairs):
+        raise _checks.value_error(what, "of the form name[:value][,key=value...]", text, _GRAMMAR)
+    options = {key.replace("-", "_"): _value(word) for key, _, word in pairs}
+    if len(options) < len(pairs):
+        raise _checks.value_error(what, "without a key that stands twice", text, "Keep one of them.")
+    return name, _value(value) if colon else None, options
+
+
+def _value(word: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(word)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(word, word)
+
+
+def _called(make: Callable[..., Any], options: dict[str, Any], text: str, *, also: tuple[str, ...] = ()) -> Any:
+    known = [name for name in getattr(make, "__dataclass_fields__", ()) if name != "_"]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        rule = "one of " + ", ".join([*known, *also])
+        raise _checks.value_error("key", rule, unknown[0], _GRAMMAR, at=text)
+    return make(**options)

@@ -1,0 +1,290 @@
+"""Order: in which order the sequences are cut into batches, and where no batch may cross.
+
+    sizes       [n]   float64: what each sequence counts for when it is sorted, its length where it has but one
+    sequences   [m]   sequence numbers; m < n only where a choice was asked to drop
+    walls             rising positions in 1..m-1 that no batch may cross: the borders of buckets
+    edges       [m]   what each sequence is padded to at least (fixed shapes), or None
+
+Every order is a sort by some key, and differs in how much chance the key holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import _checks, _random
+from lengthwise._random import Key
+from lengthwise.buckets import EDGES
+from lengthwise.limit import NOISES, BatchSizes, fitted_warp, scaled_warp
+
+
+class Ordered(NamedTuple):
+    sequences: NDArray[np.int64]
+    walls: NDArray[np.int64] = np.empty(0, np.int64)
+    edges: NDArray[np.int64] | None = None
+
+
+class Order(Protocol):
+    """What every order does. `sizes` is not empty; `batch_sizes` tells how many sequences of a length fill a batch."""
+
+    def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shuffled:
+    """Random order: the most padding and the most mixing."""
+
+    def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered:
+        del batch_sizes
+        return Ordered(_random.shuffled(key, len(sizes)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sorted:
+    """By length, rising unless `descending`; equal lengths in random order, so that no two epochs need be alike."""
+
+    descending: bool = False
+
+    def __post_init__(self) -> None:
+        _checks.check_flag("descending", self.descending)
+
+    def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered:
+        del batch_sizes
+        return Ordered(_by_size(_random.shuffled(key, len(sizes)), -sizes if self.descending else sizes))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SemiSorted:
+    """By length plus uniform noise: x' = x + U(-a/2, a/2), a = (longest - shortest) r.
+
+    Args:
+        randomization_factor: r, the paper's Local Randomization Factor: 0 sorts, and beyond 1 the order nears a random
+            one.
+
+    References:
+        Ge et al. 2021, section 2, equations 2 and 3.
+    """
+
+    randomization_factor: float = 0.1
+
+    def __post_init__(self) -> None:
+        remedy = "Give the width of the noise as a share of the range of lengths, 0.1 say."
+        factor = _checks.check_number("randomization_factor", self.randomization_factor, remedy=remedy)
+        _checks.keep(self, randomization_factor=factor)
+
+    def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered:
+        del batch_sizes
+        width = (sizes.max() - sizes.min()) * self.randomization_factor
+        noise = width * _random.uniform(key, len(sizes))  # in [0, a): shifting all by a/2 changes no order
+        return Ordered(_by_size(_random.shuffled(key.at("ties", lane=key.lane), len(sizes)), sizes + noise))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AlternatedSort:
+    """Shuffled, divided into bins of equal size, and each bin sorted: odd bins rising, even bins falling.
+
+    Neighbouring bins meet at like lengths, so that a batch across their border pads little.
+
+    Args:
+        bins: N; 1 sorts, and one bin a batch is nearly random. More bins than sequences are as many as sequences.
+
+    References:
+        Doetsch, Golik, Ney 2017, section 4. The probability the paper gives for two sequences to share a bin,
+        1 / (N (N - 1)), should be (n/N - 1) / (n - 1).
+    """
+
+    bins: int
+
+    def __post_init__(self) -> None:
+        remedy = "Give the number of bins, 58 say."
+        _checks.keep(self, bins=_checks.check_whole("bins", self.bins, minimum=1, remedy=remedy))
+
+    def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered:
+        del batch_sizes
+        count = len(sizes)
+        bins = min(self.bins, count)
+        shuffled = _random.shuffled(key, count)
+        bin_of = np.empty(count, np.int64)
+        bin_of[shuffled] = np.arange(count) * bins // count
+        by_size = _by_size(shuffled, sizes)
+        by_bin = by_size[_random.argsort(bin_of[by_size])]
+        return Ordered(by_bin[_every_other_reversed(count, bins)])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Windowed:
+    """Shuffled, taken in windows of equal size, and each window sorted; no batch crosses windows.
+
+    What many systems do under the names of pools, sortish sampling or grouping by length.
+
+    Args:
+        window: Sequences in a window, a multiple of the batch size for full batches; the last window may be smaller.
+    """
+
+    window: int
+
+    def __post_init__(self) -> None:
+        remedy = "Give the sequences in a window, 100 batches of them, say."
+        _checks.keep(self, window=_checks.check_whole("window", self.window, minimum=1, remedy=remedy))
+
+    def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered:
+        del batch_sizes
+        shuffled = _random.shuffled(key, len(sizes))
+        window_of = np.empty(len(sizes), np.int64)
+        window_of[shuffled] = np.arange(len(sizes)) // self.window
+        sequences, walls, _ = _gathered(_by_size(shuffled, sizes), window_of)
+        return Ordered(sequences, walls)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bucketed:
+    """Sequences of like length share a bucket, in random order; no batch crosses buckets. One of three ways to say
+    which:
+
+    Args:
+        size: Sort, then `size` sequences a bucket (Ge et al. 2021, section 3). The last bucket may be smaller.
+        edges: The longest length of each bucket, rising.
+        buckets: This many, with edges found by `by`: "optimal" (Khomenko et al. 2016, section III.A), "uniform" widths,
+            "quantile", or "exponential".
+        pad_to_edge: Pad every batch to the edge of its bucket, so that a run meets one length per bucket and no more.
+        longer: What becomes of a sequence longer than the last of `edges`: "error" or "drop". The plan lists what was
+            dropped.
+    """
+
+    size: int | None = None
+    edges: tuple[int, ...] | None = None
+    buckets: int | None = None
+    by: str = "optimal"
+    _: KW_ONLY
+    pad_to_edge: bool = False
+    longer: str = "error"
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("size", "edges", "buckets") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise _checks.value_error(
+                "Bucketed", "given one of size, edges, buckets", given, "Choose one of the three."
+            )
+        for name in ("size", "buckets"):
+            if (value := getattr(self, name)) is not None:
+                remedy = "Give a whole number of at least 1."
+                _checks.keep(self, **{name: _checks.check_whole(name, value, minimum=1, remedy=remedy)})
+        if self.edges is not None:
+            _checks.keep(self, edges=_checked_edges(self.edges))
+        if self.size is not None and self.pad_to_edge:
+            raise _checks.value_error("pad_to_edge", "False with size", True, "Give buckets or edges for fixed shapes.")
+        _checks.check_flag("pad_to_edge", self.pad_to_edge)
+        _checks.check_choice("by", self.by, tuple(EDGES))
+        _checks.check_choice("longer", self.longer, ("error", "drop"))
+
+    def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered:
+        del batch_sizes
+        shuffled = _random.shuffled(key, len(sizes))
+        if self.size is not None:
+            rank = np.empty(len(sizes), np.int64)
+            rank[_by_size(shuffled, sizes)] = np.arange(len(sizes))
+            sequences, walls, _ = _gathered(shuffled, rank // self.size)
+            return Ordered(sequences, walls)
+        edges = np.array(self.settled(sizes).edges, np.int64)
+        bucket = np.searchsorted(edges, sizes)
+        sequences, walls, bucket = _gathered(shuffled[bucket[shuffled] < len(edges)], bucket)
+        return Ordered(sequences, walls, edges[bucket] if self.pad_to_edge else None)
+
+    def settled(self, sizes: NDArray[np.float64]) -> Bucketed:
+        """The same buckets with their edges found on `sizes` [n]: all sequences', before they are dealt in portions."""
+        if self.size is not None:
+            return self
+        edges = self.edges or EDGES[self.by](np.ceil(sizes).astype(np.int64), self.buckets or 1).tolist()
+        worst = int(sizes.argmax())
+        if sizes[worst] > edges[-1] and self.longer == "error":
+            remedy = "Add a longer edge, or choose longer='drop'."
+            rule = f"no shorter than the longest sequence, {sizes[worst]:.16g}"
+            raise _checks.value_error("edges", rule, tuple(edges), remedy, at=f"sequence {worst}")
+        return Bucketed(edges=tuple(edges), pad_to_edge=self.pad_to_edge, longer=self.longer)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MaxEntropy:
+    """As random as a given padding allows: by warp(length) + exponential noise, near the rate-distortion limit.
+
+    Where semi-sorted batching adds uniform noise to the length, this draws the noise from the law that gives away least
+    of the lengths in a batch; `limit` explains it. At equal padding it mixes more than any strategy of the three
+    papers.
+
+    Args:
+        padding: The padding share to spend, 0.05 say: the noise is fitted to it on the histogram of lengths, for the
+            batch sizes of the cut, no trial plan made. What is had comes close where there are a hundred batches or
+            more. It cannot be less than sorting pads, nor more than random batching does.
+        scale: Or the mean of the noise, in the unit of the lengths.
+        noise: "optimal" (the Blahut-Arimoto law), "exponential" (x + an exponential of mean `scale`), or "truncated"
+            (the same, cut off at the longest length).
+
+    With two lengths a sequence, `padding` is fitted on their sum, and what each dimension pads beyond that comes on
+    top.
+    """
+
+    padding: float | None = None
+    scale: float | None = None
+    noise: str = "optimal"
+
+    def __post_init__(self) -> None:
+        if (self.padding is None) == (self.scale is None):
+            given = (self.padding, self.scale)
+            raise _checks.value_error("MaxEntropy", "given one of padding, scale", given, "Choose one of the two.")
+        if self.padding is not None:
+            remedy = "Give a share of the computed frames, 0.05 say."
+            _checks.keep(self, padding=_checks.check_number("padding", self.padding, maximum=0.99, remedy=remedy))
+        if self.scale is not None:
+            remedy = "Give the mean of the noise, in the unit of the lengths."
+            _checks.keep(self, scale=_checks.check_number("scale", self.scale, above=True, remedy=remedy))
+        _checks.check_choice("noise", self.noise, NOISES)
+
+    def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered:
+        if self.scale is not None:
+            warp = scaled_warp(sizes, self.scale, noise=self.noise)
+        else:
+            warp = fitted_warp(sizes, self.padding or 0.0, noise=self.noise, batch_sizes=batch_sizes)
+        return Ordered(_by_size(np.arange(len(sizes)), warp(sizes) + _random.exponential(key, len(sizes))))
+
+
+def _by_size(sequences: NDArray[np.int64], sizes: NDArray[np.float64]) -> NDArray[np.int64]:
+    """`sequences` sorted by their sizes, equals in the order they come in."""
+    keys = sizes[sequences]
+    return sequences[_random.argsort(keys - min(0.0, keys.min(initial=0.0)))]
+
+
+def _gathered(
+    sequences: NDArray[np.int64], bucket: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Sequences bucket by bucket, in the order they come in; the walls between; and the bucket of each position."""
+    sequences = sequences[_random.argsort(bucket[sequences])]
+    return sequences, np.flatnonzero(np.diff(bucket[sequences])) + 1, bucket[sequences]
+
+
+def _every_other_reversed(count: int, bins: int) -> NDArray[np.int64]:
+    """Positions 0..count-1 in `bins` near-equal bins, the second, fourth, ... back to front.
+
+    >>> _every_other_reversed(6, 3)
+    array([0, 1, 3, 2, 4, 5])
+    """
+    positions = np.arange(count)
+    borders = -(-np.arange(bins + 1) * count // bins)  # bin b is where position x bins // count == b
+    bin_of = positions * bins // count
+    mirrored = borders[bin_of] + borders[bin_of + 1] - 1 - positions
+    return np.where(bin_of % 2 == 1, mirrored, positions)
+
+
+def _checked_edges(edges: tuple[int, ...]) -> tuple[int, ...]:
+    remedy = "Give the longest length of each bucket, rising: (100, 200, 400), say."
+    if not isinstance(edges, Iterable):
+        raise _checks.type_error("edges", "whole numbers", edges, remedy)
+    whole = tuple(_checks.check_whole("edges", edge, minimum=1, remedy=remedy) for edge in edges)
+    if not whole or any(low >= high for low, high in pairwise(whole)):
+        raise _checks.value_error("edges", "rising and not empty", whole, remedy)
+    return whole

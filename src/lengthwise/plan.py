@@ -1,0 +1,216 @@
+"""Plan: which sequences make which batch, and which rank takes it when. Data, and nothing but data.
+
+sequences       [m]                             sequence numbers (of `spans`, where there are chunks), batch by batch
+offsets         [batches + 1]                   batch b is sequences[offsets[b]:offsets[b + 1]]
+padded_lengths  [batches, dims]                 what each batch is padded to
+costs           [batches]                       what each batch costs
+grid            [steps, micro_batches, ranks]   batch numbers
+spans           [chunks, 3] or None             sequence, start, stop of each chunk
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import _checks
+
+_ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "spans")
+_FACTS = ("count", "batching", "seed", "epoch", "lengths_fingerprint", "limit")
+_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Plan:
+    """One epoch, planned: read-only arrays (see the top of this file) and what they were made from.
+
+    Attributes:
+        count: How many sequences (or chunks) there were to plan.
+        batching: The batching, as JSON.
+        seed, epoch: What the randomness was keyed by.
+        lengths_fingerprint: Of the lengths it was made for.
+        limit: The cost that no batch was to exceed; infinite where there was none.
+    """
+
+    sequences: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    padded_lengths: NDArray[np.int64]
+    costs: NDArray[np.float64]
+    grid: NDArray[np.int64]
+    spans: NDArray[np.int64] | None
+    count: int
+    batching: str
+    seed: int
+    epoch: int
+    lengths_fingerprint: str
+    limit: float
+
+    def __post_init__(self) -> None:
+        for name in _ARRAYS:
+            if (array := getattr(self, name)) is not None:
+                array.setflags(write=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Made anew where it is unpickled, so that it is read-only there too.
+        return _remade, ({name: getattr(self, name) for name in (*_ARRAYS, *_FACTS)},)
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps in the epoch, the same on every rank."""
+        return self.grid.shape[0]
+
+    @property
+    def micro_batches(self) -> int:
+        """Batches that each rank takes in one step."""
+        return self.grid.shape[1]
+
+    @property
+    def world_size(self) -> int:
+        return self.grid.shape[2]
+
+    @property
+    def batch_sizes(self) -> NDArray[np.int64]:
+        """Sequences in each batch: [batches]."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        """Batches that one rank takes in the epoch: steps x micro-batches."""
+        return self.steps * self.micro_batches
+
+    def __repr__(self) -> str:
+        return (
+            f"Plan({self.fingerprint()}: {len(self.sequences)} sequences in {len(self.costs)} batches, "
+            f"{self.steps} steps of {self.micro_batches} x {self.world_size} ranks, "
+            f"seed {self.seed}, epoch {self.epoch})"
+        )
+
+    def batch(self, number: int) -> NDArray[np.int64]:
+        """The sequences of one batch, [k], or, where the plan is of chunks, their spans, [k, 3]: a fresh array."""
+        remedy = "Give the number of a batch, as in the grid."
+        _checks.check_whole("number", number, minimum=0, maximum=len(self.costs) - 1, remedy=remedy)
+        members = self.sequences[self.offsets[number] : self.offsets[number + 1]]
+        return members.copy() if self.spans is None else self.spans[members]
+
+    def batches(self, rank: int = 0, start: int = 0) -> Iterator[NDArray[np.int64]]:
+        """What `rank` takes, in order, from its batch number `start` on: a fresh array each, see `batch`.
+
+        Raises:
+            ValueError: `rank` is not one of the plan's ranks, or `start` lies beyond the epoch.
+        """
+        remedy = "Plan with the world_size of the run."
+        _checks.check_whole("rank", rank, minimum=0, maximum=self.world_size - 1, remedy=remedy)
+        remedy = "Start the next epoch instead."
+        _checks.check_whole("start", start, minimum=0, maximum=len(self), remedy=remedy)
+        return (self.batch(number) for number in self.grid[:, :, rank].reshape(-1)[start:])
+
+    def worst(self, count: int) -> NDArray[np.int64]:
+        """The numbers of the `count` costliest batches, costliest first: run these before the night."""
+        _checks.check_whole("count", count, minimum=0, remedy="Give how many batches to list.")
+        return np.argsort(-self.costs, kind="stable")[:count]
+
+    def dropped(self) -> NDArray[np.int64]:
+        """The sequences that no batch holds, rising."""
+        return np.flatnonzero(self._times_planned() == 0)
+
+    def repeated(self) -> NDArray[np.int64]:
+        """The sequences that the ranks take more than once, rising; `loss_scales` gives the second time 0."""
+        return np.flatnonzero(self._times_planned() > 1)
+
+    def over_limit(self) -> NDArray[np.int64]:
+        """The batches that cost more than the limit, rising."""
+        return np.flatnonzero(self.costs > self.limit)
+
+    @property
+    def batch_numbers(self) -> NDArray[np.int64]:
+        """The batch of each entry of `sequences`: [m]."""
+        return np.repeat(np.arange(len(self.costs)), self.batch_sizes)
+
+    @property
+    def first_taken(self) -> NDArray[np.bool_]:
+        """Where the grid holds a batch for the first time: [steps, micro_batches, ranks].
+
+        Elsewhere a batch stands again only to keep the ranks in step, and `loss_scales` gives it 0.
+        """
+        flat = self.grid.reshape(-1)
+        first = np.zeros(len(flat), bool)
+        first[np.unique(flat, return_index=True)[1]] = True
+        return first.reshape(self.grid.shape)
+
+    def _times_planned(self) -> NDArray[np.int64]:
+        taken = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))
+        times = np.zeros(self.count, np.int64)
+        np.add.at(times, self.sequences, np.repeat(taken, self.batch_sizes))
+        return times
+
+    def fingerprint(self) -> str:
+        """16 hex digits that name the plan: what every rank takes and when, and what it was made from.
+
+        The same on every platform: hashed are whole numbers only, in little-endian order.
+        """
+        digest = hashlib.blake2b(digest_size=8)
+        for name in _ARRAYS:
+            if name != "costs" and (array := getattr(self, name)) is not None:
+                digest.update(f"{name}{array.shape}".encode())
+                digest.update(np.ascontiguousarray(array, "<i8").data)
+        facts = [self.count, self.batching, self.seed, self.epoch, self.lengths_fingerprint]
+        digest.update(json.dumps(facts).encode())
+        return digest.hexdigest()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the plan to `path`, a NumPy `.npz` file, whole or not at all."""
+        target = Path(path)
+        facts = {name: getattr(self, name) for name in _FACTS}
+        facts |= {"version": _VERSION, "fingerprint": self.fingerprint(), "limit": repr(self.limit)}
+        arrays = {name: array for name in _ARRAYS if (array := getattr(self, name)) is not None}
+        draft = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            with draft.open("wb") as file:
+                np.savez_compressed(file, facts=np.array(json.dumps(facts)), **arrays)
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Plan:
+        """Reads a plan that `save` wrote.
+
+        Raises:
+            ValueError: The file is no plan, of another version, or damaged.
+        """
+        remedy = "Save it again with Plan.save."
+        try:
+            facts, plan = _read(path)
+        except FileNotFoundError:
+            raise
+        except Exception as error:
+            raise _checks.value_error("path", "a plan saved by this package", str(path), remedy) from error
+        if plan is None:
+            raise _checks.value_error("path", f"a plan of version {_VERSION}", facts["version"], remedy, at=str(path))
+        if plan.fingerprint() != facts["fingerprint"]:
+            rule = f"whole, of fingerprint {facts['fingerprint']}"
+            raise _checks.value_error("plan", rule, plan.fingerprint(), remedy, at=str(path))
+        return plan
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Plan | None]:
+    """What the file at `path` says of its plan, and the plan, or None where it is of another version."""
+    # NumPy leaves a file open that is no archive, so the file is opened here.
+    with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+        facts = json.loads(str(file["facts"]))
+        arrays = {name: file[name] for name in _ARRAYS if name in file}
+    if facts["version"] != _VERSION:
+        return facts, None
+    values = {name: facts[name] for name in _FACTS} | {"limit": float(facts["limit"])}
+    return facts, Plan(**{"spans": None, **arrays, **values})
+
+
+def _remade(fields: dict[str, Any]) -> Plan:
+    return Plan(**fields)

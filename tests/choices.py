@@ -1,0 +1,82 @@
+"""The table of all choices: what the promises are tested on. A new policy is tested by adding one line."""
+
+import numpy as np
+
+import lengthwise as lw
+
+
+def by_calls(counts, padded_lengths):
+    """A cost of the user's own, without prices: count x longest^1.5 and a little for each batch."""
+    return 0.5 + np.asarray(counts) * (np.asarray(padded_lengths, np.float64) ** 1.5).sum(axis=1)
+
+
+COSTS = {
+    "padded": lw.Padded(),
+    "quadratic": lw.Quadratic(linear=0.3, quadratic=0.007, per_sequence=1.1, per_batch=0.9),
+    "by_calls": by_calls,
+}
+
+ORDERS = {
+    "shuffled": lw.Shuffled(),
+    "sorted": lw.Sorted(),
+    "falling": lw.Sorted(descending=True),
+    "semi_sorted": lw.SemiSorted(randomization_factor=0.2),
+    "alternated": lw.AlternatedSort(bins=3),
+    "windowed": lw.Windowed(window=7),
+    "bucketed": lw.Bucketed(size=7),
+    "edges_drop": lw.Bucketed(edges=(20, 90, 400), longer="drop"),
+    "edges_fixed": lw.Bucketed(edges=(20, 90, 6_000), pad_to_edge=True),
+    "optimal": lw.Bucketed(buckets=4),
+    "optimal_fixed": lw.Bucketed(buckets=4, pad_to_edge=True),
+    "uniform": lw.Bucketed(buckets=3, by="uniform"),
+    "quantile_fixed": lw.Bucketed(buckets=3, by="quantile", pad_to_edge=True),
+    "exponential": lw.Bucketed(buckets=5, by="exponential"),
+    "entropy_padding": lw.MaxEntropy(padding=0.1),
+    "entropy_scale": lw.MaxEntropy(scale=20.0),
+    "entropy_exponential": lw.MaxEntropy(scale=20.0, noise="exponential"),
+    "entropy_truncated": lw.MaxEntropy(scale=20.0, noise="truncated"),
+}
+
+
+def cuts(budget, tight):
+    """Every cut, for a `budget` that every sequence is within, and a `tight` one that about half of them are."""
+    return {
+        "fixed": lw.FixedSize(3),
+        "one": lw.FixedSize(1),
+        "fixed_drop": lw.FixedSize(3, drop_incomplete=True),
+        "budget": lw.Budget(budget),
+        "budget_few": lw.Budget(budget, max_sequences=2),
+        "budget_alone": lw.Budget(tight, oversize="alone"),
+        "budget_drop": lw.Budget(tight, oversize="drop"),
+        "dynamic": lw.DynamicSize(2),
+        "dynamic_paper": lw.DynamicSize(2, rule="paper"),
+    }
+
+
+DEALS = {
+    f"{deal.__name__}_{tail}": deal(tail=tail)
+    for deal in (lw.Balanced, lw.Mixed, lw.InTurn)
+    for tail in ("split", "repeat", "drop")
+} | {"portions": lw.Portions()}
+
+ARRANGEMENTS = {
+    "in_order": lw.InOrder(),
+    "shuffled": lw.ShuffledSteps(),
+    "shortest": lw.ShortestFirst(),
+    "longest": lw.LongestFirst(),
+    "costliest": lw.CostliestFirst(),
+    "costliest_all": lw.CostliestFirst(steps=None),
+}
+
+CHUNKS = {"whole": None, "chunks": lw.Chunks(40), "overlapping": lw.Chunks(50, step=30)}
+
+
+def needs_one_length(order, chunks):
+    """Whether a choice is for [n] lengths only."""
+    return chunks is not None or getattr(order, "pad_to_edge", False)
+
+
+def may_drop(order, cut, deal):
+    """Whether a choice was asked to drop."""
+    asked = getattr(order, "longer", "") == "drop" or getattr(cut, "oversize", "") == "drop"
+    return asked or getattr(cut, "drop_incomplete", False) or deal.tail == "drop"

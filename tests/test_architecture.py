@@ -1,0 +1,127 @@
+"""The house stands as designed: read from the source, and from an import with every extra blocked."""
+
+import ast
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
+
+# A module may import only rooms above its own, and its own. `__init__` is the front door: `import lengthwise as lw`.
+ROOMS = (
+    *("_checks", "_kernels", "_random", "lengths", "cost", "buckets", "limit", "order", "cut", "deal", "arrange"),
+    *(
+        "chunk",
+        "plan",
+        "batching",
+        "planning",
+        "loss",
+        "metrics",
+        "named",
+        "__init__",
+        "plot",
+        "torch",
+        "recipes",
+        "cli",
+    ),
+)
+
+FILES = sorted(SOURCE.rglob("*.py"))
+EXTRAS = ("torch", "matplotlib", "pyarrow", "soundfile", "rich", "tqdm", "jiwer", "HersheyFonts", "jinja2", "scipy")
+
+
+def imported(path):
+    """The dotted names that a file imports, wherever in it: lazily and for types alone too, and by importlib."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from _from_names(node, path)
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "import_module":
+            yield from (each.value for each in node.args if isinstance(each, ast.Constant))
+
+
+def _from_names(node, path):
+    package = path.relative_to(SOURCE.parent).parts[:-1]
+    base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+    module = ".".join(filter(None, (base, node.module)))
+    # `from lengthwise import cut` names a room; `from lengthwise.cut import Cut` a thing within one.
+    return [f"{module}.{alias.name}" for alias in node.names]
+
+
+def room_of(path):
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def rooms_imported(path):
+    names = [name.split(".") for name in imported(path)]
+    seconds = {(*name, "__init__")[1] for name in names if name[0] == "lengthwise"}
+    return {second if second in ROOMS else "__init__" for second in seconds}
+
+
+def relative(path):
+    return path.relative_to(SOURCE).as_posix()
+
+
+INSIDE = [path for path in FILES if path != SOURCE / "__init__.py"]
+
+
+@pytest.mark.parametrize("path", INSIDE, ids=relative)
+def test_imports_run_down_the_list_of_rooms(path):
+    assert room_of(path) in ROOMS, f"{relative(path)}: add the room to ROOMS, below all that it imports"
+    allowed = ROOMS[: ROOMS.index(room_of(path)) + 1]
+    assert rooms_imported(path) <= set(allowed)
+
+
+@pytest.mark.parametrize(
+    ("package", "rooms"),
+    [("numba", {"_kernels"}), ("matplotlib", {"plot"}), ("torch", {"torch", "recipes"})],
+)
+def test_a_heavy_package_is_imported_in_its_rooms_only(package, rooms):
+    importers = {room_of(path) for path in FILES if package in {name.split(".")[0] for name in imported(path)}}
+    assert importers <= rooms
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_a_file_is_short_and_asserts_nothing(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 400
+    asserts = [node.lineno for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Assert)]
+    assert asserts == []
+
+
+def test_every_function_of_the_source_is_readable_at_a_glance():
+    nodes = [node for path in FILES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    spans = [node.end_lineno - _first_line(node) + 1 for node in nodes if isinstance(node, ast.FunctionDef)]
+    assert sum(span < 30 for span in spans) >= 0.9 * len(spans)
+
+
+def _first_line(function):
+    """Where the code of a function begins, its docstring left out."""
+    return function.body[1].lineno if ast.get_docstring(function) and len(function.body) > 1 else function.lineno
+
+
+def test_the_core_plans_with_every_extra_blocked():
+    script = f"""
+    import sys
+
+    class Blocked:
+        def find_spec(self, name, path=None, target=None):
+            if name.split(".")[0] in {EXTRAS!r}:
+                raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+    sys.meta_path.insert(0, Blocked())
+    import lengthwise as lw
+
+    lengths = lw.example_lengths(count=100)
+    for text in ("random", "optimal:4", "max-entropy:0.05"):
+        plan = lw.make_plan(lengths, lw.strategy(text, cut=lw.Budget(20_000)), world_size=2)
+        assert lw.measure(plan, lengths).dropped == 0
+    print(sorted(set(sys.modules) & set({EXTRAS!r})))
+    """
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")

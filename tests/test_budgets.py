@@ -1,0 +1,140 @@
+"""The budget is hard, and batches are as full as it allows."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import choices
+import length_sets
+import lengthwise as lw
+
+
+def plan_of(lengths, cut, *, order=None, cost=None):
+    """Batches as they are cut, in the order of the sequences sorted, or as said."""
+    batching = lw.Batching(
+        cut=cut, order=order or lw.Sorted(), cost=cost or lw.Padded(), deal=lw.InTurn(), arrange=lw.InOrder()
+    )
+    return lw.make_plan(lengths, batching)
+
+
+def padded(plan):
+    return [
+        (len(batch), int(longest)) for batch, longest in zip(plan.batches(), plan.padded_lengths[:, 0], strict=True)
+    ]
+
+
+def test_a_budget_worked_by_hand():
+    # 2 x 3 = 6 fits; a third of 4 would be 12 > 10. Then 2 x 5 = 10 fits exactly, and 6 and 9 stand alone.
+    assert padded(plan_of([2, 3, 4, 5, 6, 9], lw.Budget(10))) == [(2, 3), (2, 5), (1, 6), (1, 9)]
+    assert padded(plan_of([2, 3, 4, 5, 6, 9], lw.Budget(12))) == [(3, 4), (2, 6), (1, 9)]
+    assert padded(plan_of([1, 1, 1, 1, 1], lw.Budget(10, max_sequences=2))) == [(2, 1), (2, 1), (1, 1)]
+
+
+def test_two_dimensions_pad_each_to_its_own_longest():
+    # [1, 9] and [9, 1] together pad to 9 + 9 each, 36 in all; alone they cost 10.
+    assert len(plan_of([[1, 9], [9, 1]], lw.Budget(35)).costs) == 2
+    assert plan_of([[1, 9], [9, 1]], lw.Budget(36)).costs.tolist() == [36.0]
+
+
+def test_dynamic_sizes_worked_by_hand():
+    lengths = [1, 2, 2, 3, 4, 6]  # the capacity of DynamicSize(1) is 6
+    assert padded(plan_of(lengths, lw.DynamicSize(1))) == [(3, 2), (1, 3), (1, 4), (1, 6)]
+    # The paper's batches close once they reach 6: 3 x 2, then 2 x 4 = 8, then 6.
+    paper = plan_of(lengths, lw.DynamicSize(1, rule="paper"))
+    assert padded(paper) == [(3, 2), (2, 4), (1, 6)]
+    assert paper.over_limit().tolist() == [1]
+    assert paper.limit == 6.0
+
+
+def test_what_is_longer_than_the_budget_is_refused_stands_alone_or_is_dropped():
+    lengths = [3, 50, 4, 60, 5]
+    message = (
+        r"^`budget` must be at least the cost of the costliest sequence, 60, but is 20.0 at sequence 3. "
+        r"Raise it, or choose oversize='alone' or oversize='drop' \(on the command line: .*oversize=alone\).$"
+    )
+    with pytest.raises(ValueError, match=message):
+        plan_of(lengths, lw.Budget(20))
+    alone = plan_of(lengths, lw.Budget(20, oversize="alone"))
+    assert [batch.tolist() for batch in alone.batches()] == [[0, 2, 4], [1], [3]]
+    assert alone.over_limit().tolist() == [1, 2]
+    assert alone.dropped().size == 0
+    dropped = plan_of(lengths, lw.Budget(20, oversize="drop"))
+    assert [batch.tolist() for batch in dropped.batches()] == [[0, 2, 4]]
+    assert dropped.dropped().tolist() == [1, 3]
+    assert dropped.over_limit().size == 0
+
+
+def test_incomplete_batches_are_dropped_on_request_bucket_by_bucket():
+    order = lw.Bucketed(edges=(10, 20))
+    plan = plan_of([1, 2, 3, 11, 12, 13, 14], lw.FixedSize(2, drop_incomplete=True), order=order)
+    assert plan.batch_sizes.tolist() == [2, 2, 2]
+    assert len(plan.dropped()) == 1
+    assert plan.dropped()[0] < 3
+
+
+def test_no_batch_crosses_the_border_of_a_bucket():
+    lengths = lw.example_lengths(count=500)
+    edges = lw.optimal_edges(lengths, 6)
+    for cut in (lw.FixedSize(16), lw.Budget(20_000), lw.DynamicSize(8)):
+        for pad in (False, True):
+            plan = plan_of(lengths, cut, order=lw.Bucketed(buckets=6, pad_to_edge=pad))
+            buckets = [set(np.searchsorted(edges, lengths[batch]).tolist()) for batch in plan.batches()]
+            assert all(len(each) == 1 for each in buckets)
+            if pad:
+                assert set(plan.padded_lengths[:, 0].tolist()) == set(edges.tolist())
+
+
+def test_borders_of_buckets_move_with_what_is_dropped_before_them():
+    # [1, 1, 18] costs 326 and is dropped from the first bucket; [7, 7, 6] and [7, 7, 7] would cost 294 together.
+    lengths = [[1, 1, 18], [7, 7, 6], [7, 7, 7]]
+    for cost in (lw.Quadratic(linear=0, quadratic=1), lambda counts, padded: counts * (padded**2).sum(axis=1)):
+        order = lw.Bucketed(edges=(20, 21))
+        plan = plan_of(lengths, lw.Budget(300, oversize="drop"), order=order, cost=cost)
+        assert plan.dropped().tolist() == [0]
+        assert [batch.tolist() for batch in plan.batches()] == [[1], [2]]
+
+
+def test_capacity_is_reckoned_from_edges_longer_than_any_sequence():
+    plan = plan_of([5, 6, 7, 8], lw.DynamicSize(2), order=lw.Bucketed(edges=(1_000,), pad_to_edge=True))
+    assert padded(plan) == [(2, 1_000), (2, 1_000)]
+    assert plan.limit == 2_000.0
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    st.one_of(length_sets.flat, length_sets.pairs),
+    st.tuples(*[st.floats(0, 2, width=32)] * 4),
+    st.integers(1, 9),
+    st.sampled_from([-1, 0, 1]),
+)
+def test_a_batch_takes_the_next_sequence_exactly_if_its_own_cost_allows(lengths, coefficients, count, nudge):
+    """Also where the budget lies on the cost of a batch, or one rounding beside it."""
+    cost = lw.Quadratic(**dict(zip(("linear", "quadratic", "per_sequence", "per_batch"), coefficients, strict=True)))
+    rows = lengths if lengths.ndim == 2 else lengths[:, None]
+    if not len(rows):
+        return
+    budget = float(cost(np.array([count]), rows.max(axis=0)[None])[0])
+    budget = max(np.nextafter(budget, nudge * np.inf) if nudge else budget, 5e-324)
+    plan = plan_of(lengths, lw.Budget(budget, oversize="alone"), order=lw.Shuffled(), cost=cost)
+    by_calls = plan_of(
+        lengths, lw.Budget(budget, oversize="alone"), order=lw.Shuffled(), cost=lambda *given: cost(*given)
+    )
+    assert by_calls.offsets.tolist() == plan.offsets.tolist()
+    for start, end in zip(plan.offsets[:-1], plan.offsets[1:], strict=True):
+        members = rows[plan.sequences[start:end]]
+        assert end - start == 1 or cost(np.array([end - start]), members.max(axis=0)[None])[0] <= budget
+        if end < len(rows):
+            more = rows[plan.sequences[start : end + 1]]
+            assert cost(np.array([len(more)]), more.max(axis=0)[None])[0] > budget
+
+
+def test_a_callable_cuts_batches_longer_than_it_first_looks_ahead():
+    def cost(counts, padded_lengths):
+        return choices.by_calls(counts, padded_lengths)
+
+    plan = plan_of(np.ones(1_000, np.int64), lw.Budget(300.5), cost=cost)  # 0.5 + 300 x 1
+    assert plan.batch_sizes.tolist() == [300, 300, 300, 100]
+    limited = plan_of(np.ones(1_000, np.int64), lw.Budget(300.5, max_sequences=64), cost=cost)
+    assert limited.batch_sizes.max() == 64
+    assert len(limited.costs) == 16

@@ -1,0 +1,136 @@
+"""Which rank takes which batch, what becomes of the tail, and in which order the steps come."""
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+from lengthwise.deal import share_out, split_largest
+
+LENGTHS = lw.example_lengths(count=2_000)
+
+
+def planned(lengths, *, cut=None, world_size=1, micro_batches=1, epoch=0, **verbs):
+    batching = lw.Batching(cut=cut or lw.FixedSize(2), **verbs)
+    return lw.make_plan(lengths, batching, world_size=world_size, micro_batches=micro_batches, epoch=epoch)
+
+
+def taken(plan):
+    """[steps][micro_batches][ranks] of lists of sequence numbers."""
+    return [[[plan.batch(number).tolist() for number in row] for row in step] for step in plan.grid.tolist()]
+
+
+def test_in_turn_deals_as_the_batches_were_cut():
+    plan = planned(
+        [1, 2, 3, 4, 5, 6, 7, 8],
+        cut=lw.FixedSize(1),
+        order=lw.Sorted(),
+        deal=lw.InTurn(),
+        arrange=lw.InOrder(),
+        world_size=2,
+        micro_batches=2,
+    )
+    assert taken(plan) == [[[[0], [1]], [[2], [3]]], [[[4], [5]], [[6], [7]]]]
+
+
+def test_balanced_steps_hold_batches_of_like_cost():
+    plan = planned([8, 1, 7, 2, 6, 3, 5, 4], cut=lw.FixedSize(1), arrange=lw.ShortestFirst(), world_size=2)
+    assert np.sort(plan.costs[plan.grid[:, 0, :]], axis=1).tolist() == [[1, 2], [3, 4], [5, 6], [7, 8]]
+
+
+def test_ranks_get_about_equal_shares_of_a_step():
+    costs = np.array([10.0, 9.0, 8.0, 7.0, 6.0, 5.0])
+    # By falling cost, the second row backwards: rank 0 has 10 + 5, rank 1 has 9 + 6, rank 2 has 8 + 7.
+    assert share_out(np.array([[5, 0, 4, 1, 3, 2]]), costs, 3).tolist() == [[[0, 1, 2], [5, 4, 3]]]
+
+
+def test_ranks_wait_least_for_balanced_steps():
+    waits = {}
+    for name, deal in (("balanced", lw.Balanced()), ("mixed", lw.Mixed()), ("in turn", lw.InTurn())):
+        waits[name] = lw.straggler_waste(planned(LENGTHS, cut=lw.FixedSize(16), padding=0.05, deal=deal, world_size=4))
+    assert waits["balanced"] < waits["mixed"] / 3
+    assert waits["balanced"] <= waits["in turn"]
+
+
+def test_mixed_steps_are_more_representative_than_balanced_ones():
+    mixing = {}
+    for name, deal in (("balanced", lw.Balanced()), ("mixed", lw.Mixed())):
+        plan = planned(LENGTHS, cut=lw.FixedSize(16), padding=0.05, deal=deal, world_size=4, micro_batches=2)
+        mixing[name] = lw.step_mixing(plan, LENGTHS)
+    assert mixing["mixed"] > 2 * mixing["balanced"]
+
+
+def test_a_split_tail_halves_the_largest_batches():
+    plan = planned([1] * 10, cut=lw.FixedSize(4), order=lw.Sorted(), world_size=4)
+    # 4, 4, 2 are three batches for four ranks.
+    assert sorted(plan.batch_sizes.tolist()) == [2, 2, 2, 4]
+    assert split_largest(np.array([0, 5, 6]), 4).tolist() == [0, 2, 3, 5, 6]
+
+
+def test_splitting_stops_at_single_sequences_and_repeats_the_cheapest():
+    plan = planned([3, 9], world_size=3)
+    assert plan.batch_sizes.tolist() == [1, 1]
+    assert plan.grid.shape == (1, 1, 3)
+    assert plan.repeated().tolist() == [0]
+    assert plan.dropped().size == 0
+
+
+def test_a_repeated_tail_takes_the_cheapest_again():
+    plan = planned([5, 5, 1, 1, 9, 9], order=lw.Sorted(), deal=lw.Balanced(tail="repeat"), world_size=2)
+    assert len(plan.costs) == 3
+    assert plan.grid.size == 4
+    assert plan.repeated().tolist() == [2, 3]
+
+
+def test_a_dropped_tail_is_another_one_each_epoch():
+    dropped = set()
+    for epoch in range(40):
+        tail = lw.InTurn(tail="drop")
+        plan = planned([1, 2, 3, 4, 5], cut=lw.FixedSize(1), order=lw.Sorted(), deal=tail, world_size=4, epoch=epoch)
+        assert plan.grid.size == 4
+        dropped.add(tuple(plan.dropped().tolist()))
+    assert dropped == {(0,), (1,), (2,), (3,), (4,)}
+
+
+def test_a_rank_without_a_portion_borrows():
+    plan = planned([7, 3], cut=lw.FixedSize(1), deal=lw.Portions(), world_size=4)
+    assert plan.grid.shape == (1, 1, 4)
+    assert plan.repeated().tolist() == [1], "the cheapest"
+
+
+@pytest.mark.parametrize("steps", [1, 5])
+def test_the_costliest_steps_lead(steps):
+    plan = planned(LENGTHS, arrange=lw.CostliestFirst(steps=steps), world_size=2)
+    costs = plan.costs[plan.grid].max(axis=(1, 2))
+    assert costs[:steps].tolist() == sorted(costs.tolist(), reverse=True)[:steps]
+    assert costs[steps:].tolist() != sorted(costs[steps:].tolist(), reverse=True)
+    assert plan.worst(1)[0] in plan.grid[0]
+
+
+def test_arrangements_by_length():
+    def order_of(arrange):
+        plan = planned(LENGTHS, order=lw.Sorted(), arrange=arrange)
+        return plan.padded_lengths[plan.grid[:, 0, 0], 0]
+
+    assert (np.diff(order_of(lw.InOrder())) >= 0).all()
+    assert (np.diff(order_of(lw.ShortestFirst())) >= 0).all()
+    assert (np.diff(order_of(lw.LongestFirst())) <= 0).all()
+    assert (np.diff(order_of(lw.CostliestFirst(steps=None))) <= 0).all()
+    assert abs(np.corrcoef(order_of(lw.ShuffledSteps()), np.arange(1_000))[0, 1]) < 0.1
+
+
+def test_steps_in_random_order_are_as_long_early_as_late():
+    early = []
+    for epoch in range(20):
+        plan = planned(LENGTHS, cut=lw.FixedSize(16), order=lw.Sorted(), epoch=epoch)
+        lengths = plan.padded_lengths[plan.grid[:, 0, 0], 0]
+        early.append(lengths[: len(lengths) // 2].mean() / lengths.mean())
+    assert np.mean(early) == pytest.approx(1.0, abs=0.05)
+
+
+def test_buckets_keep_their_order_where_incomplete_batches_are_dropped():
+    lengths = [1, 2, 3, 4, 5, 6, 7, *range(11, 27)]  # 4 of 7 are kept in the first bucket, all 16 in the second
+    order, cut = lw.Bucketed(edges=(10, 30)), lw.FixedSize(4, drop_incomplete=True)
+    for epoch in range(20):
+        plan = planned(lengths, cut=cut, order=order, arrange=lw.ShortestFirst(), epoch=epoch)
+        assert len(plan.costs) == 5
+        assert plan.padded_lengths[plan.grid[0, 0, 0], 0] <= 7

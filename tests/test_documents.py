@@ -1,0 +1,61 @@
+"""The pages say what is true: their code runs, their tables are those of the results, their rooms are the rooms."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from test_architecture import ROOMS
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
+def test_the_code_of_the_readme_runs(code, capsys):
+    exec(compile(code, "README.md", "exec"), {})
+    assert "padding_share=" in capsys.readouterr().out
+
+
+def test_the_code_of_the_guide_runs():
+    page = (ROOT / "docs" / "guide.md").read_text()
+    exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), "guide.md", "exec"), {})
+
+
+def test_the_readme_is_one_page_with_code_on_the_first_screen():
+    lines = README.splitlines()
+    assert len(lines) <= 120
+    assert "import lengthwise as lw" in lines[:20]
+
+
+def test_the_tables_are_those_of_the_committed_results():
+    checked = subprocess.run(
+        [sys.executable, "benchmarks/tables.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("name", ["edges", "ge2021_table1", "mixing", "pictures", "planning"])
+def test_asking_a_benchmark_for_help_measures_nothing(name):
+    before = sorted(path.stat().st_mtime_ns for path in (ROOT / "benchmarks" / "results").iterdir())
+    shown = subprocess.run(
+        [sys.executable, f"benchmarks/{name}.py", "--help"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert shown.returncode == 0 and shown.stdout.startswith("usage:"), shown.stderr
+    assert sorted(path.stat().st_mtime_ns for path in (ROOT / "benchmarks" / "results").iterdir()) == before
+
+
+def test_links_lead_somewhere():
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            base = ROOT if target.startswith("/") else page.parent
+            assert (base / target.lstrip("/")).exists(), f"{page.name}: {target}"
+
+
+def test_the_page_on_the_house_lists_its_rooms_in_order():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    listed = re.findall(r"^\| `(\w+)/?` \|", page, re.MULTILINE)
+    assert listed == [room for room in ROOMS if room in listed]
+    assert set(ROOMS) - set(listed) <= {"__init__"}

@@ -1,0 +1,302 @@
+"""Every bad value raises one sentence: `name` must be <rule>, but is <value>[ at <place>]. <What to do>."""
+
+import re
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+
+SENTENCE = re.compile(r"^`\w+` must be .+, but is .+\. [A-Z].+\.$", re.DOTALL)
+
+FIXED = lw.FixedSize(16)
+BATCHING = lw.Batching(cut=lw.FixedSize(2))
+PLAN = lw.make_plan([1, 2, 3, 4], BATCHING)
+SIZE = "Give the number of sequences in a batch, 16 say."
+SHARE = "Give a share of the computed frames, 0.05 say."
+EDGES = "Give the longest length of each bucket, rising: (100, 200, 400), say."
+SEED = "Give a whole number from 0 to 2**64 - 1."
+COST = "Return an array, from counts [batches] and padded_lengths [batches, dims]."
+GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists the names."
+
+
+def planned_with(cost):
+    return lambda: lw.make_plan([1, 2, 3], lw.Batching(budget=10, cost=cost))
+
+
+VALUES = {
+    "size of 0": (lambda: lw.FixedSize(0), f"`batch_size` must be at least 1, but is 0. {SIZE}"),
+    "budget of 0": (
+        lambda: lw.Budget(0),
+        "`budget` must be finite and above 0, but is 0. Give the padded frames that fit in memory.",
+    ),
+    "budget of nothing": (
+        lambda: lw.Budget(float("nan")),
+        "`budget` must be finite and above 0, but is nan. Give the padded frames that fit in memory.",
+    ),
+    "max_sequences": (
+        lambda: lw.Budget(9, max_sequences=0),
+        f"`max_sequences` must be at least 1, but is 0. {SIZE}",
+    ),
+    "oversize": (
+        lambda: lw.Budget(9, oversize="ignore"),
+        "`oversize` must be one of error, alone, drop, but is 'ignore'. Choose one of these words.",
+    ),
+    "rule": (
+        lambda: lw.DynamicSize(9, rule="soft"),
+        "`rule` must be one of hard, paper, but is 'soft'. Choose one of these words.",
+    ),
+    "noise factor": (
+        lambda: lw.SemiSorted(randomization_factor=-0.1),
+        "`randomization_factor` must be finite and at least 0, but is -0.1. "
+        "Give the width of the noise as a share of the range of lengths, 0.1 say.",
+    ),
+    "bins": (
+        lambda: lw.AlternatedSort(bins=0),
+        "`bins` must be at least 1, but is 0. Give the number of bins, 58 say.",
+    ),
+    "no buckets": (
+        lambda: lw.Bucketed(),
+        "`Bucketed` must be given one of size, edges, buckets, but is []. Choose one of the three.",
+    ),
+    "two kinds of buckets": (
+        lambda: lw.Bucketed(size=3, buckets=4),
+        "`Bucketed` must be given one of size, edges, buckets, but is ['size', 'buckets']. Choose one of the three.",
+    ),
+    "edges fall": (lambda: lw.Bucketed(edges=(9, 5)), f"`edges` must be rising and not empty, but is (9, 5). {EDGES}"),
+    "no edges": (lambda: lw.Bucketed(edges=()), f"`edges` must be rising and not empty, but is (). {EDGES}"),
+    "size padded to edges": (
+        lambda: lw.Bucketed(size=5, pad_to_edge=True),
+        "`pad_to_edge` must be False with size, but is True. Give buckets or edges for fixed shapes.",
+    ),
+    "edges too short": (
+        lambda: lw.make_plan([5, 50], lw.Batching(cut=FIXED, order=lw.Bucketed(edges=(10, 20)))),
+        "`edges` must be no shorter than the longest sequence, 50, but is (10, 20) at sequence 1. "
+        "Add a longer edge, or choose longer='drop'.",
+    ),
+    "too much to count": (
+        lambda: lw.make_plan([2**52, 5], lw.Batching(cut=FIXED)),
+        "`lengths` must be few and short enough to be padded to less than 2**53 frames, "
+        "but is 9007199254740992.0. Check their unit; plan fewer sequences at a time.",
+    ),
+    "a field that no choice has": (
+        lambda: lw.Batching.from_json('{"cut": {"choice": "cut.FixedSize", "batch_size": 4, "colour": 1}}'),
+        "`choice` must be without colour, but is 'cut.FixedSize'. Give what Batching.to_json wrote.",
+    ),
+    "no choice": (
+        lambda: lw.Batching.from_json('{"cut": 5}'),
+        '`choice` must be of the form {"choice": ...}, but is 5. Give what Batching.to_json wrote.',
+    ),
+    "weights of another count": (
+        lambda: lw.loss_scales(lw.make_plan([3, 4], lw.Batching(cut=FIXED)), [1.0]),
+        "`weights` must be of shape [2], but is (1,). "
+        "Give one weight for each sequence, or for each chunk of a plan of chunks.",
+    ),
+    "a weight below 0": (
+        lambda: lw.loss_scales(lw.make_plan([3, 4], lw.Batching(cut=FIXED)), [1.0, -2.0]),
+        "`weights` must be finite and at least 0, but is -2.0 at sequence 1. "
+        "Give 0 to leave a sequence out of the loss.",
+    ),
+    "padding": (
+        lambda: lw.MaxEntropy(padding=1.5),
+        f"`padding` must be at least 0 and at most 0.99, but is 1.5. {SHARE}",
+    ),
+    "padding and scale": (
+        lambda: lw.MaxEntropy(padding=0.1, scale=3.0),
+        "`MaxEntropy` must be given one of padding, scale, but is (0.1, 3.0). Choose one of the two.",
+    ),
+    "noise": (
+        lambda: lw.MaxEntropy(scale=1.0, noise="white"),
+        "`noise` must be one of exponential, truncated, optimal, but is 'white'. Choose one of these words.",
+    ),
+    "tail": (
+        lambda: lw.Balanced(tail="keep"),
+        "`tail` must be one of split, repeat, drop, but is 'keep'. Choose one of these words.",
+    ),
+    "costly steps": (
+        lambda: lw.CostliestFirst(steps=0),
+        "`steps` must be at least 1, but is 0. Give how many costly steps come first, or None for all.",
+    ),
+    "chunk step": (
+        lambda: lw.Chunks(10, step=11),
+        "`step` must be at most 10, but is 11. Give at most the chunk size, 10; a larger step would lose frames.",
+    ),
+    "coefficient": (
+        lambda: lw.Quadratic(linear=-1),
+        "`linear` must be finite and at least 0, but is -1. "
+        "Give the coefficients of count x (per_sequence + linear L + quadratic L^2).",
+    ),
+    "no cut": (
+        lambda: lw.Batching(),
+        "`Batching` must be given one of cut, budget, but is (None, None). Choose one: budget=20_000, say.",
+    ),
+    "order and padding": (
+        lambda: lw.Batching(budget=9, order=lw.Sorted(), padding=0.1),
+        "`Batching` must be given one of order, padding, but is 0.1. Choose one of the two.",
+    ),
+    "lengths": (
+        lambda: lw.make_plan([3, 0], BATCHING),
+        "`lengths` must be at least 1, but is 0 at sequence 1. Drop the sequence or repair its length.",
+    ),
+    "seed below 0": (lambda: lw.make_plan([3], BATCHING, seed=-1), f"`seed` must be at least 0, but is -1. {SEED}"),
+    "epoch of 2**64": (
+        lambda: lw.make_plan([3], BATCHING, epoch=2**64),
+        f"`epoch` must be at most 18446744073709551615, but is 18446744073709551616. {SEED}",
+    ),
+    "no ranks": (
+        lambda: lw.make_plan([3], BATCHING, world_size=0),
+        "`world_size` must be at least 1, but is 0. Give the number of ranks.",
+    ),
+    "no micro-batches": (
+        lambda: lw.make_plan([3], BATCHING, micro_batches=0),
+        "`micro_batches` must be at least 1, but is 0. Give the batches a rank takes in a step.",
+    ),
+    "nothing left": (
+        lambda: lw.make_plan([3], lw.Batching(cut=FIXED, deal=lw.Balanced(tail="drop")), world_size=2),
+        "`plan` must be of at least one step, but is '1 batches'. "
+        "Choose tail='split', smaller batches, or a policy that drops less.",
+    ),
+    "chunks of pairs": (
+        lambda: lw.make_plan([[3, 4]], lw.Batching(cut=FIXED, chunks=lw.Chunks(4))),
+        "`lengths` must be of shape [n], but is (1, 2). "
+        "Give one length each, lengths[:, 0] say (on the command line: FILE:0), for chunks and padding to edges.",
+    ),
+    "cost of no shape": (
+        planned_with(lambda counts, padded: 3.0 * padded.max() * counts.max()),
+        f"`cost` must be of shape (3,), one for each batch, but is (). {COST}",
+    ),
+    "cost of nothing": (
+        planned_with(lambda counts, padded: np.full(len(counts), np.nan) * padded[:, 0]),
+        f"`cost` must be finite, but is nan. {COST}",
+    ),
+    "rank": (
+        lambda: PLAN.batches(rank=1),
+        "`rank` must be at most 0, but is 1. Plan with the world_size of the run.",
+    ),
+    "start": (lambda: PLAN.batches(start=3), "`start` must be at most 2, but is 3. Start the next epoch instead."),
+    "worst": (lambda: PLAN.worst(-1), "`count` must be at least 0, but is -1. Give how many batches to list."),
+    "batch": (
+        lambda: PLAN.batch(-1),
+        "`number` must be at least 0, but is -1. Give the number of a batch, as in the grid.",
+    ),
+    "buckets": (
+        lambda: lw.optimal_edges([1, 2], 0),
+        "`buckets` must be at least 1, but is 0. Give the number of buckets, 6 say.",
+    ),
+    "buckets of nothing": (
+        lambda: lw.uniform_edges([], 2),
+        "`lengths` must be of shape [n], n at least 1, but is (0,). "
+        "Give at least one sequence, and one length each: lengths[:, 0], say (on the command line: FILE:0).",
+    ),
+    "too long to add up": (
+        lambda: lw.optimal_edges([1, 2**61], 2),
+        "`lengths` must be below 2**62 frames in all, padded, but is 2305843009213693952. Give them in a coarser unit.",
+    ),
+    "edges below the longest": (
+        lambda: lw.padded_frames([1, 20], [10]),
+        "`edges` must be rising, the last at least the longest length, 20, but is [10]. "
+        "Give the longest length of each bucket.",
+    ),
+    "limit of nothing": (
+        lambda: lw.mixing_limit([], 0.1),
+        "`lengths` must be of shape [n], n at least 1, but is (0,). "
+        "Give at least one sequence, and one length each: lengths[:, 0], say.",
+    ),
+    "limit at all padding": (
+        lambda: lw.mixing_limit([1, 2], 1.0),
+        "`padding` must be at least 0 and at most 0.999, but is 1.0. Give a share from 0 to 0.999, 0.05 say.",
+    ),
+    "bins of mixing": (
+        lambda: lw.mixing(PLAN, [1, 2, 3, 4], bins=0),
+        "`bins` must be at least 1, but is 0. Give the number of equal-mass bins, 64 say.",
+    ),
+    "mixing of no plan": (
+        lambda: lw.mixing([], [1, 2, 3, 4]),
+        "`plans` must be one plan or more, but is []. Give at least one plan.",
+    ),
+    "other lengths": (
+        lambda: lw.measure(PLAN, [1, 2, 3, 5]),
+        "`lengths` must be those of the plan, of fingerprint ae1d575348596333, but is "
+        f"{lw.fingerprint([1, 2, 3, 5])!r}. Plan again for these lengths.",
+    ),
+    "JSON": (
+        lambda: lw.Batching.from_json("nonsense"),
+        "`text` must be JSON, but is 'nonsense'. Give what Batching.to_json wrote.",
+    ),
+    "JSON of something else": (
+        lambda: lw.Batching.from_json('{"trim": null}'),
+        "`text` must be a batching as JSON, but is '{\"trim\": null}'. Give what Batching.to_json wrote.",
+    ),
+    "a cost of one's own from JSON": (
+        lambda: lw.Batching.from_json(lw.Batching(budget=9, cost=np.add).to_json()),
+        "`choice` must be one of this package, but is 'numpy:add'. Make the Batching in code, with the cost itself.",
+    ),
+}
+
+TYPES = {
+    "an arrangement for an order": (
+        lambda: lw.Batching(cut=FIXED, order=lw.ShuffledSteps()),
+        "`order` must be a choice such as Sorted(), but is ShuffledSteps(). Give order=Sorted(), say.",
+    ),
+    "an order for a cost": (
+        lambda: lw.Batching(cut=FIXED, cost=lw.Sorted()),
+        "`cost` must be a choice such as Padded(), but is Sorted(descending=False). Give cost=Padded(), say.",
+    ),
+    "descending of another kind": (
+        lambda: lw.Sorted(descending="no"),
+        "`descending` must be True or False, but is 'no'. Choose one of the two.",
+    ),
+    "pad_to_edge of another kind": (
+        lambda: lw.strategy("optimal:4,pad-to-edge=banana", cut=lw.FixedSize(16)),
+        "`pad_to_edge` must be True or False, but is 'banana'. Choose one of the two.",
+    ),
+    "drop_incomplete of another kind": (
+        lambda: lw.cut_named("fixed:4,drop-incomplete=1"),
+        "`drop_incomplete` must be True or False, but is 1. Choose one of the two.",
+    ),
+    "drop of another kind": (
+        lambda: lw.strategy("mxnet:3,drop=maybe", cut=lw.FixedSize(16)),
+        "`drop` must be True or False, but is 'maybe'. Choose one of the two.",
+    ),
+    "size": (lambda: lw.FixedSize("16"), f"`batch_size` must be a whole number, but is '16'. {SIZE}"),
+    "true size": (lambda: lw.FixedSize(True), f"`batch_size` must be a whole number, but is True. {SIZE}"),
+    "budget": (
+        lambda: lw.Budget("20000"),
+        "`budget` must be a number, but is '20000'. Give the padded frames that fit in memory.",
+    ),
+    "edges": (lambda: lw.Bucketed(edges=5), f"`edges` must be whole numbers, but is 5. {EDGES}"),
+    "half an edge": (lambda: lw.Bucketed(edges=(1.5,)), f"`edges` must be a whole number, but is 1.5. {EDGES}"),
+    "padding": (lambda: lw.MaxEntropy(padding="5%"), f"`padding` must be a number, but is '5%'. {SHARE}"),
+    "seed": (lambda: lw.make_plan([3], BATCHING, seed=1.0), f"`seed` must be a whole number, but is 1.0. {SEED}"),
+    "cut": (
+        lambda: lw.Batching(cut=16),
+        "`cut` must be a choice such as FixedSize(16), but is 16. Give cut=FixedSize(16), say.",
+    ),
+    "a class": (
+        lambda: lw.Batching(cut=FIXED, order=lw.Sorted),
+        "`order` must be a choice such as Sorted(), but is <class 'lengthwise.order.Sorted'>. "
+        "Give order=Sorted(), say.",
+    ),
+    "chunks": (
+        lambda: lw.Batching(cut=FIXED, chunks=50),
+        "`chunks` must be a choice such as Chunks(50), but is 50. Give chunks=Chunks(50), say.",
+    ),
+    "batching": (
+        lambda: lw.make_plan([3], "sorted"),
+        "`batching` must be a Batching, but is 'sorted'. Make one: Batching(budget=20_000), say.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), VALUES.values(), ids=VALUES)
+def test_a_bad_value_is_refused_in_one_sentence(call, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        call()
+    assert SENTENCE.match(message)
+
+
+@pytest.mark.parametrize(("call", "message"), TYPES.values(), ids=TYPES)
+def test_a_bad_type_is_refused_in_one_sentence(call, message):
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        call()
+    assert SENTENCE.match(message)

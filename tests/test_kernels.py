@@ -1,0 +1,239 @@
+"""Each kernel against its own Python and against brute force or a second implementation."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lengthwise as lw
+from lengthwise import _kernels
+
+FAST = settings(max_examples=200, deadline=None, derandomize=True)
+MASK = 2**64 - 1
+NO_WALLS = np.empty(0, np.int64)
+
+
+def threefry_by_hand(key0, key1, counter0, counter1):
+    """Threefry-2x64-20 in whole numbers modulo 2**64, its key schedule written out round by round."""
+    schedule = [key0, key1, 0x1BD11BDAA9FC1A22 ^ key0 ^ key1]
+    left, right = (counter0 + key0) & MASK, (counter1 + key1) & MASK
+    for turn, turned in enumerate(itertools.islice(itertools.cycle((16, 42, 12, 31, 16, 32, 24, 21)), 20), 1):
+        left = (left + right) & MASK
+        right = ((right << turned | right >> (64 - turned)) & MASK) ^ left
+        if turn % 4 == 0:
+            injected = turn // 4
+            left = (left + schedule[injected % 3]) & MASK
+            right = (right + schedule[(injected + 1) % 3] + injected) & MASK
+    return left, right
+
+
+def threefry(key0, key1, counter1, count, *, kernel=_kernels.threefry):
+    out = np.zeros(count, np.uint64)
+    kernel(np.uint64(key0), np.uint64(key1), np.uint64(counter1), out)
+    return out.tolist()
+
+
+def test_threefry_gives_the_known_answers_of_its_authors():
+    assert threefry(0, 0, 0, 2) == [0xC2B6E3A8C2C69865, 0x6F81ED42F350084D]
+    # Their other two vectors have counters that the kernel cannot be given; they hold the other implementation to it.
+    assert threefry_by_hand(MASK, MASK, MASK, MASK) == (0xE02CB7C4D95D277A, 0xD06633D0893B8B68)
+    digits_of_pi = (0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89)
+    counter0, counter1, key0, key1 = digits_of_pi
+    assert threefry_by_hand(key0, key1, counter0, counter1) == (0x263C7D30BB0F0AF1, 0x56BE8361D3311526)
+
+
+@FAST
+@given(*[st.integers(0, MASK)] * 3, st.integers(0, 9))
+def test_threefry_equals_the_same_in_whole_numbers(key0, key1, counter1, count):
+    pairs = [threefry_by_hand(key0, key1, block, counter1) for block in range(5)]
+    expected = [word for pair in pairs for word in pair][:count]
+    assert threefry(key0, key1, counter1, count) == expected
+    with np.errstate(over="ignore"):
+        assert threefry(key0, key1, counter1, count, kernel=_kernels.threefry.py_func) == expected
+
+
+@FAST
+@given(st.lists(st.one_of(st.integers(0, 3), st.integers(0, MASK)), max_size=50))
+def test_stable_argsort_is_numpys(keys):
+    keys = np.array(keys, np.uint64)
+    for kernel in (_kernels.stable_argsort, _kernels.stable_argsort.py_func):
+        order, spare = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+        kernel(keys, order, spare)
+        assert order.tolist() == np.argsort(keys, kind="stable").tolist()
+
+
+def test_stable_argsort_is_numpys_on_many():
+    chance = np.random.default_rng(0)
+    for keys in (
+        chance.integers(0, 9, 20_000),
+        chance.integers(0, 2**63, 20_000),
+        chance.random(20_000).view(np.int64),
+    ):
+        order, spare = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+        _kernels.stable_argsort(keys.astype(np.uint64), order, spare)
+        assert (order == np.argsort(keys, kind="stable")).all()
+
+
+def test_negative_log_is_within_1e_15():
+    chance = np.random.default_rng(0)
+    near_one = 1.0 - 2.0 ** -np.arange(1, 54)
+    fractions = np.concatenate(
+        [chance.random(5_000), near_one, 2.0 ** -np.arange(0, 54), 0.5**0.5 + chance.random(99) / 1e15]
+    )
+    fractions = fractions[(fractions > 0) & (fractions <= 1)]
+    exact = np.array([-math.log(fraction) for fraction in fractions])
+    for kernel in (_kernels.negative_log, _kernels.negative_log.py_func):
+        found = np.empty_like(fractions)
+        kernel(fractions, found)
+        assert (np.abs(found - exact) <= 1e-15 + 1e-15 * exact).all()
+        assert found[fractions == 1.0].tolist() == [0.0]
+        assert (found >= 0).all()
+
+
+def cut_by_hand(lengths, walls, prices, budget, most, overshoot):
+    """The rule, said again without running sums: what the next sequence would make of the batch, priced whole."""
+    dims = lengths.shape[1]
+
+    def cost(start, end):
+        longest = lengths[start:end].max(axis=0).astype(float)
+        each = (prices[2 : 2 + dims] * longest + prices[2 + dims :] * longest**2).sum()
+        return prices[0] + (end - start) * (prices[1] + each)
+
+    offsets = [0]
+    for index in range(1, len(lengths)):
+        start = offsets[-1]
+        at_the_budget = cost(start, index) >= budget if overshoot else cost(start, index + 1) > budget
+        if index in walls or index - start == most or at_the_budget:
+            offsets.append(index)
+    return [*offsets, len(lengths)] if len(lengths) else [0]
+
+
+@FAST
+@given(
+    st.integers(1, 3).flatmap(lambda dims: st.lists(st.tuples(*[st.integers(1, 99)] * dims), min_size=1, max_size=40)),
+    st.sets(st.integers(1, 39), max_size=4),
+    st.tuples(*[st.sampled_from([0.0, 0.25, 1.0, 1.5])] * 4),
+    st.integers(1, 2_000),
+    st.one_of(st.integers(1, 9), st.just(99)),
+    st.booleans(),
+)
+def test_greedy_cut_is_the_rule(rows, walls, coefficients, budget, most, overshoot):
+    lengths = np.array(rows, np.int64)
+    walls = np.array(sorted(wall for wall in walls if wall < len(lengths)), np.int64)
+    fixed, each, linear, quadratic = coefficients
+    prices = np.array([fixed, each] + [linear] * lengths.shape[1] + [quadratic] * lengths.shape[1])
+    expected = cut_by_hand(lengths, walls.tolist(), prices, budget, most, overshoot)
+    for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func):
+        offsets = np.empty(len(lengths) + 1, np.int64)
+        batches = kernel(lengths, walls, prices, float(budget), most, overshoot, offsets)
+        assert offsets[: batches + 1].tolist() == expected
+
+
+def test_greedy_cut_of_sorted_lengths_needs_the_fewest_batches():
+    """Brute force over all ways to cut n <= 8 sorted lengths under a padded budget."""
+    chance = np.random.default_rng(3)
+    for _ in range(60):
+        lengths = np.sort(chance.integers(1, 20, chance.integers(1, 9)))
+        budget = int(chance.integers(lengths[-1], 60))
+        ways = itertools.product([False, True], repeat=len(lengths) - 1)
+        cuts = [[0, *(np.flatnonzero(way) + 1).tolist(), len(lengths)] for way in ways]
+        legal = [cut for cut in cuts if all((b - a) * lengths[b - 1] <= budget for a, b in itertools.pairwise(cut))]
+        offsets = np.empty(len(lengths) + 1, np.int64)
+        prices = np.array([0.0, 0.0, 1.0, 0.0])
+        batches = _kernels.greedy_cut(lengths[:, None], NO_WALLS, prices, float(budget), 99, False, offsets)
+        assert batches == min(len(cut) - 1 for cut in legal)
+
+
+def paper_objective(lengths, buckets):
+    """Khomenko's recurrence as corrected, on every length: dp[i][k] = min over j < i of dp[j][k-1] + i x #(j, i]."""
+    longest = int(max(lengths))
+    reached = np.searchsorted(np.sort(lengths), np.arange(longest + 1), side="right")  # no longer than i
+    best = np.where(reached > 0, np.inf, 0.0)
+    rounds = []
+    for _ in range(buckets):
+        ends = np.arange(longest + 1)
+        paid = best[None, :] + ends[:, None] * (reached[:, None] - reached[None, :])
+        best = np.minimum(best, np.where(ends[None, :] < ends[:, None], paid, np.inf).min(axis=1))
+        rounds.append(int(best[-1]))
+    return rounds  # with at most 1, 2, ... buckets
+
+
+@pytest.mark.parametrize("name", ["speech", "long-tailed", "even", "few", "equal"])
+def test_optimal_edges_are_the_papers_optimum(name):
+    chance = np.random.default_rng(1)
+    lengths = {
+        "speech": lambda: lw.example_lengths("speech", count=400),
+        "long-tailed": lambda: np.minimum(lw.example_lengths(count=400), 900),
+        "even": lambda: chance.integers(1, 300, 200),
+        "few": lambda: chance.choice([3, 7, 90, 91, 200], 300),
+        "equal": lambda: np.full(9, 31),
+    }[name]()
+    for buckets, objective in enumerate(paper_objective(lengths, 12), 1):
+        edges = lw.optimal_edges(lengths, buckets)
+        assert len(edges) == min(buckets, len(np.unique(lengths)))
+        assert edges[-1] == lengths.max()
+        assert (np.diff(edges) > 0).all()
+        assert lw.padded_frames(lengths, edges) == objective
+
+
+@FAST
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(1, 8))
+def test_optimal_edges_are_the_best_of_all(lengths, buckets):
+    values = sorted(set(lengths))
+    sets = itertools.combinations(values[:-1], min(buckets, len(values)) - 1)
+    best = min(lw.padded_frames(lengths, [*inner, values[-1]]) for inner in sets)
+    assert lw.padded_frames(lengths, lw.optimal_edges(lengths, buckets)) == best
+
+
+@FAST
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=30), st.integers(1, 6))
+def test_bucket_layers_equal_their_own_python(steps, buckets):
+    gaps, counts = np.array(steps, np.int64).T
+    values, reached = np.append(0, np.cumsum(gaps)), np.append(0, np.cumsum(counts))
+    tables = []
+    for kernel in (_kernels.bucket_layer, _kernels.bucket_layer.py_func):
+        before = np.full(len(values), 2**62, np.int64)
+        before[0] = 0
+        table = []
+        for _ in range(min(buckets, len(gaps))):
+            best, cut = np.full(len(values), 2**62, np.int64), np.zeros(len(values), np.int32)
+            kernel(values, reached, before, best, cut)
+            table.append((best.tolist(), cut.tolist()))
+            before = best
+        tables.append(table)
+    assert tables[0] == tables[1]
+
+
+def test_optimal_edges_of_lengths_near_the_largest_number_do_not_overflow():
+    huge = 2**59
+    assert lw.optimal_edges([1, 2, huge, huge + 1], 2).tolist() == [2, huge + 1]
+
+
+def longest_of_a_million(levels, masses, heights, low, high, size):
+    """The same counted out: of a million sequences with evenly spread noise, those between two quantiles."""
+    level = np.repeat(np.arange(len(levels)), np.rint(masses * 1_000_000).astype(int))
+    spread = [(np.arange(count) + 0.5) / count for count in np.bincount(level)]
+    ordered = level[np.argsort(heights[level] - np.log(np.concatenate(spread)))]
+    between = ordered[round(low * len(ordered)) : round(high * len(ordered))]
+    all_below = (np.cumsum(np.bincount(between, minlength=len(levels))) / len(between)) ** size
+    return levels @ np.diff(all_below, prepend=0.0)
+
+
+@pytest.mark.parametrize("beta", [0.003, 0.02, 0.1])
+def test_longest_of_batches_is_what_a_million_sequences_give(beta):
+    levels = np.array([10.0, 40.0, 90.0, 160.0, 250.0, 400.0])
+    masses = np.array([0.1, 0.25, 0.3, 0.2, 0.1, 0.05])
+    heights = beta * levels
+    lows, highs = np.array([0.0, 0.3, 0.5, 0.9, 0.98]), np.array([0.05, 0.35, 0.6, 0.95, 1.0])
+    sizes = np.array([4.0, 16.0, 8.0, 16.0, 3.0])
+    found = np.empty(5)
+    _kernels.longest_of_batches(levels, masses, heights, lows, highs, sizes, found)
+    again = np.empty(5)
+    _kernels.longest_of_batches.py_func(levels, masses, heights, lows, highs, sizes, again)
+    assert found == pytest.approx(again, rel=1e-12)
+    for batch, (low, high, size) in enumerate(zip(lows, highs, sizes, strict=True)):
+        counted = longest_of_a_million(levels, masses, heights, low, high, size)
+        assert found[batch] == pytest.approx(counted, abs=0.05)

@@ -1,0 +1,154 @@
+"""The rate-distortion limit, the padding that max-entropy sorting is fitted to, and how near the limit it comes."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+from lengthwise.limit import NOISES, fitted_warp
+
+PADDINGS = (0.005, 0.02, 0.05, 0.08, 0.12, 0.17, 0.22, 0.3, 0.45, 0.7)
+EPOCHS = 4
+BINS = 64
+# What the estimate of mixing, of 64 bins and four epochs of 10,480 sequences, may stand above the truth.
+TOLERANCE = 0.01
+
+CUTS = [lw.FixedSize(16), lw.Budget(20_000), lw.Budget(128_000, max_sequences=16), lw.DynamicSize(16)]
+
+RIVALS = {
+    "semi-sorted": [lw.SemiSorted(randomization_factor=r) for r in (0.003, 0.01, 0.02, 0.05, 0.1, 0.15, 0.3, 0.5, 0.7)],
+    "windowed": [lw.Windowed(window=window) for window in (8192, 4096, 2048, 1024, 512, 256, 128, 64, 32)],
+    "alternated": [lw.AlternatedSort(bins=bins) for bins in (3, 20, 45, 60, 80, 100, 160, 240, 400)],
+    "bucketed": [lw.Bucketed(size=size) for size in (64, 128, 256, 512, 768, 1500, 3000, 6000)],
+    "optimal": [lw.Bucketed(buckets=buckets) for buckets in (2, 3, 5, 8, 10, 14, 20, 40)],
+}
+
+
+@functools.cache
+def limits(name):
+    lengths = lw.example_lengths(name)
+    return [lw.mixing_limit(lengths, padding) for padding in PADDINGS]
+
+
+@functools.cache
+def padding_and_mixing(name, order):
+    """Pooled over four epochs of batches of 16."""
+    lengths = lw.example_lengths(name)
+    plans = [lw.make_plan(lengths, lw.Batching(order=order, cut=lw.FixedSize(16)), epoch=e) for e in range(EPOCHS)]
+    computed = sum(plan.padded_lengths[:, 0] @ plan.batch_sizes for plan in plans)
+    return 1.0 - EPOCHS * lengths.sum() / computed, lw.mixing(plans, lengths, bins=BINS)
+
+
+def at_padding(padding, points):
+    """The mixing that a strategy has at `padding`, between the neighbouring settings of its knob."""
+    paddings, mixings = zip(*sorted(points), strict=True)
+    assert paddings[0] <= padding <= paddings[-1], "the knob does not span this padding"
+    return float(np.exp(np.interp(padding, paddings, np.log(mixings))))
+
+
+def test_the_limit_is_that_of_the_theory():
+    chance = np.random.default_rng(0)
+    log_normal = np.rint(np.exp(chance.normal(6, 0.7, 20_000))).astype(np.int64).clip(1)
+    assert lw.mixing_limit(log_normal, 0.1) == pytest.approx(0.153, abs=0.01)
+    assert lw.mixing_limit(log_normal, 0.2) == pytest.approx(0.305, abs=0.01)
+    assert lw.mixing_limit(chance.integers(80, 801, 20_000), 0.1) == pytest.approx(0.189, abs=0.01)
+
+
+def test_the_limit_of_two_lengths_worked_by_hand():
+    # A half of 10 and a half of 20: T = 20 always, but for a share s of the short ones, at 10. Padding is 5 (1 - s);
+    # I = log 2 - P(T = 20) h(P(X = 10 | T = 20)) with P(T = 20) = 1 - s / 2.
+    for stays in (0.2, 0.5, 0.9):
+        padded = 5 * (1 - stays)
+        longer = 1 - stays / 2
+        short = (1 - stays) / 2 / longer
+        entropy = -short * np.log(short) - (1 - short) * np.log(1 - short)
+        limit = lw.mixing_limit([10] * 6 + [20] * 6, padded / (15 + padded))
+        assert limit == pytest.approx(np.exp(longer * entropy - np.log(2)), rel=1e-6)
+
+
+def test_the_limit_does_not_depend_on_the_unit():
+    lengths = np.arange(10, 100, 3)
+    assert lw.mixing_limit(7 * lengths, 0.1) == pytest.approx(lw.mixing_limit(lengths, 0.1), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["speech", "long-tailed"])
+def test_the_limit_rises_with_padding_to_one(name):
+    lengths = lw.example_lengths(name, count=2_000)
+    everything = 1 - lengths.mean() / lengths.max()  # all padded to the longest
+    rising = [lw.mixing_limit(lengths, share * everything) for share in (0.0, 0.05, 0.3, 0.6, 0.9)]
+    assert (np.diff(rising) > 0).all()
+    assert 0 < rising[0] < 0.02
+    assert rising[-1] < 1
+    assert lw.mixing_limit(lengths, everything + 1e-9) == 1.0
+    assert lw.mixing_limit([5, 5, 5], 0.0) == 1.0
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=repr)
+@pytest.mark.parametrize("name", ["speech", "long-tailed"])
+def test_the_padding_asked_for_is_had(name, cut):
+    lengths = lw.example_lengths(
+        name, count=60_000
+    )  # a hundred batches and more, also where they are of 128,000 frames
+    least = lw.measure(lw.make_plan(lengths, lw.Batching(order=lw.Sorted(), cut=cut)), lengths).padding_share
+    for padding in (0.02, 0.05, 0.1, 0.15, 0.2):
+        batching = lw.Batching(order=lw.MaxEntropy(padding=padding), cut=cut)
+        had = lw.measure(lw.make_plan(lengths, batching), lengths).padding_share
+        assert had == pytest.approx(max(padding, least), abs=0.005)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_every_noise_is_fitted_to_its_padding(noise):
+    lengths = lw.example_lengths("speech")
+    for padding in (0.05, 0.2, 0.3):
+        batching = lw.Batching(order=lw.MaxEntropy(padding=padding, noise=noise), cut=lw.FixedSize(16))
+        assert lw.measure(lw.make_plan(lengths, batching), lengths).padding_share == pytest.approx(padding, abs=0.01)
+
+
+def test_padding_beyond_that_of_random_batching_gives_nearly_random_batching():
+    lengths = lw.example_lengths("speech")
+    random = lw.measure(lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(16))), lengths)
+    most = lw.measure(lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(16), padding=0.9)), lengths)
+    assert most.padding_share == pytest.approx(random.padding_share, abs=0.01)
+    assert most.mixing == pytest.approx(random.mixing, abs=0.05)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_a_warp_rises_with_length(noise):
+    sizes = lw.example_lengths(count=3_000).astype(np.float64)
+    warp = fitted_warp(sizes, 0.1, noise=noise, batch_sizes=lambda lengths: np.full(len(lengths), 16.0))
+    heights = warp(np.unique(sizes))
+    assert (np.diff(heights) >= 0).all()
+    assert heights[-1] > heights[0] + 1
+
+
+def test_exponential_noise_of_a_scale_is_a_straight_warp():
+    lengths = lw.example_lengths(count=5_000)
+    batching = lw.Batching(order=lw.MaxEntropy(scale=50.0, noise="exponential"), cut=lw.FixedSize(1), deal=lw.InTurn())
+    plan = lw.make_plan(lengths, batching)
+    shuffled = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(1), deal=lw.InTurn()))
+    assert abs(np.corrcoef(np.arange(5_000), lengths[plan.sequences])[0, 1]) > 0.8
+    assert abs(np.corrcoef(np.arange(5_000), lengths[shuffled.sequences])[0, 1]) < 0.05
+    # The longest of 5,000 noises is about 50 log(5,000) = 426, and hardly ever above 800.
+    ahead = np.maximum.accumulate(lengths[plan.sequences])
+    assert (ahead - lengths[plan.sequences]).max() < 800
+
+
+@pytest.mark.parametrize("name", ["speech", "long-tailed"])
+@pytest.mark.parametrize("rival", RIVALS)
+def test_no_strategy_passes_the_limit(name, rival):
+    for order in RIVALS[rival]:
+        padding, mixing = padding_and_mixing(name, order)
+        if padding >= PADDINGS[0]:
+            assert mixing < at_padding(padding, zip(PADDINGS, limits(name), strict=True)) + TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["speech", "long-tailed"])
+@pytest.mark.parametrize("asked", [0.05, 0.1, 0.2])
+def test_max_entropy_comes_nearer_the_limit_than_any_other(name, asked):
+    padding, mixing = padding_and_mixing(name, lw.MaxEntropy(padding=asked))
+    limit = at_padding(padding, zip(PADDINGS, limits(name), strict=True))
+    assert 0.9 * limit < mixing < limit + TOLERANCE
+    for rival, orders in RIVALS.items():
+        other = at_padding(padding, [padding_and_mixing(name, order) for order in orders])
+        assert mixing > 1.05 * other, rival

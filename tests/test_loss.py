@@ -1,0 +1,69 @@
+"""Loss scales: the gradient over ranks and micro-batches is that of the whole step in one process."""
+
+import numpy as np
+import pytest
+import torch
+
+import lengthwise as lw
+
+LENGTHS = np.random.default_rng(0).integers(1, 30, 61)
+WEIGHTS = {"sequences": None, "tokens": LENGTHS, "supervised": np.random.default_rng(1).integers(0, 5, 61)}
+
+
+def gradient(model, numbers, weights, reduction):
+    """The gradient of the weighted loss of the sequences `numbers`, by its mean or its sum."""
+    model.zero_grad()
+    weights = torch.as_tensor(weights[numbers], dtype=torch.float64)
+    inputs = torch.stack([torch.sin(torch.arange(4, dtype=torch.float64) * (number + 1)) for number in numbers])
+    losses = (model(inputs).squeeze(1) - 1.0) ** 2
+    total = (losses * weights).sum()
+    ((total / weights.sum() if weights.sum() > 0 else total) if reduction == "mean" else total).backward()
+    return torch.cat([parameter.grad.reshape(-1) for parameter in model.parameters()])
+
+
+@pytest.mark.parametrize("averaged", [False, True])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("kind", WEIGHTS)
+@pytest.mark.parametrize("tail", ["split", "repeat", "drop"])
+@pytest.mark.parametrize(("world_size", "micro_batches"), [(1, 1), (2, 3), (5, 2)])
+def test_the_gradient_of_every_step_is_that_of_one_process(world_size, micro_batches, tail, kind, reduction, averaged):
+    weights = np.ones(len(LENGTHS)) if WEIGHTS[kind] is None else WEIGHTS[kind]
+    batching = lw.Batching(cut=lw.Budget(70), order=lw.MaxEntropy(padding=0.2), deal=lw.Balanced(tail=tail))
+    plan = lw.make_plan(LENGTHS, batching, world_size=world_size, micro_batches=micro_batches)
+    scales = lw.loss_scales(
+        plan, WEIGHTS[kind], reduction=reduction, ranks_averaged=averaged, micro_batches_averaged=averaged
+    )
+    torch.manual_seed(0)
+    model = torch.nn.Linear(4, 1, dtype=torch.float64)
+    for step in range(plan.steps):
+        grid = plan.grid[step]
+        # What stands again to keep the ranks in step belongs to the step that takes it first.
+        own = [plan.batch(number) for number in grid[plan.first_taken[step]]]
+        whole = gradient(model, np.concatenate(own), weights, "mean")
+        parts = sum(
+            scales[step, turn, rank] * gradient(model, plan.batch(grid[turn, rank]), weights, reduction)
+            for turn in range(micro_batches)
+            for rank in range(world_size)
+        )
+        parts = parts / (world_size * micro_batches) if averaged else parts
+        assert torch.allclose(parts, whole, rtol=0, atol=1e-12)
+
+
+def test_what_stands_twice_is_scaled_by_nothing():
+    plan = lw.make_plan([5, 6, 7], lw.Batching(cut=lw.FixedSize(1), deal=lw.Balanced(tail="repeat")), world_size=2)
+    scales = lw.loss_scales(plan)
+    assert plan.first_taken.sum() == 3
+    assert (scales == 0).sum() == 1
+    assert scales[~plan.first_taken].tolist() == [0.0]
+
+
+def test_a_step_that_weighs_nothing_is_scaled_by_nothing():
+    plan = lw.make_plan([5, 6], lw.Batching(cut=lw.FixedSize(1)), world_size=1)
+    scales = lw.loss_scales(plan, [0.0, 2.0])
+    assert sorted(scales.reshape(-1).tolist()) == [0.0, 1.0]
+
+
+def test_learning_rates_follow_the_size_of_the_step():
+    plan = lw.make_plan([1] * 12, lw.Batching(cut=lw.FixedSize(4)))
+    assert lw.learning_rate_scales(plan, 1).tolist() == [4.0, 4.0, 4.0]
+    assert lw.learning_rate_scales(plan, 1, rule="sqrt").tolist() == [2.0, 2.0, 2.0]

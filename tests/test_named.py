@@ -1,0 +1,137 @@
+"""The strategies by name: what each means, and what is refused."""
+
+import re
+
+import pytest
+
+import lengthwise as lw
+
+FIXED = lw.FixedSize(16)
+GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists the names."
+TAKEN = "The name and its value say it already."
+NAMES = (
+    "random, sorted, semi-sorted, alternated, windowed, bucketed, optimal, uniform, quantile, exponential, mxnet, "
+    "max-entropy"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        ("random", lw.Shuffled()),
+        ("sorted", lw.Sorted()),
+        ("sorted,descending=true", lw.Sorted(descending=True)),
+        ("semi-sorted:0.1", lw.SemiSorted(randomization_factor=0.1)),
+        ("alternated:58", lw.AlternatedSort(bins=58)),
+        ("windowed:256", lw.Windowed(window=256)),
+        ("bucketed:1024", lw.Bucketed(size=1024)),
+        ("optimal:6", lw.Bucketed(buckets=6)),
+        ("optimal:6,pad-to-edge=true", lw.Bucketed(buckets=6, pad_to_edge=True)),
+        ("uniform:6", lw.Bucketed(buckets=6, by="uniform")),
+        ("quantile:6", lw.Bucketed(buckets=6, by="quantile")),
+        ("exponential:6", lw.Bucketed(buckets=6, by="exponential")),
+        ("mxnet:6", lw.Bucketed(buckets=6, by="uniform", pad_to_edge=True)),
+        ("max-entropy:0.05", lw.MaxEntropy(padding=0.05)),
+        ("max-entropy:0.05,noise=truncated", lw.MaxEntropy(padding=0.05, noise="truncated")),
+        ("max-entropy,scale=20", lw.MaxEntropy(scale=20)),
+    ],
+)
+def test_a_name_means_an_order(text, order):
+    assert lw.strategy(text, cut=FIXED) == lw.Batching(order=order, cut=FIXED)
+
+
+@pytest.mark.parametrize(
+    ("word", "arrangement"),
+    [
+        ("shuffled", lw.ShuffledSteps()),
+        ("in-order", lw.InOrder()),
+        ("shortest-first", lw.ShortestFirst()),
+        ("longest-first", lw.LongestFirst()),
+        ("costliest-first", lw.CostliestFirst()),
+    ],
+)
+def test_every_arrangement_has_a_word(word, arrangement):
+    assert lw.strategy(f"random,arrange={word}", cut=FIXED).arrange == arrangement
+
+
+def test_several_at_once_keep_their_names():
+    named = lw.strategies(" random, sorted,arrange=in-order,semi-sorted:0.2 ", cut=FIXED, cost=lw.Quadratic())
+    assert list(named) == ["random", "sorted,arrange=in-order", "semi-sorted:0.2"]
+    assert {each.cost for each in named.values()} == {lw.Quadratic()}
+
+
+def test_mxnet_drops_only_when_asked():
+    assert lw.strategy("mxnet:3", cut=FIXED).cut == FIXED
+    assert lw.strategy("mxnet:3,drop=true", cut=FIXED).cut == lw.FixedSize(16, drop_incomplete=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("fixed:16", lw.FixedSize(16)),
+        ("fixed:16,drop-incomplete=true", lw.FixedSize(16, drop_incomplete=True)),
+        ("budget:20000", lw.Budget(20_000)),
+        ("budget:1.5,oversize=drop,max-sequences=4", lw.Budget(1.5, oversize="drop", max_sequences=4)),
+        ("dynamic:16,rule=paper", lw.DynamicSize(16, rule="paper")),
+    ],
+)
+def test_a_cut_by_name(text, cut):
+    assert lw.cut_named(text) == cut
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rnd", f"`strategy` must be one of {NAMES}, but is 'rnd'. {GRAMMAR}"),
+        ("sorted:3", f"`strategy` must be written sorted, but is 'sorted:3'. {GRAMMAR}"),
+        ("bucketed:64,size=32", f"`size` must be left out here, but is 32 at bucketed:64,size=32. {TAKEN}"),
+        (
+            "mxnet:8,pad-to-edge=false",
+            f"`pad_to_edge` must be left out here, but is False at mxnet:8,pad-to-edge=false. {TAKEN}",
+        ),
+        (
+            "optimal:8,longer=drop,longer=error",
+            "`strategy` must be without a key that stands twice, but is 'optimal:8,longer=drop,longer=error'. "
+            "Keep one of them.",
+        ),
+        ("alternated", f"`strategy` must be written alternated:BINS, but is 'alternated'. {GRAMMAR}"),
+        ("random,", f"`strategy` must be of the form name[:value][,key=value...], but is ''. {GRAMMAR}"),
+        ("optimal:", f"`strategy` must be of the form name[:value][,key=value...], but is 'optimal:'. {GRAMMAR}"),
+        ("random,random", "`strategies` must be different from each other, but is 'random'. Name each only once."),
+        (
+            "random,speed=3",
+            f"`key` must be one of arrange, but is 'speed' at random,speed=3. {GRAMMAR}",
+        ),
+        (
+            "random,arrange=up",
+            "`arrange` must be one of shuffled, in-order, shortest-first, longest-first, costliest-first, "
+            f"but is 'up'. {GRAMMAR}",
+        ),
+        (
+            "uniform:3,by=optimal",
+            f"`by` must be left out here, but is 'optimal' at uniform:3,by=optimal. {TAKEN}",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_refused(text, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        lw.strategies(text, cut=FIXED)
+
+
+def test_one_strategy_is_one():
+    with pytest.raises(ValueError, match=r"^`strategy` must be one strategy, but is 'random,sorted'. Name one"):
+        lw.strategy("random,sorted", cut=FIXED)
+    with pytest.raises(TypeError, match=r"^`strategies` must be text, but is 3. Write name"):
+        lw.strategy(3, cut=FIXED)
+
+
+def test_mxnet_drops_from_batches_of_fixed_size_only():
+    message = r"^`drop` must be left out unless batches are of fixed size, but is Budget\(.*\). Give a batch size.$"
+    with pytest.raises(ValueError, match=message):
+        lw.strategy("mxnet:3,drop=true", cut=lw.Budget(100))
+
+
+@pytest.mark.parametrize("text", ["16", "fixed", "dynamic:16:2", "sized:3", "fixed:16,speed=2"])
+def test_a_cut_that_cannot_be_read_is_refused(text):
+    with pytest.raises((ValueError, TypeError), match=r"^`\w+` must be .+, but is .+\. [A-Z]"):
+        lw.cut_named(text)

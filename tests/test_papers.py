@@ -1,0 +1,177 @@
+"""What the papers say, worked by hand, and their numbers on the lengths of LJSpeech."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+from lengthwise import _random
+from lengthwise._random import Key
+
+DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+SUBSETS = 8
+
+
+def ordered(lengths, order, *, seed=0, epoch=0):
+    """The sequences in the order that an order gives."""
+    batching = lw.Batching(order=order, cut=lw.FixedSize(1), deal=lw.InTurn(), arrange=lw.InOrder())
+    return lw.make_plan(lengths, batching, seed=seed, epoch=epoch).sequences
+
+
+@pytest.fixture(scope="module")
+def training_sets():
+    """The paper's training sets have 10,480 of the 13,100 clips; which, it does not say."""
+    path = DATA / "ljspeech" / "ljspeech_lengths.csv"
+    if not path.exists():
+        pytest.skip(f"no {path}: set LENGTHWISE_DATA to the folder with the real lengths")
+    clips = lw.read_lengths(path, column="frames_12p5ms")
+    return [clips[_random.shuffled(Key(seed=seed, stage="examples"), len(clips))[:10_480]] for seed in range(SUBSETS)]
+
+
+def mean_over(training_sets, name, cut, *measures):
+    """The means of measures of one epoch of each training set."""
+    batching = lw.strategy(name, cut=cut)
+    found = [lw.measure(lw.make_plan(each, batching, seed=seed), each) for seed, each in enumerate(training_sets)]
+    return [float(np.mean([getattr(each, measure) for each in found])) for measure in measures]
+
+
+@pytest.mark.parametrize(
+    ("name", "percent", "frames"),
+    [
+        ("random", 32.02, 773.82),
+        ("sorted", 0.16, 526.43),
+        ("semi-sorted:0.1", 6.22, 556.22),
+        ("bucketed:1024", 6.10, 553.40),
+        ("alternated:58", 6.08, 552.48),
+    ],
+)
+def test_ge_table_1(training_sets, name, percent, frames):
+    rate, length = mean_over(training_sets, name, lw.FixedSize(16), "zero_padding_rate", "average_batch_length")
+    assert 100 * rate == pytest.approx(percent, abs=0.5)
+    assert length == pytest.approx(frames, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "batches", "percent", "frames"),
+    [("random", 606, None, None), ("semi-sorted:0.1", 449, 6.62, 557.68), ("sorted", 419, 0.47, 527.15)],
+)
+def test_ge_table_2_and_the_counts_of_dynamic_batches(training_sets, name, batches, percent, frames):
+    weighted = ("weighted_zero_padding_rate", "weighted_average_batch_length")
+    count, rate, length = mean_over(training_sets, name, lw.DynamicSize(16, rule="paper"), "batches", *weighted)
+    assert count == pytest.approx(batches, rel=0.02)
+    if percent is not None:
+        assert 100 * rate == pytest.approx(percent, abs=0.5)
+        assert length == pytest.approx(frames, abs=2)
+
+
+@pytest.mark.parametrize("name", ["random", "sorted", "semi-sorted:0.1"])
+def test_the_hard_rule_never_passes_16_of_the_longest(training_sets, name):
+    for lengths in training_sets:
+        plan = lw.make_plan(lengths, lw.strategy(name, cut=lw.DynamicSize(16)))
+        assert (plan.padded_lengths[:, 0] * plan.batch_sizes).max() <= 16 * lengths.max() == plan.limit
+        assert plan.over_limit().size == 0
+
+
+def test_ge_semi_sorting_moves_a_sequence_past_those_at_most_the_noise_longer():
+    lengths = lw.example_lengths("speech", count=5_000)
+    for factor in (0.0, 0.05, 0.3):
+        noise = factor * (lengths.max() - lengths.min())
+        row = lengths[ordered(lengths, lw.SemiSorted(randomization_factor=factor))]
+        overtaken = (np.maximum.accumulate(row) - row).max()
+        assert 0.8 * noise <= overtaken <= noise
+
+
+def test_ge_buckets_hold_neighbours_in_random_order():
+    lengths = np.random.default_rng(0).permutation(np.arange(1, 101))
+    row = lengths[ordered(lengths, lw.Bucketed(size=25))].reshape(4, 25)
+    assert [sorted(bucket) for bucket in row.tolist()] == [list(range(at, at + 25)) for at in (1, 26, 51, 76)]
+    assert all(bucket != sorted(bucket) for bucket in row.tolist())
+
+
+def test_doetsch_alternated_sorting_worked_by_hand():
+    lengths = np.array([70, 10, 40, 20, 80, 30, 60, 50])
+    # The shuffle of seed 0, epoch 0 puts the sequences in this order, so that the bins of two bins hold these lengths:
+    shuffled = [6, 2, 0, 3, 1, 4, 7, 5]
+    assert _random.shuffled(Key(), 8).tolist() == shuffled
+    first, second = sorted(lengths[shuffled[:4]]), sorted(lengths[shuffled[4:]])
+    assert lengths[ordered(lengths, lw.AlternatedSort(bins=2))].tolist() == first + second[::-1]
+    # Three bins of 3, 3 and 2: up, down, up.
+    bins = [sorted(lengths[shuffled[a:b]]) for a, b in ((0, 3), (3, 6), (6, 8))]
+    assert lengths[ordered(lengths, lw.AlternatedSort(bins=3))].tolist() == bins[0] + bins[1][::-1] + bins[2]
+    assert lengths[ordered(lengths, lw.AlternatedSort(bins=1))].tolist() == sorted(lengths)
+    assert ordered(lengths, lw.AlternatedSort(bins=8)).tolist() == shuffled
+    assert ordered(lengths, lw.AlternatedSort(bins=99)).tolist() == shuffled
+
+
+def test_doetsch_two_sequences_share_a_bin_as_often_as_they_should():
+    together = 0
+    for epoch in range(2_000):
+        row = ordered(np.arange(1, 9), lw.AlternatedSort(bins=2), epoch=epoch).tolist()
+        together += (row.index(0) < 4) == (row.index(1) < 4)
+    # (n/N - 1) / (n - 1) = 3/7, and not the 1/2 of the paper's formula.
+    assert together / 2_000 == pytest.approx(3 / 7, abs=5 * np.sqrt(3 / 7 * 4 / 7 / 2_000))
+
+
+def test_doetsch_chunks_worked_by_hand():
+    spans = [[0, 0, 50], [0, 25, 75], [0, 50, 100], [0, 75, 120], [1, 0, 50], [2, 0, 50], [2, 25, 51]]
+    assert lw.Chunks(50, step=25)(np.array([120, 50, 51])).tolist() == spans
+    assert lw.Chunks(50)(np.array([120])).tolist() == [[0, 0, 50], [0, 50, 100], [0, 100, 120]]
+    assert lw.Chunks(120)(np.array([120])).tolist() == [[0, 0, 120]]
+    plan = lw.make_plan([120, 50, 51], lw.Batching(cut=lw.Budget(100), chunks=lw.Chunks(50, step=25)))
+    assert plan.count == 7
+    taken = sorted(span for batch in plan.batches() for span in batch.tolist())
+    assert taken == spans
+    assert plan.batch_sizes.max() == 2
+
+
+def test_doetsch_mxnet_drops_only_when_asked():
+    lengths = [1, 2, 3, 4, 5, 11, 12, 13, 25]
+    with pytest.raises(ValueError, match="`edges` must be no shorter than the longest sequence, 25"):
+        lw.make_plan(lengths, lw.mxnet_bucketing((5, 20), batch_size=2))
+    kept = lw.make_plan(lengths, lw.mxnet_bucketing((5, 20, 30), batch_size=2))
+    assert kept.dropped().size == 0
+    assert sorted(kept.padded_lengths[:, 0].tolist()) == [5, 5, 5, 20, 20, 30]
+    assert sorted(kept.batch_sizes.tolist()) == [1, 1, 1, 2, 2, 2]
+    # Of the five up to 5 one is left over, of the three up to 20 one, and 25 is longer than the last bucket.
+    dropping = lw.make_plan(lengths, lw.mxnet_bucketing((5, 20), batch_size=2, drop=True))
+    assert dropping.padded_lengths[:, 0].tolist().count(5) == 2
+    assert dropping.padded_lengths[:, 0].tolist().count(20) == 1
+    assert dropping.batch_sizes.tolist() == [2, 2, 2]
+    assert len(dropping.dropped()) == 3
+    assert dropping.dropped()[-1] == 8
+
+
+def test_khomenko_buckets_come_shortest_first_and_their_steps_at_random():
+    lengths = lw.example_lengths(count=1_000)
+    batching = lw.Batching(order=lw.Bucketed(buckets=5), cut=lw.FixedSize(8), arrange=lw.ShortestFirst())
+    edges = lw.optimal_edges(lengths, 5)
+    plan = lw.make_plan(lengths, batching)
+    buckets = np.searchsorted(edges, plan.padded_lengths[plan.grid[:, 0, 0], 0])
+    assert (np.diff(buckets) >= 0).all()
+    assert (np.diff(plan.padded_lengths[plan.grid[buckets == 0, 0, 0], 0]) < 0).any()
+
+
+def test_khomenko_portions_are_dealt_anew_every_epoch():
+    lengths = lw.example_lengths(count=1_001)
+    batching = lw.Batching(order=lw.Bucketed(buckets=4), cut=lw.FixedSize(8), deal=lw.Portions())
+    portions = []
+    for epoch in range(3):
+        plan = lw.make_plan(lengths, batching, epoch=epoch, world_size=4)
+        ranks = [sorted(np.concatenate(list(plan.batches(rank))).tolist()) for rank in range(4)]
+        assert sorted(map(len, ranks)) == [250, 250, 250, 251]
+        assert sorted(number for rank in ranks for number in rank) == list(range(1_001))
+        portions.append(frozenset(map(tuple, ranks)))
+    assert len(set(portions)) == 3
+
+
+def test_windows_are_sorted_and_no_batch_crosses_them():
+    lengths = [5, 3, 8, 1, 9, 2, 7, 6, 4]
+    batching = lw.Batching(order=lw.Windowed(window=4), cut=lw.FixedSize(3), arrange=lw.InOrder())
+    batches = [np.array(lengths)[batch] for batch in lw.make_plan(lengths, batching, seed=3).batches()]
+    # Windows of 4, 4 and 1 sequences give batches of 3 + 1, 3 + 1 and 1, each window rising.
+    assert [len(batch) for batch in batches] == [3, 1, 3, 1, 1]
+    for first, second in ((0, 1), (2, 3)):
+        window = np.concatenate([batches[first], batches[second]])
+        assert np.all(np.diff(window) > 0)

@@ -1,0 +1,163 @@
+"""The table of all choices, through the promises on steps, sequences and budgets."""
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import choices
+import length_sets
+import lengthwise as lw
+
+CASES_PER_PAIR = 20  # plans of each order with each cut
+
+
+@pytest.mark.parametrize("cut", choices.cuts(1, 1))
+@pytest.mark.parametrize("order", choices.ORDERS)
+def test_every_order_with_every_cut_keeps_the_promises(order, cut):
+    chance = random.Random(f"{order} {cut}")
+    for _ in range(CASES_PER_PAIR):
+        deal = choices.DEALS[chance.choice(list(choices.DEALS))]
+        cost = choices.COSTS[chance.choice(list(choices.COSTS))]
+        chunks = choices.CHUNKS[chance.choice(list(choices.CHUNKS))]
+        lengths = some_lengths(chance, dims=1 if choices.needs_one_length(choices.ORDERS[order], chunks) else 2)
+        batching = lw.Batching(
+            order=choices.ORDERS[order],
+            cut=choices.cuts(*budgets(lengths, chunks, choices.ORDERS[order], cost))[cut],
+            deal=deal,
+            arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],
+            cost=cost,
+            chunks=chunks,
+        )
+        shape = {"world_size": chance.randint(1, 9), "micro_batches": chance.randint(1, 4)}
+        keeps_its_promises(lengths, batching, seed=chance.randint(0, 9), epoch=chance.randint(0, 9), **shape)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    st.one_of(length_sets.flat, length_sets.pairs),
+    st.sampled_from(sorted(choices.DEALS)),
+    st.integers(1, 9),
+    st.integers(1, 4),
+)
+def test_every_set_of_lengths_keeps_the_promises(lengths, deal, world_size, micro_batches):
+    for order in (lw.Shuffled(), lw.SemiSorted(), lw.Bucketed(size=5)):
+        batching = lw.Batching(order=order, cut=lw.DynamicSize(3), deal=choices.DEALS[deal])
+        keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
+
+
+def some_lengths(chance, *, dims):
+    """0 to 60 lengths: spread out, long-tailed, all equal, or one giant; [n], or at times [n, 2] where `dims` is 2."""
+    count = chance.choice([0, 1, 2, 3, 5, 8, 13, 30, 60])
+    draw = chance.choice(
+        [
+            lambda: chance.randint(80, 800),
+            lambda: max(1, round(chance.lognormvariate(4, 0.8))),
+            lambda: 37,
+            lambda: 900 if chance.random() < 0.05 else 3,
+        ]
+    )
+    shape = (count, 2) if dims == 2 and chance.random() < 0.3 else (count,)
+    return np.array([draw() for _ in range(int(np.prod(shape)))], np.int64).reshape(shape)
+
+
+def items_of(lengths, chunks):
+    """What is planned, worked out anew: [n, dims], each sequence or each chunk of it."""
+    if chunks is None:
+        return lengths if lengths.ndim == 2 else lengths[:, None]
+    step = chunks.step or chunks.size
+    sizes = []
+    for length in lengths.tolist():
+        start = 0
+        while start + chunks.size < length:
+            sizes.append(chunks.size)
+            start += step
+        sizes.append(length - start)
+    return np.array(sizes, np.int64).reshape(-1, 1)
+
+
+def budgets(lengths, chunks, order, cost):
+    """A budget that every sequence is within, and one that about half of them are."""
+    items = items_of(lengths, chunks)
+    if not len(items):
+        return 10.0, 10.0
+    edges = order.edges if getattr(order, "pad_to_edge", False) and order.edges else ()
+    longest = np.maximum(items.max(axis=0), max(edges, default=0))
+    middle = np.sort(items, axis=0)[len(items) // 2]
+    return float(cost(np.array([3]), longest[None])[0]), float(cost(np.array([1]), middle[None])[0])
+
+
+def keeps_its_promises(lengths, batching, *, world_size, micro_batches, seed=0, epoch=0):
+    places = {"world_size": world_size, "micro_batches": micro_batches}
+    droppable = choices.may_drop(batching.order, batching.cut, batching.deal)
+    plan = planned(lengths, batching, droppable, seed=seed, epoch=epoch, **places)
+    if plan is None:
+        return
+    items = items_of(lengths, batching.chunks)
+    steps_are_equal_on_every_rank(plan, **places)
+    sequences_are_accounted_for(plan, len(items), droppable)
+    nothing_is_repeated_without_need(plan, batching.deal)
+    budget_is_hard(plan, items, batching)
+
+
+def planned(lengths, batching, droppable, **which):
+    """The plan, or None where a choice was asked to drop and has dropped all."""
+    try:
+        return lw.make_plan(lengths, batching, **which)
+    except ValueError as error:
+        if not droppable or not str(error).startswith("`plan` must be of at least one step, but is "):
+            raise
+        return None
+
+
+def steps_are_equal_on_every_rank(plan, *, world_size, micro_batches):
+    assert plan.grid.shape == (plan.steps, micro_batches, world_size)
+    for rank in range(world_size):
+        taken = list(plan.batches(rank))
+        assert len(taken) == len(plan) == plan.steps * micro_batches
+        assert all(len(batch) for batch in taken)
+
+
+def sequences_are_accounted_for(plan, count, droppable):
+    assert plan.count == count
+    assert plan.offsets[0] == 0
+    assert plan.offsets[-1] == len(plan.sequences)
+    assert (np.diff(plan.offsets) > 0).all()
+    assert len(np.unique(plan.sequences)) == len(plan.sequences)
+    assert sorted(set(plan.grid.reshape(-1).tolist())) == list(range(len(plan.costs)))
+    numbers = [plan.sequences[plan.offsets[b] : plan.offsets[b + 1]].tolist() for b in plan.grid.reshape(-1)]
+    times = Counter(number for batch in numbers for number in batch)
+    assert set(times) <= set(range(count))
+    assert plan.dropped().tolist() == sorted(set(range(count)) - set(times))
+    assert plan.repeated().tolist() == sorted(number for number, seen in times.items() if seen > 1)
+    if not droppable:
+        assert plan.dropped().size == 0
+
+
+def nothing_is_repeated_without_need(plan, deal):
+    """Splitting repeats only where a portion has fewer sequences than its rank has batches to take."""
+    portions = plan.world_size if isinstance(deal, lw.Portions) else 1
+    smallest_portion = plan.count // portions
+    taken_of_each = plan.grid.size // portions
+    if deal.tail == "drop" or (deal.tail == "split" and not plan.dropped().size and smallest_portion >= taken_of_each):
+        assert plan.repeated().size == 0
+    if deal.tail == "repeat":
+        assert plan.grid.size - len(plan.costs) < plan.world_size * plan.micro_batches
+
+
+def budget_is_hard(plan, items, batching):
+    sizes = np.diff(plan.offsets)
+    for number, size in enumerate(sizes):
+        members = items[plan.sequences[plan.offsets[number] : plan.offsets[number + 1]]]
+        padded = plan.padded_lengths[number]
+        assert (padded >= members.max(axis=0)).all()
+        if not getattr(batching.order, "pad_to_edge", False):
+            assert padded.tolist() == members.max(axis=0).tolist()
+        assert plan.costs[number] == batching.cost(np.array([size]), padded[None])[0]
+        if plan.costs[number] > plan.limit:
+            allowed_alone = getattr(batching.cut, "oversize", "") == "alone" and size == 1
+            assert allowed_alone or getattr(batching.cut, "rule", "") == "paper"
+    assert plan.over_limit().tolist() == [b for b, cost in enumerate(plan.costs) if cost > plan.limit]
