@@ -1,0 +1,46 @@
+"""Pictures: matplotlib, here and nowhere else, and only when one is drawn.
+
+Every picture is a `matplotlib.figure.Figure` that belongs to no window; `save` writes it.
+
+    epoch_lengths      lengths and padding along the epoch, strategy by strategy
+    bucket_histogram   the lengths, their buckets, and what each bucket pads
+    knob_curves        each strategy's knob against padding and batch length
+    trade_off          mixing against padding, and the limit of all batching
+    learning_curves    validation loss against time and epochs
+    sweep              the rows that `trade_off` draws
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lengthwise.plot.epochs import epoch_lengths as epoch_lengths
+    from lengthwise.plot.histograms import bucket_histogram as bucket_histogram
+    from lengthwise.plot.knobs import knob_curves as knob_curves
+    from lengthwise.plot.learning import learning_curves as learning_curves
+    from lengthwise.plot.style import save as save
+    from lengthwise.plot.sweeps import sweep as sweep
+    from lengthwise.plot.trade_offs import trade_off as trade_off
+
+_ROOMS = {
+    "epoch_lengths": "epochs",
+    "bucket_histogram": "histograms",
+    "knob_curves": "knobs",
+    "trade_off": "trade_offs",
+    "learning_curves": "learning",
+    "save": "style",
+    "sweep": "sweeps",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # matplotlib takes half a second to load: only who draws waits for it.
+    if name in _ROOMS:
+        return getattr(importlib.import_module(f"lengthwise.plot.{_ROOMS[name]}"), name)
+    raise AttributeError(f"module 'lengthwise.plot' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_ROOMS])

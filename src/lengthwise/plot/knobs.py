@@ -1,0 +1,101 @@
+"""What the knobs of the strategies do to padding and batch length (Ge et al. 2021, figure 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from numpy.typing import ArrayLike
+
+from lengthwise._checks import check_choice
+from lengthwise.cost import Cost
+from lengthwise.cut import Cut
+from lengthwise.plot import style
+from lengthwise.plot.style import Axes, Figure, FuncFormatter, PercentFormatter
+from lengthwise.plot.sweeps import KNOBS, Knob, measured, sweep
+
+SHOWN = ("semi-sorted", "bucketed", "alternated", "max-entropy")  # the paper's three, and ours
+MEASURES = {"zero_padding_rate": "zero padding rate", "average_batch_length": "average batch length ({unit})"}
+
+
+@style.in_house_style
+def knob_curves(
+    lengths: ArrayLike,
+    cut: Cut,
+    *,
+    selected: Mapping[str, float] = MappingProxyType({}),
+    points: int = 16,
+    cost: Cost | None = None,
+    unit: str = "frames",
+) -> Figure:
+    """Draws ZPR (above) and ABL (below) against the knobs of the strategies of the paper and of max-entropy.
+
+    Lines across the panels mark what random and what sorted batches come to.
+
+    Args:
+        lengths: [n] or [n, dims].
+        cut: Of every strategy.
+        selected: The value to mark of a knob: {"semi-sorted": 0.1, "bucketed": 1024}, say.
+        points: Values of each knob to plan one epoch with.
+        cost: What a batch costs.
+        unit: Of the lengths.
+
+    Raises:
+        ValueError: No length, or a strategy in `selected` that has no such knob.
+
+    References:
+        Ge et al. 2021, figure 2. Here with random and sorted batching for comparison, and max-entropy batching.
+    """
+    for name in selected:
+        check_choice("selected", name, SHOWN)
+    rows = sweep(lengths, cut, strategies=SHOWN, points=points, epochs=1, cost=cost)
+    figure = style.blank_figure(height=4.8)
+    panels = figure.subplots(2, len(SHOWN), sharex="col", sharey="row")
+    for name, column in zip(SHOWN, panels.T, strict=True):
+        own = [row for row in rows if style.strategy_name(row["strategy"]) == name]
+        if name in selected:
+            label = f"{name}:{selected[name]}"
+            own.append(measured(lengths, label, cut, cost=cost) | {"knob": selected[name]})
+        _scale(column, KNOBS[name])
+        for axes, field in zip(column, MEASURES, strict=True):
+            curve = sorted((row["knob"], row[field]) for row in own)
+            axes.plot(*zip(*curve, strict=True), ".-", color=style.look(name).colour, markersize=4)
+            if name in selected:
+                _mark(axes, name, selected[name], own[-1][field], field)
+        column[0].set_title("\n".join([name, column[0].get_title(loc="left")]).strip())
+    for line, (field, text) in zip(panels, MEASURES.items(), strict=True):
+        _draw_bounds(line, rows[0][field], rows[1][field])
+        line[0].set_ylabel(text.format(unit=unit))
+    panels[0, 0].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    panels[1, 0].yaxis.set_major_formatter("{x:,.0f}")
+    return figure
+
+
+def _mark(axes: Axes, name: str, value: float, height: float, field: str) -> None:
+    """Marks a value of the knob on the curve, and writes above the panel what it comes to."""
+    shown = f"{height:.1%}" if field == "zero_padding_rate" else f"{height:,.0f}"
+    axes.plot([value], [height], "o", color=style.look(name).colour, markersize=7, markeredgecolor="white")
+    axes.set_title(f"{value:,} gives {shown}", fontsize=8.5)
+
+
+def _scale(column: Sequence[Axes], knob: Knob) -> None:
+    lower = column[1]
+    lower.set_xscale(knob.scale)
+    percent, plain = PercentFormatter(1.0, decimals=0), FuncFormatter(lambda value, _: f"{value:,g}")
+    lower.xaxis.set_major_formatter(percent if knob.scale == "linear" else plain)
+    for axes in column:
+        axes.minorticks_off()
+    lower.set_xlabel(knob.name)
+
+
+def _draw_bounds(line: Sequence[Axes], random: float, by_length: float) -> None:
+    """Lines at what random and sorted batches come to, named to the right of the last panel."""
+    for axes in line:
+        axes.axhline(random, color=style.FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+        axes.axhline(by_length, color=style.FAINT, linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)
+    line[0].set_ylim(0.0, 1.08 * max(random, by_length) or 1.0)
+    last, crowded = line[-1], random <= 1.15 * by_length
+    for text, height, side in (("random", random, "bottom"), ("sorted", by_length, "top")):
+        place = {"textcoords": "offset points", "ha": "left", "fontsize": 8, "color": style.FAINT}
+        where = (1.0, height), (3, 0)
+        last.annotate(text, *where, xycoords=last.get_yaxis_transform(), va=side if crowded else "center", **place)

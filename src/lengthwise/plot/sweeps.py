@@ -1,0 +1,133 @@
+"""Every strategy measured over the range of its knob: the rows that the pictures of knobs and trade-offs draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import _checks
+from lengthwise.cost import Cost
+from lengthwise.cut import Cut
+from lengthwise.lengths import as_lengths
+from lengthwise.metrics import measure, mixing
+from lengthwise.named import strategy
+from lengthwise.planning import make_plan
+
+Row = dict[str, Any]
+
+_ENOUGH, _MOST_EPOCHS = 80_000, 64  # sequences to estimate mixing from, which allows 90 bins
+_HALF_NOISE = 0.2  # of the range of lengths: about half of the way from sorted to random
+
+
+class Knob(NamedTuple):
+    """What takes a strategy from sorted to random, or back: its name, its scale, and the values to try.
+
+    The values spread out about evenly in padding, closer together where batches are nearly sorted.
+    """
+
+    name: str
+    scale: str
+    values: Callable[[Row, Row, int], list[float]]
+
+
+def _noises(random: Row, by_length: Row, points: int) -> list[float]:
+    del random, by_length
+    shares = ((np.arange(points) + 0.5) / points) ** 1.5
+    return [float(f"{noise:.2g}") for noise in _HALF_NOISE * shares / (1.0 - shares)]
+
+
+def _sizes(random: Row, by_length: Row, points: int) -> list[float]:
+    # n/1, n/2, n/3 ...: with any other size the last bucket is a small one, which pads and mixes out of line.
+    return _distinct(np.ceil(random["sequences"] / np.array(_buckets(random, by_length, points))))
+
+
+def _buckets(random: Row, by_length: Row, points: int) -> list[float]:
+    del random, by_length
+    return _distinct(np.rint((points / np.arange(1, points + 1)) ** 2))
+
+
+def _bins(random: Row, by_length: Row, points: int) -> list[float]:
+    del by_length
+    return _distinct(np.ceil(random["batches"] * (np.arange(1, points + 1) / points) ** 2))
+
+
+def _shares(random: Row, by_length: Row, points: int) -> list[float]:
+    low, high = by_length["padding_share"], random["padding_share"]
+    shares = low + (high - low) * (np.arange(1, points + 1) / points) ** 1.5
+    return list(dict.fromkeys(float(f"{share:.4f}") for share in shares))
+
+
+def _distinct(values: NDArray[np.float64]) -> list[float]:
+    return np.unique(values.astype(np.int64)).tolist()
+
+
+KNOBS: Mapping[str, Knob] = MappingProxyType(
+    {
+        "semi-sorted": Knob("LRF", "log", _noises),
+        "bucketed": Knob("bucket size", "log", _sizes),
+        "alternated": Knob("bins", "log", _bins),
+        "optimal": Knob("buckets", "log", _buckets),
+        "max-entropy": Knob("padding asked for", "linear", _shares),
+    }
+)
+
+
+def sweep(
+    lengths: ArrayLike,
+    cut: Cut,
+    *,
+    strategies: tuple[str, ...] = tuple(KNOBS),
+    points: int = 12,
+    epochs: int | None = None,
+    cost: Cost | None = None,
+) -> list[Row]:
+    """Measures random and sorted batching, and every strategy at `points` values of its knob, from sorted to random.
+
+    Mixing is estimated on all epochs together: in the few bins that one epoch allows, little mixing looks like more,
+    and may seem to pass the limit.
+
+    Args:
+        lengths: [n] or [n, dims].
+        cut: Of every strategy.
+        strategies: Of semi-sorted, bucketed, alternated, optimal and max-entropy.
+        points: Values of each knob; where a knob is a whole number there may be fewer.
+        epochs: Epochs 0, 1, ... of seed 0 to measure each on; None takes as many as bring 80,000 sequences together, at
+            most 64.
+        cost: What a batch costs.
+
+    Returns:
+        Rows as `lengthwise compare --json` has them: "strategy", the label; "knob", the value or None; and the fields
+        of `lw.Measures`, means over the epochs but for the mixing.
+
+    Raises:
+        ValueError: No length, or a strategy without a knob.
+    """
+    array = as_lengths(lengths)
+    if not len(array):
+        raise _checks.value_error("lengths", "at least one sequence", len(array), "Give the lengths to batch.")
+    for name in strategies:
+        _checks.check_choice("strategies", name, tuple(KNOBS))
+    _checks.check_whole("points", points, minimum=2, remedy="Give how many values of each knob to try.")
+    epochs = min(_MOST_EPOCHS, -(-_ENOUGH // len(array))) if epochs is None else epochs
+    epochs = _checks.check_whole("epochs", epochs, minimum=1, remedy="Give how many epochs to measure.")
+
+    def row(label: str, knob: float | None = None) -> Row:
+        return measured(array, label, cut, epochs=epochs, cost=cost) | {"knob": knob}
+
+    random, by_length = row("random"), row("sorted")
+    return [random, by_length] + [
+        row(f"{name}:{value}", value) for name in strategies for value in KNOBS[name].values(random, by_length, points)
+    ]
+
+
+def measured(lengths: ArrayLike, label: str, cut: Cut, *, epochs: int = 1, cost: Cost | None = None) -> Row:
+    """The row of one strategy, without "knob"."""
+    batching = strategy(label, cut=cut, cost=cost)
+    plans = [make_plan(lengths, batching, epoch=epoch) for epoch in range(epochs)]
+    each = [measure(plan, lengths).as_dict() for plan in plans]
+    means = {name: float(np.mean([measures[name] for measures in each])) for name in each[0]}
+    return {"strategy": label, **means, "mixing": mixing(plans, lengths)}  # pooled

@@ -1,0 +1,84 @@
+"""The picture of buckets: its areas are frames."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("matplotlib")
+
+import lengthwise as lw
+from lengthwise.plot import bucket_histogram
+from lengthwise.plot.histograms import bucket_padding
+
+
+def areas(figure):
+    """The blue and the yellow area of the lower panel, in frames."""
+    blue, yellow = (patch.get_data() for patch in figure.axes[1].patches)
+    return tuple(float(np.sum((each.values - each.baseline) * np.diff(each.edges))) for each in (blue, yellow))
+
+
+def test_the_panels_of_four_sequences():
+    figure = bucket_histogram([1, 2, 9, 10], [2, 10], unit="tokens")
+    upper, lower = figure.axes
+    assert upper.get_title(loc="left") == "2 buckets: 8.3% of the computed frames are padding"  # 2 of 4 + 20
+    assert lower.get_xlabel() == "length (tokens)"
+    assert upper.get_ylabel() == "sequences"
+    assert upper.patches[0].get_data().values.tolist() == [1, 1, 0, 0, 0, 0, 0, 0, 1, 1]
+    assert [text.get_text() for text in upper.texts] == ["10", "2"]  # the edges
+    assert [text.get_text() for text in lower.texts] == ["4.2%", "4.2%"]  # 1 of 24 frames each
+    blue, yellow = (patch.get_data() for patch in lower.patches)
+    assert blue.edges.tolist() == [0, 1, 2, 9, 10]
+    assert blue.values.tolist() == [4, 3, 2, 1]
+    assert yellow.values.tolist() == [4, 4, 2, 2]
+    assert areas(figure) == (22.0, 2.0)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    lengths=st.lists(st.integers(1, 300), min_size=1, max_size=60),
+    buckets=st.integers(1, 8),
+    beyond=st.integers(0, 50),
+)
+def test_areas_are_frames(lengths, buckets, beyond):
+    edges = lw.quantile_edges(lengths, buckets)
+    edges[-1] += beyond  # an edge past the longest, as of fixed shapes
+    data, padding = areas(bucket_histogram(lengths, edges))
+    assert data == sum(lengths)
+    assert data + padding == lw.padded_frames(lengths, edges)
+    values, counts = np.unique(lengths, return_counts=True)
+    assert bucket_padding(values, counts, edges).sum() == padding
+
+
+def test_every_sequence_stands_in_the_histogram():
+    lengths = lw.example_lengths("long-tailed", count=5_000)
+    axes = bucket_histogram(lengths, lw.optimal_edges(lengths, 6)).axes[0]
+    data = axes.patches[0].get_data()
+    assert data.values.sum() == 5_000
+    assert len(data.values) <= 101
+    assert len(set(np.diff(data.edges))) == 1
+    assert axes.get_ylabel() == f"sequences in {int(np.diff(data.edges)[0])} frames"
+
+
+@pytest.mark.parametrize("lengths", [[7], [5] * 40])
+def test_nothing_to_pad(lengths):
+    figure = bucket_histogram(lengths, lw.optimal_edges(lengths, 3))
+    assert figure.axes[0].get_title(loc="left") == "1 bucket: 0.0% of the computed frames are padding"
+    assert not figure.axes[1].texts
+
+
+@pytest.mark.parametrize(
+    ("lengths", "edges", "sentence"),
+    [
+        ([3, 9], [4], r"`edges` must be no shorter than the longest sequence, 9, but is \[4\]. Add a longer edge."),
+        ([3], [4, 4], r"`edges` must be rising and not empty, but is \[4, 4\]"),
+        ([3], [], r"`edges` must be rising and not empty, but is \[\]"),
+        ([3], [[3, 4]], r"`edges` must be of shape \[buckets\], but is \(1, 2\)"),
+        ([3], [3.5], r"`edges` must be whole numbers, but is \[3.5\]"),
+        ([], [4], r"`lengths` must be of shape \[n\], n at least 1, but is \(0,\)"),
+        ([[1, 2]], [4], r"`lengths` must be of shape \[n\], n at least 1, but is \(1, 2\)"),
+    ],
+)
+def test_what_is_refused(lengths, edges, sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        bucket_histogram(np.array(lengths, int), edges)
