@@ -1,0 +1,8 @@
+"""Plans under PyTorch: a batch sampler for `torch.utils.data.DataLoader`."""
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError('lengthwise.torch needs PyTorch: pip install "lengthwise[torch]"') from error
+
+from lengthwise.torch.sampler import BatchSampler as BatchSampler

@@ -1,0 +1,156 @@
+"""The batch sampler, alone and under DataLoader."""
+
+import ast
+import socket
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from torch.utils.data import DataLoader, Dataset
+
+import lengthwise as lw
+
+LENGTHS = lw.example_lengths("long-tailed", count=300)
+BATCHING = lw.Batching(cut=lw.Budget(20_000), order=lw.MaxEntropy(padding=0.1))
+
+
+class Numbers(Dataset):
+    """Gives back what it is asked for."""
+
+    def __len__(self):
+        return len(LENGTHS)
+
+    def __getitem__(self, item):
+        return item
+
+
+def as_is(batch):
+    return batch
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_loader_delivers_the_plan_in_order(workers):
+    sampler = lw.torch.BatchSampler(LENGTHS, BATCHING, seed=3)
+    loader = DataLoader(Numbers(), batch_sampler=sampler, collate_fn=as_is, num_workers=workers)
+    for epoch in (0, 1):
+        sampler.set_epoch(epoch)
+        plan = lw.make_plan(LENGTHS, BATCHING, seed=3, epoch=epoch)
+        delivered = list(loader)
+        assert delivered == [batch.tolist() for batch in plan.batches()]
+        assert len(loader) == len(delivered) == len(sampler)
+
+
+def test_epochs_differ_and_repeat_exactly():
+    sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
+    first = list(sampler)
+    sampler.set_epoch(1)
+    assert list(sampler) != first
+    sampler.set_epoch(0)
+    assert list(sampler) == first
+
+
+def test_lists_are_fresh():
+    sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
+    for batch in sampler:
+        batch.clear()
+    sampler.set_epoch(1)
+    assert sorted(number for batch in sampler for number in batch) == list(range(len(LENGTHS)))
+
+
+def test_ranks_share_out_every_sequence_in_equal_steps():
+    ranks = [lw.torch.BatchSampler(LENGTHS, BATCHING, rank=rank, world_size=3, micro_batches=2) for rank in range(3)]
+    assert len({len(sampler) for sampler in ranks}) == 1
+    assert len(ranks[0]) % 2 == 0
+    delivered = [number for sampler in ranks for batch in sampler for number in batch]
+    assert sorted(delivered) == list(range(len(LENGTHS)))
+
+
+def test_chunks_come_as_spans():
+    batching = lw.Batching(cut=lw.FixedSize(4), chunks=lw.Chunks(100))
+    spans = [span for batch in lw.torch.BatchSampler([250, 40], batching) for span in batch]
+    assert sorted(spans) == [(0, 0, 100), (0, 100, 200), (0, 200, 250), (1, 0, 40)]
+    assert all(type(number) is int for span in spans for number in span)
+
+
+def test_an_epoch_that_never_advances_warns_once():
+    sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
+    list(sampler)
+    with pytest.warns(UserWarning, match=r"`epoch` must be another for every epoch, but is 0 at the second pass"):
+        list(sampler)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(sampler)
+
+
+def test_a_look_at_the_first_batch_does_not_warn():
+    sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
+    next(iter(sampler))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(sampler)
+
+
+def test_a_loop_of_steps_and_the_same_number_again_warn_too():
+    sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
+    for _ in zip(range(3), sampler, strict=False):
+        pass
+    sampler.set_epoch(0)
+    with pytest.warns(UserWarning, match="`epoch` must be another"):
+        list(sampler)
+
+
+WORKER = """
+import sys
+import torch.distributed as distributed
+import lengthwise as lw
+
+rank, port = int(sys.argv[1]), sys.argv[2]
+distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+sampler = lw.torch.BatchSampler([5, 9, 2, 4, 7, 7, 1], lw.Batching(cut=lw.FixedSize(2)), seed=1)
+print(len(sampler), [number for batch in sampler for number in batch])
+distributed.destroy_process_group()
+"""
+
+
+def test_ranks_of_torch_distributed_take_their_own_share():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    ranks = [
+        subprocess.Popen([sys.executable, "-c", WORKER, str(rank), str(port)], stdout=subprocess.PIPE, text=True)
+        for rank in (0, 1)
+    ]
+    said = [process.communicate(timeout=120)[0] for process in ranks]
+    lengths, shares = zip(*(text.split(" ", 1) for text in said), strict=True)
+    assert lengths == ("2", "2")
+    assert sorted(ast.literal_eval(shares[0]) + ast.literal_eval(shares[1])) == list(range(7))
+
+
+def test_no_batch_size_attribute_to_mislead_trainers():
+    assert not hasattr(lw.torch.BatchSampler(LENGTHS, BATCHING), "batch_size")
+
+
+def test_global_generators_are_left_alone():
+    np.random.seed(7)
+    before = np.random.get_state()[1].copy()
+    list(lw.torch.BatchSampler(LENGTHS, BATCHING))
+    np.testing.assert_array_equal(before, np.random.get_state()[1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        ({"batching": 16}, TypeError, r"`batching` must be a lengthwise.Batching, but is 16"),
+        ({"rank": 1}, ValueError, r"`rank` must be given together with world_size, but is 'rank=1, world_size=None'"),
+        ({"rank": 2, "world_size": 2}, ValueError, r"`rank` must be at most 1, but is 2"),
+        ({"rank": 0, "world_size": 0}, ValueError, r"`world_size` must be at least 1, but is 0"),
+        ({"micro_batches": 0}, ValueError, r"`micro_batches` must be at least 1, but is 0"),
+        ({"seed": -1}, ValueError, r"`seed` must be at least 0, but is -1"),
+        ({"lengths": [3, 0]}, ValueError, r"`lengths` .* 0"),
+    ],
+)
+def test_bad_values_are_refused_at_once(arguments, kind, message):
+    with pytest.raises(kind, match=message):
+        lw.torch.BatchSampler(**{"lengths": LENGTHS, "batching": BATCHING, **arguments})
