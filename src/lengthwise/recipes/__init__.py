@@ -1,0 +1,1 @@
+"""Recipes: training runs of the papers' kinds, written on the public names of the package only."""
