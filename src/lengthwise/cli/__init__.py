@@ -1,0 +1,58 @@
+"""The command line: `lengthwise inspect | compare | plan | buckets | study | reproduce`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import lengthwise as lw
+from lengthwise._checks import sentence
+from lengthwise.cli import buckets, compare, inspect, plan, reproduce, study
+from lengthwise.cli.parser import Parser
+
+COMMANDS = (inspect, compare, plan, buckets, study, reproduce)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; what is wrong with its input is one sentence on standard error, and exit status 2."""
+    parsed = _parsed(arguments)
+    try:
+        status = parsed.run(parsed)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Whoever read the output has had enough, as `head` has. Nothing more to say, when the interpreter ends neither;
+        # 1 is what rich leaves with when it meets the same.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        print(f"lengthwise {parsed.command}: {_complaint(error)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"lengthwise {parsed.command}: stopped", file=sys.stderr)
+        return 130
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = Parser(prog="lengthwise", description="Plans the batches for training on sequences of different lengths.")
+    parser.add_argument("-V", "--version", action="version", version=f"lengthwise {lw.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.add(commands)
+    parsed, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        parser.prog = f"lengthwise {parsed.command}"
+        parser.error(f"there is no {' '.join(unknown)} here")
+    return parsed
+
+
+def _complaint(error: Exception) -> str:
+    """The sentence of an error; one of the system's own is put into words."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    remedy = f"The system says: {error.strerror}."
+    if error.filename is None:
+        return remedy
+    return sentence("path", "a file that can be read or written", error.filename, remedy)

@@ -1,0 +1,151 @@
+"""`lengthwise compare`: what every strategy pads, mixes and costs on the same lengths."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+import time
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lengthwise as lw
+from lengthwise.cli import cuts, show, source
+from lengthwise.metrics import mixing_bins
+from lengthwise.named import ARRANGEMENTS, STRATEGIES
+
+DEFAULT = "random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8,max-entropy:0.05,max-entropy:0.1"
+POOLED = 161_290  # sequences, of several epochs where there are fewer, that 128 bins of mixing take to fill
+MOST_EPOCHS = 32
+_SPARE = (9, 5, 1, 2, 8, 3)  # columns that a narrow terminal goes without, first one first
+
+
+def add(subparsers: Any) -> None:
+    """Adds `compare`."""
+    parser = subparsers.add_parser(
+        "compare",
+        help="compare batching strategies on lengths",
+        description="Plans one epoch by every strategy, and shows padding, mixing and cost.",
+        epilog=_names(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    source.add(parser)
+    cuts.add(parser)
+    group = parser.add_argument_group("plans")
+    text = "what to compare; the names and the default stand below"
+    group.add_argument("--strategies", default=DEFAULT, metavar="A,B:VALUE,...", help=text)
+    group.add_argument("--epoch", type=int, default=0, metavar="E", help="the epoch to plan (%(default)s)")
+    show.add(parser, plot="length along the epoch for every strategy")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints one row for every strategy."""
+    show.check(arguments)
+    cut = cuts.chosen(arguments)
+    batchings = lw.strategies(arguments.strategies, cut=cut)
+    lengths, name = source.read(arguments)
+    plans, rows = {}, []
+    for label, batching in _watched(batchings.items()):
+        plans[label], row = _planned(lengths, batching, seed=arguments.seed, epoch=arguments.epoch)
+        rows.append({"strategy": label, **row})
+    show.write_json({"lengths": show.summary(lengths), "rows": rows}, arguments.json)
+    if arguments.plot is not None:
+        from lengthwise import plot
+
+        plot.save(plot.epoch_lengths(lengths, plans), arguments.plot)
+    if arguments.json != "-":
+        _print(rows, f"{show.sentence_of(lengths, name)}\n{cuts.described(cut)}")
+    return 0
+
+
+def _watched(items: Any) -> Any:
+    from tqdm import tqdm
+
+    return tqdm(items, desc="planning", leave=False, disable=None)
+
+
+def _planned(
+    lengths: NDArray[np.int64], batching: lw.Batching, *, seed: int, epoch: int
+) -> tuple[lw.Plan, dict[str, Any]]:
+    """A plan, its measures, and the seconds it took, the compilation of the kernels not counted.
+
+    Mixing is of batch and step over as many epochs as its 128 bins take to fill.
+    """
+    with suppress(ValueError):  # what does not suit these lengths is said of all of them, below
+        lw.make_plan(lengths[:64], batching)
+    start = time.perf_counter()
+    plan = lw.make_plan(lengths, batching, seed=seed, epoch=epoch)
+    seconds = time.perf_counter() - start
+    more = min(-(-POOLED // len(lengths)), MOST_EPOCHS)
+    plans = [plan, *(lw.make_plan(lengths, batching, seed=seed, epoch=epoch + later) for later in range(1, more))]
+    row = lw.measure(plan, lengths).as_dict()
+    bins = mixing_bins(more * len(lengths))
+    pooled = {
+        "mixing": lw.mixing(plans, lengths, bins=bins),
+        "step_mixing": lw.step_mixing(plans, lengths, bins=bins),
+        "mixing_bins": bins,
+        "mixing_epochs": more,
+    }
+    return plan, {**row, **pooled, "seconds": seconds}
+
+
+def _print(rows: list[dict[str, Any]], title: str) -> None:
+    heads = (
+        "strategy",
+        "batches",
+        "batch\nsize",
+        "ZPR",
+        "padding",
+        "computed\n/ useful",
+        "ABL",
+        "mixing",
+        "largest\ncost",
+        "planned\nin ms",
+    )
+    cells = [
+        (
+            row["strategy"],
+            f"{row['batches']:,}",
+            _sizes(row),
+            show.percent(row["zero_padding_rate"], 2),
+            show.percent(row["padding_share"]),
+            f"{1 / (1 - row['padding_share']):.2f}",
+            f"{row['average_batch_length']:,.1f}",
+            f"{row['mixing']:.3f}",
+            f"{row['largest_cost']:,.0f}",
+            f"{1000 * row['seconds']:.0f}",
+        )
+        for row in rows
+    ]
+    notes = (
+        "padding: the share of computed frames that are padding; ZPR: its plain mean over batches (Ge 2021, eq. 1); "
+        "ABL: the mean length that batches are padded to; cost: padded frames of a batch.",
+        "mixing: 1 where what a batch is padded to tells nothing of the lengths in it, near 0 where it tells all.",
+    )
+    show.table(heads, cells, title=title, notes=notes, spare=[heads[place] for place in _SPARE])
+    for row in rows:
+        for fact, text in (("dropped", "sequences dropped"), ("over_limit", "batches over the limit")):
+            if row[fact]:
+                show.say(f"{row['strategy']}: {row[fact]:,} {text}")
+
+
+def _sizes(row: dict[str, Any]) -> str:
+    low, high = row["smallest_batch"], row["largest_batch"]
+    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+
+
+def _names() -> str:
+    """The strategies, one line each, and what is compared where none is named: within 80 columns."""
+    written = {name: f"{name}:{kind.value}" if kind.value else name for name, kind in STRATEGIES.items()}
+    lines = [_hung(f"  {written[name]:21s}", kind.help) for name, kind in STRATEGIES.items()]
+    keys = _hung("  every one also takes ", f"arrange={'|'.join(ARRANGEMENTS)}".replace("|", " | "))
+    default = _hung("  ", DEFAULT.replace(",", ", ")).replace(", ", ",")
+    return "\n".join(["strategies, each with [,key=value...]:", *lines, keys, "", "without --strategies:", default])
+
+
+def _hung(head: str, text: str) -> str:
+    """`head` and `text`, further lines below the start of `text`."""
+    return textwrap.fill(text, 79, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)

@@ -1,0 +1,49 @@
+"""The cut that a command works with: --batch-size, --budget or --cut, one of them."""
+
+from __future__ import annotations
+
+import argparse
+
+import lengthwise as lw
+from lengthwise.cut import Cut
+
+BATCH_SIZE = 16
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the options."""
+    group = parser.add_argument_group("batches").add_mutually_exclusive_group()
+    group.add_argument("--batch-size", type=int, metavar="B", help=f"sequences in a batch ({BATCH_SIZE})")
+    group.add_argument("--budget", type=float, metavar="FRAMES", help="most padded frames in a batch")
+    group.add_argument(
+        "--cut",
+        metavar="KIND:VALUE",
+        help="fixed:B[,drop-incomplete=true], budget:FRAMES[,oversize=alone|drop][,max-sequences=N] or "
+        "dynamic:B[,rule=paper]: sizes that grow as batches get shorter (Ge 2021)",
+    )
+
+
+def chosen(arguments: argparse.Namespace) -> Cut:
+    """The cut that `arguments` ask for."""
+    if arguments.cut is not None:
+        return lw.cut_named(arguments.cut)
+    if arguments.budget is not None:
+        return lw.Budget(arguments.budget)
+    return lw.FixedSize(BATCH_SIZE if arguments.batch_size is None else arguments.batch_size)
+
+
+def described(cut: Cut) -> str:
+    """What a cut makes, in words.
+
+    >>> described(lw.Budget(20_000))
+    'batches of at most 20,000 padded frames'
+    """
+    if isinstance(cut, lw.FixedSize):
+        return f"batches of {cut.batch_size:,} sequences"
+    if isinstance(cut, lw.Budget):
+        most = "" if cut.max_sequences is None else f" and {cut.max_sequences:,} sequences"
+        return f"batches of at most {cut.budget:,.16g} padded frames{most}"
+    if isinstance(cut, lw.DynamicSize):
+        reach = "of at most" if cut.rule == "hard" else "filled until they reach"
+        return f"batches {reach} the padded frames of {cut.batch_size:,} longest sequences"
+    return f"batches by {cut}"

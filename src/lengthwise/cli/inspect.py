@@ -1,0 +1,91 @@
+"""`lengthwise inspect`: what lengths look like, and what random batches of them would waste."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lengthwise as lw
+from lengthwise.cli import cuts, show, source
+
+_BARS = " ▏▎▍▌▋▊▉█"
+_WIDTH = 48  # of the longest bar, in columns
+
+
+def add(subparsers: Any) -> None:
+    """Adds `inspect`."""
+    text = "describe lengths, and what random batches of them would waste"
+    parser = subparsers.add_parser("inspect", help=text, description=f"{text.capitalize()}.")
+    source.add(parser)
+    cuts.add(parser)
+    show.add(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the description, a histogram, and the padding of random batches."""
+    show.check(arguments)
+    cut = cuts.chosen(arguments)
+    lengths, name = source.read(arguments)
+    measures = lw.measure(lw.make_plan(lengths, lw.Batching(cut=cut), seed=arguments.seed), lengths).as_dict()
+    facts = lw.describe(lengths).as_dict()
+    random = {key: measures[key] for key in ("batches", "padding_share", "zero_padding_rate", "largest_cost")}
+    show.write_json({"lengths": facts, "random_batches": random}, arguments.json)
+    if arguments.json == "-":
+        return 0
+    table = lengths.reshape(len(lengths), -1)
+    heads = ["length"] if facts["dims"] == 1 else [f"length {dim}" for dim in range(facts["dims"])]
+    show.table(("", *heads), _facts(facts), title=show.sentence_of(lengths, name))
+    for head, column in zip(heads, table.T, strict=True):
+        show.table((head, "", "sequences"), _histogram(column), words=2)
+    share = measures["padding_share"]
+    show.say(
+        f"\nRandom {cuts.described(cut)} would be {show.percent(share)} padding: "
+        f"{1 / (1 - share):.2f} frames computed for every frame of data."
+    )
+    if measures["dropped"]:
+        show.say(f"They would leave {measures['dropped']:,} sequences out.")
+    return 0
+
+
+def _facts(facts: dict[str, Any]) -> list[tuple[str, ...]]:
+    """A row for each fact, one cell for each dimension."""
+    shares = facts["quantiles"][0]
+    rows = [
+        ("shortest", facts["min"]),
+        *((f"{share} % are at most", [each[share] for each in facts["quantiles"]]) for share in shares),
+        ("longest", facts["max"]),
+        ("mean", facts["mean"]),
+        ("total", facts["total"]),
+    ]
+    digits = {"mean": ".1f"}
+    return [(name, *(format(value, "," + digits.get(name, "")) for value in values)) for name, values in rows]
+
+
+def _histogram(lengths: NDArray[np.int64], bars: int = 16) -> list[tuple[str, str, str]]:
+    """Rows of a histogram drawn in characters: the lengths of each bar, the bar, its count."""
+    low, span = int(lengths.min()), int(np.ptp(lengths)) + 1
+    width = -(-span // bars)  # of every bar alike, the last of which may reach beyond the longest
+    starts = low + width * np.arange(-(-span // width) + 1)
+    counts = np.diff(np.searchsorted(np.sort(lengths), starts))
+    drawn = [_bar(share) for share in counts / counts.max()]
+    return [
+        (f"{first:,}" if last == first else f"{first:,}-{last:,}", bar, f"{count:,}")
+        for first, last, bar, count in zip(starts, starts[1:] - 1, drawn, counts, strict=False)
+    ]
+
+
+def _bar(share: float) -> str:
+    """A bar of eighths of a column, or of whole ones where standard output cannot show those.
+
+    >>> _bar(1 / 16)
+    '███'
+    """
+    eighths = round(share * _WIDTH * 8)
+    if not (sys.stdout.encoding or "utf-8").lower().startswith("utf"):
+        return "#" * (eighths // 8)
+    return "█" * (eighths // 8) + _BARS[eighths % 8].strip()

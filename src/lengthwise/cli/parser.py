@@ -1,0 +1,32 @@
+"""The parser of every command: what is wrong with the words on the command line is one sentence, too."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """An `ArgumentParser` that complains in one sentence, not below ten lines of usage, and guesses no options."""
+
+    def __init__(self, **choices: Any) -> None:
+        super().__init__(allow_abbrev=False, **choices)
+        self.register("type", int, _whole)
+        self.register("type", float, _number)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}. `{self.prog} --help` lists what there is.\n")
+
+
+def _whole(word: str) -> int:
+    try:
+        return int(word)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"must be a whole number, but is {word!r}") from error
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"must be a number, but is {word!r}") from error

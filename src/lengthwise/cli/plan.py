@@ -1,0 +1,128 @@
+"""`lengthwise plan`: makes one plan, says what it is worth, and saves it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import lengthwise as lw
+from lengthwise._checks import check_whole, value_error
+from lengthwise.cli import cuts, show, source
+from lengthwise.deal import TAILS
+
+DEALS = {"balanced": lw.Balanced, "mixed": lw.Mixed, "in-turn": lw.InTurn}
+
+
+def add(subparsers: Any) -> None:
+    """Adds `plan`."""
+    text = "plan one epoch for every rank, and save it"
+    parser = subparsers.add_parser("plan", help=text, description=f"{text.capitalize()}.")
+    source.add(parser)
+    cuts.add(parser)
+    group = parser.add_argument_group("plan")
+    text = "one of those that `lengthwise compare --help` lists (%(default)s)"
+    group.add_argument("--strategy", default="max-entropy:0.05", metavar="NAME[:VALUE]", help=text)
+    group.add_argument("--epoch", type=int, default=0, metavar="E", help="the epoch to plan (%(default)s)")
+    group.add_argument("--world-size", type=int, default=1, metavar="R", help="ranks (%(default)s)")
+    text = "batches of a rank in one step (%(default)s)"
+    group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
+    text = "which batches share a step, and which rank takes which (%(default)s)"
+    group.add_argument("--deal", choices=[*DEALS, "portions"], default="balanced", help=text)
+    group.add_argument("--tail", choices=TAILS, help="what becomes of a last step that is not full (split)")
+    group.add_argument("--chunk", type=int, metavar="FRAMES", help="take sequences apart into chunks first")
+    group.add_argument("--chunk-step", type=int, metavar="FRAMES", help="from one chunk to the next (the chunk size)")
+    show.add(parser)
+    output = parser.add_argument_group("more output")
+    output.add_argument("--worst", type=int, default=3, metavar="K", help="list the K costliest batches (%(default)s)")
+    output.add_argument("--output", "-o", metavar="PATH", help="save the plan (.npz); lengthwise.Plan.load reads it")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Makes the plan, saves it, and prints its measures and its costliest batches."""
+    show.check(arguments)
+    check_whole("worst", arguments.worst, minimum=0, remedy="Give how many batches to list.")
+    batching = _batching(arguments)
+    lengths, name = source.read(arguments)
+    plan = lw.make_plan(
+        lengths,
+        batching,
+        seed=arguments.seed,
+        epoch=arguments.epoch,
+        world_size=arguments.world_size,
+        micro_batches=arguments.micro_batches,
+    )
+    if arguments.output is not None:
+        plan.save(arguments.output)
+    document = _document(plan, lw.measure(plan, lengths), arguments.worst)
+    show.write_json({"lengths": show.summary(lengths), **document}, arguments.json)
+    if arguments.json != "-":
+        _print(document, f"{show.sentence_of(lengths, name)}\n{cuts.described(batching.cut)}")
+    return 0
+
+
+def _batching(arguments: argparse.Namespace) -> lw.Batching:
+    named = lw.strategy(arguments.strategy, cut=cuts.chosen(arguments))
+    deal = _deal(arguments)
+    chunks = None if arguments.chunk is None else lw.Chunks(arguments.chunk, step=arguments.chunk_step)
+    if chunks is None and arguments.chunk_step is not None:
+        raise value_error("chunk-step", "given with --chunk", arguments.chunk_step, "Give the chunk size too.")
+    return lw.Batching(cut=named.cut, order=named.order, arrange=named.arrange, deal=deal, chunks=chunks)
+
+
+def _deal(arguments: argparse.Namespace) -> Any:
+    if arguments.deal != "portions":
+        return DEALS[arguments.deal](tail=arguments.tail or "split")
+    if arguments.tail not in (None, "split"):
+        raise value_error("tail", "split with --deal portions", arguments.tail, "Leave it out.")
+    return lw.Portions()
+
+
+def _document(plan: lw.Plan, measures: lw.Measures, worst: int) -> dict[str, Any]:
+    costliest = [
+        {
+            "batch": int(number),
+            "sequences": int(plan.batch_sizes[number]),
+            "padded_length": plan.padded_lengths[number].tolist(),
+            "cost": float(plan.costs[number]),
+        }
+        for number in plan.worst(worst)
+    ]
+    report = {
+        "dropped": plan.dropped().tolist(),
+        "repeated": plan.repeated().tolist(),
+        "over_limit": plan.over_limit().tolist(),
+    }
+    facts = {"fingerprint": plan.fingerprint(), "seed": plan.seed, "epoch": plan.epoch, "world_size": plan.world_size}
+    return {"plan": facts, "measures": measures.as_dict(), "report": report, "worst": costliest}
+
+
+def _print(document: dict[str, Any], title: str) -> None:
+    measures = document["measures"]
+    rows = [(name.replace("_", " "), _cell(name, value)) for name, value in measures.items()]
+    note = (
+        f"mixing: of this epoch alone, below about {1 / measures['mixing_bins']:.2f} it cannot be told from 0; "
+        "`lengthwise compare` pools several epochs."
+    )
+    show.table(("measure", "value"), rows, title=f"{title}\nplan {document['plan']['fingerprint']}", notes=(note,))
+    if document["worst"]:
+        heads = ("costliest batch", "sequences", "padded to", "cost")
+        show.table(heads, [_worst(batch) for batch in document["worst"]], words=0)
+    for name, numbers in document["report"].items():
+        if numbers:
+            what = "batches" if name == "over_limit" else "sequences"
+            listed = ", ".join(map(str, numbers[:20])) + (" ..." if len(numbers) > 20 else "")
+            show.say(f"\n{name.replace('_', ' ')}: {len(numbers):,} {what}: {listed}")
+
+
+def _worst(batch: dict[str, Any]) -> tuple[str, ...]:
+    padded = " x ".join(f"{length:,}" for length in batch["padded_length"])
+    return f"{batch['batch']}", f"{batch['sequences']:,}", padded, f"{batch['cost']:,.16g}"
+
+
+def _cell(name: str, value: float) -> str:
+    if name.endswith(("share", "rate", "waste")):
+        return show.percent(value, 2)
+    if isinstance(value, int) or name == "largest_cost":
+        return f"{value:,.16g}"
+    return f"{value:,.3f}"

@@ -1,0 +1,170 @@
+"""What a command shows: tables by rich on a terminal, JSON for programs, figures for reports."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+import lengthwise as lw
+from lengthwise._checks import value_error
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PICTURES = (".png", ".svg", ".pdf")
+_GAP = 2  # blanks between the columns of a table
+_UNBOUNDED = 140  # columns where standard output is no terminal and COLUMNS does not say
+
+
+def add(parser: argparse.ArgumentParser, *, plot: str = "") -> None:
+    """Adds --json, and --plot where `plot` says what it draws."""
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--json", metavar="PATH", help="write JSON; - for standard output, which then holds nothing else"
+    )
+    if plot:
+        group.add_argument("--plot", metavar="PATH", help=f"draw {plot} ({', '.join(PICTURES)})")
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Refuses what cannot be written before the work, not after it."""
+    for name in ("json", "plot", "output"):
+        path = getattr(arguments, name, None)
+        if path is not None and (name, path) != ("json", "-"):
+            _check_path(name, path)
+    path = getattr(arguments, "plot", None)
+    if path is None:
+        return
+    if Path(path).suffix.lower() not in PICTURES:
+        raise value_error("plot", f"a file of one of the kinds {', '.join(PICTURES)}", path, "Name it plot.png, say.")
+    from lengthwise.plot import save  # which says so where matplotlib is not installed
+
+    del save
+
+
+def _check_path(name: str, path: str) -> None:
+    if path in ("", "-") or Path(path).is_dir():
+        raise value_error(name, "a file to write", path, "Name the file.")
+    if not Path(path).parent.is_dir():
+        raise value_error(name, "in a folder that is there", path, "Make the folder first.")
+
+
+def write_json(document: Any, path: str | None) -> None:
+    """Writes `document` to `path`, or to standard output where that is "-"; nothing where it is None."""
+    if path is None:
+        return
+    text = json.dumps(document, indent=2, allow_nan=False) + "\n"
+    if path == "-":
+        sys.stdout.write(text)
+    else:
+        Path(path).write_text(text, encoding="utf-8")
+
+
+def table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str = "",
+    notes: Sequence[str] = (),
+    words: int = 1,
+    spare: Sequence[str] = (),
+) -> None:
+    """Prints a table no wider than the terminal.
+
+    Args:
+        heads: Of the columns, in several lines where they hold line breaks.
+        title: What stands above it.
+        notes: What stands below it.
+        words: The first so many columns hold words, the others numbers.
+        spare: Heads of columns that are left out, first one first, where there is no room for all. A note names them.
+    """
+    console = _console()
+    cells = [list(row) for row in rows]
+    if _width(heads, cells, range(len(heads))) > console.width:
+        cells = [[row[0].replace(",", ",\n  "), *row[1:]] for row in cells]  # sorted,arrange=in-order in two lines
+    kept = _fitting(heads, cells, spare, console.width)
+    if title:
+        console.print(title, markup=False, style="bold")
+    console.print()
+    console.print(_drawn([heads[place] for place in kept], [[row[place] for place in kept] for row in cells], words))
+    left_out = [" ".join(head.split()) for place, head in enumerate(heads) if place not in kept]
+    if left_out:
+        notes = (*notes, f"Left out for want of room: {', '.join(left_out)}. --json has them.")
+    if notes:
+        console.print()
+    for note in notes:
+        console.print(note, markup=False, style="dim")
+
+
+def say(text: str) -> None:
+    """Prints a sentence, broken between words."""
+    _console().print(text, markup=False)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    bounded = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(highlight=False, emoji=False, width=None if bounded else _UNBOUNDED)
+
+
+def _drawn(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
+    for place, head in enumerate(heads):
+        drawn.add_column(
+            head, justify="left" if place < words else "right", no_wrap=place > 0, overflow="fold", vertical="bottom"
+        )
+    for row in rows:
+        drawn.add_row(*row)
+    return drawn
+
+
+def _fitting(heads: Sequence[str], rows: list[list[str]], spare: Sequence[str], width: int) -> list[int]:
+    """The columns that are kept so that the table is within `width`."""
+    kept = list(range(len(heads)))
+    for head in spare:
+        if _width(heads, rows, kept) <= width:
+            break
+        kept.remove(list(heads).index(head))
+    return kept
+
+
+def _width(heads: Sequence[str], rows: list[list[str]], kept: Sequence[int]) -> int:
+    columns = [[heads[place], *(row[place] for row in rows)] for place in kept]
+    widest = [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
+    return sum(widest) + _GAP * (len(kept) - 1)
+
+
+def summary(lengths: NDArray[Any]) -> dict[str, Any]:
+    """The lengths in a few numbers, JSON-ready: plain numbers for one length a sequence, lists for several."""
+    whole = lw.describe(lengths).as_dict()
+    kept = {name: whole[name] for name in ("count", "min", "mean", "max", "fingerprint")}
+    return {
+        name: value[0] if isinstance(value, list) and whole["dims"] == 1 and value else value
+        for name, value in kept.items()
+    }
+
+
+def percent(share: float, digits: int = 1) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def sentence_of(lengths: NDArray[Any], name: str) -> str:
+    """Two lines that say what the lengths are."""
+    facts = lw.describe(lengths)
+    spans = [
+        f"{low:,} to {high:,} (mean {mean:,.1f})"
+        for low, high, mean in zip(facts.min, facts.max, facts.mean, strict=True)
+    ]
+    sequences = "1 sequence" if facts.count == 1 else f"{facts.count:,} sequences"
+    return f"{name}\n{sequences} of {' x '.join(spans)}, fingerprint {facts.fingerprint}"

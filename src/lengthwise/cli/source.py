@@ -1,0 +1,64 @@
+"""The lengths that a command works on: FILE[:COLUMN] or embedded examples, and a random subset of them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lengthwise as lw
+from lengthwise import _random
+from lengthwise._checks import check_whole, value_error
+from lengthwise.lengths import split_source
+
+EXAMPLES = ("long-tailed", "speech")
+
+
+class Source(NamedTuple):
+    lengths: NDArray[np.int64]
+    name: str
+
+
+def add(parser: argparse.ArgumentParser, *, option: str = "source", example: str = EXAMPLES[0]) -> None:
+    """Adds the arguments that say which lengths; `option` is "source", or an option that takes its place."""
+    group = parser.add_argument_group("lengths")
+    text = f"file or folder of lengths, and its column where it has several; without it, the {example} example"
+    place: dict[str, Any] = {"nargs": "?"} if option == "source" else {"dest": "source"}
+    group.add_argument(option, metavar="FILE[:COLUMN]", help=text, **place)
+    group.add_argument("--example", choices=EXAMPLES, help=f"generated lengths in place of a file ({example})")
+    group.add_argument("--frame-shift", type=float, metavar="SECONDS", help="turns durations in a file into frames")
+    group.add_argument("--subset", type=int, metavar="N", help="a random N of the sequences, by --seed")
+    group.add_argument("--seed", type=int, default=0, metavar="S", help="of plans and subset (%(default)s)")
+
+
+def read(arguments: argparse.Namespace, *, example: str = EXAMPLES[0], count: int | None = None) -> Source:
+    """Reads the lengths that `arguments` name, or `count` of the example."""
+    source = _whole(arguments, example, count)
+    if arguments.subset is None:
+        return source
+    lengths = subset(source.lengths, arguments.subset, seed=arguments.seed)
+    return Source(lengths, f"{source.name}, a random subset")
+
+
+def subset(lengths: NDArray[np.int64], count: int, *, seed: int) -> NDArray[np.int64]:
+    """A random `count` of the lengths, in the order they stand in."""
+    remedy = f"There are {len(lengths)} sequences."
+    check_whole("subset", count, minimum=1, maximum=len(lengths), remedy=remedy)
+    chosen = _random.shuffled(_random.Key(seed=seed, stage="subset"), len(lengths))[:count]
+    return lengths[np.sort(chosen)]
+
+
+def _whole(arguments: argparse.Namespace, example: str, count: int | None) -> Source:
+    if arguments.source is None:
+        if arguments.frame_shift is not None:
+            remedy = "The examples are in frames already."
+            raise value_error("frame-shift", "given with a file", arguments.frame_shift, remedy)
+        name = arguments.example or example
+        return Source(lw.example_lengths(name, count=count), f"{name} example, generated")
+    if arguments.example is not None:
+        raise value_error("example", "left out where a file is given", arguments.example, "Give one of the two.")
+    path, column = split_source(arguments.source)
+    lengths = lw.read_lengths(path, column=column, frame_shift=arguments.frame_shift, progress=True)
+    return Source(lengths, arguments.source)

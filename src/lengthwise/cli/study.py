@@ -1,0 +1,163 @@
+"""`lengthwise study`: training runs that show what padding costs and which strategy wins it back."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import lengthwise as lw
+from lengthwise._checks import sentence
+from lengthwise.cli import cuts, show
+
+if TYPE_CHECKING:
+    from lengthwise.recipes.handwriting.results import Study, Summary
+
+STRATEGIES = "random,sorted,arrange=in-order,semi-sorted:0.1,alternated:12,optimal:8,max-entropy:0.05,max-entropy:0.1"
+HEADS = ("strategy", "useful\nframes/s", "padding", "mixing", "s per\nepoch", "of the\nfirst", "valid.\nloss", "CER")
+
+
+def add(subparsers: Any) -> None:
+    """Adds `study` and the studies under it."""
+    text = "train under several batching strategies and compare time and loss"
+    studies = subparsers.add_parser("study", help=text, description=f"{text.capitalize()}.").add_subparsers(
+        dest="study", required=True, metavar="STUDY"
+    )
+    parser = studies.add_parser(
+        "handwriting",
+        help="A bidirectional LSTM with CTC on online handwriting.",
+        description="Trains a bidirectional LSTM with CTC on online handwriting under every strategy, from the same "
+        "weights, and prints time, padding, validation loss and character error rate.",
+    )
+    _add_data(parser)
+    cuts.add(parser)
+    parser.add_argument(
+        "--strategies", default=STRATEGIES, metavar="A,B:VALUE,...", help="as in lengthwise compare (%(default)s)"
+    )
+    _add_network(parser)
+    show.add(parser, plot="validation loss against time and epochs")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the study that `arguments` describe, shows its table and writes what was asked for."""
+    try:
+        from lengthwise.recipes.handwriting.data import read_corpus
+        from lengthwise.recipes.handwriting.study import Settings, run_study
+    except ModuleNotFoundError as error:
+        remedy = 'Install it: pip install "lengthwise[recipes]".'
+        raise ModuleNotFoundError(sentence(str(error.name), "installed for a study", None, remedy)) from error
+    show.check(arguments)
+    settings = Settings(**{name: getattr(arguments, name) for name in Settings.__dataclass_fields__})
+    batchings = lw.strategies(arguments.strategies, cut=cuts.chosen(arguments))
+    corpus = read_corpus(
+        arguments.data,
+        count=arguments.count,
+        validation_share=arguments.validation_share,
+        scripts=arguments.scripts.split(",") if arguments.scripts else (),
+        seed=arguments.data_seed,
+        strict=arguments.strict,
+    )
+    study = run_study(corpus, batchings, settings, progress=not arguments.quiet, command=_command())
+    print_table(study, to_stderr=arguments.json == "-")
+    document = study.as_dict()
+    show.write_json(document, arguments.json)
+    if arguments.plot is not None:
+        from lengthwise import plot
+
+        rows: Any = document["rows"]
+        plot.save(plot.learning_curves(rows, title=_title(study.data, study.machine)), arguments.plot)
+    return 0
+
+
+def table_rows(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
+    """The table's cells: one row for each strategy, as text."""
+    return [
+        (
+            summary.strategy,
+            f"{summary.useful_frames_per_second:,.0f}",
+            f"{100 * summary.padding_share:.1f}%",
+            f"{summary.mixing:.2f}",
+            f"{summary.seconds_per_epoch:.2f}",
+            f"{100 * summary.share_of_first_seconds:.0f}%",
+            _with_spread(summary.validation_loss.mean, summary.validation_loss.least, summary.validation_loss.greatest),
+            f"{100 * summary.character_error_rate.mean:.1f}%",
+        )
+        for summary in summaries
+    ]
+
+
+def print_table(study: Study, *, to_stderr: bool) -> None:
+    """Prints the summaries, and below them what was learned from."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for head in HEADS:
+        table.add_column(head, justify="left" if head == HEADS[0] else "right", no_wrap=True)
+    for cells in table_rows(study.summaries):
+        table.add_row(*cells)
+    console = Console(stderr=to_stderr)
+    console.print(table)
+    skipped: Any = study.data["skipped"]
+    console.print(
+        f"{study.data['train_samples']} samples to learn from, {study.data['validation_samples']} to judge by: "
+        f"{study.data['name']}; {study.data['split']}; {len(skipped)} skipped.\n"
+        "Frames are points of the pen; CER is the character error rate; validation loss is in nats per symbol, after "
+        "the last epoch: the mean over seeds, below it the least and the greatest where there are several.",
+        highlight=False,
+        markup=False,
+    )
+    for line in skipped[:5]:
+        console.print(f"skipped: {line}", highlight=False, markup=False)
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("data")
+    group.add_argument(
+        "--data",
+        metavar="PATH",
+        help="an .npz of pen-drawn characters or a folder of InkML; by default lines written here",
+    )
+    group.add_argument(
+        "--count", type=int, help="lines or words, train and validation together (1200; 4860 for an .npz)"
+    )
+    group.add_argument("--validation-share", type=float, default=0.05, help="share kept for validation (%(default)s)")
+    group.add_argument("--scripts", metavar="A,B", help="of an .npz: use these scripts alone")
+    group.add_argument("--data-seed", type=int, default=0, help="of the lines or words (%(default)s)")
+    group.add_argument(
+        "--strict", action="store_true", help="refuse files and samples that cannot be used, not skip them"
+    )
+
+
+def _add_network(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("network and training")
+    group.add_argument("--epochs", type=int, default=8, help="epochs of each run (%(default)s)")
+    group.add_argument("--seeds", type=int, default=1, help="runs of each strategy (%(default)s)")
+    group.add_argument("--hidden", type=int, default=64, help="LSTM cells of each direction (%(default)s)")
+    group.add_argument("--layers", type=int, default=2, help="bidirectional layers (%(default)s)")
+    group.add_argument("--stack", type=int, default=4, help="points joined to one frame (%(default)s)")
+    group.add_argument("--dropout", type=float, default=0.0, help="share of outputs dropped in training (%(default)s)")
+    group.add_argument("--packed", action="store_true", help="skip the padding with PackedSequence, to compare with")
+    group.add_argument("--optimizer", choices=("adam", "adadelta"), default="adam", help="(%(default)s)")
+    group.add_argument("--learning-rate", type=float, help="(0.01 for adam, 1.0 for adadelta)")
+    group.add_argument("--threads", type=int, default=1, help="threads of a CPU operation (%(default)s)")
+    group.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(%(default)s)")
+
+
+def _title(data: Mapping[str, object], machine: Mapping[str, object]) -> str:
+    threads = "1 thread" if machine["threads"] == 1 else f"{machine['threads']} threads"
+    where = machine["device_name"] or f"{machine['cpu']}, {threads}"
+    return f"{data['train_samples']} {data['name']} ({where})"
+
+
+def _with_spread(mean: float, least: float, greatest: float) -> str:
+    return f"{mean:.3f}" if least == greatest else f"{mean:.3f}\n{least:.2f}–{greatest:.2f}"
+
+
+def _command() -> str:
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])

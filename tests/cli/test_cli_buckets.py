@@ -1,0 +1,70 @@
+"""`lengthwise buckets`: edges and what padding to them costs, against brute force."""
+
+import io
+import json
+from contextlib import redirect_stdout
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lengthwise as lw
+from lengthwise.buckets import EDGES
+from lengthwise.cli import main
+
+
+def test_four_lengths_by_hand(run, four):
+    # Two buckets: (2, 4, 5) padded to 5 and 9 alone, 24 frames; (2, 4) and (5, 9) would be 26.
+    found = run("buckets", four, "--buckets", 2, "--json", "-").json
+    assert found == {"edges": [5, 9], "padded": 24, "padding_share": pytest.approx(4 / 24)}
+
+
+@pytest.mark.parametrize("edges", EDGES)
+def test_every_kind_of_edges_without_a_file(run, edges):
+    done = run("buckets", "--buckets", 6, "--edges", edges, "--json", "-")
+    lengths = lw.example_lengths()
+    expected = EDGES[edges](lengths, 6)
+    padded = lw.padded_frames(lengths, expected)
+    assert (done.status, done.err) == (0, "")
+    assert done.json == {"edges": expected.tolist(), "padded": padded, "padding_share": 1 - lengths.sum() / padded}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("buckets") / "lengths.txt"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=8), st.integers(1, 4))
+def test_optimal_edges_pad_least(path, lengths, buckets):
+    path.write_text("\n".join(map(str, lengths)))
+    with redirect_stdout(io.StringIO()) as out:
+        assert main(["buckets", str(path), "--buckets", str(buckets), "--json", "-"]) == 0
+    found = json.loads(out.getvalue())
+    values = sorted(set(lengths))
+    ends = [(*inner, values[-1]) for inner in combinations(values[:-1], min(buckets, len(values)) - 1)]
+    costs = [sum(min(edge for edge in edges if edge >= length) for length in lengths) for edges in ends]
+    assert tuple(found["edges"]) in ends
+    assert found["padded"] == min(costs)
+    assert found["padding_share"] == pytest.approx(1 - sum(lengths) / min(costs))
+
+
+def test_the_table(run, four):
+    lines = run("buckets", four, "--buckets", 2).out.splitlines()
+    assert "4 sequences of 2 to 9 (mean 5.0)" in lines[1]
+    assert lines[2] == "2 buckets with optimal edges"
+    assert ["5", "3", "26.67", "%"] in [line.split() for line in lines]  # 4 of 15 frames
+    assert ["9", "1", "0.00", "%"] in [line.split() for line in lines]
+    assert any(line.startswith("24 frames when every sequence is padded to its edge, 16.67 %") for line in lines)
+
+
+def test_the_plot_is_a_picture(run, four, tmp_path):
+    path = tmp_path / "buckets.png"
+    assert run("buckets", four, "--buckets", 2, "--plot", path).status == 0
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_more_buckets_than_lengths(run, four):
+    found = run("buckets", four, "--buckets", 999_999, "--json", "-").json
+    assert found == {"edges": [2, 4, 5, 9], "padded": 20, "padding_share": 0.0}

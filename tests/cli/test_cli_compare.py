@@ -1,0 +1,164 @@
+"""`lengthwise compare`: its JSON is a contract, recomputed here through the library."""
+
+import json
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+from lengthwise.cli import compare, source
+from lengthwise.metrics import mixing_bins
+from lengthwise.named import ARRANGEMENTS, STRATEGIES
+
+PROMISED = {
+    "strategy",
+    "batches",
+    "zero_padding_rate",
+    "padding_share",
+    "average_batch_length",
+    "mixing",
+    "largest_cost",
+    "seconds",
+}
+SHARES = ("zero_padding_rate", "weighted_zero_padding_rate", "padding_share", "mixing", "step_mixing")
+EVERY = (
+    "random,sorted,arrange=in-order,semi-sorted:0.1,alternated:9,windowed:64,bucketed:64,optimal:4,uniform:4,quantile:4,"
+    "exponential:4,mxnet:4,max-entropy:0.1"
+)
+
+
+def test_four_lengths_by_hand(run, four):
+    found = run("compare", four, "--strategies", "sorted", "--batch-size", 2, "--json", "-").json
+    (row,) = found["rows"]
+    assert set(found) == {"lengths", "rows"}
+    expected = {"count": 4, "min": 2, "mean": 5.0, "max": 9, "fingerprint": lw.fingerprint([4, 2, 9, 5])}
+    assert found["lengths"] == expected
+    assert (row["strategy"], row["batches"], row["largest_cost"], row["dropped"]) == ("sorted", 2, 18.0, 0)
+    assert row["zero_padding_rate"] == pytest.approx((1 / 4 + 2 / 9) / 2)
+    assert row["padding_share"] == pytest.approx(6 / 26)
+    assert row["average_batch_length"] == 6.5
+
+
+def test_without_a_file_every_strategy_has_a_row(run):
+    done = run("compare", "--subset", 300, "--strategies", EVERY, "--json", "-")
+    rows = {row["strategy"]: row for row in done.json["rows"]}
+    assert (done.status, done.err) == (0, "")
+    assert {label.partition(",")[0].partition(":")[0] for label in rows} == set(STRATEGIES)
+    for row in rows.values():
+        assert set(row) >= PROMISED
+        assert all(0 <= row[share] <= 1 for share in SHARES)
+        assert row["sequences"] == 300
+        assert row["seconds"] > 0
+    assert rows["sorted,arrange=in-order"]["padding_share"] == min(row["padding_share"] for row in rows.values())
+
+
+def test_the_default_strategies_on_the_whole_example(run):
+    found = run("compare", "--json", "-").json
+    assert found["lengths"]["fingerprint"] == lw.fingerprint(lw.example_lengths())
+    assert ",".join(row["strategy"] for row in found["rows"]) == compare.DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("words", "cut"),
+    [
+        ((), lw.FixedSize(16)),
+        (("--batch-size", 5), lw.FixedSize(5)),
+        (("--budget", 9000), lw.Budget(9000)),
+        (("--cut", "dynamic:4,rule=paper"), lw.DynamicSize(4, rule="paper")),
+        (("--cut", "budget:500,oversize=drop"), lw.Budget(500, oversize="drop")),
+    ],
+    ids=str,
+)
+def test_rows_are_what_the_library_measures(run, words, cut):
+    asked = ("compare", "--example", "speech", "--subset", 200, "--seed", 3, "--epoch", 2, "--json", "-")
+    found = run(*asked, "--strategies", "random,optimal:3", *words).json
+    chosen = source.subset(lw.example_lengths("speech"), 200, seed=3)
+    assert found["lengths"]["fingerprint"] == lw.fingerprint(chosen)
+    bins = mixing_bins(200 * compare.MOST_EPOCHS)
+    for row in found["rows"]:
+        batching = lw.strategy(row["strategy"], cut=cut)
+        plans = [lw.make_plan(chosen, batching, seed=3, epoch=2 + more) for more in range(compare.MOST_EPOCHS)]
+        measures = lw.measure(plans[0], chosen).as_dict()
+        measures |= {"mixing_bins": bins, "mixing_epochs": len(plans), "strategy": row["strategy"]}
+        measures["mixing"] = lw.mixing(plans, chosen, bins=bins)
+        measures["step_mixing"] = lw.step_mixing(plans, chosen, bins=bins)
+        assert {**row, "seconds": 0} == {**measures, "seconds": 0}
+
+
+def test_a_subset_is_drawn_by_the_seed(run):
+    def drawn(seed):
+        return run("compare", "--subset", 50, "--seed", seed, "--strategies", "random", "--json", "-").json["lengths"]
+
+    assert drawn(0) == drawn(0)
+    assert len({drawn(seed)["fingerprint"] for seed in range(5)}) == 5
+    assert drawn(1)["count"] == 50
+
+
+def test_the_whole_as_a_subset_is_the_whole(run, four):
+    whole = run("compare", four, "--strategies", "random", "--json", "-").json["lengths"]
+    assert run("compare", four, "--subset", 4, "--strategies", "random", "--json", "-").json["lengths"] == whole
+
+
+def test_two_runs_differ_in_nothing_but_seconds(run):
+    words = ("compare", "--subset", 200, "--strategies", "random,optimal:3", "--json", "-")
+    first, second = ([{**row, "seconds": 0} for row in run(*words).json["rows"]] for _ in range(2))
+    assert first == second
+
+
+def test_json_in_a_file_leaves_the_table(run, tmp_path):
+    path = tmp_path / "rows.json"
+    done = run("compare", "--subset", 100, "--strategies", "random", "--json", path)
+    assert (done.status, done.err) == (0, "")
+    assert "batches of 16 sequences" in done.out
+    document = json.loads(path.read_text())
+    assert [row["strategy"] for row in document["rows"]] == ["random"]
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
+def test_plot_with_json_on_standard_output(run, tmp_path, suffix, magic):
+    path = tmp_path / f"epoch{suffix}"
+    words = ("--strategies", "random,sorted", "--subset", 100, "--plot", path, "--json", "-")
+    assert len(run("compare", *words).json["rows"]) == 2
+    assert path.read_bytes().startswith(magic)
+
+
+def test_pairs_of_lengths(run, pairs):
+    found = run("compare", pairs, "--strategies", "random,optimal:2", "--json", "-").json
+    assert (found["lengths"]["min"], found["lengths"]["max"]) == ([3, 2], [9, 6])
+    assert [row["sequences"] for row in found["rows"]] == [40, 40]
+
+
+def test_help_lists_every_strategy_and_arrangement(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    done = run("compare", "--help")
+    assert done.status == 0
+    for name, kind in STRATEGIES.items():
+        shown = f"\n  {name}:{kind.value} " if kind.value else f"\n  {name} "
+        assert shown in done.out
+    assert all(name in done.out for name in ARRANGEMENTS)
+    assert compare.DEFAULT in "".join(done.out.split())
+
+
+def test_what_is_dropped_or_over_the_limit_is_said(run, four):
+    done = run("compare", four, "--strategies", "sorted", "--cut", "budget:8,oversize=drop")
+    assert "sorted: 1 sequences dropped\n" in done.out
+    done = run("compare", four, "--strategies", "sorted", "--cut", "budget:8,oversize=alone")
+    assert "sorted: 1 batches over the limit\n" in done.out
+
+
+def test_the_longest_sequence_is_named_wherever_it_stands(run, tmp_path):
+    path = tmp_path / "late.txt"
+    path.write_text("\n".join(["5"] * 200 + ["700"]))
+    assert (
+        "the cost of the costliest sequence, 700, but is 10.0 at sequence 200."
+        in run("compare", path, "--budget", 10).err
+    )
+
+
+def test_one_sequence_and_equal_ones(run, tmp_path):
+    path = tmp_path / "one.txt"
+    for count in (1, 5):
+        path.write_text("7\n" * count)
+        rows = run("compare", path, "--strategies", EVERY, "--json", "-").json["rows"]
+        assert {(row["padding_share"], row["average_batch_length"]) for row in rows} == {(0.0, 7.0)}
+        assert np.isfinite([row["mixing"] for row in rows]).all()

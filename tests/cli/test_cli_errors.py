@@ -1,0 +1,139 @@
+"""What is wrong with the input is one sentence on standard error, nothing on standard output, and exit status 2."""
+
+import os
+
+import pytest
+
+from lengthwise.cli.show import PICTURES
+
+# The words of a command, and what its complaint must hold.
+WRONG = {
+    "compare nofile.csv": "`source` must be a file or folder that is there, but is 'nofile.csv'.",
+    "compare {four_file}": "`column` must be one of name, frames, other, but is None at line 1",
+    "compare {four_file}:nope": "but is 'nope' at line 1",
+    "compare {four_file}:": "`source` must be FILE or FILE:COLUMN",
+    "compare {four_file}:name": "`name` must be a number, but is 'a' at line 2",
+    "compare {empty}:x": "It is empty: is this the right file?",
+    "compare {header}:a": "It is empty: is this the right file?",
+    "compare --strategies banana": "`strategy` must be one of random, sorted, semi-sorted, alternated, windowed",
+    "compare --strategies random,": "`strategy` must be of the form name[:value][,key=value...], but is ''.",
+    "compare --strategies random,random": "`strategies` must be different from each other, but is 'random'.",
+    "compare --strategies random:3": "`strategy` must be written random, but is 'random:3'.",
+    "compare --strategies semi-sorted": "`strategy` must be written semi-sorted:LRF, but is 'semi-sorted'.",
+    "compare --strategies semi-sorted:much": "`randomization_factor` must be a number, but is 'much'.",
+    "compare --strategies bucketed:0": "`size` must be at least 1, but is 0.",
+    "compare --strategies alternated:1.5": "`bins` must be a whole number, but is 1.5.",
+    "compare --strategies max-entropy:2": "`padding` must be at least 0 and at most 0.99, but is 2.",
+    "compare --strategies sorted,arrange=up": "`arrange` must be one of shuffled, in-order",
+    "compare --strategies sorted,foo=1": "`key` must be one of descending, arrange, but is 'foo' at sorted,foo=1.",
+    "compare --cut banana": "`cut` must be fixed:SIZE, budget:COST or dynamic:SIZE, but is 'banana'.",
+    "compare --cut dynamic": "`cut` must be fixed:SIZE, budget:COST or dynamic:SIZE, but is 'dynamic'.",
+    "compare --cut dynamic:0": "`batch_size` must be at least 1, but is 0.",
+    "compare --cut dynamic:4,rule=x": "`rule` must be one of hard, paper, but is 'x'.",
+    "compare --cut fixed:99999,drop-incomplete=true": "`plan` must be of at least one step, but is '0 batches'.",
+    "compare --budget 10": "the cost of the costliest sequence, 6163, but is 10.0 at sequence 8472.",
+    "compare --budget -1": "`budget` must be finite and above 0, but is -1.0.",
+    "compare --budget nan": "`budget` must be finite and above 0, but is nan.",
+    "compare --batch-size 0": "`batch_size` must be at least 1, but is 0.",
+    "compare --batch-size x": "argument --batch-size: must be a whole number, but is 'x'.",
+    "compare --budget x": "argument --budget: must be a number, but is 'x'.",
+    "compare --batch-size 4 --budget 5": "argument --budget: not allowed with argument --batch-size.",
+    "compare --subset 10481": "`subset` must be at most 10480, but is 10481.",
+    "compare --subset 0": "`subset` must be at least 1, but is 0.",
+    "compare --seed -1": "`seed` must be at least 0, but is -1.",
+    "compare --subset 9 --seed -1": "`seed` must be at least 0, but is -1.",
+    "compare --epoch -1": "`epoch` must be at least 0, but is -1.",
+    "compare --json {unwritable}": "`json` must be in a folder that is there",
+    "compare --json {folder}": "`json` must be a file to write",
+    "compare --plot {unwritable}": "`plot` must be in a folder that is there",
+    "compare --plot plot.gif": "`plot` must be a file of one of the kinds .png, .svg, .pdf, but is 'plot.gif'.",
+    "compare --plot -": "`plot` must be a file to write, but is '-'.",
+    "compare --json - --plot plot.gif": "`plot` must be a file of one of the kinds",
+    "compare --example banana": "argument --example: invalid choice: 'banana'",
+    "compare --example speech {four}": "`example` must be left out where a file is given, but is 'speech'.",
+    "compare --frame-shift 0.1": "`frame-shift` must be given with a file, but is 0.1.",
+    "compare {four} --frame-shift 0": "`frame_shift` must be finite and above 0, but is 0.0.",
+    "compare {pairs} --strategies optimal:4,pad-to-edge=true": "`lengths` must be of shape [n], but is (40, 2).",
+    "compare {pairs} --strategies mxnet:4": "`lengths` must be of shape [n], but is (40, 2).",
+    "compare --strat random": "lengthwise compare: there is no --strat",
+    "compare --json": "argument --json: expected one argument.",
+    "buckets": "the following arguments are required: --buckets.",
+    "buckets --buckets 0": "`buckets` must be at least 1, but is 0.",
+    "buckets --buckets x": "argument --buckets: must be a whole number, but is 'x'.",
+    "buckets --buckets 3 --edges foo": "argument --edges: invalid choice: 'foo'",
+    "buckets --buckets 3 {pairs}": "but is (40, 2).",
+    "plan --strategy random,sorted": "`strategy` must be one strategy, but is 'random,sorted'.",
+    "plan --world-size 0": "`world_size` must be at least 1, but is 0.",
+    "plan --micro-batches 0": "`micro_batches` must be at least 1, but is 0.",
+    "plan --chunk 0": "`size` must be at least 1, but is 0.",
+    "plan --chunk-step 4": "`chunk-step` must be given with --chunk, but is 4.",
+    "plan --chunk 10 --chunk-step 20": "`step` must be at most 10, but is 20.",
+    "plan --chunk 10 {pairs}": "`lengths` must be of shape [n], but is (40, 2).",
+    "plan --deal portions --tail drop": "`tail` must be split with --deal portions, but is 'drop'.",
+    "plan --tail drop --world-size 8000": "`plan` must be of at least one step, but is '655 batches'.",
+    "plan --worst -1": "`worst` must be at least 0, but is -1.",
+    "plan --output {unwritable}": "`output` must be in a folder that is there",
+    "plan --output -": "`output` must be a file to write, but is '-'.",
+    "plan --epoch -1": "`epoch` must be at least 0, but is -1.",
+    "inspect --plot a.png": "lengthwise inspect: there is no --plot",
+    "inspect --subset 10.5": "argument --subset: must be a whole number, but is '10.5'.",
+    "reproduce": "the following arguments are required: PAPER.",
+    "reproduce foo": "argument PAPER: invalid choice: 'foo'",
+    "reproduce ge2021-table1 --seeds 0": "`seeds` must be at least 1, but is 0.",
+    "reproduce ge2021-table1 --seed -5": "`seed` must be at least 0, but is -5.",
+    "reproduce ge2021-table1 --lengths {pairs}": "`lengths` must be of shape [n], but is (40, 2).",
+    "foo": "argument COMMAND: invalid choice: 'foo'",
+    "": "the following arguments are required: COMMAND.",
+}
+
+
+@pytest.fixture
+def places(tmp_path, four, pairs, unwritable):
+    empty, header = tmp_path / "empty.csv", tmp_path / "header.csv"
+    empty.write_text("")
+    header.write_text("a,b\n")
+    return {
+        "four": four,
+        "four_file": four.removesuffix(":frames"),
+        "pairs": pairs,
+        "unwritable": unwritable,
+        "folder": tmp_path,
+        "empty": empty,
+        "header": header,
+    }
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_one_sentence_and_exit_status_2(run, places, monkeypatch, tmp_path, words):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    done = run(*words.format(**places).split(" ")) if words else run()
+    assert WRONG[words] in done.err
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("lengthwise")
+    assert done.err.count("\n") == 1
+    assert "Traceback" not in done.err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_system_says_no(run):
+    done = run("compare", "--subset", 9, "--strategies", "random", "--json", "/proc/lengthwise.json")
+    assert done.status == 2
+    assert "`path` must be a file that can be read or written, but is '/proc/lengthwise.json'." in done.err
+    assert "The system says: " in done.err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here: a full disk is not tried")
+def test_a_full_disk(run):
+    done = run("compare", "--subset", 9, "--strategies", "random", "--json", "/dev/full")
+    assert (done.status, done.out) == (2, "")
+    assert done.err == "lengthwise compare: The system says: No space left on device.\n"
+
+
+@pytest.mark.parametrize("suffix", PICTURES)
+def test_the_pictures_that_are_promised_can_be_drawn(tmp_path, suffix):
+    from lengthwise.plot import save, style
+
+    path = tmp_path / f"empty{suffix.upper()}"
+    save(style.blank_figure(height=1.0), path)
+    assert path.stat().st_size > 0

@@ -1,0 +1,104 @@
+"""`lengthwise plan` and `lengthwise inspect`."""
+
+import json
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+
+
+def test_a_saved_plan_is_the_plan(run, tmp_path):
+    path = tmp_path / "plan.npz"
+    words = ("--strategy", "semi-sorted:0.1,arrange=longest-first", "--budget", 9000, "--world-size", 4)
+    words += ("--micro-batches", 2, "--seed", 5, "--epoch", 7, "--deal", "mixed", "--tail", "repeat")
+    done = run("plan", *words, "--output", path, "--json", "-")
+    lengths = lw.example_lengths()
+    batching = lw.Batching(
+        order=lw.SemiSorted(randomization_factor=0.1),
+        cut=lw.Budget(9000.0),
+        arrange=lw.LongestFirst(),
+        deal=lw.Mixed(tail="repeat"),
+    )
+    expected = lw.make_plan(lengths, batching, seed=5, epoch=7, world_size=4, micro_batches=2)
+    loaded = lw.Plan.load(path)
+    assert loaded.fingerprint() == expected.fingerprint() == done.json["plan"]["fingerprint"]
+    assert np.array_equal(loaded.grid, expected.grid)
+    assert done.json["measures"] == lw.measure(expected, lengths).as_dict()
+
+
+def test_four_lengths_by_hand(run, four):
+    found = run("plan", four, "--strategy", "sorted", "--batch-size", 2, "--worst", 1, "--json", "-").json
+    assert set(found) == {"lengths", "plan", "measures", "report", "worst"}
+    assert found["worst"] == [{"batch": 1, "sequences": 2, "padded_length": [9], "cost": 18.0}]
+    assert found["report"] == {"dropped": [], "repeated": [], "over_limit": []}
+    facts = {key: found["plan"][key] for key in ("seed", "epoch", "world_size")}
+    assert facts == {"seed": 0, "epoch": 0, "world_size": 1}
+
+
+@pytest.mark.parametrize("deal", ["balanced", "mixed", "in-turn", "portions"])
+def test_every_deal_gives_all_ranks_the_same_number_of_steps(run, deal, tmp_path):
+    path = tmp_path / "plan.npz"
+    done = run("plan", "--subset", 200, "--deal", deal, "--world-size", 3, "--output", path)
+    plan = lw.Plan.load(path)
+    assert done.status == 0
+    assert plan.world_size == 3
+    taken = np.concatenate([batch for rank in range(3) for batch in plan.batches(rank)])
+    assert np.array_equal(np.sort(taken), np.arange(200))
+
+
+def test_chunks(run, four):
+    # 4, 2, 9 and 5 frames in chunks of at most 4: 1 + 1 + 3 + 2 of them.
+    found = run("plan", four, "--chunk", 4, "--strategy", "random", "--json", "-").json
+    assert found["measures"]["sequences"] == 7
+
+
+def test_the_table_and_what_stands_below_it(run, four):
+    words = ("plan", four, "--strategy", "sorted", "--cut", "budget:8,oversize=drop")
+    lines = run(*words).out.splitlines()
+    assert lines[2] == "batches of at most 8 padded frames"
+    assert ["padding", "share", "15.38", "%"] in [line.split() for line in lines]  # (2, 4) and (5): 11 of 13 used
+    assert lines[-1] == "dropped: 1 sequences: 2"
+
+
+def test_plan_writes_json_to_a_file(run, tmp_path):
+    path = tmp_path / "plan.json"
+    assert "max-entropy" not in run("plan", "--subset", 100, "--json", path).err
+    assert json.loads(path.read_text())["lengths"]["count"] == 100
+
+
+def test_inspect_by_hand(run, four):
+    found = run("inspect", four, "--batch-size", 4, "--json", "-").json
+    assert found["random_batches"] == {
+        "batches": 1,
+        "padding_share": pytest.approx(16 / 36),
+        "zero_padding_rate": pytest.approx(16 / 36),
+        "largest_cost": 36.0,
+    }
+    assert found["lengths"] == lw.describe([4, 2, 9, 5]).as_dict()
+
+
+def test_inspect_draws_a_bar_of_equal_width_for_each_span(run, tmp_path):
+    path = tmp_path / "lengths.txt"
+    path.write_text("\n".join(map(str, range(1, 41))))  # 40 lengths in bars of 3: the last is not full
+    lines = [line.split() for line in run("inspect", path).out.splitlines()]
+    assert ["1-3", "█" * 48, "3"] in lines
+    assert ["40-42", "█" * 16, "1"] in lines
+
+
+def test_inspect_without_a_file_says_that_its_lengths_are_generated(run):
+    done = run("inspect", "--batch-size", 8)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith("long-tailed example, generated\n10,480 sequences")
+    assert "Random batches of 8 sequences would be" in done.out
+
+
+def test_inspect_shows_every_dimension(run, pairs):
+    done = run("inspect", pairs)
+    heads = [line.split() for line in done.out.splitlines()]
+    assert ["length", "0", "length", "1"] in heads
+    assert ["longest", "9", "6"] in heads
+
+
+def test_inspect_says_what_would_be_left_out(run, four):
+    assert "They would leave 1 sequences out." in run("inspect", four, "--cut", "budget:8,oversize=drop").out

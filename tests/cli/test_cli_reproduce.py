@@ -1,0 +1,63 @@
+"""`lengthwise reproduce ge2021-table1`: on the real lengths every number of the paper, on generated ones a caveat."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lengthwise.recipes import ge2021_table1
+
+DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[3] / "shared" / "data"))
+CLIPS = DATA / "ljspeech" / "ljspeech_lengths.csv"
+ROW = {"strategy", "sizes", "quantity", "paper", "mean", "least", "greatest", "reproduced"}
+
+
+def test_every_number_of_the_paper_on_the_real_lengths(run):
+    if not CLIPS.exists():
+        pytest.skip(f"no {CLIPS}: set LENGTHWISE_DATA to the folder with the real lengths")
+    found = run("reproduce", "ge2021-table1", "--lengths", f"{CLIPS}:frames_12p5ms", "--json", "-").json
+    assert (found["lengths"]["count"], found["generated"]) == (13_100, False)
+    assert found["seeds"] == list(range(20))
+    assert [row for row in found["rows"] if not row["reproduced"]] == []
+    assert len(found["rows"]) == 22
+    printed = {(row["strategy"], row["sizes"], row["quantity"]): row["paper"] for row in found["rows"]}
+    assert printed["random", "fixed", "zpr"] == 32.02
+    assert printed["semi-sorted:0.1", "fixed", "abl"] == 556.22
+    assert printed["sorted", "dynamic", "batches"] == 419
+
+
+def test_without_a_file_the_lengths_are_generated_and_it_says_so(run):
+    done = run("reproduce", "ge2021-table1", "--seeds", 2)
+    text = " ".join(done.out.split())
+    assert (done.status, done.err) == (0, "")
+    assert text.startswith("speech example, generated 13,100 sequences")
+    assert "These lengths are generated" in text
+    assert "One epoch of a random 10,480 of the 13,100 lengths, under 2 seeds." in text
+    assert "of 22 numbers reproduced: within 2 % of the batches, 0.5 points of ZPR, 2 frames of ABL." in text
+
+
+def test_rows_hold_the_spread_over_seeds(run):
+    found = run("reproduce", "ge2021-table1", "--seeds", 3, "--seed", 4, "--json", "-").json
+    assert found["generated"] is True
+    assert found["seeds"] == [4, 5, 6]
+    for row in found["rows"]:
+        assert set(row) == ROW
+        assert row["least"] <= row["mean"] <= row["greatest"]
+        tolerance = ge2021_table1.TOLERANCES[row["quantity"]] * (row["paper"] if row["quantity"] == "batches" else 1)
+        assert row["reproduced"] == (abs(row["mean"] - row["paper"]) <= tolerance)
+    random = next(row for row in found["rows"] if row["quantity"] == "zpr")
+    assert random["least"] < random["greatest"]
+
+
+def test_fewer_lengths_than_the_paper_trains_on_are_all_taken(run, four):
+    done = run("reproduce", "ge2021-table1", "--lengths", four, "--seeds", 2)
+    assert "One epoch of all 4 lengths, under 2 seeds." in done.out
+    assert "generated" not in done.out
+    assert "0 of 22 numbers reproduced" in done.out
+
+
+def test_the_plot_is_a_picture(run, tmp_path):
+    path = tmp_path / "knobs.png"
+    done = run("reproduce", "ge2021-table1", "--subset", 400, "--seeds", 1, "--plot", path)
+    assert (done.status, done.err) == (0, "")
+    assert path.read_bytes().startswith(b"\x89PNG")
