@@ -1,0 +1,70 @@
+"""How long do optimal bucket edges take, against the recurrence as the paper prints it?
+
+    python benchmarks/edges.py
+
+Both in compiled code. The paper's is quadratic in the longest length and is timed where it takes seconds at most.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from record import parser, write
+
+import lengthwise as lw
+
+BUCKETS = 32
+COUNTS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+QUADRATIC_MOST = 10_000
+REPEATS = 3
+
+
+@numba.njit
+def recurrence(counts, buckets):
+    """Khomenko et al. 2016, section III.A, the indices as meant, on counts[length]: the least padded frames."""
+    size = counts.size
+    reached = np.cumsum(counts)
+    before = np.full(size, np.int64(2**62))
+    before[0] = 0
+    for _ in range(buckets):
+        best = np.full(size, np.int64(2**62))
+        for i in range(1, size):
+            for j in range(i):
+                best[i] = min(best[i], before[j] + i * (reached[i] - reached[j]))
+        before = best
+    return before[size - 1]
+
+
+def main() -> None:
+    """Times both and writes the result."""
+    parser(__doc__).parse_args()
+    lw.optimal_edges([1, 2, 3], 2)
+    recurrence(np.array([0, 1, 1]), 2)
+    rows = []
+    for count in COUNTS:
+        lengths = np.random.default_rng(0).permutation(np.arange(1, count + 1))
+        row = {"distinct_lengths": count, "seconds": best_of(lambda sample: lw.optimal_edges(sample, BUCKETS), lengths)}
+        if count <= QUADRATIC_MOST:
+            histogram = np.bincount(lengths)
+            row["recurrence_seconds"] = best_of(lambda sample: recurrence(sample, BUCKETS), histogram)
+            padded = lw.padded_frames(lengths, lw.optimal_edges(lengths, BUCKETS))
+            row["same_optimum"] = bool(padded == recurrence(histogram, BUCKETS))
+        rows.append(row)
+        print(row)
+    print(write("edges", {"buckets": BUCKETS, "rows": rows}))
+
+
+def best_of(work, sample: NDArray[np.int64]) -> float:
+    seconds = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        work(sample)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+if __name__ == "__main__":
+    main()

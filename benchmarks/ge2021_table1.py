@@ -1,0 +1,37 @@
+"""Do the padding and the batch counts of Ge et al. 2021 come out on LJSpeech?
+
+    python benchmarks/ge2021_table1.py
+
+What `lengthwise reproduce ge2021-table1` prints, on LJSpeech's own lengths, kept as a result.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+
+from record import DATA, parser, write
+
+import lengthwise as lw
+from lengthwise.cli.source import subset
+from lengthwise.recipes.ge2021_table1 import TRAINING_CLIPS, table1
+
+SEEDS = range(20)
+
+
+def main() -> int:
+    """Measures and writes; 1 where LJSpeech's lengths are not at hand."""
+    parser(__doc__).parse_args()
+    file = DATA / "ljspeech" / "ljspeech_lengths.csv"
+    if not file.exists():
+        print(f"LJSpeech's lengths are not at {file}", file=sys.stderr)
+        return 1
+    lengths = lw.read_lengths(file, column="frames_12p5ms")
+    rows = table1({seed: subset(lengths, TRAINING_CLIPS, seed=seed) for seed in SEEDS})
+    facts = {"fingerprint": lw.fingerprint(lengths), "seeds": list(SEEDS), "rows": [asdict(row) for row in rows]}
+    print(f"{sum(row.reproduced for row in rows)} of {len(rows)} numbers reproduced; {write('ge2021-table1', facts)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

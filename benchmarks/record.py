@@ -1,0 +1,46 @@
+"""What every result carries: when, where and by which command it was measured."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import shlex
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))  # real lengths
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser that prints a benchmark's own docstring, so that --help never measures anything."""
+    return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def hardware() -> str:
+    """The model name of the processor."""
+    table = Path("/proc/cpuinfo")
+    names = re.findall(r"model name\s*:\s*(.+)", table.read_text()) if table.exists() else []
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def write(what: str, document: dict[str, Any]) -> Path:
+    """Writes benchmarks/results/<what>_<hardware>_<date>.json."""
+    now = datetime.now(UTC)
+    slug = re.sub(r"[^a-z0-9]+", "-", hardware().lower()).strip("-")
+    facts = {
+        "what": what,
+        "date": now.isoformat(timespec="seconds"),
+        "command": shlex.join(["python", *sys.argv]),
+        "machine": {"processor": hardware(), "system": platform.system(), "python": platform.python_version()},
+        "versions": {name: version(name) for name in ("lengthwise", "numpy", "numba")},
+    }
+    path = RESULTS / f"{what}_{slug}_{now:%Y-%m-%d}.json"
+    path.write_text(json.dumps({**facts, **document}, indent=1) + "\n")
+    return path

@@ -1,0 +1,230 @@
+"""Writes docs/results.md and the table of the README from the committed results.
+
+    python benchmarks/tables.py [--check]
+
+Every table names the machine, the date and the command that measured it. `--check` writes nothing, and fails where the
+committed pages are not what the results say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "results.md"
+START, END = "<!-- table: handwriting -->", "<!-- end -->"
+
+
+def main() -> int:
+    """Writes, or checks; 1 where the pages are stale."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    check = parser.parse_args().check
+    stale = [page for page, text in pages().items() if not page.exists() or page.read_text() != text]
+    for page in stale:
+        print(f"{page.relative_to(ROOT)} {'is stale: run python benchmarks/tables.py' if check else 'written'}")
+        if not check:
+            page.write_text(pages()[page])
+    return 1 if check and stale else 0
+
+
+def pages() -> dict[Path, str]:
+    """What each page should say."""
+    before, _, rest = README.read_text().partition(START)
+    _, _, after = rest.partition(END)
+    studies = results("study-handwriting-latin-greek")
+    table = handwriting(*studies[-1]) if studies else "Not measured yet."
+    sections = [
+        section(path, document, title, write)
+        for what, (title, write) in SECTIONS.items()
+        for path, document in results(what)
+    ]
+    head = "# Results\n\nMade by `python benchmarks/tables.py` from [benchmarks/results](../benchmarks/results).\n"
+    return {README: f"{before}{START}\n{table}\n{END}{after}", PAGE: "\n".join([head, *sections])}
+
+
+def results(what: str) -> list[tuple[Path, dict[str, Any]]]:
+    """The committed results of one kind, oldest first."""
+    found = sorted(RESULTS.glob(f"{what}_*.json"), key=lambda path: path.stem.rsplit("_")[-1])
+    return [(path, json.loads(path.read_text())) for path in found]
+
+
+def section(path: Path, document: dict[str, Any], title: str, write: Callable[..., str]) -> str:
+    return f"## {title}\n\n{write(path, document)}\n"
+
+
+def handwriting(path: Path, document: dict[str, Any]) -> str:
+    """One row for each strategy of a study."""
+    first = document["summary"][0]
+    rows = [
+        (
+            f"`{each['strategy']}`",
+            percent(each["padding_share"]),
+            f"{each['mixing']:.2f}",
+            f"{each['seconds_per_epoch']:.1f}",
+            f"{each['seconds_per_epoch'] / first['seconds_per_epoch']:.2f}",
+            f"{mean_loss(document, each['strategy'], early=True):.2f}",
+            spread(each["validation_loss"], 2),
+            percent(each["character_error_rate"]["mean"]),
+        )
+        for each in document["summary"]
+    ]
+    epochs, third = document["settings"]["epochs"], document["settings"]["epochs"] // 3
+    heads = (
+        "strategy",
+        "padding",
+        "mixing",
+        "s / epoch",
+        "of random",
+        f"loss, epochs 1-{third}",
+        f"loss, epoch {epochs}",
+        "CER",
+    )
+    data = document["data"]
+    note = (
+        f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} to validate on; "
+        f"{data['split']}. Loss: validation, nats a symbol, mean of {document['settings']['seeds']} seeds "
+        f"(least to greatest). {source(path, document)}"
+    )
+    return f"{markdown(heads, rows)}\n\n{note}"
+
+
+def mean_loss(document: dict[str, Any], strategy: str, *, early: bool) -> float:
+    """The mean validation loss over seeds and epochs, or over the first third of the epochs."""
+    last = document["settings"]["epochs"] // 3 if early else document["settings"]["epochs"]
+    losses = [
+        row["validation_loss"] for row in document["rows"] if row["strategy"] == strategy and row["epoch"] <= last
+    ]
+    return sum(losses) / len(losses)
+
+
+def mixing(path: Path, document: dict[str, Any]) -> str:
+    """At 5, 10 and 20 % padding or the nearest that a strategy has, its mixing beside max-entropy's and the limit."""
+    rows = []
+    for name, data in document["data"].items():
+        kinds = dict.fromkeys(point["strategy"].partition(":")[0] for point in data["points"])
+        for kind in kinds:
+            points = [point for point in data["points"] if point["strategy"].startswith(f"{kind}:")]
+            for share in (0.05, 0.10, 0.20):
+                near = min(points, key=lambda point: abs(point["padding_share"] - share))
+                rows.append((name, *mixing_row(near)))
+    heads = ("lengths", "strategy", "padding", "mixing", "max-entropy's mixing", "at padding", "limit")
+    note = (
+        f"Max-entropy batching mixed more at {document['max_entropy_ahead']} of {document['points']} settings between "
+        f"2 and 20 % padding, every one of {len(document['seeds'])} seeds above every seed of the other; shown are the "
+        f"settings nearest to 5, 10 and 20 %. {source(path, document)}"
+    )
+    return f"{markdown(heads, dict.fromkeys(rows))}\n\n{note}"
+
+
+def mixing_row(point: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        f"`{point['strategy']}`",
+        percent(point["padding_share"]),
+        f"{point['mixing']:.3f}",
+        f"{point['max_entropy_mixing']:.3f}",
+        percent(point["max_entropy_padding_share"]),
+        f"{point['limit']:.3f}",
+    )
+
+
+def planning(path: Path, document: dict[str, Any]) -> str:
+    """Seconds for each strategy under each cut, on one and on eight ranks."""
+    labels = dict.fromkeys(row["strategy"] for row in document["rows"])
+    columns = dict.fromkeys((row["cut"], row["world_size"]) for row in document["rows"])
+    seconds = {(row["strategy"], row["cut"], row["world_size"]): row["seconds"] for row in document["rows"]}
+    rows = [(f"`{label}`", *(f"{seconds[label, cut, ranks]:.2f}" for cut, ranks in columns)) for label in labels]
+    heads = ("strategy", *(f"{cut}, {ranks} rank{'s' * (ranks > 1)}" for cut, ranks in columns))
+    return f"{markdown(heads, rows)}\n\nSeconds for {document['count']:,} lengths, one core. {source(path, document)}"
+
+
+def edges(path: Path, document: dict[str, Any]) -> str:
+    """Seconds for optimal edges against the paper's recurrence."""
+    rows = [
+        (
+            f"{row['distinct_lengths']:,}",
+            f"{row['seconds']:.4f}",
+            f"{row['recurrence_seconds']:.4f}" if "recurrence_seconds" in row else "",
+            {True: "yes", False: "NO", None: ""}[row.get("same_optimum")],
+        )
+        for row in document["rows"]
+    ]
+    heads = ("distinct lengths", "`optimal_edges`, s", "the paper's recurrence, s", "same optimum")
+    return f"{markdown(heads, rows)}\n\n{document['buckets']} buckets, one core. {source(path, document)}"
+
+
+def ge2021(path: Path, document: dict[str, Any]) -> str:
+    """The paper's numbers beside ours."""
+    digits = {"batches": 0, "zpr": 2, "abl": 1}
+    rows = [
+        (
+            f"`{row['strategy']}`",
+            row["sizes"],
+            row["quantity"],
+            *(f"{row[name]:.{digits[row['quantity']]}f}" for name in ("paper", "mean", "least", "greatest")),
+            "reproduced" if row["reproduced"] else "not",
+        )
+        for row in document["rows"]
+    ]
+    heads = ("strategy", "batch size", "quantity", "paper", "ours", "least", "greatest", "verdict")
+    note = (
+        f"{len(document['seeds'])} random training sets of 10,480 clips. Which clips are drawn moves the average batch "
+        f"length by about {abl_swing(document['rows']):.0f} frames either way, so a single run of `lengthwise compare "
+        f"--subset 10480` may miss the paper by more than the mean does. {source(path, document)}"
+    )
+    return f"{markdown(heads, rows)}\n\n{note}"
+
+
+def abl_swing(rows: list[dict[str, Any]]) -> float:
+    """Half of the range of the average batch length over the training sets, mean over the strategies."""
+    swings = [(row["greatest"] - row["least"]) / 2 for row in rows if row["quantity"] == "abl"]
+    return sum(swings) / len(swings)
+
+
+SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
+    "study-handwriting-latin-greek": ("Online handwriting, 50 Latin and Greek letters", handwriting),
+    "study-handwriting-all": ("Online handwriting, all 242 characters of eight scripts", handwriting),
+    "mixing": ("Mixing at equal padding", mixing),
+    "ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021),
+    "planning-1000000": ("Planning a million lengths", planning),
+    "planning-10000000": ("Planning ten million lengths", planning),
+    "edges": ("Optimal bucket edges", edges),
+}
+
+
+def source(path: Path, document: dict[str, Any]) -> str:
+    machine = document["machine"]
+    where = machine.get("processor") or machine.get("device_name") or machine.get("cpu")
+    command = document["command"].replace("../shared/data", "$LENGTHWISE_DATA")  # where it lies is each reader's own
+    threads = f", {machine['threads']} thread{'s' * (machine['threads'] > 1)}" if "threads" in machine else ""
+    return f"{where}{threads}, {document['date'][:10]}, `{command}` ([JSON]({link(path)}))."
+
+
+def link(path: Path) -> str:
+    return f"/{path.relative_to(ROOT)}"
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def spread(values: dict[str, float], digits: int) -> str:
+    low, high = f"{values['least']:.{digits}f}", f"{values['greatest']:.{digits}f}"
+    mean = f"{values['mean']:.{digits}f}"
+    return mean if low == high else f"{mean} ({low} to {high})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
