@@ -18,6 +18,7 @@ ROOMS = (
         "plan",
         "batching",
         "planning",
+        "shapes",
         "loss",
         "metrics",
         "named",
@@ -30,7 +31,19 @@ ROOMS = (
 )
 
 FILES = sorted(SOURCE.rglob("*.py"))
-EXTRAS = ("torch", "matplotlib", "pyarrow", "soundfile", "rich", "tqdm", "jiwer", "HersheyFonts", "jinja2", "scipy")
+EXTRAS = (
+    "torch",
+    "jax",
+    "matplotlib",
+    "pyarrow",
+    "soundfile",
+    "rich",
+    "tqdm",
+    "jiwer",
+    "HersheyFonts",
+    "jinja2",
+    "scipy",
+)
 
 
 def imported(path):

@@ -58,6 +58,7 @@ from lengthwise.order import Sorted as Sorted
 from lengthwise.order import Windowed as Windowed
 from lengthwise.plan import Plan as Plan
 from lengthwise.planning import make_plan as make_plan
+from lengthwise.shapes import batch_shapes as batch_shapes
 
 if TYPE_CHECKING:
     from lengthwise import plot as plot

@@ -1,0 +1,56 @@
+"""Shapes: the few (rows, padded length) that fixed-shape batches ever have, known before any epoch is planned.
+
+    shapes   [k, 2]   int64: the most sequences of a batch, and what it is padded to; padded lengths rise
+
+A model is compiled once for each. Rows that a batch lacks are filled with masked ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import _checks
+from lengthwise.batching import Batching
+from lengthwise.deal import Balanced
+from lengthwise.order import Bucketed
+from lengthwise.planning import make_plan
+
+
+def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
+    """The shapes that batches padded to the edges of their buckets need, whatever the seed, epoch and world size.
+
+    Every sequence of a bucket counts as long as its edge. So how a bucket is cut depends on how many sequences it holds
+    and not on which, and one plan shows the largest batch of each. Portions and split tails only make batches smaller.
+
+    Args:
+        lengths: [n], as they will be planned.
+        batching: With an order that pads to edges.
+
+    Returns:
+        [k, 2] int64: rows and padded length, one for each bucket that any batch comes from, padded lengths rising.
+        Every batch of every plan is padded to one of these lengths and has at most that many rows, also under
+        `DynamicSize(rule="paper")`, which overshoots its capacity, and `Budget(oversize="alone")`. A cut of your own
+        must not make larger batches of fewer sequences.
+
+    Raises:
+        ValueError: The order does not pad to edges; or as `make_plan`.
+
+    >>> import lengthwise as lw
+    >>> order = lw.Bucketed(edges=(10, 40), pad_to_edge=True)
+    >>> batch_shapes([3, 9, 8, 10, 31, 40, 22], lw.Batching(cut=lw.Budget(100), order=order))
+    array([[ 4, 10],
+           [ 2, 40]])
+    """
+    if not isinstance(batching, Batching):
+        raise _checks.type_error("batching", "a Batching", batching, "Make one: Batching(budget=20_000), say.")
+    if not (isinstance(batching.order, Bucketed) and batching.order.pad_to_edge):
+        remedy = "Take order=lw.Bucketed(buckets=8, pad_to_edge=True)."
+        raise _checks.value_error("order", "one that pads every batch to an edge", batching.order, remedy)
+    plan = make_plan(lengths, dataclasses.replace(batching, deal=Balanced()))
+    padded_lengths, shape_of = np.unique(plan.padded_lengths[:, 0], return_inverse=True)
+    rows = np.zeros(len(padded_lengths), np.int64)
+    np.maximum.at(rows, shape_of, plan.batch_sizes)
+    return np.stack([rows, padded_lengths], axis=1)

@@ -1,0 +1,163 @@
+"""Fixed shapes: known before any epoch, enough for all of them, at most as many as buckets, and padding least."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import choices
+import length_sets
+import lengthwise as lw
+
+FIXED = {
+    **{name: choices.ORDERS[name] for name in ("edges_fixed", "optimal_fixed", "quantile_fixed")},
+    "edges_fixed_drop": lw.Bucketed(edges=(4, 90, 400), longer="drop", pad_to_edge=True),
+    "uniform_fixed": lw.Bucketed(buckets=6, by="uniform", pad_to_edge=True),
+}
+
+
+def fixed(cut, *, edges=(10, 40), cost=None):
+    order = lw.Bucketed(edges=edges, pad_to_edge=True)
+    return lw.Batching(cut=cut, order=order, cost=cost or lw.Padded())
+
+
+@pytest.mark.parametrize(
+    ("cut", "shapes"),
+    [
+        (lw.FixedSize(3), [[3, 10], [3, 40]]),
+        (lw.FixedSize(5), [[4, 10], [3, 40]]),  # no bucket holds five
+        (lw.FixedSize(4, drop_incomplete=True), [[4, 10]]),
+        (lw.Budget(100), [[4, 10], [2, 40]]),
+        (lw.Budget(100, max_sequences=3), [[3, 10], [2, 40]]),
+        (lw.Budget(35, oversize="alone"), [[3, 10], [1, 40]]),
+        (lw.Budget(35, oversize="drop"), [[3, 10]]),
+        (lw.DynamicSize(1), [[4, 10], [1, 40]]),
+        (lw.DynamicSize(2, rule="paper"), [[4, 10], [2, 40]]),
+    ],
+)
+def test_shapes_worked_by_hand(cut, shapes):
+    # Four sequences go up to 10 and three up to 40.
+    found = lw.batch_shapes([3, 9, 8, 10, 31, 40, 22], fixed(cut))
+    assert found.tolist() == shapes
+    assert found.dtype == np.int64
+
+
+def test_the_papers_rule_has_a_bound_within_a_bucket():
+    # The capacity is 1 x 9. Batches close once they reach it: 3 x 4 = 12 and 1 x 9, where the hard rule takes 2 x 4.
+    lengths = [4, 4, 4, 4, 4, 9, 9]
+    assert lw.batch_shapes(lengths, fixed(lw.DynamicSize(1, rule="paper"), edges=(4, 9))).tolist() == [[3, 4], [1, 9]]
+    assert lw.batch_shapes(lengths, fixed(lw.DynamicSize(1), edges=(4, 9))).tolist() == [[2, 4], [1, 9]]
+
+
+def test_empty_buckets_need_no_shape_and_no_lengths_none():
+    assert lw.batch_shapes([3, 90], fixed(lw.FixedSize(2), edges=(10, 40, 100))).tolist() == [[1, 10], [1, 100]]
+    assert lw.batch_shapes([], fixed(lw.FixedSize(2))).shape == (0, 2)
+
+
+def test_chunks_are_what_is_counted():
+    # 25 and 7 become chunks of 10, 10, 5 and 7: two up to 7, two of 10.
+    batching = replace(fixed(lw.FixedSize(8), edges=(7, 10)), chunks=lw.Chunks(10))
+    assert lw.batch_shapes([25, 7], batching).tolist() == [[2, 7], [2, 10]]
+
+
+def budgets(sizes, order, cost):
+    """A cost that three of the longest are within, and one that about half of all are."""
+    longest = max(sizes.max(initial=1), *(order.edges or (1,)))
+    middle = np.sort(sizes)[len(sizes) // 2] if len(sizes) else 1
+    return [float(cost(np.array([count]), np.array([[length]]))[0]) for count, length in ((3, longest), (1, middle))]
+
+
+def planned(lengths, batching, **which):
+    """The plan, or None where a choice was asked to drop and has dropped all."""
+    try:
+        return lw.make_plan(lengths, batching, **which)
+    except ValueError as error:
+        if not str(error).startswith("`plan` must be of at least one step"):
+            raise
+        return None
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(st.data())
+def test_every_batch_of_every_plan_fits_a_shape(data):
+    lengths = data.draw(length_sets.flat)
+    order = FIXED[data.draw(st.sampled_from(sorted(FIXED)))]
+    cost = choices.COSTS[data.draw(st.sampled_from(sorted(choices.COSTS)))]
+    cuts = choices.cuts(*budgets(lengths, order, cost))
+    batching = lw.Batching(
+        order=order,
+        cut=cuts[data.draw(st.sampled_from(sorted(cuts)))],
+        cost=cost,
+        deal=choices.DEALS[data.draw(st.sampled_from(sorted(choices.DEALS)))],
+        chunks=choices.CHUNKS[data.draw(st.sampled_from(sorted(choices.CHUNKS)))],
+    )
+    which = {name: data.draw(st.integers(low, 9)) for name, low in (("seed", 0), ("epoch", 0), ("world_size", 1))}
+    plan = planned(lengths, batching, **which, micro_batches=data.draw(st.integers(1, 3)))
+    if plan is None:
+        return
+    shapes = dict(lw.batch_shapes(lengths, batching)[:, ::-1].tolist())
+    for size, padded_length in zip(plan.batch_sizes.tolist(), plan.padded_lengths[:, 0].tolist(), strict=True):
+        assert size <= shapes[padded_length]
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(length_sets.flat, st.sampled_from([lw.FixedSize(4), lw.Budget(6_000, max_sequences=9), lw.DynamicSize(2)]))
+def test_rows_are_no_more_than_the_cut_and_the_bucket_hold(lengths, cut):
+    batching = lw.Batching(order=lw.Bucketed(buckets=4, pad_to_edge=True), cut=cut)
+    shapes = lw.batch_shapes(lengths, batching)
+    if not len(lengths):
+        return
+    edges = lw.optimal_edges(lengths, 4)
+    held = np.bincount(np.searchsorted(edges, lengths), minlength=len(edges))
+    most = cut.batch_sizes(edges[:, None], cost=batching.cost, longest=np.array([lengths.max()]))
+    assert shapes.tolist() == np.stack([np.minimum(held, most).astype(int), edges], axis=1).tolist()
+
+
+def least_frames(lengths, buckets):
+    """The least padded frames of any choice of edges, all of them tried."""
+    values = np.unique(lengths)
+    inner = itertools.chain.from_iterable(itertools.combinations(values[:-1], few) for few in range(buckets))
+    return min(lw.padded_frames(lengths, [*edges, values[-1]]) for edges in inner)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.lists(st.integers(1, 60), min_size=1, max_size=8),
+    st.integers(1, 5),
+    st.sampled_from([lw.FixedSize(3), lw.Budget(180), lw.DynamicSize(2, rule="paper")]),
+    st.integers(1, 4),
+)
+def test_a_run_meets_at_most_k_shapes_chosen_optimally(lengths, buckets, cut, world_size):
+    batching = lw.Batching(order=lw.Bucketed(buckets=buckets, pad_to_edge=True), cut=cut)
+    rows = dict(lw.batch_shapes(lengths, batching)[:, ::-1].tolist())
+    met = set()
+    for epoch in range(4):
+        plan = lw.make_plan(lengths, batching, epoch=epoch, world_size=world_size)
+        met |= {(rows[length], length) for length in plan.padded_lengths[:, 0].tolist()}
+        assert plan.batch_sizes @ plan.padded_lengths[:, 0] == least_frames(lengths, buckets)
+    assert len(met) <= buckets
+    assert len(met) == len(rows)
+
+
+@pytest.mark.parametrize("order", [lw.Shuffled(), lw.Bucketed(buckets=4), lw.Bucketed(size=8), lw.Sorted()])
+def test_other_orders_are_refused_in_one_sentence(order):
+    message = (
+        r"^`order` must be one that pads every batch to an edge, but is \w+\(.*\. "
+        r"Take order=lw\.Bucketed\(buckets=8, pad_to_edge=True\)\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        lw.batch_shapes([3, 5], lw.Batching(cut=lw.FixedSize(2), order=order))
+
+
+def test_what_no_plan_can_be_made_of_is_refused_alike():
+    with pytest.raises(ValueError, match=r"`budget` must be at least the cost of the costliest sequence, 40"):
+        lw.batch_shapes([3, 31], fixed(lw.Budget(30)))
+    with pytest.raises(ValueError, match=r"`edges` must be no shorter than the longest sequence, 41"):
+        lw.batch_shapes([3, 41], fixed(lw.FixedSize(2)))
+    with pytest.raises(ValueError, match=r"`lengths` must be of shape \[n\]"):
+        lw.batch_shapes([[3, 4], [5, 6]], fixed(lw.FixedSize(2)))
+    with pytest.raises(TypeError, match=r"`batching` must be a Batching, but is 16"):
+        lw.batch_shapes([3], 16)
