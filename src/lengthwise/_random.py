@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from lengthwise import _checks, _kernels
 
 # What draws, and its number in the cipher's counter. Plans depend on these numbers: add, never renumber.
-STAGES = {"examples": 0, "portions": 1, "order": 2, "ties": 3, "deal": 4, "arrange": 5, "tail": 6, "subset": 7}
+STAGES = {
+    "examples": 0,
+    "portions": 1,
+    "order": 2,
+    "ties": 3,
+    "deal": 4,
+    "arrange": 5,
+    "tail": 6,
+    "subset": 7,
+    "rest": 8,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,6 +6,7 @@ padded_lengths  [batches, dims]                 what each batch is padded to
 costs           [batches]                       what each batch costs
 grid            [steps, micro_batches, ranks]   batch numbers
 spans           [chunks, 3] or None             sequence, start, stop of each chunk
+delivered       [k] or None                     sequence numbers (of `spans`) taken before this plan begins, rising
 """
 
 from __future__ import annotations
@@ -23,14 +24,18 @@ from numpy.typing import NDArray
 
 from lengthwise import _checks
 
-_ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "spans")
+_ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "spans", "delivered")
 _FACTS = ("count", "batching", "seed", "epoch", "lengths_fingerprint", "limit")
 _VERSION = 1
 
 
+class PlanMismatchError(ValueError):
+    """A checkpoint, or another rank, has another plan: lengths, batching, seed or micro-batches differ."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Plan:
-    """One epoch, planned: read-only arrays (see the top of this file) and what they were made from.
+    """One epoch, or the rest of one, planned: read-only arrays (see the top of this file) and what they were made from.
 
     Attributes:
         count: How many sequences (or chunks) there were to plan.
@@ -46,6 +51,7 @@ class Plan:
     costs: NDArray[np.float64]
     grid: NDArray[np.int64]
     spans: NDArray[np.int64] | None
+    delivered: NDArray[np.int64] | None
     count: int
     batching: str
     seed: int
@@ -117,8 +123,11 @@ class Plan:
         return np.argsort(-self.costs, kind="stable")[:count]
 
     def dropped(self) -> NDArray[np.int64]:
-        """The sequences that no batch holds, rising."""
-        return np.flatnonzero(self._times_planned() == 0)
+        """The sequences that no batch holds, rising; those delivered before the plan begins are not among them."""
+        missing = self._times_planned() == 0
+        if self.delivered is not None:
+            missing[self.delivered] = False
+        return np.flatnonzero(missing)
 
     def repeated(self) -> NDArray[np.int64]:
         """The sequences that the ranks take more than once, rising; `loss_scales` gives the second time 0."""
@@ -137,11 +146,14 @@ class Plan:
     def first_taken(self) -> NDArray[np.bool_]:
         """Where the grid holds a batch for the first time: [steps, micro_batches, ranks].
 
-        Elsewhere a batch stands again only to keep the ranks in step, and `loss_scales` gives it 0.
+        Elsewhere a batch stands again, here or after it was delivered, only to keep the ranks in step, and
+        `loss_scales` gives it 0.
         """
         flat = self.grid.reshape(-1)
         first = np.zeros(len(flat), bool)
         first[np.unique(flat, return_index=True)[1]] = True
+        if self.delivered is not None:  # batches are taken whole: one sequence speaks for all
+            first &= ~np.isin(self.sequences[self.offsets[:-1]], self.delivered)[flat]
         return first.reshape(self.grid.shape)
 
     def _times_planned(self) -> NDArray[np.int64]:
@@ -209,7 +221,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Plan | None]:
     if facts["version"] != _VERSION:
         return facts, None
     values = {name: facts[name] for name in _FACTS} | {"limit": float(facts["limit"])}
-    return facts, Plan(**{"spans": None, **arrays, **values})
+    return facts, Plan(**{"spans": None, "delivered": None, **arrays, **values})
 
 
 def _remade(fields: dict[str, Any]) -> Plan:
