@@ -2,26 +2,53 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import ArrayLike
-from torch import distributed
 from torch.utils.data import Sampler
+from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from lengthwise import _checks
 from lengthwise.batching import Batching
 from lengthwise.lengths import as_lengths
 from lengthwise.plan import Plan
 from lengthwise.planning import make_plan
+from lengthwise.torch import ranks
+from lengthwise.torch.consumer import consumer_of, fetched_ahead
+from lengthwise.torch.position import Run, checked_state, digest, parted, state_of
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One iteration over a plan: from which batch, how many were drawn since, and by which loader's iterator."""
+
+    plan: Plan
+    start: int
+    drawn: int = 0
+    loader: _BaseDataLoaderIter | None = None
+
+    @property
+    def delivered(self) -> int:
+        return self.start + self.drawn - fetched_ahead(self.loader)
+
+    @property
+    def ended(self) -> bool:
+        return self.delivered >= len(self.plan)
 
 
 class BatchSampler(Sampler[list[Any]]):
     """Yields the batches of one epoch, for `DataLoader(dataset, batch_sampler=...)`.
 
     The dataset is never touched: planning needs its lengths only. What goes wrong in use: an epoch that is never set.
-    Call `set_epoch` before each epoch, or every epoch takes the same batches, which warns once.
+    Call `set_epoch` before each epoch, or every epoch takes the same batches, which warns once; so does an epoch that
+    is left before its end.
+
+    Where torch.distributed is running and no rank is given, making a sampler (and loading a state) is a collective: all
+    ranks compare their plans, and disagreement is an error there and not a hang later.
 
     Args:
         lengths: [n] or [n, dims], in the order of the dataset.
@@ -36,7 +63,9 @@ class BatchSampler(Sampler[list[Any]]):
         start, stop); the dataset's `__getitem__` is given one entry at a time.
 
     Raises:
-        ValueError: As `make_plan` does, at once and not in the first epoch.
+        ValueError: As `make_plan` does, at once and not in the first epoch; and with the first batch where something
+            between the sampler and its loader shares the batches out to the ranks once more.
+        PlanMismatchError: Another rank plans otherwise.
 
     >>> import lengthwise as lw
     >>> sampler = BatchSampler([5, 9, 2, 4], lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted()), seed=0)
@@ -59,64 +88,170 @@ class BatchSampler(Sampler[list[Any]]):
         if not isinstance(batching, Batching):
             remedy = "Make one: lw.Batching(cut=lw.FixedSize(16)), say."
             raise _checks.type_error("batching", "a lengthwise.Batching", batching, remedy)
-        rank, world_size = _place(rank, world_size)
-        _checks.check_whole("world_size", world_size, minimum=1, remedy="Give the number of ranks.")
-        remedy = "Ranks count from 0 to world_size - 1."
-        self.rank = _checks.check_whole("rank", rank, minimum=0, maximum=world_size - 1, remedy=remedy)
+        ranks.check_place(rank, world_size)
         self.lengths = as_lengths(lengths)
         self.batching = batching
         self.seed = seed
-        self.world_size = world_size
         self.micro_batches = micro_batches
-        self._taken: int | None = None  # the epoch that was taken, but for a look at its first batch
-        self._warned = False
-        self.set_epoch(0)
+        self._given = (rank, world_size)
+        self._pass: _Pass | None = None
+        self._epoch_taken: int | None = None
+        self._warned: set[str] = set()
+        self._plan_epoch(0)
+        self._named = {
+            "seed": self._plan.seed,
+            "lengths": self._plan.lengths_fingerprint,
+            "batching": digest(batching),
+        }
+        self._compare()
+
+    @property
+    def rank(self) -> int:
+        return ranks.place(*self._given)[0]
+
+    @property
+    def world_size(self) -> int:
+        return ranks.place(*self._given)[1]
 
     @property
     def plan(self) -> Plan:
-        """The plan of the epoch that is set."""
+        """The plan of the epoch that is set; where a state was loaded, of what runs on other numbers of ranks left."""
+        if self._plan.world_size != self.world_size:  # torch.distributed was started after the sampler was made
+            self._plan_epoch(self.epoch, self._runs)
         return self._plan
 
     @property
     def epoch(self) -> int:
         return self._plan.epoch
 
+    @property
+    def start(self) -> int:
+        """Batches of the epoch that each rank had before the next pass: 0, unless a state was loaded."""
+        return len(self) - len(self.plan) + self._taken
+
+    @property
+    def sampler(self) -> BatchSampler:
+        """Itself: some trainers set the epoch of `loader.batch_sampler.sampler` alone."""
+        return self
+
     def set_epoch(self, epoch: int) -> None:
-        """Plans `epoch`, which the next iteration yields."""
-        self._plan = make_plan(
+        """Plans `epoch`, which the next pass yields; a position that was loaded for it is kept."""
+        if epoch == self.epoch and (self._pass is None or not self._pass.ended):
+            return
+        if self._pass is not None and self._pass.drawn > 1 and not self._pass.ended:
+            at = f"epoch {self.epoch}"
+            rule = f"{len(self._pass.plan)} before the next epoch, or sequences are lost"
+            remedy = "Raise the trainer's limit; total_steps tells how many steps the epochs have."
+            self._warn("batches delivered", rule, self._pass.delivered, remedy, at=at)
+        self._pass = None
+        self._plan_epoch(epoch)
+
+    def total_steps(self, epochs: int) -> int:
+        """Optimiser steps of the epochs 0 to epochs - 1, exact, for a schedule of the learning rate: plans them all."""
+        _checks.check_whole("epochs", epochs, minimum=0, remedy="Give the number of epochs.")
+        return sum(self._planned(epoch).steps for epoch in range(epochs))
+
+    def state_dict(self, *, delivered: int | None = None) -> dict[str, Any]:
+        """Where this run stands: under a kilobyte, the same on every rank, exact at every batch.
+
+        What counts is what the trainer was handed, not what a DataLoader's workers fetched ahead.
+
+        Args:
+            delivered: Batches of the epoch that the trainer has had, `start` included, where it counts them itself:
+                behind a loader that is not PyTorch's own and fetches ahead.
+
+        Returns:
+            For `load_state_dict`, here or on another number of ranks; plain numbers and words, fit for JSON.
+        """
+        earlier, _ = parted(self._runs, self.world_size, self.micro_batches)
+        if delivered is not None:
+            remedy = "Count from the beginning of the epoch."
+            _checks.check_whole("delivered", delivered, minimum=self.start, maximum=len(self), remedy=remedy)
+            taken = delivered - (len(self) - len(self.plan))
+        else:
+            taken = self._taken if self._pass is None else self._pass.delivered
+        return state_of(self._named | {"epoch": self.epoch}, (*earlier, (self.world_size, self.micro_batches, taken)))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on where `state` was saved: the next pass yields what was not delivered of its epoch, and nothing else.
+
+        On another number of ranks too: where a step is as many batches (world size x micro-batches) as before, the same
+        steps follow; else the batches that no rank had are dealt anew.
+
+        Raises:
+            ValueError: `state` is not what `state_dict` gave.
+            PlanMismatchError: It is of other lengths, another batching or seed; or the ranks loaded different states.
+        """
+        epoch, runs = checked_state(state, self._named)
+        self._pass = None
+        self._plan_epoch(epoch, runs)
+        self._compare()
+
+    def __len__(self) -> int:
+        """Batches of this rank in the whole epoch that is set: exact, before it begins. A pass yields `start` fewer."""
+        earlier, _ = parted(self._runs, self.world_size, self.micro_batches)
+        return sum(taken for _, _, taken in earlier) + len(self.plan)
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        plan = self.plan
+        self._check_started()
+        if self.epoch == self._epoch_taken:
+            remedy = "Call set_epoch with a new number before each epoch."
+            self._warn("epoch", "another for every epoch", self.epoch, remedy, at="the second pass")
+        current = self._pass = _Pass(plan, self._taken)
+        for batch in plan.batches(self.rank, current.start):
+            if current.drawn:
+                self._epoch_taken = plan.epoch  # a look at the first batch takes nothing
+            else:
+                current.loader = consumer_of(self, world_size=plan.world_size)
+            current.drawn += 1
+            yield [tuple(span) for span in batch.tolist()] if batch.ndim == 2 else batch.tolist()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles leave out the loader that draws: it is of this process."""
+        state = self.__dict__.copy()
+        if self._pass is not None:
+            state["_pass"] = replace(self._pass, loader=None)
+        return state
+
+    def _plan_epoch(self, epoch: int, runs: tuple[Run, ...] = ()) -> None:
+        self._plan = self._planned(epoch, runs)
+        self._runs = runs
+        self._taken = parted(runs, self.world_size, self.micro_batches)[1]
+        remedy = "Load the state as it was saved."
+        _checks.check_whole("runs", self._taken, minimum=0, maximum=len(self._plan), remedy=remedy)
+
+    def _planned(self, epoch: int, runs: tuple[Run, ...] = ()) -> Plan:
+        return make_plan(
             self.lengths,
             self.batching,
             seed=self.seed,
             epoch=epoch,
             world_size=self.world_size,
             micro_batches=self.micro_batches,
+            after=parted(runs, self.world_size, self.micro_batches)[0],
         )
 
-    def __len__(self) -> int:
-        """Batches of this rank in the epoch that is set: exact, before it begins."""
-        return len(self._plan)
+    def _compare(self) -> None:
+        """Compares with the other ranks, once torch.distributed runs and where it tells the rank: a collective."""
+        self._compared = ranks.running()
+        if self._compared and self._given == (None, None):
+            facts = {"micro_batches": self.micro_batches, "epoch": self.epoch, "runs": self._runs}
+            ranks.compare(self._named | facts | {"plan": self._plan.fingerprint()})
 
-    def __iter__(self) -> Iterator[list[Any]]:
-        plan = self._plan
-        if self._taken == plan.epoch and not self._warned:
-            remedy = "Call set_epoch with a new number before each epoch."
-            text = _checks.sentence("epoch", "another for every epoch", plan.epoch, remedy, at="the second pass")
-            warnings.warn(text, stacklevel=2)
-            self._warned = True
-        for place, batch in enumerate(plan.batches(self.rank)):
-            if place:
-                self._taken = plan.epoch
-            yield [tuple(span) for span in batch.tolist()] if batch.ndim == 2 else batch.tolist()
+    def _check_started(self) -> None:
+        """With the first batch: compares what could not be compared before, and misses ranks that were not started."""
+        if self._given != (None, None):
+            return
+        if ranks.running():
+            if not self._compared:
+                self._compare()
+        elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            rule = "started, or rank and world_size given, before the first batch"
+            remedy = "Call torch.distributed.init_process_group, or every process takes all sequences."
+            raise _checks.value_error("torch.distributed", rule, f"WORLD_SIZE={os.environ['WORLD_SIZE']}", remedy)
 
-
-def _place(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """Rank and world size as given, or torch.distributed's where it is running: every rank must take its own share."""
-    if (rank is None) != (world_size is None):
-        given = f"rank={rank}, world_size={world_size}"
-        remedy = "Give both, or neither for torch.distributed's own."
-        raise _checks.value_error("rank", "given together with world_size", given, remedy)
-    if rank is not None and world_size is not None:
-        return rank, world_size
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
-    return 0, 1
+    def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str) -> None:
+        if name not in self._warned:
+            self._warned.add(name)
+            warnings.warn(_checks.sentence(name, rule, value, remedy, at=at), stacklevel=3)
