@@ -25,6 +25,7 @@ ROOMS = (
         "__init__",
         "plot",
         "torch",
+        "jax",
         "recipes",
         "cli",
     ),
@@ -91,7 +92,7 @@ def test_imports_run_down_the_list_of_rooms(path):
 
 @pytest.mark.parametrize(
     ("package", "rooms"),
-    [("numba", {"_kernels"}), ("matplotlib", {"plot"}), ("torch", {"torch", "recipes"})],
+    [("numba", {"_kernels"}), ("matplotlib", {"plot"}), ("torch", {"torch", "recipes"}), ("jax", {"jax", "recipes"})],
 )
 def test_a_heavy_package_is_imported_in_its_rooms_only(package, rooms):
     importers = {room_of(path) for path in FILES if package in {name.split(".")[0] for name in imported(path)}}

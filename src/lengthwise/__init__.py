@@ -61,6 +61,7 @@ from lengthwise.planning import make_plan as make_plan
 from lengthwise.shapes import batch_shapes as batch_shapes
 
 if TYPE_CHECKING:
+    from lengthwise import jax as jax
     from lengthwise import plot as plot
     from lengthwise import torch as torch
 
@@ -68,7 +69,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    # `lw.torch` and `lw.plot` without importing PyTorch and matplotlib for those who do not ask for them.
-    if name in ("torch", "plot"):
+    # `lw.torch`, `lw.jax` and `lw.plot`, without importing what they stand on for those who do not ask for them.
+    if name in ("torch", "jax", "plot"):
         return importlib.import_module(f"lengthwise.{name}")
     raise AttributeError(f"module 'lengthwise' has no attribute {name!r}")

@@ -1,0 +1,247 @@
+"""Plans under JAX: batches of few fixed shapes, so that `jax.jit` compiles once for each and never again.
+
+    sample   a pytree of arrays [t, ...] and scalars: (inputs, labels), say
+    shapes   [k, 2]   rows B and padded length T, as `lw.batch_shapes` gives them
+
+Batches are NumPy arrays. `jax.jit` takes them as they are, `map(jax.device_put, ...)` sends each ahead, and on several
+hosts `jax.make_array_from_process_local_data` makes them global.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+try:
+    import jax
+except ImportError as error:
+    raise ImportError('lengthwise.jax needs JAX: pip install "lengthwise[jax]"') from error
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import _checks
+from lengthwise.plan import Plan
+
+_SHAPES_REMEDY = "Give lw.batch_shapes(lengths, batching), of the lengths and the batching that are planned."
+
+
+class Dataset(Protocol):
+    """Gives a sample by the number of its sequence, or, for a plan of chunks, by (sequence, start, stop)."""
+
+    def __getitem__(self, item: Any, /) -> Any: ...
+
+
+class Padded(NamedTuple):
+    """One array of all samples of a batch, padded: a pytree of fixed shape.
+
+    Attributes:
+        values: [B, T, ...], zeros where nothing is.
+        lengths: int32 [B]: how much of each row is real; 0 in a filled row.
+        mask: bool [B, T]: what is real.
+    """
+
+    values: NDArray[Any]
+    lengths: NDArray[np.int32]
+    mask: NDArray[np.bool_]
+
+
+class PadCollate:
+    """Pads samples to the least shape that holds them, and fills the rows they lack with masked ones.
+
+    A function of a list of samples, for any loader. It gives one pytree built as a sample is, with a `Padded` for each
+    array and [B] for each scalar. Two things go wrong in use: a loss that counts the filled rows, whose lengths are 0;
+    and labels of any length, for which JAX compiles again. Every array needs a fixed shape: say in `pad_to` how long
+    those get.
+
+    Args:
+        shapes: [k, 2] rows and padded length. More rows than needed do no harm: rounded up, they can be shared out over
+            devices.
+        pad_to: What the first axis of each array is padded to: a number, or None for the padded length of the shape. A
+            prefix of the sample's tree, as `in_axes` of `jax.vmap`: `(None, 24)` pads inputs to the shape and labels to
+            24.
+
+    Raises:
+        ValueError: `shapes` not whole, positive and [k, 2], padded lengths rising; `pad_to` below 1.
+
+    >>> collate = PadCollate([[2, 3], [1, 6]])
+    >>> inputs, speaker = collate([(np.array([5, 7]), 12)])
+    >>> inputs.values.tolist(), inputs.lengths.tolist(), speaker.tolist()
+    ([[5, 7, 0], [0, 0, 0]], [2, 0], [12, 0])
+    """
+
+    def __init__(self, shapes: ArrayLike, *, pad_to: Any = None) -> None:
+        self.shapes = _checked_shapes(shapes)
+        for size in jax.tree.leaves(pad_to):
+            _checks.check_whole("pad_to", size, minimum=1, remedy="Give the longest labels, or None.")
+        self.pad_to = pad_to
+
+    def __call__(self, samples: Sequence[Any]) -> Any:
+        """Makes one batch of at least one sample.
+
+        Raises:
+            ValueError: More or longer samples than the shapes hold, or samples that are not built alike.
+        """
+        columns, sizes, _ = _columns(samples, self.pad_to)
+        pairs = zip(columns, sizes, strict=True)
+        measured = [len(array) for column, size in pairs if not size for array in column if array.ndim]
+        if not measured:
+            raise _checks.value_error("pad_to", "None for one array at least", self.pad_to, "Give (None, 24), say.")
+        rows, padded_length = self.shapes_of(np.array([len(samples)]), np.array([max(measured)]))[0].tolist()
+        return self.pad(samples, rows=rows, padded_length=padded_length)
+
+    def shapes_of(self, counts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The shape of each batch, from how many sequences it holds and its longest: [batches, 2].
+
+        Raises:
+            ValueError: A batch that no shape holds.
+        """
+        at = np.searchsorted(self.shapes[:, 1], lengths)
+        if (at == len(self.shapes)).any():
+            rule = f"padded to at least the longest sequence, {lengths.max()}"
+            raise _checks.value_error("shapes", rule, self.shapes[-1].tolist(), _SHAPES_REMEDY)
+        shapes = self.shapes[at]
+        if (over := counts > shapes[:, 0]).any():
+            worst = int(over.argmax())
+            rule = f"of at least {counts[worst]} rows where sequences are {lengths[worst]} long"
+            raise _checks.value_error("shapes", rule, shapes[worst].tolist(), _SHAPES_REMEDY)
+        return shapes
+
+    def pad(self, samples: Sequence[Any], *, rows: int, padded_length: int) -> Any:
+        """Makes one batch of this shape of at least one sample, and of at most `rows`."""
+        columns, sizes, tree = _columns(samples, self.pad_to)
+        pairs = zip(columns, sizes, strict=True)
+        return jax.tree.unflatten(tree, [_padded(column, rows, size or padded_length) for column, size in pairs])
+
+
+def batches(
+    dataset: Dataset,
+    plan: Plan,
+    collate: PadCollate,
+    *,
+    rank: int = 0,
+    start: int = 0,
+    shard: tuple[int, int] = (0, 1),
+) -> Iterator[Any]:
+    """The batches of one epoch, each of one of the shapes.
+
+    Ranks of a plan take different shapes in one step: that is for runs whose ranks step by themselves. Where several
+    processes or devices run ONE program, plan for one rank and share out the rows of each batch by `shard`: then all
+    meet the same shape.
+
+    Args:
+        dataset: Samples by number.
+        plan: The epoch.
+        collate: What makes a batch of them.
+        rank: Whose batches.
+        start: The first batch that is taken, to resume within the epoch.
+        shard: (index, count): the part of every batch's rows that this process takes, of `count` equal ones:
+            `(jax.process_index(), jax.process_count())`.
+
+    Returns:
+        An iterator of fresh batches, see `PadCollate`; nothing is loaded before it is asked for.
+
+    Raises:
+        ValueError: At once, where a batch of the plan fits no shape, or the rows do not divide by the shards.
+
+    >>> import lengthwise as lw
+    >>> samples = [np.arange(length) for length in (3, 9, 8, 40)]
+    >>> order = lw.Bucketed(edges=(10, 40), pad_to_edge=True)
+    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=order, arrange=lw.InOrder())
+    >>> collate = PadCollate(lw.batch_shapes([3, 9, 8, 40], batching))
+    >>> plan = lw.make_plan([3, 9, 8, 40], batching)
+    >>> [batch.values.shape for batch in batches(samples, plan, collate)]
+    [(2, 10), (2, 10), (1, 40)]
+    """
+    if plan.padded_lengths.shape[1] != 1:
+        remedy = "Plan on one length, lengths[:, 0] say."
+        raise _checks.value_error("plan", "of one length a sequence", plan.padded_lengths.shape[1], remedy)
+    shapes = collate.shapes_of(plan.batch_sizes, plan.padded_lengths[:, 0])
+    index, parts = _checked_shard(shard, collate.shapes)
+    taken = plan.batches(rank, start)
+    numbers = plan.grid[:, :, rank].reshape(-1)[start:]
+    return (
+        _part(dataset, members.tolist(), collate, rows // parts, padded_length, index)
+        for members, (rows, padded_length) in zip(taken, shapes[numbers].tolist(), strict=True)
+    )
+
+
+def _part(dataset: Dataset, members: list[Any], collate: PadCollate, rows: int, padded_length: int, index: int) -> Any:
+    """The rows from index x rows on of a batch; where no member falls on them, filled ones."""
+    members = [tuple(member) if isinstance(member, list) else member for member in members]
+    own = members[index * rows : (index + 1) * rows]
+    batch = collate.pad([dataset[member] for member in own or members[:1]], rows=rows, padded_length=padded_length)
+    return batch if own else jax.tree.map(np.zeros_like, batch)
+
+
+def _columns(samples: Sequence[Any], pad_to: Any) -> tuple[list[list[NDArray[Any]]], list[int], Any]:
+    """The leaves of the samples, leaf by leaf; what each is padded to, 0 for the padded length; and their tree."""
+    if not len(samples):
+        raise _checks.value_error("samples", "at least one", 0, "Leave empty batches out.")
+    leaves, trees = zip(*(jax.tree.flatten(sample) for sample in samples), strict=True)
+    for number, tree in enumerate(trees):
+        if tree != trees[0]:
+            remedy = "Give every sample the same keys and parts."
+            raise _checks.value_error("samples", f"built as {trees[0]}", tree, remedy, at=f"sample {number}")
+    columns = [[np.asarray(leaf) for leaf in column] for column in zip(*leaves, strict=True)]
+    return columns, _sizes(samples[0], pad_to), trees[0]
+
+
+def _sizes(sample: Any, pad_to: Any) -> list[int]:
+    def spread(size: int | None, part: Any) -> Any:
+        return jax.tree.map(lambda _: size or 0, part)
+
+    try:
+        return jax.tree.leaves(jax.tree.map(spread, pad_to, sample, is_leaf=lambda part: part is None))
+    except ValueError as error:
+        remedy = "Give one number or None for each part of a sample."
+        raise _checks.value_error("pad_to", "a prefix of the sample's tree", pad_to, remedy) from error
+
+
+def _padded(column: list[NDArray[Any]], rows: int, size: int) -> Padded | NDArray[Any]:
+    """One leaf of all samples in `rows` rows."""
+    _check_column(column, size)
+    dtype = np.result_type(*{array.dtype for array in column})
+    if column[0].ndim == 0:
+        return np.concatenate([np.array(column, dtype), np.zeros(rows - len(column), dtype)])
+    lengths = np.zeros(rows, np.int32)
+    lengths[: len(column)] = [len(array) for array in column]
+    values = np.zeros((rows, size, *column[0].shape[1:]), dtype)
+    for row, array in zip(values, column, strict=False):
+        row[: len(array)] = array
+    return Padded(values, lengths, np.arange(size) < lengths[:, None])
+
+
+def _check_column(column: list[NDArray[Any]], size: int) -> None:
+    frame = (column[0].ndim, column[0].shape[1:])
+    for number, array in enumerate(column):
+        if (array.ndim, array.shape[1:]) != frame:
+            rule = f"alike but in the first axis, which is padded, as {column[0].shape}"
+            remedy = "Make them alike in the dataset's __getitem__."
+            raise _checks.value_error("samples", rule, array.shape, remedy, at=f"sample {number}")
+        if array.ndim and len(array) > size:
+            remedy = "Raise the number in pad_to; an array that is as long as its sequence has None there."
+            raise _checks.value_error("samples", f"at most {size} long", len(array), remedy, at=f"sample {number}")
+
+
+def _checked_shapes(shapes: ArrayLike) -> NDArray[np.int64]:
+    array = np.asarray(shapes)
+    if array.ndim != 2 or array.shape[1] != 2 or not len(array) or array.dtype.kind not in "iu":
+        value = f"{array.dtype} {list(array.shape)}"
+        raise _checks.value_error("shapes", "whole numbers [k, 2], k at least 1", value, _SHAPES_REMEDY)
+    if (array < 1).any() or (np.diff(array[:, 1]) <= 0).any():
+        raise _checks.value_error("shapes", "positive, and padded lengths rising", array.tolist(), _SHAPES_REMEDY)
+    return array.astype(np.int64)
+
+
+def _checked_shard(shard: tuple[int, int], shapes: NDArray[np.int64]) -> tuple[int, int]:
+    remedy = "Give (jax.process_index(), jax.process_count())."
+    if not isinstance(shard, tuple) or len(shard) != 2:
+        raise _checks.type_error("shard", "a pair (index, count)", shard, remedy)
+    count = _checks.check_whole("shard", shard[1], minimum=1, remedy=remedy)
+    index = _checks.check_whole("shard", shard[0], minimum=0, maximum=count - 1, remedy=remedy)
+    if (uneven := shapes[:, 0] % count != 0).any():
+        remedy = f"Round them up: shapes[:, 0] = -(-shapes[:, 0] // {count}) * {count}."
+        rule = f"of rows that divide by the {count} shards"
+        raise _checks.value_error("shapes", rule, shapes[uneven][0].tolist(), remedy)
+    return index, count

@@ -1,0 +1,244 @@
+"""The door to JAX: every batch has one of the declared shapes, and is nothing but its sequences."""
+
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+jax = pytest.importorskip("jax")
+
+import length_sets  # noqa: E402
+import lengthwise as lw  # noqa: E402
+
+LENGTHS = [3, 9, 8, 10, 31, 40, 22]
+ORDER = lw.Bucketed(edges=(10, 40), pad_to_edge=True)
+BATCHING = lw.Batching(cut=lw.FixedSize(2), order=ORDER, arrange=lw.InOrder())
+LONGEST_LABEL = 4
+
+
+def numbered(lengths):
+    """Samples that tell which they are: frames [length, 2], places [length], labels [1 to 4], and a scalar."""
+    return [
+        {
+            "inputs": (np.full((length, 2), number + 1.0, np.float32), np.arange(length)),
+            "labels": np.full(1 + number % LONGEST_LABEL, number, np.int32),
+            "number": number,
+        }
+        for number, length in enumerate(lengths)
+    ]
+
+
+PAD_TO = {"inputs": None, "labels": LONGEST_LABEL, "number": None}
+
+
+def is_padded(part):
+    return isinstance(part, lw.jax.Padded)
+
+
+def unpadded(batch, row):
+    """The sample in one row of a batch."""
+    return jax.tree.map(
+        lambda part: part.values[row, : part.lengths[row]] if is_padded(part) else part[row], batch, is_leaf=is_padded
+    )
+
+
+def test_a_batch_worked_by_hand():
+    collate = lw.jax.PadCollate([[3, 4], [1, 9]], pad_to=(None, 2, None))
+    inputs, labels, number = collate(
+        [(np.array([5.0, 6.0, 7.0]), np.array([1]), 8), (np.array([8.0]), np.array([2, 3]), 9)]
+    )
+    assert inputs.values.tolist() == [[5, 6, 7, 0], [8, 0, 0, 0], [0, 0, 0, 0]]
+    assert labels.values.tolist() == [[1, 0], [2, 3], [0, 0]]
+    assert (inputs.lengths.tolist(), labels.lengths.tolist(), number.tolist()) == ([3, 1, 0], [1, 2, 0], [8, 9, 0])
+    assert inputs.mask.tolist() == [[True, True, True, False], [True, False, False, False], [False] * 4]
+    assert labels.mask.tolist() == [[True, False], [True, True], [False, False]]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    length_sets.flat,
+    st.sampled_from([lw.FixedSize(3), lw.Budget(20_000, max_sequences=5), lw.DynamicSize(2, rule="paper")]),
+    st.sampled_from([lw.Balanced(), lw.Portions()]),
+    st.integers(1, 3),
+)
+def test_unpadded_batches_are_the_sequences_of_the_plan(lengths, cut, deal, world_size):
+    if not len(lengths):
+        return
+    batching = lw.Batching(order=lw.Bucketed(buckets=3, pad_to_edge=True), cut=cut, deal=deal)
+    shapes = lw.batch_shapes(lengths, batching)
+    plan = lw.make_plan(lengths, batching, world_size=world_size, epoch=1)
+    samples, collate = numbered(lengths), lw.jax.PadCollate(shapes, pad_to=PAD_TO)
+    for rank in range(world_size):
+        taken = lw.jax.batches(samples, plan, collate, rank=rank)
+        for batch, members in zip(taken, plan.batches(rank), strict=True):
+            frames = batch["inputs"][0]
+            assert list(frames.mask.shape) in shapes.tolist()
+            assert not frames.values[~frames.mask].any()
+            for row, member in enumerate(members):
+                jax.tree.map(np.testing.assert_array_equal, unpadded(batch, row), samples[member])
+            assert not any(leaf[len(members) :].any() for leaf in jax.tree.leaves(batch))
+
+
+def test_jit_compiles_once_for_each_shape_and_never_again():
+    lengths = lw.example_lengths("long-tailed", count=300)
+    batching = lw.Batching(order=lw.Bucketed(buckets=5, pad_to_edge=True), cut=lw.Budget(30_000))
+    samples = [np.ones(length, np.float32) for length in lengths]
+    collate = lw.jax.PadCollate(lw.batch_shapes(lengths, batching))
+
+    @jax.jit
+    def frames(batch):
+        return (batch.values * batch.mask).sum()
+
+    for seed, epoch, world_size in ((0, 0, 1), (0, 1, 1), (5, 2, 2), (5, 3, 3)):
+        plan = lw.make_plan(lengths, batching, seed=seed, epoch=epoch, world_size=world_size)
+        ranks = (lw.jax.batches(samples, plan, collate, rank=rank) for rank in range(world_size))
+        assert sum(float(frames(batch)) for taken in ranks for batch in taken) == lengths.sum()
+        assert frames._cache_size() == 5
+
+
+def test_shards_together_are_the_batch_and_take_the_same_shape():
+    shapes = lw.batch_shapes(LENGTHS, replace(BATCHING, cut=lw.FixedSize(5)))
+    shapes[:, 0] = 6  # for two shards and for three
+    plan = lw.make_plan(LENGTHS, BATCHING)  # batches of 2 and of 1: most shards of three hold nothing
+    samples, collate = numbered(LENGTHS), lw.jax.PadCollate(shapes, pad_to=PAD_TO)
+    for parts in (2, 3):
+        shards = [lw.jax.batches(samples, plan, collate, shard=(part, parts)) for part in range(parts)]
+        for whole, *taken in zip(lw.jax.batches(samples, plan, collate), *shards, strict=True):
+            assert {len(part["number"]) for part in taken} == {6 // parts}
+            together = jax.tree.map(lambda *leaves: np.concatenate(leaves), *taken)
+            jax.tree.map(np.testing.assert_array_equal, together, whole)
+
+
+def test_a_run_resumes_within_the_epoch():
+    plan = lw.make_plan(LENGTHS, BATCHING)
+    collate = lw.jax.PadCollate(lw.batch_shapes(LENGTHS, BATCHING), pad_to=PAD_TO)
+    whole = list(lw.jax.batches(numbered(LENGTHS), plan, collate))
+    rest = list(lw.jax.batches(numbered(LENGTHS), plan, collate, start=2))
+    assert len(rest) == len(whole) - 2
+    jax.tree.map(np.testing.assert_array_equal, rest, whole[2:])
+
+
+def test_chunks_are_asked_for_as_spans():
+    batching = replace(BATCHING, chunks=lw.Chunks(10))
+    asked = []
+
+    class Frames:
+        def __getitem__(self, span):
+            asked.append(span)
+            return np.arange(*span[1:])
+
+    collate = lw.jax.PadCollate(lw.batch_shapes([25, 7], batching))
+    taken = lw.jax.batches(Frames(), lw.make_plan([25, 7], batching), collate)
+    lengths = [length for batch in taken for length in batch.lengths.tolist()]
+    assert sorted(asked) == [(0, 0, 10), (0, 10, 20), (0, 20, 25), (1, 0, 7)]
+    assert sorted(lengths) == [5, 7, 10, 10]
+
+
+def test_nothing_is_loaded_before_it_is_asked_for():
+    class Once(list):
+        def __getitem__(self, number):
+            loaded.append(number)
+            return super().__getitem__(number)
+
+    loaded = []
+    plan = lw.make_plan(LENGTHS, BATCHING)
+    collate = lw.jax.PadCollate(lw.batch_shapes(LENGTHS, BATCHING), pad_to=PAD_TO)
+    taken = lw.jax.batches(Once(numbered(LENGTHS)), plan, collate)
+    assert loaded == []
+    next(taken)
+    assert loaded == plan.batch(int(plan.grid[0, 0, 0])).tolist()
+
+
+def test_batches_are_fresh():
+    plan = lw.make_plan(LENGTHS, BATCHING)
+    samples, collate = numbered(LENGTHS), lw.jax.PadCollate(lw.batch_shapes(LENGTHS, BATCHING), pad_to=PAD_TO)
+    for batch in lw.jax.batches(samples, plan, collate):
+        batch["inputs"][0].values[:] = -1
+    jax.tree.map(np.testing.assert_array_equal, samples, numbered(LENGTHS))
+
+
+PLAN = lw.make_plan(LENGTHS, BATCHING)
+SHAPES = [[2, 10], [2, 40]]
+
+
+def taken(plan=PLAN, shapes=SHAPES, **which):
+    return lw.jax.batches(numbered(LENGTHS), plan, lw.jax.PadCollate(shapes, pad_to=PAD_TO), **which)
+
+
+@pytest.mark.parametrize(
+    ("work", "message"),
+    [
+        (
+            lambda: taken(shapes=[[2, 10]]),
+            r"`shapes` must be padded to at least the longest sequence, 40, but is \[2, 10]",
+        ),
+        (
+            lambda: taken(shapes=[[1, 10], [2, 40]]),
+            r"`shapes` must be of at least 2 rows where sequences are 10 long, but is \[1, 10\]. Give lw.batch_shapes",
+        ),
+        (lambda: taken(shard=(0, 3)), r"`shapes` must be of rows that divide by the 3 shards, .*Round them up"),
+        (lambda: taken(shard=(2, 2)), r"`shard` must be at most 1, but is 2"),
+        (lambda: taken(rank=1), r"`rank` must be at most 0, but is 1"),
+        (lambda: taken(start=9), r"`start` must be at most 4, but is 9"),
+        (
+            lambda: taken(lw.make_plan([[3, 4]], lw.Batching(cut=lw.FixedSize(1)))),
+            r"`plan` must be of one length a sequence, but is 2",
+        ),
+        (lambda: lw.jax.PadCollate([[2, 10], [2, 10]]), r"`shapes` must be positive, and padded lengths rising"),
+        (lambda: lw.jax.PadCollate([[0, 10]]), r"`shapes` must be positive"),
+        (lambda: lw.jax.PadCollate([2, 10]), r"`shapes` must be whole numbers \[k, 2\], .* but is 'int64 \[2\]'"),
+        (lambda: lw.jax.PadCollate([[2.0, 10.0]]), r"`shapes` must be whole numbers"),
+        (lambda: lw.jax.PadCollate(SHAPES, pad_to=(None, 0)), r"`pad_to` must be at least 1, but is 0"),
+        (lambda: lw.jax.PadCollate(SHAPES)([]), r"`samples` must be at least one, but is 0"),
+        (lambda: lw.jax.PadCollate(SHAPES, pad_to=9)([np.ones(3)]), r"`pad_to` must be None for one array at least"),
+        (lambda: lw.jax.PadCollate(SHAPES)([np.ones(41)]), r"`shapes` must be padded to at least the longest .* 41"),
+        (lambda: lw.jax.PadCollate(SHAPES)([np.ones(3)] * 3), r"`shapes` must be of at least 3 rows"),
+        (
+            lambda: lw.jax.PadCollate(SHAPES, pad_to=(None, 2))([(np.ones(3), np.ones(2)), (np.ones(3), np.ones(3))]),
+            r"`samples` must be at most 2 long, but is 3 at sample 1. Raise the number in pad_to",
+        ),
+        (
+            lambda: lw.jax.PadCollate(SHAPES, pad_to=(None, 2, 3))([(np.ones(3), np.ones(2))]),
+            r"`pad_to` must be a prefix of the sample's tree, but is \(None, 2, 3\)",
+        ),
+        (
+            lambda: lw.jax.PadCollate(SHAPES)([{"x": np.ones(3)}, {"y": np.ones(3)}]),
+            r"`samples` must be built as PyTreeDef.* at sample 1",
+        ),
+        (
+            lambda: lw.jax.PadCollate(SHAPES)([np.ones((3, 2)), np.ones((3, 4))]),
+            r"`samples` must be alike but in the first axis, .*, as \(3, 2\), but is \(3, 4\) at sample 1",
+        ),
+    ],
+)
+def test_bad_values_are_refused_at_once(work, message):
+    with pytest.raises(ValueError, match=message):
+        work()
+
+
+def test_what_is_no_pair_or_no_number_is_refused():
+    with pytest.raises(TypeError, match=r"`shard` must be a pair \(index, count\), but is 2"):
+        taken(shard=2)
+    with pytest.raises(TypeError, match=r"`pad_to` must be a whole number, but is 'long'"):
+        lw.jax.PadCollate(SHAPES, pad_to=(None, "long"))
+
+
+def test_without_jax_the_extra_is_named():
+    script = """
+    import sys
+
+    sys.modules["jax"] = None
+    import lengthwise as lw
+
+    try:
+        lw.jax
+    except ImportError as error:
+        print(error)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
+    assert done.stdout == 'lengthwise.jax needs JAX: pip install "lengthwise[jax]"\n'
