@@ -5,4 +5,5 @@ try:
 except ImportError as error:
     raise ImportError('lengthwise.torch needs PyTorch: pip install "lengthwise[torch]"') from error
 
+from lengthwise.torch.averaging import ParameterAveraging as ParameterAveraging
 from lengthwise.torch.sampler import BatchSampler as BatchSampler

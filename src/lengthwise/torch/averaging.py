@@ -1,0 +1,208 @@
+"""Parameter averaging: every rank trains a model of its own on its portion, and from time to time all take the mean."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+import torch
+from torch import Tensor, distributed, nn
+
+from lengthwise import _checks
+
+
+class ParameterAveraging:
+    """Brings the models of all ranks together, by equation 3 of Khomenko et al. 2016 where alpha is 1.
+
+        V(t) = V(t-1) + alpha (V_a(t) - V(t-1)) - beta V(t-1)
+
+    V_a(t) is the mean over the ranks of a parameter now, V(t-1) what `average` left the last time (at first, the
+    initial value). Ranks talk to each other in `average` alone, so between two calls none waits for another. Deal by
+    `lw.Portions`: the portions are drawn anew every epoch, or a rank would see a part of the data only.
+
+    The model starts with rank 0's weights and buffers on every rank. What goes wrong in use: a learning rate, or a
+    model, that is changed on one rank alone; and averaging what is wrapped in DDP over the same ranks, which have
+    averaged their gradients already. The state of the optimisers stays local: the paper sends the parameters alone.
+
+    Args:
+        model: On its device, and whole on every rank: not sharded. Parameters that need no gradient are averaged, and
+            decay, too.
+        alpha: How far to go from V(t-1) to the mean: 1 is the mean itself.
+        beta: Share of V(t-1) that is taken off, a weight decay.
+        group: Ranks of torch.distributed, by gloo or nccl; all of them where none is given. Where torch.distributed
+            is not running there is one rank, and the mean is its own model.
+
+    Raises:
+        ValueError: `alpha` or `beta` out of range, another model, alpha or beta on another rank, or a process that
+            torchrun started as one of several and in which torch.distributed is not running.
+
+    With `torch.distributed.init_process_group("gloo")` before it, this loop is one rank of a run that torchrun starts:
+
+    >>> import lengthwise as lw
+    >>> strokes = [torch.ones(length, 1) for length in (5, 9, 2, 4, 7)]
+    >>> batching = lw.Batching(cut=lw.FixedSize(2), deal=lw.Portions())
+    >>> sampler = lw.torch.BatchSampler([len(stroke) for stroke in strokes], batching)
+    >>> model = nn.Linear(1, 1)
+    >>> averaging = ParameterAveraging(model)
+    >>> optimizer = torch.optim.Adadelta(model.parameters())
+    >>> for epoch in range(3):
+    ...     sampler.set_epoch(epoch)  # other portions
+    ...     for batch in sampler:
+    ...         padded = nn.utils.rnn.pad_sequence([strokes[number] for number in batch])
+    ...         optimizer.zero_grad()
+    ...         model(padded).square().mean().backward()
+    ...         optimizer.step()
+    ...     averaging.average()
+
+    References:
+        Khomenko et al. 2016, section III.B, steps 3 to 5 and equation 3. The paper names alpha, of the update of Huang
+        et al. 2013 (Accelerating recurrent neural network training via two stage classes and parallelization, ASRU),
+        but prints the case alpha = 1 only; the form above is ours and meets it there. The paper says nothing of
+        buffers: here those of floating point (the statistics of batch norm) become their mean, and the others rank
+        0's. In the paper a main process gathers the models; here every rank computes the same mean by an all-reduce.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        alpha: float = 1.0,
+        beta: float = 1e-6,
+        group: distributed.ProcessGroup | None = None,
+    ) -> None:
+        if not isinstance(model, nn.Module):
+            raise _checks.type_error("model", "a torch.nn.Module", model, "Give the model that this rank trains.")
+        self.alpha = _checks.check_number("alpha", alpha, above=True, remedy="Give 1 for the mean itself.")
+        self.beta = _checks.check_number("beta", beta, maximum=1.0, remedy="Give a small share such as 1e-6, or 0.")
+        self.model = model
+        self.group = group
+        self.world_size = _world_size(group)
+        self._check_same_everywhere()
+        self._take_from_first_rank(dict(model.named_parameters()) | dict(model.named_buffers()))
+        self._previous = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+
+    @torch.no_grad()
+    def average(self) -> None:
+        """Replaces the parameters by V(t) and the buffers as said above: every rank must call it as often.
+
+        Takes one all-reduce for all parameters of a type and device, and one for such buffers. Types below 32 bits are
+        averaged in 32, and stored in their own.
+
+        Raises:
+            ValueError: torch.distributed was started or ended since the averaging was made.
+        """
+        if _world_size(self.group) != self.world_size:
+            remedy = "Make the averaging after torch.distributed.init_process_group."
+            raise _checks.value_error("world_size", f"{self.world_size} still", _world_size(self.group), remedy)
+        for parameters in _alike(dict(self.model.named_parameters())):
+            self._update(list(parameters.values()), [self._previous[name] for name in parameters])
+        buffers = dict(self.model.named_buffers())
+        floating = {name: buffer for name, buffer in buffers.items() if buffer.is_floating_point()}
+        for part in _alike(floating):
+            _spread(self._mean(part.values()), part.values())
+        self._take_from_first_rank({name: buffer for name, buffer in buffers.items() if name not in floating})
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """V(t-1) of each parameter, the same on every rank.
+
+        Right after `average` it is the model's own; a checkpoint within an epoch needs it beside each rank's model.
+        """
+        return {name: previous.clone() for name, previous in self._previous.items()}
+
+    @torch.no_grad()
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Takes V(t-1) as `state_dict` gave it.
+
+        To go on within an epoch, make the averaging first, which overwrites the models, and then load each rank's own.
+
+        Raises:
+            ValueError: The names or shapes are not those of the model.
+        """
+        shapes = {name: tuple(previous.shape) for name, previous in self._previous.items()}
+        given = {name: tuple(previous.shape) for name, previous in state.items()}
+        wrong = sorted(name for name in shapes.keys() | given.keys() if shapes.get(name) != given.get(name))
+        if wrong:
+            rule = f"of shape {shapes.get(wrong[0], 'none')}"
+            remedy = "Load the state that was saved with this model."
+            raise _checks.value_error("state", rule, given.get(wrong[0]), remedy, at=wrong[0])
+        for name, previous in self._previous.items():
+            previous.copy_(state[name])
+
+    def _update(self, parameters: Sequence[Tensor], previous: Sequence[Tensor]) -> None:
+        """V(t) from the parameters of one type and device, and V(t-1) of each; takes the place of both."""
+        updated = self._mean(parameters).mul_(self.alpha)
+        kept = 1.0 - self.alpha - self.beta
+        if kept:  # alpha = 1 without decay leaves the mean as it is, bit for bit, whatever V(t-1) was
+            updated.add_(_flat(previous).to(updated.dtype), alpha=kept)
+        _spread(updated, parameters)
+        _spread(updated, previous)
+
+    def _mean(self, tensors: Collection[Tensor]) -> Tensor:
+        """The mean over the ranks of tensors of one type and device, one behind the other in one row."""
+        flat = _flat(tensors)
+        flat = flat.to(torch.promote_types(flat.dtype, torch.float32))
+        if self.world_size > 1:
+            distributed.all_reduce(flat, group=self.group)
+            flat /= self.world_size
+        return flat
+
+    @torch.no_grad()
+    def _take_from_first_rank(self, tensors: Mapping[str, Tensor]) -> None:
+        if self.world_size == 1:
+            return
+        first = 0 if self.group is None else distributed.get_global_rank(self.group, 0)
+        for part in _alike(tensors):
+            flat = _flat(part.values())
+            distributed.broadcast(flat.view(torch.uint8), first, group=self.group)  # bytes: gloo lacks some types
+            _spread(flat, part.values())
+
+    def _check_same_everywhere(self) -> None:
+        """Refuses a model, alpha or beta that is another on some rank: it would hang, or mix up the parameters."""
+        if self.world_size == 1:
+            return
+        tensors = [*self.model.named_parameters(), *self.model.named_buffers()]
+        described = [(name, tuple(tensor.shape), str(tensor.dtype)) for name, tensor in tensors]
+        digest = hashlib.blake2b(repr((self.alpha, self.beta, described)).encode(), digest_size=7).digest()
+        number = int.from_bytes(digest, "little")
+        ends = torch.tensor([number, -number], device=tensors[0][1].device if tensors else None)
+        distributed.all_reduce(ends, distributed.ReduceOp.MAX, group=self.group)
+        if ends.tolist() != [number, -number]:
+            remedy = "Give every rank the same layers, alpha and beta."
+            at = f"rank {distributed.get_rank(self.group)}"
+            raise _checks.value_error("model", "the same on all ranks", type(self.model).__name__, remedy, at=at)
+
+
+def _world_size(group: distributed.ProcessGroup | None) -> int:
+    if not distributed.is_available():
+        return 1
+    if distributed.is_initialized():
+        remedy = "Give the group that this rank averages with."
+        size = distributed.get_world_size(group)  # -1 where this rank is no member
+        return _checks.check_whole("world_size", size, minimum=1, remedy=remedy)
+    if distributed.is_torchelastic_launched() and os.environ["WORLD_SIZE"] != "1":
+        shown = f"not running, with a WORLD_SIZE of {os.environ['WORLD_SIZE']}"
+        remedy = "Call torch.distributed.init_process_group first."
+        raise _checks.value_error("torch.distributed", "running", shown, remedy)
+    return 1
+
+
+def _alike(tensors: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
+    """The tensors, parted by type and device."""
+    parts: dict[tuple[torch.dtype, torch.device], dict[str, Tensor]] = defaultdict(dict)
+    for name, tensor in tensors.items():
+        parts[tensor.dtype, tensor.device][name] = tensor
+    return list(parts.values())
+
+
+def _flat(tensors: Collection[Tensor]) -> Tensor:
+    """A copy of tensors of one type and device, one behind the other in one row."""
+    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+
+
+def _spread(flat: Tensor, tensors: Collection[Tensor]) -> None:
+    """Copies one row back into the tensors that it was made of."""
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    for tensor, part in zip(tensors, parts, strict=True):
+        tensor.copy_(part.view_as(tensor))
