@@ -20,6 +20,7 @@ ROOMS = (
         "planning",
         "shapes",
         "loss",
+        "evaluation",
         "metrics",
         "named",
         "__init__",

@@ -31,6 +31,9 @@ from lengthwise.deal import Balanced as Balanced
 from lengthwise.deal import InTurn as InTurn
 from lengthwise.deal import Mixed as Mixed
 from lengthwise.deal import Portions as Portions
+from lengthwise.evaluation import evaluation_plan as evaluation_plan
+from lengthwise.evaluation import evaluation_weights as evaluation_weights
+from lengthwise.evaluation import restore_order as restore_order
 from lengthwise.lengths import Description as Description
 from lengthwise.lengths import as_lengths as as_lengths
 from lengthwise.lengths import describe as describe
@@ -57,6 +60,7 @@ from lengthwise.order import Shuffled as Shuffled
 from lengthwise.order import Sorted as Sorted
 from lengthwise.order import Windowed as Windowed
 from lengthwise.plan import Plan as Plan
+from lengthwise.plan import PlanMismatchError as PlanMismatchError
 from lengthwise.planning import make_plan as make_plan
 from lengthwise.shapes import batch_shapes as batch_shapes
 

@@ -60,9 +60,7 @@ def loss_scales(
     _checks.check_choice("reduction", reduction, REDUCTIONS)
     _checks.check_flag("ranks_averaged", ranks_averaged)
     _checks.check_flag("micro_batches_averaged", micro_batches_averaged)
-    checked = _weights(plan, weights)
-    batch_weights = np.bincount(plan.batch_numbers, checked[plan.sequences], minlength=len(plan.costs))
-    counted = np.where(plan.first_taken, batch_weights[plan.grid], 0.0)
+    counted = batch_weights(plan, weights)
     totals = counted.sum(axis=(1, 2), keepdims=True)
     shares = counted if reduction == "mean" else plan.first_taken.astype(np.float64)
     scales = np.divide(shares, totals, out=np.zeros_like(shares), where=totals > 0)
@@ -92,7 +90,13 @@ def learning_rate_scales(plan: Plan, reference: float, *, rule: str = "linear") 
     return ratios if rule == "linear" else np.sqrt(ratios)
 
 
-def _weights(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
+def batch_weights(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
+    """The weights of each batch's sequences in sum, 0 where it is taken again: [steps, micro_batches, ranks]."""
+    sums = np.bincount(plan.batch_numbers, _checked(plan, weights)[plan.sequences], minlength=len(plan.costs))
+    return np.where(plan.first_taken, sums[plan.grid], 0.0)
+
+
+def _checked(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
     if weights is None:
         return np.ones(plan.count)
     checked = np.asarray(weights, np.float64)

@@ -6,4 +6,5 @@ except ImportError as error:
     raise ImportError('lengthwise.torch needs PyTorch: pip install "lengthwise[torch]"') from error
 
 from lengthwise.torch.averaging import ParameterAveraging as ParameterAveraging
+from lengthwise.torch.evaluation import EvaluationSampler as EvaluationSampler
 from lengthwise.torch.sampler import BatchSampler as BatchSampler

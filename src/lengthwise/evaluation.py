@@ -1,0 +1,118 @@
+"""Evaluation plans: least padding, each sequence once, and the way back to the order of the data set.
+
+outputs  [ranks] of one list each: an output for every sequence that the rank took, in the order it took them
+weights  [n]                           what each sequence counts for: 1, its tokens
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import _checks
+from lengthwise.arrange import CostliestFirst
+from lengthwise.batching import Batching
+from lengthwise.cost import Cost, Padded
+from lengthwise.cut import Cut
+from lengthwise.deal import Balanced
+from lengthwise.loss import batch_weights
+from lengthwise.order import Sorted
+from lengthwise.plan import Plan
+from lengthwise.planning import make_plan
+
+
+def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, world_size: int = 1) -> Plan:
+    """Plans an evaluation: sorted by length, the costliest step first, each sequence once, equal steps on every rank.
+
+    Where the batches do not fill the last step, the cheapest stand twice to keep the ranks in step;
+    `evaluation_weights` gives the second time 0, and `restore_order` leaves it out.
+
+    Args:
+        lengths: [n] or [n, dims].
+        cut: Which sequences share a batch: `Budget(20_000)`, `FixedSize(32)`.
+        cost: What a batch costs; padded frames where none is given.
+        world_size: How many ranks share out the batches.
+
+    Returns:
+        The same plan every time: there is no epoch and no seed.
+
+    >>> from lengthwise.cut import FixedSize
+    >>> [batch.tolist() for batch in evaluation_plan([5, 9, 2, 4], FixedSize(2)).batches()]
+    [[0, 1], [2, 3]]
+    """
+    batching = Batching(
+        cut=cut,
+        order=Sorted(),
+        deal=Balanced(tail="repeat"),
+        arrange=CostliestFirst(steps=None),
+        cost=cost or Padded(),
+    )
+    return make_plan(lengths, batching, world_size=world_size)
+
+
+def evaluation_weights(plan: Plan, weights: ArrayLike | None = None) -> NDArray[np.float64]:
+    """What the mean of each batch counts for in the mean over everything that is planned.
+
+    The exact average of a loss is the sum, over all batches of all ranks, of weight x mean of the batch; the mean of
+    batch means, which most loops report, favours the sequences of small batches.
+
+    Args:
+        plan: The plan that is evaluated.
+        weights: [n], as for `loss_scales`: 1 each for a mean over sequences, their tokens for a mean over tokens.
+
+    Returns:
+        [steps, micro_batches, ranks] float64, 0 for batches that only keep the ranks in step; they sum to 1.
+
+    >>> from lengthwise.cut import FixedSize
+    >>> evaluation_weights(evaluation_plan([5, 9, 2], FixedSize(2)))
+    array([[[0.66666667]],
+           [[0.33333333]]])
+    """
+    counted = batch_weights(plan, weights)
+    return np.divide(counted, counted.sum(), out=np.zeros_like(counted), where=counted.sum() > 0)
+
+
+def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
+    """Brings the outputs of all ranks back into the order of the data set.
+
+    Args:
+        plan: The plan by which they were made.
+        outputs: One list for each rank, an output for every sequence of its batches, batch after batch.
+
+    Returns:
+        n outputs, the first of each sequence; None for one that the plan drops. For a plan of chunks, one a chunk.
+
+    Raises:
+        ValueError: There are not as many as the ranks took.
+
+    >>> from lengthwise.cut import FixedSize
+    >>> lengths = [5, 9, 2, 4]
+    >>> plan = evaluation_plan(lengths, FixedSize(2))
+    >>> restore_order(plan, [[lengths[number] for batch in plan.batches() for number in batch]])
+    [5, 9, 2, 4]
+    """
+    remedy = "Give one list for each rank, of one output for each sequence of its batches."
+    if len(outputs) != plan.world_size:
+        raise _checks.value_error("outputs", f"of {plan.world_size} ranks", len(outputs), remedy)
+    restored: list[Any] = [None] * plan.count
+    for rank, given in enumerate(outputs):
+        numbers, counted = _taken(plan, rank)
+        if len(given) != len(numbers):
+            rule = f"{len(numbers)} outputs, one for each sequence it took"
+            raise _checks.value_error("outputs", rule, len(given), remedy, at=f"rank {rank}")
+        for number, counts, output in zip(numbers.tolist(), counted.tolist(), given, strict=True):
+            if counts:
+                restored[number] = output
+    return restored
+
+
+def _taken(plan: Plan, rank: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The sequences that a rank takes, in order, and whether it is for the first time: both [k]."""
+    batches = plan.grid[:, :, rank].reshape(-1)
+    sizes = plan.batch_sizes[batches]
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    numbers = plan.sequences[np.repeat(plan.offsets[batches], sizes) + within]
+    return numbers, np.repeat(plan.first_taken[:, :, rank].reshape(-1), sizes)
