@@ -188,9 +188,37 @@ def abl_swing(rows: list[dict[str, Any]]) -> float:
     return sum(swings) / len(swings)
 
 
+def gradients(path: Path, document: dict[str, Any]) -> str:
+    """One row for each cut, loss, number of ranks and of micro-batches: the error of each way to weigh the losses."""
+    keys = ("cut", "loss", "ranks", "micro_batches")
+    cases: dict[tuple[Any, ...], dict[tuple[str, str], float]] = {}
+    for row in document["rows"]:
+        cases.setdefault(tuple(row[key] for key in keys), {})[row["way"], row["wrapper"]] = row["error"]
+    usual = ("batches summed", "batches averaged", "ranks averaged")
+    rows = [
+        (
+            f"`{cut}`",
+            *(str(value) for value in rest),
+            *(f"{max(found[way, 'DDP'], found[way, 'FSDP']):.2g}" for way in usual),
+            *(f"{found['loss scales', wrapper]:.2g}" for wrapper in ("DDP", "FSDP")),
+        )
+        for (cut, *rest), found in cases.items()
+    ]
+    heads = ("cut", "mean over", "ranks", "micro-batches", *usual, "loss scales, DDP", "loss scales, FSDP")
+    note = (
+        f"max |difference| / max |gradient| to the whole step in one process, float64, the greatest of "
+        f"{document['steps']} steps, {document['sequences']:,} long-tailed lengths divided by {document['shorter']}, "
+        "padded 5 %. *Batches summed*: the mean loss of each batch as it is; *batches averaged*: divided by the "
+        "micro-batches; *ranks averaged*: the exact mean on every rank, averaged over ranks. The first three are the "
+        f"same under DDP and FSDP (`fully_shard`). {source(path, document)}"
+    )
+    return f"{markdown(heads, rows)}\n\n{note}"
+
+
 SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
     "study-handwriting-latin-greek": ("Online handwriting, 50 Latin and Greek letters", handwriting),
     "study-handwriting-all": ("Online handwriting, all 242 characters of eight scripts", handwriting),
+    "gradients": ("Exact gradients", gradients),
     "mixing": ("Mixing at equal padding", mixing),
     "ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021),
     "planning-1000000": ("Planning a million lengths", planning),

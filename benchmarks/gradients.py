@@ -1,0 +1,215 @@
+"""How far is the gradient of a step from that of the whole step in one process?
+
+    python benchmarks/gradients.py [--ranks 2 4]
+
+A small LSTM predicts random tokens in float64 under DDP and FSDP, one gloo process a rank. Every way to weigh the
+losses of a step is a factor for the mean loss of each batch. Its error is max |difference| / max |gradient| over all
+parameters, the greatest of some steps; the whole step is one padded batch in one process.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from record import parser, write
+from torch import distributed, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor
+from torch.multiprocessing.spawn import spawn
+from torch.nn.parallel import DistributedDataParallel
+from tqdm import tqdm
+
+import lengthwise as lw
+
+SYMBOLS = 11
+WRAPPERS = ("DDP", "FSDP")
+LOSSES = ("sequence", "token", "supervised")
+WAYS = ("batches summed", "batches averaged", "ranks averaged", "loss scales")
+CUTS = {"budget:1000": lw.Budget(1_000), "fixed:16": lw.FixedSize(16)}
+SEQUENCES, SHORTER, STEPS = 1_000, 8, 4  # lengths are divided by SHORTER, and measured on so many steps
+PATIENCE = timedelta(seconds=120)  # a rank that waits longer for another fails
+
+
+class Case(NamedTuple):
+    """What is measured: who averages over ranks, what the mean is over, and how the losses of a step are weighed."""
+
+    wrapper: str
+    loss: str
+    way: str
+    micro_batches: int
+
+
+class Job(NamedTuple):
+    """What every rank is told."""
+
+    cases: list[Case]
+    lengths: NDArray[np.int64]
+    batching: lw.Batching
+    steps: int | None
+
+
+def main() -> None:
+    """Measures every case and writes the result."""
+    options = parser(__doc__)
+    options.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
+    lengths = lw.example_lengths("long-tailed", count=SEQUENCES) // SHORTER
+    cases = [Case(*each) for each in product(WRAPPERS, LOSSES, WAYS, (1, 3))]
+    rows: list[dict[str, Any]] = []
+    for ranks, cut in tqdm(list(product(options.parse_args().ranks, CUTS)), disable=None):
+        job = Job(cases, lengths, lw.Batching(cut=CUTS[cut], padding=0.05), STEPS)
+        for case, error in zip(cases, errors(job, ranks=ranks), strict=True):
+            rows.append({"cut": cut, "ranks": ranks, **case._asdict(), "error": error})
+    facts = {"sequences": SEQUENCES, "shorter": SHORTER, "steps": STEPS, "torch": version("torch"), "rows": rows}
+    print(f"loss scales: at most {max(row['error'] for row in rows if row['way'] == 'loss scales'):.1e}")
+    print(write("gradients", facts))
+
+
+def errors(job: Job, *, ranks: int) -> list[float]:
+    """The error of each case, measured by as many processes as `ranks`."""
+    with TemporaryDirectory() as folder:
+        spawn(measure, (ranks, folder, job), nprocs=ranks)
+        return json.loads((Path(folder) / "errors.json").read_text())
+
+
+def measure(rank: int, ranks: int, folder: str, job: Job) -> None:
+    """Measures every case on one rank; the first writes the errors."""
+    torch.set_num_threads(1)
+    store = f"file://{folder}/store"
+    distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=ranks, timeout=PATIENCE)
+    try:
+        found = [case_error(case, job, rank, ranks) for case in job.cases]
+    finally:
+        distributed.destroy_process_group()
+    if rank == 0:
+        (Path(folder) / "errors.json").write_text(json.dumps(found))
+
+
+def case_error(case: Case, job: Job, rank: int, ranks: int) -> float:
+    """The greatest error of the steps, on the first rank; what is not a number stays so."""
+    plan = lw.make_plan(job.lengths, job.batching, world_size=ranks, micro_batches=case.micro_batches)
+    scales = batch_scales(plan, sequence_weights(job.lengths, case.loss), case.way)
+    alone, model = Predictor(), wrapped(case.wrapper)
+    found = []
+    for step in range(plan.steps)[: job.steps]:
+        model.zero_grad()
+        for turn, number in enumerate(plan.grid[step, :, rank]):
+            with synchronised(model, turn == plan.micro_batches - 1):
+                loss = batch_loss(model, plan.batch(number), job.lengths, case.loss)
+                (scales[step, turn, rank] * loss).backward()
+        got = gradient(model)
+        if rank == 0:
+            wanted = whole_step(alone, plan, step, job.lengths, case.loss)
+            found.append(float((got - wanted).abs().max() / wanted.abs().max()))
+    return float(np.max(found)) if rank == 0 else 0.0
+
+
+def batch_scales(plan: lw.Plan, weights: NDArray[np.float64], way: str) -> NDArray[np.float64]:
+    """What each way multiplies the mean loss of each batch by: [steps, micro_batches, ranks].
+
+    "batches summed" leaves it as it is, "batches averaged" divides by the micro-batches of a step, and "ranks averaged"
+    gives each rank the exact mean over its own batches. The wrapper averages over ranks.
+    """
+    if way == "loss scales":
+        return lw.loss_scales(plan, weights)
+    if way == "ranks averaged":
+        batch_weights = np.add.reduceat(weights[plan.sequences], plan.offsets[:-1])[plan.grid]
+        return batch_weights / np.maximum(batch_weights.sum(axis=1, keepdims=True), 1.0)
+    return np.full(plan.grid.shape, {"batches summed": 1.0, "batches averaged": 1.0 / plan.micro_batches}[way])
+
+
+def whole_step(model: nn.Module, plan: lw.Plan, step: int, lengths: NDArray[np.int64], loss: str) -> torch.Tensor:
+    """The gradient of the whole step, every sequence of it once."""
+    own = plan.grid[step][plan.first_taken[step]]
+    model.zero_grad()
+    batch_loss(model, np.concatenate([plan.batch(number) for number in own]), lengths, loss).backward()
+    return gradient(model)
+
+
+class Predictor(nn.Module):
+    """The next token, log probabilities: tokens [b, t] to [b, t, SYMBOLS]. The same weights in every process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embedding = nn.Embedding(SYMBOLS, 8)
+        self.recurrent = nn.LSTM(8, 16, batch_first=True)
+        self.scores = nn.Linear(16, SYMBOLS)
+        self.double()
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.scores(self.recurrent(self.embedding(tokens))[0]).log_softmax(-1)
+
+
+def wrapped(wrapper: str) -> nn.Module:
+    if wrapper == "DDP":
+        return DistributedDataParallel(Predictor())
+    model = Predictor()
+    fully_shard(model, mesh=init_device_mesh("cpu", (distributed.get_world_size(),)))
+    return model
+
+
+def synchronised(model: nn.Module, now: bool) -> AbstractContextManager[None]:
+    """Averages gradients over ranks after the last batch of a step only."""
+    if isinstance(model, FSDPModule):
+        model.set_requires_gradient_sync(now)
+    return model.no_sync() if isinstance(model, DistributedDataParallel) and not now else nullcontext()
+
+
+def gradient(model: nn.Module) -> torch.Tensor:
+    """The gradient of all parameters in one row; of a sharded model, gathered from all ranks."""
+    parts = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    return torch.cat([(part.full_tensor() if isinstance(part, DTensor) else part).reshape(-1) for part in parts])
+
+
+def batch_loss(model: nn.Module, numbers: NDArray[np.int64], lengths: NDArray[np.int64], loss: str) -> torch.Tensor:
+    """The mean loss of a batch: over its sequences, its tokens or its supervised tokens; 0 where it has none."""
+    tokens = nn.utils.rnn.pad_sequence([sequence(number, lengths) for number in numbers], batch_first=True)
+    weights = token_weights(numbers, lengths, loss)
+    losses = nn.functional.nll_loss(model(tokens[:, :-1]).transpose(1, 2), tokens[:, 1:], reduction="none")
+    return (losses * weights).sum() / weights.sum().clamp(min=1.0)
+
+
+def sequence(number: int, lengths: NDArray[np.int64]) -> torch.Tensor:
+    """A start and as many tokens to predict as the sequence is long."""
+    generator = torch.Generator().manual_seed(int(number))
+    return torch.randint(SYMBOLS, (int(lengths[number]) + 1,), generator=generator)
+
+
+def token_weights(numbers: NDArray[np.int64], lengths: NDArray[np.int64], loss: str) -> torch.Tensor:
+    """What each token counts for: [b, t]; nothing where it is padding."""
+    own = torch.as_tensor(lengths[numbers])[:, None]
+    position = torch.arange(int(own.max()))
+    inside = (position < own).double()
+    if loss == "sequence":
+        return inside / own
+    if loss == "token":
+        return inside
+    return inside * (position >= own - torch.as_tensor(supervised_tokens(lengths)[numbers])[:, None])
+
+
+def supervised_tokens(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many tokens at the end of each sequence are learned from: of every third sequence, none."""
+    counts = np.random.default_rng(0).integers(0, lengths, endpoint=True)
+    counts[::3] = 0
+    return counts
+
+
+def sequence_weights(lengths: NDArray[np.int64], loss: str) -> NDArray[np.float64]:
+    """What each sequence counts for, as `token_weights` sums to."""
+    kinds = {"sequence": np.ones_like(lengths), "token": lengths, "supervised": supervised_tokens(lengths)}
+    return kinds[loss].astype(np.float64)
+
+
+if __name__ == "__main__":
+    main()

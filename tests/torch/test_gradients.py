@@ -1,0 +1,53 @@
+"""Gradients over processes: under DDP and FSDP a step's gradient is that of the whole step in one process.
+
+The cases are measured as `benchmarks/gradients.py` measures them for the table, on sequences few enough for a test.
+"""
+
+import importlib
+import sys
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+import lengthwise as lw
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))  # also where the processes look
+gradients = importlib.import_module("gradients")
+
+LENGTHS = lw.example_lengths("long-tailed", count=50) // 16
+# 16 batches, which do not fill the steps: some stand twice.
+BATCHING = lw.Batching(cut=lw.Budget(120), padding=0.1, deal=lw.Balanced(tail="repeat"))
+RANKS = (2, 3)
+EXACT = [gradients.Case(*case) for case in product(gradients.WRAPPERS, gradients.LOSSES, ("loss scales",), (1, 3))]
+USUAL = [
+    gradients.Case(*case) for case in product(("DDP",), gradients.LOSSES, ("batches averaged", "ranks averaged"), (3,))
+]
+
+
+def named(case):
+    return f"{case.wrapper} {case.loss}, {case.way}, {case.micro_batches} micro-batches"
+
+
+@pytest.fixture(scope="module", params=RANKS, ids=lambda ranks: f"{ranks} ranks")
+def errors(request):
+    """The error of every case, measured by as many processes."""
+    job = gradients.Job([*EXACT, *USUAL], LENGTHS, BATCHING, None)
+    return dict(zip(job.cases, gradients.errors(job, ranks=request.param), strict=True))
+
+
+@pytest.mark.parametrize("case", EXACT, ids=named)
+def test_loss_scales_give_the_gradient_of_the_whole_step(errors, case):
+    assert errors[case] < 1e-12
+
+
+@pytest.mark.parametrize("case", USUAL, ids=named)
+def test_means_of_means_do_not(errors, case):
+    assert errors[case] > 1e-3
+
+
+def test_the_cases_hold_what_goes_wrong():
+    plans = [lw.make_plan(LENGTHS, BATCHING, world_size=ranks, micro_batches=3) for ranks in RANKS]
+    assert all(not plan.first_taken.all() for plan in plans), "a batch stands twice"
+    supervised = gradients.supervised_tokens(LENGTHS)
+    assert any(supervised[plan.batch(number)].sum() == 0 for plan in plans for number in range(len(plan.costs)))
