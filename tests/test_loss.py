@@ -67,3 +67,28 @@ def test_learning_rates_follow_the_size_of_the_step():
     plan = lw.make_plan([1] * 12, lw.Batching(cut=lw.FixedSize(4)))
     assert lw.learning_rate_scales(plan, 1).tolist() == [4.0, 4.0, 4.0]
     assert lw.learning_rate_scales(plan, 1, rule="sqrt").tolist() == [2.0, 2.0, 2.0]
+
+
+def test_learning_rates_follow_the_tokens_of_the_step_where_tokens_are_averaged():
+    lengths = [2, 2, 2, 6, 6, 6]
+    plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(3), order=lw.Sorted(), arrange=lw.ShortestFirst()))
+    assert lw.learning_rate_scales(plan, 3).tolist() == [1.0, 1.0]
+    assert lw.learning_rate_scales(plan, 12, lengths).tolist() == [0.5, 1.5]
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_under_linear_learning_rates_every_sequence_counts_the_same_over_the_epoch(kind):
+    plan = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Budget(70)), world_size=2, micro_batches=3)
+    shares = lw.loss_scales(plan, WEIGHTS[kind], reduction="sum", ranks_averaged=False)  # 1 / the weight of the step
+    rates = lw.learning_rate_scales(plan, 10, WEIGHTS[kind])
+    assert rates[:, None, None] * shares == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_what_an_earlier_run_left_is_scaled_by_steps_of_its_own(kind):
+    plan = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Budget(70)), world_size=2, micro_batches=3, after=[(5, 1, 2)])
+    assert len(plan.sequences) < len(LENGTHS)
+    weights = np.ones(len(LENGTHS)) if WEIGHTS[kind] is None else WEIGHTS[kind]
+    sums = np.array([weights[plan.batch(number)].sum() for number in range(len(plan.costs))])[plan.grid]
+    scales = lw.loss_scales(plan, WEIGHTS[kind], ranks_averaged=False)
+    assert scales == pytest.approx(sums / sums.sum(axis=(1, 2), keepdims=True))

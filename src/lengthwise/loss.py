@@ -32,8 +32,9 @@ def loss_scales(
     gradients are averaged over ranks (DDP, FSDP), and times the micro-batches of a step where the trainer divides by
     them. A batch that stands a second time, to keep the ranks in step, is scaled by 0.
 
-    What goes wrong in use: scaling twice. A trainer that divides the loss by its accumulation steps is told by
-    `micro_batches_averaged`.
+    What goes wrong in use: scaling twice (`micro_batches_averaged` tells of a trainer that divides the loss by its
+    accumulation steps), and the mean of a batch that weighs nothing: 0/0 stays so, though it is scaled by 0. Scale
+    sums where that can happen.
 
     Args:
         plan: The plan that is trained on.
@@ -68,25 +69,33 @@ def loss_scales(
     return scales * (plan.micro_batches if micro_batches_averaged else 1)
 
 
-def learning_rate_scales(plan: Plan, reference: float, *, rule: str = "linear") -> NDArray[np.float64]:
-    """How much larger the learning rate of each step may be for its size: sequences / reference, or the root of it.
+def learning_rate_scales(
+    plan: Plan, reference: float, weights: ArrayLike | None = None, *, rule: str = "linear"
+) -> NDArray[np.float64]:
+    """How much larger the learning rate of each step may be for its size: size / reference, or the root of it.
+
+    Under the linear rule and plain gradient descent every sequence (or token) counts the same in an epoch, whether its
+    step is large or small.
 
     Args:
         plan: The plan that is trained on.
-        reference: The sequences of a step for which the learning rate was chosen.
+        reference: The size of a step for which the learning rate was chosen: its sequences, or its weights in sum.
+        weights: [n], what each sequence counts for in the loss, as in `loss_scales`; 1 each where not given.
         rule: "linear" (Goyal et al. 2017) or "sqrt" (Krizhevsky 2014).
 
     Returns:
         [steps] float64. Repeated batches do not count.
 
+    Raises:
+        ValueError: `reference` not above 0, another rule, or `weights` as in `loss_scales`.
+
     >>> import lengthwise as lw
     >>> learning_rate_scales(lw.make_plan([5] * 8, lw.Batching(cut=lw.FixedSize(4))), reference=2)
     array([2., 2.])
     """
-    _checks.check_number("reference", reference, above=True, remedy="Give the sequences of a step it was chosen for.")
+    _checks.check_number("reference", reference, above=True, remedy="Give the size of a step it was chosen for.")
     _checks.check_choice("rule", rule, ("linear", "sqrt"))
-    sizes = np.where(plan.first_taken, plan.batch_sizes[plan.grid], 0).sum(axis=(1, 2))
-    ratios = sizes / reference
+    ratios = batch_weights(plan, weights).sum(axis=(1, 2)) / reference
     return ratios if rule == "linear" else np.sqrt(ratios)
 
 
