@@ -1,0 +1,239 @@
+"""Collate functions: the samples of a batch padded, packed, or laid end to end.
+
+Each takes samples of any structure (`fields` says of what) and gives a batch of the same structure, where
+
+    a sequence [T, ...]   becomes Padded, PackedSequence or Concatenated
+    a number              a tensor [B]
+    an object             a list of B objects
+
+B samples; T frames of the shape `...` in each.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
+
+from lengthwise import _checks
+from lengthwise.torch.fields import Field, Sequences, place, put_together, take_apart
+
+
+class Padded(NamedTuple):
+    """Sequences of different lengths as one rectangle.
+
+    Attributes:
+        values: [B, T, ...], T no less than the longest length.
+        lengths: int64 [B].
+        mask: bool [B, T], True on the frames of the sequences, False on padding.
+    """
+
+    values: Tensor
+    lengths: Tensor
+    mask: Tensor
+
+
+class Concatenated(NamedTuple):
+    """Sequences end to end, without padding.
+
+    Attributes:
+        values: [sum of T, ...]; sequence b is values[offsets[b]:offsets[b + 1]].
+        offsets: int32 [B + 1], rising from 0 to the sum of T: what varlen attention calls cu_seqlens.
+        max_length: The longest T.
+    """
+
+    values: Tensor
+    offsets: Tensor
+    max_length: int
+
+    def nested(self) -> Tensor:
+        """The same memory as a jagged NestedTensor [B, T of each, ...]."""
+        return torch.nested.nested_tensor_from_jagged(self.values, self.offsets)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PadCollate:
+    """Pads every sequence field to the longest of the batch, or the batch to one of a few fixed shapes.
+
+    With `shapes`, the batch takes the shape of the shortest padded length that holds it, the first field's before the
+    next one's. Rows it lacks are filled up with `value`, length 0 and mask False, and with 0 in the fields of numbers;
+    a list of objects stays as long as the batch was. What goes wrong in use: a loss that counts the filled rows. Weigh
+    it by the mask or the lengths.
+
+    A sequence is told by its first axis, not by whether its length varies: a vector for each sample is one too, and is
+    padded with the others unless it has a padded length of its own.
+
+    Args:
+        shapes: [k, 2] of (rows, padded length), as `lw.batch_shapes` gives them, for all sequence fields. Or a padded
+            length for each of them in the order of the sample, [k, 1 + fields]: a compiled CTC model wants one for the
+            frames and one for the labels.
+        value: What padding holds, in all sequence fields; or one for each, such as (0, -100).
+
+    Raises:
+        TypeError: `shapes` or `value` of another kind.
+        ValueError: `shapes` of another form. When called: samples that are not alike, a batch that fits no shape, or a
+            value that the dtype of a field does not hold.
+
+    >>> collate = PadCollate(shapes=[(2, 4), (1, 8)])
+    >>> frames, label = collate([(torch.ones(3), 7)])
+    >>> frames.values.tolist(), frames.lengths.tolist(), label.tolist()
+    ([[1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [3, 0], [7, 0])
+    >>> frames, label = collate([(torch.ones(5), 7)])
+    >>> frames.values.shape
+    torch.Size([1, 8])
+    """
+
+    shapes: Sequence[Sequence[int]] | NDArray[np.int64] | None = None
+    value: float | Sequence[float] = 0.0
+
+    def __post_init__(self) -> None:
+        shapes = None if self.shapes is None else _checked_shapes(self.shapes)
+        _checks.keep(self, shapes=shapes, value=_checked_value(self.value))
+
+    def __call__(self, samples: Sequence[Any]) -> Any:
+        fields = take_apart(samples)
+        sequences = [field for field in fields if isinstance(field, Sequences)]
+        rows, *lengths = self._shape(len(samples), sequences)
+        values = _for_each("value", self.value if isinstance(self.value, tuple) else (self.value,), sequences)
+        padded = map(_padded, sequences, [rows] * len(sequences), lengths, values)
+        return put_together(samples[0], [_filled(field, rows) for field in fields], padded)
+
+    def _shape(self, count: int, sequences: list[Sequences]) -> tuple[int, ...]:
+        """Rows of the batch, and the padded length of each sequence field."""
+        needed = (count, *(max(field.lengths) for field in sequences))
+        if self.shapes is None:
+            return needed
+        for rows, *lengths in self.shapes:
+            shape = (rows, *_for_each("shapes", lengths, sequences))
+            if all(least <= size for least, size in zip(needed, shape, strict=True)):
+                return shape
+        rule = f"within (rows, padded length) {' or '.join(map(str, self.shapes)) or 'of nothing'}"
+        remedy = "Take the shapes that lw.batch_shapes gives for the lengths and the batching of the sampler."
+        raise _checks.value_error("samples", rule, needed, remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class PackCollate:
+    """Makes every sequence field a `PackedSequence`: recurrent networks run over it without computing padding.
+
+    The samples need not be sorted: `pad_packed_sequence` restores their order.
+
+    Raises:
+        ValueError: When called: samples that are not alike, or a sequence of no frames, which PyTorch cannot pack.
+
+    >>> packed = PackCollate()([torch.ones(1, 4), torch.ones(3, 4)])
+    >>> output, _ = torch.nn.LSTM(4, 8)(packed)
+    >>> torch.nn.utils.rnn.pad_packed_sequence(output, batch_first=True)[1].tolist()
+    [1, 3]
+    """
+
+    def __call__(self, samples: Sequence[Any]) -> Any:
+        fields = take_apart(samples)
+        return put_together(samples[0], fields, [_packed(field) for field in fields if isinstance(field, Sequences)])
+
+
+@dataclass(frozen=True, slots=True)
+class ConcatCollate:
+    """Lays the sequences of every sequence field end to end, for varlen attention and NestedTensor: `Concatenated`.
+
+    Raises:
+        ValueError: When called: samples that are not alike, or more frames than int32 offsets count.
+
+    >>> batch = ConcatCollate()([torch.ones(2), torch.zeros(3)])
+    >>> batch.values.tolist(), batch.offsets.tolist(), batch.max_length
+    ([1.0, 1.0, 0.0, 0.0, 0.0], [0, 2, 5], 3)
+    """
+
+    def __call__(self, samples: Sequence[Any]) -> Any:
+        fields = take_apart(samples)
+        joined = [_concatenated(field) for field in fields if isinstance(field, Sequences)]
+        return put_together(samples[0], fields, joined)
+
+
+def _padded(field: Sequences, rows: int, length: int, value: float) -> Padded:
+    _check_held(value, field)
+    values = field.allocate(rows, length).fill_(value)
+    field.copy_to(values[row, :stop] for row, stop in enumerate(field.lengths))
+    missing = [0] * (rows - len(field.entries))
+    lengths = torch.tensor(field.lengths + missing, device=field.device)
+    mask = torch.arange(length, device=field.device) < lengths[:, None]
+    return Padded(values, lengths, mask)
+
+
+def _packed(field: Sequences) -> PackedSequence:
+    shortest = min(field.lengths)
+    if shortest == 0:
+        at = place(field.name, sample=field.lengths.index(0))
+        remedy = "Drop the sample, or use PadCollate, which pads it."
+        raise _checks.value_error("samples", "at least one frame long", shortest, remedy, at=at)
+    values, lengths, _ = _padded(field, len(field.entries), max(field.lengths), 0.0)
+    return pack_padded_sequence(values, lengths.cpu(), batch_first=True, enforce_sorted=False)
+
+
+def _concatenated(field: Sequences) -> Concatenated:
+    offsets = [0, *accumulate(field.lengths)]
+    if offsets[-1] >= 2**31:
+        rule, remedy = "below 2**31 frames in all, which int32 offsets can count", "Plan smaller batches."
+        raise _checks.value_error("samples", rule, offsets[-1], remedy, at=place(field.name))
+    values = field.allocate(offsets[-1])
+    field.copy_to(values[start:stop] for start, stop in pairwise(offsets))
+    return Concatenated(values, torch.tensor(offsets, dtype=torch.int32, device=field.device), max(field.lengths))
+
+
+def _filled(field: Field, rows: int) -> Field:
+    """Numbers with zeros for the rows that the batch lacks; other fields as they are."""
+    if not isinstance(field, Tensor):
+        return field
+    return torch.cat([field, field.new_zeros(rows - len(field))])
+
+
+def _for_each(name: str, given: Sequence[Any], sequences: list[Sequences]) -> Sequence[Any]:
+    """One for each sequence field: all the same where one is given."""
+    if len(given) == 1:
+        return list(given) * len(sequences)
+    if len(given) != len(sequences):
+        fields = ", ".join(field.name for field in sequences)
+        rule = f"one for all sequence fields, or one for each of {len(sequences)} ({fields})"
+        raise _checks.value_error(name, rule, tuple(given), "Give them in the order of the sample.")
+    return given
+
+
+def _check_held(value: float, field: Sequences) -> None:
+    dtype = field.dtype
+    if dtype.is_floating_point or dtype.is_complex:
+        return
+    low, high = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    if not (float(value).is_integer() and low <= value <= high):
+        remedy = "Give one value for each sequence field, in the order of the sample."
+        raise _checks.value_error("value", f"a whole number that {dtype} holds", value, remedy, at=place(field.name))
+
+
+def _checked_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
+    """The shapes as whole numbers, of rising padded length and then rising rows."""
+    remedy = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], say."
+    if not (isinstance(shapes, Iterable) and all(isinstance(shape, Iterable) for shape in shapes)):
+        raise _checks.type_error("shapes", "rows of whole numbers", shapes, remedy)
+    whole = [tuple(_checks.check_whole("shapes", size, minimum=1, remedy=remedy) for size in shape) for shape in shapes]
+    for shape in whole:
+        if len(shape) < 2 or len(shape) != len(whole[0]):
+            raise _checks.value_error("shapes", "rows of one width, at least 2", shape, remedy)
+    return tuple(sorted(whole, key=lambda shape: (shape[1:], shape[0])))
+
+
+def _checked_value(value: Any) -> float | tuple[float, ...]:
+    return tuple(map(_checked_number, value)) if isinstance(value, list | tuple) else _checked_number(value)
+
+
+def _checked_number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        remedy = "Give what padding holds, 0.0 say: one number, or one for each sequence field."
+        raise _checks.type_error("value", "a number", value, remedy)
+    return float(value)

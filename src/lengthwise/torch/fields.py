@@ -1,0 +1,180 @@
+"""The fields of samples: taken apart before they are batched, and put together again.
+
+A sample is what a data set's `__getitem__` gives: a field, or a tuple, NamedTuple, list or dict of them, in any depth.
+
+    a sequence   a tensor or NumPy array [T, ...], or a list of numbers, as token numbers are often kept
+    a number     of Python or NumPy, or a tensor or array []
+    an object    anything else: text, None
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lengthwise import _checks
+
+_NUMBERS = (int, float, complex, np.number, np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """One sequence field of B samples: alike in all but length.
+
+    Attributes:
+        name: Where it stands in a sample, "audio" or "1.labels" say; empty where it is all of the sample.
+        entries: B tensors or arrays [T, *frame].
+        dtype: Of every entry.
+        frame: Shape of one frame.
+    """
+
+    name: str
+    entries: list[Tensor | NDArray[Any]]
+    dtype: torch.dtype
+    frame: tuple[int, ...]
+
+    @property
+    def lengths(self) -> list[int]:
+        """T of each entry."""
+        return [len(entry) for entry in self.entries]
+
+    @property
+    def device(self) -> torch.device:
+        first = self.entries[0]
+        return first.device if isinstance(first, Tensor) else torch.device("cpu")
+
+    def allocate(self, *axes: int) -> Tensor:
+        """Memory [*axes, *frame] that nothing is written to yet."""
+        return torch.empty(*axes, *self.frame, dtype=self.dtype, device=self.device)
+
+    def copy_to(self, places: Iterable[Tensor]) -> None:
+        """Copies each entry once, straight to its place [T, *frame]."""
+        for target, entry in zip(places, self.entries, strict=True):
+            if isinstance(entry, Tensor):
+                target.copy_(entry)
+            else:
+                # PyTorch makes no tensor of an array that is read-only, reversed or of another byte order.
+                target.numpy()[...] = entry
+
+
+Field = Sequences | Tensor | list[Any]
+"""One field of B samples: sequences, numbers stacked to a tensor [B], or a list of B objects."""
+
+
+def take_apart(samples: Sequence[Any]) -> list[Field]:
+    """The fields of a batch of samples, in the order of the sample.
+
+    Raises:
+        ValueError: No samples, or samples that are not alike: in what fields they have, and of what kind, dtype and
+            shape of a frame these are.
+
+    >>> fields = take_apart([{"text": "ab", "frames": [5, 5]}, {"text": "c", "frames": [5]}])
+    >>> fields[0], fields[1].name, fields[1].lengths
+    (['ab', 'c'], 'frames', [2, 1])
+    """
+    if len(samples) == 0:
+        raise _checks.value_error("samples", "at least one", samples, "Leave empty batches out.")
+    return list(_fields(samples, ""))
+
+
+def put_together(sample: Any, fields: Iterable[Field], batched: Iterable[Any]) -> Any:
+    """The batch in the structure of `sample`, with `batched`, one entry for each, in place of the sequences.
+
+    >>> sample = {"text": "ab", "frames": [5, 5]}
+    >>> put_together(sample, take_apart([sample]), ["padded"])
+    {'text': ['ab'], 'frames': 'padded'}
+    """
+    rest = iter(batched)
+    return _whole(sample, (next(rest) if isinstance(field, Sequences) else field for field in fields))
+
+
+def place(name: str, *, sample: int | None = None) -> str:
+    """Says where in a batch, for an error.
+
+    >>> place("audio", sample=3), place("", sample=3), place("audio")
+    ('sample 3, field audio', 'sample 3', 'field audio')
+    """
+    words = ("" if sample is None else f"sample {sample}", f"field {name}" if name else "")
+    return ", ".join(filter(None, words))
+
+
+def _fields(samples: Sequence[Any], name: str) -> Iterator[Field]:
+    kind = _same("kind", [_kind(sample) for sample in samples], name)
+    if kind != "a structure":
+        yield _field(kind, samples, name)
+        return
+    parts = [_parts(sample) for sample in samples]
+    _same("set of fields", [sorted(part, key=str) for part in parts], name)
+    for key in parts[0]:
+        yield from _fields([part[key] for part in parts], f"{name}.{key}" if name else str(key))
+
+
+def _whole(sample: Any, leaves: Iterator[Any]) -> Any:
+    if _kind(sample) != "a structure":
+        return next(leaves)
+    parts = {key: _whole(part, leaves) for key, part in _parts(sample).items()}
+    if isinstance(sample, Mapping):
+        return parts
+    if isinstance(sample, list):
+        return list(parts.values())
+    return type(sample)(**parts) if hasattr(sample, "_fields") else tuple(parts.values())
+
+
+def _kind(entry: Any) -> str:
+    if isinstance(entry, Tensor | np.ndarray):
+        return "a sequence" if entry.ndim else "a number"
+    if isinstance(entry, _NUMBERS):
+        return "a number"
+    if isinstance(entry, list) and all(issubclass(kind, _NUMBERS) for kind in set(map(type, entry))):
+        return "a sequence"
+    return "a structure" if isinstance(entry, Mapping | tuple | list) else "an object"
+
+
+def _parts(sample: Any) -> dict[Any, Any]:
+    if isinstance(sample, Mapping):
+        return dict(sample)
+    return sample._asdict() if hasattr(sample, "_fields") else dict(enumerate(sample))
+
+
+def _field(kind: str, entries: Sequence[Any], name: str) -> Field:
+    if kind == "an object":
+        return list(entries)
+    arrays = [_array(entry) for entry in entries]
+    dtype = _same("dtype", [_dtype(array, place(name, sample=sample)) for sample, array in enumerate(arrays)], name)
+    frame = _same("shape of a frame", [tuple(array.shape[1:]) for array in arrays], name)
+    if kind == "a sequence":
+        return Sequences(name, arrays, dtype, frame)
+    return torch.stack([array if isinstance(array, Tensor) else torch.tensor(array) for array in arrays])
+
+
+def _array(entry: Any) -> Tensor | NDArray[Any]:
+    if isinstance(entry, Tensor | np.ndarray):
+        return entry
+    # A list that is empty holds token numbers too, but says no dtype: an empty transcript, say.
+    return torch.tensor(entry, dtype=torch.int64 if isinstance(entry, list) and not entry else None)
+
+
+def _dtype(array: Tensor | NDArray[Any], at: str) -> torch.dtype:
+    if isinstance(array, Tensor):
+        return array.dtype
+    try:
+        return torch.from_numpy(np.empty(0, array.dtype.newbyteorder("="))).dtype
+    except TypeError as error:
+        remedy = "Convert it in the data set's __getitem__."
+        raise _checks.value_error("samples", "of a dtype that PyTorch has", str(array.dtype), remedy, at=at) from error
+
+
+def _same(what: str, values: list[Any], name: str) -> Any:
+    """Returns the value that all samples have, refusing the first that has another."""
+    for sample, value in enumerate(values):
+        if value != values[0]:
+            rule = f"of one {what} in every sample, {values[0]} as in sample 0"
+            remedy = "Make them alike in the data set's __getitem__."
+            raise _checks.value_error("samples", rule, value, remedy, at=place(name, sample=sample))
+    return values[0]

@@ -1,0 +1,346 @@
+"""Collate functions: nothing lost, nothing moved, and padding that is what was asked for."""
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader
+from torch.utils.data._utils.pin_memory import pin_memory
+from utterances import Utterances, assert_alike, rows_of
+
+import lengthwise as lw
+from lengthwise.torch import ConcatCollate, Concatenated, PackCollate, PadCollate
+
+COLLATES = [PadCollate(shapes=[(4, 9)], value=(0.0, -1.0)), PackCollate(), ConcatCollate()]
+
+
+@pytest.mark.parametrize("collate", [PadCollate(), PackCollate(), ConcatCollate()], ids=repr)
+def test_a_batch_shares_no_memory_with_its_samples_and_passes_gradients_to_them(collate):
+    sample = torch.ones(3, 2, requires_grad=True)
+    values = collate([sample])[0]  # what all three begin with
+    (2 * values).sum().backward()
+    assert sample.grad.tolist() == [[2.0, 2.0]] * 3
+    values.detach().zero_()
+    assert sample.tolist() == [[1.0, 1.0]] * 3
+
+
+def test_batches_stay_on_the_device_of_the_samples():
+    samples = [(torch.ones(3, device="meta"), np.ones(2))]
+    padded, on_cpu = PadCollate()(samples)
+    joined, _ = ConcatCollate()(samples)
+    assert {part.device.type for part in (*padded, joined.values, joined.offsets)} == {"meta"}
+    assert on_cpu.values.device.type == "cpu"
+
+
+# Fixed shapes
+
+SHAPES = np.array([(4, 3), (2, 10), (8, 3), (1, 40)])
+
+
+@pytest.mark.parametrize(
+    ("lengths", "shape"),
+    [
+        ([1], (4, 3)),  # the shortest padded length, then the fewest rows
+        ([3, 3, 3, 3], (4, 3)),
+        ([3, 3, 3, 3, 3], (8, 3)),
+        ([3, 4], (2, 10)),
+        ([11], (1, 40)),
+        ([0], (4, 3)),
+    ],
+)
+def test_a_batch_takes_the_shape_of_the_shortest_padded_length_that_holds_it(lengths, shape):
+    batch = PadCollate(shapes=SHAPES, value=-1)([torch.ones(length) for length in lengths])
+    assert batch.values.shape == batch.mask.shape == shape
+    assert batch.lengths.tolist() == lengths + [0] * (shape[0] - len(lengths))
+    assert batch.values.sum() == sum(lengths) - (shape[0] * shape[1] - sum(lengths))
+
+
+def test_one_padded_length_is_for_all_fields_and_several_are_for_one_each():
+    sample = (torch.ones(5, 3), torch.ones(2, dtype=torch.int64))
+    frames, labels = PadCollate(shapes=[(2, 8)])([sample])
+    assert (frames.values.shape, labels.values.shape) == ((2, 8, 3), (2, 8))
+    by_field = PadCollate(shapes=[(2, 8, 4), (2, 6, 4), (1, 5, 1)])  # the labels do not fit the shortest
+    frames, labels = by_field([sample])
+    assert (frames.values.shape, labels.values.shape) == ((2, 6, 3), (2, 4))
+
+
+def test_every_batch_of_a_run_takes_a_planned_shape_and_compiles_once_for_each():
+    lengths = lw.example_lengths("long-tailed", count=300)
+    order = lw.Bucketed(buckets=4, pad_to_edge=True)
+    batching = lw.Batching(cut=lw.Budget(20_000), order=order, arrange=lw.ShuffledSteps())
+    shapes = [tuple(shape) for shape in lw.batch_shapes(lengths, batching).tolist()]
+    sampler = lw.torch.BatchSampler(lengths, batching)
+    samples = [torch.full((length,), number) for number, length in enumerate(lengths)]
+    loader = DataLoader(samples, batch_sampler=sampler, collate_fn=PadCollate(shapes=shapes))
+    compiled = []
+
+    def compiler(graph, inputs):
+        compiled.append(tuple(inputs[0].shape))
+        return graph.forward
+
+    summed = torch.compile(lambda values, mask: (values * mask).sum(), backend=compiler, dynamic=False)
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        total = 0
+        for batch in loader:
+            assert tuple(batch.values.shape) in shapes
+            total += int(summed(batch.values, batch.mask))
+        assert total == int((np.arange(len(lengths)) * lengths).sum())
+    assert sorted(compiled) == sorted(set(compiled))
+    assert set(compiled) <= set(shapes)
+    assert len(shapes) <= 4
+
+
+# The three forms, over random samples
+
+KINDS = [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.int32, torch.uint8, torch.bool]
+
+
+@st.composite
+def batches(draw):
+    """B samples of up to three sequence fields, in one of four structures, and the fields themselves."""
+    count = draw(st.integers(1, 6))
+    seed = torch.Generator().manual_seed(draw(st.integers(0, 2**16)))
+    fields = []
+    for _ in range(draw(st.integers(1, 3))):
+        frame, dtype = draw(st.sampled_from([(), (1,), (3,), (2, 2)])), draw(st.sampled_from(KINDS))
+        lengths = draw(st.lists(st.integers(1, 7), min_size=count, max_size=count))
+        drawn = [torch.randint(0, 9, (length, *frame), generator=seed).to(dtype) for length in lengths]
+        in_numpy = draw(st.booleans()) and dtype != torch.bfloat16
+        fields.append([tensor.numpy() for tensor in drawn] if in_numpy else drawn)
+    structure = draw(st.sampled_from([tuple, list, lambda row: dict(enumerate(row)), lambda row: {"deep": tuple(row)}]))
+    return [structure(row) for row in zip(*fields, strict=True)], fields
+
+
+def leaves(batch):
+    """The sequence fields of a batch in one of the structures of `batches`."""
+    if isinstance(batch, dict):
+        return leaves(batch.get("deep", tuple(batch.values())))
+    return list(batch)
+
+
+def assert_same_rows(batch, fields):
+    for leaf, entries in zip(leaves(batch), fields, strict=True):
+        for row, entry in zip(rows_of(leaf)[: len(entries)], entries, strict=True):
+            expected = torch.as_tensor(entry)
+            assert row.dtype == expected.dtype
+            assert torch.equal(row, expected)
+
+
+@settings(deadline=None)
+@given(batches(), st.booleans())
+def test_padding_keeps_the_sequences_and_holds_the_value(drawn, fixed):
+    samples, fields = drawn
+    batch = PadCollate(shapes=[(6, 7)] if fixed else None, value=1)(samples)
+    assert_same_rows(batch, fields)
+    for leaf, entries in zip(leaves(batch), fields, strict=True):
+        lengths = [len(entry) for entry in entries]
+        rows, longest = (6, 7) if fixed else (len(samples), max(lengths))
+        assert leaf.values.shape[:2] == leaf.mask.shape == (rows, longest)
+        assert leaf.lengths.tolist() == lengths + [0] * (rows - len(lengths))
+        assert torch.equal(leaf.mask.sum(1), leaf.lengths)
+        assert bool((leaf.values[~leaf.mask] == 1).all())
+
+
+@settings(deadline=None)
+@given(batches())
+def test_packing_and_concatenating_give_back_the_sequences(drawn):
+    samples, fields = drawn
+    assert_same_rows(PackCollate()(samples), fields)
+    batch = ConcatCollate()(samples)
+    assert_same_rows(batch, fields)
+    for leaf, entries in zip(leaves(batch), fields, strict=True):
+        assert leaf.offsets.dtype == torch.int32
+        assert leaf.offsets.tolist() == np.cumsum([0, *map(len, entries)]).tolist()
+        assert leaf.max_length == max(map(len, entries))
+        assert len(leaf.values) == leaf.offsets[-1]
+
+
+def random_sequences(lengths, *frame):
+    seed = torch.Generator().manual_seed(0)
+    return [torch.randn(length, *frame, generator=seed, dtype=torch.float64) for length in lengths]
+
+
+def test_padded_values_are_those_of_pytorch():
+    samples = random_sequences([5, 9, 1], 4)
+    assert torch.equal(PadCollate(value=2.5)(samples).values, pad_sequence(samples, True, 2.5))
+
+
+def test_an_lstm_over_packed_samples_computes_each_as_if_alone():
+    samples = random_sequences([3, 6, 1, 6], 4)
+    torch.manual_seed(0)
+    lstm = torch.nn.LSTM(4, 5, bidirectional=True, dtype=torch.float64)
+    output, (state, _) = lstm(PackCollate()(samples))
+    for number, (row, sample) in enumerate(zip(rows_of(output), samples, strict=True)):
+        alone, (its_state, _) = lstm(sample)
+        torch.testing.assert_close(row, alone)
+        torch.testing.assert_close(state[:, number], its_state)
+
+
+# PyTorch's own CPU attention builds a nested tensor of the older layout inside, and warns of it.
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
+def test_attention_over_the_nested_tensor_computes_each_as_if_alone():
+    samples = random_sequences([3, 6, 1], 2, 4)
+    batch = ConcatCollate()(samples)
+    nested = batch.nested()
+    assert nested.values().data_ptr() == batch.values.data_ptr()
+    heads = nested.transpose(1, 2)
+    attended = functional.scaled_dot_product_attention(heads, heads, heads).transpose(1, 2)
+    for row, sample in zip(attended.unbind(), samples, strict=True):
+        alone = sample.transpose(0, 1)
+        expected = functional.scaled_dot_product_attention(alone, alone, alone).transpose(0, 1)
+        torch.testing.assert_close(row, expected)
+
+
+# Under a DataLoader
+
+
+@pytest.mark.parametrize("collate", COLLATES, ids=lambda collate: type(collate).__name__)
+def test_collates_are_values_that_pickle(collate):
+    again = pickle.loads(pickle.dumps(collate))
+    assert again == collate
+    assert hash(again) == hash(collate)
+    samples = [Utterances()[number] for number in (4, 2)]
+    assert_alike(again(samples), collate(samples))
+
+
+def all_three(samples):
+    return [collate(samples) for collate in COLLATES]
+
+
+def test_batches_come_through_a_worker_as_they_were_made():
+    data = Utterances()
+    batches = [[4, 0], [1, 5, 3], [2]]
+    loader = DataLoader(
+        data, batch_sampler=batches, collate_fn=all_three, num_workers=1, multiprocessing_context="spawn", timeout=120
+    )
+    for batch, numbers in zip(loader, batches, strict=True):
+        assert_alike(batch, all_three([data[number] for number in numbers]))
+
+
+def test_pinning_reaches_every_tensor_and_keeps_the_structure(monkeypatch):
+    pinned = []
+
+    def pin(tensor):  # what PyTorch's own needs is a GPU
+        pinned.append(tensor)
+        return tensor.clone()
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    samples = [Utterances()[number] for number in (4, 2)]
+    batch = all_three(samples)
+    assert_alike(pin_memory(batch), batch)
+    assert len(pinned) == 8 + 8 + 6
+
+
+# What is refused
+
+IN_ORDER = "Give them in the order of the sample."
+SHAPE = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], say."
+VALUE = "Give what padding holds, 0.0 say: one number, or one for each sequence field."
+ONE = torch.ones(1)
+
+PADS_REFUSED = {
+    "rows": (
+        {"shapes": SHAPES},
+        [torch.ones(4)] * 3,
+        "`samples` must be within (rows, padded length) (4, 3) or (8, 3) or (2, 10) or (1, 40), but is (3, 4). "
+        "Take the shapes that lw.batch_shapes gives for the lengths and the batching of the sampler.",
+    ),
+    "no shape": (
+        {"shapes": np.empty((0, 2), np.int64)},
+        [ONE],
+        "`samples` must be within (rows, padded length) of nothing, but is (1, 1). "
+        "Take the shapes that lw.batch_shapes gives for the lengths and the batching of the sampler.",
+    ),
+    "columns": (
+        {"shapes": [(2, 9, 9, 9)]},
+        [{"frames": ONE, "labels": ONE}],
+        "`shapes` must be one for all sequence fields, or one for each of 2 (frames, labels), but is (9, 9, 9). "
+        f"{IN_ORDER}",
+    ),
+    "values": (
+        {"value": (0, 1)},
+        [(ONE, "text")],
+        f"`value` must be one for all sequence fields, or one for each of 1 (0), but is (0.0, 1.0). {IN_ORDER}",
+    ),
+    "half a token": (
+        {"value": 0.5},
+        [[1, 2]],
+        "`value` must be a whole number that torch.int64 holds, but is 0.5. "
+        "Give one value for each sequence field, in the order of the sample.",
+    ),
+    "a negative byte": (
+        {"value": -100},
+        [{"image": torch.ones(2, dtype=torch.uint8)}],
+        "`value` must be a whole number that torch.uint8 holds, but is -100.0 at field image. "
+        "Give one value for each sequence field, in the order of the sample.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("choices", "samples", "message"), PADS_REFUSED.values(), ids=PADS_REFUSED)
+def test_a_batch_that_cannot_be_padded_as_asked_is_refused(choices, samples, message):
+    collate = PadCollate(**choices)
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        collate(samples)
+
+
+MADE_WRONG = {
+    "flat": ({"shapes": (16, 100)}, TypeError, f"`shapes` must be rows of whole numbers, but is (16, 100). {SHAPE}"),
+    "half": ({"shapes": [(1, 2.5)]}, TypeError, f"`shapes` must be a whole number, but is 2.5. {SHAPE}"),
+    "none": ({"shapes": [(0, 2)]}, ValueError, f"`shapes` must be at least 1, but is 0. {SHAPE}"),
+    "rows only": (
+        {"shapes": [(4,)]},
+        ValueError,
+        f"`shapes` must be rows of one width, at least 2, but is (4,). {SHAPE}",
+    ),
+    "uneven": (
+        {"shapes": [(4, 2), (4, 2, 2)]},
+        ValueError,
+        f"`shapes` must be rows of one width, at least 2, but is (4, 2, 2). {SHAPE}",
+    ),
+    "text": ({"value": "0"}, TypeError, f"`value` must be a number, but is '0'. {VALUE}"),
+    "nothing": ({"value": (0, None)}, TypeError, f"`value` must be a number, but is None. {VALUE}"),
+}
+
+
+@pytest.mark.parametrize(("choices", "error", "message"), MADE_WRONG.values(), ids=MADE_WRONG)
+def test_a_bad_choice_is_refused_when_it_is_made(choices, error, message):
+    with pytest.raises(error, match=f"^{re.escape(message)}$"):
+        PadCollate(**choices)
+
+
+def test_a_sequence_without_frames_pads_and_concatenates_but_does_not_pack():
+    samples = [{"label": torch.ones(2)}, {"label": torch.ones(0)}]
+    assert PadCollate()(samples)["label"].mask.tolist() == [[True, True], [False, False]]
+    assert ConcatCollate()(samples)["label"].offsets.tolist() == [0, 2, 2]
+    message = (
+        "`samples` must be at least one frame long, but is 0 at sample 1, field label. "
+        "Drop the sample, or use PadCollate, which pads it."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        PackCollate()(samples)
+
+
+def test_more_frames_than_offsets_can_count_are_refused():
+    half = torch.zeros(1, dtype=torch.uint8).expand(2**30)  # a view: a byte of memory
+    with pytest.raises(ValueError, match=r"^`samples` must be below 2\*\*31 frames in all.*, but is 2147483648\."):
+        ConcatCollate()([half, half])
+
+
+def test_values_that_no_float_dtype_refuses():
+    for value in (float("nan"), float("-inf"), np.float32(0.5)):
+        padding = PadCollate(value=value)([ONE, torch.ones(2)]).values[0, 1]
+        torch.testing.assert_close(padding, torch.tensor(float(value)), equal_nan=True)
+
+
+def test_concatenated_is_what_it_says():
+    batch = ConcatCollate()([torch.ones(2, 3), torch.zeros(1, 3)])
+    assert isinstance(batch, Concatenated)
+    assert batch.values.sum(1).tolist() == [3.0, 3.0, 0.0]
