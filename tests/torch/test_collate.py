@@ -275,6 +275,12 @@ PADS_REFUSED = {
         "`value` must be a whole number that torch.int64 holds, but is 0.5. "
         "Give one value for each sequence field, in the order of the sample.",
     ),
+    "a mask of twos": (
+        {"value": 2},
+        [torch.ones(2, dtype=torch.bool)],
+        "`value` must be a whole number that torch.bool holds, but is 2.0. "
+        "Give one value for each sequence field, in the order of the sample.",
+    ),
     "a negative byte": (
         {"value": -100},
         [{"image": torch.ones(2, dtype=torch.uint8)}],
