@@ -1,5 +1,6 @@
 """The pages say what is true: their code runs, their tables are those of the results, their rooms are the rooms."""
 
+import json
 import re
 import subprocess
 import sys
@@ -19,9 +20,19 @@ def test_the_code_of_the_readme_runs(code, capsys):
     assert "padding_share=" in capsys.readouterr().out
 
 
-def test_the_code_of_the_guide_runs():
-    page = (ROOT / "docs" / "guide.md").read_text()
-    exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), "guide.md", "exec"), {})
+@pytest.mark.parametrize("name", ["guide.md", "gradients.md"])
+def test_the_code_of_a_page_runs(name):
+    page = (ROOT / "docs" / name).read_text()
+    exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), name, "exec"), {})
+
+
+def test_the_page_on_gradients_says_what_was_measured():
+    rows = json.loads(sorted((ROOT / "benchmarks" / "results").glob("gradients_*.json"))[-1].read_text())["rows"]
+    page = (ROOT / "docs" / "gradients.md").read_text()
+    exact = max(row["error"] for row in rows if row["way"] == "loss scales")
+    usual = [row["error"] for row in rows if row["way"] == "batches averaged" and row["error"] > 1e-12]
+    assert f"by {exact:.1e} of the largest entry" in page
+    assert f"by {100 * min(usual):.1f} to {100 * max(usual):.0f} %" in page
 
 
 def test_the_readme_is_one_page_with_code_on_the_first_screen():
