@@ -1,0 +1,190 @@
+"""What every trainer must keep: a small run on two real ranks, and the checks of what each rank was given.
+
+    batches  the sequence numbers of each batch that a model was given, in order: [[3, 9], [0], ...]
+    Record   what one rank did: its batches of each epoch, its optimiser steps, its last weights
+
+The epochs of this run have 5, 6 and 5 optimiser steps: a trainer that believes the first `len` loses a step.
+"""
+
+import os
+import pickle
+import tempfile
+import time
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch import distributed, nn
+from torch.multiprocessing.spawn import start_processes
+from torch.utils.data import Dataset
+
+import lengthwise as lw
+
+LENGTHS = lw.example_lengths("long-tailed", count=60)
+BATCHING = lw.Batching(order=lw.SemiSorted(randomization_factor=0.3), cut=lw.Budget(2_000))
+SEED = 7
+EPOCHS = 3
+RANKS = 2
+MICRO_BATCHES = 2
+PATIENCE = 120  # seconds after which a hang is a failure
+
+
+@dataclass
+class Record:
+    """What one rank did."""
+
+    epochs: list = field(default_factory=list)  # batches of each epoch
+    steps: int = 0
+    weights: list = field(default_factory=list)
+    told: dict = field(default_factory=dict)  # anything else that a test asks for
+
+
+class Sequences(Dataset):
+    """(number, features [3], target) of each sequence."""
+
+    def __len__(self):
+        return len(LENGTHS)
+
+    def __getitem__(self, number):
+        features = torch.arange(1, 4, dtype=torch.float64) * (number + 1) % 7 / 7
+        return number, features, features.square().sum()
+
+
+class Model(nn.Module):
+    """A linear model in float64 that notes the sequences it was given in training."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 1, dtype=torch.float64)
+        nn.init.constant_(self.linear.weight, 0.1)
+        nn.init.zeros_(self.linear.bias)
+        self.seen = []
+
+    def forward(self, numbers, features):
+        if self.training:
+            self.seen.append(numbers.tolist())
+        return self.linear(features).squeeze(-1)
+
+    def taken(self):
+        """The batches since this was last asked."""
+        batches, self.seen = self.seen, []
+        return batches
+
+    def weights(self):
+        return [value for parameter in self.parameters() for value in parameter.flatten().tolist()]
+
+
+def optimizer_of(model):
+    return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)  # momentum: a state that a resume must bring back
+
+
+def batch_sampler(**arguments):
+    return lw.torch.BatchSampler(LENGTHS, BATCHING, **{"seed": SEED, "micro_batches": MICRO_BATCHES, **arguments})
+
+
+@cache
+def plan(epoch):
+    return lw.make_plan(LENGTHS, BATCHING, seed=SEED, epoch=epoch, world_size=RANKS, micro_batches=MICRO_BATCHES)
+
+
+@cache
+def reference_weights(epochs=EPOCHS):
+    """The last weights of a run in one process that takes every step of the plans as one batch."""
+    model, sequences = Model(), Sequences()
+    optimizer = optimizer_of(model)
+    for epoch in range(epochs):
+        for step in plan(epoch).grid:
+            numbers = sorted({number for batch in step.ravel() for number in plan(epoch).batch(batch).tolist()})
+            features, targets = (torch.stack(column) for column in list(zip(*map(sequences.__getitem__, numbers)))[1:])
+            optimizer.zero_grad()
+            (model(torch.tensor(numbers), features) - targets).square().mean().backward()
+            optimizer.step()
+    return model.weights()
+
+
+def check_run(records, epochs=EPOCHS):
+    """Every sequence once an epoch, in the plan's batches; its steps; other epochs; the weights of whole steps."""
+    for epoch in range(epochs):
+        check_every_sequence_once([record.epochs[epoch] for record in records])
+        for rank, record in enumerate(records):
+            assert record.epochs[epoch] == [batch.tolist() for batch in plan(epoch).batches(rank)]
+    assert [len(record.epochs) for record in records] == [epochs] * RANKS
+    assert [record.steps for record in records] == [sum(plan(epoch).steps for epoch in range(epochs))] * RANKS
+    assert records[0].epochs[0] != records[0].epochs[1]
+    check_weights(records, epochs)
+
+
+def check_weights(records, epochs=EPOCHS):
+    """The weights are the same on every rank, bit for bit, and those of whole steps up to rounding."""
+    assert all(record.weights == records[0].weights for record in records)
+    torch.testing.assert_close(
+        torch.tensor(records[0].weights), torch.tensor(reference_weights(epochs)), rtol=1e-6, atol=1e-8
+    )
+
+
+def check_every_sequence_once(batches_of_ranks):
+    numbers = [number for batches in batches_of_ranks for batch in batches for number in batch]
+    assert sorted(numbers) == list(range(len(LENGTHS)))
+
+
+def check_resumed(before, after, whole):
+    """Two halves of a run are the run: the batches of each rank, the steps, and the weights bit for bit.
+
+    Args:
+        before: A record of each rank, of the run that was left.
+        after: A record of each rank, of the run that went on from its checkpoint.
+        whole: A record of each rank, of the run that was not interrupted.
+    """
+    for first, second, both in zip(before, after, whole, strict=True):
+        assert sum(first.epochs + second.epochs, []) == sum(both.epochs, [])
+        assert first.steps + second.steps == both.steps
+        assert second.weights == both.weights
+
+
+def run_on_ranks(function, *arguments, world_size=RANKS, start=True, timeout=PATIENCE):
+    """What `function(*arguments)` returns on each rank, in processes of their own, started as torchrun would.
+
+    Args:
+        function: At the top of a module.
+        arguments: What it takes; to be pickled.
+        world_size: How many ranks.
+        start: Whether torch.distributed runs, over gloo, before `function` is called.
+        timeout: Seconds after which the ranks are killed.
+
+    Raises:
+        ProcessRaisedException: A rank failed; with its traceback.
+        TimeoutError: They took too long.
+    """
+    store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    with tempfile.TemporaryDirectory() as folder:
+        given = (world_size, store.port, folder, start, function, arguments)
+        context = start_processes(_rank, given, nprocs=world_size, join=False, start_method="spawn")
+        try:
+            _wait(context, time.monotonic() + timeout)
+        finally:
+            for process in context.processes:
+                process.kill()
+        return [pickle.loads((Path(folder) / str(rank)).read_bytes()) for rank in range(world_size)]
+
+
+def _wait(context, deadline):
+    while not context.join(timeout=max(0.0, deadline - time.monotonic())):
+        if time.monotonic() >= deadline:
+            raise TimeoutError(f"ranks {[rank for rank, each in enumerate(context.processes) if each.is_alive()]} hang")
+
+
+def _rank(rank, world_size, port, folder, start, function, arguments):
+    """One process: the environment is what torchrun would give it."""
+    numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world_size, "LOCAL_WORLD_SIZE": world_size}
+    elastic = {"USE_AGENT_STORE": True, "RUN_ID": "contract", "RESTART_COUNT": 0}
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": 1}
+    facts = {**numbers, **place, **{f"TORCHELASTIC_{name}": value for name, value in elastic.items()}}
+    os.environ.update({name: str(value) for name, value in facts.items()})
+    torch.set_num_threads(1)
+    if start:
+        distributed.init_process_group("gloo", timeout=timedelta(seconds=PATIENCE))
+    (Path(folder) / str(rank)).write_bytes(pickle.dumps(function(*arguments)))
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
