@@ -6,6 +6,8 @@ PyTorch tells a sampler neither. Both are read off the call stack, once a pass, 
 from __future__ import annotations
 
 import sys
+import weakref
+from collections.abc import Iterator
 from types import FrameType
 
 from torch.utils.data import Sampler
@@ -17,34 +19,54 @@ from lengthwise import _checks
 REPLICAS = ("num_replicas", "num_processes", "num_shards", "world_size")
 
 
-def consumer_of(sampler: Sampler, *, world_size: int) -> _BaseDataLoaderIter | None:
+class Consumer:
+    """The iterator of a loader that draws from a sampler: what it has handed on, not what its workers fetched ahead.
+
+    The count outlives the iterator, which is not held: its workers are to end with the loop that was left, and not when
+    the garbage collector comes by, where PyTorch waits ten seconds for them.
+    """
+
+    def __init__(self, iterator: _BaseDataLoaderIter) -> None:
+        self.in_order = getattr(iterator, "_in_order", True)
+        self._state = vars(iterator)
+        self._before = iterator._num_yielded  # torchdata's counts on from the state that it was given
+        weakref.finalize(iterator, self._keep_count).atexit = False
+
+    @property
+    def handed(self) -> int:
+        """Batches that the caller of the loader has been handed since this was made."""
+        return self._state["_num_yielded"] - self._before
+
+    def is_asking(self) -> bool:
+        """Whether the loader itself is calling: torchdata's asks for a state as it draws, and keeps it for later."""
+        return any(isinstance(each, _BaseDataLoaderIter) and vars(each) is self._state for each in _callers())
+
+    def _keep_count(self) -> None:
+        self._state = {"_num_yielded": self._state["_num_yielded"]}
+
+
+def consumer_of(sampler: Sampler, *, world_size: int) -> Consumer | None:
     """The loader's iterator that draws from `sampler`; None where a plain loop does. Called while a batch is drawn.
 
     Raises:
         ValueError: `sampler` is one rank's of several, and something behind it shards its batches again.
     """
-    frame: FrameType | None = sys._getframe(1)
     found = None
-    while frame is not None:
-        holder = frame.f_locals.get("self")
+    for holder in _callers():
         if found is None and isinstance(holder, _BaseDataLoaderIter):
             found = holder
         elif world_size > 1 and holder is not sampler:
             _check_no_second_share(holder, world_size)
+    return None if found is None else Consumer(found)
+
+
+def _callers() -> Iterator[object]:
+    """The objects whose methods are running, the innermost first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_varnames[:1] == ("self",):  # no others: a look at a frame keeps its variables alive
+            yield frame.f_locals["self"]
         frame = frame.f_back
-    return found
-
-
-def fetched_ahead(loader: _BaseDataLoaderIter | None) -> int:
-    """Batches that the loader's workers have been given and its caller has not been handed yet."""
-    if loader is None or getattr(loader, "_num_workers", 0) == 0:
-        return 0
-    if hasattr(loader, "state_dict"):  # torchdata's stateful loader asks as it draws, and keeps the answer itself
-        return 0
-    if not getattr(loader, "_in_order", True):
-        remedy = "Let the loader keep its order, or count the batches delivered in another way."
-        raise _checks.value_error("in_order", "True, for a position to be kept", False, remedy)
-    return loader._send_idx - loader._num_yielded  # type: ignore[attr-defined]
 
 
 def _check_no_second_share(holder: object, world_size: int) -> None:

@@ -61,4 +61,14 @@ def checked_state(state: Mapping[str, Any], facts: Mapping[str, object]) -> tupl
             remedy = "Resume with what the checkpoint was made with, or begin a new run."
             raise PlanMismatchError(_checks.sentence(name, f"the checkpoint's, {state[name]!r}", value, remedy))
     epoch = _checks.check_whole("epoch", state["epoch"], minimum=0, remedy="Load the state as it was saved.")
-    return epoch, tuple((int(ranks), int(micro), int(taken)) for ranks, micro, taken in state["runs"])
+    return epoch, _checked_runs(state["runs"])
+
+
+def _checked_runs(runs: object) -> tuple[Run, ...]:
+    remedy = "Load the state as it was saved."
+    if not isinstance(runs, list | tuple) or any(not isinstance(run, list | tuple) or len(run) != 3 for run in runs):
+        raise _checks.value_error("runs", "a list of three whole numbers each", runs, remedy)
+    for run in runs:
+        for number, least in zip(run, (1, 1, 0), strict=True):
+            _checks.check_whole("runs", number, minimum=least, remedy=remedy)
+    return tuple((world_size, micro_batches, taken) for world_size, micro_batches, taken in runs)

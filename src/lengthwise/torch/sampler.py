@@ -10,7 +10,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 from torch.utils.data import Sampler
-from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from lengthwise import _checks
 from lengthwise.batching import Batching
@@ -18,7 +17,7 @@ from lengthwise.lengths import as_lengths
 from lengthwise.plan import Plan
 from lengthwise.planning import make_plan
 from lengthwise.torch import ranks
-from lengthwise.torch.consumer import consumer_of, fetched_ahead
+from lengthwise.torch.consumer import Consumer, consumer_of
 from lengthwise.torch.position import Run, checked_state, digest, parted, state_of
 
 
@@ -29,15 +28,25 @@ class _Pass:
     plan: Plan
     start: int
     drawn: int = 0
-    loader: _BaseDataLoaderIter | None = None
+    consumer: Consumer | None = None
 
     @property
-    def delivered(self) -> int:
-        return self.start + self.drawn - fetched_ahead(self.loader)
+    def handed(self) -> int:
+        """Batches that the trainer was handed."""
+        return self.drawn if self.consumer is None else self.consumer.handed
 
     @property
     def ended(self) -> bool:
-        return self.delivered >= len(self.plan)
+        return self.start + self.handed >= len(self.plan)
+
+    def taken(self) -> int:
+        """Batches to be counted in a state: a loader that asks as it draws means the one that it has just drawn."""
+        if self.consumer is not None and self.consumer.is_asking():
+            return self.start + self.drawn
+        if self.consumer is not None and not self.consumer.in_order and not self.ended:
+            remedy = "Let the loader keep its order, or save between epochs only."
+            raise _checks.value_error("in_order", "True, for a position to be kept", False, remedy)
+        return self.start + self.handed
 
 
 class BatchSampler(Sampler[list[Any]]):
@@ -138,12 +147,12 @@ class BatchSampler(Sampler[list[Any]]):
         """Plans `epoch`, which the next pass yields; a position that was loaded for it is kept."""
         if epoch == self.epoch and (self._pass is None or not self._pass.ended):
             return
-        if self._pass is not None and self._pass.drawn > 1 and not self._pass.ended:
+        if self._pass is not None and self._pass.handed > 1 and not self._pass.ended:
             at = f"epoch {self.epoch}"
             rule = f"{len(self._pass.plan)} before the next epoch, or sequences are lost"
             remedy = "Raise the trainer's limit; total_steps tells how many steps the epochs have."
-            self._warn("batches delivered", rule, self._pass.delivered, remedy, at=at)
-        self._pass = None
+            self._warn("batches delivered", rule, self._pass.start + self._pass.handed, remedy, at=at)
+        self._leave()
         self._plan_epoch(epoch)
 
     def total_steps(self, epochs: int) -> int:
@@ -163,14 +172,15 @@ class BatchSampler(Sampler[list[Any]]):
         Returns:
             For `load_state_dict`, here or on another number of ranks; plain numbers and words, fit for JSON.
         """
-        earlier, _ = parted(self._runs, self.world_size, self.micro_batches)
+        plan = self.plan if self._pass is None else self._pass.plan  # torch.distributed may have ended since
+        earlier, _ = parted(self._runs, plan.world_size, plan.micro_batches)
         if delivered is not None:
             remedy = "Count from the beginning of the epoch."
             _checks.check_whole("delivered", delivered, minimum=self.start, maximum=len(self), remedy=remedy)
             taken = delivered - (len(self) - len(self.plan))
         else:
-            taken = self._taken if self._pass is None else self._pass.delivered
-        return state_of(self._named | {"epoch": self.epoch}, (*earlier, (self.world_size, self.micro_batches, taken)))
+            taken = self._taken if self._pass is None else self._pass.taken()
+        return state_of(self._named | {"epoch": plan.epoch}, (*earlier, (plan.world_size, plan.micro_batches, taken)))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on where `state` was saved: the next pass yields what was not delivered of its epoch, and nothing else.
@@ -183,8 +193,8 @@ class BatchSampler(Sampler[list[Any]]):
             PlanMismatchError: It is of other lengths, another batching or seed; or the ranks loaded different states.
         """
         epoch, runs = checked_state(state, self._named)
-        self._pass = None
         self._plan_epoch(epoch, runs)
+        self._pass = self._epoch_taken = None
         self._compare()
 
     def __len__(self) -> int:
@@ -195,15 +205,16 @@ class BatchSampler(Sampler[list[Any]]):
     def __iter__(self) -> Iterator[list[Any]]:
         plan = self.plan
         self._check_started()
+        self._leave()
         if self.epoch == self._epoch_taken:
             remedy = "Call set_epoch with a new number before each epoch."
             self._warn("epoch", "another for every epoch", self.epoch, remedy, at="the second pass")
         current = self._pass = _Pass(plan, self._taken)
         for batch in plan.batches(self.rank, current.start):
-            if current.drawn:
-                self._epoch_taken = plan.epoch  # a look at the first batch takes nothing
-            else:
-                current.loader = consumer_of(self, world_size=plan.world_size)
+            if not current.drawn:
+                current.consumer = consumer_of(self, world_size=plan.world_size)
+            elif current.handed:
+                self._epoch_taken = plan.epoch  # now: persistent workers count from 0 again before the next pass
             current.drawn += 1
             yield [tuple(span) for span in batch.tolist()] if batch.ndim == 2 else batch.tolist()
 
@@ -211,15 +222,20 @@ class BatchSampler(Sampler[list[Any]]):
         """Copies and pickles leave out the loader that draws: it is of this process."""
         state = self.__dict__.copy()
         if self._pass is not None:
-            state["_pass"] = replace(self._pass, loader=None)
+            state["_pass"] = replace(self._pass, drawn=self._pass.handed, consumer=None)
         return state
 
+    def _leave(self) -> None:
+        """Ends the pass, if there is one; a look at the first batch took nothing."""
+        if self._pass is not None and self._pass.handed > 1:
+            self._epoch_taken = self._pass.plan.epoch
+        self._pass = None
+
     def _plan_epoch(self, epoch: int, runs: tuple[Run, ...] = ()) -> None:
-        self._plan = self._planned(epoch, runs)
-        self._runs = runs
-        self._taken = parted(runs, self.world_size, self.micro_batches)[1]
-        remedy = "Load the state as it was saved."
-        _checks.check_whole("runs", self._taken, minimum=0, maximum=len(self._plan), remedy=remedy)
+        plan = self._planned(epoch, runs)
+        _, taken = parted(runs, plan.world_size, plan.micro_batches)
+        _checks.check_whole("runs", taken, minimum=0, maximum=len(plan), remedy="Load the state as it was saved.")
+        self._plan, self._runs, self._taken = plan, runs, taken
 
     def _planned(self, epoch: int, runs: tuple[Run, ...] = ()) -> Plan:
         return make_plan(

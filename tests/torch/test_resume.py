@@ -1,0 +1,325 @@
+"""Resume at every batch, under every loader: what was delivered counts, not what workers fetched ahead."""
+
+import copy
+import gc
+import json
+import multiprocessing
+import pickle
+import warnings
+
+import pytest
+from torch.utils.data import DataLoader
+
+import lengthwise as lw
+
+LENGTHS = lw.example_lengths("long-tailed", count=66)
+BATCHING = lw.Batching(cut=lw.FixedSize(3), order=lw.SemiSorted(randomization_factor=0.2))
+BATCHES = 11  # of each of two ranks
+RANK = 1
+ARGUMENTS = {"lengths": LENGTHS, "batching": BATCHING, "seed": 4, "rank": RANK, "world_size": 2}
+
+
+def made(**changed):
+    return lw.torch.BatchSampler(**(ARGUMENTS | changed))
+
+
+def planned(epoch):
+    plan = lw.make_plan(LENGTHS, BATCHING, seed=4, epoch=epoch, world_size=2)
+    return [batch.tolist() for batch in plan.batches(RANK)]
+
+
+def as_is(batch):
+    return batch
+
+
+def loader_of(sampler, **options):
+    return DataLoader(range(len(LENGTHS)), batch_sampler=sampler, collate_fn=as_is, **options)
+
+
+def stateful(sampler, **options):
+    torchdata = pytest.importorskip("torchdata.stateful_dataloader")
+    return torchdata.StatefulDataLoader(range(len(LENGTHS)), batch_sampler=sampler, collate_fn=as_is, **options)
+
+
+def plain(sampler):
+    return sampler
+
+
+# The last of them fetches more batches ahead than an epoch has.
+LOADERS = {
+    "plain": (plain, {}),
+    "no workers": (loader_of, {}),
+    "2 ahead": (loader_of, {"num_workers": 2, "prefetch_factor": 1}),
+    "8 ahead": (loader_of, {"num_workers": 2, "prefetch_factor": 4}),
+    "16 ahead": (loader_of, {"num_workers": 2, "prefetch_factor": 8}),
+    "persistent": (loader_of, {"num_workers": 2, "persistent_workers": True}),
+    "stateful": (stateful, {}),
+    "stateful ahead": (stateful, {"num_workers": 2}),
+}
+STATEFUL = {
+    "no workers": {},
+    "every third": {"snapshot_every_n_steps": 3},
+    "workers": {"num_workers": 2},
+    "workers, every third": {"num_workers": 2, "snapshot_every_n_steps": 3},
+}
+
+# torchdata's loader calls a function that PyTorch has deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+
+
+def resumed(state, epoch):
+    """A sampler of a new process, set to where `state` was saved."""
+    sampler = made()
+    sampler.load_state_dict(json.loads(json.dumps(state)))
+    sampler.set_epoch(epoch)
+    return sampler
+
+
+@pytest.mark.parametrize("kind", LOADERS)
+def test_every_batch_of_two_epochs_is_a_place_to_resume(kind):
+    maker, options = LOADERS[kind]
+    sampler = made()
+    loader = maker(sampler, **options)
+    for epoch in (0, 1):
+        sampler.set_epoch(epoch)
+        expected = planned(epoch)
+        states = [sampler.state_dict()]
+        for taken, batch in enumerate(loader, start=1):
+            assert batch == expected[taken - 1]
+            states.append(sampler.state_dict())
+        states.append(sampler.state_dict())
+        places = [*range(BATCHES + 1), BATCHES]
+        for taken, state in zip(places, states, strict=True):
+            assert len(json.dumps(state)) < 1_000
+            again = resumed(state, epoch)
+            assert (again.epoch, again.start, len(again)) == (epoch, taken, BATCHES)
+            assert list(again) == expected[taken:]
+            assert (again.start, len(again)) == (taken, BATCHES)
+
+
+@pytest.mark.parametrize("taken", [1, 5, BATCHES])
+@pytest.mark.parametrize("kind", ["8 ahead", "persistent"])
+def test_loaders_go_on_from_a_state_and_can_be_left_again(kind, taken):
+    maker, options = LOADERS[kind]
+    first = made()
+    for count, _ in enumerate(first, start=1):
+        if count == taken:
+            break
+    sampler = resumed(first.state_dict(), 0)
+    again = maker(sampler, **options)
+    assert len(again) == BATCHES
+    got = []
+    for batch in again:
+        got.append(batch)
+        assert sampler.state_dict()["runs"] == [[2, 1, taken + len(got)]]
+    assert got == planned(0)[taken:]
+    sampler.set_epoch(1)
+    assert list(again) == planned(1)
+
+
+@pytest.mark.parametrize("kind", LOADERS)
+def test_a_loop_that_is_left_keeps_its_place(kind):
+    maker, options = LOADERS[kind]
+    sampler = made()
+    for count, _ in enumerate(maker(sampler, **options), start=1):
+        if count == 4:
+            break
+    state = sampler.state_dict()
+    assert list(resumed(state, 0)) == planned(0)[4:]
+    for taken_over in (copy.deepcopy(sampler), pickle.loads(pickle.dumps(sampler))):
+        assert taken_over.state_dict() == state
+    # And in the same process, as a trainer does that restarts itself.
+    sampler.load_state_dict(state)
+    assert list(maker(sampler, **options)) == planned(0)[4:]
+
+
+@pytest.mark.parametrize("kind", ["8 ahead", "stateful ahead"])
+def test_workers_end_with_the_loop_that_is_left(kind):
+    maker, options = LOADERS[kind]
+    sampler = made()
+    gc.disable()  # a garbage collector must not be waited for: where it comes by, PyTorch may wait for its workers
+    try:
+        for _ in maker(sampler, **options):
+            break
+        assert multiprocessing.active_children() == []
+    finally:
+        gc.enable()
+    assert sampler.state_dict()["runs"] == [[2, 1, 1]]
+
+
+@pytest.mark.parametrize("kind", STATEFUL)
+def test_torchdatas_own_state_resumes_at_every_batch(kind):
+    sampler = made()
+    loader = stateful(sampler, **STATEFUL[kind])
+    sampler.set_epoch(1)
+    states = [loader.state_dict()]
+    for _ in loader:
+        states.append(copy.deepcopy(loader.state_dict()))
+    places = [*range(BATCHES), BATCHES] if not STATEFUL[kind].get("num_workers") else [0, 1, 4, 9, BATCHES]
+    for taken in places:
+        again = made()
+        other = stateful(again, **STATEFUL[kind])
+        other.load_state_dict(states[taken])
+        again.set_epoch(1)
+        got = []
+        for batch in other:
+            got.append(batch)
+            assert again.state_dict()["runs"] == [[2, 1, taken + len(got)]]
+        assert got == planned(1)[taken:]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_batch_that_could_not_be_loaded_was_not_delivered(workers):
+    broken = planned(0)[3][0]
+
+    class Broken(list):
+        def __getitem__(self, item):
+            if item == broken:
+                raise OSError("this file is gone")
+            return item
+
+    sampler = made()
+    loader = DataLoader(Broken(LENGTHS), batch_sampler=sampler, collate_fn=as_is, num_workers=workers)
+    with pytest.raises(OSError, match="this file is gone"):
+        list(loader)
+    assert list(resumed(sampler.state_dict(), 0)) == planned(0)[3:]
+
+
+def test_batches_out_of_order_keep_a_position_between_epochs_only():
+    sampler = made()
+    loader = loader_of(sampler, num_workers=2, in_order=False)
+    iterator = iter(loader)
+    next(iterator)
+    with pytest.raises(ValueError, match="`in_order` must be True, for a position to be kept, but is False"):
+        sampler.state_dict()
+    assert len(list(iterator)) == BATCHES - 1
+    assert list(resumed(sampler.state_dict(), 0)) == []
+    sampler.set_epoch(1)
+    assert sampler.state_dict()["epoch"] == 1
+
+
+def test_a_trainer_that_counts_itself_says_how_many_it_had():
+    sampler = made()
+    list(sampler)
+    for taken in range(BATCHES + 1):
+        again = resumed(sampler.state_dict(delivered=taken), 0)
+        assert list(again) == planned(0)[taken:]
+        if taken > 3:
+            assert again.state_dict(delivered=taken) == sampler.state_dict(delivered=taken)
+    for wrong in (-1, BATCHES + 1):
+        with pytest.raises(ValueError, match="`delivered` must be at"):
+            sampler.state_dict(delivered=wrong)
+
+
+@pytest.mark.parametrize("kind", LOADERS)
+def test_an_epoch_that_is_left_before_its_end_warns_once(kind):
+    maker, options = LOADERS[kind]
+    sampler = made()
+    loader = maker(sampler, **options)
+    for count, _ in enumerate(loader, start=1):
+        if count == 2:
+            break
+    with pytest.warns(UserWarning, match="`batches delivered` must be 11 before the next epoch.* but is 2 at epoch 0"):
+        sampler.set_epoch(1)
+    for count, _ in enumerate(loader, start=1):
+        if count == 2:
+            break
+    sampler.set_epoch(2)
+
+
+@pytest.mark.parametrize("kind", LOADERS)
+def test_a_look_at_the_first_batch_takes_nothing(kind):
+    maker, options = LOADERS[kind]
+    sampler = made()
+    loader = maker(sampler, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert next(iter(loader)) == planned(0)[0]
+        sampler.set_epoch(0)
+        assert list(loader) == planned(0)
+        sampler.set_epoch(1)
+        assert next(iter(loader)) == planned(1)[0]
+        sampler.set_epoch(2)
+
+
+@pytest.mark.parametrize("kind", LOADERS)
+def test_an_epoch_taken_twice_warns(kind):
+    maker, options = LOADERS[kind]
+    sampler = made()
+    loader = maker(sampler, **options)
+    list(loader)
+    with pytest.warns(UserWarning, match="`epoch` must be another for every epoch, but is 0"):
+        list(loader)
+
+
+def test_the_position_stays_until_another_epoch_is_set():
+    first = made()
+    for _ in zip(range(4), first, strict=False):
+        pass
+    sampler = resumed(first.state_dict(), 0)
+    assert sampler.state_dict() == first.state_dict()  # before anything is drawn
+    sampler.set_epoch(0)
+    assert sampler.start == 4
+    sampler.set_epoch(1)
+    assert sampler.start == 0
+    assert list(sampler) == planned(1)
+    sampler.set_epoch(0)
+    assert list(sampler) == planned(0)  # whole again
+
+
+def test_total_steps_are_those_that_are_taken():
+    for places in ({"world_size": 1, "rank": 0}, {}, {"world_size": 3, "micro_batches": 2}):
+        sampler = made(**places)
+        steps = 0
+        for epoch in range(3):
+            sampler.set_epoch(epoch)
+            steps += sum(1 for _ in sampler) / sampler.micro_batches
+        assert sampler.total_steps(3) == steps
+    assert made().total_steps(0) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("lengths", {"lengths": LENGTHS + 1}),
+        ("batching", {"batching": lw.Batching(cut=lw.FixedSize(4))}),
+        ("seed", {"seed": 5}),
+    ],
+)
+def test_a_state_of_another_run_is_refused(name, changed):
+    with pytest.raises(lw.PlanMismatchError, match=rf"^`{name}` must be the checkpoint's, .+, but is .+\. \w.+\.$"):
+        made(**changed).load_state_dict(made().state_dict())
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ({"version": 2}, "`state` must be what BatchSampler.state_dict gives, of version 1, but is {'version': 2"),
+        ({"epoch": -1}, "`epoch` must be at least 0, but is -1."),
+        ({"epoch": "1"}, "`epoch` must be a whole number, but is '1'."),
+        ({"runs": None}, "`runs` must be a list of three whole numbers each, but is None."),
+        ({"runs": [[2, 1]]}, "`runs` must be a list of three whole numbers each, but is [[2, 1]]."),
+        ({"runs": [[2, 1, 1.5]]}, "`runs` must be a whole number, but is 1.5."),
+        ({"runs": [[2, 1, "3"]]}, "`runs` must be a whole number, but is '3'."),
+        ({"runs": [[0, 1, 3]]}, "`runs` must be at least 1, but is 0."),
+        ({"runs": [[2, 1, -1]]}, "`runs` must be at least 0, but is -1."),
+        ({"runs": [[2, 1, 12]]}, "`runs` must be at most 11, but is 12."),
+        ({"runs": [[3, 1, 99]]}, "`after` must be at most 8, but is 99."),
+    ],
+)
+def test_a_damaged_state_is_refused_and_changes_nothing(damage, said):
+    sampler = made()
+    before = sampler.state_dict()
+    with pytest.raises((ValueError, TypeError)) as caught:
+        sampler.load_state_dict(before | damage)
+    assert str(caught.value).startswith(said)
+    assert str(caught.value).endswith(".")
+    assert "\n" not in str(caught.value)
+    assert (sampler.state_dict(), sampler.start) == (before, 0)
+    assert list(sampler) == planned(0)
+
+
+@pytest.mark.parametrize("state", [None, 7, [], {}, {"version": 1}, "0"])
+def test_what_is_no_state_is_refused(state):
+    with pytest.raises(ValueError, match=r"`state` must be what BatchSampler.state_dict gives"):
+        made().load_state_dict(state)
