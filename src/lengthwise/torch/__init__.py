@@ -1,4 +1,4 @@
-"""Plans under PyTorch: a batch sampler for `torch.utils.data.DataLoader`."""
+"""Plans under PyTorch: samplers and collate functions for `torch.utils.data.DataLoader`, and parameter averaging."""
 
 try:
     import torch as _torch  # noqa: F401
