@@ -260,11 +260,53 @@ def test_the_position_stays_until_another_epoch_is_set():
     assert sampler.state_dict() == first.state_dict()  # before anything is drawn
     sampler.set_epoch(0)
     assert sampler.start == 4
-    sampler.set_epoch(1)
+    with pytest.warns(UserWarning, match="`batches delivered` must be 11 before the next epoch.* but is 4 at epoch 0"):
+        sampler.set_epoch(1)
     assert sampler.start == 0
     assert list(sampler) == planned(1)
     sampler.set_epoch(0)
     assert list(sampler) == planned(0)  # whole again
+
+
+@pytest.mark.parametrize("kind", ["plain", "2 ahead", "persistent"])
+def test_an_epoch_that_is_set_too_late_is_refused(kind):
+    maker, options = LOADERS[kind]
+    sampler = made()
+    batches = iter(maker(sampler, **options))
+    if kind == "plain":
+        next(batches)
+    sampler.set_epoch(1)
+    with pytest.raises(
+        ValueError, match="`epoch` must be 0 until its pass has ended, but is 1. Set the epoch, or load"
+    ):
+        next(batches)
+
+
+def test_a_loader_that_has_fetched_nothing_yet_takes_the_epoch_that_is_set():
+    sampler = made()
+    batches = iter(loader_of(sampler))
+    sampler.set_epoch(1)
+    assert list(batches) == planned(1)
+
+
+def test_loss_scales_are_those_of_the_batches_that_a_pass_yields():
+    sampler = made(micro_batches=2)
+    weights = LENGTHS.ravel()
+    plan = lw.make_plan(LENGTHS, BATCHING, seed=4, world_size=2, micro_batches=2)
+    kind = {"reduction": "sum", "ranks_averaged": False, "micro_batches_averaged": True}
+    for arguments in ({}, {"weights": weights}, {"weights": weights, **kind}):
+        expected = lw.loss_scales(plan, **arguments)[:, :, RANK].ravel()
+        assert sampler.loss_scales(**arguments).tolist() == expected.tolist()
+    state = sampler.state_dict(delivered=4)
+    whole = sampler.loss_scales().tolist()
+    sampler.load_state_dict(state)
+    assert sampler.loss_scales().tolist() == whole[4:]
+    assert len(list(sampler)) == len(sampler.loss_scales())
+    elsewhere = made(rank=0, world_size=1)
+    elsewhere.load_state_dict(state)
+    rest = elsewhere.plan
+    assert elsewhere.loss_scales().tolist() == lw.loss_scales(rest).ravel().tolist()
+    assert len(list(elsewhere)) == len(rest) == len(elsewhere) - 4
 
 
 def test_total_steps_are_those_that_are_taken():

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from torch.utils.data import Sampler
 
 from lengthwise import _checks
 from lengthwise.batching import Batching
 from lengthwise.lengths import as_lengths
+from lengthwise.loss import loss_scales
 from lengthwise.plan import Plan
 from lengthwise.planning import make_plan
 from lengthwise.torch import ranks
@@ -36,8 +38,13 @@ class _Pass:
         return self.drawn if self.consumer is None else self.consumer.handed
 
     @property
+    def delivered(self) -> int:
+        """Batches of the plan that the trainer has had."""
+        return self.start + self.handed
+
+    @property
     def ended(self) -> bool:
-        return self.start + self.handed >= len(self.plan)
+        return self.delivered >= len(self.plan)
 
     def taken(self) -> int:
         """Batches to be counted in a state: a loader that asks as it draws means the one that it has just drawn."""
@@ -46,7 +53,7 @@ class _Pass:
         if self.consumer is not None and not self.consumer.in_order and not self.ended:
             remedy = "Let the loader keep its order, or save between epochs only."
             raise _checks.value_error("in_order", "True, for a position to be kept", False, remedy)
-        return self.start + self.handed
+        return self.delivered
 
 
 class BatchSampler(Sampler[list[Any]]):
@@ -147,11 +154,14 @@ class BatchSampler(Sampler[list[Any]]):
         """Plans `epoch`, which the next pass yields; a position that was loaded for it is kept."""
         if epoch == self.epoch and (self._pass is None or not self._pass.ended):
             return
-        if self._pass is not None and self._pass.handed > 1 and not self._pass.ended:
-            at = f"epoch {self.epoch}"
-            rule = f"{len(self._pass.plan)} before the next epoch, or sequences are lost"
-            remedy = "Raise the trainer's limit; total_steps tells how many steps the epochs have."
-            self._warn("batches delivered", rule, self._pass.start + self._pass.handed, remedy, at=at)
+        current = self._pass or _Pass(self._plan, self._taken)
+        if current.delivered > 1 and not current.ended:
+            rule = f"{len(current.plan)} before the next epoch, or sequences are lost"
+            remedy = (
+                "Raise the trainer's limit (total_steps tells the steps of the epochs), or let it ask for every epoch's"
+                " length: Lightning's Trainer by reload_dataloaders_every_n_epochs=1."
+            )
+            self._warn("batches delivered", rule, current.delivered, remedy, at=f"epoch {self.epoch}")
         self._leave()
         self._plan_epoch(epoch)
 
@@ -159,6 +169,35 @@ class BatchSampler(Sampler[list[Any]]):
         """Optimiser steps of the epochs 0 to epochs - 1, exact, for a schedule of the learning rate: plans them all."""
         _checks.check_whole("epochs", epochs, minimum=0, remedy="Give the number of epochs.")
         return sum(self._planned(epoch).steps for epoch in range(epochs))
+
+    def loss_scales(
+        self,
+        weights: ArrayLike | None = None,
+        *,
+        reduction: str = "mean",
+        ranks_averaged: bool = True,
+        micro_batches_averaged: bool = False,
+    ) -> NDArray[np.float64]:
+        """What to multiply the loss of each batch of a pass by: `lengthwise.loss_scales`, for this rank.
+
+        Returns:
+            [len(self) - start] float64: one for each batch that this pass yields, or the next where none has begun.
+
+        >>> import lengthwise as lw
+        >>> sampler = BatchSampler([5, 9, 2], lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted()), micro_batches=2)
+        >>> for batch, scale in zip(sampler, sampler.loss_scales(), strict=True):
+        ...     print(batch, scale.round(2))
+        [2, 0] 0.67
+        [1] 0.33
+        """
+        scales = loss_scales(
+            self.plan,
+            weights,
+            reduction=reduction,
+            ranks_averaged=ranks_averaged,
+            micro_batches_averaged=micro_batches_averaged,
+        )
+        return scales[:, :, self.rank].reshape(-1)[self._taken :]
 
     def state_dict(self, *, delivered: int | None = None) -> dict[str, Any]:
         """Where this run stands: under a kilobyte, the same on every rank, exact at every batch.
@@ -213,6 +252,9 @@ class BatchSampler(Sampler[list[Any]]):
         for batch in plan.batches(self.rank, current.start):
             if not current.drawn:
                 current.consumer = consumer_of(self, world_size=plan.world_size)
+            elif self.epoch != plan.epoch:
+                remedy = "Set the epoch, or load the position, before the loader begins to fetch its batches."
+                raise _checks.value_error("epoch", f"{plan.epoch} until its pass has ended", self.epoch, remedy)
             elif current.handed:
                 self._epoch_taken = plan.epoch  # now: persistent workers count from 0 again before the next pass
             current.drawn += 1
