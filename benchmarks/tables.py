@@ -217,7 +217,6 @@ def gradients(path: Path, document: dict[str, Any]) -> str:
 
 SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
     "study-handwriting-latin-greek": ("Online handwriting, 50 Latin and Greek letters", handwriting),
-    "study-handwriting-all": ("Online handwriting, all 242 characters of eight scripts", handwriting),
     "gradients": ("Exact gradients", gradients),
     "mixing": ("Mixing at equal padding", mixing),
     "ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021),
