@@ -86,6 +86,7 @@ def test_every_batch_of_two_epochs_is_a_place_to_resume(kind):
         states = [sampler.state_dict()]
         for taken, batch in enumerate(loader, start=1):
             assert batch == expected[taken - 1]
+            assert sampler.delivered == taken
             states.append(sampler.state_dict())
         states.append(sampler.state_dict())
         places = [*range(BATCHES + 1), BATCHES]

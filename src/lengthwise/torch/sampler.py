@@ -146,6 +146,11 @@ class BatchSampler(Sampler[list[Any]]):
         return len(self) - len(self.plan) + self._taken
 
     @property
+    def delivered(self) -> int:
+        """Batches of the epoch that this rank has had, `start` included: what `state_dict` counts."""
+        return sum(taken for _, _, taken in self.state_dict()["runs"])
+
+    @property
     def sampler(self) -> BatchSampler:
         """Itself: some trainers set the epoch of `loader.batch_sampler.sampler` alone."""
         return self
