@@ -154,3 +154,15 @@ def test_global_generators_are_left_alone():
 def test_bad_values_are_refused_at_once(arguments, kind, message):
     with pytest.raises(kind, match=message):
         lw.torch.BatchSampler(**{"lengths": LENGTHS, "batching": BATCHING, **arguments})
+
+
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_a_loader_that_would_batch_the_batches_is_refused(batch_size):
+    loader = DataLoader(Numbers(), sampler=lw.torch.BatchSampler(LENGTHS, BATCHING), batch_size=batch_size)
+    with pytest.raises(ValueError, match="`sampler` must be given to DataLoader as batch_sampler="):
+        next(iter(loader))
+
+
+def test_a_loader_may_ask_the_dataset_for_whole_batches():
+    loader = DataLoader(Numbers(), sampler=lw.torch.BatchSampler(LENGTHS, BATCHING), batch_size=None, collate_fn=as_is)
+    assert list(loader) == [batch.tolist() for batch in lw.make_plan(LENGTHS, BATCHING).batches()]

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterator
 from types import FrameType
 
-from torch.utils.data import Sampler
+from torch.utils.data import BatchSampler, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from lengthwise import _checks
@@ -49,12 +49,16 @@ def consumer_of(sampler: Sampler, *, world_size: int) -> Consumer | None:
     """The loader's iterator that draws from `sampler`; None where a plain loop does. Called while a batch is drawn.
 
     Raises:
-        ValueError: `sampler` is one rank's of several, and something behind it shards its batches again.
+        ValueError: `sampler` is one rank's of several, and something behind it shards its batches again; or its batches
+            are taken for sequence numbers, and batched once more.
     """
     found = None
     for holder in _callers():
         if found is None and isinstance(holder, _BaseDataLoaderIter):
             found = holder
+        elif isinstance(holder, BatchSampler) and getattr(holder, "sampler", None) is sampler:
+            remedy = "It yields whole batches: make the loader yourself, and give the trainer that loader."
+            raise _checks.value_error("sampler", "given to DataLoader as batch_sampler=", "sampler=", remedy)
         elif world_size > 1 and holder is not sampler:
             _check_no_second_share(holder, world_size)
     return None if found is None else Consumer(found)
