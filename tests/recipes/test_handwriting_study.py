@@ -12,47 +12,16 @@ pytest.importorskip("HersheyFonts")
 pytest.importorskip("jiwer")
 
 import lengthwise as lw  # noqa: E402
-from lengthwise.recipes.handwriting.data import Corpus, Samples  # noqa: E402
+from lengthwise.recipes.handwriting.data import Samples  # noqa: E402
 from lengthwise.recipes.handwriting.model import Recognizer  # noqa: E402
+from lengthwise.recipes.handwriting.prepared import learnable, prepare  # noqa: E402
 from lengthwise.recipes.handwriting.results import EpochRow, Study, processor_name, summarise  # noqa: E402
-from lengthwise.recipes.handwriting.strokes import Writer, write  # noqa: E402
-from lengthwise.recipes.handwriting.study import (  # noqa: E402
-    Settings,
-    first_runs,
-    learnable,
-    prepare,
-    run_study,
-)
+from lengthwise.recipes.handwriting.settings import Settings  # noqa: E402
+from lengthwise.recipes.handwriting.setups import setups  # noqa: E402
+from lengthwise.recipes.handwriting.study import run_study  # noqa: E402
+from lengthwise.recipes.handwriting.training import first_runs  # noqa: E402
 
 MINIATURE = Settings(epochs=2, hidden=16, layers=1, stack=4, learning_rate=0.02)
-
-
-@pytest.fixture(scope="module")
-def corpus():
-    """140 words of one to six of the letters l, o and v, by a hand that does not vary."""
-    writer = Writer(
-        font="futural",
-        slant=0.1,
-        width=1.0,
-        size=1.0,
-        size_jitter=0.05,
-        points_per_unit=12.0,
-        speed_jitter=0.05,
-        drift=0.0,
-        tremor=0.01,
-        noise=0.0,
-        gap=0.1,
-    )
-    generator = np.random.default_rng(0)
-    texts = ["".join(generator.choice(list("lov"), size=1 + word % 6)) for word in range(140)]
-    everything = Samples(strokes=tuple(write(text, writer, generator) for text in texts), texts=tuple(texts))
-    return Corpus(
-        name="letters",
-        split="the first twenty",
-        train=everything.take(range(20, 140)),
-        validation=everything.take(range(20)),
-        alphabet="lov",
-    )
 
 
 @pytest.fixture(scope="module")
@@ -103,11 +72,12 @@ def test_a_strategy_more_changes_no_other(corpus, batchings):
 
 
 def test_strategies_start_from_the_same_weights(batchings):
-    first, second = first_runs(batchings, MINIATURE, classes=4, seed=1)
+    made = setups(batchings, MINIATURE)
+    first, second = first_runs(made, MINIATURE, classes=4, seed=1).values()
     for one, other in zip(first.model.parameters(), second.model.parameters(), strict=True):
         assert torch.equal(one, other)
         assert one.data_ptr() != other.data_ptr()
-    (elsewhere, _) = first_runs(batchings, MINIATURE, classes=4, seed=2)
+    elsewhere, _ = first_runs(made, MINIATURE, classes=4, seed=2).values()
     assert not torch.equal(next(first.model.parameters()), next(elsewhere.model.parameters()))
 
 
@@ -128,11 +98,11 @@ def test_the_json_has_its_schema(study):
 def test_what_is_too_short_is_skipped_by_name_or_refused(corpus):
     texts = ("lll", "o" * 40, *corpus.train.texts[2:])  # the second sample has no 79 frames
     short = dataclasses.replace(corpus, train=dataclasses.replace(corpus.train, texts=texts))
-    kept, skipped = learnable(short, MINIATURE)
+    kept, skipped = learnable(short, stack=4)
     assert len(kept.train) == 119 - (len(short.train.strokes[0]) < 17)  # lll needs 5 frames of 4 points
     assert any("train sample 1" in line and "needs 79" in line for line in skipped)
     with pytest.raises(ValueError, match="train sample"):
-        learnable(short, dataclasses.replace(MINIATURE, strict=True))
+        learnable(short, stack=4, strict=True)
 
 
 def test_labels_count_from_one(corpus):
@@ -186,6 +156,8 @@ def test_what_a_plan_pads_to_is_computed(corpus):
 def row(**change):
     values = {
         "strategy": "random",
+        "processes": 1,
+        "averaging": "none",
         "seed": 0,
         "epoch": 1,
         "steps": 10,
@@ -195,6 +167,7 @@ def row(**change):
         "useful_frames": 100,
         "padding_share": 0.5,
         "mixing": 0.9,
+        "straggler_waste": 0.0,
         "training_loss": 3.0,
         "validation_loss": 2.0,
         "character_error_rate": 0.5,

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 STRATEGIES = "random,sorted,arrange=in-order,semi-sorted:0.1,alternated:12,optimal:8,max-entropy:0.05,max-entropy:0.1"
 HEADS = ("strategy", "useful\nframes/s", "padding", "mixing", "s per\nepoch", "of the\nfirst", "valid.\nloss", "CER")
+PARALLEL_HEADS = ("strategy", "s per\nepoch", "of the\nfirst", "steps", "straggler\nwaste", "padding", *HEADS[-2:])
+PARALLEL_NOTE = (
+    "Processes average their gradients in every step, which takes a batch of each, or their parameters after every "
+    "epoch. Straggler waste is the share of their time that the plan leaves to waiting for each other."
+)
 
 
 def add(subparsers: Any) -> None:
@@ -38,6 +43,7 @@ def add(subparsers: Any) -> None:
         "--strategies", default=STRATEGIES, metavar="A,B:VALUE,...", help="as in lengthwise compare (%(default)s)"
     )
     _add_network(parser)
+    _add_processes(parser)
     show.add(parser, plot="validation loss against time and epochs")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run)
@@ -74,21 +80,30 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def heads(summaries: Sequence[Summary]) -> tuple[str, ...]:
+    """The heads of the table: steps and waiting stand in it where there are several processes."""
+    return PARALLEL_HEADS if any(summary.processes > 1 for summary in summaries) else HEADS
+
+
 def table_rows(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
-    """The table's cells: one row for each strategy, as text."""
-    return [
-        (
-            summary.strategy,
-            f"{summary.useful_frames_per_second:,.0f}",
-            f"{100 * summary.padding_share:.1f}%",
-            f"{summary.mixing:.2f}",
-            f"{summary.seconds_per_epoch:.2f}",
-            f"{100 * summary.share_of_first_seconds:.0f}%",
-            _with_spread(summary.validation_loss.mean, summary.validation_loss.least, summary.validation_loss.greatest),
-            f"{100 * summary.character_error_rate.mean:.1f}%",
-        )
-        for summary in summaries
-    ]
+    """The table's cells under `heads`: one row for each strategy, as text."""
+    return [tuple(_cells(summary)[head] for head in heads(summaries)) for summary in summaries]
+
+
+def _cells(summary: Summary) -> dict[str, str]:
+    loss = summary.validation_loss
+    return {
+        "strategy": summary.strategy.replace(f", {summary.processes} ", f"\n  {summary.processes} "),
+        "useful\nframes/s": f"{summary.useful_frames_per_second:,.0f}",
+        "padding": f"{100 * summary.padding_share:.1f}%",
+        "mixing": f"{summary.mixing:.2f}",
+        "s per\nepoch": f"{summary.seconds_per_epoch:.2f}",
+        "of the\nfirst": f"{100 * summary.share_of_first_seconds:.0f}%",
+        "steps": f"{summary.steps:,.0f}",
+        "straggler\nwaste": f"{100 * summary.straggler_waste:.1f}%" if summary.processes > 1 else "",
+        "valid.\nloss": _with_spread(loss.mean, loss.least, loss.greatest),
+        "CER": f"{100 * summary.character_error_rate.mean:.1f}%",
+    }
 
 
 def print_table(study: Study, *, to_stderr: bool) -> None:
@@ -97,13 +112,15 @@ def print_table(study: Study, *, to_stderr: bool) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for head in HEADS:
-        table.add_column(head, justify="left" if head == HEADS[0] else "right", no_wrap=True)
+    for place, head in enumerate(heads(study.summaries)):
+        table.add_column(head, justify="right" if place else "left", no_wrap=True)
     for cells in table_rows(study.summaries):
         table.add_row(*cells)
     console = Console(stderr=to_stderr)
     console.print(table)
     skipped: Any = study.data["skipped"]
+    if any(summary.processes > 1 for summary in study.summaries):
+        console.print(PARALLEL_NOTE, highlight=False, markup=False)
     console.print(
         f"{study.data['train_samples']} samples to learn from, {study.data['validation_samples']} to judge by: "
         f"{study.data['name']}; {study.data['split']}; {len(skipped)} skipped.\n"
@@ -147,6 +164,35 @@ def _add_network(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--learning-rate", type=float, help="(0.01 for adam, 1.0 for adadelta)")
     group.add_argument("--threads", type=int, default=1, help="threads of a CPU operation (%(default)s)")
     group.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(%(default)s)")
+
+
+def _add_processes(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("several processes")
+    group.add_argument(
+        "--processes", type=_wholes, default=(1,), metavar="N,M,...", help="train on so many, one run for each (1)"
+    )
+    group.add_argument(
+        "--averaging",
+        type=_words,
+        default=("parameter", "gradient"),
+        metavar="WAY,...",
+        help="of parameters after each epoch, of gradients in each step (parameter,gradient)",
+    )
+    group.add_argument(
+        "--alpha", type=float, default=1.0, help="of parameter averaging: how far to the mean (%(default)s)"
+    )
+    group.add_argument("--beta", type=float, default=1e-6, help="of parameter averaging: decay an epoch (%(default)s)")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
+def _wholes(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(word) for word in text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"must be whole numbers such as 1,2, but is {text!r}") from error
 
 
 def _title(data: Mapping[str, object], machine: Mapping[str, object]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.recipes.handwriting.data import Corpus
-from lengthwise.recipes.handwriting.study import Settings, learnable, prepare
+from lengthwise.recipes.handwriting.prepared import learnable, prepare
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +55,7 @@ def training_words(corpus: Corpus, *, stack: int = 4) -> Words:
 
     Lengths are then frames, ceil(points / stack), as the network sees them.
     """
-    kept, _ = learnable(corpus, Settings(stack=stack))
+    kept, _ = learnable(corpus, stack=stack)
     prepared = prepare(kept.train, kept.alphabet, stack)
     return Words(
         frames=tuple(frames.numpy() for frames in prepared.frames),

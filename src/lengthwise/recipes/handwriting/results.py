@@ -19,22 +19,29 @@ class EpochRow:
     """One epoch of one strategy from one seed.
 
     Attributes:
-        strategy: Label of the batching.
+        strategy: Label of the batching, and of the processes where there are several.
+        processes: How many trained it together.
+        averaging: What they averaged, "parameter" or "gradient"; "none" where there was one.
         seed: Of the first weights and of the plans.
         epoch: From 1.
         steps: Optimiser steps of the epoch.
-        seconds: Of its training, batches padded and moved included, planning and validation not.
+        seconds: Of its training, batches padded and moved included, planning and validation not; of several
+            processes the slowest's.
         planning_seconds: Of making its plan.
         elapsed_seconds: Of this and all earlier epochs' training.
         useful_frames: Points of the pen in its batches, padding not counted.
         padding_share: Padding in the padded batches, 0..1; it is computed but where the sequences are packed.
         mixing: exp(-I) of the plan, see `lengthwise.measure`.
+        straggler_waste: Share of the processes' time that the plan leaves to waiting for each other, see
+            `setups.waiting_share`.
         training_loss: Mean over its sequences of the CTC loss in nats per symbol, while the weights moved.
         validation_loss: The same over the validation sequences, after the epoch.
         character_error_rate: Edits of the decoded validation texts over their symbols, 0..
     """
 
     strategy: str
+    processes: int
+    averaging: str
     seed: int
     epoch: int
     steps: int
@@ -44,6 +51,7 @@ class EpochRow:
     useful_frames: int
     padding_share: float
     mixing: float
+    straggler_waste: float
     training_loss: float
     validation_loss: float
     character_error_rate: float
@@ -67,9 +75,12 @@ class Summary:
     """One strategy over all its epochs and seeds; losses and error rates are those of the last epoch."""
 
     strategy: str
+    processes: int
+    averaging: str
     useful_frames_per_second: float
     padding_share: float
     mixing: float
+    straggler_waste: float
     steps: float
     seconds_per_epoch: float
     planning_seconds_per_epoch: float
@@ -155,9 +166,12 @@ def _summary(rows: Sequence[EpochRow], first: float) -> Summary:
     seconds = fmean(row.seconds for row in rows)
     return Summary(
         strategy=rows[0].strategy,
+        processes=rows[0].processes,
+        averaging=rows[0].averaging,
         useful_frames_per_second=sum(row.useful_frames for row in rows) / sum(row.seconds for row in rows),
         padding_share=fmean(row.padding_share for row in rows),
         mixing=fmean(row.mixing for row in rows),
+        straggler_waste=fmean(row.straggler_waste for row in rows),
         steps=fmean(row.steps for row in rows),
         seconds_per_epoch=seconds,
         planning_seconds_per_epoch=fmean(row.planning_seconds for row in rows),

@@ -1,0 +1,104 @@
+"""What every run of a study shares, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from lengthwise._checks import check_choice, check_number, check_whole, type_error, value_error
+
+LEARNING_RATES = {"adam": 0.01, "adadelta": 1.0}
+AVERAGINGS = ("parameter", "gradient")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What every run of a study shares.
+
+    Attributes:
+        epochs: Epochs of each run.
+        seeds: Runs of each strategy: seeds 0, 1, ...
+        hidden: LSTM cells of each direction.
+        layers: Bidirectional layers.
+        stack: Points joined to one frame of the network.
+        dropout: Share of each layer's outputs that is dropped in training.
+        packed: Skip the padding with PackedSequence instead of computing it.
+        optimizer: adam, or adadelta as in Khomenko et al. 2016.
+        learning_rate: Of the optimiser, on however many processes; by default 0.01 for adam and 1.0 for adadelta.
+        threads: Threads of a CPU operation, in each process.
+        device: cpu or cuda, one GPU for each process.
+        strict: Refuse a sequence too short for its text instead of skipping it.
+        processes: On how many processes each strategy is trained, one run for each number.
+        averaging: How several processes share what they learn, one run for each way: "parameter" after each epoch, as
+            in Khomenko et al. 2016, "gradient" in each step. One process has nothing to share.
+        alpha, beta: Of parameter averaging, see `lengthwise.torch.ParameterAveraging`.
+    """
+
+    epochs: int = 8
+    seeds: int = 1
+    hidden: int = 64
+    layers: int = 2
+    stack: int = 4
+    dropout: float = 0.0
+    packed: bool = False
+    optimizer: str = "adam"
+    learning_rate: float | None = None
+    threads: int = 1
+    device: str = "cpu"
+    strict: bool = False
+    processes: tuple[int, ...] = (1,)
+    averaging: tuple[str, ...] = AVERAGINGS
+    alpha: float = 1.0
+    beta: float = 1e-6
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "seeds", "hidden", "layers", "stack", "threads"):
+            check_whole(name, getattr(self, name), minimum=1, remedy="Give how many.")
+        check_number("dropout", self.dropout, maximum=0.9, remedy="Give a share such as 0.2.")
+        check_choice("optimizer", self.optimizer, tuple(LEARNING_RATES))
+        check_choice("device", self.device, ("cpu", "cuda"))
+        if self.learning_rate is not None:
+            check_number("learning_rate", self.learning_rate, above=True, remedy="Give a rate such as 0.01.")
+        self._check_processes()
+        self._check_averaging()
+        self._check_device()
+
+    @property
+    def rate(self) -> float:
+        return LEARNING_RATES[self.optimizer] if self.learning_rate is None else self.learning_rate
+
+    def _check_processes(self) -> None:
+        _check_several("processes", self.processes, (1, 2))
+        for count in self.processes:
+            check_whole("processes", count, minimum=1, remedy="Give how many.")
+
+    def _check_averaging(self) -> None:
+        _check_several("averaging", self.averaging, AVERAGINGS)
+        for way in self.averaging:
+            check_choice("averaging", way, AVERAGINGS)
+        check_number("alpha", self.alpha, above=True, remedy="Give 1 for the mean itself.")
+        check_number("beta", self.beta, maximum=1.0, remedy="Give a small share such as 1e-6, or 0.")
+        several = max(self.processes) > 1
+        if not several and self.averaging != AVERAGINGS:
+            raise value_error("averaging", "of several processes", self.averaging, "Give processes too: 1,2, say.")
+        if not (several and "parameter" in self.averaging) and (self.alpha, self.beta) != (1.0, 1e-6):
+            given = (self.alpha, self.beta)
+            remedy = "Average parameters, of several processes."
+            raise value_error("alpha, beta", "left out without parameter averaging", given, remedy)
+
+    def _check_device(self) -> None:
+        if self.device != "cuda":
+            return
+        if not torch.cuda.is_available():
+            raise value_error("device", "there", self.device, "Give cpu, or install a torch that sees the GPU.")
+        if max(self.processes) > torch.cuda.device_count():
+            rule = f"at most {torch.cuda.device_count()}, one for each GPU"
+            raise value_error("processes", rule, max(self.processes), "Give fewer, or device cpu.")
+
+
+def _check_several(name: str, values: object, example: tuple[object, ...]) -> None:
+    if not isinstance(values, tuple):
+        raise type_error(name, "a tuple", values, f"Give {name}={example}, say.")
+    if not values or len(set(values)) < len(values):
+        raise value_error(name, "different from each other, and at least one", values, f"Give {name}={example}, say.")
