@@ -229,6 +229,20 @@ def test_an_epoch_that_is_left_before_its_end_warns_once(kind):
 
 
 @pytest.mark.parametrize("kind", LOADERS)
+def test_an_epoch_that_was_taken_to_its_end_is_not_taken_again_on_resuming(kind):
+    maker, options = LOADERS[kind]
+    sampler = made()
+    sampler.load_state_dict(sampler.state_dict(delivered=BATCHES))
+    loader = maker(sampler, **options)
+    for _ in range(2):
+        sampler.set_epoch(0)
+        assert list(loader) == []
+        assert sampler.delivered == BATCHES
+    sampler.set_epoch(1)
+    assert list(loader) == planned(1)
+
+
+@pytest.mark.parametrize("kind", LOADERS)
 def test_a_look_at_the_first_batch_takes_nothing(kind):
     maker, options = LOADERS[kind]
     sampler = made()

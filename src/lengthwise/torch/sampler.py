@@ -157,9 +157,9 @@ class BatchSampler(Sampler[list[Any]]):
 
     def set_epoch(self, epoch: int) -> None:
         """Plans `epoch`, which the next pass yields; a position that was loaded for it is kept."""
-        if epoch == self.epoch and (self._pass is None or not self._pass.ended):
-            return
         current = self._pass or _Pass(self._plan, self._taken)
+        if epoch == self.epoch and not (current.ended and current.handed):
+            return
         if current.delivered > 1 and not current.ended:
             rule = f"{len(current.plan)} before the next epoch, or sequences are lost"
             remedy = (
