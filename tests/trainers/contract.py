@@ -13,12 +13,13 @@ import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import torch
 from torch import distributed, nn
 from torch.multiprocessing.spawn import start_processes
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, default_collate
 
 import lengthwise as lw
 
@@ -67,6 +68,10 @@ class Model(nn.Module):
             self.seen.append(numbers.tolist())
         return self.linear(features).squeeze(-1)
 
+    def loss(self, numbers, features, targets):
+        """The mean over the sequences of a batch."""
+        return (self(numbers, features) - targets).square().mean()
+
     def taken(self):
         """The batches since this was last asked."""
         batches, self.seen = self.seen, []
@@ -97,9 +102,9 @@ def reference_weights(epochs=EPOCHS):
     for epoch in range(epochs):
         for step in plan(epoch).grid:
             numbers = sorted({number for batch in step.ravel() for number in plan(epoch).batch(batch).tolist()})
-            features, targets = (torch.stack(column) for column in list(zip(*map(sequences.__getitem__, numbers)))[1:])
+            batch = default_collate([sequences[number] for number in numbers])
             optimizer.zero_grad()
-            (model(torch.tensor(numbers), features) - targets).square().mean().backward()
+            model.loss(*batch).backward()
             optimizer.step()
     return model.weights()
 
@@ -138,7 +143,7 @@ def check_resumed(before, after, whole):
         whole: A record of each rank, of the run that was not interrupted.
     """
     for first, second, both in zip(before, after, whole, strict=True):
-        assert sum(first.epochs + second.epochs, []) == sum(both.epochs, [])
+        assert [*chain(*first.epochs), *chain(*second.epochs)] == [*chain(*both.epochs)]
         assert first.steps + second.steps == both.steps
         assert second.weights == both.weights
 

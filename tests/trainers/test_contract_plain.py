@@ -5,10 +5,6 @@ import io
 
 import pytest
 import torch
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader
-
-import lengthwise as lw
 from contract import (
     EPOCHS,
     MICRO_BATCHES,
@@ -21,6 +17,10 @@ from contract import (
     optimizer_of,
     run_on_ranks,
 )
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+
+import lengthwise as lw
 
 STOP = 7  # optimiser steps after which a run is left: the second of the second epoch
 
