@@ -94,10 +94,16 @@ def test_every_batch_of_every_plan_fits_a_shape(data):
         deal=choices.DEALS[data.draw(st.sampled_from(sorted(choices.DEALS)))],
         chunks=choices.CHUNKS[data.draw(st.sampled_from(sorted(choices.CHUNKS)))],
     )
-    which = {name: data.draw(st.integers(low, 9)) for name, low in (("seed", 0), ("epoch", 0), ("world_size", 1))}
-    plan = planned(lengths, batching, **which, micro_batches=data.draw(st.integers(1, 3)))
+    which = {name: data.draw(st.integers(0, 9)) for name in ("seed", "epoch")}
+    first, second = (
+        {"world_size": data.draw(st.integers(1, 9)), "micro_batches": data.draw(st.integers(1, 3))} for _ in range(2)
+    )
+    plan = planned(lengths, batching, **which, **first)
     if plan is None:
         return
+    if data.draw(st.booleans()):  # what is left of the epoch, on other ranks
+        taken = data.draw(st.integers(0, len(plan)))
+        plan = lw.make_plan(lengths, batching, **which, **second, after=[(*first.values(), taken)])
     shapes = dict(lw.batch_shapes(lengths, batching)[:, ::-1].tolist())
     for size, padded_length in zip(plan.batch_sizes.tolist(), plan.padded_lengths[:, 0].tolist(), strict=True):
         assert size <= shapes[padded_length]

@@ -1,5 +1,7 @@
 """One compilation per bucket, with shared weights: counted, and the same as no compilation."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -210,6 +212,17 @@ def test_shapes_of_unpadded_batches_are_those_of_the_plan():
     shapes = shapes_needed(np.array([3, 5, 5, 9, 12]), batching, plan)
     assert shapes.tolist() == [[2, 5], [2, 9], [2, 12]]
     assert computed_frames(plan, shapes) == 2 * (5 + 9 + 12)
+
+
+def test_an_epoch_reports_seconds_of_the_clock_and_frames_of_the_shapes():
+    learner = torch_learner(None)
+    clock = itertools.count(step=2.0).__next__
+    first, second = run_epochs(learner, WORDS.lengths, FIXED, epochs=2, clock=clock)
+    assert (first.compile_seconds, first.seconds, first.compilations) == (2.0, 2.0, 0)
+    assert (first.epoch, second.epoch) == (0, 1)
+    # Seven words of at most 6 frames and nine of at most 12: three batches of three rows in each bucket.
+    assert first.computed_frames == second.computed_frames == 3 * 3 * 6 + 3 * 3 * 12
+    assert first.padding_share == pytest.approx(1 - 125 / 162)
 
 
 def test_written_lines_become_frames_and_classes():
