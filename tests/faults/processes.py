@@ -1,0 +1,91 @@
+"""Training processes: started, watched by what they print, and killed; never waited for without a deadline."""
+
+import json
+import multiprocessing
+import os
+import runpy
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+
+TRAIN = Path(__file__).with_name("train.py")
+PATIENCE = 120  # seconds after which a hang is a failure
+
+# Each process is one of its own, but PyTorch is imported for all of them once.
+FORKSERVER = multiprocessing.get_context("forkserver")
+FORKSERVER.set_forkserver_preload(["torch._dynamo", "lengthwise.torch"])
+
+
+def started(log, *arguments, **environment):
+    """Runs train.py in a process; what it prints is appended to `log`."""
+    process = FORKSERVER.Process(target=_train, args=(log, [str(each) for each in arguments], environment))
+    process.start()
+    return process
+
+
+def _train(log, arguments, environment):
+    os.setsid()
+    multiprocessing.set_start_method("fork", force=True)  # as in a process of the user's own
+    os.environ.update(environment)
+    for output, suffix in ((1, ""), (2, ".errors")):
+        with open(f"{log}{suffix}", "a") as file:
+            os.dup2(file.fileno(), output)
+    sys.argv = [str(TRAIN), *arguments]
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+def exit_codes(processes):
+    """Waits for the processes in turn, and sweeps up after each: the workers of a killed trainer keep its sockets open.
+
+    Raises:
+        AssertionError: One hangs; no process is left over then either.
+    """
+    end, hanging = time.monotonic() + PATIENCE, []
+    for process in processes:
+        process.join(max(0.0, end - time.monotonic()))
+        hanging += [process.pid] * process.is_alive()
+        sweep(process.pid)
+        process.join()
+    assert not hanging
+    return [process.exitcode for process in processes]
+
+
+def sweep(pid):
+    """Kills all that is left of the session that a process began."""
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def lines(log):
+    """What a trainer printed: one dictionary for each optimiser step."""
+    text = log if isinstance(log, bytes) else Path(log).read_bytes()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def read_until(stream, *, epoch, batches):
+    """Reads a trainer's unbuffered output up to a step of its own, and no further: a full pipe then holds it back."""
+    text = b""
+    while True:
+        ready, _, _ = select.select([stream], [], [], PATIENCE)
+        assert ready, "the trainer hangs"
+        line = stream.readline()
+        assert line, "the trainer has ended"
+        text += line
+        step = json.loads(line)
+        if (step["epoch"], step["batches"]) >= (epoch, batches):
+            return text
+
+
+def checkpointed(folder):
+    """Epoch and runs of the last checkpoint."""
+    state = torch.load(folder / "checkpoint.pt")["sampler"]
+    return state["epoch"], state["runs"]
+
+
+def final_weights(folder):
+    return torch.load(folder / "final.pt")
