@@ -1,0 +1,321 @@
+"""The Trainer of Hugging Face transformers on planned batches: the contract on two ranks."""
+
+import gc
+import re
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from contract import (
+    BATCHING,
+    EPOCHS,
+    LENGTHS,
+    MICRO_BATCHES,
+    Model,
+    Record,
+    Sequences,
+    batch_sampler,
+    check_every_sequence_once,
+    check_resumed,
+    check_run,
+    optimizer_of,
+    plan,
+    reference_weights,
+    run_on_ranks,
+)
+from torch.utils.data import DataLoader, Subset
+
+import lengthwise as lw
+
+transformers = pytest.importorskip("transformers")
+from lengthwise.torch.huggingface import PlannedTrainer  # noqa: E402
+
+STOP = 7  # optimiser steps after which a run is left: the second of the second epoch
+WORKERS = {"dataloader_num_workers": 2, "dataloader_multiprocessing_context": "fork"}
+STEPS = [plan(epoch).steps for epoch in range(EPOCHS)]
+
+
+class Mean(Model):
+    """Gives the mean loss of its batch; the Trainer cannot count what it is a mean of."""
+
+    def forward(self, numbers, features, labels):
+        return {"loss": (super().forward(numbers, features) - labels).square().mean()}
+
+
+class Counting(Model):
+    """Divides by what the Trainer counts over the step, as the language models of transformers do."""
+
+    def forward(self, numbers, features, labels, num_items_in_batch=None, **_):
+        errors = (super().forward(numbers, features) - labels).square()
+        return {"loss": errors.mean() if num_items_in_batch is None else errors.sum() / num_items_in_batch}
+
+
+class Errors(Model):
+    """Leaves the loss to a function of the user's."""
+
+    def forward(self, numbers, features, targets):
+        return {"errors": super().forward(numbers, features) - targets}
+
+
+def mean_of_errors(outputs, *_, **__):
+    return outputs["errors"].square().mean()
+
+
+KINDS = {  # the model, its name for the targets, more for the Trainer
+    "mean": (Mean, "labels", {}),
+    "counting": (Counting, "labels", {}),
+    "function": (Errors, "targets", {"compute_loss_func": mean_of_errors}),
+}
+
+
+class Recorder(transformers.TrainerCallback):
+    """Notes what a run did, and saves and leaves it after `stop` steps of its own."""
+
+    def __init__(self, record, model, stop):
+        self.record, self.model, self.stop = record, model, stop
+
+    def on_step_end(self, args, state, control, **_):  # noqa: ARG002
+        self.record.steps += 1
+        if self.record.steps == self.stop:
+            control.should_save = control.should_training_stop = True
+        self.record.told.setdefault("places", []).append(state.epoch)
+
+    def on_evaluate(self, args, state, control, metrics, **_):  # noqa: ARG002
+        self.record.told.setdefault("losses", []).append(metrics["eval_loss"])
+
+    def on_epoch_end(self, args, state, control, **_):  # noqa: ARG002
+        self.record.epochs.append(self.model.taken())
+        self.record.told["max_steps"] = state.max_steps
+
+
+class Resharding(transformers.Trainer):
+    """Hands the loader to Accelerate, as the Trainer does with every loader of its own."""
+
+    def get_train_dataloader(self):
+        loader = DataLoader(self.train_dataset, batch_sampler=batch_sampler(), collate_fn=self.data_collator)
+        return self.accelerator.prepare(loader)
+
+
+class ReshardingPlanned(Resharding, PlannedTrainer):
+    """The same, in place of the loader of a PlannedTrainer."""
+
+
+def collated(targets, samples):
+    columns = (torch.utils.data.default_collate(list(column)) for column in zip(*samples, strict=True))
+    return dict(zip(("numbers", "features", targets), columns, strict=True))
+
+
+def trainer_of(
+    kind, folder, *, trainer=PlannedTrainer, sampler=None, weights=None, dataset=None, settings=None, stop=None
+):
+    made, targets, more = KINDS[kind]
+    model, record = made(), Record()
+    sampler = batch_sampler() if sampler is None else sampler
+    arguments = {
+        **{
+            "num_train_epochs": EPOCHS,
+            "gradient_accumulation_steps": getattr(sampler, "micro_batches", 1),
+            "max_grad_norm": 0.0,
+        },
+        **{"lr_scheduler_type": "constant", "save_strategy": "no", "logging_strategy": "no", "report_to": "none"},
+        **{"use_cpu": True, "disable_tqdm": True, "log_level": "error"},
+        **(settings or {}),
+    }
+    if issubclass(trainer, PlannedTrainer):
+        more = more | {"batch_sampler": sampler, "weights": weights}
+    return record, trainer(
+        model=model,
+        args=transformers.TrainingArguments(folder, **arguments),
+        train_dataset=Sequences() if dataset is None else dataset,
+        eval_dataset=Sequences(),
+        data_collator=partial(collated, targets),
+        optimizers=(optimizer_of(model), None),
+        callbacks=[Recorder(record, model, stop)],
+        **more,
+    )
+
+
+def train(kind, folder, *, saved=None, **given):
+    record, trainer = trainer_of(kind, folder, **given)
+    trainer.train(resume_from_checkpoint=saved)
+    record.weights = trainer.model.weights()
+    return record
+
+
+def refusal(kind, folder, **given):
+    """What a run that must not begin says."""
+    with pytest.raises((ValueError, TypeError)) as caught:
+        train(kind, folder, **given)
+    return str(caught.value)
+
+
+def refusals(folder):
+    prepared = {
+        f"even batches {even}": refusal(
+            "mean", folder, trainer=Resharding, settings={"accelerator_config": {"even_batches": even}}
+        )
+        for even in (True, False)
+    }
+    for name, value in (("dataloader_drop_last", True), ("auto_find_batch_size", True)):
+        prepared[name] = refusal("mean", folder, settings={name: value})
+    return prepared | {
+        "prepared": refusal("mean", folder, trainer=ReshardingPlanned),
+        "accumulation": refusal("mean", folder, settings={"gradient_accumulation_steps": 3}),
+        "grouping": refusal("mean", folder, settings={"train_sampling_strategy": "group_by_length"}),
+        "averaging": refusal("mean", folder, settings={"average_tokens_across_devices": False}),
+        "every rank everything": refusal("mean", folder, sampler=batch_sampler(rank=0, world_size=1)),
+        "other lengths": refusal("mean", folder, dataset=Subset(Sequences(), range(50))),
+        "no sampler": refusal("mean", folder, sampler=DataLoader(Sequences())),
+    }
+
+
+def runs_on_two_ranks(folder):
+    gc.freeze()  # each run of a Trainer collects the garbage of all that is imported
+    whole = {kind: train(kind, folder, settings=WORKERS if kind == "mean" else {}) for kind in KINDS}
+    left = train("mean", folder, stop=STOP, settings=WORKERS)
+    restoring = {"restore_callback_states_from_checkpoint": True}
+    by_epoch = {"save_strategy": "epoch", "eval_strategy": "epoch"}
+    return {
+        "whole": whole,
+        "left": left,
+        "resumed": train("mean", folder, saved=f"{folder}/checkpoint-{STOP}"),
+        "restored": train("mean", folder, saved=f"{folder}/checkpoint-{STOP}", settings=restoring),
+        "epoch end": train("mean", f"{folder}/epochs", settings=by_epoch),
+        "next epoch": train("mean", folder, saved=f"{folder}/epochs/checkpoint-{STEPS[0]}"),
+        "finished": train("mean", folder, saved=f"{folder}/epochs/checkpoint-{sum(STEPS)}"),
+        "weightless": train("mean", folder, weights=[0] * len(LENGTHS), settings={"eval_strategy": "epoch"}),
+        "refused": refusals(folder),
+    }
+
+
+def runs_on_one_rank(folder):
+    """What two ranks left goes on in one process: in steps as large as before, and in steps half as large."""
+    gc.freeze()
+    train("mean", folder, trainer=transformers.Trainer, stop=2)
+    return {
+        "as large": train("mean", folder, saved=f"{folder}/checkpoint-{STOP}", sampler=batch_sampler(micro_batches=4)),
+        "half as large": train("mean", folder, saved=f"{folder}/checkpoint-{STOP}"),
+        "another trainer's": refusal("mean", folder, saved=f"{folder}/checkpoint-2"),
+        "by steps": train("mean", folder, settings={"max_steps": 15}),
+        "a part": train("mean", folder, settings={"num_train_epochs": 1.5}),
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return str(tmp_path_factory.mktemp("trainer"))
+
+
+@pytest.fixture(scope="module")
+def of_ranks(folder):
+    return run_on_ranks(runs_on_two_ranks, folder)
+
+
+@pytest.fixture(scope="module")
+def alone(of_ranks, folder):
+    assert of_ranks[0]["left"].steps == STOP  # it saved what these go on from
+    return run_on_ranks(runs_on_one_rank, folder, world_size=1)[0]
+
+
+def of(runs, name):
+    return [run[name] for run in runs]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_keeps_the_contract(of_ranks, kind):
+    check_run([run["whole"][kind] for run in of_ranks])
+
+
+def test_sequences_without_weight_teach_nothing_and_are_evaluated_all_the_same(of_ranks):
+    for run in of_ranks:
+        assert run["weightless"].weights == Model().weights()
+        assert run["weightless"].told["losses"] == [run["weightless"].told["losses"][0]] * EPOCHS
+        assert run["weightless"].told["losses"][0] > 0
+
+
+def test_the_trainer_is_told_the_steps_of_all_epochs_and_where_it_stands(of_ranks):
+    record = of_ranks[0]["whole"]["mean"]
+    assert len(set(STEPS)) > 1
+    assert record.told["max_steps"] == sum(STEPS)
+    places = [epoch + (step + 1) / steps for epoch, steps in enumerate(STEPS) for step in range(steps)]
+    assert record.told["places"] == pytest.approx(places)
+
+
+@pytest.mark.parametrize("name", ["resumed", "restored"])
+def test_a_run_left_in_mid_epoch_goes_on_as_if_it_were_not(of_ranks, name):
+    check_resumed(of(of_ranks, "left"), of(of_ranks, name), [run["whole"]["mean"] for run in of_ranks])
+    whole = of_ranks[0]["whole"]["mean"].told
+    if name == "resumed":  # a callback that is made anew is called after the one that notes the places
+        assert of_ranks[0][name].told == {"max_steps": whole["max_steps"], "places": whole["places"][STOP:]}
+
+
+def test_a_run_that_evaluates_and_saves_every_epoch_goes_on_from_the_end_of_one(of_ranks):
+    check_run(of(of_ranks, "epoch end"))
+    for run in of_ranks:
+        assert run["next epoch"].epochs == run["epoch end"].epochs[1:]
+        assert run["next epoch"].weights == run["epoch end"].weights
+
+
+def test_a_finished_run_takes_no_further_step(of_ranks):
+    for run in of_ranks:
+        assert (run["finished"].steps, run["finished"].weights) == (0, run["epoch end"].weights)
+
+
+def test_another_number_of_ranks_takes_the_same_steps(alone):
+    record = alone["as large"]
+    assert record.steps == sum(STEPS) - STOP
+    torch.testing.assert_close(torch.tensor(record.weights), torch.tensor(reference_weights()), rtol=1e-6, atol=1e-8)
+
+
+def test_other_steps_end_with_the_last_epoch_all_the_same(of_ranks, alone):
+    record = alone["half as large"]
+    had = [batch for run in of_ranks for batch in run["left"].epochs[1]]
+    check_every_sequence_once([had, record.epochs[0]])
+    check_every_sequence_once([record.epochs[1]])
+    assert len(record.epochs) == 2
+
+
+def test_steps_may_be_given_in_place_of_epochs(alone):
+    epochs = [lw.make_plan(LENGTHS, BATCHING, seed=7, epoch=epoch, micro_batches=MICRO_BATCHES) for epoch in range(2)]
+    assert alone["by steps"].steps == alone["by steps"].told["max_steps"] == 15
+    assert sum(each.steps for each in epochs) > 15 > epochs[0].steps
+    assert alone["by steps"].epochs[0] == [batch.tolist() for batch in epochs[0].batches()]
+    assert alone["a part"].steps == epochs[0].steps + -(-epochs[1].steps // 2)
+
+
+@pytest.mark.parametrize("even", [True, False])
+def test_a_sampler_that_accelerate_shards_again_is_refused(of_ranks, even):
+    for run in of_ranks:
+        assert "shared out once" in run["refused"][f"even batches {even}"]
+        assert "Leave the loader out of accelerator.prepare" in run["refused"][f"even batches {even}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("prepared", "`train_dataloader.batch_sampler` must be the batch sampler itself, but is <accelerate"),
+        ("accumulation", "`gradient_accumulation_steps` must be 2, but is 3. Set it so in TrainingArguments"),
+        ("dataloader_drop_last", "`dataloader_drop_last` must be False, but is True."),
+        ("auto_find_batch_size", "`auto_find_batch_size` must be False, but is True."),
+        ("grouping", "`train_sampling_strategy` must be 'random', but is"),
+        ("averaging", "`average_tokens_across_devices` must be True, but is False."),
+        ("every rank everything", "`world_size` must be the Trainer's, 2, but is 1."),
+        ("other lengths", "`lengths` must be as many as the 50 sequences of train_dataset, but is 60."),
+        ("no sampler", "`batch_sampler` must be a lengthwise.torch.BatchSampler, but is"),
+    ],
+)
+def test_settings_that_contradict_the_sampler_are_named(of_ranks, name, said):
+    assert said in of_ranks[0]["refused"][name]
+
+
+def test_a_checkpoint_without_a_position_is_refused(alone):
+    assert "`position` must be kept by the checkpoint" in alone["another trainer's"]
+
+
+def test_transformers_is_imported_by_its_door_only():
+    sources = {path.name: path.read_text(encoding="utf-8") for path in Path(lw.__file__).parent.rglob("*.py")}
+    assert [name for name, text in sources.items() if re.search(r"^\s*(import|from) transformers", text, re.M)] == [
+        "huggingface.py"
+    ]
+    assert not [name for name, text in sources.items() if re.search(r"^\s*(import|from) .*huggingface", text, re.M)]
