@@ -50,6 +50,7 @@ def exit_codes(processes):
         process.join(max(0.0, end - time.monotonic()))
         hanging += [process.pid] * process.is_alive()
         sweep(process.pid)
+        process.kill()
         process.join()
     assert not hanging
     return [process.exitcode for process in processes]

@@ -91,7 +91,7 @@ class Training:
     def epoch(self, epoch, killed_after):
         self.sampler.set_epoch(epoch)
         taken, micro_batches = self.sampler.start, self.sampler.micro_batches
-        batches = zip(self.loader, self.scales(), strict=True)
+        batches = zip(self.loader, self.sampler.loss_scales().tolist(), strict=True)
         while step := list(islice(batches, micro_batches)):
             sequences = self.step(step)
             taken += len(step)
@@ -101,11 +101,6 @@ class Training:
                 self.save()
             if (epoch, taken) == killed_after:
                 os.kill(os.getpid(), signal.SIGKILL)
-
-    def scales(self):
-        """Loss scales of this rank's batches that are left of the epoch."""
-        scales = lw.loss_scales(self.sampler.plan)[:, :, self.sampler.rank].reshape(-1)
-        return scales[len(scales) - (len(self.sampler) - self.sampler.start) :].tolist()
 
     def step(self, batches):
         """One optimiser step; returns its sequences on this rank."""

@@ -69,7 +69,7 @@ def _callers() -> Iterator[object]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_varnames[:1] == ("self",):  # no others: a look at a frame keeps its variables alive
-            yield frame.f_locals["self"]
+            yield frame.f_locals.get("self")
         frame = frame.f_back
 
 
