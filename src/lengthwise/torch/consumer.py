@@ -37,6 +37,11 @@ class Consumer:
         """Batches that the caller of the loader has been handed since this was made."""
         return self._state["_num_yielded"] - self._before
 
+    @property
+    def fetched(self) -> int:
+        """Batches that have reached the loader: no fewer than it handed on, and more where workers fetch ahead."""
+        return self._state.get("_send_idx", self.handed)
+
     def is_asking(self) -> bool:
         """Whether the loader itself is calling: torchdata's asks for a state as it draws, and keeps it for later."""
         return any(isinstance(each, _BaseDataLoaderIter) and vars(each) is self._state for each in _callers())

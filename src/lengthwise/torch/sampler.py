@@ -25,17 +25,27 @@ from lengthwise.torch.position import Run, checked_state, digest, parted, state_
 
 @dataclass(slots=True)
 class _Pass:
-    """One iteration over a plan: from which batch, how many were drawn since, and by which loader's iterator."""
+    """One iteration over a plan: from which batch, how many were drawn since, and by which loader's iterator.
+
+    `skipped` are those that something between the sampler and the loader threw away, to resume without a state.
+    """
 
     plan: Plan
     start: int
     drawn: int = 0
+    skipped: int = 0
     consumer: Consumer | None = None
 
     @property
     def handed(self) -> int:
-        """Batches that the trainer was handed."""
-        return self.drawn if self.consumer is None else self.consumer.handed
+        """Batches that the trainer was handed, or skipped."""
+        return self.drawn if self.consumer is None else self.skipped + self.consumer.handed
+
+    def draw(self) -> None:
+        """Counts a batch that is about to be drawn."""
+        if self.consumer is not None:
+            self.skipped = self.drawn - self.consumer.fetched
+        self.drawn += 1
 
     @property
     def delivered(self) -> int:
@@ -262,7 +272,7 @@ class BatchSampler(Sampler[list[Any]]):
                 raise _checks.value_error("epoch", f"{plan.epoch} until its pass has ended", self.epoch, remedy)
             elif current.handed:
                 self._epoch_taken = plan.epoch  # now: persistent workers count from 0 again before the next pass
-            current.drawn += 1
+            current.draw()
             yield [tuple(span) for span in batch.tolist()] if batch.ndim == 2 else batch.tolist()
 
     def __getstate__(self) -> dict[str, Any]:
