@@ -1,0 +1,147 @@
+"""Lightning's Trainer on planned batches. Nothing else imports Lightning: import this by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    from lightning.pytorch import Callback, LightningModule, Trainer
+    from lightning.pytorch.utilities import CombinedLoader
+except ImportError as error:
+    raise ImportError("lengthwise.torch.lightning needs Lightning: pip install lightning") from error
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import _checks
+from lengthwise.plan import Plan
+from lengthwise.torch.sampler import BatchSampler
+
+KEY = "lengthwise"  # of the sampler's position, in a checkpoint
+
+
+class PlannedEpochs(Callback):
+    """Trains on the batches of a sampler, each once in every epoch, and keeps its position in Lightning's checkpoints.
+
+    What a Trainer does otherwise: it reads the length of an epoch before it sets the epoch, so that a longer one than
+    that before is left before its end; it keeps no position, so that a run that is resumed within an epoch begins the
+    epoch again; and where a checkpoint was saved with the last batch of an epoch, it skips batches of the next one.
+
+    The Trainer needs `use_distributed_sampler=False`, `reload_dataloaders_every_n_epochs=1` and as many
+    `accumulate_grad_batches` as the sampler has `micro_batches`; what is not so is refused by name. A checkpoint that
+    was saved within a step goes on at the beginning of the step. What goes wrong in use: a loss without its scale.
+
+    Args:
+        sampler: Of the loader that `fit` is given, or that `train_dataloader` makes, without rank and world size. It
+            begins with epoch 0, or where the checkpoint was saved.
+        weights: [n], what each sequence counts for, as `lw.loss_scales` takes them: 1 each where not given.
+
+    Raises:
+        TypeError: `sampler` is none.
+        ValueError: With `fit`: a setting of the Trainer that contradicts the sampler, with the value that it needs;
+            another sampler in the loader; or a checkpoint that was saved without this callback.
+        PlanMismatchError: The checkpoint is of other lengths, another batching or seed.
+    """
+
+    def __init__(self, sampler: BatchSampler, *, weights: ArrayLike | None = None) -> None:
+        if not isinstance(sampler, BatchSampler):
+            remedy = "Make one of the lengths and a batching."
+            raise _checks.type_error("sampler", "a lengthwise.torch.BatchSampler", sampler, remedy)
+        self.sampler = sampler
+        self.weights = weights
+        self._averaged = True
+        self._scaled: tuple[Plan, NDArray[np.float64]] | None = None
+
+    def scale(self, batch_idx: int) -> float:
+        """What `training_step` multiplies the mean loss of batch `batch_idx` by, as Lightning numbers it.
+
+        The gradient of a step is then that of its weighted mean loss, on any number of ranks and micro-batches.
+        """
+        plan = self.sampler.plan
+        if self._scaled is None or self._scaled[0] is not plan:
+            scales = self.sampler.loss_scales(self.weights, micro_batches_averaged=self._averaged)
+            self._scaled = (plan, scales)
+        return float(self._scaled[1][batch_idx - self.sampler.start])
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        if stage != "fit":
+            return
+        self._averaged = pl_module.automatic_optimization  # which divides the loss by its micro-batches
+        self._check_settings(trainer)
+        self.sampler.set_epoch(trainer.current_epoch)
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+        loaders = CombinedLoader(trainer.train_dataloader).flattened
+        if all(getattr(loader, "batch_sampler", None) is not self.sampler for loader in loaders):
+            remedy = "Give it to the DataLoader too, as its batch_sampler."
+            raise _checks.value_error("train_dataloader", "one of the callback's own sampler", loaders, remedy)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+        """Sets the next epoch before Lightning reads its length; one that was left before its end stays where it is."""
+        if self.sampler.delivered == len(self.sampler):
+            self.sampler.set_epoch(trainer.current_epoch + 1)
+
+    def on_save_checkpoint(
+        self,
+        trainer: Trainer,  # noqa: ARG002
+        pl_module: LightningModule,  # noqa: ARG002
+        checkpoint: dict[str, Any],
+    ) -> None:
+        """Adds the position: whole steps that were trained on, for the gradients of a part are in no checkpoint."""
+        sampler = self.sampler
+        batches = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]
+        trained = min(batches["processed"], sampler.delivered)
+        steps = max(trained - sampler.start, 0) // sampler.micro_batches
+        checkpoint[KEY] = sampler.state_dict(delivered=sampler.start + steps * sampler.micro_batches)
+
+    def on_load_checkpoint(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,  # noqa: ARG002
+        checkpoint: dict[str, Any],
+    ) -> None:
+        if trainer.state.fn != "fit":
+            return
+        if KEY not in checkpoint:
+            remedy = "Resume from one that was saved with PlannedEpochs, or begin a new run with its model."
+            raise _checks.value_error("ckpt_path", "a checkpoint with the sampler's position", None, remedy)
+        self.sampler.load_state_dict(checkpoint[KEY])
+        if self.sampler.start % self.sampler.micro_batches:  # Lightning counts from the beginning of the epoch
+            rule = f"whole steps of {self.sampler.micro_batches} micro_batches"
+            remedy = "Resume with as many micro_batches as before, or from the end of an epoch."
+            raise _checks.value_error("start", rule, self.sampler.start, remedy)
+        self.sampler.set_epoch(_agree(checkpoint["loops"]["fit_loop"], self.sampler))
+
+    def _check_settings(self, trainer: Trainer) -> None:
+        sharing = (trainer.distributed_sampler_kwargs or {}).get("num_replicas", 1)
+        if self.sampler.world_size != sharing:
+            remedy = "Make the sampler without rank and world_size, or with those of data parallelism."
+            raise _checks.value_error("world_size", f"the Trainer's, {sharing}", self.sampler.world_size, remedy)
+        needed = {"reload_dataloaders_every_n_epochs": 1}
+        if self._averaged:
+            needed["accumulate_grad_batches"] = self.sampler.micro_batches
+        for name, value in needed.items():
+            if getattr(trainer, name) != value:
+                remedy = "Give it to the Trainer: the sampler decides what a step and an epoch are."
+                raise _checks.value_error(name, str(value), getattr(trainer, name), remedy)
+
+
+def _agree(loop: dict[str, Any], sampler: BatchSampler) -> int:
+    """Sets the counts of Lightning's loop to where the sampler stands.
+
+    Returns:
+        The epoch to go on with.
+    """
+    loop["state_dict"].pop("combined_loader", None)  # a stateful loader's: it may stand within a step
+    batches, epochs = loop["epoch_loop.batch_progress"], loop["epoch_progress"]
+    if epochs["current"]["processed"] == epochs["current"]["started"]:
+        return epochs["current"]["processed"]  # saved between two epochs
+    again = batches["current"]["processed"] - sampler.start  # of a step of which a part was taken
+    in_hook = batches["current"]["completed"] < batches["current"]["processed"]
+    for count in ("total", "current"):
+        batches[count] = {name: number - again for name, number in batches[count].items()}
+        if in_hook and sampler.start == len(sampler):
+            # Lightning would compare how many batches this epoch had with how many the next one has
+            batches[count]["completed"] = batches[count]["processed"]
+            epochs[count]["processed"] = epochs[count]["started"]
+    return epochs["current"]["processed"]

@@ -1,0 +1,180 @@
+"""Runs under Lightning's Trainer, which each rank imports and the tests do not: importing Lightning takes seconds."""
+
+import logging
+import os
+import warnings
+from functools import partial
+from pathlib import Path
+
+import pytest
+from contract import EPOCHS, MICRO_BATCHES, Model, Record, Sequences, batch_sampler, optimizer_of
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import ModelCheckpoint, OnExceptionCheckpoint
+from test_contract_lightning import SAVED, STOP, WAYS, WITH_WORKERS
+from torch import distributed
+from torch.utils.data import DataLoader
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+from lengthwise.torch.lightning import PlannedEpochs
+
+OURS = "`.*` must be "  # how our warnings begin
+
+
+class Task(LightningModule):
+    """Trains the contract's model; `planned` knows the scales."""
+
+    def __init__(self, planned):
+        super().__init__()
+        self.model, self.record, self.planned = Model(), Record(), planned
+
+    def training_step(self, batch, batch_idx):
+        return self.model.loss(*batch) * (self.planned.scale(batch_idx) if self.planned else 1.0)
+
+    def validation_step(self, batch, batch_idx):
+        pass
+
+    def configure_optimizers(self):
+        return optimizer_of(self.model)
+
+    def on_before_optimizer_step(self, optimizer):  # noqa: ARG002
+        self.record.steps += 1
+
+    def on_train_epoch_end(self):
+        if batches := self.model.taken():
+            self.record.epochs.append(batches)
+
+
+class Manual(Task):
+    """The same by hand: nothing divides the loss here, and a validation within a step would clear its gradients."""
+
+    automatic_optimization = False
+
+    def training_step(self, batch, batch_idx):
+        self.manual_backward(super().training_step(batch, batch_idx))
+        if (batch_idx + 1) % MICRO_BATCHES == 0:
+            optimizer = self.optimizers()
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+class Failing(Task):
+    """Fails with the second batch of a step, when two steps of the second epoch are done."""
+
+    def training_step(self, batch, batch_idx):
+        if (self.trainer.current_epoch, batch_idx) == (1, 2 * MICRO_BATCHES + 1):
+            raise RuntimeError("out of memory")
+        return super().training_step(batch, batch_idx)
+
+
+def loader_of(sampler, workers=0, kind=DataLoader):
+    fork = "fork" if workers else None  # spawned workers would import everything for every epoch
+    return kind(Sequences(), batch_sampler=sampler, num_workers=workers, multiprocessing_context=fork)
+
+
+with_workers = partial(loader_of, workers=2)
+LOADERS = {"stateful loader": partial(loader_of, kind=StatefulDataLoader)}
+
+
+def fit(saved=None, *, sampler=None, planned=True, task=Task, loader=loader_of, checkpoint=None, **settings):
+    """A run of three epochs, or the rest of one: what it did."""
+    sampler = batch_sampler() if sampler is None else sampler
+    planned = PlannedEpochs(sampler) if planned else None
+    module = task(planned)
+    quiet = dict.fromkeys(("logger", "enable_progress_bar", "enable_model_summary"), False)
+    arguments = {
+        **{"max_epochs": EPOCHS, "accelerator": "cpu", "devices": int(os.environ["WORLD_SIZE"])},
+        **{"use_distributed_sampler": False, "reload_dataloaders_every_n_epochs": 1, "val_check_interval": 0.5},
+        **{"accumulate_grad_batches": sampler.micro_batches, "num_sanity_val_steps": 0},
+        **{"callbacks": [each for each in (planned, checkpoint) if each], "enable_checkpointing": bool(checkpoint)},
+    }
+    trainer = Trainer(**(quiet | arguments | settings))
+    trainer.fit(module, loader(sampler), DataLoader(Sequences(), batch_size=60), ckpt_path=saved)
+    module.record.weights = module.model.weights()
+    return module.record
+
+
+def refusal(*given, **settings):
+    """What a run that must not go on says."""
+    with pytest.raises((ValueError, TypeError)) as caught:
+        fit(*given, **settings)
+    return str(caught.value)
+
+
+def only_ours():
+    """Makes errors of our own warnings, and hides Lightning's on its loggers, devices and loaders."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    warnings.simplefilter("ignore")
+    warnings.filterwarnings("error", message=OURS)
+
+
+def checkpoint_of(folder, name):
+    way, steps = SAVED[name]
+    return Path(folder, way, f"step={steps}.ckpt")
+
+
+def whole_runs(folder):
+    """A run for each way to ask for checkpoints, and others."""
+    runs = {"manual": fit(task=Manual, accumulate_grad_batches=1, val_check_interval=1.0)}
+    for way, asked in WAYS.items():
+        checkpoint = ModelCheckpoint(Path(folder, way), filename="{step}", save_top_k=-1, **asked)
+        runs[way] = fit(checkpoint=checkpoint, loader=LOADERS.get(way, loader_of))
+    return runs | {"workers": fit(loader=with_workers)}
+
+
+def fail(folder):
+    """Saves what was done before a batch that fails."""
+    with pytest.raises(RuntimeError, match="out of memory"):
+        fit(task=Failing, checkpoint=OnExceptionCheckpoint(Path(folder, "failed"), f"step={STOP}"))
+
+
+def resumed(folder):
+    """What is left of the runs that saved checkpoints, by name and workers."""
+    fail(folder)
+    ways = {name: LOADERS.get(way, loader_of) for name, (way, _) in SAVED.items()}
+    runs = {(name, 0): fit(checkpoint_of(folder, name), loader=loader) for name, loader in ways.items()}
+    return runs | {(name, 2): fit(checkpoint_of(folder, name), loader=with_workers) for name in WITH_WORKERS}
+
+
+def unplanned(folder):
+    """What becomes of runs without the callback, and what our sampler says of them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", message=OURS)
+        lost = fit(planned=False, reload_dataloaders_every_n_epochs=0)
+    lost.told["warned"] = [str(each.message) for each in caught]
+    settings = {"planned": False, "loader": with_workers, "reload_dataloaders_every_n_epochs": 0}
+    return {"lost": lost, "fetched too early": refusal(checkpoint_of(folder, "between epochs"), **settings)}
+
+
+def refusals(folder):
+    fit(planned=False, max_epochs=1, checkpoint=ModelCheckpoint(Path(folder, "unplanned"), filename="last"))
+    return {
+        "sharded twice": refusal(use_distributed_sampler=True),
+        "sharded twice, unplanned": refusal(use_distributed_sampler=True, planned=False),
+        "lengths read once": refusal(reload_dataloaders_every_n_epochs=0),
+        "other steps": refusal(accumulate_grad_batches=3),
+        "every rank everything": refusal(sampler=batch_sampler(rank=0, world_size=1)),
+        "another sampler": refusal(loader=lambda _: loader_of(batch_sampler())),
+        "no position": refusal(Path(folder, "unplanned", "last.ckpt")),
+    }
+
+
+def alone(folder):
+    """What two ranks left goes on in one process: in steps as large as before, or not at all."""
+    distributed.destroy_process_group()
+    os.environ |= {"WORLD_SIZE": "1", "RANK": "0", "LOCAL_RANK": "0"}
+    path = checkpoint_of(folder, "in mid-epoch")
+    return {
+        "as large": fit(path, sampler=batch_sampler(micro_batches=4)),
+        "otherwise": refusal(path, sampler=batch_sampler(micro_batches=3)),
+    }
+
+
+def all_runs(folder):
+    only_ours()
+    return {
+        "whole": whole_runs(folder),
+        "resumed": resumed(folder),
+        "unplanned": unplanned(folder),
+        "refused": refusals(folder),
+        "alone": alone(folder),
+    }

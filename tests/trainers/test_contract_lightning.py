@@ -1,0 +1,114 @@
+"""Lightning's Trainer on planned batches: the contract on two ranks."""
+
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from contract import EPOCHS, MICRO_BATCHES, check_every_sequence_once, check_run, check_weights, plan, run_on_ranks
+
+import lengthwise as lw
+
+pytestmark = pytest.mark.skipif(
+    not (find_spec("lightning") and find_spec("torchdata")), reason="Lightning or torchdata is not installed"
+)
+
+STEPS = [plan(epoch).steps for epoch in range(EPOCHS)]
+FIRST = STEPS[0]
+STOP = FIRST + 2
+WAYS = {  # to ask for checkpoints
+    "steps": {"every_n_train_steps": 1},
+    "epochs": {"every_n_epochs": 1, "save_on_train_epoch_end": True},
+    "validations": {"every_n_epochs": 1, "save_on_train_epoch_end": False},
+    "stateful loader": {"every_n_epochs": 1, "save_on_train_epoch_end": False},
+}
+SAVED = {  # the way, and how many steps are in the checkpoint
+    "in mid-epoch": ("steps", STOP),
+    "after the first step": ("steps", 1),
+    "with the last batch of an epoch that is shorter than the next": ("steps", FIRST),
+    "with the last batch of an epoch that is longer than the next": ("steps", FIRST + STEPS[1]),
+    "with the last batch of all": ("steps", sum(STEPS)),
+    "between epochs": ("epochs", FIRST),
+    "at a validation within a step": ("validations", FIRST // 2),
+    "within a step, by a stateful loader too": ("stateful loader", FIRST // 2),
+    "at the last validation of an epoch": ("validations", FIRST),
+    "by a batch that failed within a step": ("failed", STOP),
+}
+WITH_WORKERS = ("in mid-epoch", "between epochs", "at the last validation of an epoch")
+
+
+def runs(folder):
+    from lightning_runs import all_runs
+
+    return all_runs(folder)
+
+
+@pytest.fixture(scope="module")
+def of_ranks(tmp_path_factory):
+    return run_on_ranks(runs, str(tmp_path_factory.mktemp("lightning")), start=False)
+
+
+@pytest.mark.parametrize("kind", [*WAYS, "workers", "manual"])
+def test_a_run_keeps_the_contract(of_ranks, kind):
+    check_run([run["whole"][kind] for run in of_ranks])
+
+
+@pytest.mark.parametrize(("name", "workers"), [*((name, 0) for name in SAVED), *((name, 2) for name in WITH_WORKERS)])
+def test_a_run_that_was_left_goes_on_as_if_it_were_not(of_ranks, name, workers):
+    steps = SAVED[name][1]
+    for run in of_ranks:
+        whole, after = run["whole"]["workers"], run["resumed"][name, workers]
+        assert [*chain(*after.epochs)] == [*chain(*whole.epochs)][steps * MICRO_BATCHES :]
+        assert (after.steps, after.weights) == (sum(STEPS) - steps, whole.weights)
+
+
+def test_another_number_of_ranks_takes_the_same_steps(of_ranks):
+    had = [batch for run in of_ranks for batch in run["whole"]["workers"].epochs[1][: (STOP - FIRST) * MICRO_BATCHES]]
+    for run in of_ranks:
+        record = run["alone"]["as large"]
+        check_every_sequence_once([had, record.epochs[0]])
+        assert record.steps == sum(STEPS) - STOP
+        check_weights([record])
+
+
+def test_micro_batches_that_do_not_divide_what_was_taken_are_refused(of_ranks):
+    for run in of_ranks:
+        said = "`start` must be whole steps of 3 micro_batches, but is 4. Resume with as many micro_batches as before"
+        assert said in run["alone"]["otherwise"]
+
+
+def test_without_the_callback_a_longer_epoch_is_cut_and_our_sampler_says_so(of_ranks):
+    for run in of_ranks:
+        lost = run["unplanned"]["lost"]
+        assert [len(batches) for batches in lost.epochs] == [FIRST * MICRO_BATCHES] * EPOCHS
+        (said,) = lost.told["warned"]
+        assert said.startswith("`batches delivered` must be 12 before the next epoch")
+        assert "but is 10 at epoch 1" in said
+        assert "Lightning's Trainer by reload_dataloaders_every_n_epochs=1" in said
+
+
+def test_an_epoch_that_lightning_sets_too_late_is_refused(of_ranks):
+    for run in of_ranks:
+        assert "`epoch` must be 0 until its pass has ended, but is 1." in run["unplanned"]["fetched too early"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sharded twice", "or set `Trainer(use_distributed_sampler=False)`"),
+        ("sharded twice, unplanned", "or set `Trainer(use_distributed_sampler=False)`"),
+        ("lengths read once", "`reload_dataloaders_every_n_epochs` must be 1, but is 0. Give it to the Trainer"),
+        ("other steps", "`accumulate_grad_batches` must be 2, but is 3."),
+        ("every rank everything", "`world_size` must be the Trainer's, 2, but is 1."),
+        ("another sampler", "`train_dataloader` must be one of the callback's own sampler"),
+        ("no position", "`ckpt_path` must be a checkpoint with the sampler's position"),
+    ],
+)
+def test_settings_that_contradict_the_sampler_are_named(of_ranks, name, said):
+    for run in of_ranks:
+        assert said in run["refused"][name]
+
+
+def test_lightning_is_imported_by_its_door_only():
+    sources = {path.name: path.read_text(encoding="utf-8") for path in Path(lw.__file__).parent.rglob("*.py")}
+    assert [name for name, text in sources.items() if "from lightning" in text] == ["lightning.py"]
