@@ -17,6 +17,8 @@ from lengthwise import _checks
 
 # What a sampler that shares out batches calls the number of those it shares them out to.
 REPLICAS = ("num_replicas", "num_processes", "num_shards", "world_size")
+# Accelerate's loaders. They fetch the batch after the one that they hand on, and set epochs that they count themselves.
+PREPARED = ("DataLoaderShard", "DataLoaderDispatcher")
 
 
 class Consumer:
@@ -55,7 +57,7 @@ def consumer_of(sampler: Sampler, *, world_size: int) -> Consumer | None:
 
     Raises:
         ValueError: `sampler` is one rank's of several, and something behind it shards its batches again; or its batches
-            are taken for sequence numbers, and batched once more.
+            are taken for sequence numbers, and batched once more; or Accelerate prepared its loader.
     """
     found = None
     for holder in _callers():
@@ -64,7 +66,10 @@ def consumer_of(sampler: Sampler, *, world_size: int) -> Consumer | None:
         elif isinstance(holder, BatchSampler) and getattr(holder, "sampler", None) is sampler:
             remedy = "It yields whole batches: make the loader yourself, and give the trainer that loader."
             raise _checks.value_error("sampler", "given to DataLoader as batch_sampler=", "sampler=", remedy)
-        elif world_size > 1 and holder is not sampler:
+        elif type(holder).__name__ in PREPARED:
+            remedy = "Leave the loader out of accelerator.prepare: the sampler gives each rank its own batches."
+            raise _checks.value_error("loader", "PyTorch's own", f"Accelerate's {type(holder).__name__}", remedy)
+        elif world_size > 1 and isinstance(holder, Sampler) and holder is not sampler:
             _check_no_second_share(holder, world_size)
     return None if found is None else Consumer(found)
 
@@ -78,19 +83,14 @@ def _callers() -> Iterator[object]:
         frame = frame.f_back
 
 
-def _check_no_second_share(holder: object, world_size: int) -> None:
-    """Refuses a sampler that deals batches out once more, and a loader that hands rank 0's batches to all."""
-    kind = type(holder)
-    if isinstance(holder, Sampler):
-        shares = max(
-            (getattr(holder, name, 1) for name in REPLICAS if not callable(getattr(holder, name, 1))), default=1
-        )
-    else:
-        shares = world_size if kind.__name__ == "DataLoaderDispatcher" else 1
-    if isinstance(shares, int) and shares > 1:
+def _check_no_second_share(holder: Sampler, world_size: int) -> None:
+    """Refuses a sampler that deals batches out once more."""
+    found = [getattr(holder, name, 1) for name in REPLICAS]
+    shares = max(number for number in (1, *found) if isinstance(number, int))
+    if shares > 1:
         rule = f"shared out once, by the sampler's own rank and world_size of {world_size}"
         remedy = (
             "Leave the loader out of accelerator.prepare, give Lightning's Trainer use_distributed_sampler=False, "
             "or make the sampler with rank=0, world_size=1."
         )
-        raise _checks.value_error("batches", rule, f"shared out to {shares} again by {kind.__name__}", remedy)
+        raise _checks.value_error("batches", rule, f"shared out to {shares} again by {type(holder).__name__}", remedy)

@@ -1,0 +1,162 @@
+"""A loop under Accelerate: the contract on two ranks."""
+
+import pytest
+import torch
+from contract import (
+    BATCHING,
+    EPOCHS,
+    LENGTHS,
+    MICRO_BATCHES,
+    Model,
+    Record,
+    Sequences,
+    batch_sampler,
+    check_every_sequence_once,
+    check_resumed,
+    check_run,
+    optimizer_of,
+    plan,
+    run_on_ranks,
+)
+from torch import distributed
+from torch.nn import functional
+from torch.utils.data import DataLoader
+
+import lengthwise as lw
+
+accelerate = pytest.importorskip("accelerate")
+from accelerate.utils import DataLoaderConfiguration  # noqa: E402
+
+STOP = plan(0).steps + 2  # optimiser steps after which a run is left: in the middle of the second epoch
+PREPARED = {  # settings of a loader that Accelerate prepares, and what becomes of our sampler in it
+    "even batches": ({"even_batches": True}, "`batches` must be shared out once"),
+    "uneven batches": ({"even_batches": False}, "`batches` must be shared out once"),
+    "stateful": ({"use_stateful_dataloader": True}, "`batches` must be shared out once"),
+    "split batches": ({"split_batches": True}, "you must have a `batch_size` attribute"),
+    "dispatched": (
+        {"dispatch_batches": True},
+        "`loader` must be PyTorch's own, but is \"Accelerate's DataLoaderDispatcher",
+    ),
+}
+
+
+class Dropping(Model):
+    """Needs the state of PyTorch's generator to go on as if it had not been left."""
+
+    def forward(self, numbers, features):
+        return super().forward(numbers, functional.dropout(features, 0.3, self.training))
+
+
+def train(folder, kind=Model, *, workers=0, stop=None, saved=False):
+    """A run of three epochs: left and saved after `stop` steps, or gone on with where one was saved."""
+    sampler, record = batch_sampler(), Record()  # before there are ranks
+    accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=MICRO_BATCHES)
+    loader = loader_of(sampler, workers)
+    torch.manual_seed(accelerator.process_index)
+    model = kind()
+    wrapped, optimizer = accelerator.prepare(model, optimizer_of(model))
+    accelerator.register_for_checkpointing(sampler)
+    if saved:
+        accelerator.load_state(folder)
+    for epoch in range(sampler.epoch, EPOCHS):
+        sampler.set_epoch(epoch)
+        scales = sampler.loss_scales(micro_batches_averaged=True)
+        for (numbers, features, targets), scale in zip(loader, scales, strict=True):
+            with accelerator.accumulate(wrapped):
+                accelerator.backward((wrapped(numbers, features) - targets).square().mean() * scale)
+                optimizer.step()
+                optimizer.zero_grad()
+            record.steps += accelerator.sync_gradients
+            if record.steps == stop:
+                break
+        record.epochs.append(model.taken())
+        if record.steps == stop:
+            accelerator.save_state(folder)
+            break
+    record.weights = model.weights()
+    return record
+
+
+def loader_of(sampler, workers=0):
+    own = torch.Generator()  # else each pass draws a number from the global one, and a resumed epoch has one pass more
+    fork = "fork" if workers else None  # spawned workers would import PyTorch for every epoch
+    return DataLoader(
+        Sequences(), batch_sampler=sampler, generator=own, num_workers=workers, multiprocessing_context=fork
+    )
+
+
+class Naive:
+    """A sampler of one's own: the same batches, and the attributes that a batch sampler of PyTorch has."""
+
+    batch_size, drop_last = 4, False
+
+    def __iter__(self):
+        yield from (batch.tolist() for batch in lw.make_plan(LENGTHS, BATCHING).batches())
+
+    def __len__(self):
+        return len(lw.make_plan(LENGTHS, BATCHING))
+
+
+def refusal(settings):
+    """What is said of a loader that Accelerate prepared so."""
+    accelerator = accelerate.Accelerator(cpu=True, dataloader_config=DataLoaderConfiguration(**settings))
+    with pytest.raises((ValueError, RuntimeError)) as caught:
+        list(accelerator.prepare(loader_of(batch_sampler())))
+    return str(caught.value)
+
+
+def runs(folder):
+    kinds = {"plain": {}, "workers": {"workers": 2}, "dropout": {"kind": Dropping}}
+    whole = {name: train(folder, **given) for name, given in kinds.items()}
+    halves = {}
+    for name, given in kinds.items():
+        left = train(folder, stop=STOP, **given)
+        halves[name] = (left, train(folder, saved=True, **given))
+    naive = accelerate.Accelerator(cpu=True).prepare(loader_of(Naive()))
+    told = {"naive": [numbers.tolist() for numbers, _, _ in naive]}
+    alone = accelerate.data_loader.prepare_data_loader(loader_of(batch_sampler()), num_processes=1, process_index=0)
+    with pytest.raises(ValueError, match="Leave the loader out") as caught:
+        list(alone)
+    told["alone"] = str(caught.value)
+    told |= {name: refusal(settings) for name, (settings, _) in PREPARED.items() if name != "dispatched"}
+    return whole, halves, told | {"dispatched": dispatched()}
+
+
+def dispatched():
+    """Rank 0 draws for all, and the other waits for it until it is gone."""
+    said = refusal(PREPARED["dispatched"][0])
+    distributed.destroy_process_group()
+    return said
+
+
+@pytest.fixture(scope="module")
+def of_ranks(tmp_path_factory):
+    return run_on_ranks(runs, str(tmp_path_factory.mktemp("accelerate")), start=False)
+
+
+@pytest.mark.parametrize("kind", ["plain", "workers"])
+def test_a_run_keeps_the_contract(of_ranks, kind):
+    check_run([whole[kind] for whole, _, _ in of_ranks])
+
+
+@pytest.mark.parametrize("kind", ["plain", "workers", "dropout"])
+def test_a_run_left_in_mid_epoch_goes_on_as_if_it_were_not(of_ranks, kind):
+    before, after = zip(*(halves[kind] for _, halves, _ in of_ranks), strict=True)
+    check_resumed(before, after, [whole[kind] for whole, _, _ in of_ranks])
+
+
+@pytest.mark.parametrize("name", PREPARED)
+def test_a_loader_that_was_prepared_is_refused_whatever_the_settings(of_ranks, name):
+    said = [told[name] for _, _, told in of_ranks]
+    assert PREPARED[name][1] in said[0]
+    assert said[1] == said[0] or name == "dispatched"  # where rank 1 sees only that rank 0 is gone
+
+
+def test_a_loader_that_was_prepared_is_refused_on_one_rank_too(of_ranks):
+    for _, _, told in of_ranks:
+        assert "`loader` must be PyTorch's own, but is \"Accelerate's DataLoaderShard" in told["alone"]
+
+
+def test_the_contract_finds_the_sequences_that_a_sampler_of_ones_own_loses(of_ranks):
+    with pytest.raises(AssertionError):
+        check_every_sequence_once([told["naive"] for _, _, told in of_ranks])
