@@ -32,6 +32,7 @@ transformers = pytest.importorskip("transformers")
 from lengthwise.torch.huggingface import PlannedTrainer  # noqa: E402
 
 STOP = 7  # optimiser steps after which a run is left: the second of the second epoch
+RESUMED = ("mean", "dropping")
 WORKERS = {"dataloader_num_workers": 2, "dataloader_multiprocessing_context": "fork"}
 STEPS = [plan(epoch).steps for epoch in range(EPOCHS)]
 
@@ -41,6 +42,13 @@ class Mean(Model):
 
     def forward(self, numbers, features, labels):
         return {"loss": (super().forward(numbers, features) - labels).square().mean()}
+
+
+class Dropping(Mean):
+    """Draws from the global generator in each batch."""
+
+    def forward(self, numbers, features, labels):
+        return super().forward(numbers, torch.nn.functional.dropout(features, training=self.training), labels)
 
 
 class Counting(Model):
@@ -64,6 +72,7 @@ def mean_of_errors(outputs, *_, **__):
 
 KINDS = {  # the model, its name for the targets, more for the Trainer
     "mean": (Mean, "labels", {}),
+    "dropping": (Dropping, "labels", {}),
     "counting": (Counting, "labels", {}),
     "function": (Errors, "targets", {"compute_loss_func": mean_of_errors}),
 }
@@ -173,14 +182,13 @@ def refusals(folder):
 def runs_on_two_ranks(folder):
     gc.freeze()  # each run of a Trainer collects the garbage of all that is imported
     whole = {kind: train(kind, folder, settings=WORKERS if kind == "mean" else {}) for kind in KINDS}
-    left = train("mean", folder, stop=STOP, settings=WORKERS)
     restoring = {"restore_callback_states_from_checkpoint": True}
     by_epoch = {"save_strategy": "epoch", "eval_strategy": "epoch"}
     return {
         "whole": whole,
-        "left": left,
-        "resumed": train("mean", folder, saved=f"{folder}/checkpoint-{STOP}"),
-        "restored": train("mean", folder, saved=f"{folder}/checkpoint-{STOP}", settings=restoring),
+        "left": {kind: train(kind, f"{folder}/{kind}", stop=STOP, settings=WORKERS) for kind in RESUMED},
+        "resumed": {kind: train(kind, folder, saved=f"{folder}/{kind}/checkpoint-{STOP}") for kind in RESUMED},
+        "restored": train("mean", folder, saved=f"{folder}/mean/checkpoint-{STOP}", settings=restoring),
         "epoch end": train("mean", f"{folder}/epochs", settings=by_epoch),
         "next epoch": train("mean", folder, saved=f"{folder}/epochs/checkpoint-{STEPS[0]}"),
         "finished": train("mean", folder, saved=f"{folder}/epochs/checkpoint-{sum(STEPS)}"),
@@ -194,8 +202,10 @@ def runs_on_one_rank(folder):
     gc.freeze()
     train("mean", folder, trainer=transformers.Trainer, stop=2)
     return {
-        "as large": train("mean", folder, saved=f"{folder}/checkpoint-{STOP}", sampler=batch_sampler(micro_batches=4)),
-        "half as large": train("mean", folder, saved=f"{folder}/checkpoint-{STOP}"),
+        "as large": train(
+            "mean", folder, saved=f"{folder}/mean/checkpoint-{STOP}", sampler=batch_sampler(micro_batches=4)
+        ),
+        "half as large": train("mean", folder, saved=f"{folder}/mean/checkpoint-{STOP}"),
         "another trainer's": refusal("mean", folder, saved=f"{folder}/checkpoint-2"),
         "by steps": train("mean", folder, settings={"max_steps": 15}),
         "a part": train("mean", folder, settings={"num_train_epochs": 1.5}),
@@ -214,7 +224,7 @@ def of_ranks(folder):
 
 @pytest.fixture(scope="module")
 def alone(of_ranks, folder):
-    assert of_ranks[0]["left"].steps == STOP  # it saved what these go on from
+    assert of_ranks[0]["left"]["mean"].steps == STOP  # it saved what these go on from
     return run_on_ranks(runs_on_one_rank, folder, world_size=1)[0]
 
 
@@ -222,7 +232,7 @@ def of(runs, name):
     return [run[name] for run in runs]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["mean", "counting", "function"])
 def test_a_run_keeps_the_contract(of_ranks, kind):
     check_run([run["whole"][kind] for run in of_ranks])
 
@@ -242,12 +252,17 @@ def test_the_trainer_is_told_the_steps_of_all_epochs_and_where_it_stands(of_rank
     assert record.told["places"] == pytest.approx(places)
 
 
-@pytest.mark.parametrize("name", ["resumed", "restored"])
-def test_a_run_left_in_mid_epoch_goes_on_as_if_it_were_not(of_ranks, name):
-    check_resumed(of(of_ranks, "left"), of(of_ranks, name), [run["whole"]["mean"] for run in of_ranks])
-    whole = of_ranks[0]["whole"]["mean"].told
-    if name == "resumed":  # a callback that is made anew is called after the one that notes the places
-        assert of_ranks[0][name].told == {"max_steps": whole["max_steps"], "places": whole["places"][STOP:]}
+@pytest.mark.parametrize("kind", RESUMED)
+def test_a_run_left_in_mid_epoch_goes_on_as_if_it_were_not(of_ranks, kind):
+    check_resumed(*([run[name][kind] for run in of_ranks] for name in ("left", "resumed", "whole")))
+    whole = of_ranks[0]["whole"][kind].told
+    assert of_ranks[0]["resumed"][kind].told == {"max_steps": whole["max_steps"], "places": whole["places"][STOP:]}
+
+
+def test_callbacks_that_the_trainer_makes_anew_keep_the_position(of_ranks):
+    for run in of_ranks:
+        assert run["restored"].epochs == run["resumed"]["mean"].epochs
+        assert run["restored"].weights == run["resumed"]["mean"].weights
 
 
 def test_a_run_that_evaluates_and_saves_every_epoch_goes_on_from_the_end_of_one(of_ranks):
@@ -270,7 +285,7 @@ def test_another_number_of_ranks_takes_the_same_steps(alone):
 
 def test_other_steps_end_with_the_last_epoch_all_the_same(of_ranks, alone):
     record = alone["half as large"]
-    had = [batch for run in of_ranks for batch in run["left"].epochs[1]]
+    had = [batch for run in of_ranks for batch in run["left"]["mean"].epochs[1]]
     check_every_sequence_once([had, record.epochs[0]])
     check_every_sequence_once([record.epochs[1]])
     assert len(record.epochs) == 2

@@ -86,7 +86,7 @@ class PlannedTrainer(transformers.Trainer):
             rule = f"as many as the {len(dataset)} sequences of train_dataset"
             raise _checks.value_error("lengths", rule, len(self.batch_sampler.lengths), remedy)
         kept = {name: getattr(loader, name) for name in _KEPT}
-        return DataLoader(dataset, batch_sampler=self.batch_sampler, **kept)
+        return DataLoader(dataset, batch_sampler=self.batch_sampler, generator=torch.Generator(), **kept)
 
     def set_initial_training_values(self, args: transformers.TrainingArguments, dataloader: DataLoader) -> Any:
         """The Trainer's own, but for exact steps; each epoch may take them all, and ends where its plan does."""
@@ -174,9 +174,13 @@ class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
             state.max_steps = state.global_step + _total_steps(sampler, args.num_train_epochs) - done
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        sampler = kwargs["train_dataloader"].batch_sampler
+        loader = kwargs["train_dataloader"]
+        sampler = loader.batch_sampler
         if not _batches_left(sampler) and state.global_step < state.max_steps:
             sampler.set_epoch(sampler.epoch + 1)
+        # Workers are seeded from the loader's own generator: the global one is to be as a checkpoint left it.
+        place = np.random.SeedSequence((args.seed, sampler.epoch, sampler.delivered))
+        loader.generator.manual_seed(int(place.generate_state(1, np.uint64)[0]))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         sampler = kwargs["train_dataloader"].batch_sampler
