@@ -109,7 +109,7 @@ def reference_weights(epochs=EPOCHS):
     return model.weights()
 
 
-def check_run(records, epochs=EPOCHS, rtol=1e-6):
+def check_run(records, epochs=EPOCHS, rtol=1e-9):
     """Every sequence once an epoch, in the plan's batches; its steps; other epochs; the weights of whole steps."""
     for epoch in range(epochs):
         check_every_sequence_once([record.epochs[epoch] for record in records])
@@ -121,12 +121,11 @@ def check_run(records, epochs=EPOCHS, rtol=1e-6):
     check_weights(records, epochs, rtol)
 
 
-def check_weights(records, epochs=EPOCHS, rtol=1e-6):
+def check_weights(records, epochs=EPOCHS, rtol=1e-9):
     """The weights are the same on every rank, bit for bit, and those of whole steps up to rounding."""
     assert all(record.weights == records[0].weights for record in records)
-    torch.testing.assert_close(
-        torch.tensor(records[0].weights), torch.tensor(reference_weights(epochs)), rtol=rtol, atol=1e-8
-    )
+    weights, expected = torch.tensor([records[0].weights, reference_weights(epochs)], dtype=torch.float64)
+    torch.testing.assert_close(weights, expected, rtol=rtol, atol=0.0)
 
 
 def check_every_sequence_once(batches_of_ranks):
