@@ -3,8 +3,8 @@
     sample   a pytree of arrays [t, ...] and scalars: (inputs, labels), say
     shapes   [k, 2]   rows B and padded length T, as `lw.batch_shapes` gives them
 
-Batches are NumPy arrays. `jax.jit` takes them as they are, `map(jax.device_put, ...)` sends each ahead, and on several
-hosts `jax.make_array_from_process_local_data` makes them global.
+Batches are NumPy arrays. `jax.jit` takes them as they are, `map(jax.device_put, ...)` puts them on a device, and on
+several hosts `jax.make_array_from_process_local_data` makes them global.
 """
 
 from __future__ import annotations

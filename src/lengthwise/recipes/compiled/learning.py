@@ -80,7 +80,7 @@ def run_epochs(
             compile_seconds=compiled - start,
             compilations=learner.compilations,
             computed_frames=computed,
-            padding_share=1 - int(lengths.sum()) / computed,
+            padding_share=1 - int(lengths[plan.sequences].sum()) / computed,
         )
 
 
