@@ -1,4 +1,4 @@
-"""A plain loop of one's own, under DistributedDataParallel: the contract on two ranks."""
+"""A plain loop of one's own, under DistributedDataParallel: the contract on two ranks, and on one that goes on."""
 
 import contextlib
 import io
@@ -12,43 +12,44 @@ from contract import (
     Record,
     Sequences,
     batch_sampler,
+    check_every_sequence_once,
     check_resumed,
     check_run,
+    check_weights,
     optimizer_of,
+    plan,
     run_on_ranks,
 )
+from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
-import lengthwise as lw
+FIRST = plan(0).steps
+STOP = FIRST + 2  # optimiser steps after which a run is left: in the middle of the second epoch
 
-STOP = 7  # optimiser steps after which a run is left: the second of the second epoch
 
-
-def train(workers=0, stop=None, saved=None):
-    """A run of three epochs: left after `stop` steps, or gone on with where one was left."""
-    sampler, model, record = batch_sampler(), Model(), Record()
-    context = "fork" if workers else None  # spawned workers would import PyTorch for every epoch
-    loader = DataLoader(Sequences(), batch_sampler=sampler, num_workers=workers, multiprocessing_context=context)
+def train(sampler, *, workers=0, stop=None, saved=None):
+    """A run of three epochs: left after `stop` steps, or gone on with from where one was left."""
+    model, record = Model(), Record()
+    fork = "fork" if workers else None  # spawned workers would import PyTorch for every epoch
+    loader = DataLoader(Sequences(), batch_sampler=sampler, num_workers=workers, multiprocessing_context=fork)
     wrapped, optimizer = DistributedDataParallel(model), optimizer_of(model)
     parts = {"model": model, "optimizer": optimizer, "sampler": sampler}
-    if saved:
-        checkpoint = torch.load(io.BytesIO(saved))
-        for name, part in parts.items():
-            part.load_state_dict(checkpoint[name])
+    for name, state in torch.load(io.BytesIO(saved)).items() if saved else ():
+        parts[name].load_state_dict(state)
     for epoch in range(sampler.epoch, EPOCHS):
         sampler.set_epoch(epoch)
-        scales = lw.loss_scales(sampler.plan)[:, :, sampler.rank].ravel()
-        for place, (numbers, features, targets) in enumerate(loader, start=sampler.start):
-            stepping = (place + 1) % MICRO_BATCHES == 0
+        scales = sampler.loss_scales()
+        for taken, ((numbers, features, targets), scale) in enumerate(zip(loader, scales, strict=True), start=1):
+            stepping = taken % sampler.micro_batches == 0
             with contextlib.nullcontext() if stepping else wrapped.no_sync():
-                ((wrapped(numbers, features) - targets).square().mean() * scales[place]).backward()
+                ((wrapped(numbers, features) - targets).square().mean() * scale).backward()
             if stepping:
                 optimizer.step()
                 optimizer.zero_grad()
                 record.steps += 1
-            if record.steps == stop:
-                break
+                if record.steps == stop:
+                    break
         record.epochs.append(model.taken())
         if record.steps == stop:
             break
@@ -58,24 +59,76 @@ def train(workers=0, stop=None, saved=None):
     return record
 
 
-def runs():
-    return {
-        workers: (train(workers), left := train(workers, STOP), train(workers, saved=left.told["saved"]))
-        for workers in (0, 2)
+def refusal(sampler):
+    """What is said of a loader that draws from `sampler`."""
+    with pytest.raises(ValueError, match="`") as caught:
+        list(DataLoader(Sequences(), batch_sampler=sampler))
+    return str(caught.value)
+
+
+class Sharing(DistributedSampler):
+    """Every second of our batches, as wrappers of batch samplers give them."""
+
+    def __iter__(self):
+        yield from (batch for place, batch in enumerate(self.dataset) if place % self.num_replicas == self.rank)
+
+
+def runs_on_two_ranks():
+    """For each number of workers a whole run, one that is left, and the rest of it."""
+    halves = {}
+    for workers in (0, 2):
+        left = train(batch_sampler(), workers=workers, stop=STOP)
+        rest = train(batch_sampler(), workers=workers, saved=left.told["saved"])
+        halves[workers] = (train(batch_sampler(), workers=workers), left, rest)
+    told = {
+        "shared twice": refusal(Sharing(batch_sampler())),
+        "batched twice": refusal(BatchSampler(batch_sampler(), batch_size=4, drop_last=False)),
     }
+    return halves, told
+
+
+def run_on_one_rank(saved):
+    assert distributed.get_world_size() == 1
+    return train(batch_sampler(micro_batches=4), saved=saved)
 
 
 @pytest.fixture(scope="module")
 def of_ranks():
-    return run_on_ranks(runs)
+    return run_on_ranks(runs_on_two_ranks)
+
+
+def of(of_ranks, workers, turn):
+    return [halves[workers][turn] for halves, _ in of_ranks]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_run_keeps_the_contract(of_ranks, workers):
-    check_run([runs[workers][0] for runs in of_ranks])
+    check_run(of(of_ranks, workers, 0))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_run_left_in_mid_epoch_goes_on_as_if_it_were_not(of_ranks, workers):
-    whole, before, after = ([runs[workers][turn] for runs in of_ranks] for turn in range(3))
-    check_resumed(before, after, whole)
+    whole, left, rest = (of(of_ranks, workers, turn) for turn in range(3))
+    check_resumed(left, rest, whole)
+
+
+def test_another_number_of_ranks_takes_the_same_steps(of_ranks):
+    left = of(of_ranks, 2, 1)
+    (rest,) = run_on_ranks(run_on_one_rank, left[0].told["saved"], world_size=1)
+    had = [batch for record in left for batch in record.epochs[1]]
+    assert len(had) == (STOP - FIRST) * MICRO_BATCHES * len(left)
+    check_every_sequence_once([had, rest.epochs[0]])
+    assert rest.steps == sum(plan(epoch).steps for epoch in range(EPOCHS)) - STOP
+    check_weights([rest])
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("shared twice", "`batches` must be shared out once, by the sampler's own rank and world_size of 2, but is"),
+        ("batched twice", "`sampler` must be given to DataLoader as batch_sampler=, but is 'sampler='."),
+    ],
+)
+def test_a_set_up_that_takes_the_batches_for_something_else_is_refused(of_ranks, name, said):
+    for _, told in of_ranks:
+        assert said in told[name]
