@@ -43,6 +43,16 @@ def test_the_picture_has_two_panels_and_a_colour_for_each_strategy():
     assert len(by_time.collections) == 10  # the bands
 
 
+@pytest.mark.parametrize(("label", "columns"), [("short", 4), ("max-entropy:0.15, 2 processes, parameter", 2)])
+def test_the_legend_has_as_many_columns_as_fit(label, columns):
+    figure = learning_curves([row for number in range(6) for row in rows(f"{label} {number}")])
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+    lefts = {round(text.get_window_extent().x0) for text in figure.legends[0].get_texts()}
+    assert len(lefts) == columns
+
+
 def test_a_diverged_run_leaves_a_gap():
     diverged = [{**row, "validation_loss": None} if row["epoch"] == 2 else row for row in rows("random", seeds=1)]
     figure = learning_curves(diverged)

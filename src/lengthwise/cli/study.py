@@ -53,7 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the study that `arguments` describe, shows its table and writes what was asked for."""
     try:
         from lengthwise.recipes.handwriting.data import read_corpus
-        from lengthwise.recipes.handwriting.study import Settings, run_study
+        from lengthwise.recipes.handwriting.settings import Settings
+        from lengthwise.recipes.handwriting.study import run_study
     except ModuleNotFoundError as error:
         remedy = 'Install it: pip install "lengthwise[recipes]".'
         raise ModuleNotFoundError(sentence(str(error.name), "installed for a study", None, remedy)) from error

@@ -50,8 +50,7 @@ def learning_curves(
             _draw(axes, [row for row in rows if row["strategy"] == label], column, drawn)
         _furnish(axes, text)
     panels[0].set_ylabel(loss_label)
-    handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=min(4, len(looks)))
+    _add_legend(figure, panels[0])
     if title:
         figure.suptitle(title, fontsize=9.5)
     return figure
@@ -97,6 +96,16 @@ def _draw(axes: Axes, rows: Sequence[Mapping[str, Any]], column: str, drawn: Loo
     )
     if np.any(greatest > least):
         axes.fill_between(places, least, greatest, color=drawn.colour, alpha=0.15, linewidth=0)
+
+
+def _add_legend(figure: Figure, axes: Axes) -> None:
+    """Names the curves below the panels, in as many columns as the figure is wide enough for, up to four."""
+    handles, names = axes.get_legend_handles_labels()
+    for columns in range(min(4, len(names)), 0, -1):
+        legend = figure.legend(handles, names, loc="outside lower center", ncols=columns)
+        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()
 
 
 def _furnish(axes: Axes, text: str) -> None:
