@@ -9,7 +9,7 @@ from typing import Any
 try:
     import transformers
 except ImportError as error:
-    raise ImportError('lengthwise.torch.huggingface needs transformers: pip install "transformers[torch]"') from error
+    raise ImportError('lengthwise.torch.huggingface needs transformers 5: pip install "transformers[torch]"') from error
 
 import numpy as np
 import torch
