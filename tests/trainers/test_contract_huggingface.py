@@ -12,6 +12,7 @@ from contract import (
     EPOCHS,
     LENGTHS,
     MICRO_BATCHES,
+    RANKS,
     Model,
     Record,
     Sequences,
@@ -115,28 +116,59 @@ def collated(targets, samples):
     return dict(zip(("numbers", "features", targets), columns, strict=True))
 
 
+ALWAYS = {
+    **{"num_train_epochs": EPOCHS, "gradient_accumulation_steps": MICRO_BATCHES, "max_grad_norm": 0.0},
+    **{"lr_scheduler_type": "constant", "save_strategy": "no", "logging_strategy": "no", "report_to": "none"},
+    **{"use_cpu": True, "disable_tqdm": True, "log_level": "error"},
+}
+REFUSED = {  # how the run is set up, and what is said to it
+    "evened": ({"trainer": Resharding, "accelerator_config": {"even_batches": True}}, "Leave the loader out of"),
+    "uneven": ({"trainer": Resharding, "accelerator_config": {"even_batches": False}}, "Leave the loader out of"),
+    "prepared": (
+        {"trainer": ReshardingPlanned},
+        "`train_dataloader.batch_sampler` must be the batch sampler itself, but is <accelerate",
+    ),
+    "accumulation": (
+        {"gradient_accumulation_steps": 3},
+        "`gradient_accumulation_steps` must be 2, but is 3. Set it so in TrainingArguments",
+    ),
+    "dropping": ({"dataloader_drop_last": True}, "`dataloader_drop_last` must be False, but is True."),
+    "shrinking": ({"auto_find_batch_size": True}, "`auto_find_batch_size` must be False, but is True."),
+    "grouping": (
+        {"train_sampling_strategy": "group_by_length"},
+        "`train_sampling_strategy` must be 'random', but is",
+    ),
+    "averaging": (
+        {"average_tokens_across_devices": False},
+        "`average_tokens_across_devices` must be True, but is False.",
+    ),
+    "all on every rank": (
+        {"sampler": batch_sampler(rank=0, world_size=1)},
+        "`world_size` must be the Trainer's, 2, but is 1.",
+    ),
+    "other lengths": (
+        {"dataset": Subset(Sequences(), range(50))},
+        "`lengths` must be as many as the 50 sequences of train_dataset, but is 60.",
+    ),
+    "no sampler": (
+        {"sampler": [[0, 1], [2]]},
+        "`batch_sampler` must be a lengthwise.torch.BatchSampler, but is [[0, 1], [2]].",
+    ),
+    "weights": ({"weights": [1.0]}, "`weights` must be of shape [60], but is (1,)."),
+}
+
+
 def trainer_of(
-    kind, folder, *, trainer=PlannedTrainer, sampler=None, weights=None, dataset=None, settings=None, stop=None
+    kind, folder, *, trainer=PlannedTrainer, sampler=None, weights=None, dataset=None, stop=None, **settings
 ):
     made, targets, more = KINDS[kind]
     model, record = made(), Record()
-    sampler = batch_sampler() if sampler is None else sampler
-    arguments = {
-        **{
-            "num_train_epochs": EPOCHS,
-            "gradient_accumulation_steps": getattr(sampler, "micro_batches", 1),
-            "max_grad_norm": 0.0,
-        },
-        **{"lr_scheduler_type": "constant", "save_strategy": "no", "logging_strategy": "no", "report_to": "none"},
-        **{"use_cpu": True, "disable_tqdm": True, "log_level": "error"},
-        **(settings or {}),
-    }
     if issubclass(trainer, PlannedTrainer):
-        more = more | {"batch_sampler": sampler, "weights": weights}
+        more = more | {"batch_sampler": sampler or batch_sampler(), "weights": weights}
     return record, trainer(
         model=model,
-        args=transformers.TrainingArguments(folder, **arguments),
-        train_dataset=Sequences() if dataset is None else dataset,
+        args=transformers.TrainingArguments(folder, **ALWAYS | settings),
+        train_dataset=dataset or Sequences(),
         eval_dataset=Sequences(),
         data_collator=partial(collated, targets),
         optimizers=(optimizer_of(model), None),
@@ -159,41 +191,19 @@ def refusal(kind, folder, **given):
     return str(caught.value)
 
 
-def refusals(folder):
-    prepared = {
-        f"even batches {even}": refusal(
-            "mean", folder, trainer=Resharding, settings={"accelerator_config": {"even_batches": even}}
-        )
-        for even in (True, False)
-    }
-    for name, value in (("dataloader_drop_last", True), ("auto_find_batch_size", True)):
-        prepared[name] = refusal("mean", folder, settings={name: value})
-    return prepared | {
-        "prepared": refusal("mean", folder, trainer=ReshardingPlanned),
-        "accumulation": refusal("mean", folder, settings={"gradient_accumulation_steps": 3}),
-        "grouping": refusal("mean", folder, settings={"train_sampling_strategy": "group_by_length"}),
-        "averaging": refusal("mean", folder, settings={"average_tokens_across_devices": False}),
-        "every rank everything": refusal("mean", folder, sampler=batch_sampler(rank=0, world_size=1)),
-        "other lengths": refusal("mean", folder, dataset=Subset(Sequences(), range(50))),
-        "no sampler": refusal("mean", folder, sampler=DataLoader(Sequences())),
-    }
-
-
 def runs_on_two_ranks(folder):
     gc.freeze()  # each run of a Trainer collects the garbage of all that is imported
-    whole = {kind: train(kind, folder, settings=WORKERS if kind == "mean" else {}) for kind in KINDS}
-    restoring = {"restore_callback_states_from_checkpoint": True}
-    by_epoch = {"save_strategy": "epoch", "eval_strategy": "epoch"}
+    left = {kind: f"{folder}/{kind}/checkpoint-{STOP}" for kind in RESUMED}
     return {
-        "whole": whole,
-        "left": {kind: train(kind, f"{folder}/{kind}", stop=STOP, settings=WORKERS) for kind in RESUMED},
-        "resumed": {kind: train(kind, folder, saved=f"{folder}/{kind}/checkpoint-{STOP}") for kind in RESUMED},
-        "restored": train("mean", folder, saved=f"{folder}/mean/checkpoint-{STOP}", settings=restoring),
-        "epoch end": train("mean", f"{folder}/epochs", settings=by_epoch),
+        "whole": {kind: train(kind, folder, **WORKERS if kind == "mean" else {}) for kind in KINDS},
+        "left": {kind: train(kind, f"{folder}/{kind}", stop=STOP, **WORKERS) for kind in RESUMED},
+        "resumed": {kind: train(kind, folder, saved=left[kind]) for kind in RESUMED},
+        "restored": train("mean", folder, saved=left["mean"], restore_callback_states_from_checkpoint=True),
+        "epoch end": train("mean", f"{folder}/epochs", save_strategy="epoch", eval_strategy="epoch"),
         "next epoch": train("mean", folder, saved=f"{folder}/epochs/checkpoint-{STEPS[0]}"),
         "finished": train("mean", folder, saved=f"{folder}/epochs/checkpoint-{sum(STEPS)}"),
-        "weightless": train("mean", folder, weights=[0] * len(LENGTHS), settings={"eval_strategy": "epoch"}),
-        "refused": refusals(folder),
+        "weightless": train("mean", folder, weights=[0] * len(LENGTHS), eval_strategy="epoch"),
+        "refused": {name: refusal("mean", folder, **given) for name, (given, _) in REFUSED.items()},
     }
 
 
@@ -201,14 +211,14 @@ def runs_on_one_rank(folder):
     """What two ranks left goes on in one process: in steps as large as before, and in steps half as large."""
     gc.freeze()
     train("mean", folder, trainer=transformers.Trainer, stop=2)
+    left, whole_steps = f"{folder}/mean/checkpoint-{STOP}", RANKS * MICRO_BATCHES
+    sampler = batch_sampler(micro_batches=whole_steps)
     return {
-        "as large": train(
-            "mean", folder, saved=f"{folder}/mean/checkpoint-{STOP}", sampler=batch_sampler(micro_batches=4)
-        ),
-        "half as large": train("mean", folder, saved=f"{folder}/mean/checkpoint-{STOP}"),
+        "as large": train("mean", folder, saved=left, sampler=sampler, gradient_accumulation_steps=whole_steps),
+        "half as large": train("mean", folder, saved=left),
         "another trainer's": refusal("mean", folder, saved=f"{folder}/checkpoint-2"),
-        "by steps": train("mean", folder, settings={"max_steps": 15}),
-        "a part": train("mean", folder, settings={"num_train_epochs": 1.5}),
+        "by steps": train("mean", folder, max_steps=15),
+        "a part": train("mean", folder, num_train_epochs=1.5),
     }
 
 
@@ -299,29 +309,10 @@ def test_steps_may_be_given_in_place_of_epochs(alone):
     assert alone["a part"].steps == epochs[0].steps + -(-epochs[1].steps // 2)
 
 
-@pytest.mark.parametrize("even", [True, False])
-def test_a_sampler_that_accelerate_shards_again_is_refused(of_ranks, even):
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_contradicts_the_sampler_is_refused(of_ranks, name):
     for run in of_ranks:
-        assert "shared out once" in run["refused"][f"even batches {even}"]
-        assert "Leave the loader out of accelerator.prepare" in run["refused"][f"even batches {even}"]
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("prepared", "`train_dataloader.batch_sampler` must be the batch sampler itself, but is <accelerate"),
-        ("accumulation", "`gradient_accumulation_steps` must be 2, but is 3. Set it so in TrainingArguments"),
-        ("dataloader_drop_last", "`dataloader_drop_last` must be False, but is True."),
-        ("auto_find_batch_size", "`auto_find_batch_size` must be False, but is True."),
-        ("grouping", "`train_sampling_strategy` must be 'random', but is"),
-        ("averaging", "`average_tokens_across_devices` must be True, but is False."),
-        ("every rank everything", "`world_size` must be the Trainer's, 2, but is 1."),
-        ("other lengths", "`lengths` must be as many as the 50 sequences of train_dataset, but is 60."),
-        ("no sampler", "`batch_sampler` must be a lengthwise.torch.BatchSampler, but is"),
-    ],
-)
-def test_settings_that_contradict_the_sampler_are_named(of_ranks, name, said):
-    assert said in of_ranks[0]["refused"][name]
+        assert REFUSED[name][1] in run["refused"][name]
 
 
 def test_a_checkpoint_without_a_position_is_refused(alone):
