@@ -1,0 +1,46 @@
+"""The code of the pages on trainers runs, each page in a process of its own: trainers leave much behind."""
+
+import ast
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "trainers").glob("*.md"))
+TRAINERS = {"accelerate", "deepspeed", "huggingface", "lightning", "plain"}
+STRICT = "import warnings\nwarnings.filterwarnings('error', message='`.*` must be ')\n"  # how our own begin
+PATIENCE = 120  # seconds
+
+
+def code_of(page):
+    return "\n".join(re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
+
+
+def missing(code):
+    """Packages that the code imports and that are not installed."""
+    nodes = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = [node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in nodes]
+    return sorted({name.split(".")[0] for name in names if not find_spec(name.split(".")[0])})
+
+
+def test_every_trainer_has_a_page():
+    assert {page.stem for page in PAGES} == TRAINERS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_code_of_the_page_runs(page, tmp_path):
+    code = code_of(page)
+    if missing(code):
+        pytest.skip(f"needs {', '.join(missing(code))}")
+    command = [sys.executable, "-c", STRICT + code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_links_of_the_page_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
