@@ -71,7 +71,7 @@ class BatchSampler(Sampler[list[Any]]):
 
     The dataset is never touched: planning needs its lengths only. What goes wrong in use: an epoch that is never set.
     Call `set_epoch` before each epoch, or every epoch takes the same batches, which warns once; so does an epoch that
-    is left before its end.
+    is left before its end, and one of which nobody asks for anything: a trainer that has a sampler of its own.
 
     Where torch.distributed is running and no rank is given, making a sampler (and loading a state) is a collective: all
     ranks compare their plans, and disagreement is an error there and not a hang later.
@@ -122,6 +122,7 @@ class BatchSampler(Sampler[list[Any]]):
         self._given = (rank, world_size)
         self._pass: _Pass | None = None
         self._epoch_taken: int | None = None
+        self._asked = True  # for anything of the epoch, since it was set
         self._warned: set[str] = set()
         self._plan_epoch(0)
         self._named = {
@@ -142,9 +143,8 @@ class BatchSampler(Sampler[list[Any]]):
     @property
     def plan(self) -> Plan:
         """The plan of the epoch that is set; where a state was loaded, of what runs on other numbers of ranks left."""
-        if self._plan.world_size != self.world_size:  # torch.distributed was started after the sampler was made
-            self._plan_epoch(self.epoch, self._runs)
-        return self._plan
+        self._asked = True
+        return self._bound()
 
     @property
     def epoch(self) -> int:
@@ -177,8 +177,12 @@ class BatchSampler(Sampler[list[Any]]):
                 " length: Lightning's Trainer by reload_dataloaders_every_n_epochs=1."
             )
             self._warn("batches delivered", rule, current.delivered, remedy, at=f"epoch {self.epoch}")
+        if not self._asked:
+            remedy = "Give it to the loader, DataLoader(dataset, batch_sampler=sampler), and the loader to the trainer."
+            self._warn("sampler", "asked for batches of every epoch", "not asked", remedy, at=f"epoch {self.epoch}")
         self._leave()
         self._plan_epoch(epoch)
+        self._asked = False
 
     def total_steps(self, epochs: int) -> int:
         """Optimiser steps of the epochs 0 to epochs - 1, exact, for a schedule of the learning rate: plans them all."""
@@ -226,7 +230,7 @@ class BatchSampler(Sampler[list[Any]]):
         Returns:
             For `load_state_dict`, here or on another number of ranks; plain numbers and words, fit for JSON.
         """
-        plan = self.plan if self._pass is None else self._pass.plan  # torch.distributed may have ended since
+        plan = self._bound() if self._pass is None else self._pass.plan  # torch.distributed may have ended since
         earlier, _ = parted(self._runs, plan.world_size, plan.micro_batches)
         if delivered is not None:
             remedy = "Count from the beginning of the epoch."
@@ -281,6 +285,12 @@ class BatchSampler(Sampler[list[Any]]):
         if self._pass is not None:
             state["_pass"] = replace(self._pass, drawn=self._pass.handed, consumer=None)
         return state
+
+    def _bound(self) -> Plan:
+        """The plan for as many ranks as there are: torch.distributed may have started after the sampler was made."""
+        if self._plan.world_size != self.world_size:
+            self._plan_epoch(self.epoch, self._runs)
+        return self._plan
 
     def _leave(self) -> None:
         """Ends the pass, if there is one; a look at the first batch took nothing."""
