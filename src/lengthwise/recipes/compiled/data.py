@@ -45,7 +45,7 @@ class Words:
     def longest_label(self) -> int:
         return max(len(labels) for labels in self.labels)
 
-    def longest_of(self, length: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    def zeros(self, length: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         """A sample of zeros of `length` frames: of the shape that holds it and of no content."""
         return np.zeros((length, self.inputs), np.float32), np.ones(1, np.int32)
 

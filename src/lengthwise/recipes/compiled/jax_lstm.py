@@ -52,7 +52,7 @@ class JaxLearner:
     def compile(self, shapes: NDArray[np.int64]) -> None:
         collate = self._collate(shapes)
         for length in shapes[:, 1].tolist():
-            batch = collate([self.words.longest_of(length)])
+            batch = collate([self.words.zeros(length)])
             if batch[0].mask.shape not in self._executables:
                 lowered = jax.jit(self._step).lower(self.weights, self.state, batch)
                 self._executables[batch[0].mask.shape] = lowered.compile()

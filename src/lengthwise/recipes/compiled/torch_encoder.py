@@ -115,7 +115,7 @@ class TorchLearner:
             self._shapes.add(tuple(shape))
             # Left alone, PyTorch compiles for eight shapes at most, counted over all learners of the process.
             with torch._dynamo.config.patch(recompile_limit=sys.maxsize, accumulated_recompile_limit=sys.maxsize):
-                self._losses(*collate([self.words.longest_of(shape[1])])).sum().backward()
+                self._losses(*collate([self.words.zeros(shape[1])])).sum().backward()
             self.optimizer.zero_grad()
 
     def train(self, plan: lw.Plan, shapes: NDArray[np.int64]) -> float:
