@@ -215,6 +215,46 @@ def gradients(path: Path, document: dict[str, Any]) -> str:
     return f"{markdown(heads, rows)}\n\n{note}"
 
 
+def compilation(path: Path, document: dict[str, Any]) -> str:
+    """One row for each framework, compiler and strategy."""
+    rows = [
+        (
+            f"{FRAMEWORKS[each['framework']]}, {COMPILERS[each['compiler']]}",
+            f"`{each['strategy']}`",
+            f"{each['shapes']}",
+            f"{each['compilations']}",
+            *compilation_seconds(each),
+            percent(each["padding_share"]),
+        )
+        for each in document["rows"]
+    ]
+    total = document["total_epochs"]
+    heads = ("network", "batches", "shapes", "compiled", "compile, s", "s / epoch", f"{total} epochs, s", "padding")
+    note = (
+        f"{document['data']['samples']:,} {document['data']['name']}, {document['data']['distinct_lengths']} distinct "
+        f"lengths, {document['settings']['batch_size']} a batch. `optimal:Q` is padded to the edges of Q buckets, the "
+        "others to the longest of each batch; filled rows count as padding. Seconds of one core, compiling and epochs "
+        "apart. ~: estimated from as many shapes as were compiled, of lengths evenly spread. The two networks differ: "
+        f"compare within one. {source(path, document)}"
+    )
+    return f"{markdown(heads, rows)}\n\n{note}"
+
+
+FRAMEWORKS = {"jax": "LSTM in JAX", "torch": "encoder in PyTorch"}
+COMPILERS = {
+    "jit": "`jit`",
+    "none": "eager",
+    "inductor": "`compile`",
+    "inductor, dynamic": "`compile(dynamic=True)`",
+}
+
+
+def compilation_seconds(row: dict[str, Any]) -> tuple[str, str, str]:
+    if "estimated_compile_seconds" in row:
+        return f"~{row['estimated_compile_seconds']:.0f}", "", ""
+    return f"{row['compile_seconds']:.0f}", f"{row['seconds_per_epoch']:.2f}", f"{row['total_seconds']:.0f}"
+
+
 SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
     "study-handwriting-latin-greek": ("Online handwriting, 50 Latin and Greek letters", handwriting),
     "gradients": ("Exact gradients", gradients),
@@ -223,6 +263,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
     "planning-1000000": ("Planning a million lengths", planning),
     "planning-10000000": ("Planning ten million lengths", planning),
     "edges": ("Optimal bucket edges", edges),
+    "compilation": ("One compiled model per bucket", compilation),
 }
 
 

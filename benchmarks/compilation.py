@@ -1,0 +1,149 @@
+"""What do fixed shapes cost and save where a compiler makes a model for each shape?
+
+    python benchmarks/compilation.py [--frameworks jax,torch] [--count 2400] [--epochs 2]
+
+The same words padded to the longest of all, to the edges of a few optimal buckets, and each batch to its own longest.
+Compilations are counted, and timed apart from the epochs. Where an unpadded order has more shapes than a compiler is
+given here (MOST), so many are compiled, of lengths evenly spread, and the seconds of all are estimated from theirs.
+
+Seconds are those of one processor core, compilers' child processes among them: what else the machine does is left out.
+Real pen strokes where they are at hand, else lines that the project writes itself. Every case starts with empty caches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any
+
+import jax
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from record import DATA, parser, write
+from torch._inductor.utils import fresh_cache
+
+import lengthwise as lw
+from lengthwise.recipes.compiled.data import Words, training_words
+from lengthwise.recipes.compiled.jax_lstm import JaxLearner
+from lengthwise.recipes.compiled.learning import Learner, computed_frames, run_epochs, shapes_needed
+from lengthwise.recipes.compiled.torch_encoder import TorchLearner
+from lengthwise.recipes.handwriting.data import Corpus, read_corpus
+
+PEN = DATA / "omniglot_strokes" / "omniglot_small1_small2.npz"
+LAYERS = 1
+MOST = {"jit": 16, "inductor": 2}
+TOTAL_EPOCHS = 20
+CUT = lw.FixedSize(16)
+FIXED = {
+    f"optimal:{buckets}": lw.Batching(order=lw.Bucketed(buckets=buckets, pad_to_edge=True), cut=CUT)
+    for buckets in (1, 2, 4, 8)
+}
+UNPADDED = {"sorted": lw.Batching(order=lw.Sorted(), cut=CUT), "random": lw.Batching(cut=CUT)}
+
+Case = tuple[str, str, Learner]
+
+
+def main() -> None:
+    """Measures every case and writes the result."""
+    options = parser(__doc__)
+    options.add_argument("--frameworks", default="jax,torch")
+    options.add_argument("--count", type=int, default=2400, help="words, train and validation together")
+    options.add_argument("--epochs", type=int, default=2, help="of which the fastest counts")
+    arguments = options.parse_args()
+    on_one_core()
+    corpus = pen_words(arguments.count)
+    words = training_words(corpus)
+    rows = []
+    for framework in arguments.frameworks.split(","):
+        for compiler, strategy, learner in CASES[framework](words):
+            batching = (FIXED | UNPADDED)[strategy]
+            most = MOST.get(compiler) if strategy in UNPADDED else None
+            with fresh_cache():
+                row = measured(learner, words, batching, arguments.epochs, most=most)
+            rows.append({"framework": framework, "compiler": compiler, "strategy": strategy, **row})
+            print(rows[-1], flush=True)
+    print(write("compilation", {**facts(corpus, words, arguments), "rows": rows}))
+
+
+def on_one_core() -> None:
+    """Keeps both frameworks and PyTorch's compiler to one core; JAX counts cores when it is first used."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    torch.set_num_threads(1)
+    torch._inductor.config.compile_threads = 1
+
+
+def pen_words(count: int) -> Corpus:
+    if PEN.exists():
+        return read_corpus(PEN, count=count, scripts=("Latin", "Greek"))
+    return read_corpus(None, count=count)
+
+
+def facts(corpus: Corpus, words: Words, arguments: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "data": {"name": corpus.name, "samples": len(words), "distinct_lengths": len(np.unique(words.lengths))},
+        "fingerprint": lw.fingerprint(words.lengths),
+        "settings": {"batch_size": CUT.batch_size, "layers": LAYERS, **vars(arguments)},
+        "total_epochs": TOTAL_EPOCHS,
+        "frameworks": {name: version(name) for name in ("jax", "optax", "torch")},
+    }
+
+
+def jax_cases(words: Words) -> Iterator[Case]:
+    for strategy in (*FIXED, "sorted"):
+        jax.clear_caches()
+        yield "jit", strategy, JaxLearner(words, layers=LAYERS)
+
+
+def torch_cases(words: Words) -> Iterator[Case]:
+    eager = {"backend": None}
+    cases = [("none", strategy, eager) for strategy in ("random", "optimal:1", "optimal:8", "sorted")]
+    cases += [("inductor", strategy, {}) for strategy in ("optimal:1", "optimal:2", "optimal:8", "sorted")]
+    cases += [("inductor, dynamic", "random", {"dynamic": True})]
+    for compiler, strategy, how in cases:
+        torch._dynamo.reset()
+        yield compiler, strategy, TorchLearner(words, layers=LAYERS, **how)
+
+
+CASES = {"jax": jax_cases, "torch": torch_cases}
+
+
+def measured(learner: Learner, words: Words, batching: lw.Batching, epochs: int, *, most: int | None) -> dict[str, Any]:
+    """Compilations and their seconds, seconds of the fastest epoch, and the share of all frames that is padding."""
+    plan = lw.make_plan(words.lengths, batching)
+    shapes = shapes_needed(words.lengths, batching, plan)
+    if most is not None and len(shapes) > most:
+        padding_share = 1 - int(words.lengths.sum()) / computed_frames(plan, shapes)
+        return {"shapes": len(shapes), **estimated(learner, shapes, most), "padding_share": padding_share}
+    rows = list(run_epochs(learner, words.lengths, batching, epochs=epochs, clock=core_seconds))
+    compilations = rows[-1].compilations
+    compile_seconds = sum(row.compile_seconds for row in rows) if compilations else 0.0
+    seconds = min(row.seconds for row in rows)
+    return {
+        "shapes": len(shapes),
+        "compilations": compilations,
+        "compile_seconds": compile_seconds,
+        "seconds_per_epoch": seconds,
+        "total_seconds": compile_seconds + TOTAL_EPOCHS * seconds,
+        "padding_share": rows[0].padding_share,
+    }
+
+
+def estimated(learner: Learner, shapes: NDArray[np.int64], most: int) -> dict[str, Any]:
+    """The seconds of compiling all shapes, from some of them."""
+    some = shapes[np.linspace(0, len(shapes) - 1, most).round().astype(int)]
+    start = core_seconds()
+    learner.compile(some)
+    seconds = (core_seconds() - start) / most
+    return {"compilations": most, "estimated_compile_seconds": seconds * len(shapes)}
+
+
+def core_seconds() -> float:
+    """What this process and the children it waited for have used of a core."""
+    return sum(os.times()[:4])
+
+
+if __name__ == "__main__":
+    main()
