@@ -12,11 +12,13 @@ import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 
 import torch
 from tqdm import tqdm
 
 import lengthwise as lw
+from lengthwise.recipes.handwriting.checkpoints import Checkpoints
 from lengthwise.recipes.handwriting.data import Corpus
 from lengthwise.recipes.handwriting.parallel import ALONE, Place, on_ranks
 from lengthwise.recipes.handwriting.prepared import learnable, prepare_corpus
@@ -33,6 +35,7 @@ def run_study(
     *,
     progress: bool = False,
     command: str = "",
+    checkpoints: Path | None = None,
 ) -> Study:
     """Trains the network under every batching and returns what it cost and what came of it.
 
@@ -45,6 +48,8 @@ def run_study(
         settings: What all runs share.
         progress: Show a bar on standard error.
         command: How the study was called, for the record.
+        checkpoints: A folder where every run keeps its state after each epoch. A study that was interrupted goes on
+            from there; more epochs or seeds may be asked for, all else must be the same.
 
     Returns:
         The study. On one CPU with one number of threads the same arguments give the same losses again, bit by bit; to
@@ -52,18 +57,20 @@ def run_study(
 
     Raises:
         ValueError: Where there is no batching, one that cuts sequences into chunks or one that does not suit the
-            lengths, or, if `settings.strict`, where a sequence is too short for its text.
+            lengths, or, if `settings.strict`, where a sequence is too short for its text; and where `checkpoints` are
+            those of another study.
         ChildProcessError: Where one of several processes ends before its work does.
     """
     kept, skipped = learnable(corpus, stack=settings.stack, strict=settings.strict)
     planned = setups(batchings, settings)
     for setup in planned:  # what cannot be planned is refused here, not in another process
         lw.make_plan(kept.train.lengths, setup.batching, world_size=setup.processes)
+    held = None if checkpoints is None else _claimed(checkpoints, planned, settings, kept)
     rows: list[EpochRow] = []
     epochs = settings.seeds * settings.epochs * len(planned)
     with (
         tqdm(total=epochs, unit="epoch", disable=not progress) as bar,
-        closing(_rows(planned, settings, kept)) as found,
+        closing(_rows(planned, settings, kept, held)) as found,
     ):
         for row in found:
             rows.append(row)
@@ -73,7 +80,7 @@ def run_study(
         rows=tuple(rows),
         summaries=summarise(rows),
         settings=dataclasses.asdict(settings) | {"learning_rate": settings.rate},
-        strategies={setup.label: json.loads(setup.batching.to_json()) for setup in planned},
+        strategies=_strategies(planned),
         data=dataclasses.replace(kept, skipped=(*kept.skipped, *skipped)).as_dict(),
         machine=_machine(settings),
         date=now(),
@@ -81,16 +88,32 @@ def run_study(
     )
 
 
-def _rows(planned: Sequence[Setup], settings: Settings, corpus: Corpus) -> Generator[EpochRow]:
-    work = partial(_work, planned, settings, corpus)
+def _strategies(planned: Sequence[Setup]) -> dict[str, object]:
+    return {setup.label: json.loads(setup.batching.to_json()) for setup in planned}
+
+
+def _claimed(folder: Path, planned: Sequence[Setup], settings: Settings, corpus: Corpus) -> Checkpoints:
+    """The checkpoints in a folder, which is this study's: epochs and seeds aside, a run is what these say."""
+    fixed = {name: value for name, value in dataclasses.asdict(settings).items() if name not in ("epochs", "seeds")}
+    checkpoints = Checkpoints(folder)
+    checkpoints.claim({"data": corpus.as_dict(), "settings": fixed, "strategies": _strategies(planned)})
+    return checkpoints
+
+
+def _rows(
+    planned: Sequence[Setup], settings: Settings, corpus: Corpus, checkpoints: Checkpoints | None
+) -> Generator[EpochRow]:
+    work = partial(_work, planned, settings, corpus, checkpoints)
     if max(settings.processes) == 1:
         return work(ALONE)
     return on_ranks(work, settings.processes, device=settings.device)
 
 
-def _work(planned: Sequence[Setup], settings: Settings, corpus: Corpus, place: Place) -> Generator[EpochRow]:
+def _work(
+    planned: Sequence[Setup], settings: Settings, corpus: Corpus, checkpoints: Checkpoints | None, place: Place
+) -> Generator[EpochRow]:
     # Each rank makes its own tensors: arrays are what can be sent to it.
-    return train(planned, settings, prepare_corpus(corpus, settings.stack), place)
+    return train(planned, settings, prepare_corpus(corpus, settings.stack), place, checkpoints)
 
 
 def _machine(settings: Settings) -> dict[str, object]:

@@ -2,7 +2,8 @@
 
 Epochs are interleaved (epoch 1 of every setup, then epoch 2 of every setup), so that whatever else the machine does
 falls on all alike. Only training is timed. Validation batches are the same for all, in random order, as in Ge et al.
-2021. Every rank runs `train`, and waits while setups of fewer ranks train; rank 0 validates.
+2021. Every rank runs `train`, and waits while setups of fewer ranks train; rank 0 validates. With checkpoints, training
+that was interrupted goes on after the last epoch of each run, bit by bit as if it had not been.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import jiwer
 import numpy as np
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import lengthwise as lw
+from lengthwise.recipes.handwriting.checkpoints import Checkpoints
 from lengthwise.recipes.handwriting.model import Recognizer, ctc_losses, decode, pad_frames
 from lengthwise.recipes.handwriting.parallel import ALONE, Place
 from lengthwise.recipes.handwriting.prepared import Prepared, PreparedCorpus
@@ -35,7 +37,7 @@ VALIDATION_BATCH = 16
 class Run:
     """One setup from one seed, on one of its ranks; on rank 0, `rows` grow by one an epoch.
 
-    `wrapped` is the model as it is trained: in DDP where gradients are averaged.
+    `wrapped` is the model as it is trained: in DDP where gradients are averaged. `done` counts the epochs.
     """
 
     setup: Setup
@@ -46,6 +48,11 @@ class Run:
     optimizer: torch.optim.Optimizer
     averaging: lw.torch.ParameterAveraging | None = None
     rows: list[EpochRow] = field(default_factory=list)
+    done: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.setup.label}, seed {self.seed}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,23 +66,29 @@ class Trained:
 
 
 def train(
-    setups: Sequence[Setup], settings: Settings, corpus: PreparedCorpus, place: Place = ALONE
+    setups: Sequence[Setup],
+    settings: Settings,
+    corpus: PreparedCorpus,
+    place: Place = ALONE,
+    checkpoints: Checkpoints | None = None,
 ) -> Generator[EpochRow]:
     """Trains every setup from every seed on this rank; on rank 0, yields a row for each epoch.
 
-    Sets torch's global seed and number of threads.
+    Epochs that `checkpoints` hold are not trained again, and their rows are yielded as they were. Sets torch's global
+    seed and number of threads.
     """
     ranks = max(setup.processes for setup in setups)
     torch.set_num_threads(settings.threads)
     for seed in range(settings.seeds):
         runs = first_runs(setups, settings, classes=len(corpus.alphabet) + 1, seed=seed, place=place)
         for run in runs.values():
+            _go_on(run, checkpoints, settings.device)
             _warm_up(run, corpus.train)
         for epoch in range(1, settings.epochs + 1):
             for setup in setups:
                 place.wait_for(ranks)
                 if place.rank < setup.processes:
-                    yield from _epoch(runs[setup.label], corpus, epoch)
+                    yield from _epoch(runs[setup.label], corpus, epoch, checkpoints)
 
 
 def first_runs(
@@ -132,15 +145,43 @@ def _first_run(setup: Setup, settings: Settings, model: nn.Module, seed: int, pl
     return run
 
 
-def _epoch(run: Run, corpus: PreparedCorpus, epoch: int) -> Generator[EpochRow]:
-    """Trains an epoch; on rank 0, validates, and yields its row."""
-    trained = _train_epoch(run, corpus.train, epoch)
-    if run.place.rank:
+def _go_on(run: Run, checkpoints: Checkpoints | None, device: str) -> None:
+    """Takes the latest state that all ranks of the run have kept, if there is one."""
+    if checkpoints is None:
         return
+    rank, ranks = run.place.rank, run.setup.processes
+    kept = run.place.gathered(checkpoints.epochs(run.name, rank), ranks)
+    run.done = max(set(kept[0]).intersection(*kept[1:]), default=0)
+    if run.done:
+        state = checkpoints.load(run.name, rank, run.done, device=device)
+        run.model.load_state_dict(state["model"])
+        run.optimizer.load_state_dict(state["optimizer"])
+        run.rows = [EpochRow(**row) for row in state["rows"]]
+        if run.averaging is not None:  # after an epoch V(t-1) is the model's own
+            run.averaging.load_state_dict(dict(run.model.named_parameters()))
+
+
+def _epoch(run: Run, corpus: PreparedCorpus, epoch: int, checkpoints: Checkpoints | None) -> Generator[EpochRow]:
+    """Trains and keeps an epoch that is not done yet; on rank 0, yields its row."""
+    if epoch > run.done:
+        trained = _train_epoch(run, corpus.train, epoch)
+        if run.place.rank == 0:
+            run.rows.append(_row(run, corpus, epoch, trained))
+        run.done = epoch
+        if checkpoints is not None:
+            rows = [asdict(row) for row in run.rows]
+            state = {"model": run.model.state_dict(), "optimizer": run.optimizer.state_dict(), "rows": rows}
+            checkpoints.save(run.name, run.place.rank, epoch, state)
+    if run.place.rank == 0:
+        yield run.rows[epoch - 1]
+
+
+def _row(run: Run, corpus: PreparedCorpus, epoch: int, trained: Trained) -> EpochRow:
+    """Validates, and says what the epoch cost and what came of it."""
     plan = trained.plan
     validation_loss, error_rate = validate(run.model, corpus.validation, corpus.alphabet)
     measured = lw.measure(plan, corpus.train.lengths)
-    row = EpochRow(
+    return EpochRow(
         strategy=run.setup.label,
         processes=run.setup.processes,
         averaging=run.setup.averaging,
@@ -158,8 +199,6 @@ def _epoch(run: Run, corpus: PreparedCorpus, epoch: int) -> Generator[EpochRow]:
         validation_loss=validation_loss,
         character_error_rate=error_rate,
     )
-    run.rows.append(row)
-    yield row
 
 
 def _train_epoch(run: Run, train: Prepared, epoch: int) -> Trained:
