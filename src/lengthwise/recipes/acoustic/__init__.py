@@ -1,0 +1,7 @@
+"""A hybrid acoustic model: the recipe of Doetsch, Golik and Ney 2017.
+
+    sound -> MFCC -> GMM-HMM -> a state for each frame -> network -> posteriors / priors -> Viterbi -> words
+
+Shape legend of this folder: N samples of a sound, F frames, D features, S states of all words, Q positions of one
+sequence of states, M densities of a mixture, B utterances of a batch, V words of the vocabulary, silence not counted.
+"""

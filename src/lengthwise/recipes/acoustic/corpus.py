@@ -1,0 +1,95 @@
+"""Utterances to learn from and to be judged by, whatever they were read from.
+
+samples  [N] float32   the sound of one utterance, from -1 to 1, one channel
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise._checks import value_error
+
+Samples = NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Utterance:
+    """What one speaker says between two silences; its sound stays where it is until it is asked for.
+
+    Attributes:
+        name: Unlike any other of the corpus.
+        speaker: Who speaks; the name where nobody knows.
+        words: What is said.
+        count: Samples, N.
+        load: Reads or makes the samples, the same every time.
+    """
+
+    name: str
+    speaker: str
+    words: tuple[str, ...]
+    count: int
+    load: Callable[[], Samples]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Corpus:
+    """Utterances of one sampling rate.
+
+    Attributes:
+        name: Where they come from, in a few words.
+        rate: Samples a second.
+        utterances: All that can be used.
+        skipped: What was left out, one sentence each.
+    """
+
+    name: str
+    rate: int
+    utterances: tuple[Utterance, ...]
+    skipped: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for utterance in self.utterances:
+            if utterance.name in seen:
+                raise value_error("utterances", "of different names", utterance.name, "Rename one of the two.")
+            seen.add(utterance.name)
+
+    def __len__(self) -> int:
+        return len(self.utterances)
+
+    @property
+    def transcripts(self) -> list[tuple[str, ...]]:
+        return [utterance.words for utterance in self.utterances]
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """All words, sorted."""
+        return tuple(sorted({word for words in self.transcripts for word in words}))
+
+
+class Skipped:
+    """Keeps the complaints about bad data, or raises the first of them where `strict`.
+
+    A run that starts with bad data then says so in its first second and goes on without it.
+    """
+
+    def __init__(self, *, strict: bool) -> None:
+        self._strict = strict
+        self._sentences: list[str] = []
+
+    def add(self, error: ValueError) -> None:
+        if self._strict:
+            raise error
+        self._sentences.append(str(error))
+
+    def extend(self, errors: Iterable[ValueError]) -> None:
+        for error in errors:
+            self.add(error)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return tuple(self._sentences)
