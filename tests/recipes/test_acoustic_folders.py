@@ -153,6 +153,14 @@ def test_wavs_beside_their_words(tmp_path):
         read_folder(tmp_path, strict=True)
 
 
+def test_a_wav_that_goes_away_is_named_when_it_is_read(kaldi):
+    folder = kaldi()
+    corpus = read_folder(folder)
+    (folder / "audio" / "r2.wav").unlink()
+    with pytest.raises(ValueError, match=r"`wav` must be audio that can be read, but is 'not' at .*r2\.wav"):
+        corpus.utterances[1].load()
+
+
 def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(ValueError, match="Put wav files and texts in"):
         read_folder(tmp_path)

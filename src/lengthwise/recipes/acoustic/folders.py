@@ -124,7 +124,10 @@ def _borders(piece: Piece, header: Wav, rate: int) -> tuple[int, int]:
 
 
 def _samples(path: Path, start: int, stop: int) -> Samples:
-    samples, _ = soundfile.read(str(path), start=start, stop=stop, dtype="float32")
+    try:
+        samples, _ = soundfile.read(str(path), start=start, stop=stop, dtype="float32")
+    except (soundfile.SoundFileError, OSError) as error:
+        raise value_error("wav", "audio that can be read", "not", "Repair or remove it.", at=str(path)) from error
     return np.asarray(samples, np.float32)
 
 
