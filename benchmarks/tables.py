@@ -96,6 +96,42 @@ def handwriting(path: Path, document: dict[str, Any]) -> str:
     return f"{markdown(heads, rows)}\n\n{note}"
 
 
+def parallel(path: Path, document: dict[str, Any]) -> str:
+    """One row for each strategy, number of processes and way of averaging."""
+    rows = [
+        (
+            f"`{each['strategy'].removesuffix(several(each))}`",
+            several(each).removeprefix(", ") or "1 process",
+            f"{each['seconds_per_epoch']:.1f}",
+            f"{each['share_of_first_seconds']:.2f}",
+            f"{each['steps']:.0f}",
+            percent(each["straggler_waste"]) if each["processes"] > 1 else "",
+            f"{mean_loss(document, each['strategy'], early=True):.2f}",
+            spread(each["validation_loss"], 2),
+            percent(each["character_error_rate"]["mean"]),
+        )
+        for each in document["summary"]
+    ]
+    epochs, third = document["settings"]["epochs"], document["settings"]["epochs"] // 3
+    heads = (
+        *("strategy", "averaged", "s / epoch", "of the first", "steps / epoch", "straggler waste"),
+        *(f"loss, epochs 1-{third}", f"loss, epoch {epochs}", "CER"),
+    )
+    note = (
+        "Processes on one machine average their gradients in every step, which then holds a batch of each, or their "
+        "parameters after every epoch (Khomenko et al. 2016). Straggler waste: the share of their time that the plan "
+        "leaves to waiting for each other. The learning rate is the same for all; data and loss are those of the first "
+        "table ([picture](handwriting-parallel.png)). Other jobs ran on the same two cores: two processes had no two "
+        f"cores to themselves, and the seconds are rough. {source(path, document)}"
+    )
+    return f"{markdown(heads, rows)}\n\n{note}"
+
+
+def several(summary: dict[str, Any]) -> str:
+    """What the label of a run on several processes says of them."""
+    return f", {summary['processes']} processes, {summary['averaging']}" if summary["processes"] > 1 else ""
+
+
 def mean_loss(document: dict[str, Any], strategy: str, *, early: bool) -> float:
     """The mean validation loss over seeds and epochs, or over the first third of the epochs."""
     last = document["settings"]["epochs"] // 3 if early else document["settings"]["epochs"]
@@ -257,6 +293,7 @@ def compilation_seconds(row: dict[str, Any]) -> tuple[str, str, str]:
 
 SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
     "study-handwriting-latin-greek": ("Online handwriting, 50 Latin and Greek letters", handwriting),
+    "study-handwriting-parallel": ("Online handwriting on several processes", parallel),
     "gradients": ("Exact gradients", gradients),
     "mixing": ("Mixing at equal padding", mixing),
     "ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021),
