@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise._checks import check_whole, value_error
-from lengthwise.cli import show, source
+from lengthwise.cli import khomenko2016, show, source
 from lengthwise.recipes import ge2021_table1
 
 _CLIPS = 13_100  # of LJSpeech; as many are drawn where the lengths are generated
@@ -22,12 +22,13 @@ _CHOSEN = {"semi-sorted": 0.1, "bucketed": 1024, "alternated": 58}  # the paper'
 
 def add(subparsers: Any) -> None:
     """Adds `reproduce` and the papers under it."""
-    text = "rerun a paper's table: its numbers beside ours"
+    text = "rerun a paper: its numbers beside ours"
     papers = subparsers.add_parser("reproduce", help=text, description=f"{text.capitalize()}.").add_subparsers(
-        dest="paper", required=True, metavar="PAPER", help="ge2021-table1: padding and batch counts of Ge et al. 2021"
+        dest="paper", required=True, metavar="PAPER"
     )
+    khomenko2016.add(papers)
     text = "Ge et al. 2021, table 1, and what table 2 and section 4 say of padding and batch counts."
-    parser = papers.add_parser("ge2021-table1", description=text)
+    parser = papers.add_parser("ge2021-table1", help="Padding and batch counts of Ge et al. 2021.", description=text)
     source.add(parser, option="--lengths", example="speech")
     text = "random training sets, one epoch each, by seeds S, S + 1, ... (%(default)s)"
     parser.add_argument_group("repetition").add_argument("--seeds", type=int, default=20, metavar="N", help=text)

@@ -14,6 +14,7 @@ from lengthwise._checks import sentence
 from lengthwise.cli import cuts, show
 
 if TYPE_CHECKING:
+    from lengthwise.recipes.handwriting.data import Corpus
     from lengthwise.recipes.handwriting.results import Study, Summary
 
 STRATEGIES = "random,sorted,arrange=in-order,semi-sorted:0.1,alternated:12,optimal:8,max-entropy:0.05,max-entropy:0.1"
@@ -37,7 +38,7 @@ def add(subparsers: Any) -> None:
         description="Trains a bidirectional LSTM with CTC on online handwriting under every strategy, from the same "
         "weights, and prints time, padding, validation loss and character error rate.",
     )
-    _add_data(parser)
+    add_data(parser, count="1200; 4860 for an .npz")
     cuts.add(parser)
     parser.add_argument(
         "--strategies", default=STRATEGIES, metavar="A,B:VALUE,...", help="as in lengthwise compare (%(default)s)"
@@ -52,7 +53,6 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the study that `arguments` describe, shows its table and writes what was asked for."""
     try:
-        from lengthwise.recipes.handwriting.data import read_corpus
         from lengthwise.recipes.handwriting.settings import Settings
         from lengthwise.recipes.handwriting.study import run_study
     except ModuleNotFoundError as error:
@@ -61,15 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     show.check(arguments)
     settings = Settings(**{name: getattr(arguments, name) for name in Settings.__dataclass_fields__})
     batchings = lw.strategies(arguments.strategies, cut=cuts.chosen(arguments))
-    corpus = read_corpus(
-        arguments.data,
-        count=arguments.count,
-        validation_share=arguments.validation_share,
-        scripts=arguments.scripts.split(",") if arguments.scripts else (),
-        seed=arguments.data_seed,
-        strict=arguments.strict,
-    )
-    study = run_study(corpus, batchings, settings, progress=not arguments.quiet, command=_command())
+    read = corpus(arguments, count=arguments.count)
+    study = run_study(read, batchings, settings, progress=not arguments.quiet, command=command())
     print_table(study, to_stderr=arguments.json == "-")
     document = study.as_dict()
     show.write_json(document, arguments.json)
@@ -79,6 +72,25 @@ def run(arguments: argparse.Namespace) -> int:
         rows: Any = document["rows"]
         plot.save(plot.learning_curves(rows, title=_title(study.data, study.machine)), arguments.plot)
     return 0
+
+
+def corpus(arguments: argparse.Namespace, *, count: int | None) -> Corpus:
+    """Reads the samples that `arguments` of `add_data` name."""
+    from lengthwise.recipes.handwriting.data import read_corpus
+
+    return read_corpus(
+        arguments.data,
+        count=count,
+        validation_share=arguments.validation_share,
+        scripts=arguments.scripts.split(",") if arguments.scripts else (),
+        seed=arguments.data_seed,
+        strict=arguments.strict,
+    )
+
+
+def command() -> str:
+    """How this program was called."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
 def heads(summaries: Sequence[Summary]) -> tuple[str, ...]:
@@ -134,16 +146,15 @@ def print_table(study: Study, *, to_stderr: bool) -> None:
         console.print(f"skipped: {line}", highlight=False, markup=False)
 
 
-def _add_data(parser: argparse.ArgumentParser) -> None:
+def add_data(parser: argparse.ArgumentParser, *, count: str) -> None:
+    """Adds the options that `corpus` reads; `count` says in words how many samples there are by default."""
     group = parser.add_argument_group("data")
     group.add_argument(
         "--data",
         metavar="PATH",
         help="an .npz of pen-drawn characters or a folder of InkML; by default lines written here",
     )
-    group.add_argument(
-        "--count", type=int, help="lines or words, train and validation together (1200; 4860 for an .npz)"
-    )
+    group.add_argument("--count", type=int, help=f"lines or words, train and validation together ({count})")
     group.add_argument("--validation-share", type=float, default=0.05, help="share kept for validation (%(default)s)")
     group.add_argument("--scripts", metavar="A,B", help="of an .npz: use these scripts alone")
     group.add_argument("--data-seed", type=int, default=0, help="of the lines or words (%(default)s)")
@@ -170,7 +181,7 @@ def _add_network(parser: argparse.ArgumentParser) -> None:
 def _add_processes(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("several processes")
     group.add_argument(
-        "--processes", type=_wholes, default=(1,), metavar="N,M,...", help="train on so many, one run for each (1)"
+        "--processes", type=wholes, default=(1,), metavar="N,M,...", help="train on so many, one run for each (1)"
     )
     group.add_argument(
         "--averaging",
@@ -189,7 +200,8 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split(","))
 
 
-def _wholes(text: str) -> tuple[int, ...]:
+def wholes(text: str) -> tuple[int, ...]:
+    """Whole numbers with commas between, as an option takes them."""
     try:
         return tuple(int(word) for word in text.split(","))
     except ValueError as error:
@@ -204,7 +216,3 @@ def _title(data: Mapping[str, object], machine: Mapping[str, object]) -> str:
 
 def _with_spread(mean: float, least: float, greatest: float) -> str:
     return f"{mean:.3f}" if least == greatest else f"{mean:.3f}\n{least:.2f}–{greatest:.2f}"
-
-
-def _command() -> str:
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])

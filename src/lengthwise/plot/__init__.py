@@ -7,6 +7,7 @@ Every picture is a `matplotlib.figure.Figure` that belongs to no window; `save` 
     knob_curves        each strategy's knob against padding and batch length
     trade_off          mixing against padding, and the limit of all batching
     learning_curves    validation loss against time and epochs
+    speed_up_bars      epoch time and speed-up against the number of buckets
     sweep              the rows that `trade_off` draws
 """
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from lengthwise.plot.histograms import bucket_histogram as bucket_histogram
     from lengthwise.plot.knobs import knob_curves as knob_curves
     from lengthwise.plot.learning import learning_curves as learning_curves
+    from lengthwise.plot.speed_ups import speed_up_bars as speed_up_bars
     from lengthwise.plot.style import save as save
     from lengthwise.plot.sweeps import sweep as sweep
     from lengthwise.plot.trade_offs import trade_off as trade_off
@@ -30,6 +32,7 @@ _ROOMS = {
     "knob_curves": "knobs",
     "trade_off": "trade_offs",
     "learning_curves": "learning",
+    "speed_up_bars": "speed_ups",
     "save": "style",
     "sweep": "sweeps",
 }

@@ -115,9 +115,9 @@ class Study:
             "strategies": dict(self.strategies),
             "loss": "mean over the sequences of CTC loss / symbols, nats per symbol",
             "frames": "points of the pen",
-            "summary": [_plain(dataclasses.asdict(summary)) for summary in self.summaries],
+            "summary": [plain(dataclasses.asdict(summary)) for summary in self.summaries],
             "rows": [
-                _plain(dataclasses.asdict(row) | {"useful_frames_per_second": row.useful_frames_per_second})
+                plain(dataclasses.asdict(row) | {"useful_frames_per_second": row.useful_frames_per_second})
                 for row in self.rows
             ],
         }
@@ -186,9 +186,9 @@ def _spread(values: Sequence[float]) -> Spread:
     return Spread(mean=fmean(values), least=min(values), greatest=max(values))
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     return value

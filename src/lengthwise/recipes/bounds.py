@@ -1,0 +1,115 @@
+"""Bounds: how much faster an epoch can be for its buckets, by the lengths alone.
+
+With every sequence padded to the edge of its bucket an epoch takes as long as its padded frames, so the padded frames
+in one bucket over those in Q are the most that Q buckets can win: in Khomenko et al. 2016 terms, eq. 1 over eq. 2 as
+the sum that it means. Lengths here are int64 [n].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lengthwise as lw
+from lengthwise._checks import check_number, check_whole
+
+SEQUENCES = 10_000  # of each family
+MEDIAN = 200.0  # of the log-normal families; what buckets win does not depend on it but for rounding
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bound:
+    """What buckets can win on some lengths.
+
+    Attributes:
+        lengths: Which lengths, in words.
+        sequences: How many.
+        speed_ups: Of optimal edges, by the number of buckets.
+        limit: Of as many buckets as there are lengths: longest over mean.
+    """
+
+    lengths: str
+    sequences: int
+    speed_ups: dict[int, float]
+    limit: float
+
+
+def speed_up_bound(lengths: NDArray[np.int64], buckets: int) -> float:
+    """Padded frames of one bucket over those of as many optimal ones.
+
+    >>> speed_up_bound(np.array([1, 1, 4]), 2)  # 3 x 4 frames, or 2 x 1 + 1 x 4
+    2.0
+    """
+    edges = lw.optimal_edges(lengths, buckets)
+    return len(lengths) * int(lengths.max()) / int(edges[np.searchsorted(edges, lengths)].sum())
+
+
+def bound_of(name: str, lengths: NDArray[np.int64], buckets: tuple[int, ...]) -> Bound:
+    """What each number of buckets can win on `lengths`."""
+    return Bound(
+        lengths=name,
+        sequences=len(lengths),
+        speed_ups={count: speed_up_bound(lengths, count) for count in buckets},
+        limit=float(lengths.max() / lengths.mean()),
+    )
+
+
+def log_normal(sigma: float, count: int = SEQUENCES) -> NDArray[np.int64]:
+    """Lengths at the middles of `count` equally likely parts of a log-normal law, median `MEDIAN`, rounded up.
+
+    >>> log_normal(0.5, 3).tolist()
+    [124, 200, 325]
+    """
+    check_number("sigma", sigma, maximum=10.0, remedy="Give the standard deviation of the logarithm, 0.5 say.")
+    return np.ceil(MEDIAN * np.exp(sigma * _normal_middles(count))).astype(np.int64)
+
+
+def sigma_that_allows(speed_up: float, *, buckets: int, count: int = SEQUENCES) -> float:
+    """The sigma from which on log-normal lengths allow a speed-up by so many buckets, to 0.001.
+
+    The bound rises with sigma, so halving finds it. Of more sequences the longest is longer, and a smaller sigma will
+    do: the answer is one for `count`.
+    """
+    check_number("speed_up", speed_up, minimum=1.0, maximum=10.0, remedy="Give a factor such as 4.")
+    low, high = 0.0, 4.0
+    while high - low > 0.001:
+        middle = (low + high) / 2
+        if speed_up_bound(log_normal(middle, count), buckets) < speed_up:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _uniform() -> NDArray[np.int64]:
+    return np.arange(1, SEQUENCES + 1)
+
+
+def _exponential() -> NDArray[np.int64]:
+    shares = (np.arange(SEQUENCES) + 0.5) / SEQUENCES
+    return np.ceil(-MEDIAN * np.log1p(-shares)).astype(np.int64)
+
+
+def _two_lengths() -> NDArray[np.int64]:
+    return np.repeat([100, 1000], [SEQUENCES * 9 // 10, SEQUENCES // 10])
+
+
+FAMILIES: dict[str, Callable[[], NDArray[np.int64]]] = {
+    "all alike": lambda: np.full(SEQUENCES, 200),
+    "uniform from 1 on": _uniform,
+    "one in ten 10 times as long": _two_lengths,
+    "exponential": _exponential,
+    **{f"log-normal of sigma {sigma:g}": lambda sigma=sigma: log_normal(sigma) for sigma in (0.25, 0.5, 0.75, 1.0)},
+}
+
+
+@cache
+def _normal_middles(count: int) -> NDArray[np.float64]:
+    check_whole("count", count, minimum=1, remedy="Give how many lengths.")
+    law = NormalDist()
+    return np.array([law.inv_cdf((place + 0.5) / count) for place in range(count)])

@@ -1,0 +1,160 @@
+"""Khomenko et al. 2016 rerun: LSTM and CTC on online handwriting, by buckets and by processes.
+
+    lengthwise reproduce khomenko2016 --small
+
+Two studies from the same weights, ADADELTA, 5 % of the samples for validation. One trains on one process with Q
+buckets for each Q of `BUCKETS` (figures 2 to 4); the other with `BUCKETS_OF_PROCESSES` buckets on 1, 2 and 4 processes
+whose parameters are averaged after each epoch by equation 3 (figure 5). Every batch is padded to the edge of its
+bucket, the one length that the paper's compiled model of the bucket takes, and shorter buckets come first.
+
+Deviations: the paper tells neither network nor batch size nor epochs, and its data are not public; the sizes below are
+ours. Its figure 4 was measured on 6 GPUs, ours on one process. "random" is no run of the paper: no buckets, and each
+batch padded to its own longest sequence, as is usual today.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lengthwise as lw
+from lengthwise._checks import value_error
+from lengthwise.recipes.bounds import FAMILIES, SEQUENCES, bound_of, sigma_that_allows
+from lengthwise.recipes.handwriting.data import Corpus
+from lengthwise.recipes.handwriting.prepared import learnable
+from lengthwise.recipes.handwriting.results import Study, plain
+from lengthwise.recipes.handwriting.settings import Settings
+from lengthwise.recipes.handwriting.study import run_study
+from lengthwise.recipes.khomenko2016_claims import (
+    BUCKETS,
+    PAPER_SPEED_UP,
+    bucket_claims,
+    label,
+    process_claim,
+    speed_ups,
+)
+
+SCHEMA = "lengthwise-khomenko2016-1"
+BUCKETS_OF_PROCESSES = 6  # of figure 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Size:
+    """How large a rerun is. `count` is samples, train and validation together; the first of `processes` is 1."""
+
+    name: str
+    count: int
+    epochs: int
+    seeds: int
+    hidden: int
+    layers: int
+    batch_size: int
+    processes: tuple[int, ...] = (1, 2, 4)
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.processes[:1] != (1,):
+            raise value_error("processes", "1 and then others", self.processes, "Give 1,2,4, say: 1 is compared with.")
+
+
+SMALL = Size(name="small", count=1200, epochs=8, seeds=3, hidden=64, layers=1, batch_size=8)
+FULL = Size(
+    name="full", count=300_000, epochs=30, seeds=3, hidden=256, layers=2, batch_size=64, device="cuda"
+)  # some 1 GB of strokes
+
+
+def reproduce(
+    corpus: Corpus, size: Size, *, folder: Path | None = None, progress: bool = False, command: str = ""
+) -> dict[str, Any]:
+    """Trains both studies and sets what the paper claims beside what came out.
+
+    Args:
+        corpus: Train and validation samples.
+        size: `SMALL`, `FULL`, or one of your own.
+        folder: Keeps the checkpoints: a rerun that was interrupted goes on from there.
+        progress: Show a bar on standard error.
+        command: How it was called, for the record.
+
+    Returns:
+        The document, ready for JSON: claims, bounds, histogram of the train lengths, and both studies. Where
+        `size.processes` names 1 alone there is no second study and nothing is claimed of processes.
+
+    Raises:
+        ValueError: As `run_study` does.
+    """
+    kept, _ = learnable(corpus, stack=_settings(size).stack)
+    shared: dict[str, Any] = {"progress": progress, "command": command}
+    folders = {name: None if folder is None else folder / name for name in ("buckets", "processes")}
+    alone = run_study(corpus, batchings(size), _settings(size), checkpoints=folders["buckets"], **shared)
+    several = None
+    if size.processes != (1,):
+        several = run_study(
+            corpus,
+            {label(BUCKETS_OF_PROCESSES): batchings(size)[label(BUCKETS_OF_PROCESSES)]},
+            _settings(size, processes=size.processes, averaging=("parameter",)),
+            checkpoints=folders["processes"],
+            **shared,
+        )
+    return _document(kept.train.lengths, size, alone, several)
+
+
+def batchings(size: Size) -> dict[str, lw.Batching]:
+    """The paper's batching for each number of buckets, and no buckets at all."""
+    cut = lw.FixedSize(size.batch_size)
+    made = {
+        label(buckets): lw.Batching(
+            order=lw.Bucketed(buckets=buckets, pad_to_edge=True), cut=cut, arrange=lw.ShortestFirst()
+        )
+        for buckets in BUCKETS
+    }
+    return made | {"random": lw.strategy("random", cut=cut)}
+
+
+def _settings(size: Size, **several: Any) -> Settings:
+    shared = {name: getattr(size, name) for name in ("epochs", "seeds", "hidden", "layers", "device")}
+    return Settings(optimizer="adadelta", **shared, **several)
+
+
+def _document(lengths: NDArray[np.int64], size: Size, alone: Study, several: Study | None) -> dict[str, Any]:
+    bounds = _bounds(lengths, str(alone.data["name"]))
+    claims = bucket_claims(alone.rows, bounds[0]["speed_ups"]["3"])
+    if several is not None:
+        claims.append(process_claim(several.rows, size.device))
+    values, counts = np.unique(lengths, return_counts=True)
+    return {
+        "schema": SCHEMA,
+        "date": alone.date,
+        "command": alone.command,
+        "machine": {**alone.machine, "cores": os.cpu_count()},
+        "size": dataclasses.asdict(size),
+        "claims": [plain(dataclasses.asdict(each)) for each in claims],
+        "speed_ups": {name: speed_ups(alone.rows, name) for name in [*map(label, BUCKETS), "random"]},
+        "edges": {str(buckets): lw.optimal_edges(lengths, buckets).tolist() for buckets in BUCKETS},
+        "bounds": bounds,
+        "sigma_that_allows_4": round(sigma_that_allows(PAPER_SPEED_UP, buckets=3), 3),
+        "sequences_of_families": SEQUENCES,
+        "lengths": {"values": values.tolist(), "counts": counts.tolist()},
+        "buckets": alone.as_dict(),
+        "processes": None if several is None else several.as_dict(),
+    }
+
+
+def _bounds(lengths: NDArray[np.int64], name: str) -> list[dict[str, Any]]:
+    """The bounds of the train lengths first, then of the examples and the families; plain, as JSON has them."""
+    known: Mapping[str, NDArray[np.int64]] = {
+        f"trained on: {name}": lengths,
+        **{f"example {example}": lw.example_lengths(example) for example in ("long-tailed", "speech")},
+        **{family: make() for family, make in FAMILIES.items()},
+    }
+    found = [dataclasses.asdict(bound_of(name, each, BUCKETS)) for name, each in known.items()]
+    for bound in found:
+        bound["speed_ups"] = {str(buckets): round(value, 3) for buckets, value in bound["speed_ups"].items()}
+        bound["limit"] = round(bound["limit"], 3)
+    return found

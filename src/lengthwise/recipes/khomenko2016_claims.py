@@ -1,0 +1,156 @@
+"""What Khomenko et al. 2016 claim of epoch time and validation loss, and what the rows of a rerun say of it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from statistics import fmean
+
+from lengthwise.recipes.claims import Claim, claim, judged
+from lengthwise.recipes.handwriting.results import EpochRow
+
+BUCKETS = (1, 2, 3, 4, 6, 8)
+PAPER_SPEED_UP = 4.0  # "close to 4", section IV.B
+PAPER_LOSS_DROP = 0.23  # 6 GPUs against 1 after 30 hours, section IV.B
+CLOSE = 0.15  # of the paper's number: what we take "close to" for
+NOISE = 0.02  # of an epoch's seconds: no rise by less counts
+
+
+def label(buckets: int) -> str:
+    """What a run is called.
+
+    >>> label(3)
+    'Q = 3'
+    """
+    return f"Q = {buckets}"
+
+
+def speed_ups(rows: Sequence[EpochRow], name: str, *, of: str = "Q = 1") -> list[float]:
+    """How many times shorter an epoch of a run is than one of another, for each seed: mean seconds over all epochs.
+
+    Args:
+        rows: Of a study.
+        name: Of the run.
+        of: Of the run it is compared with.
+    """
+    pairs = zip(_runs(rows, of), _runs(rows, name), strict=True)
+    return [fmean(row.seconds for row in slow) / fmean(row.seconds for row in fast) for slow, fast in pairs]
+
+
+def loss_at(run: Sequence[EpochRow], seconds: float) -> float:
+    """The validation loss after the last epoch that ends within so many seconds of training; nan before the first."""
+    done = [row.validation_loss for row in run if row.elapsed_seconds <= seconds]
+    return done[-1] if done else math.nan
+
+
+def bucket_claims(rows: Sequence[EpochRow], bound: float) -> list[Claim]:
+    """What the paper claims of buckets.
+
+    Args:
+        rows: Of the study of one process.
+        bound: The most that 3 buckets can win on the train lengths.
+    """
+    return [_speed_up_claim(rows, bound), _falling_claim(rows), _least_loss_claim(rows), _early_loss_claim(rows)]
+
+
+def process_claim(rows: Sequence[EpochRow], device: str) -> Claim:
+    """Figure 5: the loss that the most processes have when the faster of the two is done, against one process's."""
+    labels = {row.processes: row.strategy for row in rows}
+    most = max(labels)
+    drops = []
+    for one, many in zip(_runs(rows, labels[min(labels)]), _runs(rows, labels[most]), strict=True):
+        seconds = min(one[-1].elapsed_seconds, many[-1].elapsed_seconds)
+        drops.append(1.0 - loss_at(many, seconds) / loss_at(one, seconds))
+    share = fmean(speed_ups(rows, labels[min(labels)], of=labels[most]))
+    where = f"shared {os.cpu_count()} cores" if device == "cpu" else "had a GPU each"
+    return claim(
+        f"validation loss at the same wall-clock time is 23 % lower on 6 GPUs than on 1; ours on {most} processes",
+        where="IV.B, figure 5a",
+        paper="23 %",
+        ours=[100 * drop for drop in drops],
+        unit="%",
+        verdict=judged(whole=fmean(drops) >= PAPER_LOSS_DROP * (1 - CLOSE), part=fmean(drops) > 0.0),
+        why=f"The {most} processes {where}; their epoch took {share:.2f} of the seconds of one's.",
+    )
+
+
+def _speed_up_claim(rows: Sequence[EpochRow], bound: float) -> Claim:
+    ours = speed_ups(rows, label(3))
+    return claim(
+        "an epoch with Q = 3 is close to 4 times shorter than with Q = 1",
+        where="IV.B, figure 4",
+        paper="close to 4",
+        ours=ours,
+        verdict=judged(whole=min(ours) >= PAPER_SPEED_UP * (1 - CLOSE), part=fmean(ours) > 1.0 + CLOSE),
+        why=f"These lengths allow at most {bound:.2f} by 3 buckets, of which {fmean(ours) / bound:.0%} was had.",
+    )
+
+
+def _falling_claim(rows: Sequence[EpochRow]) -> Claim:
+    every = [speed_ups(rows, label(buckets)) for buckets in BUCKETS]
+    means = [fmean(ours) for ours in every]
+    rises = [
+        buckets
+        for buckets, before, after in zip(BUCKETS[1:], means, means[1:], strict=False)
+        if after < before * (1 - NOISE)
+    ]
+    held = f"It rises at Q = {', '.join(map(str, rises))}" if rises else "It rises nowhere"
+    return claim(
+        f"epoch time falls as Q rises; ours: speed-up at Q = {BUCKETS[-1]}",
+        where="IV.B, figure 4",
+        paper="falls",
+        ours=every[-1],
+        verdict=judged(whole=not rises and min(every[-1]) > 1.0, part=means[-1] > 1.0),
+        why=f"{held} by more than {NOISE:.0%}; speed-ups {_listed(means)} at Q = {_Q_LIST}.",
+    )
+
+
+def _least_loss_claim(rows: Sequence[EpochRow]) -> Claim:
+    best = {buckets: [_least(run) for run in _runs(rows, label(buckets))] for buckets in BUCKETS}
+    winners = [min(BUCKETS, key=lambda buckets: best[buckets][seed]) for seed in range(len(best[3]))]
+    least = min(BUCKETS, key=lambda buckets: fmean(best[buckets]))
+    return claim(
+        "validation loss is least with Q = 3; ours: the Q of the least loss under each seed",
+        where="IV.B, figure 3",
+        paper="3",
+        ours=[float(winner) for winner in winners],
+        verdict=judged(whole=set(winners) == {3}, part=min(best[3]) <= max(best[least])),
+        why=f"Least losses, means over seeds: {_listed([fmean(best[buckets]) for buckets in BUCKETS])} at Q = "
+        f"{_Q_LIST}; over the seeds Q = 3 reaches from {min(best[3]):.2f} to {max(best[3]):.2f}.",
+    )
+
+
+def _early_loss_claim(rows: Sequence[EpochRow]) -> Claim:
+    drops = []
+    for slow, fast in zip(_runs(rows, label(1)), _runs(rows, label(3)), strict=True):
+        seconds = slow[math.ceil(len(slow) / 3) - 1].elapsed_seconds
+        drops.append(1.0 - loss_at(fast, seconds) / loss_at(slow, seconds))
+    return claim(
+        "validation loss converges faster, at the beginning above all; ours: how much lower it is with Q = 3 than with "
+        "Q = 1 after the first third of the latter's time",
+        where="IV.B, figure 3",
+        paper="faster",
+        ours=[100 * drop for drop in drops],
+        unit="%",
+        verdict=judged(whole=min(drops) > 0.0, part=fmean(drops) > 0.0),
+        why=f"It is lower under {sum(drop > 0.0 for drop in drops)} of {len(drops)} seeds.",
+    )
+
+
+_Q_LIST = ", ".join(map(str, BUCKETS))
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.2f}" for value in values)
+
+
+def _runs(rows: Sequence[EpochRow], name: str) -> list[list[EpochRow]]:
+    """The epochs of a run under each seed, in order."""
+    seeds = sorted({row.seed for row in rows})
+    return [[row for row in rows if (row.strategy, row.seed) == (name, seed)] for seed in seeds]
+
+
+def _least(run: Sequence[EpochRow]) -> float:
+    """The least loss of a run; infinite where it diverged."""
+    return min((row.validation_loss for row in run if math.isfinite(row.validation_loss)), default=math.inf)

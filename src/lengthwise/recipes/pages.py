@@ -1,0 +1,64 @@
+"""Pages: Markdown of a paper's rerun, made from its JSON alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, its first column to the left and the others to the right.
+
+    >>> print(table(("Q", "seconds"), [("1", "3.5")]))
+    | Q | seconds |
+    | --- | ---: |
+    | 1 | 3.5 |
+    """
+    lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def claims_table(claims: Iterable[Mapping[str, Any]]) -> str:
+    """The paper's number beside ours with the spread over seeds, a verdict and why."""
+    lines = ["| the paper says | where | paper | ours (least to greatest) | verdict | why |", "|" + " --- |" * 6]
+    for claim in claims:
+        cells = (*(claim[name] for name in ("claim", "where", "paper")), ours(claim), claim["verdict"], claim["why"])
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def ours(claim: Mapping[str, Any]) -> str:
+    """Our number and its spread; "diverged" where there is none.
+
+    >>> ours({"mean": 12.34, "least": 10.0, "greatest": 14.0, "unit": "%"})
+    '12.34 % (10.00 to 14.00)'
+    """
+    if None in (claim["mean"], claim["least"], claim["greatest"]):
+        return "diverged"
+    unit = f" {claim['unit']}" if claim["unit"] else ""
+    return f"{claim['mean']:.2f}{unit}{within(claim['least'], claim['greatest'])}"
+
+
+def spread(values: Mapping[str, Any]) -> str:
+    """A mean, and from where to where the seeds reach."""
+    if None in values.values():
+        return "diverged"
+    return f"{values['mean']:.2f}{within(values['least'], values['greatest'])}"
+
+
+def within(least: float, greatest: float) -> str:
+    low, high = f"{least:.2f}", f"{greatest:.2f}"
+    return "" if low == high else f" ({low} to {high})"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def measured(document: Mapping[str, Any], *, link: str) -> str:
+    """Where, when and by which command, and where the JSON is."""
+    machine = document["machine"]
+    where = machine["device_name"] or machine["cpu"]
+    threads = f"{machine['threads']} thread{'s' * (machine['threads'] > 1)} a process"
+    command = document["command"].replace("../shared/data", "$LENGTHWISE_DATA")  # where it lies is each reader's own
+    return f"{where}, {threads}, torch {machine['torch']}, {document['date'][:10]}, `{command}` ([JSON]({link}))."

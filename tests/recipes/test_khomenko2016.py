@@ -1,0 +1,256 @@
+"""The rerun of Khomenko et al. 2016: what lengths allow and verdicts by hand, and the whole in miniature."""
+
+import dataclasses
+import json
+import math
+import multiprocessing
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("HersheyFonts")
+pytest.importorskip("jiwer")
+pytest.importorskip("matplotlib")
+
+from lengthwise.cli import main  # noqa: E402
+from lengthwise.recipes.bounds import FAMILIES, bound_of, log_normal, sigma_that_allows, speed_up_bound  # noqa: E402
+from lengthwise.recipes.claims import claim  # noqa: E402
+from lengthwise.recipes.handwriting.results import EpochRow  # noqa: E402
+from lengthwise.recipes.khomenko2016 import FULL, SMALL, Size, batchings, reproduce  # noqa: E402
+from lengthwise.recipes.khomenko2016_claims import (  # noqa: E402
+    BUCKETS,
+    bucket_claims,
+    label,
+    loss_at,
+    process_claim,
+    speed_ups,
+)
+from lengthwise.recipes.khomenko2016_page import FIGURES, headline, page, write_figures  # noqa: E402
+
+PATIENCE = 120.0  # seconds after which a hang is a failure
+EXPECTED_LOSS = 0.77  # nats a symbol
+MINIATURE = Size(
+    name="miniature", count=140, epochs=3, seeds=1, hidden=16, layers=1, batch_size=2, processes=(1, 2)
+)  # 60 steps an epoch
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("khomenko2016")
+
+
+@pytest.fixture(scope="module")
+def document(corpus, folder):
+    timer = threading.Timer(PATIENCE, lambda: [child.kill() for child in multiprocessing.active_children()])
+    timer.start()
+    try:
+        made = reproduce(corpus, MINIATURE, folder=folder, command="by hand")
+    finally:
+        timer.cancel()
+    return json.loads(json.dumps(made, allow_nan=False))
+
+
+def row(name, *, seed=0, epoch=1, seconds=1.0, loss=1.0, processes=1):
+    """An epoch after others that took as long."""
+    rest = dict.fromkeys(
+        ("planning_seconds", "padding_share", "mixing", "straggler_waste", "training_loss", "character_error_rate"), 0.0
+    )
+    return EpochRow(
+        strategy=name,
+        processes=processes,
+        averaging="none",
+        seed=seed,
+        epoch=epoch,
+        steps=1,
+        seconds=seconds,
+        elapsed_seconds=epoch * seconds,
+        useful_frames=1,
+        validation_loss=loss,
+        **rest,
+    )
+
+
+def rows_of(seconds, losses, *, seeds=1):
+    """Three epochs of each number of buckets under each seed, all as long, the loss halved in each."""
+    return [
+        row(label(buckets), seed=seed, epoch=epoch, seconds=time, loss=loss / 2**epoch)
+        for seed in range(seeds)
+        for buckets, time, loss in zip(BUCKETS, seconds, losses, strict=True)
+        for epoch in (1, 2, 3)
+    ]
+
+
+def test_what_lengths_allow_by_hand():
+    assert speed_up_bound(np.array([1, 2, 9, 10]), 1) == 1.0
+    assert speed_up_bound(np.array([1, 2, 9, 10]), 2) == 40 / 24
+    assert speed_up_bound(FAMILIES["uniform from 1 on"](), 3) == pytest.approx(1.5, rel=1e-6)  # 3 n L / (n (1+2+3) L/3)
+    assert speed_up_bound(FAMILIES["one in ten 10 times as long"](), 2) == pytest.approx(10_000 / (0.9 * 1000 + 1000))
+    assert speed_up_bound(FAMILIES["all alike"](), 3) == 1.0
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=60))
+def test_more_buckets_allow_more_up_to_longest_over_mean(lengths):
+    bound = bound_of("drawn", np.array(lengths), (1, 2, 3, 60))
+    ups = list(bound.speed_ups.values())
+    assert ups[0] == 1.0
+    assert ups == sorted(ups)
+    assert ups[-1] == pytest.approx(bound.limit)  # a bucket for each length
+
+
+def test_the_sigma_that_allows_4_times():
+    sigma = sigma_that_allows(4.0, buckets=3)
+    assert speed_up_bound(log_normal(sigma), 3) >= 4.0 > speed_up_bound(log_normal(sigma - 0.002), 3)
+    assert 0.5 < sigma < 0.53
+    assert sigma_that_allows(4.0, buckets=3, count=100) > sigma  # of fewer the longest is shorter
+
+
+def test_every_batch_is_padded_to_its_bucket_and_short_buckets_come_first(corpus):
+    import lengthwise as lw
+
+    lengths = corpus.train.lengths
+    plan = lw.make_plan(lengths, batchings(MINIATURE)["Q = 3"], seed=0, epoch=1)
+    padded = plan.padded_lengths[plan.grid[:, 0, 0], 0]
+    assert sorted(set(padded.tolist())) == lw.optimal_edges(lengths, 3).tolist()
+    assert (np.diff(padded) >= 0).all()
+
+
+def test_a_paper_that_holds_is_reproduced():
+    rows = rows_of(seconds=(8, 4, 2, 1.9, 1.8, 1.7), losses=(4, 3, 2, 3, 3, 3), seeds=2)
+    speed, falls, least, early = bucket_claims(rows, bound=5.0)
+    assert [each.verdict for each in (speed, falls, least, early)] == ["reproduced"] * 4
+    assert (speed.mean, speed.least, speed.greatest) == (4.0, 4.0, 4.0)
+    assert speed.why == "These lengths allow at most 5.00 by 3 buckets, of which 80% was had."
+    assert falls.mean == pytest.approx(8 / 1.7)
+    assert least.mean == 3.0
+    # When the first epoch of Q = 1 is done, at 8 s, its loss is 2; Q = 3 has done three, and has 2 / 8.
+    assert early.mean == pytest.approx(100 * (1 - 0.25 / 2))
+
+
+def test_a_part_of_a_claim_is_told_from_none():
+    half = bucket_claims(rows_of(seconds=(6, 4, 3, 3.3, 2, 2), losses=(2, 3, 3, 3, 3, 3)), bound=2.0)
+    assert [each.verdict for each in half] == ["partly", "partly", "not", "reproduced"]
+    assert "It rises at Q = 4 by more than 2%" in half[1].why
+    none = bucket_claims(rows_of(seconds=(2,) * 6, losses=(1, 2, 3, 4, 5, 6)), bound=1.0)
+    assert [each.verdict for each in none] == ["not"] * 4
+    assert none[3].mean == pytest.approx(-200.0)  # at 2 s one epoch of each is done: losses 0.5 and 1.5
+
+
+def test_a_run_that_diverged_reproduces_nothing():
+    rows = rows_of(seconds=(8, 4, 2, 2, 2, 2), losses=(4, 3, math.nan, 3, 3, 3))
+    _, _, least, early = bucket_claims(rows, bound=5.0)
+    assert (least.verdict, least.mean) == ("not", 2.0)
+    assert early.verdict == "not"
+
+
+def test_processes_are_compared_at_the_end_of_the_faster():
+    one = [row("Q = 6", epoch=epoch, seconds=3.0, loss=loss) for epoch, loss in ((1, 4.0), (2, 2.0), (3, 1.0))]
+    many = [
+        row("Q = 6, 4 processes, parameter", epoch=epoch, seconds=2.0, loss=loss, processes=4)
+        for epoch, loss in ((1, 3.0), (2, 2.0), (3, 1.5))
+    ]
+    found = process_claim(one + many, "cuda")  # at 6 s: losses 2 and 1.5
+    assert (found.mean, found.verdict) == (25.0, "reproduced")
+    assert found.why == "The 4 processes had a GPU each; their epoch took 0.67 of the seconds of one's."
+    slower = [dataclasses.replace(each, elapsed_seconds=10 * each.elapsed_seconds) for each in many]
+    assert math.isnan(process_claim(one + slower, "cpu").mean)  # not one epoch done
+    assert process_claim(one + slower, "cpu").verdict == "not"
+
+
+def test_the_loss_at_a_time_is_that_of_the_last_epoch_done():
+    run = [row("Q = 3", epoch=epoch, seconds=2.0, loss=1 / epoch) for epoch in (1, 2)]
+    assert (loss_at(run, 2.0), loss_at(run, 3.9), loss_at(run, 99.0)) == (1.0, 1.0, 0.5)
+    assert math.isnan(loss_at(run, 1.9))
+
+
+def test_the_miniature_learns_as_expected(document):
+    losses = {
+        (each["strategy"], each["epoch"]): each["validation_loss"]
+        for name in ("buckets", "processes")
+        for each in document[name]["rows"]
+    }
+    assert len(losses) == 3 * (len(BUCKETS) + 1 + 2) - 3  # Q = 6 alone is in both
+    assert all(losses[name, 3] < losses[name, 1] for name, epoch in losses if epoch == 1)
+    assert losses["Q = 3", 3] == pytest.approx(EXPECTED_LOSS, rel=0.2)
+
+
+def test_the_document_says_what_was_trained(document, corpus):
+    assert [each["verdict"] in ("reproduced", "partly", "not") for each in document["claims"]] == [True] * 5
+    assert document["buckets"]["settings"]["optimizer"] == "adadelta"
+    assert (document["processes"]["settings"]["alpha"], document["processes"]["settings"]["beta"]) == (1.0, 1e-6)
+    assert [each["processes"] for each in document["processes"]["summary"]] == [1, 2]
+    lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])
+    assert sorted(lengths) == sorted(corpus.train.lengths)
+    assert document["speed_ups"]["Q = 1"] == [1.0]
+
+
+def test_a_rerun_that_is_called_again_trains_nothing(document, corpus, folder):
+    alone = dataclasses.replace(MINIATURE, processes=(1,))
+    again = json.loads(json.dumps(reproduce(corpus, alone, folder=folder, command="by hand")))
+    assert again["buckets"]["rows"] == document["buckets"]["rows"]  # seconds too
+    assert again["claims"] == document["claims"][:-1]
+    assert again["processes"] is None
+
+
+def test_the_page_and_the_figures_are_made_from_the_json(document, tmp_path):
+    text = page(document, json_link="khomenko2016.json")
+    for each in document["claims"]:
+        assert f"| {each['verdict']} | {each['why']} |" in text
+    assert headline(document) in text
+    write_figures(document, tmp_path)
+    named = [f"khomenko2016-{name}.png" for name in FIGURES]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(named)
+    assert all(f"({name})" in text for name in named)
+    alone = document | {"processes": None}
+    assert "khomenko2016-processes.png" not in page(alone, json_link="khomenko2016.json")
+
+
+def test_the_headline_sorts_lengths_by_what_they_allow(document):
+    before, after = headline(document).split("it cannot hold of these")
+    assert "example long-tailed (6.2)" in before
+    assert "uniform from 1 on (1.5)" in after
+    assert f"sigma of {sigma_that_allows(4.0, buckets=3):.3f} on" in before
+
+
+def test_the_command_writes_all_and_goes_on_where_it_was(tmp_path, capsys):
+    words = f"reproduce khomenko2016 --small --count 30 --epochs 1 --seeds 1 --processes 1 --quiet --output {tmp_path}"
+    assert main(words.split()) == 0
+    first = json.loads((tmp_path / "khomenko2016-small.json").read_text())
+    assert "IV.B, figure 4: an epoch with Q = 3 is close to 4 times shorter" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    assert main(words.split()) == 0
+    assert json.loads((tmp_path / "khomenko2016-small.json").read_text())["buckets"]["rows"] == first["buckets"]["rows"]
+    assert (tmp_path / "khomenko2016.md").read_text().startswith("# Khomenko et al. 2016")
+    assert (tmp_path / "khomenko2016-speed-up.png").exists()
+    assert main([*words.split(), "--data-seed", "1"]) == 2
+    assert "`checkpoints` must be of the same data, strategies and settings" in capsys.readouterr().err
+
+
+def test_bad_data_is_named(tmp_path, capsys):
+    (tmp_path / "empty.inkml").write_text("<ink><annotation type='truth'>to</annotation></ink>")
+    words = ["reproduce", "khomenko2016", "--data", str(tmp_path), "--strict", "--output", str(tmp_path / "out")]
+    assert main(words) == 2
+    assert "`data` must be ink with at least one trace, but is 'empty'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_sizes_that_cannot_be_compared_are_refused():
+    assert SMALL.processes == FULL.processes == (1, 2, 4)
+    with pytest.raises(ValueError, match=r"`processes` must be 1 and then others, but is \(2, 4\)"):
+        dataclasses.replace(SMALL, processes=(2, 4))
+
+
+def test_a_claim_needs_a_number_and_a_known_verdict():
+    with pytest.raises(ValueError, match=r"`ours` must be at least one number, but is \[\]"):
+        claim("", where="", paper="", ours=[], verdict="not", why="")
+    with pytest.raises(ValueError, match="`verdict` must be one of reproduced, partly, not, but is 'maybe'"):
+        claim("", where="", paper="", ours=[1.0], verdict="maybe", why="")
+
+
+def test_the_speed_up_of_a_run_is_that_of_its_mean_epoch():
+    rows = [row(name, epoch=epoch, seconds=time) for name, epoch, time in [("Q = 1", 1, 3.0), ("Q = 1", 2, 5.0)]]
+    assert speed_ups([*rows, row("Q = 2", seconds=2.0)], "Q = 2") == [2.0]
