@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +45,10 @@ def speed_up_bars(seconds: Mapping[int, Sequence[float]], bounds: Mapping[int, f
     left.set_ylabel("seconds per epoch")
     _draw_bars(right, buckets, times[:1] / times, style.LENGTHS)
     limits = [bounds[count] for count in buckets]
-    right.plot(range(len(buckets)), limits, "_", color=style.EDGES, markersize=22, markeredgewidth=2)
-    right.annotate("most that the lengths allow", (0, limits[0]), (0, 8), textcoords="offset points", color=style.EDGES)
+    mark: dict[str, Any] = {"color": style.EDGES, "markersize": 22, "markeredgewidth": 2}
+    right.plot(range(len(buckets)), limits, "_", label="most that the lengths allow", **mark)
+    right.set_ylim(top=1.2 * max(limits))
+    right.legend(loc="upper left", markerscale=0.6)
     right.set_ylabel(f"speed-up over Q = {buckets[0]}")
     if title:
         figure.suptitle(title, fontsize=9.5)
