@@ -1,4 +1,4 @@
-"""Writes docs/results.md and the table of the README from the committed results.
+"""Writes docs/results.md, docs/papers and the table of the README from the committed results.
 
     python benchmarks/tables.py [--check]
 
@@ -15,10 +15,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from lengthwise.recipes import khomenko2016_page
+
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 README = ROOT / "README.md"
 PAGE = ROOT / "docs" / "results.md"
+PAPERS = ROOT / "docs" / "papers"
 START, END = "<!-- table: handwriting -->", "<!-- end -->"
 
 
@@ -46,8 +49,20 @@ def pages() -> dict[Path, str]:
         for what, (title, write) in SECTIONS.items()
         for path, document in results(what)
     ]
+    again = ", ".join(f"[{page.stem}](papers/{page.name})" for page in papers())
     head = "# Results\n\nMade by `python benchmarks/tables.py` from [benchmarks/results](../benchmarks/results).\n"
-    return {README: f"{before}{START}\n{table}\n{END}{after}", PAGE: "\n".join([head, *sections])}
+    head += f"Papers run again, their numbers beside ours: {again}.\n" if again else ""
+    readme = f"{before}{START}\n{table}\n{END}{after}"
+    return {README: readme, PAGE: "\n".join([head, *sections]), **papers()}
+
+
+def papers() -> dict[Path, str]:
+    """The page of each paper that was run again, of its latest result."""
+    found = {PAPERS / f"{name}.md": (write, results(f"{name}-small")) for name, write in REPRODUCTIONS.items()}
+    return {page: write(ran[-1][1], json_link=link(ran[-1][0])) for page, (write, ran) in found.items() if ran}
+
+
+REPRODUCTIONS: dict[str, Callable[..., str]] = {"khomenko2016": khomenko2016_page.page}
 
 
 def results(what: str) -> list[tuple[Path, dict[str, Any]]]:
