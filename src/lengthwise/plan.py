@@ -51,7 +51,7 @@ class Plan:
     costs: NDArray[np.float64]
     grid: NDArray[np.int64]
     spans: NDArray[np.int64] | None
-    delivered: NDArray[np.int64] | None
+    delivered: NDArray[np.int64] | None = None
     count: int
     batching: str
     seed: int
