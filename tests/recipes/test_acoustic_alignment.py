@@ -15,10 +15,10 @@ from lengthwise.recipes.acoustic.alignment import (
     state_priors,
 )
 from lengthwise.recipes.acoustic.corpus import Corpus, Utterance
-from lengthwise.recipes.acoustic.hmm import WordStates, chain_of
+from lengthwise.recipes.acoustic.hmm import WordStates, chain_of, whole_words
 
-STATES = WordStates(words=("a", "b"), counts=(2, 1), silence=1)
-LONG_SILENCE = WordStates(words=("a", "b"), counts=(1, 2), silence=2)
+STATES = whole_words("ab", counts=[2, 1])
+LONG_SILENCE = whole_words("ab", counts=[1, 2], silence=2)
 
 
 def segmentations(words, states):
@@ -27,7 +27,7 @@ def segmentations(words, states):
     for pauses in itertools.product([False, True], repeat=len(words) + 1):
         row = silence * pauses[0]
         for word, pause in zip(words, pauses[1:], strict=True):
-            row = row + states.states(states.words.index(word)).tolist() + silence * pause
+            row = row + list(states.rows[states.words.index(word)]) + silence * pause
         yield row
 
 
@@ -108,15 +108,31 @@ def test_priors_count_every_label_and_one_more():
     ("changes", "rule"),
     [
         ({"words": ("a", "a")}, "`words` must be at least one, and each once"),
-        ({"words": (), "counts": ()}, "`words` must be at least one"),
-        ({"counts": (1,)}, "`counts` must be 2, one a word, but is 1"),
-        ({"counts": (1, 0)}, "`counts` must be at least 1"),
-        ({"silence": 0}, "`counts` must be at least 1"),
+        ({"words": (), "rows": ()}, "`words` must be at least one"),
+        ({"rows": ((1,),)}, "`rows` must be 2, one a word, but is 1"),
+        ({"rows": ((1,), ())}, r"`rows` must be of at least one state, each 1 or more, but is \(\) at word b"),
+        ({"rows": ((1,), (2, 0))}, r"but is \(2, 0\) at word b"),
+        ({"silence": 0}, "`silence` must be at least 1"),
     ],
 )
 def test_states_that_cannot_be_are_refused(changes, rule):
     with pytest.raises(ValueError, match=rule):
-        WordStates(**({"words": ("a", "b"), "counts": (1, 1)} | changes))
+        WordStates(**({"words": ("a", "b"), "rows": ((1,), (2,))} | changes))
+
+
+def test_words_without_states_are_refused():
+    with pytest.raises(ValueError, match="`counts` must be at least 1, but is 0"):
+        whole_words("ab", counts=[1, 0])
+
+
+def test_words_may_share_states():
+    states = WordStates(words=("ab", "ba"), rows=((1, 2), (2, 1)))
+    scores, stay = drawn_scores(3, 8, states)
+    chain = chain_of(["ab", "ba"], states)
+    assert (states.total, chain.states.tolist()) == (3, [0, 1, 2, 0, 2, 1, 0])
+    score, best = max(every_path(8, ["ab", "ba"], states, scores, stay))
+    path = best_paths([scores], [chain], stay)[0]
+    assert (path.score, path_states(path, chain).tolist()) == (pytest.approx(score), best)
 
 
 def test_what_cannot_be_aligned_is_named():

@@ -12,10 +12,10 @@ pytest.importorskip("jiwer")
 from lengthwise.recipes.acoustic.alignment import best_paths
 from lengthwise.recipes.acoustic.bigram import Bigram, count_bigram, even_bigram
 from lengthwise.recipes.acoustic.decoder import Search, decode, hybrid_scores, word_error_rate
-from lengthwise.recipes.acoustic.hmm import WordStates, chain_of
+from lengthwise.recipes.acoustic.hmm import chain_of, whole_words
 
-STATES = WordStates(words=("a", "b"), counts=(2, 1), silence=1)
-LONG_SILENCE = WordStates(words=("a", "b", "c"), counts=(1, 2, 3), silence=2)
+STATES = whole_words("ab", counts=[2, 1])
+LONG_SILENCE = whole_words("abc", counts=[1, 2, 3], silence=2)
 
 
 def drawn(seed, frames, states):
@@ -76,7 +76,7 @@ def test_a_penalty_makes_words_few():
 
 def test_the_language_model_decides_where_the_sound_does_not():
     bigram = count_bigram([["a", "b"], ["a", "b"], ["a", "b"]], ["a", "b"])
-    states = WordStates.even(("a", "b"), count=2)
+    states = whole_words("ab", counts=2)
     scores = np.full((8, states.total), -9.0)
     for frame, either in enumerate([(1, 3), (1, 3), (2, 4), (2, 4)] * 2):
         scores[frame, list(either)] = 0.0  # both words sound alike, and are said twice

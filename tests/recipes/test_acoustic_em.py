@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise.recipes.acoustic.em import Rounds, frame_labels, train_words
-from lengthwise.recipes.acoustic.hmm import WordStates
+from lengthwise.recipes.acoustic.hmm import whole_words
 from lengthwise.recipes.acoustic.mixtures import Mixtures, global_mixtures, refit, split
 
-STATES = WordStates.even(("a", "b", "c"), count=2)
+STATES = whole_words("abc", counts=2)
 
 
 def spoken(seed, *, count=30, noise=0.3):
@@ -19,7 +19,7 @@ def spoken(seed, *, count=30, noise=0.3):
     features, transcripts, labels = [], [], []
     for _ in range(count):
         words = generator.choice(STATES.words, size=generator.integers(1, 5)).tolist()
-        row = [0, *(state for word in words for state in (*STATES.states(STATES.words.index(word)), 0))]
+        row = [0, *(state for word in words for state in (*STATES.rows[STATES.words.index(word)], 0))]
         truth = np.repeat(row, generator.integers(3, 9, size=len(row)))
         features.append((means[truth] + noise * generator.standard_normal((len(truth), 3))).astype(np.float32))
         transcripts.append(words)

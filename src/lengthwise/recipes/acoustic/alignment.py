@@ -8,18 +8,21 @@ emissions  [F, B, Q]                  the scores of a batch, frame by frame at t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+import lengthwise as lw
 from lengthwise._checks import value_error
 from lengthwise.recipes.acoustic.corpus import Corpus, Skipped
 from lengthwise.recipes.acoustic.features import Features
 from lengthwise.recipes.acoustic.hmm import NEVER, Chain, WordStates, chain_of
 
 Scores = NDArray[np.float64]
+
+FRAMES_OF_A_BATCH = 20_000  # padded; what one batch holds in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,11 @@ def best_paths(scores: Sequence[Scores], chains: Sequence[Chain], stay: Scores) 
 def path_states(path: Path, chain: Chain) -> NDArray[np.int64]:
     """The state of each frame, [F]: the labels that a network learns."""
     return chain.states[path.positions]
+
+
+def batches_of_like_length(lengths: Sequence[int]) -> Iterator[NDArray[np.int64]]:
+    """Numbers of the utterances that are searched together: all of them once, with little padding."""
+    return iter(lw.evaluation_plan(lengths, lw.Budget(FRAMES_OF_A_BATCH, oversize="alone")).batches())
 
 
 def even_path(frames: int, chain: Chain) -> Path:

@@ -14,13 +14,10 @@ import jiwer
 import numpy as np
 from numpy.typing import NDArray
 
-import lengthwise as lw
 from lengthwise._checks import check_number, value_error
-from lengthwise.recipes.acoustic.alignment import Scores
+from lengthwise.recipes.acoustic.alignment import Scores, batches_of_like_length
 from lengthwise.recipes.acoustic.bigram import Bigram
 from lengthwise.recipes.acoustic.hmm import BORDER, NEVER, WordStates
-
-FRAMES_OF_A_BATCH = 20_000  # padded
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,9 +126,8 @@ def decode(
     for number, each in enumerate(scores):
         _check_scores(each, states, number)
     network = _network(states, stay, bigram, search or Search())
-    plan = lw.evaluation_plan([len(each) for each in scores], lw.Budget(FRAMES_OF_A_BATCH, oversize="alone"))
     found: dict[int, Hypothesis] = {}
-    for batch in plan.batches():
+    for batch in batches_of_like_length([len(each) for each in scores]):
         decoded = _decode_batch([scores[number] for number in batch], network, states.words)
         found.update(zip(batch.tolist(), decoded, strict=True))
     return [found[number] for number in range(len(scores))]
@@ -154,7 +150,7 @@ def word_error_rate(references: Sequence[Sequence[str]], hypotheses: Sequence[Se
 
 
 def _check_scores(scores: Scores, states: WordStates, number: int) -> None:
-    least = min(states.silence, *states.counts)
+    least = min(states.silence, *map(len, states.rows))
     if scores.ndim != 2 or scores.shape[1] != states.total or len(scores) < least:
         rule = f"[frames, {states.total}], of at least {least} frames"
         raise value_error("scores", rule, list(scores.shape), "Give one column a state.", at=f"utterance {number}")
@@ -162,16 +158,15 @@ def _check_scores(scores: Scores, states: WordStates, number: int) -> None:
 
 def _network(states: WordStates, stay: Scores, bigram: Bigram, search: Search) -> _Network:
     silence = np.arange(states.silence)
-    words = [states.states(word) for word in range(len(states.words))]
-    row = np.concatenate([*(piece for word in words for piece in (word, silence)), silence])
-    counts = np.array([*states.counts, 0])
+    row = np.concatenate([*(piece for word in states.rows for piece in (word, silence)), silence]).astype(np.int64)
+    counts = np.array([*map(len, states.rows), 0])
     silences = np.cumsum(counts + states.silence) - 1
     lasts = silences - states.silence
     inward = np.zeros(len(row))
     inward[lasts + 1] = BORDER
     firsts = lasts[:-1] + 1 - counts[:-1]
     inward[firsts], inward[lasts[-1] + 1] = NEVER, NEVER
-    border = np.append(np.full(len(words), BORDER), NEVER)
+    border = np.append(np.full(len(states.words), BORDER), NEVER)
     scaled = search.lm_scale * bigram.scores if search.lm_scale else np.zeros_like(bigram.scores)
     return _Network(
         states=row,

@@ -13,14 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-import lengthwise as lw
 from lengthwise._checks import check_whole, value_error
-from lengthwise.recipes.acoustic.alignment import Path, best_paths, even_path, path_states
+from lengthwise.recipes.acoustic.alignment import Path, batches_of_like_length, best_paths, even_path, path_states
 from lengthwise.recipes.acoustic.features import Features
 from lengthwise.recipes.acoustic.hmm import Chain, WordStates, chain_of
 from lengthwise.recipes.acoustic.mixtures import Mixtures, global_mixtures, refit, split
 
-FRAMES_OF_A_BATCH = 20_000  # padded; what one batch of an alignment holds in memory
 STAY_LIMITS = (0.01, 0.99)
 
 
@@ -64,10 +62,12 @@ class Trained:
         model: After the last fit.
         scores: Log likelihood a frame of the best paths at each alignment, [splits + 1, alignments]: it never falls
             within a row.
+        paths: The last alignment, of each utterance.
     """
 
     model: WordModel
     scores: NDArray[np.float64]
+    paths: tuple[Path, ...]
 
 
 def train_words(
@@ -76,6 +76,7 @@ def train_words(
     states: WordStates,
     *,
     rounds: Rounds | None = None,
+    paths: Sequence[Path] | None = None,
 ) -> Trained:
     """Trains a model from nothing but utterances and their words.
 
@@ -88,6 +89,8 @@ def train_words(
         transcripts: Its words.
         states: Of the words.
         rounds: How long.
+        paths: An alignment to begin from in place of the flat start: of words with as many states each, maybe other
+            ones.
 
     Raises:
         ValueError: Where a word has no states, or an utterance fewer frames than its words have states;
@@ -101,7 +104,7 @@ def train_words(
     if not features:
         raise value_error("features", "of at least one utterance", 0, "Give speech to train on.")
     chains = [chain_of(words, states) for words in transcripts]
-    paths = [even_path(len(each), chain) for each, chain in zip(features, chains, strict=True)]
+    paths = paths or [even_path(len(each), chain) for each, chain in zip(features, chains, strict=True)]
     mixtures = global_mixtures(features, states.total)
     model = WordModel(states=states, mixtures=mixtures, stay=np.full(states.total, 0.5))
     scores = np.empty((rounds.splits + 1, rounds.alignments))
@@ -113,15 +116,14 @@ def train_words(
             paths = align(model, features, chains)
             scores[row, column] = sum(path.score for path in paths) / sum(len(each) for each in features)
             model = fit(model, features, paths, chains)
-    return Trained(model=model, scores=scores)
+    return Trained(model=model, scores=scores, paths=tuple(paths))
 
 
 def align(model: WordModel, features: Sequence[Features], chains: Sequence[Chain]) -> list[Path]:
     """The best path of each utterance, in the order given; utterances of like length are aligned together."""
     lengths = [len(each) for each in features]
-    plan = lw.evaluation_plan(lengths, lw.Budget(FRAMES_OF_A_BATCH, oversize="alone"))
     paths: dict[int, Path] = {}
-    for batch in plan.batches():
+    for batch in batches_of_like_length(lengths):
         scored = np.split(
             model.mixtures.scores(np.concatenate([features[number] for number in batch])),
             np.cumsum([lengths[number] for number in batch])[:-1],

@@ -8,6 +8,7 @@ next, or passes over a silence. Scores are natural logarithms of probabilities.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -22,41 +23,35 @@ NEVER = -np.inf
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WordStates:
-    """Which states belong to which word: those of silence first, then each word's own, in the order of `words`.
+    """Which states a word goes through. Those of silence come first, and no word has them.
 
     Attributes:
         words: The vocabulary, V of them, without silence.
-        counts: States of each word: every word lasts as many frames at least.
-        silence: States of silence.
-
-    References:
-        Doetsch et al. 2017, section 5, has three states for each phoneme in context, tied to 1500 classes by a
-        decision tree. Where the vocabulary is small, as with digits, each word has states of its own instead.
+        rows: States of each word in their order: the word lasts as many frames at least. Words may share states.
+        silence: States of silence: 0 up to this.
     """
 
     words: tuple[str, ...]
-    counts: tuple[int, ...]
+    rows: tuple[tuple[int, ...], ...]
     silence: int = 1
     _numbers: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.words or len(set(self.words)) != len(self.words):
             raise value_error("words", "at least one, and each once", self.words, "Give the vocabulary.")
-        if len(self.counts) != len(self.words):
-            raise value_error("counts", f"{len(self.words)}, one a word", len(self.counts), "Give one for each word.")
-        for count in (*self.counts, self.silence):
-            check_whole("counts", count, minimum=1, remedy="Give every word and silence a state at least.")
+        if len(self.rows) != len(self.words):
+            raise value_error("rows", f"{len(self.words)}, one a word", len(self.rows), "Give one for each word.")
+        check_whole("silence", self.silence, minimum=1, remedy="Give silence a state at least.")
+        for word, row in zip(self.words, self.rows, strict=True):
+            if not row or min(row) < self.silence:
+                rule = f"of at least one state, each {self.silence} or more"
+                raise value_error("rows", rule, row, "States below are those of silence.", at=f"word {word}")
         object.__setattr__(self, "_numbers", {word: number for number, word in enumerate(self.words)})
-
-    @classmethod
-    def even(cls, words: Sequence[str], *, count: int, silence: int = 1) -> WordStates:
-        """As many states for every word."""
-        return cls(words=tuple(words), counts=(count,) * len(words), silence=silence)
 
     @property
     def total(self) -> int:
         """All states, S."""
-        return self.silence + sum(self.counts)
+        return 1 + max(max(row) for row in self.rows)
 
     def number(self, word: str) -> int:
         """The number of a word.
@@ -68,14 +63,28 @@ class WordStates:
             raise value_error("word", "of the vocabulary", word, "Add it, or leave its utterance out.")
         return self._numbers[word]
 
-    def states(self, word: int) -> NDArray[np.int64]:
-        """The states of a word, [counts[word]].
 
-        >>> WordStates(words=("yes", "no"), counts=(3, 2)).states(1)
-        array([4, 5])
-        """
-        first = self.silence + sum(self.counts[:word])
-        return np.arange(first, first + self.counts[word])
+def whole_words(words: Sequence[str], *, counts: int | Sequence[int], silence: int = 1) -> WordStates:
+    """Gives every word states of its own, which suits a small vocabulary such as digits.
+
+    Args:
+        words: The vocabulary.
+        counts: States of each word, or of every word.
+        silence: States of silence.
+
+    References:
+        Doetsch et al. 2017, section 5, has three states for each phoneme in its context, tied to 1500 classes by a
+        decision tree; see `tying` for that.
+
+    >>> whole_words(["yes", "no"], counts=[3, 2]).rows
+    ((1, 2, 3), (4, 5))
+    """
+    each = [counts] * len(words) if isinstance(counts, int) else list(counts)
+    for count in each:
+        check_whole("counts", count, minimum=1, remedy="Give every word a state at least.")
+    stops = [silence + stop for stop in itertools.accumulate(each)]
+    rows = tuple(tuple(range(stop - count, stop)) for stop, count in zip(stops, each, strict=True))
+    return WordStates(words=tuple(words), rows=rows, silence=silence)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,12 +116,12 @@ def chain_of(words: Sequence[str], states: WordStates) -> Chain:
     Raises:
         ValueError: Where a word is not in the vocabulary.
 
-    >>> chain_of(["no", "yes"], WordStates(words=("yes", "no"), counts=(2, 1))).states
+    >>> chain_of(["no", "yes"], whole_words(["yes", "no"], counts=[2, 1])).states
     array([0, 3, 0, 1, 2, 0])
     """
     silence = np.arange(states.silence)
-    spoken = [states.states(states.number(word)) for word in words]
-    row = np.concatenate([silence, *(piece for each in spoken for piece in (each, silence))])
+    spoken = [states.rows[states.number(word)] for word in words]
+    row = np.concatenate([silence, *(piece for each in spoken for piece in (each, silence))]).astype(np.int64)
     counts = np.array([len(each) for each in spoken], np.int64)
     stops = np.cumsum(counts + states.silence)  # where the silences after the words begin
     start, end, over = (np.full(len(row), NEVER) for _ in range(3))

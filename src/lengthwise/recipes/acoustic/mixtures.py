@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lengthwise.recipes.acoustic.features import Features
 
-FRAMES_AT_ONCE = 4096  # that are scored together, which bounds the memory
+SCORES_AT_ONCE = 2**23  # of frames in densities, which bounds the memory
 SMALLEST_WEIGHT = 1e-8  # of a density that still learns
 
 
@@ -37,7 +37,8 @@ class Mixtures:
 
     def scores(self, features: Features) -> NDArray[np.float64]:
         """Log likelihood of every frame in every state, [F, S], from features [F, D]."""
-        pieces = [features[first : first + FRAMES_AT_ONCE] for first in range(0, len(features), FRAMES_AT_ONCE)]
+        size = max(1, SCORES_AT_ONCE // self.weights.size)
+        pieces = [features[first : first + size] for first in range(0, len(features), size)]
         return np.concatenate([_log_sum(self.densities(piece)) for piece in pieces])
 
     def densities(self, features: NDArray[np.floating]) -> NDArray[np.float64]:
