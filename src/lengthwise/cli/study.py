@@ -152,7 +152,8 @@ def add_data(parser: argparse.ArgumentParser, *, count: str) -> None:
     group.add_argument(
         "--data",
         metavar="PATH",
-        help="an .npz of pen-drawn characters or a folder of InkML; by default lines written here",
+        help="an .npz of pen-drawn characters, a UNIPEN file, or a folder of InkML or UNIPEN; by default lines "
+        "written here",
     )
     group.add_argument("--count", type=int, help=f"lines or words, train and validation together ({count})")
     group.add_argument("--validation-share", type=float, default=0.05, help="share kept for validation (%(default)s)")

@@ -1,7 +1,7 @@
 """The handwriting to learn: train and validation samples that share no ink, and what they are.
 
-Three sources: lines that the project writes itself, characters of real drawers joined to words (`.npz`), and folders
-of InkML.
+Four sources: lines that the project writes itself, characters of real drawers joined to words (`.npz`), folders of
+InkML, and UNIPEN files.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from lengthwise.recipes.handwriting.characters import join_characters, of_script
 from lengthwise.recipes.handwriting.inkml import read_inkml
 from lengthwise.recipes.handwriting.pen import Sample
 from lengthwise.recipes.handwriting.strokes import write_lines
+from lengthwise.recipes.handwriting.unipen import SUFFIXES, read_unipen, unipen_files
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,6 +110,21 @@ def inkml_folder(
     return _parted(f"InkML files of {Path(folder).name}", split, samples, texts, validation_share, tuple(skipped))
 
 
+def unipen_samples(
+    path: str | Path, *, count: int | None = None, validation_share: float = 0.05, strict: bool = False
+) -> Corpus:
+    """The labelled segments of a UNIPEN file, or of a folder of them; the first `count` where it is given.
+
+    Raises:
+        ValueError: As `inkml_folder` does.
+    """
+    if count is not None:
+        _check_count(count)
+    samples, texts, skipped = read_unipen(path, count=count, strict=strict)
+    split = "validation segments of every length; one writer may be in both parts"
+    return _parted(f"UNIPEN files of {Path(path).name}", split, samples, texts, validation_share, tuple(skipped))
+
+
 def drawn_words(
     path: str | Path,
     *,
@@ -157,18 +173,29 @@ def read_corpus(
     seed: int = 0,
     strict: bool = False,
 ) -> Corpus:
-    """Chooses the source: no path for written lines, a folder for InkML, an `.npz` for characters."""
+    """Chooses the source: no path for written lines, an `.npz` for characters, UNIPEN by its suffixes, else InkML.
+
+    A folder is one of UNIPEN where it holds no InkML but files that end as UNIPEN does.
+    """
     drawn = path is not None and Path(path).suffix == ".npz" and not Path(path).is_dir()
     if scripts and not drawn:
         raise value_error("scripts", "given with an .npz of characters", list(scripts), "Leave them out.")
     if path is None:
         return written_lines(count=1200 if count is None else count, validation_share=validation_share, seed=seed)
+    if _is_unipen(Path(path)):
+        return unipen_samples(path, count=count, validation_share=validation_share, strict=strict)
     if Path(path).is_dir():
         return inkml_folder(path, count=count, validation_share=validation_share, strict=strict)
     if not drawn:
-        raise value_error("data", "an .npz file or a folder of InkML files", str(path), "Give one of these.")
+        raise value_error("data", "an .npz file or a folder of InkML, or UNIPEN files", str(path), "Give one of these.")
     words = 4860 if count is None else count
     return drawn_words(path, count=words, validation_share=validation_share, scripts=scripts, seed=seed)
+
+
+def _is_unipen(path: Path) -> bool:
+    if path.is_dir():
+        return next(path.rglob("*.inkml"), None) is None and bool(unipen_files(path))
+    return path.suffix.lower() in SUFFIXES
 
 
 def validation_numbers(lengths: NDArray[np.int64], held: int) -> NDArray[np.int64]:
