@@ -1,0 +1,255 @@
+"""States of units in context, tied by decision trees: for vocabularies too large for words to have states of their own.
+
+    words -> units (letters, or phonemes of a lexicon) -> three states each, alike in every context
+          -> an alignment -> what each context sounds like -> trees -> states that similar contexts share
+
+counts, sums, squares   [contexts], [contexts, D], [contexts, D]   frames of each context, and their moments
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise._checks import check_number, check_whole, value_error
+from lengthwise.recipes.acoustic.alignment import Path, path_states
+from lengthwise.recipes.acoustic.features import Features
+from lengthwise.recipes.acoustic.hmm import WordStates, chain_of
+
+PLACES = 3  # states of a unit
+BORDER = ""  # no unit; stands beside the first and the last unit of a word
+FLOOR_SHARE = 0.01  # of the variance of all frames, below which none falls
+
+
+class Context(NamedTuple):
+    """One of the states of a unit between two others."""
+
+    unit: str
+    place: int
+    left: str
+    right: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tree:
+    """How far the trees grow.
+
+    Attributes:
+        classes: States after tying, silence included; as many as units have at least.
+        least_frames: No state is told apart from another by fewer frames than these.
+    """
+
+    classes: int = 1500
+    least_frames: float = 100.0
+
+    def __post_init__(self) -> None:
+        check_whole("classes", self.classes, minimum=1, remedy="Give 1500, or fewer for little speech.")
+        check_number("least_frames", self.least_frames, minimum=1.0, remedy="Give a number such as 100.")
+
+
+class _Cluster(NamedTuple):
+    """Units that sound alike: how many frames, and their mean in standard deviations of all frames, [D]."""
+
+    units: frozenset[str]
+    frames: float
+    mean: NDArray[np.float64]
+
+
+class _Moments(NamedTuple):
+    """Frames of some contexts, or of sets of them: how many [n], their sums and sums of squares [n, D]."""
+
+    counts: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+
+class _Forest(NamedTuple):
+    """What all trees ask of: the answers to every question [questions, contexts], and the frames of each context."""
+
+    answers: NDArray[np.bool_]
+    moments: _Moments
+    floor: NDArray[np.float64]
+
+
+def spelled_words(
+    words: Sequence[str], *, units: Mapping[str, Sequence[str]] | None = None, silence: int = 1
+) -> WordStates:
+    """Gives every unit three states, the same in all words.
+
+    Args:
+        words: The vocabulary.
+        units: Units of each word, such as phonemes; its letters where none are given.
+        silence: States of silence.
+
+    Raises:
+        ValueError: Where a word has no units.
+
+    >>> spelled_words(["aba"]).rows
+    ((1, 2, 3, 4, 5, 6, 1, 2, 3),)
+    """
+    keys = [[(context.unit, context.place) for context in _contexts(word, units)] for word in words]
+    return WordStates(words=tuple(words), rows=_numbered(keys, silence), silence=silence)
+
+
+def tie_states(
+    spelled: WordStates,
+    features: Sequence[Features],
+    transcripts: Sequence[Sequence[str]],
+    paths: Sequence[Path],
+    *,
+    units: Mapping[str, Sequence[str]] | None = None,
+    tree: Tree | None = None,
+) -> WordStates:
+    """Ties the states of units in context by decision trees.
+
+    Each state of a unit begins as one class of all its contexts. Then the class and the question, is the unit to the
+    left (or to the right) in this set?, that raise the likelihood of the frames most are taken, and the class is
+    split; and so on until there are `classes`, or no question leaves `least_frames` on both sides and raises it.
+    The sets are what units cluster to: the two nearest are joined, and the two nearest again. Contexts of the
+    vocabulary that were never spoken go where the questions send them.
+
+    Args:
+        spelled: What `spelled_words` gives for the vocabulary.
+        features: [F, D] of each utterance.
+        transcripts: Its words.
+        paths: Its alignment with `spelled`, see `em.Trained`.
+        units: As given to `spelled_words`.
+        tree: When to stop.
+
+    Returns:
+        States for which `paths` is an alignment as well.
+
+    References:
+        Young, Odell and Woodland 1994 (trees over states, one Gaussian a class); Doetsch et al. 2017, section 5:
+        1500 classes. Contexts end at the borders of words, and the questions are found in the data.
+    """
+    tree = tree or Tree()
+    keys = [_contexts(word, units) for word in spelled.words]
+    apart = WordStates(words=spelled.words, rows=_numbered(keys, spelled.silence), silence=spelled.silence)
+    contexts = list(dict.fromkeys(context for row in keys for context in row))
+    forest = _forest(contexts, _context_frames(apart, features, transcripts, paths), features)
+    roots: dict[tuple[str, int], list[int]] = {}
+    for number, context in enumerate(contexts):
+        roots.setdefault((context.unit, context.place), []).append(number)
+    classes = _grow([np.array(root) for root in roots.values()], forest, tree, spelled.silence)
+    tied = np.empty(apart.total, np.int64)
+    for number, members in enumerate(classes):
+        tied[spelled.silence + members] = spelled.silence + number
+    rows = tuple(tuple(tied[list(row)].tolist()) for row in apart.rows)
+    return WordStates(words=spelled.words, rows=rows, silence=spelled.silence)
+
+
+def _contexts(word: str, units: Mapping[str, Sequence[str]] | None) -> list[Context]:
+    """The states of a word, each in its context."""
+    row = tuple(word) if units is None else tuple(units.get(word, ()))
+    if not row:
+        raise value_error("units", "of at least one unit for every word", row, "Add the word.", at=f"word {word!r}")
+    framed = (BORDER, *row, BORDER)
+    around = zip(framed[:-2], row, framed[2:], strict=True)
+    return [Context(unit, place, left, right) for left, unit, right in around for place in range(PLACES)]
+
+
+def _numbered(keys: Sequence[Sequence[Hashable]], silence: int) -> tuple[tuple[int, ...], ...]:
+    """A state for every different key, in the order of their first use, after those of silence."""
+    numbers: dict[Hashable, int] = {}
+    return tuple(tuple(numbers.setdefault(key, silence + len(numbers)) for key in row) for row in keys)
+
+
+def _context_frames(
+    apart: WordStates, features: Sequence[Features], transcripts: Sequence[Sequence[str]], paths: Sequence[Path]
+) -> _Moments:
+    """Moments of every context: the alignment is read anew, as one of states that no context shares."""
+    chains = [chain_of(words, apart) for words in transcripts]
+    labels = np.concatenate([path_states(path, chain) for path, chain in zip(paths, chains, strict=True)])
+    spoken = labels >= apart.silence
+    contexts, frames = labels[spoken] - apart.silence, np.concatenate(features)[spoken].astype(np.float64)
+    sums = np.zeros((2, apart.total - apart.silence, frames.shape[1]))
+    np.add.at(sums[0], contexts, frames)
+    np.add.at(sums[1], contexts, frames**2)
+    return _Moments(np.bincount(contexts, minlength=sums.shape[1]).astype(np.float64), *sums)
+
+
+def _forest(contexts: Sequence[Context], moments: _Moments, features: Sequence[Features]) -> _Forest:
+    variance = np.concatenate(features).astype(np.float64).var(axis=0)
+    questions = list(_questions(contexts, moments, variance))
+    sides = [[context.left for context in contexts], [context.right for context in contexts]]
+    answers = np.array([[unit in question for unit in side] for side in sides for question in questions])
+    return _Forest(answers, moments, FLOOR_SHARE * variance)
+
+
+def _questions(
+    contexts: Sequence[Context], moments: _Moments, variance: NDArray[np.float64]
+) -> Iterator[frozenset[str]]:
+    """Sets of units that sound alike: each alone, and all that arise as the nearest two are joined.
+
+    Near is what adds least to the squared distances from the means (Ward 1963), by the middle state of each unit.
+    Units that were never spoken, and the border of a word, are in no set but their own.
+    """
+    middles: dict[str, list[int]] = {context.unit: [] for context in contexts}
+    for number, context in enumerate(contexts):
+        if context.place == PLACES // 2:
+            middles[context.unit].append(number)
+    yield from (frozenset([unit]) for unit in (*middles, BORDER))
+    clusters = [_cluster(unit, members, moments, variance) for unit, members in middles.items()]
+    clusters = [cluster for cluster in clusters if cluster.frames]
+    while len(clusters) > 2:
+        pair = min(itertools.combinations(range(len(clusters)), 2), key=lambda two: _ward(*(clusters[i] for i in two)))
+        joined = _joined(clusters[pair[0]], clusters[pair[1]])
+        clusters = [*(cluster for number, cluster in enumerate(clusters) if number not in pair), joined]
+        yield joined.units
+
+
+def _cluster(unit: str, members: Sequence[int], moments: _Moments, variance: NDArray[np.float64]) -> _Cluster:
+    frames = float(moments.counts[list(members)].sum())
+    mean = moments.sums[list(members)].sum(axis=0) / max(frames, 1.0)
+    return _Cluster(frozenset([unit]), frames, mean / np.sqrt(variance))
+
+
+def _joined(first: _Cluster, second: _Cluster) -> _Cluster:
+    frames = first.frames + second.frames
+    mean = (first.frames * first.mean + second.frames * second.mean) / frames
+    return _Cluster(first.units | second.units, frames, mean)
+
+
+def _ward(first: _Cluster, second: _Cluster) -> float:
+    distance = float(np.square(first.mean - second.mean).sum())
+    return first.frames * second.frames / (first.frames + second.frames) * distance
+
+
+def _grow(roots: Sequence[NDArray[np.int64]], forest: _Forest, tree: Tree, silence: int) -> list[NDArray[np.int64]]:
+    """Splits the class of the greatest gain, again and again; returns the members of each class."""
+    tickets = itertools.count()  # so that of two equal gains the older is first
+    heap = [(-gain, next(tickets), members, yes) for members in roots for gain, yes in [_best(members, forest, tree)]]
+    heapq.heapify(heap)
+    while silence + len(heap) < tree.classes and heap[0][0] < 0:
+        _, _, members, yes = heapq.heappop(heap)
+        for part in (members[yes], members[~yes]):
+            gain, answer = _best(part, forest, tree)
+            heapq.heappush(heap, (-gain, next(tickets), part, answer))
+    return [members for _, _, members, _ in heap]
+
+
+def _best(members: NDArray[np.int64], forest: _Forest, tree: Tree) -> tuple[float, NDArray[np.bool_]]:
+    """The gain of the best question, 0 where none may be asked, and its answers [members]."""
+    answers = forest.answers[:, members]
+    every = _Moments(*(moment[members] for moment in forest.moments))
+    yes = _Moments(*(answers.astype(np.float64) @ moment for moment in every))
+    total = _Moments(*(moment.sum(axis=0, keepdims=True) for moment in every))
+    no = _Moments(*(whole - part for whole, part in zip(total, yes, strict=True)))
+    gains = _likelihoods(yes, forest.floor) + _likelihoods(no, forest.floor) - _likelihoods(total, forest.floor)
+    gains[np.minimum(yes.counts, no.counts) < tree.least_frames] = 0.0
+    best = int(gains.argmax())
+    return max(float(gains[best]), 0.0), answers[best]
+
+
+def _likelihoods(moments: _Moments, floor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log likelihood of each set of frames under one diagonal Gaussian, but for what no split changes, [n]."""
+    counts = np.maximum(moments.counts, 1.0)[:, None]
+    variances = np.maximum(moments.squares / counts - (moments.sums / counts) ** 2, floor)
+    return -0.5 * moments.counts * np.log(variances).sum(axis=1)
