@@ -127,6 +127,7 @@ def test_strings_that_cannot_be_made_are_refused(recordings, changes, rule):
     [
         ({"offsets": np.array([0, 5])}, "`offsets` must be strictly rising from 0 to the number of samples"),
         ({"digit": np.zeros(3, np.int8)}, "`digit, speaker, index` must be 200 long each"),
+        ({"audio": np.zeros(5)}, "`audio` must be samples of 16 bits, int16, but is 'float64'"),
         ({"digit": np.full(200, 11)}, "`digit` must be from 0 to 9, but is"),
     ],
 )
@@ -139,6 +140,12 @@ def test_a_missing_array_is_named(tmp_path):
     np.savez(tmp_path / "few.npz", audio=np.zeros(3, np.int16))
     with pytest.raises(ValueError, match="Add offsets, digit, speaker, index"):
         read_recordings(tmp_path / "few.npz")
+
+
+def test_a_file_that_is_no_archive_is_named(tmp_path):
+    (tmp_path / "tones.npz").write_text("no arrays")
+    with pytest.raises(ValueError, match=r"`path` must be an \.npz with the arrays audio"):
+        read_recordings(tmp_path / "tones.npz")
 
 
 @pytest.mark.skipif(not FSDD.exists(), reason=f"no spoken digits at {FSDD}; set LENGTHWISE_DATA")

@@ -9,7 +9,7 @@ emissions  [F, B, Q]                  the scores of a batch, frame by frame at t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,8 +123,7 @@ def alignable(
     kept = [number for number in range(len(corpus)) if _fits(corpus, features, number, states, skipped)]
     left = (*corpus.skipped, *skipped.sentences)
     utterances = tuple(corpus.utterances[number] for number in kept)
-    corpus = Corpus(name=corpus.name, rate=corpus.rate, utterances=utterances, skipped=left)
-    return corpus, [features[number] for number in kept]
+    return replace(corpus, utterances=utterances, skipped=left), [features[number] for number in kept]
 
 
 def _fits(corpus: Corpus, features: Sequence[Features], number: int, states: WordStates, skipped: Skipped) -> bool:

@@ -6,6 +6,7 @@ recordings -> a string of 1 to 12 digits of one speaker, with pauses -> noise at
 from __future__ import annotations
 
 import functools
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,14 +81,9 @@ def read_recordings(path: str | Path) -> Recordings:
     offsets[r] up to offsets[r + 1]), digit [R] from 0 to 9, speaker [R] texts, index [R].
 
     Raises:
-        ValueError: Where an array is missing, or does not fit the others.
+        ValueError: Where the file is no .npz, or an array is missing, of another type, or does not fit the others.
     """
-    with np.load(path, allow_pickle=False) as stored:
-        missing = [name for name in ARRAYS if name not in stored.files]
-        if missing:
-            remedy = f"Add {', '.join(missing)}."
-            raise value_error("path", "an .npz with the arrays " + ", ".join(ARRAYS), str(path), remedy)
-        audio, offsets, digits, speakers, numbers = (stored[name] for name in ARRAYS)
+    audio, offsets, digits, speakers, numbers = _stored(Path(path))
     _check_fit(audio, offsets, (digits, speakers, numbers))
     samples = (audio / LARGEST).astype(np.float32)
     return Recordings(
@@ -182,7 +178,23 @@ def _voices(recordings: Recordings, strings: Strings) -> list[NDArray[np.int64]]
     return voices
 
 
+def _stored(path: Path) -> list[NDArray]:
+    """The arrays of `ARRAYS`, in that order."""
+    with path.open("rb") as file:
+        rule = "an .npz with the arrays " + ", ".join(ARRAYS)
+        if not zipfile.is_zipfile(file):
+            raise value_error("path", rule, str(path), "Write it with numpy.savez.")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as stored:
+            missing = [name for name in ARRAYS if name not in stored.files]
+            if missing:
+                raise value_error("path", rule, str(path), f"Add {', '.join(missing)}.")
+            return [stored[name] for name in ARRAYS]
+
+
 def _check_fit(audio: NDArray, offsets: NDArray, named: tuple[NDArray, ...]) -> None:
+    if audio.dtype != np.int16:
+        raise value_error("audio", "samples of 16 bits, int16", str(audio.dtype), "Store it as int16.")
     rises = len(offsets) > 1 and offsets[0] == 0 and offsets[-1] == len(audio) and bool(np.all(np.diff(offsets) > 0))
     if not rises:
         rule = f"strictly rising from 0 to the number of samples, {len(audio)}"

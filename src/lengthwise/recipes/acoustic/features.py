@@ -5,7 +5,7 @@ samples [N] -> frames [F, window] -> power [F, bins] -> log mel [F, filters] -> 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -149,7 +149,7 @@ def corpus_features(
         except ValueError as error:
             skipped.add(ValueError(f"{error} This is utterance {utterance.name}."))
     left = (*corpus.skipped, *skipped.sentences)
-    return Corpus(name=corpus.name, rate=corpus.rate, utterances=tuple(kept), skipped=left), features
+    return replace(corpus, utterances=tuple(kept), skipped=left), features
 
 
 def _checked(samples: Samples, count: int) -> Samples:

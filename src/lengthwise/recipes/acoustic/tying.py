@@ -23,7 +23,7 @@ from lengthwise.recipes.acoustic.features import Features
 from lengthwise.recipes.acoustic.hmm import WordStates, chain_of
 
 PLACES = 3  # states of a unit
-BORDER = ""  # no unit; stands beside the first and the last unit of a word
+NO_UNIT = ""  # stands beside the first and the last unit of a word
 FLOOR_SHARE = 0.01  # of the variance of all frames, below which none falls
 
 
@@ -150,7 +150,7 @@ def _contexts(word: str, units: Mapping[str, Sequence[str]] | None) -> list[Cont
     row = tuple(word) if units is None else tuple(units.get(word, ()))
     if not row:
         raise value_error("units", "of at least one unit for every word", row, "Add the word.", at=f"word {word!r}")
-    framed = (BORDER, *row, BORDER)
+    framed = (NO_UNIT, *row, NO_UNIT)
     around = zip(framed[:-2], row, framed[2:], strict=True)
     return [Context(unit, place, left, right) for left, unit, right in around for place in range(PLACES)]
 
@@ -195,7 +195,7 @@ def _questions(
     for number, context in enumerate(contexts):
         if context.place == PLACES // 2:
             middles[context.unit].append(number)
-    yield from (frozenset([unit]) for unit in (*middles, BORDER))
+    yield from (frozenset([unit]) for unit in (*middles, NO_UNIT))
     clusters = [_cluster(unit, members, moments, variance) for unit, members in middles.items()]
     clusters = [cluster for cluster in clusters if cluster.frames]
     while len(clusters) > 2:
@@ -225,14 +225,20 @@ def _ward(first: _Cluster, second: _Cluster) -> float:
 def _grow(roots: Sequence[NDArray[np.int64]], forest: _Forest, tree: Tree, silence: int) -> list[NDArray[np.int64]]:
     """Splits the class of the greatest gain, again and again; returns the members of each class."""
     tickets = itertools.count()  # so that of two equal gains the older is first
-    heap = [(-gain, next(tickets), members, yes) for members in roots for gain, yes in [_best(members, forest, tree)]]
+    heap = [_entry(next(tickets), members, forest, tree) for members in roots]
     heapq.heapify(heap)
     while silence + len(heap) < tree.classes and heap[0][0] < 0:
         _, _, members, yes = heapq.heappop(heap)
         for part in (members[yes], members[~yes]):
-            gain, answer = _best(part, forest, tree)
-            heapq.heappush(heap, (-gain, next(tickets), part, answer))
+            heapq.heappush(heap, _entry(next(tickets), part, forest, tree))
     return [members for _, _, members, _ in heap]
+
+
+def _entry(
+    ticket: int, members: NDArray[np.int64], forest: _Forest, tree: Tree
+) -> tuple[float, int, NDArray[np.int64], NDArray[np.bool_]]:
+    gain, yes = _best(members, forest, tree)
+    return -gain, ticket, members, yes
 
 
 def _best(members: NDArray[np.int64], forest: _Forest, tree: Tree) -> tuple[float, NDArray[np.bool_]]:
