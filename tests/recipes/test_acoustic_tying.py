@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lengthwise.recipes.acoustic.alignment import Path, path_states
+from lengthwise.recipes.acoustic.alignment import StatePath, path_states
 from lengthwise.recipes.acoustic.em import Rounds, train_words
-from lengthwise.recipes.acoustic.hmm import chain_of
-from lengthwise.recipes.acoustic.tying import Tree, spelled_words, tie_states
+from lengthwise.recipes.acoustic.hmm import chain_of, whole_words
+from lengthwise.recipes.acoustic.tying import Tree, tie_states
+from lengthwise.recipes.acoustic.units import spelled_words
 
 WORDS = ("axa", "bxa", "cxa", "cxb", "axc", "dxd")
 MEANS = {"": 0.0, "a": 3.0, "b": 3.2, "c": -3.0, "d": -3.2, "x": 0.0}  # of a unit's frames; a and b are near, c and d
@@ -29,7 +30,7 @@ def spoken(*, words=WORDS, repeats=5, frames=4, seed=0):
         sounds = [letter_sound(word, state, frames, generator) for state in range(3 * len(word))]
         silence = np.full((frames, 2), -9.0)
         features.append(np.concatenate([silence, *sounds, silence]).astype(np.float32))
-        paths.append(Path(np.repeat(np.arange(3 * len(word) + 2), frames), 0.0))
+        paths.append(StatePath(np.repeat(np.arange(3 * len(word) + 2), frames), 0.0))
     return features, [[word] for word in words * repeats], paths
 
 
@@ -106,6 +107,12 @@ def test_tied_states_fit_better_and_begin_from_the_alignment_of_letters():
     tied = tie_states(spelled, features, transcripts, alike.paths, tree=Tree(classes=40, least_frames=20))
     better = train_words(features, transcripts, tied, rounds=rounds, paths=alike.paths)
     assert better.scores[0, 0] > alike.scores[0, -1] + 0.05
+
+
+def test_words_that_are_not_spelled_are_refused():
+    features, transcripts, paths = spoken()
+    with pytest.raises(ValueError, match="`spelled` must be of 9 states, three a unit, but is 4 at word axa"):
+        tie_states(whole_words(WORDS, counts=4), features, transcripts, paths)
 
 
 @pytest.mark.parametrize("changes", [{"classes": 0}, {"least_frames": 0.5}])

@@ -26,7 +26,7 @@ FRAMES_OF_A_BATCH = 20_000  # padded; what one batch holds in memory
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class StatePath:
     """The best path of one utterance.
 
     Attributes:
@@ -50,7 +50,7 @@ class _Network:
     leave: Scores
 
 
-def best_paths(scores: Sequence[Scores], chains: Sequence[Chain], stay: Scores) -> list[Path]:
+def best_paths(scores: Sequence[Scores], chains: Sequence[Chain], stay: Scores) -> list[StatePath]:
     """Finds the best path of each utterance: Viterbi, one frame of all utterances at a time.
 
     The score of a path is the sum of its frames' scores, of log stay or log (1 - stay) for every frame (the last is
@@ -78,7 +78,7 @@ def best_paths(scores: Sequence[Scores], chains: Sequence[Chain], stay: Scores) 
     return _trace(ways, frames, ends, chains[0].reach)
 
 
-def path_states(path: Path, chain: Chain) -> NDArray[np.int64]:
+def path_states(path: StatePath, chain: Chain) -> NDArray[np.int64]:
     """The state of each frame, [F]: the labels that a network learns."""
     return chain.states[path.positions]
 
@@ -88,9 +88,9 @@ def batches_of_like_length(lengths: Sequence[int]) -> Iterator[NDArray[np.int64]
     return iter(lw.evaluation_plan(lengths, lw.Budget(FRAMES_OF_A_BATCH, oversize="alone")).batches())
 
 
-def even_path(frames: int, chain: Chain) -> Path:
+def even_path(frames: int, chain: Chain) -> StatePath:
     """A path that gives every position as many frames, give or take one: what a flat start begins from."""
-    return Path(np.arange(frames) * len(chain.states) // frames, 0.0)
+    return StatePath(np.arange(frames) * len(chain.states) // frames, 0.0)
 
 
 def state_priors(labels: Sequence[NDArray[np.int64]], total: int) -> Scores:
@@ -188,7 +188,7 @@ def _forward(
     return ways, last
 
 
-def _trace(ways: NDArray[np.int8], frames: NDArray[np.int64], ends: Scores, reach: int) -> list[Path]:
+def _trace(ways: NDArray[np.int8], frames: NDArray[np.int64], ends: Scores, reach: int) -> list[StatePath]:
     steps = np.array([0, 1, reach])
     rows = np.arange(len(frames))
     position = ends.argmax(axis=1)
@@ -198,4 +198,4 @@ def _trace(ways: NDArray[np.int8], frames: NDArray[np.int64], ends: Scores, reac
         back = steps[ways[frame, rows, position]]
         position = position - np.where(frame < frames, back, 0)
     totals = ends.max(axis=1)
-    return [Path(positions[: frames[row], row].copy(), float(totals[row])) for row in rows]
+    return [StatePath(positions[: frames[row], row].copy(), float(totals[row])) for row in rows]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._checks import check_whole, value_error
-from lengthwise.recipes.acoustic.alignment import Path, batches_of_like_length, best_paths, even_path, path_states
+from lengthwise.recipes.acoustic.alignment import StatePath, batches_of_like_length, best_paths, even_path, path_states
 from lengthwise.recipes.acoustic.features import Features
 from lengthwise.recipes.acoustic.hmm import Chain, WordStates, chain_of
 from lengthwise.recipes.acoustic.mixtures import Mixtures, global_mixtures, refit, split
@@ -67,7 +67,7 @@ class Trained:
 
     model: WordModel
     scores: NDArray[np.float64]
-    paths: tuple[Path, ...]
+    paths: tuple[StatePath, ...]
 
 
 def train_words(
@@ -76,7 +76,7 @@ def train_words(
     states: WordStates,
     *,
     rounds: Rounds | None = None,
-    paths: Sequence[Path] | None = None,
+    paths: Sequence[StatePath] | None = None,
 ) -> Trained:
     """Trains a model from nothing but utterances and their words.
 
@@ -119,10 +119,10 @@ def train_words(
     return Trained(model=model, scores=scores, paths=tuple(paths))
 
 
-def align(model: WordModel, features: Sequence[Features], chains: Sequence[Chain]) -> list[Path]:
+def align(model: WordModel, features: Sequence[Features], chains: Sequence[Chain]) -> list[StatePath]:
     """The best path of each utterance, in the order given; utterances of like length are aligned together."""
     lengths = [len(each) for each in features]
-    paths: dict[int, Path] = {}
+    paths: dict[int, StatePath] = {}
     for batch in batches_of_like_length(lengths):
         scored = np.split(
             model.mixtures.scores(np.concatenate([features[number] for number in batch])),
@@ -142,14 +142,16 @@ def frame_labels(
     return [path_states(path, chain) for path, chain in zip(paths, chains, strict=True)]
 
 
-def fit(model: WordModel, features: Sequence[Features], paths: Sequence[Path], chains: Sequence[Chain]) -> WordModel:
+def fit(
+    model: WordModel, features: Sequence[Features], paths: Sequence[StatePath], chains: Sequence[Chain]
+) -> WordModel:
     """Fits mixtures (one step) and transitions to an alignment."""
     labels = [path_states(path, chain) for path, chain in zip(paths, chains, strict=True)]
     return replace(model, mixtures=refit(model.mixtures, features, labels), stay=_stay(paths, labels, model.stay))
 
 
 def _stay(
-    paths: Sequence[Path], labels: Sequence[NDArray[np.int64]], before: NDArray[np.float64]
+    paths: Sequence[StatePath], labels: Sequence[NDArray[np.int64]], before: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The share of a state's frames after which the path stays, within limits; as before where it has no frames."""
     leaves = [label[np.append(np.diff(path.positions) > 0, True)] for path, label in zip(paths, labels, strict=True)]
@@ -159,7 +161,7 @@ def _stay(
     return np.clip(share, *STAY_LIMITS)
 
 
-def _counts(paths: Sequence[Path], chains: Sequence[Chain], total: int) -> NDArray[np.int64]:
+def _counts(paths: Sequence[StatePath], chains: Sequence[Chain], total: int) -> NDArray[np.int64]:
     """Frames of each state, [S]."""
     labels = [path_states(path, chain) for path, chain in zip(paths, chains, strict=True)]
     return np.bincount(np.concatenate(labels), minlength=total)

@@ -74,7 +74,7 @@ def whole_words(words: Sequence[str], *, counts: int | Sequence[int], silence: i
 
     References:
         Doetsch et al. 2017, section 5, has three states for each phoneme in its context, tied to 1500 classes by a
-        decision tree; see `tying` for that.
+        decision tree: see `units` and `tying` for that.
 
     >>> whole_words(["yes", "no"], counts=[3, 2]).rows
     ((1, 2, 3), (4, 5))

@@ -1,4 +1,4 @@
-"""States of units in context, tied by decision trees: for vocabularies too large for words to have states of their own.
+"""States of units in context, tied by decision trees: for vocabularies too large for states of each word alone.
 
     words -> units (letters, or phonemes of a lexicon) -> three states each, alike in every context
           -> an alignment -> what each context sounds like -> trees -> states that similar contexts share
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,22 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._checks import check_number, check_whole, value_error
-from lengthwise.recipes.acoustic.alignment import Path, path_states
+from lengthwise.recipes.acoustic.alignment import StatePath, path_states
 from lengthwise.recipes.acoustic.features import Features
 from lengthwise.recipes.acoustic.hmm import WordStates, chain_of
+from lengthwise.recipes.acoustic.units import NO_UNIT, PLACES, Context, Units, contexts_of, number_states
 
-PLACES = 3  # states of a unit
-NO_UNIT = ""  # stands beside the first and the last unit of a word
 FLOOR_SHARE = 0.01  # of the variance of all frames, below which none falls
-
-
-class Context(NamedTuple):
-    """One of the states of a unit between two others."""
-
-    unit: str
-    place: int
-    left: str
-    right: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,33 +67,13 @@ class _Forest(NamedTuple):
     floor: NDArray[np.float64]
 
 
-def spelled_words(
-    words: Sequence[str], *, units: Mapping[str, Sequence[str]] | None = None, silence: int = 1
-) -> WordStates:
-    """Gives every unit three states, the same in all words.
-
-    Args:
-        words: The vocabulary.
-        units: Units of each word, such as phonemes; its letters where none are given.
-        silence: States of silence.
-
-    Raises:
-        ValueError: Where a word has no units.
-
-    >>> spelled_words(["aba"]).rows
-    ((1, 2, 3, 4, 5, 6, 1, 2, 3),)
-    """
-    keys = [[(context.unit, context.place) for context in _contexts(word, units)] for word in words]
-    return WordStates(words=tuple(words), rows=_numbered(keys, silence), silence=silence)
-
-
 def tie_states(
     spelled: WordStates,
     features: Sequence[Features],
     transcripts: Sequence[Sequence[str]],
-    paths: Sequence[Path],
+    paths: Sequence[StatePath],
     *,
-    units: Mapping[str, Sequence[str]] | None = None,
+    units: Units | None = None,
     tree: Tree | None = None,
 ) -> WordStates:
     """Ties the states of units in context by decision trees.
@@ -115,23 +85,27 @@ def tie_states(
     vocabulary that were never spoken go where the questions send them.
 
     Args:
-        spelled: What `spelled_words` gives for the vocabulary.
+        spelled: What `units.spelled_words` gives for the vocabulary.
         features: [F, D] of each utterance.
         transcripts: Its words.
         paths: Its alignment with `spelled`, see `em.Trained`.
-        units: As given to `spelled_words`.
+        units: As given to `units.spelled_words`.
         tree: When to stop.
 
     Returns:
         States for which `paths` is an alignment as well.
+
+    Raises:
+        ValueError: Where `spelled` is not of these units.
 
     References:
         Young, Odell and Woodland 1994 (trees over states, one Gaussian a class); Doetsch et al. 2017, section 5:
         1500 classes. Contexts end at the borders of words, and the questions are found in the data.
     """
     tree = tree or Tree()
-    keys = [_contexts(word, units) for word in spelled.words]
-    apart = WordStates(words=spelled.words, rows=_numbered(keys, spelled.silence), silence=spelled.silence)
+    keys = [contexts_of(word, units) for word in spelled.words]
+    _check_spelled(spelled, keys)
+    apart = WordStates(words=spelled.words, rows=number_states(keys, silence=spelled.silence), silence=spelled.silence)
     contexts = list(dict.fromkeys(context for row in keys for context in row))
     forest = _forest(contexts, _context_frames(apart, features, transcripts, paths), features)
     roots: dict[tuple[str, int], list[int]] = {}
@@ -145,24 +119,15 @@ def tie_states(
     return WordStates(words=spelled.words, rows=rows, silence=spelled.silence)
 
 
-def _contexts(word: str, units: Mapping[str, Sequence[str]] | None) -> list[Context]:
-    """The states of a word, each in its context."""
-    row = tuple(word) if units is None else tuple(units.get(word, ()))
-    if not row:
-        raise value_error("units", "of at least one unit for every word", row, "Add the word.", at=f"word {word!r}")
-    framed = (NO_UNIT, *row, NO_UNIT)
-    around = zip(framed[:-2], row, framed[2:], strict=True)
-    return [Context(unit, place, left, right) for left, unit, right in around for place in range(PLACES)]
-
-
-def _numbered(keys: Sequence[Sequence[Hashable]], silence: int) -> tuple[tuple[int, ...], ...]:
-    """A state for every different key, in the order of their first use, after those of silence."""
-    numbers: dict[Hashable, int] = {}
-    return tuple(tuple(numbers.setdefault(key, silence + len(numbers)) for key in row) for row in keys)
+def _check_spelled(spelled: WordStates, keys: Sequence[Sequence[Context]]) -> None:
+    for word, row, contexts in zip(spelled.words, spelled.rows, keys, strict=True):
+        if len(row) != len(contexts):
+            rule, remedy = f"of {len(contexts)} states, three a unit", "Make it by units.spelled_words."
+            raise value_error("spelled", rule, len(row), remedy, at=f"word {word}")
 
 
 def _context_frames(
-    apart: WordStates, features: Sequence[Features], transcripts: Sequence[Sequence[str]], paths: Sequence[Path]
+    apart: WordStates, features: Sequence[Features], transcripts: Sequence[Sequence[str]], paths: Sequence[StatePath]
 ) -> _Moments:
     """Moments of every context: the alignment is read anew, as one of states that no context shares."""
     chains = [chain_of(words, apart) for words in transcripts]
