@@ -24,6 +24,7 @@ from lengthwise.recipes.khomenko2016 import FULL, SMALL, Size, batchings, reprod
 from lengthwise.recipes.khomenko2016_claims import (  # noqa: E402
     BUCKETS,
     bucket_claims,
+    fixed_share,
     label,
     loss_at,
     process_claim,
@@ -123,11 +124,23 @@ def test_a_paper_that_holds_is_reproduced():
     speed, falls, least, early = bucket_claims(rows, bound=5.0)
     assert [each.verdict for each in (speed, falls, least, early)] == ["reproduced"] * 4
     assert (speed.mean, speed.least, speed.greatest) == (4.0, 4.0, 4.0)
-    assert speed.why == "These lengths allow at most 5.00 by 3 buckets, of which 80% was had."
+    assert speed.why.startswith("These lengths allow at most 5.00 by 3 buckets, of which 80% was had;")
     assert falls.mean == pytest.approx(8 / 1.7)
-    assert least.mean == 3.0
+    assert (least.mean, least.greatest) == (0.0, 0.0)
     # When the first epoch of Q = 1 is done, at 8 s, its loss is 2; Q = 3 has done three, and has 2 / 8.
     assert early.mean == pytest.approx(100 * (1 - 0.25 / 2))
+
+
+def test_what_steps_cost_whatever_their_length_is_told():
+    # 8, 4 and 2 frames, a second for each and one besides; the other numbers of buckets as 3.
+    paddings = {1: 7 / 8, 2: 3 / 4, 3: 1 / 2, 4: 1 / 2, 6: 1 / 2, 8: 1 / 2}
+    rows = [
+        dataclasses.replace(row(label(buckets), seconds=1.0 + 1.0 / (1.0 - share)), padding_share=share)
+        for buckets, share in paddings.items()
+    ]
+    assert fixed_share(rows, "Q = 3") == pytest.approx(1 / 3)
+    assert fixed_share(rows, "Q = 1") == pytest.approx(1 / 9)
+    assert fixed_share([dataclasses.replace(each, padding_share=0.0) for each in rows], "Q = 3") == 0.0
 
 
 def test_a_part_of_a_claim_is_told_from_none():
@@ -136,13 +149,14 @@ def test_a_part_of_a_claim_is_told_from_none():
     assert "It rises at Q = 4 by more than 2%" in half[1].why
     none = bucket_claims(rows_of(seconds=(2,) * 6, losses=(1, 2, 3, 4, 5, 6)), bound=1.0)
     assert [each.verdict for each in none] == ["not"] * 4
+    assert none[2].mean == pytest.approx(200.0)  # three times the least
     assert none[3].mean == pytest.approx(-200.0)  # at 2 s one epoch of each is done: losses 0.5 and 1.5
 
 
 def test_a_run_that_diverged_reproduces_nothing():
     rows = rows_of(seconds=(8, 4, 2, 2, 2, 2), losses=(4, 3, math.nan, 3, 3, 3))
     _, _, least, early = bucket_claims(rows, bound=5.0)
-    assert (least.verdict, least.mean) == ("not", 2.0)
+    assert (least.verdict, least.mean) == ("not", math.inf)
     assert early.verdict == "not"
 
 
@@ -154,7 +168,10 @@ def test_processes_are_compared_at_the_end_of_the_faster():
     ]
     found = process_claim(one + many, "cuda")  # at 6 s: losses 2 and 1.5
     assert (found.mean, found.verdict) == (25.0, "reproduced")
-    assert found.why == "The 4 processes had a GPU each; their epoch took 0.67 of the seconds of one's."
+    assert found.why.startswith(
+        "The 4 processes had a GPU each; their epoch took 0.67 of the seconds of one's, and was 1 "
+    )
+    assert found.why.endswith("steps of each where one takes 1.")
     slower = [dataclasses.replace(each, elapsed_seconds=10 * each.elapsed_seconds) for each in many]
     assert math.isnan(process_claim(one + slower, "cpu").mean)  # not one epoch done
     assert process_claim(one + slower, "cpu").verdict == "not"

@@ -56,7 +56,7 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     rows = document["buckets"]["rows"]
     bounds = {int(buckets): bound for buckets, bound in document["bounds"][0]["speed_ups"].items()}
     drawn = {
-        "lengths": plot.bucket_histogram(lengths, document["edges"]["6"], unit="points of the pen"),
+        "lengths": plot.bucket_histogram(lengths, document["edges"]["6"], unit="points"),
         "speed-up": plot.speed_up_bars(_seconds(rows, bounds), bounds),
         "buckets": plot.learning_curves(rows),
     }
