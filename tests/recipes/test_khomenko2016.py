@@ -20,7 +20,7 @@ from lengthwise.cli import main  # noqa: E402
 from lengthwise.recipes.bounds import FAMILIES, bound_of, log_normal, sigma_that_allows, speed_up_bound  # noqa: E402
 from lengthwise.recipes.claims import claim  # noqa: E402
 from lengthwise.recipes.handwriting.results import EpochRow  # noqa: E402
-from lengthwise.recipes.khomenko2016 import FULL, SMALL, Size, batchings, reproduce  # noqa: E402
+from lengthwise.recipes.khomenko2016 import FULL, SMALL, Size, batchings, reproduce, settings  # noqa: E402
 from lengthwise.recipes.khomenko2016_claims import (  # noqa: E402
     BUCKETS,
     bucket_claims,
@@ -253,6 +253,21 @@ def test_bad_data_is_named(tmp_path, capsys):
     assert main(words) == 2
     assert "`data` must be ink with at least one trace, but is 'empty'" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is there")
+def test_what_the_machine_lacks_is_told_before_anything_is_read(tmp_path, capsys):
+    words = ["reproduce", "khomenko2016", "--full", "--data", str(tmp_path / "gone.npz"), "--output", str(tmp_path)]
+    assert main(words) == 2
+    assert "`device` must be there, but is 'cuda'" in capsys.readouterr().err
+
+
+def test_the_second_study_averages_parameters_alone():
+    alone, several = settings(MINIATURE)
+    assert (alone.optimizer, alone.processes) == ("adadelta", (1,))
+    assert several is not None
+    assert (several.optimizer, several.processes, several.averaging) == ("adadelta", (1, 2), ("parameter",))
+    assert settings(dataclasses.replace(MINIATURE, processes=(1,))) == (alone, None)
 
 
 def test_sizes_that_cannot_be_compared_are_refused():

@@ -47,7 +47,7 @@ def add(papers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Trains what is not trained yet, writes JSON, figures and page, and prints the claims."""
     try:
-        from lengthwise.recipes.khomenko2016 import reproduce
+        from lengthwise.recipes.khomenko2016 import reproduce, settings
         from lengthwise.recipes.khomenko2016_page import page, write_figures
     except ModuleNotFoundError as error:
         remedy = 'Install it: pip install "lengthwise[recipes]".'
@@ -56,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     if folder.exists() and not folder.is_dir():
         raise value_error("output", "a folder", arguments.output, "Name another.")
     size = _size(arguments)
+    settings(size)  # what is wrong with them is told before the data are read
     document = reproduce(
         study.corpus(arguments, count=size.count),
         size,

@@ -65,9 +65,8 @@ class Size:
 
 
 SMALL = Size(name="small", count=1200, epochs=8, seeds=3, hidden=64, layers=1, batch_size=8)
-FULL = Size(
-    name="full", count=300_000, epochs=30, seeds=3, hidden=256, layers=2, batch_size=64, device="cuda"
-)  # some 1 GB of strokes
+# Some 1 GB of strokes, as the paper's.
+FULL = Size(name="full", count=300_000, epochs=30, seeds=3, hidden=256, layers=2, batch_size=64, device="cuda")
 
 
 def reproduce(
@@ -89,20 +88,30 @@ def reproduce(
     Raises:
         ValueError: As `run_study` does.
     """
-    kept, _ = learnable(corpus, stack=_settings(size).stack)
+    of_buckets, of_processes = settings(size)
+    kept, _ = learnable(corpus, stack=of_buckets.stack)
     shared: dict[str, Any] = {"progress": progress, "command": command}
     folders = {name: None if folder is None else folder / name for name in ("buckets", "processes")}
-    alone = run_study(corpus, batchings(size), _settings(size), checkpoints=folders["buckets"], **shared)
+    chosen = batchings(size)
+    alone = run_study(corpus, chosen, of_buckets, checkpoints=folders["buckets"], **shared)
     several = None
-    if size.processes != (1,):
-        several = run_study(
-            corpus,
-            {label(BUCKETS_OF_PROCESSES): batchings(size)[label(BUCKETS_OF_PROCESSES)]},
-            _settings(size, processes=size.processes, averaging=("parameter",)),
-            checkpoints=folders["processes"],
-            **shared,
-        )
+    if of_processes is not None:
+        name = label(BUCKETS_OF_PROCESSES)
+        several = run_study(corpus, {name: chosen[name]}, of_processes, checkpoints=folders["processes"], **shared)
     return _document(kept.train.lengths, size, alone, several)
+
+
+def settings(size: Size) -> tuple[Settings, Settings | None]:
+    """What the runs of each study share; no second study where there is one process.
+
+    Raises:
+        ValueError: As `Settings` does, before anything is read or trained.
+    """
+    shared = {name: getattr(size, name) for name in ("epochs", "seeds", "hidden", "layers", "device")}
+    alone = Settings(optimizer="adadelta", **shared)
+    if size.processes == (1,):
+        return alone, None
+    return alone, dataclasses.replace(alone, processes=size.processes, averaging=("parameter",))
 
 
 def batchings(size: Size) -> dict[str, lw.Batching]:
@@ -115,11 +124,6 @@ def batchings(size: Size) -> dict[str, lw.Batching]:
         for buckets in BUCKETS
     }
     return made | {"random": lw.strategy("random", cut=cut)}
-
-
-def _settings(size: Size, **several: Any) -> Settings:
-    shared = {name: getattr(size, name) for name in ("epochs", "seeds", "hidden", "layers", "device")}
-    return Settings(optimizer="adadelta", **shared, **several)
 
 
 def _document(lengths: NDArray[np.int64], size: Size, alone: Study, several: Study | None) -> dict[str, Any]:
