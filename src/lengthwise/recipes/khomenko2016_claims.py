@@ -11,6 +11,7 @@ from lengthwise.recipes.claims import Claim, claim, judged
 from lengthwise.recipes.handwriting.results import EpochRow
 
 BUCKETS = (1, 2, 3, 4, 6, 8)
+LISTED_BUCKETS = ", ".join(map(str, BUCKETS))
 PAPER_SPEED_UP = 4.0  # "close to 4", section IV.B
 PAPER_LOSS_DROP = 0.23  # 6 GPUs against 1 after 30 hours, section IV.B
 CLOSE = 0.15  # of the paper's number: what we take "close to" for
@@ -120,7 +121,7 @@ def _falling_claim(rows: Sequence[EpochRow]) -> Claim:
         paper="falls",
         ours=every[-1],
         verdict=judged(whole=not rises and min(every[-1]) > 1.0, part=means[-1] > 1.0),
-        why=f"{held} by more than {NOISE:.0%}; speed-ups {_listed(means)} at Q = {_Q_LIST}.",
+        why=f"{held} by more than {NOISE:.0%}; speed-ups {_listed(means)} at Q = {LISTED_BUCKETS}.",
     )
 
 
@@ -136,7 +137,7 @@ def _least_loss_claim(rows: Sequence[EpochRow]) -> Claim:
         unit="%",
         verdict=judged(whole=max(above) == 0.0, part=min(best[3]) <= max(best[least])),
         why=f"Least losses, means over seeds: {_listed([fmean(best[buckets]) for buckets in BUCKETS])} at Q = "
-        f"{_Q_LIST}; over the seeds Q = 3 reaches from {min(best[3]):.2f} to {max(best[3]):.2f}, and the best, "
+        f"{LISTED_BUCKETS}; over the seeds Q = 3 reaches from {min(best[3]):.2f} to {max(best[3]):.2f}, and the best, "
         f"Q = {least}, from {min(best[least]):.2f} to {max(best[least]):.2f}.",
     )
 
@@ -156,9 +157,6 @@ def _early_loss_claim(rows: Sequence[EpochRow]) -> Claim:
         verdict=judged(whole=min(drops) > 0.0, part=fmean(drops) > 0.0),
         why=f"It is lower under {sum(drop > 0.0 for drop in drops)} of {len(drops)} seeds.",
     )
-
-
-_Q_LIST = ", ".join(map(str, BUCKETS))
 
 
 def _listed(values: Sequence[float]) -> str:
