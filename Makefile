@@ -11,7 +11,7 @@ demo: $(VENV)/.demo
 	$(BIN)/lengthwise compare
 	@echo
 	@echo "== The same network, trained under five of them from the same weights"
-	$(BIN)/lengthwise study handwriting --count 1200 --epochs 6 --threads 2 \
+	$(BIN)/lengthwise study handwriting --count 1200 --epochs 6 \
 		--strategies "random,sorted,arrange=in-order,semi-sorted:0.05,optimal:8,max-entropy:0.1" \
 		--json out/demo.json --plot out/demo.png
 	@echo
