@@ -136,8 +136,7 @@ def parallel(path: Path, document: dict[str, Any]) -> str:
         "Processes on one machine average their gradients in every step, which then holds a batch of each, or their "
         "parameters after every epoch (Khomenko et al. 2016). Straggler waste: the share of their time that the plan "
         "leaves to waiting for each other. The learning rate is the same for all; data and loss are those of the first "
-        "table ([picture](handwriting-parallel.png)). Other jobs ran on the same two cores: two processes had no two "
-        f"cores to themselves, and the seconds are rough. {source(path, document)}"
+        f"table ([picture](handwriting-parallel.png)). The machine has two cores. {source(path, document)}"
     )
     return f"{markdown(heads, rows)}\n\n{note}"
 
