@@ -101,15 +101,12 @@ def test_a_loop_of_steps_and_the_same_number_again_warn_too():
         list(sampler)
 
 
-def test_a_sampler_that_nobody_asks_warns_once():
+def test_a_sampler_that_nobody_asks_raises_with_the_next_epoch():
     sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
     sampler.set_epoch(1)
     sampler.state_dict()  # for a checkpoint
-    with pytest.warns(UserWarning, match=r"`sampler` must be asked for batches of every epoch, .* at epoch 1"):
+    with pytest.raises(ValueError, match=r"`sampler` must be asked for batches .* at epoch 1\. .* no training_data"):
         sampler.set_epoch(2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        sampler.set_epoch(3)
 
 
 def test_looking_ahead_at_lengths_does_not_warn():

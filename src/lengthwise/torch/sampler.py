@@ -71,7 +71,8 @@ class BatchSampler(Sampler[list[Any]]):
 
     The dataset is never touched: planning needs its lengths only. What goes wrong in use: an epoch that is never set.
     Call `set_epoch` before each epoch, or every epoch takes the same batches, which warns once; so does an epoch that
-    is left before its end, and one of which nobody asks for anything: a trainer that has a sampler of its own.
+    is left before its end. One of which nobody asks for anything, because the trainer has a sampler of its own, raises
+    when the next is set.
 
     Where torch.distributed is running and no rank is given, making a sampler (and loading a state) is a collective: all
     ranks compare their plans, and disagreement is an error there and not a hang later.
@@ -178,8 +179,12 @@ class BatchSampler(Sampler[list[Any]]):
             )
             self._warn("batches delivered", rule, current.delivered, remedy, at=f"epoch {self.epoch}")
         if not self._asked:
-            remedy = "Give it to the loader, DataLoader(dataset, batch_sampler=sampler), and the loader to the trainer."
-            self._warn("sampler", "asked for batches of every epoch", "not asked", remedy, at=f"epoch {self.epoch}")
+            remedy = (
+                "Give it to the loader, DataLoader(dataset, batch_sampler=sampler), that loader to the trainer, and no "
+                "training_data to deepspeed.initialize; to skip epochs, set only the one to begin with."
+            )
+            rule = "asked for batches of every epoch that is set"
+            raise _checks.value_error("sampler", rule, "not asked", remedy, at=f"epoch {self.epoch}")
         self._leave()
         self._plan_epoch(epoch)
         self._asked = False
