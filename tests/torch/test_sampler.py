@@ -103,10 +103,10 @@ def test_a_loop_of_steps_and_the_same_number_again_warn_too():
 
 def test_a_sampler_that_nobody_asks_raises_with_the_next_epoch():
     sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
-    sampler.set_epoch(1)
+    sampler.set_epoch(0)
     sampler.state_dict()  # for a checkpoint
-    with pytest.raises(ValueError, match=r"`sampler` must be asked for batches .* at epoch 1\. .* no training_data"):
-        sampler.set_epoch(2)
+    with pytest.raises(ValueError, match=r"`sampler` must be asked for batches .* at epoch 0\. .* no training_data"):
+        sampler.set_epoch(1)
 
 
 def test_looking_ahead_at_lengths_does_not_warn():

@@ -93,6 +93,11 @@ def loaders_of_deepspeed():
     taken = [numbers.tolist() for numbers, *_ in engine.deepspeed_io(**given)]
     with pytest.raises(ValueError, match="`sampler` must be given") as caught:
         next(iter(engine.deepspeed_io(**given, data_sampler=batch_sampler())))
+    ignored = batch_sampler()
+    ignored.set_epoch(0)
+    list(engine.deepspeed_io(**given))
+    with pytest.raises(ValueError, match="no training_data to deepspeed"):
+        ignored.set_epoch(1)
     return taken, str(caught.value)
 
 

@@ -170,6 +170,7 @@ class BatchSampler(Sampler[list[Any]]):
         """Plans `epoch`, which the next pass yields; a position that was loaded for it is kept."""
         current = self._pass or _Pass(self._plan, self._taken)
         if epoch == self.epoch and not (current.ended and current.handed):
+            self._asked = current.ended or self._pass is not None
             return
         if current.delivered > 1 and not current.ended:
             rule = f"{len(current.plan)} before the next epoch, or sequences are lost"
