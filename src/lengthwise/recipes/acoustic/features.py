@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lengthwise._checks import check_number, check_whole, value_error
 from lengthwise.recipes.acoustic.corpus import Corpus, Samples, Skipped
+from lengthwise.recipes.acoustic.wav import checked
 
 Features = NDArray[np.float32]
 
@@ -143,22 +144,13 @@ def corpus_features(
     kept, features = [], []
     for utterance in corpus.utterances:
         try:
-            samples = _checked(utterance.load(), utterance.count)
+            samples = checked(utterance.load(), utterance.count)
             features.append(cepstra(samples, rate=corpus.rate))
             kept.append(utterance)
         except ValueError as error:
             skipped.add(ValueError(f"{error} This is utterance {utterance.name}."))
     left = (*corpus.skipped, *skipped.sentences)
     return replace(corpus, utterances=tuple(kept), skipped=left), features
-
-
-def _checked(samples: Samples, count: int) -> Samples:
-    if len(samples) != count:
-        raise value_error("samples", f"{count}, as its file promises", len(samples), "Write the file anew.")
-    if not np.isfinite(samples).all():
-        place = f"sample {int(np.flatnonzero(~np.isfinite(samples))[0])}"
-        raise value_error("samples", "finite", "not", "Write the file anew.", at=place)
-    return samples
 
 
 def _slopes(features: Features) -> Features:

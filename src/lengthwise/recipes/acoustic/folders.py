@@ -8,25 +8,14 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import soundfile
-
 from lengthwise._checks import check_flag, value_error
-from lengthwise.recipes.acoustic.corpus import Corpus, Samples, Skipped, Utterance
+from lengthwise.recipes.acoustic.corpus import Corpus, Skipped, Utterance
 from lengthwise.recipes.acoustic.kaldi import Piece, read_pieces
+from lengthwise.recipes.acoustic.wav import Wav, read_header, read_samples
 
 OVERSHOOT_SECONDS = 0.5  # that a segment may lie beyond the end of its wav: it is cut there
-
-
-@dataclass(frozen=True, slots=True)
-class Wav:
-    """The header of a wav file of one channel."""
-
-    count: int
-    rate: int
 
 
 def read_folder(folder: str | Path, *, strict: bool = False) -> Corpus:
@@ -75,23 +64,10 @@ def _headers(pieces: list[Piece], skipped: Skipped) -> dict[Path, Wav]:
     headers: dict[Path, Wav] = {}
     for path in dict.fromkeys(piece.path for piece in pieces):
         try:
-            headers[path] = _header(path)
+            headers[path] = read_header(path)
         except ValueError as error:
             skipped.add(error)
     return headers
-
-
-def _header(path: Path) -> Wav:
-    try:
-        info = soundfile.info(str(path))
-    except (soundfile.SoundFileError, OSError) as error:
-        raise value_error("wav", "audio that can be read", "not", "Repair or remove it.", at=str(path)) from error
-    if info.channels != 1:
-        remedy = "Write each channel to a file of its own."
-        raise value_error("wav", "of one channel", info.channels, remedy, at=str(path))
-    if info.frames < 1:
-        raise value_error("wav", "of at least one sample", info.frames, "Remove it.", at=str(path))
-    return Wav(info.frames, info.samplerate)
 
 
 def _utterance(piece: Piece, header: Wav, rate: int, skipped: Skipped) -> Utterance | None:
@@ -105,7 +81,7 @@ def _utterance(piece: Piece, header: Wav, rate: int, skipped: Skipped) -> Uttera
         speaker=piece.speaker,
         words=piece.words,
         count=stop - start,
-        load=functools.partial(_samples, piece.path, start, stop),
+        load=functools.partial(read_samples, piece.path, start, stop),
     )
 
 
@@ -121,14 +97,6 @@ def _borders(piece: Piece, header: Wav, rate: int) -> tuple[int, int]:
         shown = [piece.start_seconds, piece.stop_seconds]
         raise value_error("segment", rule, shown, "Correct its start and end.", at=piece.name)
     return start, min(stop, header.count)
-
-
-def _samples(path: Path, start: int, stop: int) -> Samples:
-    try:
-        samples, _ = soundfile.read(str(path), start=start, stop=stop, dtype="float32")
-    except (soundfile.SoundFileError, OSError) as error:
-        raise value_error("wav", "audio that can be read", "not", "Repair or remove it.", at=str(path)) from error
-    return np.asarray(samples, np.float32)
 
 
 def _first_reason(skipped: Skipped) -> str:
