@@ -22,8 +22,8 @@ from lengthwise.recipes.compiled.jax_lstm import JaxLearner  # noqa: E402
 from lengthwise.recipes.compiled.learning import computed_frames, run_epochs, shapes_needed  # noqa: E402
 from lengthwise.recipes.compiled.torch_encoder import Encoder, TorchLearner, sinusoids  # noqa: E402
 from lengthwise.recipes.handwriting.data import written_lines  # noqa: E402
-from lengthwise.recipes.handwriting.model import BidirectionalLayer  # noqa: E402
 from lengthwise.recipes.handwriting.model import ctc_losses as torch_ctc_losses  # noqa: E402
+from lengthwise.recipes.study.layers import BidirectionalLayer  # noqa: E402
 
 INPUTS, CLASSES, HIDDEN = 3, 4, 8
 

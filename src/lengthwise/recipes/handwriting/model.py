@@ -1,9 +1,4 @@
-"""A small bidirectional LSTM with CTC that computes its padding, and whose outputs do not depend on it.
-
-The networks of the papers run over the padded rectangle, and that cost is what the study measures. To keep the
-padding out of the results, every layer is two LSTMs of one direction: the backward one reads each sequence reversed
-within its own length, so that padding follows the data in both directions and never enters a state that is used.
-"""
+"""A small bidirectional LSTM with CTC. It computes its padding, and its outputs do not depend on it: see `study.layers`."""
 
 from __future__ import annotations
 
@@ -12,34 +7,13 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+from torch.nn.utils.rnn import pad_sequence
 
 from lengthwise._checks import check_whole, value_error
 from lengthwise.recipes.handwriting.pen import Sample
+from lengthwise.recipes.study.layers import bidirectional_layers
 
 BLANK = 0  # class 0 is CTC's blank; symbol s of the alphabet is class s + 1
-
-
-class BidirectionalLayer(nn.Module):
-    """One LSTM forwards and one backwards: [B, F, inputs] and counts [B] to [B, F, 2 * hidden]."""
-
-    def __init__(self, inputs: int, hidden: int, *, packed: bool) -> None:
-        super().__init__()
-        self.forwards = nn.LSTM(inputs, hidden, batch_first=True)
-        self.backwards = nn.LSTM(inputs, hidden, batch_first=True)
-        self.packed = packed
-
-    def forward(self, frames: Tensor, counts: Tensor) -> Tensor:
-        order = reversal(counts, frames.shape[1])
-        ahead = self._run(self.forwards, frames, counts)
-        behind = self._run(self.backwards, _reordered(frames, order), counts)
-        return torch.cat([ahead, _reordered(behind, order)], dim=2)
-
-    def _run(self, lstm: nn.LSTM, frames: Tensor, counts: Tensor) -> Tensor:
-        if not self.packed:
-            return lstm(frames)[0]
-        pack = pack_padded_sequence(frames, counts.cpu(), batch_first=True, enforce_sorted=False)
-        return pad_packed_sequence(lstm(pack)[0], batch_first=True, total_length=frames.shape[1])[0]
 
 
 class Recognizer(nn.Module):
@@ -67,11 +41,8 @@ class Recognizer(nn.Module):
         packed: bool = False,
     ) -> None:
         super().__init__()
-        check_whole("hidden", hidden, minimum=1, remedy="Give the cells of each direction.")
-        check_whole("layers", layers, minimum=1, remedy="Give the number of layers.")
         check_whole("classes", classes, minimum=2, remedy="Give the blank and at least one symbol.")
-        widths = [inputs] + [2 * hidden] * (layers - 1)
-        self.layers = nn.ModuleList(BidirectionalLayer(width, hidden, packed=packed) for width in widths)
+        self.layers = bidirectional_layers(inputs, hidden, layers, packed=packed)
         self.dropout = nn.Dropout(dropout)
         self.output = nn.Linear(2 * hidden, classes)
 
@@ -79,17 +50,6 @@ class Recognizer(nn.Module):
         for layer in self.layers:
             frames = self.dropout(layer(frames, counts))
         return self.output(frames).log_softmax(dim=2)
-
-
-def reversal(counts: Tensor, width: int) -> Tensor:
-    """Places [B, width] that read each sequence backwards within its count and leave its padding where it is.
-
-    >>> reversal(torch.tensor([3, 1]), 4).tolist()
-    [[2, 1, 0, 3], [0, 1, 2, 3]]
-    """
-    places = torch.arange(width, device=counts.device).expand(len(counts), width)
-    last = counts[:, None] - 1
-    return torch.where(places <= last, last - places, places)
 
 
 def stack_frames(sample: Sample, stack: int) -> Tensor:
@@ -162,7 +122,3 @@ def decode(log_probabilities: Tensor, counts: Tensor) -> list[list[int]]:
     paths = log_probabilities.argmax(dim=2).cpu()
     best = [torch.unique_consecutive(path[:count]) for path, count in zip(paths, counts.tolist(), strict=True)]
     return [path[path != BLANK].tolist() for path in best]
-
-
-def _reordered(frames: Tensor, order: Tensor) -> Tensor:
-    return frames.gather(1, order[:, :, None].expand_as(frames))
