@@ -1,4 +1,4 @@
-"""A small bidirectional LSTM with CTC. It computes its padding, and its outputs do not depend on it: see `study.layers`."""
+"""A small bidirectional LSTM with CTC. It computes its padding, but does not depend on it: see `study.layers`."""
 
 from __future__ import annotations
 
