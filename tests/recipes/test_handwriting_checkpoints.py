@@ -12,17 +12,23 @@ pytest.importorskip("HersheyFonts")
 pytest.importorskip("jiwer")
 
 import lengthwise as lw  # noqa: E402
-from lengthwise.recipes.handwriting.checkpoints import Checkpoints  # noqa: E402
-from lengthwise.recipes.handwriting.prepared import prepare_corpus  # noqa: E402
-from lengthwise.recipes.handwriting.settings import Settings  # noqa: E402
-from lengthwise.recipes.handwriting.setups import setups  # noqa: E402
-from lengthwise.recipes.handwriting.study import run_study  # noqa: E402
-from lengthwise.recipes.handwriting.training import train  # noqa: E402
+from lengthwise.recipes.handwriting.task import HandwritingTask, Network  # noqa: E402
+from lengthwise.recipes.study.checkpoints import Checkpoints  # noqa: E402
+from lengthwise.recipes.study.settings import Settings  # noqa: E402
+from lengthwise.recipes.study.setups import setups  # noqa: E402
+from lengthwise.recipes.study.study import run_study  # noqa: E402
+from lengthwise.recipes.study.training import train  # noqa: E402
 
 PATIENCE = 120.0  # seconds after which a hang is a failure
-MINIATURE = Settings(epochs=3, seeds=2, hidden=8, layers=1, dropout=0.2, optimizer="adadelta")
-ON_TWO = Settings(epochs=2, hidden=8, layers=1, dropout=0.2, processes=(1, 2), averaging=("parameter",))
+MINIATURE = Settings(epochs=3, seeds=2, optimizer="adadelta")
+ON_TWO = Settings(epochs=2, processes=(1, 2), averaging=("parameter",))
+NETWORK = Network(hidden=8, layers=1, dropout=0.2)
 BATCHINGS = lw.strategies("random,optimal:3,pad_to_edge=true", cut=lw.FixedSize(8))
+
+
+@pytest.fixture(scope="module")
+def task(corpus):
+    return HandwritingTask.of(corpus, NETWORK)
 
 
 def learned(rows):
@@ -32,37 +38,37 @@ def learned(rows):
 
 
 @pytest.mark.parametrize("finished", [1, 5])
-def test_an_interrupted_training_goes_on_bit_by_bit(corpus, tmp_path, finished):
-    planned, prepared = setups(BATCHINGS, MINIATURE), prepare_corpus(corpus, MINIATURE.stack)
-    whole = list(train(planned, MINIATURE, prepared))
+def test_an_interrupted_training_goes_on_bit_by_bit(task, tmp_path, finished):
+    planned = setups(BATCHINGS, MINIATURE)
+    whole = list(train(task, planned, MINIATURE))
     checkpoints = Checkpoints(tmp_path)
-    begun = train(planned, MINIATURE, prepared, checkpoints=checkpoints)
+    begun = train(task, planned, MINIATURE, checkpoints=checkpoints)
     before = list(itertools.islice(begun, finished))
     begun.close()
-    resumed = list(train(planned, MINIATURE, prepared, checkpoints=checkpoints))
+    resumed = list(train(task, planned, MINIATURE, checkpoints=checkpoints))
     assert resumed[:finished] == before  # seconds too: they were not trained again
     assert learned(resumed) == learned(whole)
 
 
-def test_finished_runs_are_not_trained_again_and_more_epochs_go_on_from_them(corpus, tmp_path):
+def test_finished_runs_are_not_trained_again_and_more_epochs_go_on_from_them(task, tmp_path):
     short = dataclasses.replace(MINIATURE, epochs=1, seeds=1)
-    first = run_study(corpus, BATCHINGS, short, checkpoints=tmp_path)
-    assert run_study(corpus, BATCHINGS, short, checkpoints=tmp_path).rows == first.rows
+    first = run_study(task, BATCHINGS, short, checkpoints=tmp_path)
+    assert run_study(task, BATCHINGS, short, checkpoints=tmp_path).rows == first.rows
     longer = dataclasses.replace(MINIATURE, epochs=2, seeds=1)
-    went_on = run_study(corpus, BATCHINGS, longer, checkpoints=tmp_path)
+    went_on = run_study(task, BATCHINGS, longer, checkpoints=tmp_path)
     assert went_on.rows[:2] == first.rows
-    assert learned(went_on.rows) == learned(run_study(corpus, BATCHINGS, longer).rows)
+    assert learned(went_on.rows) == learned(run_study(task, BATCHINGS, longer).rows)
 
 
-def test_ranks_that_were_ended_an_epoch_apart_go_on_from_the_one_they_share(corpus, tmp_path):
+def test_ranks_that_were_ended_an_epoch_apart_go_on_from_the_one_they_share(task, tmp_path):
     batchings = {"random": BATCHINGS["random"]}
     timer = threading.Timer(PATIENCE, lambda: [child.kill() for child in multiprocessing.active_children()])
     timer.start()
     try:
-        whole = run_study(corpus, batchings, ON_TWO, checkpoints=tmp_path)
+        whole = run_study(task, batchings, ON_TWO, checkpoints=tmp_path)
         (last,) = tmp_path.glob("random-2-processes-parameter-seed-0_rank1_epoch2.pt")
         last.unlink()
-        resumed = run_study(corpus, batchings, ON_TWO, checkpoints=tmp_path)
+        resumed = run_study(task, batchings, ON_TWO, checkpoints=tmp_path)
     finally:
         timer.cancel()
     assert learned(resumed.rows) == learned(whole.rows)
@@ -71,12 +77,14 @@ def test_ranks_that_were_ended_an_epoch_apart_go_on_from_the_one_they_share(corp
     assert trained[0].seconds != trained[1].seconds
 
 
-def test_checkpoints_of_another_study_are_refused(corpus, tmp_path):
+def test_checkpoints_of_another_study_are_refused(corpus, task, tmp_path):
     short = dataclasses.replace(MINIATURE, epochs=1, seeds=1)
-    run_study(corpus, {"random": BATCHINGS["random"]}, short, checkpoints=tmp_path)
-    wider = dataclasses.replace(short, hidden=9)
-    with pytest.raises(ValueError, match="`checkpoints` must be of the same data, strategies and settings, but is"):
-        run_study(corpus, {"random": BATCHINGS["random"]}, wider, checkpoints=tmp_path)
+    run_study(task, {"random": BATCHINGS["random"]}, short, checkpoints=tmp_path)
+    wider = HandwritingTask.of(corpus, dataclasses.replace(NETWORK, hidden=9))
+    faster = dataclasses.replace(short, learning_rate=2.0)
+    for another, settings in ((wider, short), (task, faster)):
+        with pytest.raises(ValueError, match="`checkpoints` must be of the same data, strategies and settings, but is"):
+            run_study(another, {"random": BATCHINGS["random"]}, settings, checkpoints=tmp_path)
 
 
 def test_the_last_two_epochs_of_a_rank_are_kept(tmp_path):

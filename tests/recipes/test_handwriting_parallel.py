@@ -18,15 +18,16 @@ pytest.importorskip("jiwer")
 
 import lengthwise as lw  # noqa: E402
 from lengthwise.recipes.handwriting.model import ctc_losses, pad_frames  # noqa: E402
-from lengthwise.recipes.handwriting.parallel import on_ranks  # noqa: E402
-from lengthwise.recipes.handwriting.prepared import prepare_corpus  # noqa: E402
-from lengthwise.recipes.handwriting.settings import Settings  # noqa: E402
-from lengthwise.recipes.handwriting.setups import Setup, setups, waiting_share  # noqa: E402
-from lengthwise.recipes.handwriting.study import run_study  # noqa: E402
-from lengthwise.recipes.handwriting.training import first_runs, validate  # noqa: E402
+from lengthwise.recipes.handwriting.task import HandwritingTask, Network  # noqa: E402
+from lengthwise.recipes.study.parallel import on_ranks  # noqa: E402
+from lengthwise.recipes.study.runs import first_runs  # noqa: E402
+from lengthwise.recipes.study.settings import Settings  # noqa: E402
+from lengthwise.recipes.study.setups import Setup, setups, waiting_share  # noqa: E402
+from lengthwise.recipes.study.study import run_study  # noqa: E402
+from lengthwise.recipes.study.training import judged  # noqa: E402
 
 PATIENCE = 120.0  # seconds after which a hang is a failure
-MINIATURE = Settings(epochs=2, hidden=8, layers=1, learning_rate=0.02, processes=(1, 2), alpha=0.9, beta=0.001)
+MINIATURE = Settings(epochs=2, learning_rate=0.02, processes=(1, 2), alpha=0.9, beta=0.001)
 BATCHINGS = lw.strategies("random,max-entropy:0.05", cut=lw.Budget(500))  # batches of 1 to 12 sequences
 ALONE, PARAMETER, GRADIENT = "random", "random, 2 processes, parameter", "random, 2 processes, gradient"
 
@@ -43,14 +44,14 @@ def patience():
 
 
 @pytest.fixture(scope="module")
-def study(corpus):
-    with patience():
-        return run_study(corpus, BATCHINGS, MINIATURE, command="by hand")
+def task(corpus):
+    return HandwritingTask.of(corpus, Network(hidden=8, layers=1))
 
 
 @pytest.fixture(scope="module")
-def prepared(corpus):
-    return prepare_corpus(corpus, MINIATURE.stack)
+def study(task):
+    with patience():
+        return run_study(task, BATCHINGS, MINIATURE, command="by hand")
 
 
 def rows_of(study, label):
@@ -74,25 +75,27 @@ def test_every_strategy_is_run_on_every_number_of_processes_and_every_way(study)
     assert all(row.seconds > 0.0 for row in study.rows)
 
 
-def test_one_process_of_several_learns_as_one_alone(study, corpus):
-    alone = run_study(
-        corpus, {"random": BATCHINGS["random"]}, Settings(epochs=2, hidden=8, layers=1, learning_rate=0.02)
-    )
+def test_one_process_of_several_learns_as_one_alone(study, task):
+    alone = run_study(task, {"random": BATCHINGS["random"]}, Settings(epochs=2, learning_rate=0.02))
     for one, other in zip(alone.rows, rows_of(study, ALONE), strict=True):
         assert one.validation_loss == other.validation_loss
         assert one.training_loss == other.training_loss
 
 
-def first_run(label):
+def first_run(task, label):
     """What both ranks start from."""
     made = {setup.label: setup for setup in setups(BATCHINGS, MINIATURE)}
     alone = Setup(label=label, batching=made[label].batching)
-    return first_runs([alone], MINIATURE, classes=4, seed=0)[label]
+    return first_runs(task, [alone], MINIATURE, seed=0)[label]
 
 
-def losses(model, prepared, batch):
-    frames, counts = pad_frames([prepared.train.frames[number] for number in batch])
-    return ctc_losses(model(frames, counts), counts, [prepared.train.labels[number] for number in batch])
+def losses(model, task, batch):
+    frames, counts = pad_frames([task.prepared.train.frames[number] for number in batch])
+    return ctc_losses(model(frames, counts), counts, [task.prepared.train.labels[number] for number in batch])
+
+
+def validation_loss(task, model):
+    return judged(task.validate, model)["validation_loss"]
 
 
 def step(model, optimizer, loss):
@@ -102,48 +105,48 @@ def step(model, optimizer, loss):
     optimizer.step()
 
 
-def planned(run, prepared, epoch):
-    return lw.make_plan(prepared.train.lengths, run.setup.batching, seed=0, epoch=epoch, world_size=2)
+def planned(run, task, epoch):
+    return lw.make_plan(task.lengths, run.setup.batching, seed=0, epoch=epoch, world_size=2)
 
 
-def test_averaged_gradients_are_those_of_the_whole_step_in_one_process(study, prepared):
-    run = first_run(GRADIENT)
+def test_averaged_gradients_are_those_of_the_whole_step_in_one_process(study, task):
+    run = first_run(task, GRADIENT)
     for row in rows_of(study, GRADIENT):
-        plan = planned(run, prepared, row.epoch)
+        plan = planned(run, task, row.epoch)
         seen = []
         for both in zip(plan.batches(0), plan.batches(1), strict=True):
-            own = torch.cat([losses(run.model, prepared, batch) for batch in both])
+            own = torch.cat([losses(run.model, task, batch) for batch in both])
             step(run.model, run.optimizer, own.mean())
             seen.append(own.detach())
         assert row.training_loss == pytest.approx(float(torch.cat(seen).mean()), rel=1e-4)
-        assert row.validation_loss == pytest.approx(validate(run.model, prepared.validation, "lov")[0], rel=1e-3)
+        assert row.validation_loss == pytest.approx(validation_loss(task, run.model), rel=1e-3)
         assert row.straggler_waste == lw.straggler_waste(plan)
 
 
-def test_averaged_parameters_follow_equation_3(study, prepared):
-    run = first_run(PARAMETER)
+def test_averaged_parameters_follow_equation_3(study, task):
+    run = first_run(task, PARAMETER)
     ranks = [(run.model, run.optimizer)]
     other = copy.deepcopy(run.model)
     ranks.append((other, torch.optim.Adam(other.parameters(), lr=0.02)))
     before = [parameter.detach().clone() for parameter in run.model.parameters()]
     for row in rows_of(study, PARAMETER):
-        plan = planned(run, prepared, row.epoch)
+        plan = planned(run, task, row.epoch)
         for rank, (model, optimizer) in enumerate(ranks):
             for batch in plan.batches(rank):
-                step(model, optimizer, losses(model, prepared, batch).mean())
+                step(model, optimizer, losses(model, task, batch).mean())
         for place, pair in enumerate(zip(*(model.parameters() for model, _ in ranks), strict=True)):
             mean = (pair[0].detach() + pair[1].detach()) / 2
             before[place] = before[place] + 0.9 * (mean - before[place]) - 0.001 * before[place]
             for parameter in pair:
                 parameter.detach().copy_(before[place])
-        assert row.validation_loss == pytest.approx(validate(run.model, prepared.validation, "lov")[0], rel=1e-3)
+        assert row.validation_loss == pytest.approx(validation_loss(task, run.model), rel=1e-3)
 
 
-def test_parameters_are_averaged_over_portions_dealt_anew(prepared):
-    run = first_run(PARAMETER)
+def test_parameters_are_averaged_over_portions_dealt_anew(task):
+    run = first_run(task, PARAMETER)
     portions = []
     for epoch in (1, 2):
-        ranks = [set(np.concatenate(list(planned(run, prepared, epoch).batches(rank))).tolist()) for rank in (0, 1)]
+        ranks = [set(np.concatenate(list(planned(run, task, epoch).batches(rank))).tolist()) for rank in (0, 1)]
         assert ranks[0].isdisjoint(ranks[1])
         assert len(ranks[0] | ranks[1]) == 120
         portions.append(ranks[0])
@@ -228,10 +231,10 @@ def test_the_end_of_one_process_is_told_and_ends_all(work, complaint):
     assert multiprocessing.active_children() == []
 
 
-def test_what_cannot_be_planned_is_refused_before_any_process_is_started(corpus):
+def test_what_cannot_be_planned_is_refused_before_any_process_is_started(task):
     small = {"random": lw.Batching(cut=lw.Budget(10))}
     with pytest.raises(ValueError, match="`budget` must be at least the cost of the costliest sequence"):
-        run_study(corpus, small, MINIATURE)
+        run_study(task, small, MINIATURE)
     assert multiprocessing.active_children() == []
 
 

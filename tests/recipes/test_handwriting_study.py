@@ -15,13 +15,21 @@ import lengthwise as lw  # noqa: E402
 from lengthwise.recipes.handwriting.data import Samples  # noqa: E402
 from lengthwise.recipes.handwriting.model import Recognizer  # noqa: E402
 from lengthwise.recipes.handwriting.prepared import learnable, prepare  # noqa: E402
-from lengthwise.recipes.handwriting.results import EpochRow, Study, processor_name, summarise  # noqa: E402
-from lengthwise.recipes.handwriting.settings import Settings  # noqa: E402
-from lengthwise.recipes.handwriting.setups import setups  # noqa: E402
-from lengthwise.recipes.handwriting.study import run_study  # noqa: E402
-from lengthwise.recipes.handwriting.training import first_runs  # noqa: E402
+from lengthwise.recipes.handwriting.task import HandwritingTask, Network  # noqa: E402
+from lengthwise.recipes.study.machine import processor_name  # noqa: E402
+from lengthwise.recipes.study.results import EpochRow, Study, summarise  # noqa: E402
+from lengthwise.recipes.study.runs import first_runs  # noqa: E402
+from lengthwise.recipes.study.settings import Settings  # noqa: E402
+from lengthwise.recipes.study.setups import setups  # noqa: E402
+from lengthwise.recipes.study.study import run_study  # noqa: E402
 
-MINIATURE = Settings(epochs=2, hidden=16, layers=1, stack=4, learning_rate=0.02)
+MINIATURE = Settings(epochs=2, learning_rate=0.02)
+NETWORK = Network(hidden=16, layers=1, stack=4)
+
+
+@pytest.fixture(scope="module")
+def task(corpus):
+    return HandwritingTask.of(corpus, NETWORK)
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +38,8 @@ def batchings():
 
 
 @pytest.fixture(scope="module")
-def study(corpus, batchings):
-    return run_study(corpus, batchings, MINIATURE, command="by hand")
+def study(task, batchings):
+    return run_study(task, batchings, MINIATURE, command="by hand")
 
 
 def test_the_loss_falls(study):
@@ -39,7 +47,7 @@ def test_the_loss_falls(study):
     for label in ("random", "max-entropy:0.05"):
         first, last = (row for row in study.rows if row.strategy == label)
         assert last.validation_loss < first.training_loss / 2
-        assert last.character_error_rate < 1.0
+        assert last.metrics["character_error_rate"] < 1.0
 
 
 def test_the_rows_count_what_was_computed(study, corpus):
@@ -58,39 +66,42 @@ def test_the_rows_count_what_was_computed(study, corpus):
     assert entropy.padding_share < 0.1 < random.padding_share
 
 
-def test_the_same_seed_gives_the_same_losses(study, corpus, batchings):
-    again = run_study(corpus, batchings, MINIATURE)
+def test_the_same_seed_gives_the_same_losses(study, task, batchings):
+    again = run_study(task, batchings, MINIATURE)
     assert [row.validation_loss for row in again.rows] == [row.validation_loss for row in study.rows]
     assert [row.training_loss for row in again.rows] == [row.training_loss for row in study.rows]
 
 
 def test_a_strategy_more_changes_no_other(corpus, batchings):
-    dropped = dataclasses.replace(MINIATURE, dropout=0.2, epochs=1)
-    alone = run_study(corpus, {"max-entropy:0.05": batchings["max-entropy:0.05"]}, dropped)
-    both = run_study(corpus, batchings, dropped)
+    dropping = HandwritingTask.of(corpus, dataclasses.replace(NETWORK, dropout=0.2))
+    once = dataclasses.replace(MINIATURE, epochs=1)
+    alone = run_study(dropping, {"max-entropy:0.05": batchings["max-entropy:0.05"]}, once)
+    both = run_study(dropping, batchings, once)
     assert alone.rows[0].validation_loss == both.rows[1].validation_loss
 
 
-def test_strategies_start_from_the_same_weights(batchings):
+def test_strategies_start_from_the_same_weights(task, batchings):
     made = setups(batchings, MINIATURE)
-    first, second = first_runs(made, MINIATURE, classes=4, seed=1).values()
+    first, second = first_runs(task, made, MINIATURE, seed=1).values()
     for one, other in zip(first.model.parameters(), second.model.parameters(), strict=True):
         assert torch.equal(one, other)
         assert one.data_ptr() != other.data_ptr()
-    elsewhere, _ = first_runs(made, MINIATURE, classes=4, seed=2).values()
+    elsewhere, _ = first_runs(task, made, MINIATURE, seed=2).values()
     assert not torch.equal(next(first.model.parameters()), next(elsewhere.model.parameters()))
 
 
 def test_the_json_has_its_schema(study):
     document = json.loads(json.dumps(study.as_dict(), allow_nan=False))
-    assert document["schema"] == "lengthwise-study-handwriting-1"
+    assert document["schema"] == "lengthwise-study-2"
     assert document["command"] == "by hand"
     assert document["date"].endswith("+00:00")
     assert set(document["machine"]) == {"platform", "python", "cpu", "torch", "threads", "device", "device_name"}
     assert document["settings"]["learning_rate"] == 0.02
+    assert (document["settings"]["hidden"], document["settings"]["stack"]) == (16, 4)
     assert document["data"]["train_samples"] == 120
     assert list(document["strategies"]) == ["random", "max-entropy:0.05"]
-    assert {field.name for field in dataclasses.fields(EpochRow)} <= set(document["rows"][0])
+    fields = {field.name for field in dataclasses.fields(EpochRow)} - {"metrics"}
+    assert fields | {"validation_loss", "character_error_rate"} <= set(document["rows"][0])
     for summary in document["summary"]:
         assert set(summary["validation_loss"]) == {"mean", "least", "greatest"}
 
@@ -116,7 +127,8 @@ def test_labels_count_from_one(corpus):
         ({"epochs": 0}, "`epochs` must be at least 1, but is 0"),
         ({"optimizer": "sgd"}, "`optimizer` must be one of adam, adadelta, but is 'sgd'"),
         ({"learning_rate": 0.0}, "`learning_rate` must be finite and above 0"),
-        ({"dropout": 1.0}, "`dropout` must be at least 0 and at most 0.9, but is 1.0"),
+        ({"weight_decay": -1.0}, "`weight_decay` must be finite and at least 0, but is -1.0"),
+        ({"clipped_norm": 0}, "`clipped_norm` must be finite and above 0, but is 0"),
         ({"device": "tpu"}, "`device` must be one of cpu, cuda"),
     ],
 )
@@ -125,15 +137,20 @@ def test_bad_settings_are_named(change, message):
         Settings(**change)
 
 
-def test_a_study_needs_whole_sequences_and_a_strategy(corpus, batchings):
+def test_a_bad_network_is_named():
+    with pytest.raises(ValueError, match=r"`dropout` must be at least 0 and at most 0\.9"):
+        Network(dropout=1.0)
+
+
+def test_a_study_needs_whole_sequences_and_a_strategy(task, batchings):
     with pytest.raises(ValueError, match="at least one strategy"):
-        run_study(corpus, {}, MINIATURE)
+        run_study(task, {}, MINIATURE)
     chunked = dataclasses.replace(batchings["random"], chunks=lw.Chunks(size=50, step=25))
     with pytest.raises(ValueError, match="of whole sequences"):
-        run_study(corpus, {"chunked": chunked}, MINIATURE)
+        run_study(task, {"chunked": chunked}, MINIATURE)
 
 
-def test_what_a_plan_pads_to_is_computed(corpus):
+def test_what_a_plan_pads_to_is_computed(corpus, task):
     # Two buckets padded to their edges: every batch is as wide as an edge, in frames of 4 points.
     edges = (int(np.median(corpus.train.lengths)), int(corpus.train.lengths.max()))
     batching = lw.Batching(order=lw.Bucketed(edges=edges, pad_to_edge=True), cut=lw.FixedSize(8))
@@ -145,7 +162,7 @@ def test_what_a_plan_pads_to_is_computed(corpus):
 
     handle = torch.nn.modules.module.register_module_forward_pre_hook(note)
     try:
-        study = run_study(corpus, {"edges": batching}, dataclasses.replace(MINIATURE, epochs=1))
+        study = run_study(task, {"edges": batching}, dataclasses.replace(MINIATURE, epochs=1))
     finally:
         handle.remove()
     trained = widths[1:]  # the first is the warm-up
@@ -153,7 +170,7 @@ def test_what_a_plan_pads_to_is_computed(corpus):
     assert set(trained) == {-(-edge // 4) for edge in edges}
 
 
-def row(**change):
+def row(validation_loss=2.0, **change):
     values = {
         "strategy": "random",
         "processes": 1,
@@ -164,15 +181,15 @@ def row(**change):
         "seconds": 2.0,
         "planning_seconds": 0.01,
         "elapsed_seconds": 2.0,
+        "sequences": 20,
         "useful_frames": 100,
         "padding_share": 0.5,
         "mixing": 0.9,
         "straggler_waste": 0.0,
         "training_loss": 3.0,
-        "validation_loss": 2.0,
-        "character_error_rate": 0.5,
     }
-    return EpochRow(**(values | change))
+    metrics = {"validation_loss": validation_loss, "character_error_rate": 0.5}
+    return EpochRow(**(values | change), metrics=metrics)
 
 
 def test_summaries_by_hand():
@@ -216,7 +233,10 @@ def test_the_processor_has_a_name(tmp_path):
 def test_packed_and_padded_learn_alike(corpus, batchings):
     one = {"random": batchings["random"]}
     settings = dataclasses.replace(MINIATURE, epochs=1)
-    padded, packed = (run_study(corpus, one, dataclasses.replace(settings, packed=packed)) for packed in (False, True))
+    padded, packed = (
+        run_study(HandwritingTask.of(corpus, dataclasses.replace(NETWORK, packed=packed)), one, settings)
+        for packed in (False, True)
+    )
     assert packed.rows[0].training_loss == pytest.approx(padded.rows[0].training_loss, rel=1e-3)
 
 

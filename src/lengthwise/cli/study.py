@@ -6,6 +6,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from lengthwise.cli import cuts, show
 
 if TYPE_CHECKING:
     from lengthwise.recipes.handwriting.data import Corpus
-    from lengthwise.recipes.handwriting.results import Study, Summary
+    from lengthwise.recipes.study.results import Study, Summary
 
 STRATEGIES = "random,sorted,arrange=in-order,semi-sorted:0.1,alternated:12,optimal:8,max-entropy:0.05,max-entropy:0.1"
 HEADS = ("strategy", "useful\nframes/s", "padding", "mixing", "s per\nepoch", "of the\nfirst", "valid.\nloss", "CER")
@@ -53,16 +54,18 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the study that `arguments` describe, shows its table and writes what was asked for."""
     try:
-        from lengthwise.recipes.handwriting.settings import Settings
-        from lengthwise.recipes.handwriting.study import run_study
+        from lengthwise.recipes.handwriting.task import HandwritingTask, Network
+        from lengthwise.recipes.study.settings import Settings
+        from lengthwise.recipes.study.study import run_study
     except ModuleNotFoundError as error:
         remedy = 'Install it: pip install "lengthwise[recipes]".'
         raise ModuleNotFoundError(sentence(str(error.name), "installed for a study", None, remedy)) from error
     show.check(arguments)
-    settings = Settings(**{name: getattr(arguments, name) for name in Settings.__dataclass_fields__})
+    settings = Settings(**_given(arguments, Settings))
+    network = Network(**_given(arguments, Network))
     batchings = lw.strategies(arguments.strategies, cut=cuts.chosen(arguments))
-    read = corpus(arguments, count=arguments.count)
-    study = run_study(read, batchings, settings, progress=not arguments.quiet, command=command())
+    task = HandwritingTask.of(corpus(arguments, count=arguments.count), network, strict=arguments.strict)
+    study = run_study(task, batchings, settings, progress=not arguments.quiet, command=command())
     print_table(study, to_stderr=arguments.json == "-")
     document = study.as_dict()
     show.write_json(document, arguments.json)
@@ -72,6 +75,11 @@ def run(arguments: argparse.Namespace) -> int:
         rows: Any = document["rows"]
         plot.save(plot.learning_curves(rows, title=_title(study.data, study.machine)), arguments.plot)
     return 0
+
+
+def _given(arguments: argparse.Namespace, kind: Any) -> dict[str, Any]:
+    """The fields of a dataclass that there are options for."""
+    return {field.name: getattr(arguments, field.name) for field in fields(kind) if hasattr(arguments, field.name)}
 
 
 def corpus(arguments: argparse.Namespace, *, count: int | None) -> Corpus:
@@ -115,7 +123,7 @@ def _cells(summary: Summary) -> dict[str, str]:
         "steps": f"{summary.steps:,.0f}",
         "straggler\nwaste": f"{100 * summary.straggler_waste:.1f}%" if summary.processes > 1 else "",
         "valid.\nloss": _with_spread(loss.mean, loss.least, loss.greatest),
-        "CER": f"{100 * summary.character_error_rate.mean:.1f}%",
+        "CER": f"{100 * summary.metrics['character_error_rate'].mean:.1f}%",
     }
 
 

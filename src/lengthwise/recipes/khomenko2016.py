@@ -28,10 +28,7 @@ import lengthwise as lw
 from lengthwise._checks import value_error
 from lengthwise.recipes.bounds import FAMILIES, SEQUENCES, bound_of, sigma_that_allows
 from lengthwise.recipes.handwriting.data import Corpus
-from lengthwise.recipes.handwriting.prepared import learnable
-from lengthwise.recipes.handwriting.results import Study, plain
-from lengthwise.recipes.handwriting.settings import Settings
-from lengthwise.recipes.handwriting.study import run_study
+from lengthwise.recipes.handwriting.task import HandwritingTask, Network
 from lengthwise.recipes.khomenko2016_claims import (
     BUCKETS,
     PAPER_SPEED_UP,
@@ -40,6 +37,9 @@ from lengthwise.recipes.khomenko2016_claims import (
     process_claim,
     speed_ups,
 )
+from lengthwise.recipes.study.results import Study, plain
+from lengthwise.recipes.study.settings import Settings
+from lengthwise.recipes.study.study import run_study
 
 SCHEMA = "lengthwise-khomenko2016-1"
 BUCKETS_OF_PROCESSES = 6  # of figure 5
@@ -89,16 +89,16 @@ def reproduce(
         ValueError: As `run_study` does.
     """
     of_buckets, of_processes = settings(size)
-    kept, _ = learnable(corpus, stack=of_buckets.stack)
+    task = HandwritingTask.of(corpus, Network(hidden=size.hidden, layers=size.layers))
     shared: dict[str, Any] = {"progress": progress, "command": command}
     folders = {name: None if folder is None else folder / name for name in ("buckets", "processes")}
     chosen = batchings(size)
-    alone = run_study(corpus, chosen, of_buckets, checkpoints=folders["buckets"], **shared)
+    alone = run_study(task, chosen, of_buckets, checkpoints=folders["buckets"], **shared)
     several = None
     if of_processes is not None:
         name = label(BUCKETS_OF_PROCESSES)
-        several = run_study(corpus, {name: chosen[name]}, of_processes, checkpoints=folders["processes"], **shared)
-    return _document(kept.train.lengths, size, alone, several)
+        several = run_study(task, {name: chosen[name]}, of_processes, checkpoints=folders["processes"], **shared)
+    return _document(task.lengths, size, alone, several)
 
 
 def settings(size: Size) -> tuple[Settings, Settings | None]:
@@ -107,7 +107,7 @@ def settings(size: Size) -> tuple[Settings, Settings | None]:
     Raises:
         ValueError: As `Settings` does, before anything is read or trained.
     """
-    shared = {name: getattr(size, name) for name in ("epochs", "seeds", "hidden", "layers", "device")}
+    shared = {name: getattr(size, name) for name in ("epochs", "seeds", "device")}
     alone = Settings(optimizer="adadelta", **shared)
     if size.processes == (1,):
         return alone, None

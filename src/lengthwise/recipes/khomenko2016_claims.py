@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from statistics import fmean, linear_regression
 
 from lengthwise.recipes.claims import Claim, claim, judged
-from lengthwise.recipes.handwriting.results import EpochRow
+from lengthwise.recipes.study.results import EpochRow
 
 BUCKETS = (1, 2, 3, 4, 6, 8)
 LISTED_BUCKETS = ", ".join(map(str, BUCKETS))

@@ -19,16 +19,12 @@ class Settings:
     Attributes:
         epochs: Epochs of each run.
         seeds: Runs of each strategy: seeds 0, 1, ...
-        hidden: LSTM cells of each direction.
-        layers: Bidirectional layers.
-        stack: Points joined to one frame of the network.
-        dropout: Share of each layer's outputs that is dropped in training.
-        packed: Skip the padding with PackedSequence instead of computing it.
         optimizer: adam, or adadelta as in Khomenko et al. 2016.
         learning_rate: Of the optimiser, on however many processes; by default 0.01 for adam and 1.0 for adadelta.
+        weight_decay: Of the optimiser: this share of each weight is added to its gradient.
+        clipped_norm: The gradient of a step is scaled down to this norm where it is larger.
         threads: Threads of a CPU operation, in each process.
         device: cpu or cuda, one GPU for each process.
-        strict: Refuse a sequence too short for its text instead of skipping it.
         processes: On how many processes each strategy is trained, one run for each number.
         averaging: How several processes share what they learn, one run for each way: "parameter" after each epoch, as
             in Khomenko et al. 2016, "gradient" in each step. One process has nothing to share.
@@ -37,29 +33,26 @@ class Settings:
 
     epochs: int = 8
     seeds: int = 1
-    hidden: int = 64
-    layers: int = 2
-    stack: int = 4
-    dropout: float = 0.0
-    packed: bool = False
     optimizer: str = "adam"
     learning_rate: float | None = None
+    weight_decay: float = 0.0
+    clipped_norm: float = 1.0
     threads: int = 1
     device: str = "cpu"
-    strict: bool = False
     processes: tuple[int, ...] = (1,)
     averaging: tuple[str, ...] = AVERAGINGS
     alpha: float = 1.0
     beta: float = 1e-6
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "seeds", "hidden", "layers", "stack", "threads"):
+        for name in ("epochs", "seeds", "threads"):
             check_whole(name, getattr(self, name), minimum=1, remedy="Give how many.")
-        check_number("dropout", self.dropout, maximum=0.9, remedy="Give a share such as 0.2.")
         check_choice("optimizer", self.optimizer, tuple(LEARNING_RATES))
         check_choice("device", self.device, ("cpu", "cuda"))
         if self.learning_rate is not None:
             check_number("learning_rate", self.learning_rate, above=True, remedy="Give a rate such as 0.01.")
+        check_number("weight_decay", self.weight_decay, remedy="Give a small share such as 1e-6, or 0.")
+        check_number("clipped_norm", self.clipped_norm, above=True, remedy="Give a norm such as 1.0.")
         self._check_processes()
         self._check_averaging()
         self._check_device()

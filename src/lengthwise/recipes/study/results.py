@@ -1,0 +1,247 @@
+"""What a study found: a row for each strategy, seed and epoch, a summary for each strategy, and all of it as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+SCHEMA = "lengthwise-study-2"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EpochRow:
+    """One epoch of one strategy from one seed.
+
+    Attributes:
+        strategy: Label of the setup.
+        processes: How many trained it together.
+        averaging: What they averaged, "parameter" or "gradient"; "none" where there was one.
+        seed: Of the first weights and of the plans.
+        epoch: From 1.
+        steps: Optimiser steps of the epoch.
+        seconds: Of its training, batches padded and moved included, planning and validation not; of several
+            processes the slowest's.
+        planning_seconds: Of making its plan.
+        elapsed_seconds: Of this and all earlier epochs' training.
+        sequences: In its batches, whole or in chunks.
+        useful_frames: In its batches, padding not counted; of two lengths the first.
+        padding_share: Padding in the padded batches, 0..1; whether it is computed is the network's.
+        mixing: exp(-I) of the plan, see `lengthwise.measure`.
+        straggler_waste: Share of the processes' time that the plan leaves to waiting for each other, see
+            `setups.waiting_share`.
+        training_loss: Mean over what the task counts, while the weights moved.
+        metrics: What the task's `validate` gave after the epoch: "validation_loss", and others by name.
+    """
+
+    strategy: str
+    processes: int
+    averaging: str
+    seed: int
+    epoch: int
+    steps: int
+    seconds: float
+    planning_seconds: float
+    elapsed_seconds: float
+    sequences: int
+    useful_frames: int
+    padding_share: float
+    mixing: float
+    straggler_waste: float
+    training_loss: float
+    metrics: Mapping[str, float]
+
+    @property
+    def validation_loss(self) -> float:
+        return self.metrics["validation_loss"]
+
+    @property
+    def sequences_per_second(self) -> float:
+        return self.sequences / self.seconds
+
+    @property
+    def useful_frames_per_second(self) -> float:
+        return self.useful_frames / self.seconds
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON: the metrics and the rates beside the rest."""
+        values = dataclasses.asdict(self)
+        rates = {name: getattr(self, name) for name in ("sequences_per_second", "useful_frames_per_second")}
+        return values | values.pop("metrics") | rates
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunRow:
+    """What the task's `test` gave after the last epoch of one strategy from one seed."""
+
+    strategy: str
+    processes: int
+    averaging: str
+    seed: int
+    metrics: Mapping[str, float]
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON: the metrics beside the rest."""
+        values = dataclasses.asdict(self)
+        return values | values.pop("metrics")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Peak:
+    """The bytes that a training step on the costliest batch of a strategy takes at most, see `memory.step_bytes`."""
+
+    strategy: str
+    bytes: int
+
+
+Finding = EpochRow | RunRow | Peak
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spread:
+    """The mean of a few runs, and the least and the greatest of them."""
+
+    mean: float
+    least: float
+    greatest: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Summary:
+    """One strategy over all its epochs and seeds; `metrics` are those of the last epoch, `tests` what was tested then.
+
+    Rates are all sequences, or frames, over all seconds; `share_of_first_seconds` is seconds per epoch over the first
+    strategy's; `peak_bytes` is None where memory was not measured.
+    """
+
+    strategy: str
+    processes: int
+    averaging: str
+    sequences_per_second: float
+    useful_frames_per_second: float
+    padding_share: float
+    mixing: float
+    straggler_waste: float
+    steps: float
+    seconds_per_epoch: float
+    planning_seconds_per_epoch: float
+    share_of_first_seconds: float
+    best_validation_loss: Spread
+    metrics: Mapping[str, Spread]
+    tests: Mapping[str, Spread]
+    peak_bytes: int | None = None
+
+    @property
+    def validation_loss(self) -> Spread:
+        return self.metrics["validation_loss"]
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON: the metrics beside the rest, and `tests` in a place of their own."""
+        values = dataclasses.asdict(self)
+        return values | values.pop("metrics")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Study:
+    """A finished study, ready for JSON, tables and plots.
+
+    Attributes:
+        rows: One for each strategy, seed and epoch.
+        summaries: One for each strategy.
+        settings: Of the training and of the network.
+        strategies: The batching of each, as JSON.
+        data: What the task says of itself.
+        machine: Where it ran.
+        date: When it ended, UTC.
+        command: How it was called.
+        tests: One for each strategy and seed, where the task tests.
+        peak_bytes: Of each strategy, where memory was measured.
+    """
+
+    rows: tuple[EpochRow, ...]
+    summaries: tuple[Summary, ...]
+    settings: Mapping[str, object]
+    strategies: Mapping[str, object]
+    data: Mapping[str, object]
+    machine: Mapping[str, object]
+    date: str
+    command: str
+    tests: tuple[RunRow, ...] = ()
+    peak_bytes: Mapping[str, int] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON: a number that is not finite (a run that diverged) becomes null."""
+        return {
+            "schema": SCHEMA,
+            "date": self.date,
+            "command": self.command,
+            "machine": dict(self.machine),
+            "data": dict(self.data),
+            "settings": dict(self.settings),
+            "strategies": dict(self.strategies),
+            "summary": [plain(summary.as_dict()) for summary in self.summaries],
+            "tests": [plain(row.as_dict()) for row in self.tests],
+            "rows": [plain(row.as_dict()) for row in self.rows],
+        }
+
+
+def summarise(
+    rows: Sequence[EpochRow], tests: Sequence[RunRow] = (), peak_bytes: Mapping[str, int] | None = None
+) -> tuple[Summary, ...]:
+    """Summarises each strategy, in the order in which they first appear."""
+    labels = list(dict.fromkeys(row.strategy for row in rows))
+    first = fmean(row.seconds for row in rows if row.strategy == labels[0])
+    peaks = peak_bytes or {}
+    return tuple(
+        _summary(
+            [row for row in rows if row.strategy == label],
+            [row for row in tests if row.strategy == label],
+            first,
+            peaks.get(label),
+        )
+        for label in labels
+    )
+
+
+def plain(value: Any) -> Any:
+    """Numbers of six digits, and null for those that are not finite, in whatever dicts hold."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value
+
+
+def _summary(rows: Sequence[EpochRow], tests: Sequence[RunRow], first: float, peak_bytes: int | None) -> Summary:
+    seeds = list(dict.fromkeys(row.seed for row in rows))
+    runs = [[row for row in rows if row.seed == seed] for seed in seeds]
+    total = sum(row.seconds for row in rows)
+    return Summary(
+        strategy=rows[0].strategy,
+        processes=rows[0].processes,
+        averaging=rows[0].averaging,
+        sequences_per_second=sum(row.sequences for row in rows) / total,
+        useful_frames_per_second=sum(row.useful_frames for row in rows) / total,
+        padding_share=fmean(row.padding_share for row in rows),
+        mixing=fmean(row.mixing for row in rows),
+        straggler_waste=fmean(row.straggler_waste for row in rows),
+        steps=fmean(row.steps for row in rows),
+        seconds_per_epoch=total / len(rows),
+        planning_seconds_per_epoch=fmean(row.planning_seconds for row in rows),
+        share_of_first_seconds=total / len(rows) / first,
+        best_validation_loss=_spread([min(row.validation_loss for row in run) for run in runs]),
+        metrics=_spreads([run[-1].metrics for run in runs]),
+        tests=_spreads([row.metrics for row in tests]),
+        peak_bytes=peak_bytes,
+    )
+
+
+def _spreads(runs: Sequence[Mapping[str, float]]) -> dict[str, Spread]:
+    return {name: _spread([run[name] for run in runs]) for name in (runs[0] if runs else ())}
+
+
+def _spread(values: Sequence[float]) -> Spread:
+    return Spread(mean=fmean(values), least=min(values), greatest=max(values))

@@ -1,0 +1,82 @@
+"""Task: what a study trains, and by what it is judged. All that the loop knows of the data and of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+COUNTS = ("sequences", "frames")
+
+
+class Task(Protocol):
+    """A data set and a network that learns it.
+
+    Sent to each process by pickle: a task holds arrays and plain values, and makes its tensors where it is used.
+
+    Attributes:
+        lengths: [n] or [n, 2], what plans are made of: of the training sequences, in frames.
+        counts: What the loss of a step is a mean over: "sequences" (or chunks, where they are cut), or "frames".
+    """
+
+    @property
+    def lengths(self) -> NDArray[np.int64]: ...
+
+    @property
+    def counts(self) -> str: ...
+
+    def model(self) -> nn.Module:
+        """A fresh network on the CPU, its weights drawn by torch's global generator alone."""
+        ...
+
+    def loss(self, model: nn.Module, batch: NDArray[np.int64], width: int) -> Tensor:
+        """The mean loss of a batch, ready for backward: a scalar on the model's device.
+
+        Args:
+            model: As `model` made it, or wrapped in DDP: call it, and none of its methods.
+            batch: Sequence numbers [B], or spans [B, 3] (sequence, start, stop) where the batching cuts chunks.
+            width: What the plan pads the batch to, in the unit of `lengths`.
+
+        Raises:
+            ValueError: Where the loss needs whole sequences, and the batch is of spans.
+        """
+        ...
+
+    def validate(self, model: nn.Module) -> Mapping[str, float]:
+        """What the model does on sequences that it was not trained on: "validation_loss", and others by name.
+
+        Called after every epoch, on one process, in evaluation mode and without gradients. The same batches each time.
+        """
+        ...
+
+    def test(self, model: nn.Module) -> Mapping[str, float]:
+        """What is measured once, as `validate` is, after the last epoch of a run; nothing where there is nothing."""
+        ...
+
+    def describe(self) -> Mapping[str, object]:
+        """For the record, plain JSON: name, how many sequences, split, skipped, fingerprint of the lengths, network.
+
+        Checkpoints of a task that describes itself otherwise are refused.
+        """
+        ...
+
+
+def weights(task: Task, spans: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    """What each sequence, or each span [chunks, 3] of a plan, counts for in the loss of a step: [n], or [chunks].
+
+    Of two lengths the first counts.
+    """
+    sizes = first_lengths(task.lengths) if spans is None else spans[:, 2] - spans[:, 1]
+    return np.ones(len(sizes)) if task.counts == "sequences" else sizes.astype(np.float64)
+
+
+def first_lengths(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The lengths themselves, or the first of two: [n].
+
+    >>> first_lengths(np.array([[7, 2], [9, 3]])).tolist()
+    [7, 9]
+    """
+    return lengths if lengths.ndim == 1 else lengths[:, 0]

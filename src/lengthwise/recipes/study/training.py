@@ -1,0 +1,197 @@
+"""Training: one network from the same weights under every setup, one epoch of each in turn.
+
+Epochs are interleaved (epoch 1 of every setup, then epoch 2 of every setup), so that whatever else the machine does
+falls on all alike. Only training is timed. Every rank runs `train`, and waits while setups of fewer ranks train; rank 0
+validates and tests. With checkpoints, training that was interrupted goes on after the last epoch of each run, bit by
+bit as if it had not been.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+import lengthwise as lw
+from lengthwise.recipes.study.checkpoints import Checkpoints
+from lengthwise.recipes.study.parallel import ALONE, Place
+from lengthwise.recipes.study.results import EpochRow, Finding, RunRow
+from lengthwise.recipes.study.runs import Run, first_runs
+from lengthwise.recipes.study.settings import Settings
+from lengthwise.recipes.study.setups import Setup, waiting_share
+from lengthwise.recipes.study.task import Task, first_lengths, weights
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trained:
+    """An epoch's training on all ranks: its loss is the mean over what the task counts, its seconds the slowest's."""
+
+    plan: lw.Plan
+    planning_seconds: float
+    seconds: float
+    loss: float
+
+
+def train(
+    task: Task,
+    setups: Sequence[Setup],
+    settings: Settings,
+    place: Place = ALONE,
+    checkpoints: Checkpoints | None = None,
+) -> Generator[Finding]:
+    """Trains every setup from every seed on this rank; on rank 0, yields a row for each epoch, and for each test.
+
+    Epochs that `checkpoints` hold are not trained again, and their rows are yielded as they were. Sets torch's global
+    seed and number of threads.
+    """
+    ranks = max(setup.processes for setup in setups)
+    torch.set_num_threads(settings.threads)
+    for seed in range(settings.seeds):
+        runs = first_runs(task, setups, settings, seed=seed, place=place)
+        for run in runs.values():
+            run.go_on(checkpoints)
+            _warm_up(run, task)
+        for epoch in range(1, settings.epochs + 1):
+            for setup in setups:
+                place.wait_for(ranks)
+                if place.rank < setup.processes:
+                    yield from _epoch(runs[setup.label], task, epoch, checkpoints)
+
+
+def costliest_batch(task: Task, setup: Setup, *, seed: int) -> tuple[NDArray[np.int64], int]:
+    """The costliest batch of a run's plan of epoch 0, which is never trained on, and what it is padded to."""
+    plan = lw.make_plan(task.lengths, setup.batching, seed=seed, epoch=0, world_size=setup.processes)
+    (worst,) = plan.worst(1)
+    return plan.batch(int(worst)), int(plan.padded_lengths[worst, 0])
+
+
+def judged(judge: Callable[[nn.Module], Mapping[str, float]], model: nn.Module) -> dict[str, float]:
+    """What `validate` or `test` of a task gives, in evaluation mode and without gradients."""
+    model.eval()
+    with torch.no_grad():
+        return {name: float(value) for name, value in judge(model).items()}
+
+
+def _warm_up(run: Run, task: Task) -> None:
+    """Plans once and takes the costliest batch through a copy, so that no first call's cost falls on an epoch."""
+    batch, width = costliest_batch(task, run.setup, seed=run.seed)
+    task.loss(copy.deepcopy(run.model), batch, width).backward()
+
+
+def _epoch(run: Run, task: Task, epoch: int, checkpoints: Checkpoints | None) -> Generator[Finding]:
+    """Trains and keeps an epoch that is not done yet; on rank 0, yields its row, and after the last the run's test."""
+    if epoch > run.done:
+        trained = _train_epoch(run, task, epoch)
+        if run.place.rank == 0:
+            run.rows.append(_row(run, task, epoch, trained))
+        run.done, run.tested = epoch, None
+        run.keep(checkpoints)
+    if run.place.rank == 0:
+        yield run.rows[epoch - 1]
+        if epoch == run.settings.epochs:
+            yield from _tested(run, task, checkpoints)
+
+
+def _row(run: Run, task: Task, epoch: int, trained: Trained) -> EpochRow:
+    """Validates, and says what the epoch cost and what came of it."""
+    plan, lengths = trained.plan, first_lengths(task.lengths)
+    spans = plan.spans
+    measured = lw.measure(plan, task.lengths)
+    sequences = plan.sequences if spans is None else spans[plan.sequences, 0]
+    frames = lengths[sequences] if spans is None else np.diff(spans[plan.sequences, 1:])
+    return EpochRow(
+        strategy=run.setup.label,
+        processes=run.setup.processes,
+        averaging=run.setup.averaging,
+        seed=run.seed,
+        epoch=epoch,
+        steps=plan.steps,
+        seconds=trained.seconds,
+        planning_seconds=trained.planning_seconds,
+        elapsed_seconds=trained.seconds + (run.rows[-1].elapsed_seconds if run.rows else 0.0),
+        sequences=len(np.unique(sequences)),
+        useful_frames=int(frames.sum()),
+        padding_share=float(measured.padding_share),
+        mixing=float(measured.mixing),
+        straggler_waste=waiting_share(run.setup, plan),
+        training_loss=trained.loss,
+        metrics=judged(task.validate, run.model),
+    )
+
+
+def _tested(run: Run, task: Task, checkpoints: Checkpoints | None) -> Generator[RunRow]:
+    """Tests a run that was not tested yet; its row, where there is something to say."""
+    if run.tested is None:
+        run.tested = judged(task.test, run.model)
+        run.keep(checkpoints)
+    if run.tested:
+        yield RunRow(
+            strategy=run.setup.label,
+            processes=run.setup.processes,
+            averaging=run.setup.averaging,
+            seed=run.seed,
+            metrics=run.tested,
+        )
+
+
+def _train_epoch(run: Run, task: Task, epoch: int) -> Trained:
+    ranks, rank = run.setup.processes, run.place.rank
+    start = time.perf_counter()
+    plan = lw.make_plan(task.lengths, run.setup.batching, seed=run.seed, epoch=epoch, world_size=ranks)
+    planning = time.perf_counter() - start
+    counted = weights(task, plan.spans)
+    widths = plan.padded_lengths[plan.grid[:, 0, rank], 0].tolist()  # what the plan pads to, a bucket's edge for some
+    rates = run.setup.rates(plan, counted, run.settings.rate)
+    scales = _scales(run, plan, counted)
+    # Dropout's masks follow seed, epoch and rank only: a strategy more or less in the study changes no other's.
+    torch.manual_seed(int(np.random.SeedSequence([run.seed, epoch, rank]).generate_state(1)[0]))
+    run.wrapped.train()
+    run.place.wait_for(ranks)
+    start = time.perf_counter()
+    steps = zip(plan.batches(rank), widths, scales, rates, strict=True)
+    losses = torch.stack([_step(run, task, *step) for step in steps])
+    if run.averaging is not None:
+        run.averaging.average()
+    own = losses.cpu().double().numpy()  # waits for a GPU to finish
+    seconds = time.perf_counter() - start
+    loss = _mean_loss(run, own, _batch_weights(plan, counted, rank))
+    slowest = max(run.place.gathered(seconds, ranks))
+    return Trained(plan=plan, planning_seconds=planning, seconds=slowest, loss=loss)
+
+
+def _scales(run: Run, plan: lw.Plan, counted: NDArray[np.float64]) -> list[float]:
+    """What this rank's losses are multiplied by: ranks that average gradients take the mean over the whole step."""
+    if run.averaging is not None:
+        return [1.0] * plan.steps
+    return lw.loss_scales(plan, counted)[:, 0, run.place.rank].tolist()
+
+
+def _batch_weights(plan: lw.Plan, counted: NDArray[np.float64], rank: int) -> NDArray[np.float64]:
+    """What each batch of a rank counts for, 0 where it is taken again: [steps]."""
+    sums = np.add.reduceat(counted[plan.sequences], plan.offsets[:-1])
+    return np.where(plan.first_taken[:, 0, rank], sums[plan.grid[:, 0, rank]], 0.0)
+
+
+def _mean_loss(run: Run, losses: NDArray[np.float64], sizes: NDArray[np.float64]) -> float:
+    """The mean over all ranks of batch losses [steps] that count for `sizes`."""
+    own = (float(losses @ sizes), float(sizes.sum()))
+    totals, counts = zip(*run.place.gathered(own, run.setup.processes), strict=True)
+    return sum(totals) / sum(counts)
+
+
+def _step(run: Run, task: Task, batch: NDArray[np.int64], width: int, scale: float, rate: float) -> Tensor:
+    """One optimiser step on the loss of a batch padded to `width`; the loss itself, unscaled."""
+    for group in run.optimizer.param_groups:
+        group["lr"] = rate
+    loss = task.loss(run.wrapped, batch, width)
+    run.optimizer.zero_grad()
+    (scale * loss).backward()
+    nn.utils.clip_grad_norm_(run.model.parameters(), run.settings.clipped_norm)
+    run.optimizer.step()
+    return loss.detach()
