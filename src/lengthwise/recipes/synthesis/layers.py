@@ -1,0 +1,109 @@
+"""The parts of Tacotron 2. None of them lets padding reach what is used.
+
+Shape legend: B sequences, L characters and T decoder steps of the longest one, E channels of the encoder, A of the
+attention, H cells of a decoder LSTM.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+KERNEL = 5  # of the encoder's and the postnet's convolutions
+LOCATION_KERNEL = 31
+
+
+class Convolution(nn.Module):
+    """A convolution over time, batch norm, a non-linearity and dropout: [B, T, inputs] to [B, T, outputs].
+
+    The input is zero in the padding, as if the sequence ended there, and so is the output. Batch norm sees the places
+    that hold data alone: neither its averages nor its output depend on the padding, where NVIDIA's count it.
+    """
+
+    def __init__(self, inputs: int, outputs: int, activation: nn.Module, dropout: float) -> None:
+        super().__init__()
+        self.convolution = nn.Conv1d(inputs, outputs, KERNEL, padding=KERNEL // 2)
+        self.norm = nn.BatchNorm1d(outputs)
+        self.finish = nn.Sequential(activation, nn.Dropout(dropout))
+
+    def forward(self, frames: Tensor, places: Tensor) -> Tensor:
+        """`places` [N] are those that hold data, counted through the rows of [B, T]."""
+        everywhere = self.convolution(frames.transpose(1, 2)).transpose(1, 2)
+        rows = everywhere.reshape(-1, everywhere.shape[2])
+        found = self.finish(self.norm(rows[places]))
+        return torch.zeros_like(rows).index_copy(0, places, found).view_as(everywhere)
+
+
+class Prenet(nn.Module):
+    """Two small layers between a frame and the decoder, with dropout that is never off: [..., bands] to [..., size].
+
+    References:
+        Shen et al. 2018, section 2.2: without it the attention is not learnt, and without dropout in synthesis the
+        voice does not vary.
+    """
+
+    def __init__(self, bands: int, size: int, dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(bands, size), nn.Linear(size, size)])
+        self.dropout = dropout
+
+    def forward(self, frames: Tensor) -> Tensor:
+        for layer in self.layers:
+            frames = functional.dropout(layer(frames).relu(), self.dropout, training=True)
+        return frames
+
+
+class Memory(NamedTuple):
+    """What the attention reads, computed once for all steps.
+
+    values: [B, L, E] encoded characters.
+    keys: [B, A, L] the same as the attention sees them.
+    closed: [B, L] True in the padding.
+    filters: [A, 2, kernel] from the weights of the steps before to the attention.
+    """
+
+    values: Tensor
+    keys: Tensor
+    closed: Tensor
+    filters: Tensor
+
+
+class LocationAttention(nn.Module):
+    """Attention that sees where it was, so that it moves on.
+
+    The weights are the softmax of v . tanh(W q + V h + U f) over the characters, with f = F * past, a convolution.
+    `past` [B, 2, L] holds the weights of the step before and their sum over all steps before.
+
+    References:
+        Chorowski et al. 2015, equations 8 and 9. The sum beside the last weights is NVIDIA's; Shen et al. 2018 have
+        the sum alone. U and F are linear, so they are multiplied once for all steps.
+    """
+
+    def __init__(self, *, queries: int, values: int, size: int, filters: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(queries, size)
+        self.key = nn.Linear(values, size, bias=False)
+        self.location = nn.Conv1d(2, filters, LOCATION_KERNEL, bias=False)
+        self.of_location = nn.Linear(filters, size, bias=False)
+        self.energy = nn.Linear(size, 1, bias=False)
+
+    def memory(self, values: Tensor, counts: Tensor) -> Memory:
+        """Prepares encoded characters [B, L, E], of which `counts` [B] are no padding."""
+        places = torch.arange(values.shape[1], device=values.device)
+        return Memory(
+            values=values,
+            keys=self.key(values).transpose(1, 2),
+            closed=places >= counts[:, None],
+            filters=torch.einsum("af,fpk->apk", self.of_location.weight, self.location.weight),
+        )
+
+    def forward(self, query: Tensor, past: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+        """Reads for queries [B, H]: what is read, [B, E], and the weights, [B, L], 0 in the padding."""
+        seen = functional.conv1d(past, memory.filters, padding=LOCATION_KERNEL // 2)
+        inner = torch.tanh(memory.keys + seen + self.query(query)[:, :, None])
+        energies = (self.energy.weight @ inner)[:, 0]
+        weights = energies.masked_fill(memory.closed, -torch.inf).softmax(1)
+        return (weights[:, None] @ memory.values)[:, 0], weights

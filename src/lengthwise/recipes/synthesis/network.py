@@ -1,0 +1,69 @@
+"""How large a Tacotron 2 is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lengthwise._checks import check_number, check_whole
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Network:
+    """Sizes of a Tacotron 2; those of the paper by default.
+
+    Attributes:
+        width: Times as many channels and cells in every layer as the paper's.
+        bands: Mel bands of a frame.
+        reduction: Frames that one step of the decoder writes: fewer steps, and so less time, for coarser attention.
+        dropout: Share dropped in the convolutions, in training.
+        prenet_dropout: Share dropped before the decoder, always: in validation and in synthesis too.
+
+    References:
+        Shen et al. 2018, section 2.2, has all sizes and no reduction, which is that of Wang et al. 2017, section 3.3.
+        What Shen et al. leave open (sizes of attention and location layer) is as in NVIDIA's Tacotron 2, which Ge et
+        al. 2021 trained.
+    """
+
+    width: float = 1.0
+    bands: int = 80
+    reduction: int = 1
+    dropout: float = 0.5
+    prenet_dropout: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_number("width", self.width, above=True, remedy="Give 1 for the paper's, 0.125 for an eighth.")
+        check_whole("bands", self.bands, minimum=1, remedy="Give how many mel bands.")
+        check_whole("reduction", self.reduction, minimum=1, remedy="Give the frames of a decoder step: 1, say.")
+        for name in ("dropout", "prenet_dropout"):
+            check_number(name, getattr(self, name), maximum=0.9, remedy="Give a share such as 0.5.")
+
+    @property
+    def encoder(self) -> int:
+        """Channels of embedding and convolutions, and cells of both directions together."""
+        return self._scaled(512)
+
+    @property
+    def prenet(self) -> int:
+        return self._scaled(256)
+
+    @property
+    def decoder(self) -> int:
+        """Cells of each of the two LSTMs."""
+        return self._scaled(1024)
+
+    @property
+    def attention(self) -> int:
+        return self._scaled(128)
+
+    @property
+    def location(self) -> int:
+        """Filters over the weights of the steps before."""
+        return self._scaled(32)
+
+    @property
+    def postnet(self) -> int:
+        return self._scaled(512)
+
+    def _scaled(self, size: int) -> int:
+        """An even number near width * size: the encoder's cells are shared by two directions."""
+        return 2 * max(1, round(self.width * size / 2))

@@ -1,0 +1,83 @@
+"""Plain English sentences of the project's own, as many and as long as asked.
+
+A sentence is a clause, "the old sailor watches the harbour", and what is hung on it, "in the evening", "while a child
+sings", until it has the words that were drawn for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lengthwise._checks import check_whole
+
+VOCABULARY = """
+    determiner the this that my our your one every another
+    adjective old small quiet narrow green heavy bright late patient strange simple golden distant
+    noun sailor child teacher harbour river garden window letter mountain village bird horse picture road winter
+    noun doctor farmer question candle bridge market forest printer machine kitchen morning station
+    verb watches follows remembers carries opens paints finds leaves repairs describes crosses measures visits
+    acts sings waits sleeps works listens returns laughs travels speaks
+    adverb again today often together here tomorrow everywhere
+    manner slowly softly gladly seldom carefully
+    degree very quite rather
+    preposition in near behind under without beyond from towards
+    conjunction and but while because although until
+    exclamation listen nothing perhaps welcome yesterday certainly everyone silence thursday
+"""
+LINES = tuple(line.split() for line in VOCABULARY.strip().splitlines())
+WORDS = {kind: [word for line in LINES if line[0] == kind for word in line[1:]] for kind, *_ in LINES}
+SHORT = {
+    1: "exclamation",
+    2: "exclamation adverb",
+    3: "determiner noun acts",
+    4: "determiner noun acts adverb",
+    5: "determiner noun verb determiner noun",
+}
+ENDINGS = {
+    1: "adverb",
+    2: "degree manner",
+    3: "preposition determiner noun",
+    4: "preposition determiner adjective noun",
+    5: ", conjunction determiner noun acts adverb",
+    6: ", conjunction determiner noun verb determiner noun",
+    7: ", conjunction determiner adjective noun verb determiner noun",
+}
+FIRST_CLAUSES = {5: SHORT[5], 6: "determiner adjective noun verb determiner noun"}
+
+
+def own_sentences(count: int, *, max_words: int = 25, seed: int = 0) -> dict[str, str]:
+    """Writes sentences, by id.
+
+    A sentence of w words is as frequent as w, from 1 to `max_words`: like the clips of LJSpeech most are long, and
+    spoken by `voice` those of 25 words last from one second to ten.
+
+    Args:
+        count: How many; sentence i is the same for every count.
+        max_words: Words of the longest.
+        seed: Of the choice of words.
+    """
+    check_whole("count", count, minimum=1, remedy="Give the number of sentences.")
+    check_whole("max_words", max_words, minimum=1, remedy="Give the words of the longest sentence.")
+    check_whole("seed", seed, minimum=0, remedy="Give a whole number.")
+    return {f"own-{seed}-{number:05d}": _sentence(max_words, seed, number) for number in range(count)}
+
+
+def _sentence(max_words: int, seed: int, number: int) -> str:
+    generator = np.random.default_rng(np.random.SeedSequence([seed, number]))
+    words = 1 + int(np.sqrt(generator.random()) * max_words)
+    kinds = " ".join(_phrases(words, generator)).split()
+    written = " ".join(kind if kind == "," else str(generator.choice(WORDS[kind])) for kind in kinds)
+    return f"{written[0].upper()}{written[1:]}.".replace(" ,", ",")
+
+
+def _phrases(words: int, generator: np.random.Generator) -> list[str]:
+    """Kinds of words, phrase by phrase, of a sentence of so many words."""
+    if words in SHORT:
+        return [SHORT[words]]
+    first = int(generator.integers(5, 7))
+    phrases, left = [FIRST_CLAUSES[first]], words - first
+    while left:
+        size = left if left < 3 else int(generator.integers(3, min(left, max(ENDINGS)) + 1))
+        phrases.append(ENDINGS[size])
+        left -= size
+    return phrases

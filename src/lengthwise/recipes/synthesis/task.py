@@ -1,0 +1,263 @@
+"""Tacotron 2 on recordings of one voice, as a task of the study.
+
+Plans are made of the frames of the spectrograms. As in Ge et al. 2021 the recordings are parted at random, four fifths
+of them to learn from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+import lengthwise as lw
+from lengthwise._checks import check_choice, check_flag, check_number, check_whole, value_error
+from lengthwise.recipes.acoustic.corpus import Skipped
+from lengthwise.recipes.synthesis.corpus import Recording, SpeechCorpus
+from lengthwise.recipes.synthesis.loss import MEANS, synthesis_loss
+from lengthwise.recipes.synthesis.mel import LogMel, Mel, corpus_mels
+from lengthwise.recipes.synthesis.model import Predicted, Spoken, Tacotron
+from lengthwise.recipes.synthesis.network import Network
+from lengthwise.recipes.synthesis.utterances import (
+    FEWEST_SYMBOLS,
+    Batch,
+    Scale,
+    Utterances,
+    make_batch,
+    pad_arrays,
+    spell,
+    symbols_of,
+)
+
+VALIDATION_BATCH = 16
+LONGEST_SPOKEN = 2  # times the longest train utterance: then a network that does not stop is stopped
+VALIDATION_SEED = 0  # of the batches, and of the dropout that the prenet never turns off
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SynthesisTask:
+    """Learns to speak as one voice does; see `lengthwise.recipes.study.task.Task`.
+
+    Attributes:
+        name: Where the recordings come from.
+        network: How large the network is.
+        mean_over: What the loss is a mean over, see `synthesis_loss`.
+        alphabet: All characters of all texts, sorted.
+        scale: Of the spectrograms.
+        train, validation: Utterances to learn from and to be judged by.
+        split: How they were parted, one sentence.
+        skipped: What was left out, one sentence each.
+    """
+
+    name: str
+    network: Network
+    mean_over: str
+    alphabet: str
+    scale: Scale
+    train: Utterances
+    validation: Utterances
+    split: str
+    skipped: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        corpus: SpeechCorpus,
+        *,
+        network: Network,
+        mean_over: str = "padded",
+        validation_share: float = 0.2,
+        seed: int = 0,
+        strict: bool = False,
+    ) -> SynthesisTask:
+        """Computes the spectrograms and parts the recordings.
+
+        Args:
+            corpus: The recordings; each is read once.
+            network: How large the network is, and how many bands a spectrogram has.
+            mean_over: What the loss is a mean over, see `synthesis_loss`.
+            validation_share: Share of the recordings to be judged by, chosen at random.
+            seed: Of that choice.
+            strict: Whether to raise for the first recording that cannot be used.
+
+        Raises:
+            ValueError: Where fewer than 2 recordings can be used, or as `strict` says.
+        """
+        check_choice("mean_over", mean_over, MEANS)
+        remedy = "Give a share such as 0.2."
+        check_number("validation_share", validation_share, above=True, maximum=0.5, remedy=remedy)
+        check_whole("seed", seed, minimum=0, remedy="Give a whole number.")
+        corpus = _spellable(corpus, Skipped(strict=check_flag("strict", strict)))
+        corpus, mels = corpus_mels(corpus, LogMel(bands=network.bands), strict=strict)
+        train, validation = _parted(len(corpus), validation_share, seed)
+        alphabet = "".join(sorted({symbol for recording in corpus.recordings for symbol in spell(recording.text)}))
+        scale = Scale.of([mels[number] for number in train])
+        return cls(
+            name=corpus.name,
+            network=network,
+            mean_over=mean_over,
+            alphabet=alphabet,
+            scale=scale,
+            train=_utterances(corpus.recordings, mels, train, alphabet, scale),
+            validation=_utterances(corpus.recordings, mels, validation, alphabet, scale),
+            split=f"{len(validation)} of {len(corpus)} recordings held out at random, seed {seed}",
+            skipped=corpus.skipped,
+        )
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Frames of each train utterance, [n]."""
+        return self.train.lengths
+
+    @property
+    def counts(self) -> str:
+        return "frames" if self.mean_over == "frames" else "sequences"
+
+    def model(self) -> Tacotron:
+        """A fresh network on the CPU, its weights drawn by torch's global generator alone."""
+        return Tacotron(len(self.alphabet) + 1, self.network)
+
+    def loss(self, model: nn.Module, batch: NDArray[np.int64], width: int) -> Tensor:
+        """The loss of a batch of train utterances [B], padded to `width` frames or the next whole decoder step.
+
+        Raises:
+            ValueError: Where the batch is of chunks.
+        """
+        if batch.ndim != 1:
+            raise value_error("batch", "of whole sequences", "spans", "Plan without chunks: the attention needs all.")
+        tensors = self._batch(self.train, batch, width, model)
+        return synthesis_loss(_predict(model, tensors), tensors.frames, tensors.counts, mean_over=self.mean_over)
+
+    def validate(self, model: nn.Module) -> Mapping[str, float]:
+        """The losses with the true frames as input, over fixed batches in random order and with the same dropout.
+
+        Returns:
+            "validation_loss", the mean over the batches of the loss over the padded rectangle, as in Ge et al. 2021,
+            section 6; "validation_loss_frames", the loss of all frames, which does not see the padding.
+        """
+        batching = lw.strategy("random", cut=lw.FixedSize(VALIDATION_BATCH))
+        plan = lw.make_plan(self.validation.lengths, batching, seed=VALIDATION_SEED, epoch=0)
+        padded, totals, frames = [], 0.0, 0
+        with _same_dropout(_device(model)):
+            for batch in plan.batches():
+                tensors = self._batch(self.validation, batch, 0, model)
+                predicted, counted = _predict(model, tensors), int(self.validation.lengths[batch].sum())
+                of_rectangle, of_frames = (
+                    float(synthesis_loss(predicted, tensors.frames, tensors.counts, mean_over=mean)) for mean in MEANS
+                )
+                padded.append(of_rectangle)
+                totals, frames = totals + of_frames * counted, frames + counted
+        return {"validation_loss": float(np.mean(padded)), "validation_loss_frames": totals / frames}
+
+    def test(self, model: nn.Module) -> Mapping[str, float]:
+        """What the network says of the validation texts on its own, with nothing but its own frames as input.
+
+        Returns:
+            "stopped_share", of the texts after which it stopped before it had spoken for twice as long as the longest
+            train utterance; "duration_error", the mean of |frames said - true frames| / true frames;
+            "attention_focus", the mean over the steps of the largest weight of the attention, 1 where each step reads
+            a single character.
+
+        References:
+            Ren et al. 2019, FastSpeech, section 3.3: the focus rate.
+        """
+        said = self._speak(model, self.validation.symbols)
+        steps = -(-said.counts // self.network.reduction)
+        spoken = torch.arange(said.weights.shape[1], device=steps.device) < steps[:, None]
+        true = torch.from_numpy(self.validation.lengths).to(said.counts.device)
+        return {
+            "stopped_share": float(said.stopped.double().mean()),
+            "duration_error": float(((said.counts - true).abs() / true).mean()),
+            "attention_focus": float(said.weights.amax(dim=2)[spoken].mean()),
+        }
+
+    def speak(self, model: nn.Module, text: str) -> Mel:
+        """The log-mel spectrogram [F, bands] of a text, whether or not the network stops by itself.
+
+        Raises:
+            ValueError: Where a character is not of the alphabet.
+        """
+        said = self._speak(model, [symbols_of(text, self.alphabet)])
+        return self.scale.undo(said.frames[0, : int(said.counts[0])].cpu().numpy())
+
+    def describe(self) -> Mapping[str, object]:
+        """For the record, plain JSON."""
+        lengths = self.lengths
+        return {
+            "name": self.name,
+            "split": self.split,
+            "train_sequences": len(self.train),
+            "validation_sequences": len(self.validation),
+            "symbols": len(self.alphabet),
+            "skipped": list(self.skipped),
+            "train_frames": int(lengths.sum()),
+            "train_frames_mean": round(float(lengths.mean()), 2),
+            "train_characters": int(self.train.text_lengths.sum()),
+            "train_fingerprint": lw.fingerprint(lengths),
+            "mean_over": self.mean_over,
+            "network": asdict(self.network),
+        }
+
+    def _batch(self, utterances: Utterances, numbers: NDArray[np.int64], width: int, model: nn.Module) -> Batch:
+        return make_batch(utterances, numbers, width=width, multiple=self.network.reduction, device=_device(model))
+
+    def _speak(self, model: nn.Module, symbols: Sequence[NDArray[np.int64]]) -> Spoken:
+        padded, counts = pad_arrays(symbols), torch.tensor([len(each) for each in symbols])
+        device = _device(model)
+        max_steps = -(-LONGEST_SPOKEN * int(self.lengths.max()) // self.network.reduction)
+        with _same_dropout(device):
+            return cast(Tacotron, model).speak(padded.to(device), counts.to(device), max_steps=max_steps)
+
+
+def _predict(model: nn.Module, batch: Batch) -> Predicted:
+    return model(batch.symbols, batch.symbol_counts, batch.frames, batch.counts)
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
+
+
+@contextlib.contextmanager
+def _same_dropout(device: torch.device) -> Generator[None]:
+    """Draws what the prenet drops from a seed, and leaves torch's global generators as they were."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(VALIDATION_SEED)
+        yield
+
+
+def _spellable(corpus: SpeechCorpus, skipped: Skipped) -> SpeechCorpus:
+    """Leaves out recordings of texts too short to be learnt."""
+    kept = []
+    for recording in corpus.recordings:
+        if len(spell(recording.text)) >= FEWEST_SYMBOLS:
+            kept.append(recording)
+        else:
+            rule, remedy = f"at least {FEWEST_SYMBOLS} characters", "Leave the recording out."
+            skipped.add(value_error("text", rule, recording.text, remedy, at=recording.name))
+    return replace(corpus, recordings=tuple(kept), skipped=(*corpus.skipped, *skipped.sentences))
+
+
+def _parted(count: int, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers to learn from and to be judged by, each in rising order; one at least of both."""
+    if count < 2:
+        remedy = "Give at least one recording to learn from and one to judge by."
+        raise value_error("corpus", "of at least 2 recordings that can be used", count, remedy)
+    held = min(max(1, round(share * count)), count - 1)
+    order = np.random.default_rng(np.random.SeedSequence([seed])).permutation(count)
+    return np.sort(order[held:]), np.sort(order[:held])
+
+
+def _utterances(
+    recordings: Sequence[Recording], mels: Sequence[Mel], numbers: NDArray[np.int64], alphabet: str, scale: Scale
+) -> Utterances:
+    return Utterances(
+        mels=tuple(scale.apply(mels[number]) for number in numbers),
+        symbols=tuple(symbols_of(recordings[number].text, alphabet) for number in numbers),
+        texts=tuple(spell(recordings[number].text) for number in numbers),
+    )
