@@ -246,7 +246,7 @@ def test_the_command_writes_json_alone_to_standard_output(capsys, tmp_path):
     parser = _parser(add)
     arguments = parser.parse_args(
         "study handwriting --count 24 --epochs 1 --hidden 8 --layers 1 --batch-size 8 --strategies random,sorted "
-        f"--quiet --json - --plot {tmp_path / 'curves.png'}".split()
+        f"--memory --quiet --json - --plot {tmp_path / 'curves.png'}".split()
     )
     assert arguments.run(arguments) == 0
     printed = capsys.readouterr()
@@ -254,6 +254,8 @@ def test_the_command_writes_json_alone_to_standard_output(capsys, tmp_path):
     assert [summary["strategy"] for summary in document["summary"]] == ["random", "sorted"]
     assert document["data"]["train_samples"] == 23
     assert "useful" in printed.err
+    assert "The most memory that a step takes, in MB: random " in printed.err
+    assert all(summary["peak_bytes"] > 0 for summary in document["summary"])
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -139,19 +139,27 @@ def print_table(study: Study, *, to_stderr: bool) -> None:
         table.add_row(*cells)
     console = Console(stderr=to_stderr)
     console.print(table)
+    for line in _notes(study):
+        console.print(line, highlight=False, markup=False)
+
+
+def _notes(study: Study) -> Iterator[str]:
+    """What is said below the table, one paragraph each."""
     skipped: Any = study.data["skipped"]
     if any(summary.processes > 1 for summary in study.summaries):
-        console.print(PARALLEL_NOTE, highlight=False, markup=False)
-    console.print(
+        yield PARALLEL_NOTE
+    yield (
         f"{study.data['train_samples']} samples to learn from, {study.data['validation_samples']} to judge by: "
-        f"{study.data['name']}; {study.data['split']}; {len(skipped)} skipped.\n"
-        "Frames are points of the pen; CER is the character error rate; validation loss is in nats per symbol, after "
-        "the last epoch: the mean over seeds, below it the least and the greatest where there are several.",
-        highlight=False,
-        markup=False,
+        f"{study.data['name']}; {study.data['split']}; {len(skipped)} skipped."
     )
-    for line in skipped[:5]:
-        console.print(f"skipped: {line}", highlight=False, markup=False)
+    yield (
+        "Frames are points of the pen; CER is the character error rate; validation loss is in nats per symbol, after "
+        "the last epoch: the mean over seeds, below it the least and the greatest where there are several."
+    )
+    if study.peak_bytes:
+        peaks = ", ".join(f"{label} {size / 1e6:.1f}" for label, size in study.peak_bytes.items())
+        yield f"The most memory that a step takes, in MB: {peaks}."
+    yield from (f"skipped: {line}" for line in skipped[:5])
 
 
 def add_data(parser: argparse.ArgumentParser, *, count: str) -> None:
@@ -185,6 +193,7 @@ def _add_network(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--learning-rate", type=float, help="(0.01 for adam, 1.0 for adadelta)")
     group.add_argument("--threads", type=int, default=1, help="threads of a CPU operation (%(default)s)")
     group.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(%(default)s)")
+    group.add_argument("--memory", action="store_true", help="measure the most memory that a step takes")
 
 
 def _add_processes(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from lengthwise._checks import check_choice, check_number, check_whole, type_error, value_error
+from lengthwise._checks import check_choice, check_flag, check_number, check_whole, type_error, value_error
 
 LEARNING_RATES = {"adam": 0.01, "adadelta": 1.0}
 AVERAGINGS = ("parameter", "gradient")
@@ -29,6 +29,7 @@ class Settings:
         averaging: How several processes share what they learn, one run for each way: "parameter" after each epoch, as
             in Khomenko et al. 2016, "gradient" in each step. One process has nothing to share.
         alpha, beta: Of parameter averaging, see `lengthwise.torch.ParameterAveraging`.
+        memory: Measure the bytes that a step of each setup takes at most, see `memory.peaks`.
     """
 
     epochs: int = 8
@@ -43,6 +44,7 @@ class Settings:
     averaging: tuple[str, ...] = AVERAGINGS
     alpha: float = 1.0
     beta: float = 1e-6
+    memory: bool = False
 
     def __post_init__(self) -> None:
         for name in ("epochs", "seeds", "threads"):
@@ -53,6 +55,7 @@ class Settings:
             check_number("learning_rate", self.learning_rate, above=True, remedy="Give a rate such as 0.01.")
         check_number("weight_decay", self.weight_decay, remedy="Give a small share such as 1e-6, or 0.")
         check_number("clipped_norm", self.clipped_norm, above=True, remedy="Give a norm such as 1.0.")
+        check_flag("memory", self.memory)
         self._check_processes()
         self._check_averaging()
         self._check_device()
@@ -80,14 +83,16 @@ class Settings:
             remedy = "Average parameters, of several processes."
             raise value_error("alpha, beta", "left out without parameter averaging", given, remedy)
 
-    def _check_device(self) -> None:
-        if self.device != "cuda":
-            return
-        if not torch.cuda.is_available():
-            raise value_error("device", "there", self.device, "Give cpu, or install a torch that sees the GPU.")
-        if max(self.processes) > torch.cuda.device_count():
+    def check_gpus(self, processes: int) -> None:
+        """Refuses more processes than there are GPUs, where these are to be used."""
+        if self.device == "cuda" and processes > torch.cuda.device_count():
             rule = f"at most {torch.cuda.device_count()}, one for each GPU"
-            raise value_error("processes", rule, max(self.processes), "Give fewer, or device cpu.")
+            raise value_error("processes", rule, processes, "Give fewer, or device cpu.")
+
+    def _check_device(self) -> None:
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise value_error("device", "there", self.device, "Give cpu, or install a torch that sees the GPU.")
+        self.check_gpus(max(self.processes))
 
 
 def _check_several(name: str, values: object, example: tuple[object, ...]) -> None:

@@ -72,7 +72,8 @@ def setups(batchings: Mapping[str, lw.Batching | Setup], settings: Settings) -> 
     portions of their own, dealt anew each epoch.
 
     Raises:
-        ValueError: Where there is no batching, or a setup is called otherwise than its key.
+        ValueError: Where there is no batching, a setup is called otherwise than its key, or it has more processes than
+            there are GPUs, if these are to be used.
 
     >>> made = setups({"random": lw.Batching(budget=100)}, Settings(processes=(1, 2)))
     >>> [setup.label for setup in made]
@@ -80,7 +81,16 @@ def setups(batchings: Mapping[str, lw.Batching | Setup], settings: Settings) -> 
     """
     if not batchings:
         raise value_error("batchings", "at least one strategy", {}, "Give random, for example.")
-    return [setup for label, chosen in batchings.items() for setup in _setups_of(label, chosen, settings)]
+    made = [setup for label, chosen in batchings.items() for setup in _setups_of(label, chosen, settings)]
+    settings.check_gpus(max(setup.processes for setup in made))
+    return made
+
+
+def costliest_batch(setup: Setup, lengths: NDArray[np.int64], *, seed: int) -> tuple[NDArray[np.int64], int]:
+    """The costliest batch of the plan of epoch 0, on which nothing is trained, and what it is padded to."""
+    plan = lw.make_plan(lengths, setup.batching, seed=seed, epoch=0, world_size=setup.processes)
+    (worst,) = plan.worst(1).tolist()
+    return plan.batch(worst), int(plan.padded_lengths[worst, 0])
 
 
 def waiting_share(setup: Setup, plan: lw.Plan) -> float:

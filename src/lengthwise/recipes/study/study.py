@@ -17,10 +17,12 @@ from typing import Any
 from tqdm import tqdm
 
 import lengthwise as lw
+from lengthwise._checks import value_error
 from lengthwise.recipes.study.checkpoints import Checkpoints
 from lengthwise.recipes.study.machine import describe_machine, now
 from lengthwise.recipes.study.parallel import ALONE, Place, on_ranks
-from lengthwise.recipes.study.results import EpochRow, Finding, RunRow, Study, summarise
+from lengthwise.recipes.study.results import EpochRow, Finding, Peak, RunRow, Study, summarise
+from lengthwise.recipes.study.runs import run_name
 from lengthwise.recipes.study.settings import Settings
 from lengthwise.recipes.study.setups import Setup, setups
 from lengthwise.recipes.study.task import Task
@@ -57,7 +59,8 @@ def run_study(
 
     Raises:
         ValueError: Where there is no batching, one that does not suit the lengths, or one of chunks for a task that
-            needs whole sequences; and where `checkpoints` are those of another study.
+            needs whole sequences; and where `checkpoints` are those of another study,
+            or of more epochs.
         ChildProcessError: Where one of several processes ends before its work does.
     """
     planned = setups(batchings, settings)
@@ -81,11 +84,12 @@ def run_study(
 def _study(task: Task, planned: Sequence[Setup], settings: Settings, found: Sequence[Finding], command: str) -> Study:
     rows = tuple(finding for finding in found if isinstance(finding, EpochRow))
     tests = tuple(finding for finding in found if isinstance(finding, RunRow))
+    peaks = {finding.strategy: finding.bytes for finding in found if isinstance(finding, Peak)}
     data = dict(task.describe())
     network: Any = data.get("network", {})
     return Study(
         rows=rows,
-        summaries=summarise(rows, tests),
+        summaries=summarise(rows, tests, peaks),
         settings=dict(network) | dataclasses.asdict(settings) | {"learning_rate": settings.rate},
         strategies={setup.label: setup.as_dict() for setup in planned},
         data=data,
@@ -93,15 +97,22 @@ def _study(task: Task, planned: Sequence[Setup], settings: Settings, found: Sequ
         date=now(),
         command=command,
         tests=tests,
+        peak_bytes=peaks,
     )
 
 
 def _claimed(folder: Path, planned: Sequence[Setup], settings: Settings, task: Task) -> Checkpoints:
-    """The checkpoints in a folder, which is this study's: epochs and seeds aside, a run is what these say."""
-    fixed = {name: value for name, value in dataclasses.asdict(settings).items() if name not in ("epochs", "seeds")}
+    """The checkpoints in a folder, which is this study's: a run is what settings say that name no amount of it."""
+    amounts = ("epochs", "seeds", "memory")
+    fixed = {name: value for name, value in dataclasses.asdict(settings).items() if name not in amounts}
     checkpoints = Checkpoints(folder)
     strategies = {setup.label: setup.as_dict() for setup in planned}
     checkpoints.claim({"data": dict(task.describe()), "settings": fixed, "strategies": strategies})
+    names = [run_name(setup, seed) for setup in planned for seed in range(settings.seeds)]
+    done = max(max(checkpoints.epochs(name, 0), default=0) for name in names)
+    if settings.epochs < done:
+        remedy = "Give as many, or name another folder."
+        raise value_error("epochs", f"at least {done}, which the checkpoints hold", settings.epochs, remedy)
     return checkpoints
 
 

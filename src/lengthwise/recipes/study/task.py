@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from lengthwise._checks import check_choice
+
 COUNTS = ("sequences", "frames")
 
 
@@ -64,19 +66,19 @@ class Task(Protocol):
         ...
 
 
-def weights(task: Task, spans: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-    """What each sequence, or each span [chunks, 3] of a plan, counts for in the loss of a step: [n], or [chunks].
+def whole_spans(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Every sequence whole, as a chunk is written (sequence, start, stop): [n, 3]. Of two lengths the first counts.
 
-    Of two lengths the first counts.
+    >>> whole_spans(np.array([[7, 2], [9, 3]])).tolist()
+    [[0, 0, 7], [1, 0, 9]]
     """
-    sizes = first_lengths(task.lengths) if spans is None else spans[:, 2] - spans[:, 1]
-    return np.ones(len(sizes)) if task.counts == "sequences" else sizes.astype(np.float64)
+    frames = lengths.reshape(len(lengths), -1)[:, 0]
+    return np.stack([np.arange(len(frames)), np.zeros_like(frames), frames], axis=1)
 
 
-def first_lengths(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The lengths themselves, or the first of two: [n].
-
-    >>> first_lengths(np.array([[7, 2], [9, 3]])).tolist()
-    [7, 9]
-    """
-    return lengths if lengths.ndim == 1 else lengths[:, 0]
+def weights(task: Task, spans: NDArray[np.int64] | None) -> NDArray[np.float64]:
+    """What each sequence, or each span [chunks, 3] of a plan, counts for in the loss of a step: [n], or [chunks]."""
+    taken = whole_spans(task.lengths) if spans is None else spans
+    if check_choice("counts", task.counts, COUNTS) == "sequences":
+        return np.ones(len(taken))
+    return (taken[:, 2] - taken[:, 1]).astype(np.float64)

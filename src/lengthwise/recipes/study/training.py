@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +20,13 @@ from torch import Tensor, nn
 
 import lengthwise as lw
 from lengthwise.recipes.study.checkpoints import Checkpoints
+from lengthwise.recipes.study.memory import peaks
 from lengthwise.recipes.study.parallel import ALONE, Place
 from lengthwise.recipes.study.results import EpochRow, Finding, RunRow
 from lengthwise.recipes.study.runs import Run, first_runs
 from lengthwise.recipes.study.settings import Settings
-from lengthwise.recipes.study.setups import Setup, waiting_share
-from lengthwise.recipes.study.task import Task, first_lengths, weights
+from lengthwise.recipes.study.setups import Setup, costliest_batch, waiting_share
+from lengthwise.recipes.study.task import Task, weights, whole_spans
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,13 +46,16 @@ def train(
     place: Place = ALONE,
     checkpoints: Checkpoints | None = None,
 ) -> Generator[Finding]:
-    """Trains every setup from every seed on this rank; on rank 0, yields a row for each epoch, and for each test.
+    """Trains every setup from every seed on this rank; on rank 0, yields a row for each epoch as it ends.
 
+    Before them, where `settings.memory`, comes the peak of each setup; after a run's last epoch a row of its test.
     Epochs that `checkpoints` hold are not trained again, and their rows are yielded as they were. Sets torch's global
     seed and number of threads.
     """
     ranks = max(setup.processes for setup in setups)
     torch.set_num_threads(settings.threads)
+    if settings.memory and place.rank == 0:
+        yield from peaks(task, setups, settings)
     for seed in range(settings.seeds):
         runs = first_runs(task, setups, settings, seed=seed, place=place)
         for run in runs.values():
@@ -64,13 +68,6 @@ def train(
                     yield from _epoch(runs[setup.label], task, epoch, checkpoints)
 
 
-def costliest_batch(task: Task, setup: Setup, *, seed: int) -> tuple[NDArray[np.int64], int]:
-    """The costliest batch of a run's plan of epoch 0, which is never trained on, and what it is padded to."""
-    plan = lw.make_plan(task.lengths, setup.batching, seed=seed, epoch=0, world_size=setup.processes)
-    (worst,) = plan.worst(1)
-    return plan.batch(int(worst)), int(plan.padded_lengths[worst, 0])
-
-
 def judged(judge: Callable[[nn.Module], Mapping[str, float]], model: nn.Module) -> dict[str, float]:
     """What `validate` or `test` of a task gives, in evaluation mode and without gradients."""
     model.eval()
@@ -80,7 +77,7 @@ def judged(judge: Callable[[nn.Module], Mapping[str, float]], model: nn.Module) 
 
 def _warm_up(run: Run, task: Task) -> None:
     """Plans once and takes the costliest batch through a copy, so that no first call's cost falls on an epoch."""
-    batch, width = costliest_batch(task, run.setup, seed=run.seed)
+    batch, width = costliest_batch(run.setup, task.lengths, seed=run.seed)
     task.loss(copy.deepcopy(run.model), batch, width).backward()
 
 
@@ -100,11 +97,10 @@ def _epoch(run: Run, task: Task, epoch: int, checkpoints: Checkpoints | None) ->
 
 def _row(run: Run, task: Task, epoch: int, trained: Trained) -> EpochRow:
     """Validates, and says what the epoch cost and what came of it."""
-    plan, lengths = trained.plan, first_lengths(task.lengths)
-    spans = plan.spans
+    plan = trained.plan
+    spans = whole_spans(task.lengths) if plan.spans is None else plan.spans
+    sequences, starts, stops = spans[plan.sequences].T
     measured = lw.measure(plan, task.lengths)
-    sequences = plan.sequences if spans is None else spans[plan.sequences, 0]
-    frames = lengths[sequences] if spans is None else np.diff(spans[plan.sequences, 1:])
     return EpochRow(
         strategy=run.setup.label,
         processes=run.setup.processes,
@@ -116,7 +112,7 @@ def _row(run: Run, task: Task, epoch: int, trained: Trained) -> EpochRow:
         planning_seconds=trained.planning_seconds,
         elapsed_seconds=trained.seconds + (run.rows[-1].elapsed_seconds if run.rows else 0.0),
         sequences=len(np.unique(sequences)),
-        useful_frames=int(frames.sum()),
+        useful_frames=int((stops - starts).sum()),
         padding_share=float(measured.padding_share),
         mixing=float(measured.mixing),
         straggler_waste=waiting_share(run.setup, plan),
@@ -141,28 +137,33 @@ def _tested(run: Run, task: Task, checkpoints: Checkpoints | None) -> Generator[
 
 
 def _train_epoch(run: Run, task: Task, epoch: int) -> Trained:
-    ranks, rank = run.setup.processes, run.place.rank
+    ranks = run.setup.processes
     start = time.perf_counter()
     plan = lw.make_plan(task.lengths, run.setup.batching, seed=run.seed, epoch=epoch, world_size=ranks)
     planning = time.perf_counter() - start
     counted = weights(task, plan.spans)
-    widths = plan.padded_lengths[plan.grid[:, 0, rank], 0].tolist()  # what the plan pads to, a bucket's edge for some
-    rates = run.setup.rates(plan, counted, run.settings.rate)
-    scales = _scales(run, plan, counted)
+    steps = _steps(run, plan, counted)
     # Dropout's masks follow seed, epoch and rank only: a strategy more or less in the study changes no other's.
-    torch.manual_seed(int(np.random.SeedSequence([run.seed, epoch, rank]).generate_state(1)[0]))
+    torch.manual_seed(int(np.random.SeedSequence([run.seed, epoch, run.place.rank]).generate_state(1)[0]))
     run.wrapped.train()
     run.place.wait_for(ranks)
     start = time.perf_counter()
-    steps = zip(plan.batches(rank), widths, scales, rates, strict=True)
     losses = torch.stack([_step(run, task, *step) for step in steps])
     if run.averaging is not None:
         run.averaging.average()
     own = losses.cpu().double().numpy()  # waits for a GPU to finish
-    seconds = time.perf_counter() - start
-    loss = _mean_loss(run, own, _batch_weights(plan, counted, rank))
-    slowest = max(run.place.gathered(seconds, ranks))
-    return Trained(plan=plan, planning_seconds=planning, seconds=slowest, loss=loss)
+    seconds = max(run.place.gathered(time.perf_counter() - start, ranks))
+    return Trained(plan=plan, planning_seconds=planning, seconds=seconds, loss=_mean_loss(run, plan, counted, own))
+
+
+def _steps(
+    run: Run, plan: lw.Plan, counted: NDArray[np.float64]
+) -> Iterator[tuple[NDArray[np.int64], int, float, float]]:
+    """Batch, width, loss scale and learning rate of each step of this rank."""
+    rank = run.place.rank
+    widths = plan.padded_lengths[plan.grid[:, 0, rank], 0].tolist()  # what the plan pads to, a bucket's edge for some
+    rates = run.setup.rates(plan, counted, run.settings.rate)
+    return zip(plan.batches(rank), widths, _scales(run, plan, counted), rates, strict=True)
 
 
 def _scales(run: Run, plan: lw.Plan, counted: NDArray[np.float64]) -> list[float]:
@@ -172,14 +173,11 @@ def _scales(run: Run, plan: lw.Plan, counted: NDArray[np.float64]) -> list[float
     return lw.loss_scales(plan, counted)[:, 0, run.place.rank].tolist()
 
 
-def _batch_weights(plan: lw.Plan, counted: NDArray[np.float64], rank: int) -> NDArray[np.float64]:
-    """What each batch of a rank counts for, 0 where it is taken again: [steps]."""
+def _mean_loss(run: Run, plan: lw.Plan, counted: NDArray[np.float64], losses: NDArray[np.float64]) -> float:
+    """The mean loss of the sequences of all ranks, from this rank's of each step; batches taken again do not count."""
+    rank = run.place.rank
     sums = np.add.reduceat(counted[plan.sequences], plan.offsets[:-1])
-    return np.where(plan.first_taken[:, 0, rank], sums[plan.grid[:, 0, rank]], 0.0)
-
-
-def _mean_loss(run: Run, losses: NDArray[np.float64], sizes: NDArray[np.float64]) -> float:
-    """The mean over all ranks of batch losses [steps] that count for `sizes`."""
+    sizes = np.where(plan.first_taken[:, 0, rank], sums[plan.grid[:, 0, rank]], 0.0)
     own = (float(losses @ sizes), float(sizes.sum()))
     totals, counts = zip(*run.place.gathered(own, run.setup.processes), strict=True)
     return sum(totals) / sum(counts)
