@@ -18,7 +18,7 @@ COMMANDS = (inspect, compare, plan, buckets, study, reproduce)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; what is wrong with its input is one sentence on standard error, and exit status 2."""
     parsed = _parsed(arguments)
-    os.environ.setdefault("KINETO_LOG_LEVEL", "5")  # or PyTorch's profiler says when it starts and stops
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or PyTorch's profiler says when it starts and stops
     try:
         status = parsed.run(parsed)
         sys.stdout.flush()
