@@ -30,10 +30,10 @@ class Convolution(nn.Module):
         self.finish = nn.Sequential(activation, nn.Dropout(dropout))
 
     def forward(self, frames: Tensor, places: Tensor) -> Tensor:
-        """`places` [N] are those that hold data, counted through the rows of [B, T]."""
+        """`places` [N] are those that hold data, see `data_places`."""
         everywhere = self.convolution(frames.transpose(1, 2)).transpose(1, 2)
         rows = everywhere.reshape(-1, everywhere.shape[2])
-        found = self.finish(self.norm(rows[places]))
+        found = self.finish(self.norm(rows.index_select(0, places)))
         return torch.zeros_like(rows).index_copy(0, places, found).view_as(everywhere)
 
 
@@ -60,15 +60,13 @@ class Memory(NamedTuple):
     """What the attention reads, computed once for all steps.
 
     values: [B, L, E] encoded characters.
-    keys: [B, A, L] the same as the attention sees them.
+    keys: [B, L, A] the same as the attention sees them.
     closed: [B, L] True in the padding.
-    filters: [A, 2, kernel] from the weights of the steps before to the attention.
     """
 
     values: Tensor
     keys: Tensor
     closed: Tensor
-    filters: Tensor
 
 
 class LocationAttention(nn.Module):
@@ -79,31 +77,42 @@ class LocationAttention(nn.Module):
 
     References:
         Chorowski et al. 2015, equations 8 and 9. The sum beside the last weights is NVIDIA's; Shen et al. 2018 have
-        the sum alone. U and F are linear, so they are multiplied once for all steps.
+        the sum alone.
     """
 
     def __init__(self, *, queries: int, values: int, size: int, filters: int) -> None:
         super().__init__()
         self.query = nn.Linear(queries, size)
         self.key = nn.Linear(values, size, bias=False)
-        self.location = nn.Conv1d(2, filters, LOCATION_KERNEL, bias=False)
+        self.location = nn.Conv1d(2, filters, LOCATION_KERNEL, padding=LOCATION_KERNEL // 2, bias=False)
         self.of_location = nn.Linear(filters, size, bias=False)
         self.energy = nn.Linear(size, 1, bias=False)
 
     def memory(self, values: Tensor, counts: Tensor) -> Memory:
         """Prepares encoded characters [B, L, E], of which `counts` [B] are no padding."""
-        places = torch.arange(values.shape[1], device=values.device)
-        return Memory(
-            values=values,
-            keys=self.key(values).transpose(1, 2),
-            closed=places >= counts[:, None],
-            filters=torch.einsum("af,fpk->apk", self.of_location.weight, self.location.weight),
-        )
+        return Memory(values=values, keys=self.key(values), closed=~data_mask(counts, values.shape[1]))
 
     def forward(self, query: Tensor, past: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """Reads for queries [B, H]: what is read, [B, E], and the weights, [B, L], 0 in the padding."""
-        seen = functional.conv1d(past, memory.filters, padding=LOCATION_KERNEL // 2)
-        inner = torch.tanh(memory.keys + seen + self.query(query)[:, :, None])
-        energies = (self.energy.weight @ inner)[:, 0]
+        seen = self.of_location(self.location(past).transpose(1, 2))
+        energies = self.energy(torch.tanh(memory.keys + seen + self.query(query)[:, None]))[:, :, 0]
         weights = energies.masked_fill(memory.closed, -torch.inf).softmax(1)
         return (weights[:, None] @ memory.values)[:, 0], weights
+
+
+def data_mask(counts: Tensor, width: int) -> Tensor:
+    """True where a row holds data and False in its padding: [B, width].
+
+    >>> data_mask(torch.tensor([2, 1]), 3).tolist()
+    [[True, True, False], [True, False, False]]
+    """
+    return torch.arange(width, device=counts.device) < counts[:, None]
+
+
+def data_places(mask: Tensor) -> Tensor:
+    """The places that hold data, counted through the rows of a mask [B, width].
+
+    >>> data_places(data_mask(torch.tensor([2, 1]), 3)).tolist()
+    [0, 1, 3]
+    """
+    return mask.flatten().nonzero()[:, 0]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
+from lengthwise.recipes.synthesis.layers import data_mask
 from lengthwise.recipes.synthesis.model import Predicted
 
 MEANS = ("padded", "frames")
@@ -28,18 +28,15 @@ def synthesis_loss(predicted: Predicted, frames: Tensor, counts: Tensor, *, mean
     """
     steps = predicted.stops.shape[1]
     reduction = frames.shape[1] // steps
-    data = _before(counts, frames.shape[1])
-    last = -(-counts // reduction)
-    live = _before(last, steps)
+    data = data_mask(counts, frames.shape[1])
+    last = -(-counts // reduction)  # step, the first is 1
+    live = data_mask(last, steps)
     errors = (predicted.before - frames).square() + (predicted.after - frames).square()
     squares = (errors.mean(dim=2) * data).sum()
-    target = (torch.arange(1, steps + 1, device=last.device) == last[:, None]).to(predicted.stops.dtype)
-    stops = functional.binary_cross_entropy_with_logits(predicted.stops, target, weight=live, reduction="sum")
+    target = functional.one_hot(last - 1, steps).to(predicted.stops.dtype)
+    stops = functional.binary_cross_entropy_with_logits(
+        predicted.stops, target, weight=live.to(target.dtype), reduction="sum"
+    )
     if mean_over == "padded":
         return squares / data.numel() + stops / live.numel()
     return squares / data.sum() + stops / live.sum()
-
-
-def _before(counts: Tensor, width: int) -> Tensor:
-    """1 in the first so many places of each row of [B, width], 0 behind."""
-    return (torch.arange(width, device=counts.device) < counts[:, None]).float()

@@ -16,13 +16,14 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from lengthwise.recipes.study.layers import BidirectionalLayer
-from lengthwise.recipes.synthesis.layers import Convolution, LocationAttention, Memory, Prenet
+from lengthwise.recipes.synthesis.layers import Convolution, LocationAttention, Memory, Prenet, data_mask, data_places
 from lengthwise.recipes.synthesis.network import Network
 
 ENCODER_CONVOLUTIONS = 3
@@ -73,7 +74,7 @@ class Encoder(nn.Module):
         self.lstm = BidirectionalLayer(size, size // 2, packed=False)
 
     def forward(self, symbols: Tensor, counts: Tensor) -> Tensor:
-        places, frames = data_places(counts, symbols.shape[1]), self.embedding(symbols)
+        places, frames = data_places(data_mask(counts, symbols.shape[1])), self.embedding(symbols)
         for convolution in self.convolutions:
             frames = convolution(frames, places)
         return self.lstm(frames, counts)
@@ -144,7 +145,7 @@ class Decoder(nn.Module):
 
 
 class Postnet(nn.Module):
-    """What is added to frames [B, F, bands]; they are zero in the padding."""
+    """What is added to frames: [B, F, bands] and counts [B] to [B, F, bands], zero in the padding."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -155,7 +156,9 @@ class Postnet(nn.Module):
             for place in range(last + 1)
         )
 
-    def forward(self, frames: Tensor, places: Tensor) -> Tensor:
+    def forward(self, frames: Tensor, counts: Tensor) -> Tensor:
+        mask = data_mask(counts, frames.shape[1])
+        frames, places = frames * mask[:, :, None], data_places(mask)
         for convolution in self.convolutions:
             frames = convolution(frames, places)
         return frames
@@ -187,7 +190,7 @@ class Tacotron(nn.Module):
         """
         memory = self.decoder.attention.memory(self.encoder(symbols, symbol_counts), symbol_counts)
         before, stops, weights = self.decoder(memory, frames)
-        return Predicted(before, self._finished(before, counts), stops, weights)
+        return Predicted(before, before + self.postnet(before, counts), stops, weights)
 
     @torch.no_grad()
     def speak(self, symbols: Tensor, symbol_counts: Tensor, *, max_steps: int) -> Spoken:
@@ -199,34 +202,24 @@ class Tacotron(nn.Module):
             max_steps: Of the decoder, each of `reduction` frames.
         """
         memory = self.decoder.attention.memory(self.encoder(symbols, symbol_counts), symbol_counts)
+        steps = list(self._steps(memory, max_steps))
+        before, stops, weights = (torch.cat(parts, dim=1) for parts in zip(*steps, strict=True))
+        ends = stops > 0
+        stopped = ends.any(dim=1)
+        # Of several steps that say stop the first one holds; argmax finds the first of equals.
+        last = torch.where(stopped, ends.int().argmax(dim=1) + 1, len(steps))
+        counts = last * self.network.reduction
+        return Spoken(before + self.postnet(before, counts), counts, stopped, weights)
+
+    def _steps(self, memory: Memory, max_steps: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Steps until all have stopped: frames [B, r, bands], stop [B, 1] and weights [B, 1, L] of each."""
         state, carried = self.decoder.first_state(memory), None
-        given = memory.values.new_zeros(len(symbols), self.network.bands)
-        steps = torch.full_like(symbol_counts, max_steps)
-        stopped = torch.zeros_like(symbol_counts, dtype=torch.bool)
-        written, weights = [], []
-        for step in range(1, max_steps + 1):
+        given = memory.values.new_zeros(len(memory.values), self.network.bands)
+        stopped = torch.zeros_like(given[:, :1], dtype=torch.bool)
+        for _ in range(max_steps):
             state = self.decoder.step(self.decoder.prenet(given), state, memory)
-            frames, stops, carried = self.decoder.write(state.hidden[None], state.context[None], carried)
-            written.append(frames)
-            weights.append(state.past[:, 0])
-            given = frames[:, -1]
-            steps = torch.where((stops[:, 0] > 0) & ~stopped, step, steps)
-            stopped |= stops[:, 0] > 0
+            frames, stop, carried = self.decoder.write(state.hidden[None], state.context[None], carried)
+            yield frames, stop, state.past[:, :1]
+            given, stopped = frames[:, -1], stopped | (stop > 0)
             if stopped.all():
-                break
-        before, counts = torch.cat(written, dim=1), steps * self.network.reduction
-        return Spoken(self._finished(before, counts), counts, stopped, torch.stack(weights, dim=1))
-
-    def _finished(self, frames: Tensor, counts: Tensor) -> Tensor:
-        places = data_places(counts, frames.shape[1])
-        data = torch.zeros_like(frames).flatten(0, 1).index_fill(0, places, 1.0).view_as(frames)
-        return frames + self.postnet(frames * data, places)
-
-
-def data_places(counts: Tensor, width: int) -> Tensor:
-    """The places that are no padding, counted through the rows of [B, width].
-
-    >>> data_places(torch.tensor([2, 1]), 3).tolist()
-    [0, 1, 3]
-    """
-    return (torch.arange(width, device=counts.device) < counts[:, None]).flatten().nonzero()[:, 0]
+                return

@@ -21,6 +21,7 @@ def read_speech(
     *,
     folder: str | Path | None = None,
     count: int | None = None,
+    max_words: int = 25,
     seed: int = 0,
     strict: bool = False,
     progress: bool = False,
@@ -32,6 +33,7 @@ def read_speech(
             sentences of the project's own, which are spoken too.
         folder: Where what is spoken is written, and found again the next time; given where something is spoken.
         count: Only the first so many; by default all of a folder or a file, and 300 sentences of our own.
+        max_words: Words of the longest of the project's own sentences.
         seed: Of the project's own sentences.
         strict: Whether to raise for the first line or recording that cannot be used.
         progress: Show a bar on standard error while sentences are spoken.
@@ -49,18 +51,20 @@ def read_speech(
     if folder is None:
         raise value_error("folder", "given where sentences are spoken", None, "Give a folder to speak them to.")
     skipped = Skipped(strict=check_flag("strict", strict))
-    texts = _texts(path, count, seed, skipped)
+    texts = (
+        own_sentences(OWN_COUNT if count is None else count, max_words=max_words, seed=seed)
+        if path is None
+        else _texts(Path(path), count, skipped)
+    )
     speak_sentences(texts, folder, progress=progress)
     corpus = read_folder(folder, count=len(texts), strict=strict)
     name = "sentences of the project's own" if path is None else f"sentences of {Path(path).name}"
     return replace(corpus, name=f"{name}, spoken by eSpeak NG", skipped=(*skipped.sentences, *corpus.skipped))
 
 
-def _texts(path: str | Path | None, count: int | None, seed: int, skipped: Skipped) -> dict[str, str]:
-    """What is to be spoken, by id."""
-    if path is None:
-        return own_sentences(OWN_COUNT if count is None else count, seed=seed)
-    texts = dict(islice(read_texts(Path(path), skipped).items(), count))
+def _texts(path: Path, count: int | None, skipped: Skipped) -> dict[str, str]:
+    """The first so many lines of a file that can be used, by id."""
+    texts = dict(islice(read_texts(path, skipped).items(), count))
     if not texts:
         raise value_error("path", "a folder of recordings or a file with lines `id|text`", str(path), "Give one.")
     return texts
