@@ -1,0 +1,47 @@
+"""Pronunciation lexicons as Kaldi has them: which phonemes each word is made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lengthwise._checks import value_error
+
+
+def read_lexicon(path: str | Path) -> dict[str, tuple[str, ...]]:
+    """Reads a lexicon.txt: a word and its phonemes on every line, with blanks or tabs between, in UTF-8.
+
+    Of several lines for one word, that is of several ways to say it, the first counts. A probability after the word, as
+    in lexiconp.txt, is no phoneme.
+
+    Args:
+        path: A lexicon.txt or lexiconp.txt.
+
+    Raises:
+        ValueError: Where the file cannot be read or is not UTF-8, or a word has no phonemes.
+
+    References:
+        Doetsch et al. 2017, section 5, has states of phonemes in context.
+    """
+    path = Path(path)
+    units: dict[str, tuple[str, ...]] = {}
+    for number, line in enumerate(_lines(path), start=1):
+        word, *phonemes = line.split() or [""]
+        if path.name.startswith("lexiconp"):
+            phonemes = phonemes[1:]
+        if word and not phonemes:
+            remedy = "Write them after the word, such as: two T UW."
+            raise value_error("lexicon", "of phonemes for every word", word, remedy, at=f"line {number} of {path}")
+        if word:
+            units.setdefault(word, tuple(phonemes))
+    if not units:
+        raise value_error("lexicon", "of one word at least", str(path), "Write a word and its phonemes on every line.")
+    return units
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise value_error("lexicon", "UTF-8", "not", "Encode it anew.", at=f"byte {error.start} of {path}") from error
+    except OSError as error:
+        raise value_error("lexicon", "a file that can be read", str(path), "Name a lexicon.txt.") from error

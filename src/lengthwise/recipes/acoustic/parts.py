@@ -1,0 +1,160 @@
+"""What is trained on, what is validated on and what is decoded: three corpora that share no speaker where they can."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from lengthwise._checks import check_number, value_error
+from lengthwise.recipes.acoustic.corpus import Corpus
+from lengthwise.recipes.acoustic.digits import Recordings, Strings, digit_strings, read_recordings
+from lengthwise.recipes.acoustic.folders import read_folder
+from lengthwise.recipes.acoustic.single_digits import is_digit_folder, read_digit_folder
+
+FEWEST_SPEAKERS = 3  # of which one can be held out
+TEST_SHARE = 1 / 3  # of the speakers of digits
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parts:
+    """A corpus in three.
+
+    Attributes:
+        name: Where it comes from.
+        split: How it was divided, in words.
+        any_order: Whether any word is as likely after any other, as in random digits.
+        train, validation, test: The parts.
+    """
+
+    name: str
+    split: str
+    any_order: bool = False
+    train: Corpus
+    validation: Corpus
+    test: Corpus
+
+
+def read_parts(
+    path: str | Path,
+    *,
+    tested: str | Path | None = None,
+    count: int,
+    held_out: int,
+    seed: int = 0,
+    strict: bool = False,
+) -> Parts:
+    """Reads speech and divides it.
+
+    Args:
+        path: An .npz or a folder of single digits, which are joined to strings; else see `folders.read_folder`.
+        tested: A folder to decode; by default a part of `path`.
+        count: Utterances to train on, at most.
+        held_out: Strings of digits to validate on, and to decode.
+        seed: Of the strings, or of the division.
+        strict: Whether to raise for the first utterance that cannot be used.
+
+    Raises:
+        ValueError: As the readers do, and where strings of digits are to be decoded from another place.
+    """
+    path = Path(path)
+    if path.is_dir() and not is_digit_folder(path):
+        test = None if tested is None else read_folder(tested, strict=strict)
+        return folder_parts(read_folder(path, strict=strict), test, count=count, seed=seed)
+    if tested is not None:
+        remedy = "Digits are decoded of speakers that are not trained on."
+        raise value_error("test_data", "left out with digits", str(tested), remedy)
+    recordings = read_digit_folder(path, strict=strict) if path.is_dir() else read_recordings(path)
+    return digit_parts(recordings, count=count, held_out=held_out, seed=seed)
+
+
+def digit_parts(recordings: Recordings, *, count: int, held_out: int, seed: int = 0) -> Parts:
+    """Connected digits of speakers that are in one part alone: the last third of them for the test, one validates.
+
+    Args:
+        recordings: Of three speakers at least.
+        count: Strings to train on.
+        held_out: Strings to validate on, and strings to decode.
+        seed: Of the strings.
+
+    Raises:
+        ValueError: Where there are fewer than three speakers, or a count is below 1.
+    """
+    speakers = [str(speaker) for speaker in np.unique(recordings.speakers)]
+    if len(speakers) < FEWEST_SPEAKERS:
+        rule = f"of at least {FEWEST_SPEAKERS} speakers"
+        raise value_error("recordings", rule, speakers, "Give more: each part has speakers of its own.")
+    tests = max(1, int(TEST_SHARE * len(speakers)))
+    tested, validating = tuple(speakers[-tests:]), tuple(speakers[-tests - 1 : -tests])
+    shared = {"count": held_out, "seed": seed, "part": "test"}
+    return Parts(
+        name="connected digits in noise",
+        split=f"validated on digits of {', '.join(validating)}, tested on those of {', '.join(tested)}",
+        any_order=True,
+        train=digit_strings(recordings, Strings(count=count, seed=seed, test_speakers=validating + tested)),
+        validation=digit_strings(recordings, Strings(test_speakers=validating, **shared)),
+        test=digit_strings(recordings, Strings(test_speakers=tested, **shared)),
+    )
+
+
+def folder_parts(
+    corpus: Corpus, tested: Corpus | None = None, *, share: float = 0.1, count: int | None = None, seed: int = 0
+) -> Parts:
+    """Divides a corpus; see `hold_out`.
+
+    Args:
+        corpus: To train on and to validate on, and to be decoded too where there is no other.
+        tested: To be decoded.
+        share: Of the utterances, for each part that is held out, 0..1.
+        count: Utterances to train on at most, drawn at random; all where not given.
+        seed: Of the division.
+
+    Raises:
+        ValueError: Where a part would be empty, or `tested` is of another sampling rate.
+    """
+    if tested is not None and tested.rate != corpus.rate:
+        raise value_error("test_data", f"of {corpus.rate} samples a second", tested.rate, "Bring both to one rate.")
+    check_number("share", share, above=True, maximum=0.5, remedy="Give a share such as 0.1.")
+    rest, test = (corpus, tested) if tested is not None else hold_out(corpus, share, seed=seed)
+    train, validation = hold_out(rest, share, seed=seed)
+    if count is not None and count < len(train):
+        chosen = sorted(_generator(seed, 1).permutation(len(train))[:count].tolist())
+        train = replace(train, utterances=tuple(train.utterances[number] for number in chosen))
+    decoded = f"decoded {tested.name}" if tested is not None else f"as many decoded: {_who(test)}"
+    split = f"{share:.0%} held out to validate on, of {_who(validation)}; {decoded}"
+    return Parts(name=corpus.name, split=split, train=train, validation=replace(validation, skipped=()), test=test)
+
+
+def hold_out(corpus: Corpus, share: float, *, seed: int) -> tuple[Corpus, Corpus]:
+    """Divides a corpus in the rest and what is held out: whole speakers, drawn until they have the share.
+
+    Of fewer than three speakers, utterances are drawn in their place.
+
+    Raises:
+        ValueError: Where nothing would be left on one side.
+    """
+    generator = _generator(seed, 0)
+    names = [utterance.speaker for utterance in corpus.utterances]
+    if len(set(names)) < FEWEST_SPEAKERS:
+        names = [utterance.name for utterance in corpus.utterances]
+    counts, drawn, wanted = Counter(names), set[str](), share * len(names)
+    for name in generator.permutation(sorted(counts)).tolist():
+        if sum(counts[each] for each in drawn) >= wanted:
+            break
+        drawn.add(name)
+    held = tuple(each for name, each in zip(names, corpus.utterances, strict=True) if name in drawn)
+    rest = tuple(each for name, each in zip(names, corpus.utterances, strict=True) if name not in drawn)
+    if not held or not rest:
+        raise value_error("corpus", "of at least two utterances", len(corpus), "Give more speech.")
+    return replace(corpus, utterances=rest), replace(corpus, utterances=held, skipped=())
+
+
+def _who(corpus: Corpus) -> str:
+    speakers = {utterance.speaker for utterance in corpus.utterances}
+    return f"{len(speakers)} speakers" if len(speakers) > 1 else "1 speaker"
+
+
+def _generator(seed: int, lane: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence([seed, lane]))
