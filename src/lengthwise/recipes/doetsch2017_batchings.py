@@ -1,0 +1,139 @@
+"""The batchings of Doetsch et al. 2017, tables 1 and 2, and the others of this package beside them.
+
+The paper's batches hold 5,000 frames, "such that the overall number of updates is constant in all experiments": padding
+is not counted, or chunks, which pad next to nothing, would make fewer updates than whole utterances. Table 2 tells no
+batch size. Its row of random batches repeats the last one of table 1, and its memory grows with the padding, as it does
+where padding is not counted and does not where batches have one size: so its batches are of 5,000 frames too. MXNet has
+batches of one size, here the mean size of the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lengthwise as lw
+from lengthwise._checks import check_whole
+from lengthwise.cost import Cost
+from lengthwise.cut import Cuts
+
+PAPER_FRAMES = 5000  # section 6
+PAPER_CHUNKS = (10, 50, 100, 500)  # table 1
+PAPER_BINS = (8, 64, 256)  # table 2
+BUCKET_SPAN = 250  # figure 1: "a bucket size of 250", lengths from 1 to 250, 251 to 500 and so on
+FIGURE_BINS = 12  # figure 1
+FIGURE_UTTERANCES = 1000  # figure 1
+RANDOM = "random"
+SORTED = "sorted"
+MXNET = "mxnet"
+COUNTED = "random, padding counted"
+
+
+@dataclass(frozen=True, slots=True)
+class TrueFrames:
+    """A cut: batches of at most `frames` frames that are no padding, which make as many steps whatever they pad.
+
+    What a batch costs is not bounded: use `lengthwise.Budget` where memory is. A sequence of more frames stands alone.
+
+    References:
+        Doetsch et al. 2017, section 6.
+    """
+
+    frames: int
+
+    def __post_init__(self) -> None:
+        check_whole("frames", self.frames, minimum=1, remedy="Give the frames of a batch, 5000 say.")
+
+    def __call__(
+        self, lengths: NDArray[np.int64], walls: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
+    ) -> Cuts:
+        """Takes sequences in order until the next would bring the batch over `frames`.
+
+        >>> none = np.empty(0, np.int64)
+        >>> lengths = np.array([[3], [2], [4], [9], [1]])
+        >>> TrueFrames(6)(lengths, none, cost=lw.Padded(), longest=lengths.max(axis=0)).offsets
+        array([0, 2, 3, 4, 5])
+        """
+        del cost, longest
+        ends = np.cumsum(lengths.sum(axis=1))
+        borders = np.append(walls, len(lengths))
+        offsets = [0]
+        while offsets[-1] < len(lengths):
+            start = offsets[-1]
+            before = ends[start - 1] if start else 0
+            full = int(np.searchsorted(ends, before + self.frames, side="right"))
+            wall = int(borders[np.searchsorted(borders, start, side="right")])
+            offsets.append(min(max(full, start + 1), wall))
+        return Cuts(np.arange(len(lengths)), np.array(offsets))
+
+    def limit(self, cost: Cost, longest: NDArray[np.int64]) -> float:
+        del cost, longest
+        return np.inf
+
+    def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
+        del cost, longest
+        return np.maximum(1.0, self.frames / lengths.sum(axis=1))
+
+
+def batchings(lengths: NDArray[np.int64], *, frames: int, bins: tuple[int, ...]) -> dict[str, lw.Batching]:
+    """All rows of both tables, the random one first, and ours.
+
+    Args:
+        lengths: [n], frames of the utterances trained on.
+        frames: Of a batch.
+        bins: Of alternated sorting.
+
+    Returns:
+        By label. "random" is the last row of table 1 and the first of table 2; "random, padding counted" is no row of
+        the paper: the same, but with padding counted in the 5,000 frames, as a budget that bounds memory must.
+    """
+    cut, bounded = TrueFrames(frames), lw.Budget(frames, oversize="alone")
+    size = max(1, round(frames / float(lengths.mean())))
+    chunked = {chunk_label(size): lw.Batching(cut=cut, chunks=lw.Chunks(size)) for size in PAPER_CHUNKS}
+    in_order = ",arrange=in-order"
+    named = {
+        SORTED: f"sorted{in_order}",
+        **{bins_label(count): f"alternated:{count}{in_order}" for count in bins},
+        **{text: text for text in ("semi-sorted:0.1", "optimal:8", f"windowed:{8 * size}")},
+        **{text: text for text in ("max-entropy:0.05", "max-entropy:0.1")},
+    }
+    return {
+        RANDOM: lw.Batching(cut=cut),
+        **chunked,
+        COUNTED: lw.Batching(cut=bounded),
+        MXNET: lw.mxnet_bucketing(span_edges(lengths), batch_size=size),
+        **{label: lw.strategy(text, cut=cut) for label, text in named.items()},
+    }
+
+
+def figure_batchings(lengths: NDArray[np.int64]) -> dict[str, lw.Batching]:
+    """The orders of figure 1, unshuffled; its batches are of 16 sequences, of which the paper says nothing."""
+    bucketed = lw.Bucketed(edges=span_edges(lengths))
+    orders = {
+        RANDOM: lw.Shuffled(),
+        SORTED: lw.Sorted(),
+        f"{MXNET}, spans of {BUCKET_SPAN}": bucketed,
+        bins_label(FIGURE_BINS): lw.AlternatedSort(bins=FIGURE_BINS),
+    }
+    return {
+        label: lw.Batching(order=order, cut=lw.FixedSize(16), arrange=lw.InOrder()) for label, order in orders.items()
+    }
+
+
+def span_edges(lengths: NDArray[np.int64]) -> tuple[int, ...]:
+    """The longest length of each bucket of 250 lengths.
+
+    >>> span_edges(np.array([20, 510]))
+    (250, 500, 750)
+    """
+    return tuple(range(BUCKET_SPAN, int(lengths.max()) + BUCKET_SPAN, BUCKET_SPAN))
+
+
+def chunk_label(size: int) -> str:
+    return f"chunks of {size}"
+
+
+def bins_label(bins: int) -> str:
+    return f"alternated:{bins}"
