@@ -20,7 +20,7 @@ import lengthwise as lw
 from lengthwise._checks import value_error
 from lengthwise.recipes.study.checkpoints import Checkpoints
 from lengthwise.recipes.study.machine import describe_machine, now
-from lengthwise.recipes.study.parallel import ALONE, Place, on_ranks
+from lengthwise.recipes.study.parallel import on_ranks
 from lengthwise.recipes.study.results import EpochRow, Finding, Peak, RunRow, Study, summarise
 from lengthwise.recipes.study.runs import run_name
 from lengthwise.recipes.study.settings import Settings
@@ -59,8 +59,7 @@ def run_study(
 
     Raises:
         ValueError: Where there is no batching, one that does not suit the lengths, or one of chunks for a task that
-            needs whole sequences; and where `checkpoints` are those of another study,
-            or of more epochs.
+            needs whole sequences; and where `checkpoints` are those of another study, or of more epochs.
         ChildProcessError: Where one of several processes ends before its work does.
     """
     planned = setups(batchings, settings)
@@ -102,9 +101,9 @@ def _study(task: Task, planned: Sequence[Setup], settings: Settings, found: Sequ
 
 
 def _claimed(folder: Path, planned: Sequence[Setup], settings: Settings, task: Task) -> Checkpoints:
-    """The checkpoints in a folder, which is this study's: a run is what settings say that name no amount of it."""
-    amounts = ("epochs", "seeds", "memory")
-    fixed = {name: value for name, value in dataclasses.asdict(settings).items() if name not in amounts}
+    """The checkpoints in a folder, which is this study's: epochs, seeds and memory aside, a run is what these say."""
+    free = ("epochs", "seeds", "memory")
+    fixed = {name: value for name, value in dataclasses.asdict(settings).items() if name not in free}
     checkpoints = Checkpoints(folder)
     strategies = {setup.label: setup.as_dict() for setup in planned}
     checkpoints.claim({"data": dict(task.describe()), "settings": fixed, "strategies": strategies})
@@ -119,12 +118,6 @@ def _claimed(folder: Path, planned: Sequence[Setup], settings: Settings, task: T
 def _findings(
     task: Task, planned: Sequence[Setup], settings: Settings, checkpoints: Checkpoints | None
 ) -> Generator[Finding]:
-    work = partial(_work, task, planned, settings, checkpoints)
+    work = partial(train, task, planned, settings, checkpoints)
     sizes = sorted({setup.processes for setup in planned})
-    return work(ALONE) if sizes == [1] else on_ranks(work, sizes, device=settings.device)
-
-
-def _work(
-    task: Task, planned: Sequence[Setup], settings: Settings, checkpoints: Checkpoints | None, place: Place
-) -> Generator[Finding]:
-    return train(task, planned, settings, place, checkpoints)
+    return work() if sizes == [1] else on_ranks(work, sizes, device=settings.device)

@@ -43,8 +43,8 @@ def train(
     task: Task,
     setups: Sequence[Setup],
     settings: Settings,
-    place: Place = ALONE,
     checkpoints: Checkpoints | None = None,
+    place: Place = ALONE,
 ) -> Generator[Finding]:
     """Trains every setup from every seed on this rank; on rank 0, yields a row for each epoch as it ends.
 
@@ -60,7 +60,8 @@ def train(
         runs = first_runs(task, setups, settings, seed=seed, place=place)
         for run in runs.values():
             run.go_on(checkpoints)
-            _warm_up(run, task)
+            if run.done < settings.epochs:
+                _warm_up(run, task)
         for epoch in range(1, settings.epochs + 1):
             for setup in setups:
                 place.wait_for(ranks)
