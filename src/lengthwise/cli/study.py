@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lengthwise as lw
 from lengthwise._checks import sentence
-from lengthwise.cli import cuts, show
+from lengthwise.cli import cuts, quality, show
+from lengthwise.cli.parser import command
 
 if TYPE_CHECKING:
     from lengthwise.recipes.handwriting.data import Corpus
@@ -49,6 +47,7 @@ def add(subparsers: Any) -> None:
     show.add(parser, plot="validation loss against time and epochs")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run)
+    quality.add(studies)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -94,11 +93,6 @@ def corpus(arguments: argparse.Namespace, *, count: int | None) -> Corpus:
         seed=arguments.data_seed,
         strict=arguments.strict,
     )
-
-
-def command() -> str:
-    """How this program was called."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
 def heads(summaries: Sequence[Summary]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ Every picture is a `matplotlib.figure.Figure` that belongs to no window; `save` 
     trade_off          mixing against padding, and the limit of all batching
     learning_curves    validation loss against time and epochs
     speed_up_bars      epoch time and speed-up against the number of buckets
+    loss_differences   differences of losses and their intervals, strategy by strategy
     sweep              the rows that `trade_off` draws
 """
 
@@ -17,6 +18,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lengthwise.plot.differences import loss_differences as loss_differences
     from lengthwise.plot.epochs import epoch_lengths as epoch_lengths
     from lengthwise.plot.histograms import bucket_histogram as bucket_histogram
     from lengthwise.plot.knobs import knob_curves as knob_curves
@@ -33,6 +35,7 @@ _ROOMS = {
     "trade_off": "trade_offs",
     "learning_curves": "learning",
     "speed_up_bars": "speed_ups",
+    "loss_differences": "differences",
     "save": "style",
     "sweep": "sweeps",
 }

@@ -1,0 +1,85 @@
+"""Differences of losses between strategies, with the intervals in which they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from lengthwise._checks import value_error
+from lengthwise.plot import style
+from lengthwise.plot.style import Axes, Figure
+
+ROW_HEIGHT = 0.24  # inches
+
+
+class Difference(NamedTuple):
+    """A mean and its interval; None where nothing is known of them."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+
+
+@style.in_house_style
+def loss_differences(
+    groups: Mapping[str, Mapping[str, Sequence[Difference]]], panels: Sequence[str], *, unit: str, title: str = ""
+) -> Figure:
+    """Draws one row for each strategy, and in each panel its difference from a strategy that is the line at 0.
+
+    Marks are means, whiskers reach over the intervals; filled where the interval excludes 0. A strategy without a mean
+    (a run diverged) has an empty row.
+
+    Args:
+        groups: By what stands above a group of rows: the labels of its rows and one difference for each panel.
+        panels: What stands above each panel.
+        unit: What stands below each panel.
+        title: Above all.
+
+    Returns:
+        The figure, which belongs to no window.
+
+    Raises:
+        ValueError: No row, or one without a difference for each panel.
+    """
+    rows = [(label, differences) for group in groups.values() for label, differences in group.items()]
+    if not rows or any(len(differences) != len(panels) for _, differences in rows):
+        remedy = "Give one difference for each panel."
+        raise value_error("groups", f"rows of {len(panels)} differences, at least one", len(rows), remedy)
+    figure = style.blank_figure(height=1.1 + ROW_HEIGHT * (len(rows) + len(groups)))
+    for number, (axes, panel) in enumerate(zip(figure.subplots(1, len(panels), sharey=True), panels, strict=True)):
+        _draw_rows(axes, groups, number)
+        axes.axvline(0.0, color=style.FAINT, linewidth=0.8, zorder=0)
+        axes.set_title(panel)
+        axes.set_xlabel(unit)
+        axes.grid(True, axis="x")
+        axes.tick_params(axis="y", length=0)
+    if title:
+        figure.suptitle(title, fontsize=9.5)
+    return figure
+
+
+def _draw_rows(axes: Axes, groups: Mapping[str, Mapping[str, Sequence[Difference]]], panel: int) -> None:
+    """Draws from the top down: the name of a group, then its rows."""
+    names, heads = [], []
+    for group, rows in groups.items():
+        heads.append(len(names))
+        names.append(group)
+        for label, differences in rows.items():
+            _draw_whisker(axes, len(names), label, differences[panel])
+            names.append(label)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.7)
+    for head in heads:
+        axes.get_yticklabels()[head].set_fontweight("bold")
+
+
+def _draw_whisker(axes: Axes, place: int, label: str, difference: Difference) -> None:
+    if difference.mean is None:
+        return
+    look = style.look(label, place)
+    told_apart = False
+    if difference.low is not None and difference.high is not None:
+        axes.plot([difference.low, difference.high], [place, place], color=look.colour, linewidth=1.4)
+        told_apart = difference.low > 0.0 or difference.high < 0.0
+    face = look.colour if told_apart else "white"
+    axes.plot(difference.mean, place, look.marker, color=look.colour, markerfacecolor=face, markersize=5)

@@ -1,0 +1,113 @@
+"""Knobs: each strategy's, set so that its batches pad a given share.
+
+Strategies have knobs in units of their own (bins, sequences in a bucket, a share of the range of lengths). To compare
+them fairly, each is first brought to the same padding on the lengths at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lengthwise as lw
+from lengthwise._checks import check_choice, check_number
+
+EPOCHS = 16  # plans of seed 0 that a padding share is the mean of
+_NEIGHBOURS = 2  # on either side, tried too: between whole numbers padding does not rise steadily
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fitted:
+    """A strategy with its knob set.
+
+    Attributes:
+        strategy: As the command line writes it.
+        knob: The value.
+        padding_share: What it pads, the mean of `EPOCHS` plans.
+    """
+
+    strategy: str
+    knob: float
+    padding_share: float
+
+
+def fit_knob(lengths: NDArray[np.int64], order: str, padding: float, *, cut: lw.FixedSize | lw.DynamicSize) -> Fitted:
+    """The value of an order's knob whose padding share comes nearest to `padding`.
+
+    Bisection over the values that make sense, listed by rising padding, then a look at the neighbours. A strategy may
+    not come near: check `padding_share`.
+
+    Args:
+        lengths: [n], of the sequences trained on.
+        order: One of `VALUES`.
+        padding: The share that is wanted.
+        cut: Of the strategy.
+
+    Raises:
+        ValueError: Another order, or a share that is not between 0 and 1.
+    """
+    check_choice("order", order, tuple(VALUES))
+    check_number("padding", padding, above=True, maximum=0.99, remedy="Give a share such as 0.05.")
+    texts = [f"{order}:{value:.6g}" for value in VALUES[order](len(lengths), cut.batch_size, padding)]
+
+    @cache
+    def had(place: int) -> float:
+        return padding_share(lengths, lw.strategy(texts[place], cut=cut))
+
+    low, high = 0, len(texts) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if had(middle) < padding else (low, middle)
+    near = range(max(0, low - _NEIGHBOURS), min(len(texts), high + _NEIGHBOURS + 1))
+    best = min(near, key=lambda place: abs(had(place) - padding))
+    return Fitted(strategy=texts[best], knob=float(texts[best].partition(":")[2]), padding_share=had(best))
+
+
+def padding_share(lengths: NDArray[np.int64], batching: lw.Batching) -> float:
+    """The share of padding in all frames of `EPOCHS` plans of seed 0 together."""
+    plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(EPOCHS)]
+    computed = sum(float(plan.batch_sizes @ plan.padded_lengths[:, 0]) for plan in plans)
+    return 1.0 - EPOCHS * float(lengths.sum()) / computed
+
+
+def _noises(count: int, batch_size: int, padding: float) -> Sequence[float]:
+    del count, batch_size, padding
+    return _distinct(np.geomspace(1e-3, 8.0, 600))
+
+
+def _shares(count: int, batch_size: int, padding: float) -> Sequence[float]:
+    del count, batch_size
+    return _distinct(np.minimum(padding * np.linspace(0.5, 1.5, 101), 0.99))
+
+
+def _sizes(count: int, batch_size: int, padding: float) -> Sequence[float]:
+    """Whole batches: else each bucket or window would end in a small one, and there would be more steps."""
+    del padding
+    return range(batch_size, max(count, batch_size) + batch_size, batch_size)
+
+
+def _bins(count: int, batch_size: int, padding: float) -> Sequence[float]:
+    del padding
+    return range(1, -(-count // batch_size) + 1)
+
+
+def _distinct(values: NDArray[np.float64]) -> Sequence[float]:
+    """Values of three digits, rising."""
+    return list(dict.fromkeys(float(f"{value:.3g}") for value in values))
+
+
+# For n sequences, a batch size and the padding wanted: the values to try, by rising padding.
+VALUES: Mapping[str, Callable[[int, int, float], Sequence[float]]] = MappingProxyType(
+    {
+        "max-entropy": _shares,
+        "semi-sorted": _noises,
+        "alternated": _bins,
+        "windowed": lambda count, batch_size, padding: _sizes(count, batch_size, padding)[::-1],
+        "bucketed": _sizes,
+    }
+)

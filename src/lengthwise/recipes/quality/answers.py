@@ -1,0 +1,87 @@
+"""The answers: sentences made of the intervals, and of nothing else.
+
+Two strategies can be told apart where the interval of their paired difference excludes 0, and only there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from lengthwise.recipes.intervals import CONFIDENCE, Interval, read_interval
+from lengthwise.recipes.quality.strategies import OURS
+
+Document = Mapping[str, Any]
+
+
+class Tally(NamedTuple):
+    """How many of some differences can be told apart from 0, and in which direction."""
+
+    lower: int
+    higher: int
+    total: int
+
+    @property
+    def by_chance(self) -> float:
+        """How many would seem to differ if none did."""
+        return (1.0 - CONFIDENCE) * self.total
+
+
+def tally(differences: Iterable[Interval]) -> Tally:
+    """Counts differences below 0, above 0, and all.
+
+    >>> tally([Interval(mean=-1.0, low=-1.5, high=-0.5, runs=3), Interval(mean=0.1, low=-0.2, high=0.4, runs=3)])
+    Tally(lower=1, higher=0, total=2)
+    """
+    found = list(differences)
+    apart = [each.mean for each in found if each.excludes_zero]
+    return Tally(lower=sum(mean < 0.0 for mean in apart), higher=sum(mean > 0.0 for mean in apart), total=len(found))
+
+
+def answers(documents: Sequence[Document]) -> list[str]:
+    """Three sentences: at equal padding, at equal time, and what follows."""
+    counts = at_equal_padding(documents, "last")
+    beside = "; ".join(f"{document['task']} {signed(beside_random(document))}" for document in documents)
+    return [
+        f"At equal padding and after as many epochs, the loss of max-entropy batching is lower than another strategy's "
+        f"in {counts.lower} of {counts.total} comparisons and higher in {counts.higher}; the rest cannot be told "
+        f"apart, and chance alone would tell about {counts.by_chance:.1f} apart.",
+        f"In equal training time, its loss less that of random batches is: {beside}.",
+        conclusion(at_equal_padding(documents, "equal_seconds")),
+    ]
+
+
+def at_equal_padding(documents: Sequence[Document], measure: str) -> Tally:
+    """Max-entropy beside the others of its padding, on all tasks."""
+    found = [each for document in documents for each in document["comparisons"] if each["measure"] == measure]
+    return tally(read_interval(each["difference"]) for each in found)
+
+
+def beside_random(document: Document) -> Interval:
+    """Max-entropy batching of the largest padding less random batches, both of one batch size, in equal time."""
+    ours = [each for each in document["strategies"] if each["order"] == OURS and not each["dynamic"]]
+    return read_interval(max(ours, key=lambda each: each["padding"])["to_random"]["equal_seconds"])
+
+
+def conclusion(counts: Tally) -> str:
+    """What follows for the default: the rule, set before anything was measured, is which way more comparisons point."""
+    told = (
+        f"in equal training time and at equal padding its loss is lower in {counts.lower} of {counts.total} "
+        f"comparisons and higher in {counts.higher}."
+    )
+    if counts.lower > counts.higher:
+        return f"These results speak for max-entropy batching as the default: {told}"
+    if counts.lower < counts.higher:
+        return f"These results speak against max-entropy batching as the default: {told}"
+    return f"These results do not choose between max-entropy batching and the others of its padding: {told}"
+
+
+def signed(found: Interval, *, mark: str = ", which is not told apart from 0") -> str:
+    """A difference and its interval, marked where it includes 0.
+
+    >>> signed(Interval(mean=-0.123, low=-0.2, high=-0.05, runs=5))
+    '-0.123 (-0.200 to -0.050)'
+    """
+    if found.unknown:
+        return "not known"
+    return f"{found.mean:+.3f} ({found.low:+.3f} to {found.high:+.3f}){'' if found.excludes_zero else mark}"

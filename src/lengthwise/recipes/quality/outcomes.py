@@ -1,0 +1,87 @@
+"""What came out of each strategy under each seed, as arrays.
+
+losses    [R, E]   the loss that strategies are judged by, after each epoch; nan where a run diverged
+seconds   [R, E]   of planning and training up to there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise.recipes.study.results import EpochRow, RunRow
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """One strategy; `losses` and `seconds` stand at the top of this file.
+
+    Attributes:
+        metrics: Of the last epoch, and of the test where there is one, each [R] by name.
+        steps: Optimiser steps of an epoch, mean.
+        padding_share: What the batches trained on padded, mean.
+    """
+
+    losses: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+    metrics: Mapping[str, NDArray[np.float64]]
+    steps: float
+    padding_share: float
+
+    @property
+    def last(self) -> NDArray[np.float64]:
+        """The loss after the last epoch, [R]."""
+        return self.losses[:, -1]
+
+    @property
+    def least(self) -> NDArray[np.float64]:
+        """The least loss of each run, [R]: of an epoch that was chosen by the same sequences it is measured on."""
+        return self.losses.min(axis=1)
+
+    def loss_at(self, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The loss after so many seconds of each run, [R] to [R]: on straight lines between the epochs.
+
+        nan before the end of the first epoch; after the last one, the last loss.
+        """
+        pairs = zip(seconds, self.seconds, self.losses, strict=True)
+        return np.array([np.interp(time, ends, losses, left=np.nan) for time, ends, losses in pairs])
+
+
+def outcomes(rows: Sequence[EpochRow], tests: Sequence[RunRow], *, loss: str) -> dict[str, Outcome]:
+    """The outcome of each strategy by label, in the order in which they first appear.
+
+    Args:
+        rows: As many epochs for every strategy and seed.
+        tests: One for each strategy and seed, or none.
+        loss: The metric that strategies are judged by.
+    """
+    labels = dict.fromkeys(row.strategy for row in rows)
+    return {
+        label: _outcome(
+            [row for row in rows if row.strategy == label], [row for row in tests if row.strategy == label], loss
+        )
+        for label in labels
+    }
+
+
+def equal_seconds(found: Mapping[str, Outcome]) -> NDArray[np.float64]:
+    """The seconds in which the fastest strategy is done, under each seed [R]."""
+    return np.min([outcome.seconds[:, -1] for outcome in found.values()], axis=0)
+
+
+def _outcome(rows: Sequence[EpochRow], tests: Sequence[RunRow], loss: str) -> Outcome:
+    seeds = sorted({row.seed for row in rows})
+    runs = [sorted((row for row in rows if row.seed == seed), key=lambda row: row.epoch) for seed in seeds]
+    tested = {row.seed: row.metrics for row in tests}
+    ends = [{**run[-1].metrics, **tested.get(seed, {})} for seed, run in zip(seeds, runs, strict=True)]
+    times = np.array([[row.seconds + row.planning_seconds for row in run] for run in runs])
+    return Outcome(
+        losses=np.array([[row.metrics[loss] for row in run] for run in runs]),
+        seconds=times.cumsum(axis=1),
+        metrics={name: np.array([end[name] for end in ends]) for name in ends[0] if name != loss},
+        steps=float(np.mean([row.steps for row in rows])),
+        padding_share=float(np.mean([row.padding_share for row in rows])),
+    )

@@ -1,0 +1,149 @@
+"""The page of the study, made from the JSON of its tasks alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from lengthwise.recipes.intervals import Interval, read_interval
+from lengthwise.recipes.pages import measured, percent, table
+from lengthwise.recipes.quality.answers import answers, signed
+from lengthwise.recipes.quality.figure import group_of, short_label
+
+INTRODUCTION = (
+    "Does more mixing give a better model, at equal padding and in equal training time? Every strategy with a knob is "
+    "brought to the same padding on the lengths at hand; all start from the same weights, take as many epochs, and are "
+    "judged by the same held-out sequences in the same random batches. Intervals are of 95 %, by Student's t over the "
+    "seeds; differences are taken seed by seed, and those that can be told apart from 0 stand in bold."
+)
+HEADS = ("strategy", "compared at", "padding", "mixing", "steps", "s / epoch")
+LOSS_HEADS = {"last": "loss, last epoch", "least": "least loss", "equal_seconds": "loss in equal time"}
+COMPARED = ("last", "equal_seconds")
+
+
+def page(documents: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page in Markdown; its pictures lie beside it, as `figure_name` names them.
+
+    Args:
+        documents: What `quality.study` gave for each task, as read back from JSON, by where the page finds it.
+    """
+    parts = ["# What mixing is worth", " ".join(answers(list(documents.values()))), INTRODUCTION]
+    for link, document in documents.items():
+        parts += section(document, json_link=link)
+    return "\n\n".join(parts) + "\n"
+
+
+def section(document: Mapping[str, Any], *, json_link: str) -> list[str]:
+    """One task: what was trained, its tables and its picture."""
+    name = document["task"]
+    return [
+        f"## {name.capitalize()}",
+        settings_note(document),
+        strategies_table(document),
+        f"Loss in {document['loss']['unit']}. Equal time is {document['equal_seconds']:.0f} s of planning and "
+        "training, what the fastest strategy took for all epochs; between epochs a loss is on a straight line. Dynamic "
+        "batch sizes are those of Ge et al. 2021, at a constant learning rate, at one that follows the size of a step, "
+        f"and at one that follows its root.{''.join(f' Left out: {sentence}' for sentence in document['left_out'])}",
+        "The loss of max-entropy batching less another strategy's at the same padding:",
+        comparisons_table(document),
+        correlations_note(document),
+        f"![Loss less that of random batches, by strategy]({figure_name(name)})",
+        measured(document, link=json_link),
+    ]
+
+
+def figure_name(task: str) -> str:
+    return f"quality-{task}.png"
+
+
+def strategies_table(document: Mapping[str, Any]) -> str:
+    """One row for each strategy."""
+    rows = ((f"`{label}`", *cells) for label, *cells in strategy_cells(document))
+    return table(strategy_heads(document), rows)
+
+
+def strategy_heads(document: Mapping[str, Any]) -> tuple[str, ...]:
+    return (*HEADS, *LOSS_HEADS.values(), *document["metrics"].values())
+
+
+def strategy_cells(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """The table's cells under `strategy_heads`, as text."""
+    return [
+        (
+            short_label(each),
+            group_of(each),
+            percent(each["padding_share"]),
+            f"{each['mixing']:.2f}",
+            f"{each['steps']:.0f}",
+            f"{each['seconds_per_epoch']:.2f}",
+            *(reaching(read_interval(each["losses"][measure])) for measure in LOSS_HEADS),
+            *(
+                reaching(read_interval(each["metrics"][name]), of=100.0, unit=" %", digits=1)
+                for name in document["metrics"]
+            ),
+        )
+        for each in document["strategies"]
+    ]
+
+
+def comparisons_table(document: Mapping[str, Any]) -> str:
+    """One row for each other strategy at each padding."""
+    found = {
+        (each["padding"], each["other"], each["measure"]): read_interval(each["difference"])
+        for each in document["comparisons"]
+    }
+    pairs = dict.fromkeys((padding, other) for padding, other, _ in found)
+    rows = [
+        (f"`{other}`", percent(padding), *(bold(found[padding, other, measure]) for measure in COMPARED))
+        for padding, other in pairs
+    ]
+    return table(("other", "padding", *(LOSS_HEADS[measure] for measure in COMPARED)), rows)
+
+
+def correlations_note(document: Mapping[str, Any]) -> str:
+    """How mixing and loss go together at each padding."""
+    parts = [
+        f"{bold(read_interval(each['correlation']))} over {each['strategies']} strategies at {percent(each['padding'])}"
+        for each in document["correlations"]
+        if each["measure"] == "last"
+    ]
+    if not parts:
+        return "At no padding are there strategies enough for a correlation of mixing and loss."
+    return (
+        "Rank correlation of mixing and loss after the last epoch, below 0 where more mixing goes with less loss: "
+        f"{'; '.join(parts)}."
+    )
+
+
+def settings_note(document: Mapping[str, Any]) -> str:
+    """What was trained on what."""
+    settings, data = document["settings"], document["data"]
+    network = ", ".join(f"{name} {value:g}" for name, value in data["network"].items() if not isinstance(value, bool))
+    return (
+        f"{document['words'].capitalize()}: {document['sequences']:,} sequences of {data['name']}; {data['split']}. "
+        f"Network: {network}. {settings['optimizer'].capitalize()} at a rate of {settings['learning_rate']:g}, batches "
+        f"of {document['batch_size']}; epochs: {settings['epochs']}, seeds: {settings['seeds']}."
+    )
+
+
+def reaching(found: Interval, *, of: float = 1.0, unit: str = "", digits: int = 3) -> str:
+    """A mean and how far its interval reaches.
+
+    >>> reaching(Interval(mean=0.015, low=0.0125, high=0.0175, runs=2), of=100.0, unit=" %", digits=2)
+    '1.50 ± 0.25 %'
+    """
+    if math.isnan(found.mean):
+        return "diverged"
+    reach = "" if found.unknown else f" ± {of * (found.high - found.mean):.{digits}f}"
+    return f"{of * found.mean:.{digits}f}{reach}{unit}"
+
+
+def bold(found: Interval) -> str:
+    """A difference and its interval, in bold where it excludes 0.
+
+    >>> bold(Interval(mean=0.5, low=0.25, high=0.75, runs=2))
+    '**+0.500 (+0.250 to +0.750)**'
+    """
+    text = signed(found, mark="")
+    return f"**{text}**" if found.excludes_zero else text
