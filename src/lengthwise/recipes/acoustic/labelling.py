@@ -118,7 +118,7 @@ def labels_of(model: WordModel, speech: Speech) -> Labels:
 
 def fingerprint(parts: Parts, labelling: Labelling) -> str:
     """Names what a model was trained on and how: names, words and samples of all utterances, and the choices."""
-    named = hashlib.sha256(repr((labelling.describe(), labelling.units)).encode())
+    named = hashlib.sha256(repr((labelling.describe(), labelling.units, parts.any_order)).encode())
     for corpus in (parts.train, parts.validation, parts.test):
         named.update(repr(_told(corpus)).encode())
     return named.hexdigest()[:16]

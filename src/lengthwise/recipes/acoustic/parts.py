@@ -66,8 +66,9 @@ def read_parts(
     if tested is not None:
         remedy = "Digits are decoded of speakers that are not trained on."
         raise value_error("test_data", "left out with digits", str(tested), remedy)
-    recordings = read_digit_folder(path, strict=strict) if path.is_dir() else read_recordings(path)
-    return digit_parts(recordings, count=count, held_out=held_out, seed=seed)
+    recordings, skipped = read_digit_folder(path, strict=strict) if path.is_dir() else (read_recordings(path), ())
+    parts = digit_parts(recordings, count=count, held_out=held_out, seed=seed)
+    return replace(parts, train=replace(parts.train, skipped=skipped))
 
 
 def digit_parts(recordings: Recordings, *, count: int, held_out: int, seed: int = 0) -> Parts:
@@ -130,24 +131,22 @@ def folder_parts(
 def hold_out(corpus: Corpus, share: float, *, seed: int) -> tuple[Corpus, Corpus]:
     """Divides a corpus in the rest and what is held out: whole speakers, drawn until they have the share.
 
-    Of fewer than three speakers, utterances are drawn in their place.
+    Of fewer than three speakers, utterances are drawn in their place. One is always left.
 
     Raises:
-        ValueError: Where nothing would be left on one side.
+        ValueError: Where there are not two utterances.
     """
-    generator = _generator(seed, 0)
+    if len(corpus) < 2:
+        raise value_error("corpus", "of at least two utterances", len(corpus), "Give more speech.")
     names = [utterance.speaker for utterance in corpus.utterances]
     if len(set(names)) < FEWEST_SPEAKERS:
         names = [utterance.name for utterance in corpus.utterances]
-    counts, drawn, wanted = Counter(names), set[str](), share * len(names)
-    for name in generator.permutation(sorted(counts)).tolist():
-        if sum(counts[each] for each in drawn) >= wanted:
-            break
-        drawn.add(name)
+    counts, drawn = Counter(names), set[str]()
+    for name in _generator(seed, 0).permutation(sorted(counts)).tolist()[:-1]:
+        if sum(counts[each] for each in drawn) < share * len(names):
+            drawn.add(name)
     held = tuple(each for name, each in zip(names, corpus.utterances, strict=True) if name in drawn)
     rest = tuple(each for name, each in zip(names, corpus.utterances, strict=True) if name not in drawn)
-    if not held or not rest:
-        raise value_error("corpus", "of at least two utterances", len(corpus), "Give more speech.")
     return replace(corpus, utterances=rest), replace(corpus, utterances=held, skipped=())
 
 

@@ -21,12 +21,15 @@ def is_digit_folder(folder: Path) -> bool:
     return bool(names) and all(NAMED.fullmatch(name) for name in names)
 
 
-def read_digit_folder(folder: Path, *, strict: bool = False) -> Recordings:
+def read_digit_folder(folder: Path, *, strict: bool = False) -> tuple[Recordings, tuple[str, ...]]:
     """Reads single digits, such as `7_jackson_32.wav`: seven, said by Jackson, his recording number 32.
 
     Args:
         folder: Wav files of one channel and 8,000 samples a second.
         strict: Whether to raise for the first that cannot be used; else it is left out.
+
+    Returns:
+        The recordings, and what was left out, one sentence each.
 
     Raises:
         ValueError: Where none can be used, or as `strict` says.
@@ -43,7 +46,8 @@ def read_digit_folder(folder: Path, *, strict: bool = False) -> Recordings:
         remedy = f"The first complaint: {skipped.sentences[0]}" if skipped.sentences else "Name them 7_jackson_32.wav."
         raise value_error("folder", "of single digits that can be used", str(folder), remedy)
     samples, digits, speakers, numbers = zip(*found, strict=True)
-    return Recordings(samples=samples, digits=np.array(digits), speakers=np.array(speakers), numbers=np.array(numbers))
+    made = Recordings(samples=samples, digits=np.array(digits), speakers=np.array(speakers), numbers=np.array(numbers))
+    return made, skipped.sentences
 
 
 def _samples(path: Path) -> Samples:

@@ -1,0 +1,169 @@
+"""Parts: who is in which, division by hand, folders of digits, lexicons, and the sentences for what is wrong."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+pytest.importorskip("soundfile")
+
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tones import SPEAKERS, store, tones
+
+from lengthwise.recipes.acoustic.corpus import Corpus, Utterance
+from lengthwise.recipes.acoustic.digits import RATE
+from lengthwise.recipes.acoustic.lexicon import read_lexicon
+from lengthwise.recipes.acoustic.parts import digit_parts, folder_parts, hold_out, read_parts
+from lengthwise.recipes.acoustic.single_digits import read_digit_folder
+
+
+def corpus_of(speakers, *, rate=RATE, skipped=()):
+    """One utterance for each of `speakers`, in their order."""
+    utterances = tuple(
+        Utterance(name=f"u{number}", speaker=speaker, words=("two",), count=9, load=partial(np.zeros, 9, np.float32))
+        for number, speaker in enumerate(speakers)
+    )
+    return Corpus(name="speech", rate=rate, utterances=utterances, skipped=skipped)
+
+
+def speakers_of(corpus):
+    return {utterance.speaker for utterance in corpus.utterances}
+
+
+def test_digits_of_a_speaker_are_in_one_part_alone():
+    parts = digit_parts(tones(), count=30, held_out=10)
+    # Of four speakers a third, that is one, is tested, and the one before validates.
+    assert speakers_of(parts.train) == set(SPEAKERS[:2])
+    assert speakers_of(parts.validation) == {SPEAKERS[2]}
+    assert speakers_of(parts.test) == {SPEAKERS[3]}
+    assert (len(parts.train), len(parts.validation), len(parts.test)) == (30, 10, 10)
+    assert parts.any_order
+    assert parts.split == "validated on digits of cem, tested on those of dan"
+
+
+def test_two_speakers_are_too_few():
+    with pytest.raises(ValueError, match=r"`recordings` must be of at least 3 speakers, but is \['ann', 'ben'\]"):
+        digit_parts(tones(speakers=SPEAKERS[:2]), count=2, held_out=2)
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from("abcdef"), min_size=2, max_size=40), st.floats(0.01, 0.5), st.integers(0, 9))
+def test_what_is_held_out_has_the_share_and_no_speaker_of_the_rest(speakers, share, seed):
+    corpus = corpus_of(speakers)
+    rest, held = hold_out(corpus, share, seed=seed)
+    together = sorted((*rest.utterances, *held.utterances), key=lambda each: int(each.name[1:]))
+    assert together == list(corpus.utterances)
+    by_speaker = len(set(speakers)) >= 3
+    assert rest.utterances
+    assert len(held) >= share * len(corpus) or (by_speaker and len(speakers_of(rest)) == 1)
+    assert not (by_speaker and speakers_of(rest) & speakers_of(held))
+
+
+def test_of_two_speakers_utterances_are_held_out():
+    rest, held = hold_out(corpus_of("aaabbbbbbb"), 0.2, seed=0)
+    assert (len(rest), len(held)) == (8, 2)
+
+
+def test_a_folder_is_divided_in_three_and_counted():
+    parts = folder_parts(corpus_of("abcdefghij" * 3, skipped=("one",)), share=0.1, count=7)
+    assert (len(parts.train), len(parts.validation), len(parts.test)) == (7, 3, 3)
+    assert [part.skipped for part in (parts.train, parts.validation, parts.test)] == [("one",), (), ()]
+    assert not parts.any_order
+    assert parts.split == "10% held out to validate on, of 1 speaker; as many decoded: 1 speaker"
+    assert folder_parts(corpus_of("abcdefghij"), seed=1).test != folder_parts(corpus_of("abcdefghij"), seed=2).test
+
+
+def test_another_folder_may_be_decoded():
+    parts = folder_parts(corpus_of("abcd"), corpus_of("e"), share=0.25)
+    assert (len(parts.train), speakers_of(parts.test)) == (3, {"e"})
+    with pytest.raises(ValueError, match="`test_data` must be of 8000 samples a second, but is 16000"):
+        folder_parts(corpus_of("abcd"), corpus_of("e", rate=16000))
+
+
+def test_a_single_utterance_cannot_be_divided():
+    with pytest.raises(ValueError, match="`corpus` must be of at least two utterances, but is 1"):
+        hold_out(corpus_of("a"), 0.5, seed=0)
+
+
+def write_digits(folder, recordings):
+    rows = zip(recordings.samples, recordings.digits, recordings.speakers, recordings.numbers, strict=True)
+    for samples, digit, speaker, number in rows:
+        soundfile.write(folder / f"{digit}_{speaker}_{number}.wav", samples, RATE, subtype="PCM_16")
+
+
+def test_digits_as_they_are_published_are_those_of_the_npz(tmp_path):
+    recordings = tones(takes=1)
+    folder = tmp_path / "recordings"
+    folder.mkdir()
+    write_digits(folder, recordings)
+    (folder / "notes.md").write_text("not sound")
+    found, skipped = read_digit_folder(folder)
+    assert skipped == ()
+    assert found.digits.tolist() == recordings.digits.tolist()  # sorted by name: digit, then speaker
+    assert found.speakers.tolist() == recordings.speakers.tolist()
+    np.testing.assert_allclose(np.concatenate(found.samples), np.concatenate(recordings.samples), atol=1e-4)
+    both = [read_parts(path, count=5, held_out=2) for path in (folder, store(recordings, tmp_path / "digits.npz"))]
+    assert [part.train.transcripts for part in both] == [both[0].train.transcripts] * 2
+
+
+def test_digits_that_cannot_be_used_are_left_out_or_refused(tmp_path):
+    write_digits(tmp_path, tones(takes=1))
+    soundfile.write(tmp_path / "0_ann_7.wav", np.zeros(9), 16000)
+    (tmp_path / "1_ann_7.wav").write_text("no sound")
+    recordings, skipped = read_digit_folder(tmp_path)
+    assert len(recordings.samples) == 40
+    assert [sentence.partition(", but")[0] for sentence in skipped] == [
+        "`wav` must be of 8000 samples a second",
+        "`wav` must be audio that can be read",
+    ]
+    assert read_parts(tmp_path, count=1, held_out=1).train.skipped == skipped
+    with pytest.raises(ValueError, match=r"`wav` must be of 8000 samples a second, but is 16000 at .*0_ann_7"):
+        read_digit_folder(tmp_path, strict=True)
+    with pytest.raises(ValueError, match="`test_data` must be left out with digits, but is 'x'"):
+        read_parts(tmp_path, tested="x", count=1, held_out=1)
+
+
+def test_a_folder_without_a_digit_that_can_be_used_says_why(tmp_path):
+    (tmp_path / "1_ann_7.wav").write_text("no sound")
+    with pytest.raises(ValueError, match=r"`folder` must be of single digits that can be used.* The first complaint: "):
+        read_parts(tmp_path, count=1, held_out=1)
+
+
+def test_wavs_and_texts_are_read_where_names_are_no_digits(tmp_path):
+    for number in range(4):
+        soundfile.write(tmp_path / f"u{number}.wav", np.zeros(900), RATE)
+        (tmp_path / f"u{number}.txt").write_text("to be")
+    parts = read_parts(tmp_path, tested=tmp_path, count=9, held_out=1)
+    assert parts.train.transcripts == [("to", "be")] * 3
+    assert len(parts.test) == 4
+
+
+def test_a_lexicon_by_hand(tmp_path):
+    path = tmp_path / "lexicon.txt"
+    path.write_text("two T UW\n\nzero Z\tIY R OW\nzero Z IH R OW\n", encoding="utf-8")
+    assert read_lexicon(path) == {"two": ("T", "UW"), "zero": ("Z", "IY", "R", "OW")}
+    weighted = tmp_path / "lexiconp.txt"
+    weighted.write_text("two 0.9 T UW\n")
+    assert read_lexicon(weighted) == {"two": ("T", "UW")}
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"two T UW\nzero\n", "`lexicon` must be of phonemes for every word, but is 'zero' at line 2"),
+        (b"\n", "`lexicon` must be of one word at least"),
+        (b"two T\xff\n", "`lexicon` must be UTF-8, but is 'not' at byte 5"),
+    ],
+)
+def test_a_bad_lexicon_is_named(tmp_path, content, complaint):
+    path = tmp_path / "lexicon.txt"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=complaint):
+        read_lexicon(path)
+
+
+def test_a_lexicon_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ValueError, match="`lexicon` must be a file that can be read"):
+        read_lexicon(tmp_path / "gone.txt")
