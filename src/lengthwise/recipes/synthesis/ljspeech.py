@@ -74,7 +74,7 @@ def _row(line: str, number: int) -> tuple[str, str]:
     """Id and text of a line; of two texts the last, unless it is empty."""
     name, *texts = (part.strip() for part in line.split("|"))
     text = " ".join(next(filter(None, reversed(texts)), "").split())
-    if not text or Path(name).name != name:
+    if not name or not text or Path(name).name != name:
         rule = "`id|text` or `id|text|normalised text`, with an id that names a file"
         raise value_error("metadata", rule, line, "Correct the line.", at=f"line {number}")
     return name, text

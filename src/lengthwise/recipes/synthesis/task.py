@@ -20,13 +20,12 @@ import lengthwise as lw
 from lengthwise._checks import check_choice, check_flag, check_number, check_whole, value_error
 from lengthwise.recipes.acoustic.corpus import Skipped
 from lengthwise.recipes.synthesis.corpus import Recording, SpeechCorpus
-from lengthwise.recipes.synthesis.loss import MEANS, synthesis_loss
+from lengthwise.recipes.synthesis.loss import MEANS, Errors, synthesis_errors, together
 from lengthwise.recipes.synthesis.mel import LogMel, Mel, corpus_mels
 from lengthwise.recipes.synthesis.model import Predicted, Spoken, Tacotron
 from lengthwise.recipes.synthesis.network import Network
 from lengthwise.recipes.synthesis.utterances import (
     FEWEST_SYMBOLS,
-    Batch,
     Scale,
     Utterances,
     make_batch,
@@ -47,7 +46,7 @@ class SynthesisTask:
     Attributes:
         name: Where the recordings come from.
         network: How large the network is.
-        mean_over: What the loss is a mean over, see `synthesis_loss`.
+        mean_over: What the loss is a mean over, see `Errors.mean`.
         alphabet: All characters of all texts, sorted.
         scale: Of the spectrograms.
         train, validation: Utterances to learn from and to be judged by.
@@ -81,7 +80,7 @@ class SynthesisTask:
         Args:
             corpus: The recordings; each is read once.
             network: How large the network is, and how many bands a spectrogram has.
-            mean_over: What the loss is a mean over, see `synthesis_loss`.
+            mean_over: What the loss is a mean over, see `Errors.mean`.
             validation_share: Share of the recordings to be judged by, chosen at random.
             seed: Of that choice.
             strict: Whether to raise for the first recording that cannot be used.
@@ -131,8 +130,7 @@ class SynthesisTask:
         """
         if batch.ndim != 1:
             raise value_error("batch", "of whole sequences", "spans", "Plan without chunks: the attention needs all.")
-        tensors = self._batch(self.train, batch, width, model)
-        return synthesis_loss(_predict(model, tensors), tensors.frames, tensors.counts, mean_over=self.mean_over)
+        return self._errors(model, self.train, batch, width).mean(self.mean_over)
 
     def validate(self, model: nn.Module) -> Mapping[str, float]:
         """The losses with the true frames as input, over fixed batches in random order and with the same dropout.
@@ -143,17 +141,10 @@ class SynthesisTask:
         """
         batching = lw.strategy("random", cut=lw.FixedSize(VALIDATION_BATCH))
         plan = lw.make_plan(self.validation.lengths, batching, seed=VALIDATION_SEED, epoch=0)
-        padded, totals, frames = [], 0.0, 0
         with _same_dropout(_device(model)):
-            for batch in plan.batches():
-                tensors = self._batch(self.validation, batch, 0, model)
-                predicted, counted = _predict(model, tensors), int(self.validation.lengths[batch].sum())
-                of_rectangle, of_frames = (
-                    float(synthesis_loss(predicted, tensors.frames, tensors.counts, mean_over=mean)) for mean in MEANS
-                )
-                padded.append(of_rectangle)
-                totals, frames = totals + of_frames * counted, frames + counted
-        return {"validation_loss": float(np.mean(padded)), "validation_loss_frames": totals / frames}
+            errors = [self._errors(model, self.validation, batch, 0) for batch in plan.batches()]
+        padded = torch.stack([each.mean("padded") for each in errors]).mean()
+        return {"validation_loss": float(padded), "validation_loss_frames": float(together(errors).mean("frames"))}
 
     def test(self, model: nn.Module) -> Mapping[str, float]:
         """What the network says of the validation texts on its own, with nothing but its own frames as input.
@@ -204,8 +195,11 @@ class SynthesisTask:
             "network": asdict(self.network),
         }
 
-    def _batch(self, utterances: Utterances, numbers: NDArray[np.int64], width: int, model: nn.Module) -> Batch:
-        return make_batch(utterances, numbers, width=width, multiple=self.network.reduction, device=_device(model))
+    def _errors(self, model: nn.Module, utterances: Utterances, numbers: NDArray[np.int64], width: int) -> Errors:
+        """Of a batch that is padded to `width` frames, or to the longest where that is more."""
+        batch = make_batch(utterances, numbers, width=width, multiple=self.network.reduction, device=_device(model))
+        predicted: Predicted = model(batch.symbols, batch.symbol_counts, batch.frames, batch.counts)
+        return synthesis_errors(predicted, batch.frames, batch.counts)
 
     def _speak(self, model: nn.Module, symbols: Sequence[NDArray[np.int64]]) -> Spoken:
         padded, counts = pad_arrays(symbols), torch.tensor([len(each) for each in symbols])
@@ -213,10 +207,6 @@ class SynthesisTask:
         max_steps = -(-LONGEST_SPOKEN * int(self.lengths.max()) // self.network.reduction)
         with _same_dropout(device):
             return cast(Tacotron, model).speak(padded.to(device), counts.to(device), max_steps=max_steps)
-
-
-def _predict(model: nn.Module, batch: Batch) -> Predicted:
-    return model(batch.symbols, batch.symbol_counts, batch.frames, batch.counts)
 
 
 def _device(model: nn.Module) -> torch.device:

@@ -26,14 +26,14 @@ SECONDS_TO_SPEAK = 60  # of real time, for one sentence
 
 
 def speak_sentences(texts: Mapping[str, str], folder: str | Path, *, progress: bool = False) -> None:
-    """Speaks sentences to wavs/id.wav, and writes metadata.csv when all are spoken.
+    """Speaks sentences to wavs/id.wav, each with its line in metadata.csv.
 
     What the folder holds already of the same id and text is not spoken again, so that an interrupted call goes on
     where it was.
 
     Args:
         texts: What is said, by id; an id is a file name without suffix.
-        folder: Made where it is not there. Recordings of other ids stay, outside of metadata.csv.
+        folder: Made where it is not there. What it holds of other ids stays, behind these in metadata.csv.
         progress: Show a bar on standard error.
 
     Raises:
@@ -42,14 +42,15 @@ def speak_sentences(texts: Mapping[str, str], folder: str | Path, *, progress: b
     library, data = engine()
     folder = Path(folder)
     (folder / WAVS).mkdir(parents=True, exist_ok=True)
-    spoken = _spoken(folder)
+    kept = {name: text for name, text in _spoken(folder).items() if texts.get(name, text) == text}
+    _write_metadata(folder, kept)
     with (folder / METADATA).open("a", encoding="utf-8") as metadata:
         for name, text in tqdm(texts.items(), unit="sentence", disable=not progress):
-            if spoken.get(name) != text:
+            if name not in kept:
                 _write(folder / WAVS / f"{name}.wav", speak(text, library=library, data=data))
                 metadata.write(_line(name, text))
                 metadata.flush()
-    _write(folder / METADATA, "".join(_line(*row) for row in texts.items()).encode())
+    _write_metadata(folder, {**texts, **kept})
 
 
 def speak(text: str, *, library: str, data: str) -> bytes:
@@ -66,9 +67,9 @@ def speak(text: str, *, library: str, data: str) -> bytes:
     command = [sys.executable, "-I", espeak.__file__, library, data, VOICE]
     try:
         done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=SECONDS_TO_SPEAK, check=True)
-    except subprocess.SubprocessError as error:
-        said = getattr(error, "stderr", None) or str(error).encode()
-        raise value_error("text", "speakable by eSpeak NG", text, said.decode(errors="replace").strip()) from error
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        said = (error.stderr or b"").decode(errors="replace").splitlines() or [f"It says nothing: {error}"]
+        raise value_error("text", "speakable by eSpeak NG", text, said[-1]) from error
     return done.stdout
 
 
@@ -87,11 +88,15 @@ def engine() -> tuple[str, str]:
 
 
 def _spoken(folder: Path) -> dict[str, str]:
-    """Texts by id that are spoken already; of an id that was spoken twice, none."""
+    """Texts by id that are spoken already."""
     if not (folder / METADATA).exists():
         return {}
     texts = read_texts(folder / METADATA, Skipped(strict=False))
     return {name: text for name, text in texts.items() if (folder / WAVS / f"{name}.wav").exists()}
+
+
+def _write_metadata(folder: Path, texts: Mapping[str, str]) -> None:
+    _write(folder / METADATA, "".join(_line(*row) for row in texts.items()).encode())
 
 
 def _line(name: str, text: str) -> str:
