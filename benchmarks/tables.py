@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lengthwise.recipes import khomenko2016_page
+from lengthwise.recipes import doetsch2017_page, khomenko2016_page
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -62,7 +62,10 @@ def papers() -> dict[Path, str]:
     return {page: write(ran[-1][1], json_link=link(ran[-1][0])) for page, (write, ran) in found.items() if ran}
 
 
-REPRODUCTIONS: dict[str, Callable[..., str]] = {"khomenko2016": khomenko2016_page.page}
+REPRODUCTIONS: dict[str, Callable[..., str]] = {
+    "khomenko2016": khomenko2016_page.page,
+    "doetsch2017": doetsch2017_page.page,
+}
 
 
 def results(what: str) -> list[tuple[Path, dict[str, Any]]]:
