@@ -64,6 +64,31 @@ def test_the_score_is_that_of_the_words_and_no_batch_changes_it(seed, frames):
         assert found.score == pytest.approx(path.score + 0.7 * told + len(numbers))
 
 
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), frames=st.integers(2, 20), histories=st.integers(1, 5))
+def test_fewer_histories_find_what_is_no_better(seed, frames, histories):
+    scores, stay, bigram = drawn(seed, frames, LONG_SILENCE)
+    exact = decode([scores], LONG_SILENCE, stay, bigram, search=Search(lm_scale=0.7))[0]
+    pruned = decode([scores], LONG_SILENCE, stay, bigram, search=Search(lm_scale=0.7, histories=histories))[0]
+    assert pruned == exact if histories >= 4 else pruned.score <= exact.score + 1e-9
+    numbers = [LONG_SILENCE.words.index(word) for word in pruned.words]
+    told = bigram.scores[[3, *numbers], [*numbers, 3]].sum()
+    path = best_paths([scores], [chain_of(pruned.words, LONG_SILENCE)], stay)[0]
+    assert pruned.score <= path.score + 0.7 * told + 1e-9
+
+
+def test_the_best_history_alone_is_enough_where_pairs_say_nothing():
+    scores, stay, _ = drawn(7, 40, LONG_SILENCE)
+    exact, pruned = (
+        decode([scores], LONG_SILENCE, stay, even_bigram("abc"), search=Search(lm_scale=1.0, histories=histories))[0]
+        for histories in (None, 1)
+    )
+    assert len(exact.words) > 3
+    assert pruned == exact
+    with pytest.raises(ValueError, match="`histories` must be at least 1, but is 0"):
+        Search(histories=0)
+
+
 def test_a_penalty_makes_words_few():
     scores, stay, bigram = drawn(6, 40, LONG_SILENCE)
     counts = [

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._checks import check_whole, value_error
+from lengthwise.recipes.acoustic.decoder import Search
 from lengthwise.recipes.acoustic.em import Rounds
 from lengthwise.recipes.acoustic.labelling import Labelling
 from lengthwise.recipes.acoustic.parts import Parts
@@ -41,6 +42,7 @@ from lengthwise.recipes.study.study import run_study
 
 SCHEMA = "lengthwise-doetsch2017-1"
 LEARNING_RATE = 0.01  # section 5
+HISTORIES = 50  # of the decoder: exact for fewer words
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,7 +124,8 @@ def reproduce(
         ValueError: As `acoustic.prepared.prepare` and `run_study` do.
     """
     chosen = settings(size)
-    prepared = prepare(parts, labelling(parts, size, units), folder=folder, strict=strict)
+    search = Search(histories=HISTORIES)
+    prepared = prepare(parts, labelling(parts, size, units), search=search, folder=folder, strict=strict)
     task = AcousticTask(prepared=prepared, hidden=size.hidden, stack=size.stack)
     study = run_study(
         task,

@@ -14,7 +14,7 @@ import jiwer
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import check_number, value_error
+from lengthwise._checks import check_number, check_whole, value_error
 from lengthwise.recipes.acoustic.alignment import Scores, batches_of_like_length
 from lengthwise.recipes.acoustic.bigram import Bigram
 from lengthwise.recipes.acoustic.hmm import BORDER, NEVER, WordStates
@@ -27,15 +27,20 @@ class Search:
     Attributes:
         lm_scale: Factor of the language model's scores; 12 in the paper.
         insertion_penalty: Taken off for every word.
+        histories: How many of the words that end at a frame, the best, may be followed by another; all where not given.
+            What a frame costs grows with it, and the search is exact only where it is not below V + 1.
     """
 
     lm_scale: float = 12.0
     insertion_penalty: float = 0.0
+    histories: int | None = None
 
     def __post_init__(self) -> None:
         check_number("lm_scale", self.lm_scale, remedy="Give 12, or 0 for no language model.")
         remedy = "Give 0 for none; below 0, words are made cheap."
         check_number("insertion_penalty", self.insertion_penalty, minimum=-np.inf, remedy=remedy)
+        if self.histories is not None:
+            check_whole("histories", self.histories, minimum=1, remedy="Give 50 or more, or none for all.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class _Network:
         border: [H]: of going from `lasts` past the silence.
         pairs: [H, V]: of the next word.
         ends: [H]: of no further word.
+        kept: Of the words that end at a frame, how many may be followed by another, K.
     """
 
     states: NDArray[np.int64]
@@ -78,6 +84,7 @@ class _Network:
     border: Scores
     pairs: Scores
     ends: Scores
+    kept: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +105,7 @@ class _Traces:
 def decode(
     scores: Sequence[Scores], states: WordStates, stay: Scores, bigram: Bigram, *, search: Search | None = None
 ) -> list[Hypothesis]:
-    """Finds the best words of each utterance; exact, nothing is pruned.
+    """Finds the best words of each utterance; exact, nothing is pruned, unless `search.histories` says so.
 
     The score of words is that of their best path, see `alignment.best_paths`, plus lm_scale x the score of the
     bigram, start and end included, less insertion_penalty for each word. Silence alone is no words.
@@ -108,7 +115,7 @@ def decode(
         states: Of the words.
         stay: Probability of staying in a state, [S].
         bigram: Of the same words in the same order.
-        search: Scale and penalty.
+        search: Scale, penalty and pruning.
 
     Returns:
         In the order given. Utterances of like length are decoded together, which changes nothing.
@@ -119,7 +126,7 @@ def decode(
 
     References:
         Doetsch et al. 2017, section 5: a hybrid decoder with a scaled language model (RASR's, there). Ney 1984: one
-        stage, all words at once. Cost: frames x (positions + V^2).
+        stage, all words at once. Cost: frames x (positions + K V), K the histories.
     """
     if bigram.words != states.words:
         raise value_error("bigram", "of the words that have states", bigram.words, "Make it of states.words.")
@@ -179,6 +186,7 @@ def _network(states: WordStates, stay: Scores, bigram: Bigram, search: Search) -
         border=border,
         pairs=scaled[:, :-1] - search.insertion_penalty,
         ends=scaled[:, -1],
+        kept=min(search.histories or len(counts), len(counts)),
     )
 
 
@@ -229,14 +237,24 @@ def _advance(
     score: Scores, entered: NDArray[np.int32], exits: Scores, frame: int, network: _Network
 ) -> tuple[Scores, NDArray[np.int32], NDArray[np.intp]]:
     """Goes on by a frame: scores without the frame's own and beginnings [B, P], and the best histories [B, V]."""
-    offers = exits[:, :, None] + network.pairs
+    best, histories = _best_histories(exits, network)
     came = np.full_like(score, NEVER)
     came[:, 1:] = (score + network.leave)[:, :-1] + network.inward[1:]
-    came[:, network.firsts] = offers.max(axis=1)
+    came[:, network.firsts] = best
     begun = np.roll(entered, 1, axis=1)
     begun[:, network.firsts] = frame
     stayed = score + network.stay
-    return np.maximum(stayed, came), np.where(came > stayed, begun, entered), offers.argmax(axis=1)
+    return np.maximum(stayed, came), np.where(came > stayed, begun, entered), histories
+
+
+def _best_histories(exits: Scores, network: _Network) -> tuple[Scores, NDArray[np.intp]]:
+    """The score of the best way into each word, and the word said before it, each [B, V]."""
+    if network.kept == exits.shape[1]:
+        offers = exits[:, :, None] + network.pairs
+        return offers.max(axis=1), offers.argmax(axis=1)
+    kept = np.argpartition(-exits, network.kept - 1, axis=1)[:, : network.kept]
+    offers = np.take_along_axis(exits, kept, axis=1)[:, :, None] + network.pairs[kept]
+    return offers.max(axis=1), np.take_along_axis(kept, offers.argmax(axis=1), axis=1)
 
 
 def _trace(traces: _Traces, number: int, frames: int, words: tuple[str, ...]) -> Hypothesis:
