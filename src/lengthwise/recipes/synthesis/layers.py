@@ -62,18 +62,22 @@ class Memory(NamedTuple):
     values: [B, L, E] encoded characters.
     keys: [B, L, A] the same as the attention sees them.
     closed: [B, L] True in the padding.
+    location: [2 L, L * filters] what each weight of the steps before adds everywhere: the convolution as a matrix.
     """
 
     values: Tensor
     keys: Tensor
     closed: Tensor
+    location: Tensor
 
 
 class LocationAttention(nn.Module):
     """Attention that sees where it was, so that it moves on.
 
     The weights are the softmax of v . tanh(W q + V h + U f) over the characters, with f = F * past, a convolution.
-    `past` [B, 2, L] holds the weights of the step before and their sum over all steps before.
+    `past` [B, 2, L] holds the weights of the step before and their sum over all steps before. The convolution is a
+    matrix product here, since on a CPU a convolution of so few channels costs as much as the rest of a small network's
+    step; the matrix has 2 L * L * filters numbers.
 
     References:
         Chorowski et al. 2015, equations 8 and 9. The sum beside the last weights is NVIDIA's; Shen et al. 2018 have
@@ -90,12 +94,20 @@ class LocationAttention(nn.Module):
 
     def memory(self, values: Tensor, counts: Tensor) -> Memory:
         """Prepares encoded characters [B, L, E], of which `counts` [B] are no padding."""
-        return Memory(values=values, keys=self.key(values), closed=~data_mask(counts, values.shape[1]))
+        characters = values.shape[1]
+        every_weight = torch.eye(2 * characters, dtype=values.dtype, device=values.device).view(-1, 2, characters)
+        return Memory(
+            values=values,
+            keys=self.key(values),
+            closed=~data_mask(counts, characters),
+            location=self.location(every_weight).transpose(1, 2).flatten(1),
+        )
 
     def forward(self, query: Tensor, past: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """Reads for queries [B, H]: what is read, [B, E], and the weights, [B, L], 0 in the padding."""
-        seen = self.of_location(self.location(past).transpose(1, 2))
-        energies = self.energy(torch.tanh(memory.keys + seen + self.query(query)[:, None]))[:, :, 0]
+        seen = (past.flatten(1) @ memory.location).view(*memory.closed.shape, -1)
+        inner = memory.keys + self.of_location(seen) + self.query(query)[:, None]
+        energies = self.energy(inner.tanh())[:, :, 0]
         weights = energies.masked_fill(memory.closed, -torch.inf).softmax(1)
         return (weights[:, None] @ memory.values)[:, 0], weights
 
