@@ -1,6 +1,7 @@
 """The rerun of Khomenko et al. 2016: what lengths allow and verdicts by hand, and the whole in miniature."""
 
 import dataclasses
+import itertools
 import json
 import math
 import multiprocessing
@@ -27,9 +28,10 @@ from lengthwise.recipes.khomenko2016_claims import (  # noqa: E402
     label,
     loss_at,
     process_claim,
+    rows_on,
     speed_ups,
 )
-from lengthwise.recipes.khomenko2016_page import FIGURES, headline, page, write_figures  # noqa: E402
+from lengthwise.recipes.khomenko2016_page import FIGURES, headline, page, times_table, write_figures  # noqa: E402
 from lengthwise.recipes.study.results import EpochRow  # noqa: E402
 
 PATIENCE = 120.0  # seconds after which a hang is a failure
@@ -53,6 +55,11 @@ def document(corpus, folder):
     finally:
         timer.cancel()
     return json.loads(json.dumps(made, allow_nan=False))
+
+
+def names_of(document):
+    """What each row is of: its run, its number of processes and its epoch."""
+    return [(each["strategy"].split(",")[0], each["processes"], each["epoch"]) for each in document["study"]["rows"]]
 
 
 def row(name, *, seed=0, epoch=1, seconds=1.0, loss=1.0, processes=1):
@@ -183,32 +190,34 @@ def test_the_loss_at_a_time_is_that_of_the_last_epoch_done():
 
 
 def test_the_miniature_learns_as_expected(document):
-    losses = {
-        (each["strategy"], each["epoch"]): each["validation_loss"]
-        for name in ("buckets", "processes")
-        for each in document[name]["rows"]
-    }
-    assert len(losses) == 3 * (len(BUCKETS) + 1 + 2) - 3  # Q = 6 alone is in both
-    assert all(losses[name, 3] < losses[name, 1] for name, epoch in losses if epoch == 1)
-    assert losses["Q = 3", 3] == pytest.approx(EXPECTED_LOSS, rel=0.2)
+    losses = dict(zip(names_of(document), (each["validation_loss"] for each in document["study"]["rows"]), strict=True))
+    assert all(losses[name, processes, 3] < losses[name, processes, 1] for name, processes, _ in losses)
+    assert losses["Q = 3", 1, 3] == pytest.approx(EXPECTED_LOSS, rel=0.2)
+
+
+def test_every_number_of_buckets_is_trained_once_on_every_number_of_processes(document):
+    names = names_of(document)
+    runs = {*itertools.product(map(label, BUCKETS), MINIATURE.processes), ("random", 1)}
+    assert len(names) == len(set(names)) == 3 * len(runs)
+    assert set(names) == {(*run, epoch) for run in runs for epoch in (1, 2, 3)}
+
+
+def test_seconds_and_speed_ups_are_of_as_many_processes(document):
+    for processes in MINIATURE.processes:
+        seconds, ups = (document[what][str(processes)] for what in ("seconds", "speed_ups"))
+        rows = [each for each in document["study"]["rows"] if each["processes"] == processes]
+        for name in seconds:
+            taken = [each["seconds"] for each in rows if each["strategy"].split(",")[0] == name]
+            assert seconds[name] == [pytest.approx(sum(taken) / 3, rel=1e-5)]
+            assert ups[name] == [pytest.approx(seconds["Q = 1"][0] / seconds[name][0])]
 
 
 def test_the_document_says_what_was_trained(document, corpus):
     assert [each["verdict"] in ("reproduced", "partly", "not") for each in document["claims"]] == [True] * 5
-    assert document["buckets"]["settings"]["optimizer"] == "adadelta"
-    assert (document["processes"]["settings"]["alpha"], document["processes"]["settings"]["beta"]) == (1.0, 1e-6)
-    assert [each["processes"] for each in document["processes"]["summary"]] == [1, 2]
+    trained = document["study"]["settings"]
+    assert (trained["optimizer"], trained["alpha"], trained["beta"]) == ("adadelta", 1.0, 1e-6)
     lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])
     assert sorted(lengths) == sorted(corpus.train.lengths)
-    assert document["speed_ups"]["Q = 1"] == [1.0]
-
-
-def test_a_rerun_that_is_called_again_trains_nothing(document, corpus, folder):
-    alone = dataclasses.replace(MINIATURE, processes=(1,))
-    again = json.loads(json.dumps(reproduce(corpus, alone, folder=folder, command="by hand")))
-    assert again["buckets"]["rows"] == document["buckets"]["rows"]  # seconds too
-    assert again["claims"] == document["claims"][:-1]
-    assert again["processes"] is None
 
 
 def test_the_page_and_the_figures_are_made_from_the_json(document, tmp_path):
@@ -220,8 +229,20 @@ def test_the_page_and_the_figures_are_made_from_the_json(document, tmp_path):
     named = [f"khomenko2016-{name}.png" for name in FIGURES]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(named)
     assert all(f"({name})" in text for name in named)
-    alone = document | {"processes": None}
+    alone = document | {"size": document["size"] | {"processes": [1]}}
     assert "khomenko2016-processes.png" not in page(alone, json_link="khomenko2016.json")
+
+
+def test_the_page_tells_seconds_and_speed_ups_of_every_number_of_buckets_and_processes(document):
+    text = page(document, json_link="khomenko2016.json")
+    names = [label(buckets) for buckets in BUCKETS]
+    assert "| buckets | 1 process, s / epoch | speed-up | 2 processes, s / epoch | speed-up |" in text
+    alone, both = (document["seconds"][processes]["Q = 6"][0] for processes in ("1", "2"))
+    assert f"| {both:.2f} | {alone / both:.2f} |" in text
+    seconds = {"1": {name: [2.0, 4.0] for name in names}, "2": {name: [1.0, 1.0] for name in names}}
+    speed_ups = {processes: {name: [1.5, 1.5] for name in names} for processes in seconds}
+    made = times_table({"seconds": seconds, "speed_ups": speed_ups})
+    assert "\n| Q = 3 | 3.00 (2.00 to 4.00) | 1.50 | 1.00 | 1.50 |\n" in made
 
 
 def test_the_headline_sorts_lengths_by_what_they_allow(document):
@@ -239,7 +260,10 @@ def test_the_command_writes_all_and_goes_on_where_it_was(tmp_path, capsys):
         capsys.readouterr().out.split()
     )
     assert main(words.split()) == 0
-    assert json.loads((tmp_path / "khomenko2016-small.json").read_text())["buckets"]["rows"] == first["buckets"]["rows"]
+    again = json.loads((tmp_path / "khomenko2016-small.json").read_text())
+    assert again["study"]["rows"] == first["study"]["rows"]  # seconds too
+    assert {each["processes"] for each in first["study"]["rows"]} == {1}
+    assert len(first["claims"]) == 4
     assert (tmp_path / "khomenko2016.md").read_text().startswith("# Khomenko et al. 2016")
     assert (tmp_path / "khomenko2016-speed-up.png").exists()
     assert main([*words.split(), "--data-seed", "1"]) == 2
@@ -261,12 +285,11 @@ def test_what_the_machine_lacks_is_told_before_anything_is_read(tmp_path, capsys
     assert "`device` must be there, but is 'cuda'" in capsys.readouterr().err
 
 
-def test_the_second_study_averages_parameters_alone():
-    alone, several = settings(MINIATURE)
-    assert (alone.optimizer, alone.processes) == ("adadelta", (1,))
-    assert several is not None
+def test_several_processes_average_parameters_alone():
+    several = settings(MINIATURE)
     assert (several.optimizer, several.processes, several.averaging) == ("adadelta", (1, 2), ("parameter",))
-    assert settings(dataclasses.replace(MINIATURE, processes=(1,))) == (alone, None)
+    alone = settings(dataclasses.replace(MINIATURE, processes=(1,)))
+    assert (alone.optimizer, alone.processes) == ("adadelta", (1,))
 
 
 def test_sizes_that_cannot_be_compared_are_refused():
@@ -285,3 +308,16 @@ def test_a_claim_needs_a_number_and_a_known_verdict():
 def test_the_speed_up_of_a_run_is_that_of_its_mean_epoch():
     rows = [row(name, epoch=epoch, seconds=time) for name, epoch, time in [("Q = 1", 1, 3.0), ("Q = 1", 2, 5.0)]]
     assert speed_ups([*rows, row("Q = 2", seconds=2.0)], "Q = 2") == [2.0]
+
+
+def test_rows_of_several_processes_are_called_as_those_of_one():
+    rows = [row("Q = 2"), row("Q = 2, 4 processes, parameter", processes=4, seconds=3.0)]
+    assert rows_on(rows, 1) == rows[:1]
+    assert rows_on(rows, 4) == [dataclasses.replace(rows[1], strategy="Q = 2")]
+
+
+def test_claims_of_buckets_are_of_one_process_alone():
+    rows = rows_of(seconds=(8, 4, 2, 1.9, 1.8, 1.7), losses=(4, 3, 2, 3, 3, 3))
+    others = [dataclasses.replace(each, strategy=f"{each.strategy}, 2 processes, parameter") for each in rows]
+    slow = [dataclasses.replace(each, processes=2, seconds=9.0, elapsed_seconds=9.0 * each.epoch) for each in others]
+    assert bucket_claims(rows + slow, bound=5.0) == bucket_claims(rows, bound=5.0)

@@ -23,9 +23,9 @@ def add(papers: Any) -> None:
     parser = papers.add_parser(
         NAME,
         help="Epoch time and loss by buckets and processes, of Khomenko et al. 2016.",
-        description="Trains an LSTM with CTC on online handwriting with 1 to 8 buckets and on 1 to 4 processes, and "
-        "writes JSON, figures and a page that sets the claims of Khomenko et al. 2016 beside what came out. A rerun "
-        "that was interrupted goes on where it was when it is called again.",
+        description="Trains an LSTM with CTC on online handwriting with 1 to 8 buckets, each on 1, 2 and 4 processes, "
+        "and writes JSON, figures and a page that sets the claims of Khomenko et al. 2016 beside what came out. A "
+        "rerun that was interrupted goes on where it was when it is called again.",
     )
     size = parser.add_argument_group("size")
     kinds = size.add_mutually_exclusive_group()
@@ -90,4 +90,4 @@ def _print(document: Mapping[str, Any], folder: Path) -> None:
     rows = [(claim["where"], claim["paper"], ours(claim), claim["verdict"]) for claim in document["claims"]]
     claims = [f"{claim['where']}: {claim['claim']}. {claim['why']}" for claim in document["claims"]]
     notes = [*claims, headline(document), f"JSON, figures and page are in {folder}."]
-    show.table(("where", "paper", "ours", "verdict"), rows, title=document["buckets"]["data"]["name"], notes=notes)
+    show.table(("where", "paper", "ours", "verdict"), rows, title=document["study"]["data"]["name"], notes=notes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +11,22 @@ from lengthwise._checks import value_error
 from lengthwise.plot import style
 from lengthwise.plot.style import Axes, Figure
 
+GROUP = 0.8  # of the place of a number of buckets: what the bars of all series together take
+RULE = "of series that all have the same numbers of buckets, at least one"
+
 
 @style.in_house_style
-def speed_up_bars(seconds: Mapping[int, Sequence[float]], bounds: Mapping[int, float], *, title: str = "") -> Figure:
-    """Draws mean epoch time, and how many times shorter it is than with the fewest buckets.
+def speed_up_bars(
+    seconds: Mapping[str, Mapping[int, Sequence[float]]], bounds: Mapping[int, float], *, title: str = ""
+) -> Figure:
+    """Draws mean epoch time, and how many times shorter it is than with the fewest buckets of the same series.
 
     Bars are means over seeds, whiskers reach from the least to the greatest seed; marks show the most that the lengths
     allow.
 
     Args:
-        seconds: Mean seconds of an epoch under each seed, by the number of buckets; as many seeds for each.
+        seconds: Name of a series, such as "2 processes", to mean seconds of an epoch under each seed, by the number of
+            buckets; the same numbers of buckets in each, and as many seeds for each.
         bounds: The greatest speed-up there can be, by the number of buckets.
         title: Above both panels.
 
@@ -29,38 +34,53 @@ def speed_up_bars(seconds: Mapping[int, Sequence[float]], bounds: Mapping[int, f
         The figure, which belongs to no window.
 
     Raises:
-        ValueError: No number of buckets, or one without its bound.
+        ValueError: No number of buckets, one without its bound, or one that not all series have.
 
     References:
         Khomenko et al. 2016, figure 4, for the left panel.
     """
-    if not seconds or set(seconds) - set(bounds):
-        remedy = "Give seconds, and a bound for each of their numbers of buckets."
-        raise value_error("bounds", f"of buckets {sorted(seconds)}, at least one", sorted(bounds), remedy)
-    buckets = sorted(seconds)
-    times = np.array([seconds[count] for count in buckets], float)
-    figure = style.blank_figure(height=3.4)
+    buckets = _shared_buckets(seconds)
+    if set(buckets) - set(bounds):
+        remedy = "Give a bound for each number of buckets."
+        raise value_error("bounds", f"of buckets {buckets}", sorted(bounds), remedy)
+    times = np.array([[series[count] for count in buckets] for series in seconds.values()], float)
+    figure = style.blank_figure(height=3.8)
     left, right = figure.subplots(1, 2)
-    _draw_bars(left, buckets, times, style.PADDING)
+    _draw_bars(left, buckets, times, list(seconds))
     left.set_ylabel("seconds per epoch")
-    _draw_bars(right, buckets, times[:1] / times, style.LENGTHS)
-    limits = [bounds[count] for count in buckets]
-    mark: dict[str, Any] = {"color": style.EDGES, "markersize": 22, "markeredgewidth": 2}
-    right.plot(range(len(buckets)), limits, "_", label="most that the lengths allow", **mark)
-    right.set_ylim(top=1.2 * max(limits))
-    right.legend(loc="upper left", markerscale=0.6)
+    _draw_bars(right, buckets, times[:, :1] / times, list(seconds))
+    _draw_limits(right, [bounds[count] for count in buckets])
     right.set_ylabel(f"speed-up over Q = {buckets[0]}")
+    figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=len(seconds) + 1)
     if title:
         figure.suptitle(title, fontsize=9.5)
     return figure
 
 
-def _draw_bars(axes: Axes, buckets: Sequence[int], values: NDArray[np.float64], colour: str) -> None:
-    """One bar for each row of `values` [buckets, seeds]."""
-    means = values.mean(axis=1)
-    reach = np.abs(np.stack([values.min(axis=1), values.max(axis=1)]) - means)
+def _shared_buckets(seconds: Mapping[str, Mapping[int, Sequence[float]]]) -> list[int]:
+    """The numbers of buckets of every series, rising."""
+    listed = [sorted(series) for series in seconds.values()]
+    if not listed or not listed[0] or any(buckets != listed[0] for buckets in listed):
+        raise value_error("seconds", RULE, listed, "Give seconds for each number of buckets in each series.")
+    return listed[0]
+
+
+def _draw_bars(axes: Axes, buckets: Sequence[int], values: NDArray[np.float64], names: Sequence[str]) -> None:
+    """One bar for each row of each series of `values` [series, buckets, seeds]."""
+    width = GROUP / len(names)
     places = np.arange(len(buckets))
-    axes.bar(places, means, yerr=reach, color=colour, ecolor=style.INK, capsize=3, width=0.7)
+    for number, (name, series) in enumerate(zip(names, values, strict=True)):
+        means = series.mean(axis=1)
+        reach = np.abs(np.stack([series.min(axis=1), series.max(axis=1)]) - means)
+        left = places + width * (number - (len(names) - 1) / 2)
+        colour = style.look(name, number).colour
+        axes.bar(left, means, width, yerr=reach, label=name, color=colour, ecolor=style.INK, capsize=3)
     axes.set_xticks(places, [str(count) for count in buckets])
     axes.set_xlabel("buckets Q")
     axes.grid(True, axis="y")
+
+
+def _draw_limits(axes: Axes, limits: Sequence[float]) -> None:
+    """A mark across the bars of each number of buckets."""
+    left = np.arange(len(limits)) - GROUP / 2
+    axes.hlines(limits, left, left + GROUP, colors=style.INK, linewidth=2, label="most that the lengths allow")

@@ -2,21 +2,21 @@
 
     lengthwise reproduce khomenko2016 --small
 
-Two studies from the same weights, ADADELTA, 5 % of the samples for validation. One trains on one process with Q
-buckets for each Q of `BUCKETS` (figures 2 to 4); the other with `BUCKETS_OF_PROCESSES` buckets on 1, 2 and 4 processes
-whose parameters are averaged after each epoch by equation 3 (figure 5). Every batch is padded to the edge of its
-bucket, the one length that the paper's compiled model of the bucket takes, and shorter buckets come first.
+One study from the same weights, ADADELTA, 5 % of the samples for validation. It trains with Q buckets for each Q of
+`BUCKETS`, on 1, 2 and 4 processes whose parameters are averaged after each epoch by equation 3 (figure 4). Figure 3 is
+of one process, figure 5 of `BUCKETS_OF_PROCESSES` buckets. Every batch is padded to the edge of its bucket, the one
+length that the paper's compiled model of the bucket takes, and shorter buckets come first.
 
 Deviations: the paper tells neither network nor batch size nor epochs, and its data are not public; the sizes below are
-ours. Its figure 4 was measured on 6 GPUs, ours on one process. "random" is no run of the paper: no buckets, and each
-batch padded to its own longest sequence, as is usual today.
+ours. Its figure 4 was measured on 6 GPUs. "random" is no run of the paper: one process, no buckets, and each batch
+padded to its own longest sequence, as is usual today.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,16 +33,18 @@ from lengthwise.recipes.khomenko2016_claims import (
     BUCKETS,
     PAPER_SPEED_UP,
     bucket_claims,
+    epoch_seconds,
     label,
     process_claim,
+    rows_on,
     speed_ups,
 )
-from lengthwise.recipes.study.results import Study, plain
+from lengthwise.recipes.study.results import EpochRow, Study, plain
 from lengthwise.recipes.study.settings import Settings
+from lengthwise.recipes.study.setups import Setup
 from lengthwise.recipes.study.study import run_study
 
-SCHEMA = "lengthwise-khomenko2016-1"
-BUCKETS_OF_PROCESSES = 6  # of figure 5
+SCHEMA = "lengthwise-khomenko2016-2"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +74,7 @@ FULL = Size(name="full", count=300_000, epochs=30, seeds=3, hidden=256, layers=2
 def reproduce(
     corpus: Corpus, size: Size, *, folder: Path | None = None, progress: bool = False, command: str = ""
 ) -> dict[str, Any]:
-    """Trains both studies and sets what the paper claims beside what came out.
+    """Trains every run and sets what the paper claims beside what came out.
 
     Args:
         corpus: Train and validation samples.
@@ -82,72 +84,82 @@ def reproduce(
         command: How it was called, for the record.
 
     Returns:
-        The document, ready for JSON: claims, bounds, histogram of the train lengths, and both studies. Where
-        `size.processes` names 1 alone there is no second study and nothing is claimed of processes.
+        The document, ready for JSON: claims, seconds and speed-ups by processes, runs and seeds, bounds, histogram of
+        the train lengths, and the study. Where `size.processes` names 1 alone nothing is claimed of processes.
 
     Raises:
         ValueError: As `run_study` does.
     """
-    of_buckets, of_processes = settings(size)
     task = HandwritingTask.of(corpus, Network(hidden=size.hidden, layers=size.layers))
-    shared: dict[str, Any] = {"progress": progress, "command": command}
-    folders = {name: None if folder is None else folder / name for name in ("buckets", "processes")}
-    chosen = batchings(size)
-    alone = run_study(task, chosen, of_buckets, checkpoints=folders["buckets"], **shared)
-    several = None
-    if of_processes is not None:
-        name = label(BUCKETS_OF_PROCESSES)
-        several = run_study(task, {name: chosen[name]}, of_processes, checkpoints=folders["processes"], **shared)
-    return _document(task.lengths, size, alone, several)
+    unbucketed = Setup(batching=lw.strategy("random", cut=lw.FixedSize(size.batch_size)))
+    study = run_study(
+        task,
+        {**batchings(size), "random": unbucketed},
+        settings(size),
+        progress=progress,
+        command=command,
+        checkpoints=folder,
+    )
+    return _document(task.lengths, size, study)
 
 
-def settings(size: Size) -> tuple[Settings, Settings | None]:
-    """What the runs of each study share; no second study where there is one process.
+def settings(size: Size) -> Settings:
+    """What the runs share.
 
     Raises:
         ValueError: As `Settings` does, before anything is read or trained.
     """
-    shared = {name: getattr(size, name) for name in ("epochs", "seeds", "device")}
-    alone = Settings(optimizer="adadelta", **shared)
+    alone = Settings(optimizer="adadelta", epochs=size.epochs, seeds=size.seeds, device=size.device)
     if size.processes == (1,):
-        return alone, None
-    return alone, dataclasses.replace(alone, processes=size.processes, averaging=("parameter",))
+        return alone
+    return dataclasses.replace(alone, processes=size.processes, averaging=("parameter",))
 
 
 def batchings(size: Size) -> dict[str, lw.Batching]:
-    """The paper's batching for each number of buckets, and no buckets at all."""
-    cut = lw.FixedSize(size.batch_size)
-    made = {
+    """The paper's batching for each number of buckets."""
+    return {
         label(buckets): lw.Batching(
-            order=lw.Bucketed(buckets=buckets, pad_to_edge=True), cut=cut, arrange=lw.ShortestFirst()
+            order=lw.Bucketed(buckets=buckets, pad_to_edge=True),
+            cut=lw.FixedSize(size.batch_size),
+            arrange=lw.ShortestFirst(),
         )
         for buckets in BUCKETS
     }
-    return made | {"random": lw.strategy("random", cut=cut)}
 
 
-def _document(lengths: NDArray[np.int64], size: Size, alone: Study, several: Study | None) -> dict[str, Any]:
-    bounds = _bounds(lengths, str(alone.data["name"]))
-    claims = bucket_claims(alone.rows, bounds[0]["speed_ups"]["3"])
-    if several is not None:
-        claims.append(process_claim(several.rows, size.device))
+def _document(lengths: NDArray[np.int64], size: Size, study: Study) -> dict[str, Any]:
+    bounds = _bounds(lengths, str(study.data["name"]))
+    claims = bucket_claims(study.rows, bounds[0]["speed_ups"]["3"])
+    if len(size.processes) > 1:
+        claims.append(process_claim(study.rows, size.device))
     values, counts = np.unique(lengths, return_counts=True)
     return {
         "schema": SCHEMA,
-        "date": alone.date,
-        "command": alone.command,
-        "machine": {**alone.machine, "cores": os.cpu_count()},
+        "date": study.date,
+        "command": study.command,
+        "machine": {**study.machine, "cores": os.cpu_count()},
         "size": dataclasses.asdict(size),
         "claims": [plain(dataclasses.asdict(each)) for each in claims],
-        "speed_ups": {name: speed_ups(alone.rows, name) for name in [*map(label, BUCKETS), "random"]},
+        "seconds": _by_processes(study.rows, epoch_seconds),
+        "speed_ups": _by_processes(study.rows, speed_ups),
         "edges": {str(buckets): lw.optimal_edges(lengths, buckets).tolist() for buckets in BUCKETS},
         "bounds": bounds,
         "sigma_that_allows_4": round(sigma_that_allows(PAPER_SPEED_UP, buckets=3), 3),
         "sequences_of_families": SEQUENCES,
         "lengths": {"values": values.tolist(), "counts": counts.tolist()},
-        "buckets": alone.as_dict(),
-        "processes": None if several is None else several.as_dict(),
+        "study": study.as_dict(),
     }
+
+
+def _by_processes(
+    rows: Sequence[EpochRow], found: Callable[[Sequence[EpochRow], str], list[float]]
+) -> dict[str, dict[str, list[float]]]:
+    """What is found of each run under each seed: by processes, and then by the run's name on one of them."""
+    made: dict[str, dict[str, list[float]]] = {}
+    for processes in sorted({row.processes for row in rows}):
+        own = rows_on(rows, processes)
+        made[str(processes)] = {name: found(own, name) for name in dict.fromkeys(row.strategy for row in own)}
+    return made
 
 
 def _bounds(lengths: NDArray[np.int64], name: str) -> list[dict[str, Any]]:

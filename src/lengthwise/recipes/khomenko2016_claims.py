@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from lengthwise.recipes.study.results import EpochRow
 
 BUCKETS = (1, 2, 3, 4, 6, 8)
 LISTED_BUCKETS = ", ".join(map(str, BUCKETS))
+BUCKETS_OF_PROCESSES = 6  # of figure 5
 PAPER_SPEED_UP = 4.0  # "close to 4", section IV.B
 PAPER_LOSS_DROP = 0.23  # 6 GPUs against 1 after 30 hours, section IV.B
 CLOSE = 0.15  # of the paper's number: what we take "close to" for
@@ -19,7 +21,7 @@ NOISE = 0.02  # of an epoch's seconds: no rise by less counts
 
 
 def label(buckets: int) -> str:
-    """What a run is called.
+    """What a run on one process is called.
 
     >>> label(3)
     'Q = 3'
@@ -27,16 +29,29 @@ def label(buckets: int) -> str:
     return f"Q = {buckets}"
 
 
-def speed_ups(rows: Sequence[EpochRow], name: str, *, of: str = "Q = 1") -> list[float]:
-    """How many times shorter an epoch of a run is than one of another, for each seed: mean seconds over all epochs.
+def name_alone(strategy: str) -> str:
+    """What a run is called on one process; a study says after that on how many it is.
 
-    Args:
-        rows: Of a study.
-        name: Of the run.
-        of: Of the run it is compared with.
+    >>> name_alone("Q = 3, 2 processes, parameter")
+    'Q = 3'
     """
-    pairs = zip(_runs(rows, of), _runs(rows, name), strict=True)
-    return [fmean(row.seconds for row in slow) / fmean(row.seconds for row in fast) for slow, fast in pairs]
+    return strategy.partition(",")[0]
+
+
+def rows_on(rows: Sequence[EpochRow], processes: int) -> list[EpochRow]:
+    """The rows of so many processes, their runs called as on one."""
+    return [dataclasses.replace(row, strategy=name_alone(row.strategy)) for row in rows if row.processes == processes]
+
+
+def epoch_seconds(rows: Sequence[EpochRow], name: str) -> list[float]:
+    """The mean seconds of a run's epochs under each seed."""
+    return [fmean(row.seconds for row in run) for run in _runs(rows, name)]
+
+
+def speed_ups(rows: Sequence[EpochRow], name: str) -> list[float]:
+    """How many times shorter an epoch of a run is than one with Q = 1 under each seed, in the mean over all epochs."""
+    pairs = zip(epoch_seconds(rows, label(1)), epoch_seconds(rows, name), strict=True)
+    return [slow / fast for slow, fast in pairs]
 
 
 def fixed_share(rows: Sequence[EpochRow], name: str) -> float:
@@ -61,24 +76,25 @@ def loss_at(run: Sequence[EpochRow], seconds: float) -> float:
 
 
 def bucket_claims(rows: Sequence[EpochRow], bound: float) -> list[Claim]:
-    """What the paper claims of buckets.
+    """What the paper claims of buckets, and what one process has to say of it.
 
     Args:
-        rows: Of the study of one process.
+        rows: Of the study.
         bound: The most that 3 buckets can win on the train lengths.
     """
-    return [_speed_up_claim(rows, bound), _falling_claim(rows), _least_loss_claim(rows), _early_loss_claim(rows)]
+    alone = rows_on(rows, 1)
+    return [_speed_up_claim(alone, bound), _falling_claim(alone), _least_loss_claim(alone), _early_loss_claim(alone)]
 
 
 def process_claim(rows: Sequence[EpochRow], device: str) -> Claim:
     """Figure 5: the loss that the most processes have when the faster of the two is done, against one process's."""
-    labels = {row.processes: row.strategy for row in rows}
-    most = max(labels)
-    drops = []
-    for one, many in zip(_runs(rows, labels[min(labels)]), _runs(rows, labels[most]), strict=True):
+    most, name = max(row.processes for row in rows), label(BUCKETS_OF_PROCESSES)
+    alone, several = (_runs(rows_on(rows, processes), name) for processes in (1, most))
+    drops, shares = [], []
+    for one, many in zip(alone, several, strict=True):
         seconds = min(one[-1].elapsed_seconds, many[-1].elapsed_seconds)
         drops.append(1.0 - loss_at(many, seconds) / loss_at(one, seconds))
-    share = fmean(speed_ups(rows, labels[min(labels)], of=labels[most]))
+        shares.append(fmean(row.seconds for row in many) / fmean(row.seconds for row in one))
     where = f"shared {os.cpu_count()} cores" if device == "cpu" else "had a GPU each"
     return claim(
         f"validation loss at the same wall-clock time is 23 % lower on 6 GPUs than on 1; ours on {most} processes",
@@ -87,8 +103,8 @@ def process_claim(rows: Sequence[EpochRow], device: str) -> Claim:
         ours=[100 * drop for drop in drops],
         unit="%",
         verdict=judged(whole=fmean(drops) >= PAPER_LOSS_DROP * (1 - CLOSE), part=fmean(drops) > 0.0),
-        why=f"The {most} processes {where}; their epoch took {share:.2f} of the seconds of one's, and was "
-        f"{_steps(rows, most)} steps of each where one takes {_steps(rows, 1)}.",
+        why=f"The {most} processes {where}; their epoch took {fmean(shares):.2f} of the seconds of one's, and was "
+        f"{_steps(several)} steps of each where one takes {_steps(alone)}.",
     )
 
 
@@ -163,8 +179,8 @@ def _listed(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.2f}" for value in values)
 
 
-def _steps(rows: Sequence[EpochRow], processes: int) -> int:
-    return round(fmean(row.steps for row in rows if row.processes == processes))
+def _steps(runs: Sequence[Sequence[EpochRow]]) -> int:
+    return round(fmean(row.steps for run in runs for row in run))
 
 
 def _runs(rows: Sequence[EpochRow], name: str) -> list[list[EpochRow]]:

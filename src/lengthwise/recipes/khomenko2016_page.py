@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 
-from lengthwise.recipes.pages import claims_table, measured, percent, spread, table
+from lengthwise.recipes.khomenko2016_claims import BUCKETS, BUCKETS_OF_PROCESSES, label, name_alone
+from lengthwise.recipes.pages import claims_table, measured, percent, spread, table, within
 
 FIGURES = {
     "lengths": "The lengths trained on and 6 optimal buckets (figure 2).",
-    "speed-up": "Epoch time and speed-up by the number of buckets (figure 4).",
-    "buckets": "Validation loss by time and epochs for each number of buckets (figure 3).",
-    "processes": "Validation loss by time and epochs for each number of processes (figure 5).",
+    "speed-up": "Epoch time and speed-up by the number of buckets, on each number of processes (figure 4).",
+    "buckets": "Validation loss by time and epochs for each number of buckets, on one process (figure 3).",
+    "processes": "Validation loss by time and epochs for each number of processes, with 6 buckets (figure 5).",
 }
 
 
@@ -39,9 +40,9 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         "Padded frames in one bucket over those in Q optimal ones, each sequence padded to the edge of its bucket; "
         f"families of {document['sequences_of_families']:,} sequences.",
         "## Buckets",
-        buckets_table(document["buckets"], document),
-        settings_note(document["buckets"], document["size"]),
-        *([] if document["processes"] is None else ["## Processes", processes_table(document["processes"])]),
+        buckets_table(document),
+        settings_note(document["study"], document["size"]),
+        *(processes_parts(document) if several(document) else []),
         "## Figures",
         *(f"![{text}]({figure_name(name)})\n\n{text}" for name, text in figures_of(document).items()),
     ]
@@ -53,22 +54,45 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     from lengthwise import plot
 
     lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])
-    rows = document["buckets"]["rows"]
+    rows = document["study"]["rows"]
     bounds = {int(buckets): bound for buckets, bound in document["bounds"][0]["speed_ups"].items()}
     drawn = {
         "lengths": plot.bucket_histogram(lengths, document["edges"]["6"], unit="points"),
-        "speed-up": plot.speed_up_bars(_seconds(rows, bounds), bounds),
-        "buckets": plot.learning_curves(rows),
+        "speed-up": plot.speed_up_bars(series(document), bounds),
+        "buckets": plot.learning_curves([row for row in rows if row["processes"] == 1]),
     }
-    if document["processes"] is not None:
-        drawn["processes"] = plot.learning_curves(document["processes"]["rows"])
+    if several(document):
+        chosen = label(BUCKETS_OF_PROCESSES)
+        drawn["processes"] = plot.learning_curves([row for row in rows if name_alone(row["strategy"]) == chosen])
     for name, figure in drawn.items():
         plot.save(figure, folder / figure_name(name))
 
 
 def figures_of(document: Mapping[str, Any]) -> dict[str, str]:
     """The figures that there are, and what each shows."""
-    return {name: text for name, text in FIGURES.items() if name != "processes" or document["processes"] is not None}
+    return {name: text for name, text in FIGURES.items() if name != "processes" or several(document)}
+
+
+def several(document: Mapping[str, Any]) -> bool:
+    """Whether anything was trained on more than one process."""
+    return len(document["size"]["processes"]) > 1
+
+
+def series(document: Mapping[str, Any]) -> dict[str, dict[int, list[float]]]:
+    """The seconds of figure 4: mean of an epoch under each seed, by processes and then by the number of buckets."""
+    return {
+        processes_label(processes): {buckets: seconds[label(buckets)] for buckets in BUCKETS}
+        for processes, seconds in document["seconds"].items()
+    }
+
+
+def processes_label(processes: str) -> str:
+    """How many processes, in words.
+
+    >>> processes_label("1"), processes_label("4")
+    ('1 process', '4 processes')
+    """
+    return f"{processes} process{'es' * (processes != '1')}"
 
 
 def figure_name(name: str) -> str:
@@ -103,12 +127,11 @@ def bounds_table(document: Mapping[str, Any]) -> str:
     return table(("lengths", "sequences", *(f"Q = {buckets}" for buckets in columns), "longest / mean"), rows)
 
 
-def buckets_table(study: Mapping[str, Any], document: Mapping[str, Any]) -> str:
-    """One row for each number of buckets, and one for batches padded to their own longest."""
+def buckets_table(document: Mapping[str, Any]) -> str:
+    """One row for each number of buckets on one process, and one for batches padded to their own longest."""
     bounds = {f"Q = {buckets}": bound for buckets, bound in document["bounds"][0]["speed_ups"].items()}
     rows = []
-    for each in study["summary"]:
-        ups = document["speed_ups"][each["strategy"]]
+    for each in (each for each in document["study"]["summary"] if each["processes"] == 1):
         name = each["strategy"]
         rows.append(
             (
@@ -116,7 +139,7 @@ def buckets_table(study: Mapping[str, Any], document: Mapping[str, Any]) -> str:
                 ", ".join(map(str, document["edges"].get(name.removeprefix("Q = "), []))),
                 percent(each["padding_share"]),
                 f"{each['seconds_per_epoch']:.2f}",
-                spread({"mean": fmean(ups), "least": min(ups), "greatest": max(ups)}),
+                over_seeds(document["speed_ups"]["1"][name]),
                 f"{bounds[name]:.2f}" if name in bounds else "",
                 spread(each["best_validation_loss"]),
                 percent(each["character_error_rate"]["mean"]),
@@ -126,26 +149,60 @@ def buckets_table(study: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     return table(heads, rows)
 
 
-def processes_table(study: Mapping[str, Any]) -> str:
-    """One row for each number of processes."""
+def processes_parts(document: Mapping[str, Any]) -> list[str]:
+    """What the page says of several processes."""
+    where = "had a GPU each" if document["size"]["device"] == "cuda" else f"shared {document['machine']['cores']} cores"
+    return [
+        "## Buckets on several processes",
+        times_table(document),
+        f"Speed-up over Q = 1 on as many processes; mean over seeds (least to greatest). The processes {where}; the "
+        "paper's figure 4 is of 6 GPUs.",
+        "## Processes",
+        processes_table(document),
+        "6 buckets; parameters averaged after each epoch by equation 3 with alpha = 1 and beta = 1e-6, portions of the "
+        "data dealt anew each epoch. Straggler waste is the share of their time that the plan leaves to waiting.",
+    ]
+
+
+def times_table(document: Mapping[str, Any]) -> str:
+    """Figure 4 in numbers: one row for each number of buckets, seconds and speed-up on each number of processes."""
+    columns = [(what, processes) for processes in document["seconds"] for what in ("seconds", "speed_ups")]
+    rows = [
+        (name, *(over_seeds(document[what][processes][name]) for what, processes in columns))
+        for name in map(label, BUCKETS)
+    ]
+    heads = [head for each in document["seconds"] for head in (f"{processes_label(each)}, s / epoch", "speed-up")]
+    return table(("buckets", *heads), rows)
+
+
+def processes_table(document: Mapping[str, Any]) -> str:
+    """Figure 5: one row for each number of processes."""
+    name, study = label(BUCKETS_OF_PROCESSES), document["study"]
+    alone = fmean(document["seconds"]["1"][name])
     rows = [
         (
             str(each["processes"]),
             f"{each['steps']:.0f}",
             f"{each['seconds_per_epoch']:.2f}",
-            f"{1 / each['share_of_first_seconds']:.2f}",
+            f"{alone / each['seconds_per_epoch']:.2f}",
             percent(each["straggler_waste"]),
             spread(each["best_validation_loss"]),
             percent(each["character_error_rate"]["mean"]),
         )
         for each in study["summary"]
+        if name_alone(each["strategy"]) == name
     ]
     heads = ("processes", "steps", "s / epoch", "speed-up", "straggler waste", "least validation loss", "CER")
-    note = (
-        "6 buckets; parameters averaged after each epoch by equation 3 with alpha = 1 and beta = 1e-6, portions of the "
-        "data dealt anew each epoch. Straggler waste is the share of their time that the plan leaves to waiting."
-    )
-    return f"{table(heads, rows)}\n\n{note}"
+    return table(heads, rows)
+
+
+def over_seeds(values: Sequence[float]) -> str:
+    """The mean over seeds, and from where to where they reach.
+
+    >>> over_seeds([1.0, 2.0])
+    '1.50 (1.00 to 2.00)'
+    """
+    return f"{fmean(values):.2f}{within(min(values), max(values))}"
 
 
 def settings_note(study: Mapping[str, Any], size: Mapping[str, Any]) -> str:
@@ -158,15 +215,3 @@ def settings_note(study: Mapping[str, Any], size: Mapping[str, Any]) -> str:
         f"{settings['epochs']}, seeds: {settings['seeds']}. Validation loss in nats a symbol, mean over seeds (least "
         "to greatest); CER is the character error rate after the last epoch."
     )
-
-
-def _seconds(rows: list[dict[str, Any]], bounds: Mapping[int, float]) -> dict[int, list[float]]:
-    """Mean seconds of an epoch for each seed, by the number of buckets."""
-    seeds = sorted({row["seed"] for row in rows})
-    return {
-        buckets: [
-            fmean(row["seconds"] for row in rows if (row["strategy"], row["seed"]) == (f"Q = {buckets}", seed))
-            for seed in seeds
-        ]
-        for buckets in bounds
-    }
