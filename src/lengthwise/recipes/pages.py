@@ -39,15 +39,15 @@ def ours(claim: Mapping[str, Any]) -> str:
     return f"{claim['mean']:.2f}{unit}{within(claim['least'], claim['greatest'])}"
 
 
-def spread(values: Mapping[str, Any]) -> str:
+def spread(values: Mapping[str, Any], *, digits: int = 2) -> str:
     """A mean, and from where to where the seeds reach."""
     if None in values.values():
         return "diverged"
-    return f"{values['mean']:.2f}{within(values['least'], values['greatest'])}"
+    return f"{values['mean']:.{digits}f}{within(values['least'], values['greatest'], digits=digits)}"
 
 
-def within(least: float, greatest: float) -> str:
-    low, high = f"{least:.2f}", f"{greatest:.2f}"
+def within(least: float, greatest: float, *, digits: int = 2) -> str:
+    low, high = f"{least:.{digits}f}", f"{greatest:.{digits}f}"
     return "" if low == high else f" ({low} to {high})"
 
 
