@@ -3,5 +3,6 @@
     sound -> MFCC -> GMM-HMM -> a state for each frame -> network -> posteriors / priors -> Viterbi -> words
 
 Shape legend of this folder: N samples of a sound, F frames, D features, S states of all words, Q positions of one
-sequence of states, M densities of a mixture, B utterances of a batch, V words of the vocabulary, silence not counted.
+sequence of states, M densities of a mixture, B utterances of a batch, V words of the vocabulary, silence not counted, K
+frames of a network that joins several.
 """

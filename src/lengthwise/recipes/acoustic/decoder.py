@@ -71,7 +71,7 @@ class _Network:
         border: [H]: of going from `lasts` past the silence.
         pairs: [H, V]: of the next word.
         ends: [H]: of no further word.
-        kept: Of the words that end at a frame, how many may be followed by another, K.
+        kept: Of the words that end at a frame, how many may be followed by another.
     """
 
     states: NDArray[np.int64]
@@ -126,7 +126,7 @@ def decode(
 
     References:
         Doetsch et al. 2017, section 5: a hybrid decoder with a scaled language model (RASR's, there). Ney 1984: one
-        stage, all words at once. Cost: frames x (positions + K V), K the histories.
+        stage, all words at once. Cost: frames x (positions + histories x V).
     """
     if bigram.words != states.words:
         raise value_error("bigram", "of the words that have states", bigram.words, "Make it of states.words.")
