@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lengthwise._checks import check_whole, sentence
-from lengthwise.recipes.handwriting.pen import FARTHEST, Sample, Stroke, as_sample, height, resample, within_reach
+from lengthwise._checks import sentence
+from lengthwise.recipes.handwriting.ink_files import read_ink
+from lengthwise.recipes.handwriting.pen import FARTHEST, Sample, Stroke, within_reach
 
 TRUTH = ("truth", "transcription", "label", "groundtruth")
-POINTS_PER_HEIGHT = 14  # of the whole line, ascenders and descenders included
 
 
 def read_inkml(
@@ -25,38 +25,11 @@ def read_inkml(
     """Reads the InkML files of a folder and those below it, sorted by path.
 
     Args:
-        folder: Holds files that end in .inkml.
-        count: Stop after so many good files; None reads all.
-        strict: Refuse the first bad file instead of skipping it.
-
-    Returns:
-        Samples, each float32 [T, 3]; their texts; and one line for each file that was skipped.
-
-    Raises:
-        ValueError: Where no file is good, or, if `strict`, where one is not; the sentence names it.
+        folder: Holds files that end in .inkml, each of one sample.
+        count, strict: As `ink_files.read_ink` takes them, which says what is returned and raised.
     """
-    if count is not None:
-        check_whole("count", count, minimum=1, remedy="Give the number of files, or leave it out to read all.")
-    samples: list[Sample] = []
-    texts: list[str] = []
-    skipped: list[str] = []
-    for path in sorted(Path(folder).rglob("*.inkml")):
-        if len(samples) == count:
-            break
-        try:
-            strokes, text = parse_inkml(path)
-        except ValueError as error:
-            if strict:
-                raise
-            skipped.append(str(error))
-            continue
-        samples.append(as_points(strokes))
-        texts.append(text)
-    if not samples:
-        example = f" The first of {len(skipped)} bad files: {skipped[0]}" if skipped else ""
-        rule = "a folder with at least one good .inkml file"
-        raise ValueError(sentence("data", rule, str(folder), f"Give another folder.{example}"))
-    return samples, texts, skipped
+    files = sorted(Path(folder).rglob("*.inkml"))
+    return read_ink(files, lambda path: [parse_inkml(path)], source=folder, kind=".inkml", count=count, strict=strict)
 
 
 def parse_inkml(path: str | Path) -> tuple[list[Stroke], str]:
@@ -79,12 +52,6 @@ def parse_inkml(path: str | Path) -> tuple[list[Stroke], str]:
     if not text:
         raise _bad(path, "annotated with its truth", "without")
     return [_points(trace.text or "", columns, path) for trace in traces], text
-
-
-def as_points(strokes: list[Stroke]) -> Sample:
-    """Scales a line to its own height and places its points equidistantly."""
-    step = height(strokes) / POINTS_PER_HEIGHT
-    return as_sample([resample(stroke, step) for stroke in strokes], unit=step)
 
 
 def _root(path: str | Path) -> ElementTree.Element:

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lengthwise._checks import check_whole, sentence
-from lengthwise.recipes.handwriting.inkml import as_points
+from lengthwise._checks import sentence
+from lengthwise.recipes.handwriting.ink_files import Segments, read_ink
 from lengthwise.recipes.handwriting.pen import FARTHEST, Sample, Stroke, within_reach
 
 SUFFIXES = (".dat", ".unp", ".unipen", ".upn")
@@ -45,36 +45,9 @@ def read_unipen(
     Args:
         path: A file, or a folder with files that end in one of `SUFFIXES`. Folders named include hold what others
             include, and are not read by themselves.
-        count: Stop after so many samples; None reads all.
-        strict: Refuse the first bad file instead of skipping it.
-
-    Returns:
-        Samples, each float32 [T, 3]; their texts; and one line for each file that was skipped.
-
-    Raises:
-        ValueError: Where no file is good, or, if `strict`, where one is not; the sentence names it.
+        count, strict: As `ink_files.read_ink` takes them, which says what is returned and raised.
     """
-    if count is not None:
-        check_whole("count", count, minimum=1, remedy="Give the number of samples, or leave it out to read all.")
-    samples: list[Sample] = []
-    texts: list[str] = []
-    skipped: list[str] = []
-    for file in unipen_files(path):
-        if count is not None and len(samples) >= count:
-            break
-        try:
-            segments = parse_unipen(file)
-        except ValueError as error:
-            if strict:
-                raise
-            skipped.append(str(error))
-            continue
-        samples += [as_points(strokes) for strokes, _ in segments]
-        texts += [text for _, text in segments]
-    if not samples:
-        example = f" The first of {len(skipped)} bad files: {skipped[0]}" if skipped else ""
-        raise ValueError(sentence("data", "of at least one good UNIPEN file", str(path), f"Give other data.{example}"))
-    return samples[:count], texts[:count], skipped
+    return read_ink(unipen_files(path), parse_unipen, source=path, kind="UNIPEN", count=count, strict=strict)
 
 
 def unipen_files(path: str | Path) -> list[Path]:
@@ -86,7 +59,7 @@ def unipen_files(path: str | Path) -> list[Path]:
     return sorted(file for file in found if "include" not in file.relative_to(place).parts[:-1])
 
 
-def parse_unipen(path: str | Path) -> list[tuple[list[Stroke], str]]:
+def parse_unipen(path: str | Path) -> Segments:
     """Reads the strokes, each float64 [K, 2], and the label of each segment of the outermost labelled level.
 
     Raises:
