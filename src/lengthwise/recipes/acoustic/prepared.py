@@ -6,6 +6,7 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from lengthwise.recipes.acoustic.alignment import Scores, state_priors
 from lengthwise.recipes.acoustic.bigram import Bigram, count_bigram, even_bigram
 from lengthwise.recipes.acoustic.decoder import Search, word_error_rate
 from lengthwise.recipes.acoustic.em import WordModel
-from lengthwise.recipes.acoustic.frames import Utterances, end_to_end, fitted_scale
+from lengthwise.recipes.acoustic.frames import Scale, Utterances, end_to_end, fitted_scale
 from lengthwise.recipes.acoustic.hmm import WordStates
 from lengthwise.recipes.acoustic.labelling import (
     Labelling,
@@ -85,47 +86,54 @@ def prepare(
     """
     search = search or Search()
     states = first_states(parts.train, labelling)
-    train, validation = (speech_of(part, states, strict=strict) for part in (parts.train, parts.validation))
-    test = speech_of(parts.test, strict=strict)
-    for name, speech in (("train", train), ("validation", validation), ("test", test)):
+    spoken = _Spoken(
+        train=speech_of(parts.train, states, strict=strict),
+        validation=speech_of(parts.validation, states, strict=strict),
+        test=speech_of(parts.test, strict=strict),
+    )
+    for name, speech in spoken._asdict().items():
         _check_some(name, speech)
-    bigram = _bigram(parts, train, states)
-    make = functools.partial(_align, train, validation, test, states, labelling, bigram, search)
+    bigram = _bigram(parts, spoken.train, states)
+    make = functools.partial(_align, spoken, states, labelling, bigram, search)
     aligned = kept(folder, f"{fingerprint(parts, labelling)} {search}", make)
-    scale = fitted_scale(train.features)
+    scale = fitted_scale(spoken.train.features)
     return Prepared(
-        train=end_to_end(train.features, train.corpus.transcripts, scale, aligned.train),
-        validation=end_to_end(validation.features, validation.corpus.transcripts, scale, aligned.validation),
-        test=end_to_end(test.features, test.corpus.transcripts, scale),
+        train=_laid(spoken.train, scale, aligned.train),
+        validation=_laid(spoken.validation, scale, aligned.validation),
+        test=_laid(spoken.test, scale),
         states=aligned.model.states,
         stay=aligned.model.stay,
         priors=state_priors([aligned.train], aligned.model.states.total),
         bigram=bigram,
         search=search,
         gmm_word_error_rate=aligned.word_error_rate,
-        description=_description(parts, labelling, train, validation, test) | {"states": aligned.model.states.total},
+        description=_description(parts, labelling, spoken) | {"states": aligned.model.states.total},
     )
+
+
+class _Spoken(NamedTuple):
+    """The parts that can be used."""
+
+    train: Speech
+    validation: Speech
+    test: Speech
+
+
+def _laid(speech: Speech, scale: Scale, labels: NDArray[np.int64] | None = None) -> Utterances:
+    return end_to_end(speech.features, speech.corpus.transcripts, scale, labels)
 
 
 def _bigram(parts: Parts, train: Speech, states: WordStates) -> Bigram:
     return even_bigram(states.words) if parts.any_order else count_bigram(train.corpus.transcripts, states.words)
 
 
-def _align(
-    train: Speech,
-    validation: Speech,
-    test: Speech,
-    states: WordStates,
-    labelling: Labelling,
-    bigram: Bigram,
-    search: Search,
-) -> Aligned:
-    model = trained_model(train, states, labelling)
+def _align(spoken: _Spoken, states: WordStates, labelling: Labelling, bigram: Bigram, search: Search) -> Aligned:
+    model = trained_model(spoken.train, states, labelling)
     return Aligned(
         model=model,
-        train=np.concatenate(labels_of(model, train)),
-        validation=np.concatenate(labels_of(model, validation)),
-        word_error_rate=_gmm_error_rate(model, test, bigram, search),
+        train=np.concatenate(labels_of(model, spoken.train)),
+        validation=np.concatenate(labels_of(model, spoken.validation)),
+        word_error_rate=_gmm_error_rate(model, spoken.test, bigram, search),
     )
 
 
@@ -146,10 +154,8 @@ def _check_some(name: str, speech: Speech) -> None:
         raise value_error(name, "of at least one utterance that can be used", 0, remedy)
 
 
-def _description(
-    parts: Parts, labelling: Labelling, train: Speech, validation: Speech, test: Speech
-) -> dict[str, object]:
-    frames = [len(each) for each in train.features]
+def _description(parts: Parts, labelling: Labelling, spoken: _Spoken) -> dict[str, object]:
+    frames = [len(each) for each in spoken.train.features]
     return {
         "name": parts.name,
         "split": parts.split,
@@ -157,10 +163,10 @@ def _description(
         "train_frames": sum(frames),
         "shortest": min(frames),
         "longest": max(frames),
-        "validation_utterances": len(validation.features),
-        "test_utterances": len(test.features),
-        "vocabulary": len(train.corpus.vocabulary),
+        "validation_utterances": len(spoken.validation.features),
+        "test_utterances": len(spoken.test.features),
+        "vocabulary": len(spoken.train.corpus.vocabulary),
         "labelling": labelling.describe(),
         "fingerprint": fingerprint(parts, labelling),
-        "skipped": [*train.corpus.skipped, *validation.corpus.skipped, *test.corpus.skipped],
+        "skipped": [sentence for speech in spoken for sentence in speech.corpus.skipped],
     }
