@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise._checks import check_whole
-from lengthwise.recipes.knobs import fit_knob, padding_share
 
 RANDOMIZATION_FACTOR = 0.1  # LRF, table 1
 PAPER_KNOBS = {"semi-sorted": RANDOMIZATION_FACTOR, "bucketed": 1024, "alternated": 58}
 EPOCHS = 4  # plans that a padding rate is the mean of
+ASKED = np.linspace(0.5, 1.5, 5)  # what is asked of max-entropy batching, in what semi-sorted batching pads
 FACTORS = 100  # values of the LRF up to 1, of which its largest step is told
 
 
@@ -161,12 +161,16 @@ def measured(lengths: NDArray[np.int64], batching: lw.Batching, *, seeds: int) -
 
 
 def padding_rates(
-    lengths: NDArray[np.int64], order: str, values: Sequence[float], *, cut: lw.FixedSize
+    lengths: NDArray[np.int64], order: str, values: Sequence[float], *, cut: lw.Cut, of: str = "zero_padding_rate"
 ) -> NDArray[np.float64]:
-    """The ZPR of an order at each value of its knob, the mean of `EPOCHS` plans of seed 0: [values]."""
+    """What an order pads at each value of its knob, the mean of `EPOCHS` plans of seed 0: [values].
+
+    Args:
+        of: The measure: any share that `lw.measure` gives.
+    """
     named_batchings = [lw.strategy(f"{order}:{value:g}", cut=cut) for value in values]
     plans = [[lw.make_plan(lengths, each, epoch=epoch) for epoch in range(EPOCHS)] for each in named_batchings]
-    return np.array([[lw.measure(plan, lengths).zero_padding_rate for plan in run] for run in plans]).mean(axis=1)
+    return np.array([[getattr(lw.measure(plan, lengths), of) for plan in run] for run in plans]).mean(axis=1)
 
 
 def closest(values: Sequence[float], rates: NDArray[np.float64], target: float) -> float:
@@ -180,7 +184,9 @@ def closest(values: Sequence[float], rates: NDArray[np.float64], target: float) 
     return values[int(misses.argmin())]
 
 
-def _padding_like_semi_sorted(lengths: NDArray[np.int64], cut: lw.FixedSize | lw.DynamicSize) -> float:
-    """What to ask of max-entropy batching for the padding share that is nearest to that of semi-sorted batching."""
-    target = padding_share(lengths, lw.strategy(f"semi-sorted:{RANDOMIZATION_FACTOR}", cut=cut))
-    return fit_knob(lengths, "max-entropy", target, cut=cut).knob
+def _padding_like_semi_sorted(lengths: NDArray[np.int64], cut: lw.Cut) -> float:
+    """What to ask of max-entropy batching for the padding share of semi-sorted batching, on a line through `ASKED`."""
+    target = padding_rates(lengths, "semi-sorted", [RANDOMIZATION_FACTOR], cut=cut, of="padding_share")[0]
+    asked = target * ASKED
+    rates = padding_rates(lengths, "max-entropy", asked.tolist(), cut=cut, of="padding_share")
+    return float(f"{np.interp(target, np.maximum.accumulate(rates), asked):.4g}")
