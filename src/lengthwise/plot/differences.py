@@ -41,36 +41,37 @@ def loss_differences(
     Raises:
         ValueError: No row, or one without a difference for each panel.
     """
-    rows = [(label, differences) for group in groups.values() for label, differences in group.items()]
-    if not rows or any(len(differences) != len(panels) for _, differences in rows):
+    rows = _rows(groups)
+    if not rows or any(differences and len(differences) != len(panels) for _, differences in rows):
         remedy = "Give one difference for each panel."
         raise value_error("groups", f"rows of {len(panels)} differences, at least one", len(rows), remedy)
-    figure = style.blank_figure(height=1.1 + ROW_HEIGHT * (len(rows) + len(groups)))
-    for number, (axes, panel) in enumerate(zip(figure.subplots(1, len(panels), sharey=True), panels, strict=True)):
-        _draw_rows(axes, groups, number)
+    figure = style.blank_figure(height=1.1 + ROW_HEIGHT * len(rows))
+    every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for number, (axes, panel) in enumerate(zip(every, panels, strict=True)):
+        for place, (label, differences) in enumerate(rows):
+            if differences:
+                _draw_whisker(axes, place, label, differences[number])
         axes.axvline(0.0, color=style.FAINT, linewidth=0.8, zorder=0)
         axes.set_title(panel)
         axes.set_xlabel(unit)
         axes.grid(True, axis="x")
         axes.tick_params(axis="y", length=0)
+    _name_rows(every[0], rows)
     if title:
         figure.suptitle(title, fontsize=9.5)
     return figure
 
 
-def _draw_rows(axes: Axes, groups: Mapping[str, Mapping[str, Sequence[Difference]]], panel: int) -> None:
-    """Draws from the top down: the name of a group, then its rows."""
-    names, heads = [], []
-    for group, rows in groups.items():
-        heads.append(len(names))
-        names.append(group)
-        for label, differences in rows.items():
-            _draw_whisker(axes, len(names), label, differences[panel])
-            names.append(label)
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.5, -0.7)
-    for head in heads:
-        axes.get_yticklabels()[head].set_fontweight("bold")
+def _rows(groups: Mapping[str, Mapping[str, Sequence[Difference]]]) -> list[tuple[str, Sequence[Difference]]]:
+    """From the top down: the name of each group, with no difference, and then its rows."""
+    return [row for group, rows in groups.items() for row in ((group, ()), *rows.items())]
+
+
+def _name_rows(axes: Axes, rows: Sequence[tuple[str, Sequence[Difference]]]) -> None:
+    axes.set_yticks(range(len(rows)), [label for label, _ in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.7)
+    for text, (_, differences) in zip(axes.get_yticklabels(), rows, strict=True):
+        text.set_fontweight("normal" if differences else "bold")
 
 
 def _draw_whisker(axes: Axes, place: int, label: str, difference: Difference) -> None:

@@ -39,8 +39,8 @@ class Fitted:
 def fit_knob(lengths: NDArray[np.int64], order: str, padding: float, *, cut: lw.FixedSize | lw.DynamicSize) -> Fitted:
     """The value of an order's knob whose padding share comes nearest to `padding`.
 
-    Bisection over the values that make sense, listed by rising padding, then a look at the neighbours. A strategy may
-    not come near: check `padding_share`.
+    Bisection over the values that make sense, listed by rising padding, and of whole numbers a look at the neighbours.
+    A strategy may not come near: check `padding_share`.
 
     Args:
         lengths: [n], of the sequences trained on.
@@ -53,7 +53,8 @@ def fit_knob(lengths: NDArray[np.int64], order: str, padding: float, *, cut: lw.
     """
     check_choice("order", order, tuple(VALUES))
     check_number("padding", padding, above=True, maximum=0.99, remedy="Give a share such as 0.05.")
-    texts = [f"{order}:{value:.6g}" for value in VALUES[order](len(lengths), cut.batch_size, padding)]
+    values = VALUES[order](lengths, cut.batch_size, padding)
+    texts = [FORMS.get(order, f"{order}:{{:g}}").format(value) for value in values]
 
     @cache
     def had(place: int) -> float:
@@ -63,9 +64,10 @@ def fit_knob(lengths: NDArray[np.int64], order: str, padding: float, *, cut: lw.
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if had(middle) < padding else (low, middle)
-    near = range(max(0, low - _NEIGHBOURS), min(len(texts), high + _NEIGHBOURS + 1))
+    neighbours = _NEIGHBOURS if isinstance(values, range) else 0
+    near = range(max(0, low - neighbours), min(len(texts), high + neighbours + 1))
     best = min(near, key=lambda place: abs(had(place) - padding))
-    return Fitted(strategy=texts[best], knob=float(texts[best].partition(":")[2]), padding_share=had(best))
+    return Fitted(strategy=texts[best], knob=float(values[best]), padding_share=had(best))
 
 
 def padding_share(lengths: NDArray[np.int64], batching: lw.Batching) -> float:
@@ -75,39 +77,51 @@ def padding_share(lengths: NDArray[np.int64], batching: lw.Batching) -> float:
     return 1.0 - EPOCHS * float(lengths.sum()) / computed
 
 
-def _noises(count: int, batch_size: int, padding: float) -> Sequence[float]:
-    del count, batch_size, padding
+def _factors(lengths: NDArray[np.int64], batch_size: int, padding: float) -> Sequence[float]:
+    """Of the range of lengths."""
+    del lengths, batch_size, padding
     return _distinct(np.geomspace(1e-3, 8.0, 600))
 
 
-def _shares(count: int, batch_size: int, padding: float) -> Sequence[float]:
-    del count, batch_size
-    return _distinct(np.minimum(padding * np.linspace(0.5, 1.5, 101), 0.99))
+def _scales(lengths: NDArray[np.int64], batch_size: int, padding: float) -> Sequence[float]:
+    """Around the mean padding of a sequence, which is what exponential noise of this mean adds to most of them."""
+    del batch_size
+    return _distinct(lengths.mean() * padding / (1.0 - padding) * np.geomspace(0.01, 10.0, 400))
 
 
-def _sizes(count: int, batch_size: int, padding: float) -> Sequence[float]:
-    """Whole batches: else each bucket or window would end in a small one, and there would be more steps."""
+def _sizes(lengths: NDArray[np.int64], batch_size: int, padding: float) -> range:
+    """Whole batches, two at least: else each bucket or window would end in a small one, and there would be more steps.
+
+    Buckets of one batch, and one window of all, would be sorting.
+    """
     del padding
-    return range(batch_size, max(count, batch_size) + batch_size, batch_size)
+    return range(2 * batch_size, max(len(lengths), 2 * batch_size + 1), batch_size)
 
 
-def _bins(count: int, batch_size: int, padding: float) -> Sequence[float]:
+def _bins(lengths: NDArray[np.int64], batch_size: int, padding: float) -> range:
+    """Two at least: one bin would be sorting."""
     del padding
-    return range(1, -(-count // batch_size) + 1)
+    return range(2, max(-(-len(lengths) // batch_size), 2) + 1)
 
 
-def _distinct(values: NDArray[np.float64]) -> Sequence[float]:
+def _windows(lengths: NDArray[np.int64], batch_size: int, padding: float) -> range:
+    return _sizes(lengths, batch_size, padding)[::-1]
+
+
+def _distinct(values: NDArray[np.float64]) -> list[float]:
     """Values of three digits, rising."""
     return list(dict.fromkeys(float(f"{value:.3g}") for value in values))
 
 
-# For n sequences, a batch size and the padding wanted: the values to try, by rising padding.
-VALUES: Mapping[str, Callable[[int, int, float], Sequence[float]]] = MappingProxyType(
+# For lengths [n], a batch size and the padding wanted: the values to try, by rising padding.
+VALUES: Mapping[str, Callable[[NDArray[np.int64], int, float], Sequence[float]]] = MappingProxyType(
     {
-        "max-entropy": _shares,
-        "semi-sorted": _noises,
+        "max-entropy": _scales,
+        "semi-sorted": _factors,
         "alternated": _bins,
-        "windowed": lambda count, batch_size, padding: _sizes(count, batch_size, padding)[::-1],
+        "windowed": _windows,
         "bucketed": _sizes,
     }
 )
+# Its scale, not the padding asked of it: what it has of that is near, and each plan would look for the scale again.
+FORMS = MappingProxyType({"max-entropy": "max-entropy,scale={:g}"})

@@ -7,7 +7,7 @@ interval. Of many comparisons at 95 % one in twenty excludes 0 by chance alone: 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,14 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Correlation:
-    """How mixing and loss go together over strategies of equal padding: the rank correlation, below 0 if less loss."""
+    """How mixing and loss go together over strategies of equal padding: below 0 where more mixing goes with less loss.
+
+    Attributes:
+        padding: The share that all were fitted to.
+        strategies: How many.
+        measure: One of `MEASURES`.
+        correlation: Spearman's, mean over the seeds.
+    """
 
     padding: float
     strategies: int
@@ -76,12 +83,7 @@ def correlate(compared: Sequence[Compared], losses: Losses) -> list[Correlation]
             padding=padding,
             strategies=len(group),
             measure=measure,
-            correlation=interval(
-                rank_correlations(
-                    np.array([each.mixing for each in group]),
-                    np.stack([losses[each.label][measure] for each in group], axis=1),
-                )
-            ),
+            correlation=_mean_correlation(group, losses, measure),
         )
         for padding, group in _groups(compared).items()
         if len(group) >= FEWEST_RANKS
@@ -92,12 +94,25 @@ def correlate(compared: Sequence[Compared], losses: Losses) -> list[Correlation]
 def rank_correlations(values: NDArray[np.float64], losses: NDArray[np.float64]) -> NDArray[np.float64]:
     """Spearman's rank correlation of values [k] with each row of losses [R, k]: [R]; nan where a loss is.
 
-    >>> rank_correlations(np.array([0.1, 0.2, 0.3]), np.array([[3.0, 2.0, 1.0], [1.0, 3.0, 2.0]])).tolist()
+    >>> rank_correlations(np.array([0.1, 0.2, 0.3]), np.array([[3.0, 2.0, 1.0], [1.0, 3.0, 2.0]])).round(12).tolist()
     [-1.0, 0.5]
     """
-    return np.array(
-        [np.corrcoef(_ranks(values), _ranks(row))[0, 1] if np.isfinite(row).all() else np.nan for row in losses]
-    ).round(12)
+    ranks = _ranks(values)
+    return np.array([_correlation(ranks, _ranks(row)) if np.isfinite(row).all() else np.nan for row in losses])
+
+
+def _mean_correlation(group: Sequence[Compared], losses: Losses, measure: str) -> Interval:
+    """Its bounds are kept within -1 and 1."""
+    mixing = np.array([each.mixing for each in group])
+    found = interval(rank_correlations(mixing, np.stack([losses[each.label][measure] for each in group], axis=1)))
+    return replace(found, low=max(found.low, -1.0), high=min(found.high, 1.0))
+
+
+def _correlation(ranks: NDArray[np.float64], others: NDArray[np.float64]) -> float:
+    """Pearson's; nan where all of one are equal."""
+    if ranks.std() == 0.0 or others.std() == 0.0:
+        return np.nan
+    return float(np.mean((ranks - ranks.mean()) * (others - others.mean())) / (ranks.std() * others.std()))
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -79,9 +79,15 @@ def _outcome(rows: Sequence[EpochRow], tests: Sequence[RunRow], loss: str) -> Ou
     ends = [{**run[-1].metrics, **tested.get(seed, {})} for seed, run in zip(seeds, runs, strict=True)]
     times = np.array([[row.seconds + row.planning_seconds for row in run] for run in runs])
     return Outcome(
-        losses=np.array([[row.metrics[loss] for row in run] for run in runs]),
+        losses=_finite([[row.metrics[loss] for row in run] for run in runs]),
         seconds=times.cumsum(axis=1),
-        metrics={name: np.array([end[name] for end in ends]) for name in ends[0] if name != loss},
+        metrics={name: _finite([end[name] for end in ends]) for name in ends[0] if name != loss},
         steps=float(np.mean([row.steps for row in rows])),
         padding_share=float(np.mean([row.padding_share for row in rows])),
     )
+
+
+def _finite(values: Sequence[object]) -> NDArray[np.float64]:
+    """An array with nan for all that is not finite."""
+    array = np.array(values, np.float64)
+    return np.where(np.isfinite(array), array, np.nan)

@@ -44,7 +44,7 @@ def section(document: Mapping[str, Any], *, json_link: str) -> list[str]:
         f"Loss in {document['loss']['unit']}. Equal time is {document['equal_seconds']:.0f} s of planning and "
         "training, what the fastest strategy took for all epochs; between epochs a loss is on a straight line. Dynamic "
         "batch sizes are those of Ge et al. 2021, at a constant learning rate, at one that follows the size of a step, "
-        f"and at one that follows its root.{''.join(f' Left out: {sentence}' for sentence in document['left_out'])}",
+        f"and at one that follows its root.{left_out_note(document)}",
         "The loss of max-entropy batching less another strategy's at the same padding:",
         comparisons_table(document),
         correlations_note(document),
@@ -85,6 +85,10 @@ def strategy_cells(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
         )
         for each in document["strategies"]
     ]
+
+
+def left_out_note(document: Mapping[str, Any]) -> str:
+    return f" Left out: {'; '.join(document['left_out'])}." if document["left_out"] else ""
 
 
 def comparisons_table(document: Mapping[str, Any]) -> str:
@@ -134,7 +138,7 @@ def reaching(found: Interval, *, of: float = 1.0, unit: str = "", digits: int = 
     '1.50 ± 0.25 %'
     """
     if math.isnan(found.mean):
-        return "diverged"
+        return "not known"
     reach = "" if found.unknown else f" ± {of * (found.high - found.mean):.{digits}f}"
     return f"{of * found.mean:.{digits}f}{reach}{unit}"
 

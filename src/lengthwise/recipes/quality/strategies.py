@@ -111,12 +111,12 @@ def compared(lengths: NDArray[np.int64], found: Sequence[Candidate], *, base_bat
 
 
 def left_out(found: Sequence[Candidate]) -> list[str]:
-    """A sentence for each strategy that does not pad what the others do."""
+    """What is said of each strategy that does not pad what the others do."""
     return [
-        f"{each.order}{', dynamic sizes' if each.dynamic else ''}: wanted {each.padding:.1%} of padding, the nearest "
-        f"is {each.padding_share:.1%}, by {each.strategy}."
+        f"{each.order}{' with dynamic sizes' if each.dynamic else ''} at {100 * each.padding:g} %, since the nearest "
+        f"is {100 * each.padding_share:.1f} %, by {each.strategy}"
         for each in found
-        if not each.near
+        if each.padding is not None and not each.near
     ]
 
 

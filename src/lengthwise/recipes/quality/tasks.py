@@ -98,11 +98,11 @@ def make_acoustic(source: Source) -> Task:
 
 
 def make_synthesis(source: Source) -> Task:
-    """Sentences by one voice, and a sixteenth of Tacotron 2 with 20 mel bands and 8 frames a decoder step.
+    """Sentences by one voice, and a sixteenth of Tacotron 2 with 16 mel bands and 16 frames a decoder step.
 
     The loss is a mean over the frames there are: one over the padded rectangle would be another loss for each strategy.
     """
-    network = synthesis.Network(width=1 / 16, bands=20, reduction=8)
+    network = synthesis.Network(width=1 / 16, bands=16, reduction=16)
     with tempfile.TemporaryDirectory() as scratch:
         spoken = None if source.data is not None and source.data.is_dir() else (source.folder or Path(scratch))
         corpus = read_speech(source.data, folder=spoken, count=source.count, strict=source.strict)
@@ -125,7 +125,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 loss="validation_loss",
                 unit="nats per symbol",
                 metrics={"character_error_rate": "CER"},
-                count=1500,
+                count=1200,
                 epochs=12,
                 learning_rate=0.01,
                 make=make_handwriting,
@@ -136,7 +136,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 loss="validation_loss",
                 unit="nats per frame",
                 metrics={"frame_error_rate": "frame errors", "word_error_rate": "WER"},
-                count=600,
+                count=576,
                 epochs=8,
                 learning_rate=0.01,
                 make=make_acoustic,
@@ -147,9 +147,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 loss="validation_loss_frames",
                 unit="squared error and stop, per frame",
                 metrics={"duration_error": "duration error", "attention_focus": "attention focus"},
-                count=600,
+                count=360,
                 epochs=8,
-                learning_rate=2e-3,
+                learning_rate=5e-3,
                 make=make_synthesis,
             ),
         )

@@ -1,0 +1,305 @@
+"""The study of what mixing is worth: comparisons and sentences by hand, and the whole in miniature."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("jiwer")
+pytest.importorskip("matplotlib")
+
+import lengthwise as lw  # noqa: E402
+from lengthwise.cli import main  # noqa: E402
+from lengthwise.recipes.intervals import Interval  # noqa: E402
+from lengthwise.recipes.quality.answers import Tally, answers, beside_random, conclusion, tally  # noqa: E402
+from lengthwise.recipes.quality.comparisons import compare, correlate, losses_of, rank_correlations  # noqa: E402
+from lengthwise.recipes.quality.outcomes import equal_seconds, outcomes  # noqa: E402
+from lengthwise.recipes.quality.page import page  # noqa: E402
+from lengthwise.recipes.quality.strategies import (  # noqa: E402
+    FITTED,
+    TOLERANCE,
+    Candidate,
+    Compared,
+    candidates,
+    compared,
+    left_out,
+)
+from lengthwise.recipes.quality.tasks import KINDS, Source  # noqa: E402
+from lengthwise.recipes.study.results import EpochRow, RunRow  # noqa: E402
+from lengthwise.recipes.study.setups import Setup  # noqa: E402
+
+CUT = lw.FixedSize(16)
+LENGTHS = lw.example_lengths("speech")[:256]
+
+
+def row(strategy, *, seed, epoch, loss, seconds=1.0):
+    """An epoch that took `seconds` in all, a tenth of it for its plan."""
+    rest = dict.fromkeys(("mixing", "straggler_waste", "training_loss"), 0.0)
+    return EpochRow(
+        strategy=strategy,
+        processes=1,
+        averaging="none",
+        seed=seed,
+        epoch=epoch,
+        steps=4,
+        seconds=0.9 * seconds,
+        planning_seconds=0.1 * seconds,
+        elapsed_seconds=0.9 * seconds * epoch,
+        sequences=64,
+        useful_frames=640,
+        padding_share=0.2,
+        metrics={"validation_loss": loss, "character_error_rate": loss / 10},
+        **rest,
+    )
+
+
+def rows_of(losses, *, seconds=None):
+    """By strategy, the losses of each seed's epochs; `seconds` of an epoch by strategy, 1 where not given."""
+    return [
+        row(strategy, seed=seed, epoch=epoch, loss=loss, seconds=(seconds or {}).get(strategy, 1.0))
+        for strategy, runs in losses.items()
+        for seed, run in enumerate(runs)
+        for epoch, loss in enumerate(run, start=1)
+    ]
+
+
+def entry(strategy, *, padding, mixing, cut=CUT):
+    candidate = Candidate(
+        order=strategy.partition(":")[0], strategy=strategy, padding=padding, padding_share=padding or 0.0, cut=cut
+    )
+    setup = Setup(batching=lw.strategy(strategy, cut=cut))
+    return Compared(candidate=candidate, label=strategy, mixing=mixing, setup=setup)
+
+
+ENTRIES = [
+    entry("random", padding=None, mixing=0.9),
+    entry("max-entropy:0.1", padding=0.1, mixing=0.3),
+    entry("semi-sorted:0.1", padding=0.1, mixing=0.2),
+    entry("bucketed:32", padding=0.1, mixing=0.1),
+]
+LOSSES = {
+    "random": [[4.0, 2.0], [5.0, 3.0]],
+    "max-entropy:0.1": [[4.0, 1.0], [5.0, 1.9]],
+    "semi-sorted:0.1": [[3.0, 2.0], [5.0, 3.0]],
+    "bucketed:32": [[4.0, 3.0], [6.0, 2.5]],
+}
+SECONDS = {"random": 2.0, "max-entropy:0.1": 1.0, "semi-sorted:0.1": 1.25, "bucketed:32": 1.0}
+
+
+@pytest.fixture
+def losses():
+    return losses_of(outcomes(rows_of(LOSSES, seconds=SECONDS), [], loss="validation_loss"))
+
+
+def test_losses_after_as_many_epochs_and_in_as_much_time(losses):
+    assert losses["random"]["last"].tolist() == [2.0, 3.0]
+    assert losses["bucketed:32"]["least"].tolist() == [3.0, 2.5]
+    assert losses["max-entropy:0.1"]["equal_seconds"].tolist() == [1.0, 1.9]  # the fastest: all of its 2 seconds
+    assert losses["random"]["equal_seconds"].tolist() == [4.0, 5.0]  # its first epoch ends then
+    assert losses["semi-sorted:0.1"]["equal_seconds"] == pytest.approx([3.0 - 0.6, 5.0 - 1.2])  # (2 - 1.25) / 1.25
+
+
+def test_a_strategy_has_no_loss_before_its_first_epoch_ends():
+    found = outcomes(rows_of({"fast": [[1.0]], "slow": [[2.0]]}, seconds={"slow": 3.0}), [], loss="validation_loss")
+    assert equal_seconds(found).tolist() == [1.0]
+    assert math.isnan(found["slow"].loss_at(np.array([1.0]))[0])
+    assert found["slow"].loss_at(np.array([9.0])).tolist() == [2.0]
+
+
+def test_the_metrics_are_those_of_the_last_epoch_and_of_the_test():
+    tests = [
+        RunRow(strategy="a", processes=1, averaging="none", seed=seed, metrics={"word_error_rate": rate})
+        for seed, rate in ((1, 0.5), (0, 0.25))
+    ]
+    found = outcomes(rows_of({"a": [[4.0, 2.0], [5.0, math.inf]]}), tests, loss="validation_loss")["a"]
+    assert found.metrics["word_error_rate"].tolist() == [0.25, 0.5]
+    assert found.metrics["character_error_rate"][0] == 0.2
+    assert math.isnan(found.last[1])
+    assert set(found.metrics) == {"character_error_rate", "word_error_rate"}
+
+
+def test_differences_are_taken_seed_by_seed(losses):
+    found = {(each.other, each.measure): each.difference for each in compare(ENTRIES, losses)}
+    assert {other for other, _ in found} == {"semi-sorted:0.1", "bucketed:32"}  # random was fitted to no padding
+    beside = found["semi-sorted:0.1", "last"]  # -1.0 and -1.1
+    assert beside.mean == pytest.approx(-1.05)
+    assert beside.high == pytest.approx(-1.05 + 12.706 * 0.05, abs=1e-3)
+    assert beside.excludes_zero
+    assert not found["bucketed:32", "last"].excludes_zero  # -2.0 and -0.6
+
+
+def test_more_mixing_goes_with_less_loss_where_it_does(losses):
+    (found,) = [each for each in correlate(ENTRIES, losses) if each.measure == "last"]
+    assert found.strategies == 3
+    assert found.correlation.mean == pytest.approx((-1.0 - 0.5) / 2)  # seed 1: semi-sorted's is the greatest loss
+    assert (found.correlation.low, found.correlation.high) == (-1.0, 1.0)
+    assert correlate(ENTRIES[:3], losses) == []
+
+
+def test_rank_correlations_of_ties_and_of_runs_that_diverged():
+    values = np.array([1.0, 2.0, 3.0])
+    found = rank_correlations(values, np.array([[1.0, 1.0, 2.0], [1.0, 1.0, 1.0], [1.0, math.nan, 2.0]]))
+    assert found[0] == pytest.approx(1.5 / math.sqrt(2.0 * 1.5))  # ranks 0, 1, 2 against 0.5, 0.5, 2
+    assert np.isnan(found[1:]).all()
+
+
+def test_the_conclusion_follows_the_greater_count():
+    assert conclusion(Tally(lower=2, higher=1, total=8)).startswith("These results speak for")
+    assert conclusion(Tally(lower=0, higher=1, total=8)).startswith("These results speak against")
+    assert conclusion(Tally(lower=0, higher=0, total=8)).startswith("These results do not choose")
+    assert "lower in 0 of 8" in conclusion(Tally(lower=0, higher=1, total=8))
+    unknown = Interval(mean=math.nan, low=math.nan, high=math.nan, runs=2)
+    assert tally([Interval(mean=2.0, low=1.0, high=3.0, runs=2), unknown]) == Tally(lower=0, higher=1, total=2)
+
+
+def test_every_strategy_that_is_compared_pads_what_it_should():
+    found = candidates(LENGTHS, (0.1,), batch_size=16)
+    assert [each.order for each in found if each.padding == 0.1 and not each.dynamic] == list(FITTED)
+    chosen = compared(LENGTHS, found, base_batch=16.0)
+    for each in chosen:
+        shares = [lw.measure(lw.make_plan(LENGTHS, each.setup.batching, epoch=epoch), LENGTHS) for epoch in range(16)]
+        if each.candidate.padding is not None:
+            assert np.mean([share.padding_share for share in shares]) == pytest.approx(0.1, abs=TOLERANCE + 0.001)
+    dynamic = [each for each in chosen if each.candidate.dynamic]
+    assert [each.setup.learning_rate_scaling for each in dynamic[:3]] == ["none", "linear", "root"]
+    assert [each.setup.base_batch for each in dynamic[:3]] == [None, 16.0, 16.0]
+    assert len({each.label for each in chosen}) == len(chosen)
+    assert len(left_out(found)) == len([each for each in found if not each.near])
+
+
+def test_what_pads_otherwise_is_left_out_and_named():
+    far = Candidate(order="bucketed", strategy="bucketed:16", padding=0.1, padding_share=0.04, cut=CUT)
+    assert compared(LENGTHS, [far], base_batch=16.0) == []
+    assert left_out([far, *(each.candidate for each in ENTRIES)]) == [
+        "bucketed at 10 %, since the nearest is 4.0 %, by bucketed:16"
+    ]
+
+
+@pytest.mark.parametrize("paddings", [(), (0.1, 0.05), (0.1, 0.105), (0.0,), (1.5,)])
+def test_shares_that_nothing_can_be_compared_at_are_refused(paddings):
+    with pytest.raises(ValueError, match="`paddings` must be"):
+        candidates(LENGTHS, paddings, batch_size=16)
+
+
+def test_less_than_sorting_pads_is_refused():
+    with pytest.raises(ValueError, match="what sorting pads"):
+        candidates(LENGTHS, (0.01,), batch_size=16)
+
+
+def test_a_task_that_needs_speech_says_so():
+    with pytest.raises(ValueError, match="`data` must be the path of speech"):
+        KINDS["acoustic"].make(Source(data=None, count=8))
+
+
+@pytest.fixture(scope="module")
+def characters(tmp_path_factory):
+    """Three characters, each a vertical line and a dash, by each of four drawers."""
+    drawn = [[[drawer, 10], [0, 4 + label], [3, 1], [5, 0]] for drawer in range(4) for label in range(3)]
+    path = tmp_path_factory.mktemp("characters") / "characters.npz"
+    np.savez(
+        path,
+        dxy=np.array(drawn, np.int16).reshape(-1, 2),
+        pen_up=np.tile(np.array([0, 1, 0, 1], np.uint8), 12),
+        offsets=np.arange(0, 49, 4),
+        label=np.tile(np.arange(3, dtype=np.int16), 4),
+        drawer=np.repeat(np.arange(4, dtype=np.int16), 3),
+        vocab=np.frombuffer(b"Greek/1\nGreek/2\nGreek/3", np.uint8),
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory, characters):
+    """The command on 80 words to learn, 5 steps an epoch, and the folder that it writes to."""
+    folder = tmp_path_factory.mktemp("quality")
+    words = ["study", "quality", "--task", "handwriting", "--data", str(characters), "--count", "94"]
+    words += ["--padding", "0.25", "--seeds", "2", "--epochs", "2", "--checkpoints", str(folder / "kept"), "--quiet"]
+    return [*words, "--json", str(folder / "out.json"), "--plot", str(folder / "out.png")], folder
+
+
+@pytest.fixture(scope="module")
+def document(command):
+    words, folder = command
+    assert main(words) == 0
+    return json.loads((folder / "out.json").read_text())
+
+
+def test_the_whole_in_miniature(document):
+    strategies = {each["label"]: each for each in document["strategies"]}
+    assert document["sequences"] == 80
+    assert len(document["runs"]) == 2 * len(strategies)
+    for each in strategies.values():
+        assert each["padding"] is None or abs(each["padding_share"] - each["padding"]) < 0.03  # 4 plans of 5 batches
+    assert strategies["random"]["to_random"]["last"] == {"mean": 0.0, "low": 0.0, "high": 0.0, "runs": 2}
+    assert strategies["sorted"]["mixing"] < strategies["random"]["mixing"]
+    for run in document["runs"]:
+        assert run["losses"][1] < run["losses"][0]
+        assert run["seconds"][1] > run["seconds"][0] > 0
+    assert {each["padding"] for each in document["comparisons"]} == {0.25}
+
+
+def test_the_comparisons_are_those_of_the_runs(document):
+    losses = {(run["strategy"], run["seed"]): run["losses"][-1] for run in document["runs"]}
+    for each in (each for each in document["comparisons"] if each["measure"] == "last"):
+        differences = [losses[each["ours"], seed] - losses[each["other"], seed] for seed in (0, 1)]
+        assert each["difference"]["mean"] == pytest.approx(np.mean(differences), abs=1e-5)
+        reach = 12.7062 * np.std(differences, ddof=1) / math.sqrt(2)
+        assert each["difference"]["high"] == pytest.approx(np.mean(differences) + reach, rel=1e-3, abs=1e-3)
+
+
+def test_called_again_nothing_is_trained_and_all_is_the_same(command, document, capsys):
+    words, folder = command
+    assert main(words) == 0
+    again = json.loads((folder / "out.json").read_text())
+    assert again["runs"] == document["runs"]  # seconds too: they are those that were measured once
+    assert again["comparisons"] == document["comparisons"]
+    shown = capsys.readouterr().out
+    assert "max-entropy,scale=" in shown
+    assert "80 sequences of words joined from the characters" in shown
+
+
+def test_the_picture_is_drawn(command, document):
+    assert document["strategies"]
+    assert (command[1] / "out.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_page_says_what_the_intervals_say(document):
+    text = page({"results/a.json": document, "results/b.json": {**document, "task": "acoustic"}})
+    first = text.split("\n\n")[1]
+    assert first == " ".join(answers([document, document | {"task": "acoustic"}]))
+    assert f"in 0 of {2 * len(document['comparisons']) // 3} comparisons" in first or "lower than" in first
+    assert "## Handwriting" in text
+    assert "## Acoustic" in text
+    assert text.count("![") == 2
+    for each in document["strategies"]:
+        assert f"| `{each['strategy']}" in text
+
+
+def test_ours_beside_random_is_that_of_the_largest_padding():
+    def known(padding, mean):
+        bounds = {"mean": mean, "low": mean - 1.0, "high": mean + 1.0, "runs": 2}
+        return {"order": "max-entropy", "dynamic": False, "padding": padding, "to_random": {"equal_seconds": bounds}}
+
+    assert beside_random({"strategies": [known(0.1, -2.0), known(0.05, -3.0)]}).mean == -2.0
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--task", "acoustic"], "`data` must be the path of speech"),
+        (["--task", "handwriting", "--padding", "0.1,0.05"], "`paddings` must be rising"),
+        (["--task", "handwriting", "--count", "1"], "`count` must be at least 2"),
+        (["--task", "handwriting", "--seeds", "0"], "`seeds` must be at least 1"),
+    ],
+)
+def test_what_cannot_be_studied_is_told_in_a_sentence(words, complaint, capsys):
+    assert main(["study", "quality", *words]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_shares_that_are_no_numbers_are_refused_by_the_parser(capsys):
+    with pytest.raises(SystemExit):
+        main(["study", "quality", "--task", "handwriting", "--padding", "0.1,little"])
+    assert "must be numbers such as 0.05,0.1" in capsys.readouterr().err
