@@ -1,7 +1,7 @@
 """Plain English sentences of the project's own, as many and as long as asked.
 
-A sentence is a clause, "the old sailor watches the harbour", and what is hung on it, "in the evening", "while a child
-sings", until it has the words that were drawn for it.
+A sentence is a clause, "the old sailor watches the harbour", and what is hung on it, "near my window", "while another
+child sings today", until it has the words that were drawn for it.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ FIRST_CLAUSES = {5: SHORT[5], 6: "determiner adjective noun verb determiner noun
 def own_sentences(count: int, *, max_words: int = 25, seed: int = 0) -> dict[str, str]:
     """Writes sentences, by id.
 
-    A sentence of w words is as frequent as w, from 1 to `max_words`: like the clips of LJSpeech most are long, and
-    spoken by `voice` those of 25 words last from one second to ten.
+    A length of w words, from 1 to `max_words`, is as frequent as 2 w - 1: most sentences are long, as the clips of
+    LJSpeech are. Up to 25 words take from half a second to ten, spoken by `voice`.
 
     Args:
         count: How many; sentence i is the same for every count.

@@ -116,12 +116,13 @@ def make_batch(
         device: Where the tensors are to be.
     """
     mels = [utterances.mels[number] for number in numbers]
+    symbols = [utterances.symbols[number] for number in numbers]
     frames = max(width, *(len(mel) for mel in mels), 0)
     return Batch(
-        symbols=pad_arrays([utterances.symbols[number] for number in numbers]).to(device),
-        symbol_counts=torch.from_numpy(utterances.text_lengths[numbers]).to(device),
+        symbols=pad_arrays(symbols).to(device),
+        symbol_counts=torch.tensor([len(each) for each in symbols], device=device),
         frames=pad_arrays(mels, -(-frames // multiple) * multiple).to(device),
-        counts=torch.from_numpy(utterances.lengths[numbers]).to(device),
+        counts=torch.tensor([len(mel) for mel in mels], device=device),
     )
 
 
