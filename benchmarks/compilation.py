@@ -3,8 +3,8 @@
     python benchmarks/compilation.py [--frameworks jax,torch] [--count 2400] [--epochs 2]
 
 The same words padded to the longest of all, to the edges of a few optimal buckets, and each batch to its own longest.
-Compilations are counted, and timed apart from the epochs. Where an unpadded order has more shapes than a compiler is
-given here (MOST), so many are compiled, of lengths evenly spread, and the seconds of all are estimated from theirs.
+Compilations are counted, and timed apart from the epochs. An order that is not padded to edges has a shape for every
+distinct longest length of its batches, and each is compiled: most of the half hour that this takes.
 
 Seconds are those of one processor core, compilers' child processes among them: what else the machine does is left out.
 Real pen strokes where they are at hand, else lines that the project writes itself. Every case starts with empty caches.
@@ -21,20 +21,18 @@ from typing import Any
 import jax
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from record import DATA, parser, write
 from torch._inductor.utils import fresh_cache
 
 import lengthwise as lw
 from lengthwise.recipes.compiled.data import Words, training_words
 from lengthwise.recipes.compiled.jax_lstm import JaxLearner
-from lengthwise.recipes.compiled.learning import Learner, computed_frames, run_epochs, shapes_needed
+from lengthwise.recipes.compiled.learning import Learner, run_epochs, shapes_needed
 from lengthwise.recipes.compiled.torch_encoder import TorchLearner
 from lengthwise.recipes.handwriting.data import Corpus, read_corpus
 
 PEN = DATA / "omniglot_strokes" / "omniglot_small1_small2.npz"
 LAYERS = 1
-MOST = {"jit": 16, "inductor": 2}
 TOTAL_EPOCHS = 20
 CUT = lw.FixedSize(16)
 FIXED = {
@@ -60,9 +58,8 @@ def main() -> None:
     for framework in arguments.frameworks.split(","):
         for compiler, strategy, learner in CASES[framework](words):
             batching = (FIXED | UNPADDED)[strategy]
-            most = MOST.get(compiler) if strategy in UNPADDED else None
             with fresh_cache():
-                row = measured(learner, words, batching, arguments.epochs, most=most)
+                row = measured(learner, words, batching, arguments.epochs)
             rows.append({"framework": framework, "compiler": compiler, "strategy": strategy, **row})
             print(rows[-1], flush=True)
     print(write("compilation", {**facts(corpus, words, arguments), "rows": rows}))
@@ -110,13 +107,10 @@ def torch_cases(words: Words) -> Iterator[Case]:
 CASES = {"jax": jax_cases, "torch": torch_cases}
 
 
-def measured(learner: Learner, words: Words, batching: lw.Batching, epochs: int, *, most: int | None) -> dict[str, Any]:
+def measured(learner: Learner, words: Words, batching: lw.Batching, epochs: int) -> dict[str, Any]:
     """Compilations and their seconds, seconds of the fastest epoch, and the share of all frames that is padding."""
     plan = lw.make_plan(words.lengths, batching)
     shapes = shapes_needed(words.lengths, batching, plan)
-    if most is not None and len(shapes) > most:
-        padding_share = 1 - int(words.lengths.sum()) / computed_frames(plan, shapes)
-        return {"shapes": len(shapes), **estimated(learner, shapes, most), "padding_share": padding_share}
     rows = list(run_epochs(learner, words.lengths, batching, epochs=epochs, clock=core_seconds))
     compilations = rows[-1].compilations
     compile_seconds = sum(row.compile_seconds for row in rows) if compilations else 0.0
@@ -129,15 +123,6 @@ def measured(learner: Learner, words: Words, batching: lw.Batching, epochs: int,
         "total_seconds": compile_seconds + TOTAL_EPOCHS * seconds,
         "padding_share": rows[0].padding_share,
     }
-
-
-def estimated(learner: Learner, shapes: NDArray[np.int64], most: int) -> dict[str, Any]:
-    """The seconds of compiling all shapes, from some of them."""
-    some = shapes[np.linspace(0, len(shapes) - 1, most).round().astype(int)]
-    start = core_seconds()
-    learner.compile(some)
-    seconds = (core_seconds() - start) / most
-    return {"compilations": most, "estimated_compile_seconds": seconds * len(shapes)}
 
 
 def core_seconds() -> float:

@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from lengthwise.recipes import doetsch2017_page, khomenko2016_page
+from lengthwise.recipes.quality import page as quality_page
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 README = ROOT / "README.md"
 PAGE = ROOT / "docs" / "results.md"
 PAPERS = ROOT / "docs" / "papers"
+QUALITY = ROOT / "docs" / "quality.md"
+TASKS = ("handwriting", "acoustic", "synthesis")  # of the study of quality
 START, END = "<!-- table: handwriting -->", "<!-- end -->"
 
 
@@ -53,7 +56,14 @@ def pages() -> dict[Path, str]:
     head = "# Results\n\nMade by `python benchmarks/tables.py` from [benchmarks/results](../benchmarks/results).\n"
     head += f"Papers run again, their numbers beside ours: {again}.\n" if again else ""
     readme = f"{before}{START}\n{table}\n{END}{after}"
-    return {README: readme, PAGE: "\n".join([head, *sections]), **papers()}
+    head += f"What mixing is worth: [quality]({QUALITY.name}).\n" if quality() else ""
+    return {README: readme, PAGE: "\n".join([head, *sections]), **papers(), **quality()}
+
+
+def quality() -> dict[Path, str]:
+    """The page on what mixing is worth, of the latest study of each task; none where no task was studied."""
+    found = {link(path): document for task in TASKS for path, document in results(f"quality-{task}")[-1:]}
+    return {QUALITY: quality_page.page(found)} if found else {}
 
 
 def papers() -> dict[Path, str]:
@@ -276,7 +286,9 @@ def compilation(path: Path, document: dict[str, Any]) -> str:
             f"`{each['strategy']}`",
             f"{each['shapes']}",
             f"{each['compilations']}",
-            *compilation_seconds(each),
+            f"{each['compile_seconds']:.0f}",
+            f"{each['seconds_per_epoch']:.2f}",
+            f"{each['total_seconds']:.0f}",
             percent(each["padding_share"]),
         )
         for each in document["rows"]
@@ -287,8 +299,7 @@ def compilation(path: Path, document: dict[str, Any]) -> str:
         f"{document['data']['samples']:,} {document['data']['name']}, {document['data']['distinct_lengths']} distinct "
         f"lengths, {document['settings']['batch_size']} a batch. `optimal:Q` is padded to the edges of Q buckets, the "
         "others to the longest of each batch; filled rows count as padding. Seconds of one core, compiling and epochs "
-        "apart. ~: estimated from as many shapes as were compiled, of lengths evenly spread. The two networks differ: "
-        f"compare within one. {source(path, document)}"
+        f"apart. The two networks differ: compare within one. {source(path, document)}"
     )
     return f"{markdown(heads, rows)}\n\n{note}"
 
@@ -300,12 +311,6 @@ COMPILERS = {
     "inductor": "`compile`",
     "inductor, dynamic": "`compile(dynamic=True)`",
 }
-
-
-def compilation_seconds(row: dict[str, Any]) -> tuple[str, str, str]:
-    if "estimated_compile_seconds" in row:
-        return f"~{row['estimated_compile_seconds']:.0f}", "", ""
-    return f"{row['compile_seconds']:.0f}", f"{row['seconds_per_epoch']:.2f}", f"{row['total_seconds']:.0f}"
 
 
 SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
