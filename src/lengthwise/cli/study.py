@@ -8,8 +8,8 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import lengthwise as lw
-from lengthwise._checks import sentence
 from lengthwise.cli import cuts, quality, show
+from lengthwise.cli.extras import needed_for
 from lengthwise.cli.parser import command
 
 if TYPE_CHECKING:
@@ -52,13 +52,10 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the study that `arguments` describe, shows its table and writes what was asked for."""
-    try:
+    with needed_for("a study"):
         from lengthwise.recipes.handwriting.task import HandwritingTask, Network
         from lengthwise.recipes.study.settings import Settings
         from lengthwise.recipes.study.study import run_study
-    except ModuleNotFoundError as error:
-        remedy = 'Install it: pip install "lengthwise[recipes]".'
-        raise ModuleNotFoundError(sentence(str(error.name), "installed for a study", None, remedy)) from error
     show.check(arguments)
     settings = Settings(**_given(arguments, Settings))
     network = Network(**_given(arguments, Network))
