@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lengthwise.recipes import doetsch2017_page, khomenko2016_page
+from lengthwise.recipes import doetsch2017_page, ge2021_page, khomenko2016_page
 from lengthwise.recipes.quality import page as quality_page
 
 ROOT = Path(__file__).parents[1]
@@ -75,6 +75,7 @@ def papers() -> dict[Path, str]:
 REPRODUCTIONS: dict[str, Callable[..., str]] = {
     "khomenko2016": khomenko2016_page.page,
     "doetsch2017": doetsch2017_page.page,
+    "ge2021": ge2021_page.page,
 }
 
 

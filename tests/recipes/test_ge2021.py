@@ -21,7 +21,6 @@ from lengthwise.cli import main  # noqa: E402
 from lengthwise.recipes.ge2021 import FULL, SMALL, settings  # noqa: E402
 from lengthwise.recipes.ge2021_batchings import (  # noqa: E402
     CHOICES,
-    Choice,
     Knobs,
     batchings,
     closest,
@@ -47,8 +46,8 @@ EXPECTED_LOSS = 1.8
 KNOBS = Knobs(
     bucket_size=64,
     bins=5,
-    padding=0.05,
-    dynamic_padding=0.06,
+    scale=20.0,
+    dynamic_scale=25.0,
     largest_steps={"semi-sorted": 0.002, "bucketed": 0.01, "alternated": 0.05},
 )
 
@@ -195,9 +194,14 @@ def test_the_knobs_found_pad_as_semi_sorted_batching_does():
     assert knobs.largest_steps["semi-sorted"] < min(knobs.largest_steps["bucketed"], knobs.largest_steps["alternated"])
 
 
-def test_two_batches_are_needed():
-    with pytest.raises(ValueError, match=r"`lengths` must be at least 32, but is 31\. Give more sequences"):
-        find_knobs(np.full(31, 5), 16)
+def test_more_than_two_batches_are_needed():
+    with pytest.raises(ValueError, match=r"`lengths` must be at least 33, but is 32\. Give more sequences"):
+        find_knobs(np.arange(32), 16)
+
+
+def test_lengths_that_pad_nothing_are_refused():
+    with pytest.raises(ValueError, match="`lengths` must be different from each other, but is 5"):
+        find_knobs(np.full(40, 5), 16)
 
 
 def test_batch_randomisation_and_dynamic_sizes_are_what_the_names_say():
@@ -206,8 +210,7 @@ def test_batch_randomisation_and_dynamic_sizes_are_what_the_names_say():
     assert {type(made[label].arrange).__name__ for label in made if label.endswith("BR")} == {"ShuffledSteps"}
     assert {type(made[label].arrange).__name__ for label in ("SB", "SSB", "SB-DBS", "SSB-DBS")} == {"InOrder"}
     assert made["SSB-DBS"].cut == lw.DynamicSize(16, rule="paper")
-    assert made["ME-DBS-BR"].order == lw.MaxEntropy(padding=0.06)
-    assert KNOBS.of(Choice("sorted")) is None
+    assert (made["ME-BR"].order, made["ME-DBS-BR"].order) == (lw.MaxEntropy(scale=20.0), lw.MaxEntropy(scale=25.0))
 
 
 def test_padding_by_hand():

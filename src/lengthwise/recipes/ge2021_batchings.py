@@ -3,7 +3,7 @@
 The paper takes semi-sorted batching with a local randomization factor (LRF) of 0.1, and the bucket size and the number
 of bins whose zero padding rate (ZPR) is "smaller but closest" to that: 1,024 and 58 on LJSpeech. Here both are found in
 the same way, among bucket sizes that are multiples of the batch size and among all numbers of bins. Max-entropy
-batching (ME), ours, is asked for the padding that comes closest to what semi-sorted batching pads.
+batching (ME), ours, gets the scale of noise whose padding share is nearest to that of semi-sorted batching.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise._checks import check_whole
+from lengthwise._checks import check_whole, value_error
+from lengthwise.recipes.knobs import fit_knob, padding_share
 
 RANDOMIZATION_FACTOR = 0.1  # LRF, table 1
 PAPER_KNOBS = {"semi-sorted": RANDOMIZATION_FACTOR, "bucketed": 1024, "alternated": 58}
 EPOCHS = 4  # plans that a padding rate is the mean of
-ASKED = np.linspace(0.5, 1.5, 5)  # what is asked of max-entropy batching, in what semi-sorted batching pads
 FACTORS = 100  # values of the LRF up to 1, of which its largest step is told
 
 
@@ -58,53 +58,63 @@ class Knobs:
     Attributes:
         bucket_size: Sequences in a bucket.
         bins: Of alternated sorting.
-        padding: Asked of max-entropy batching, a share.
-        dynamic_padding: The same where batch sizes are dynamic.
+        scale: Mean of the noise of max-entropy batching, in frames.
+        dynamic_scale: The same where batch sizes are dynamic.
         largest_steps: By order, the largest change of the ZPR between neighbouring values, a share: `FACTORS` of
             the LRF up to 1, and all bucket sizes and numbers of bins.
     """
 
     bucket_size: int
     bins: int
-    padding: float
-    dynamic_padding: float
+    scale: float
+    dynamic_scale: float
     largest_steps: Mapping[str, float]
 
-    def of(self, choice: Choice) -> float | None:
-        """The value for a row of table 2; None where its order has no knob."""
-        values = {"semi-sorted": RANDOMIZATION_FACTOR, "bucketed": self.bucket_size, "alternated": self.bins}
-        padding = self.dynamic_padding if choice.dynamic else self.padding
-        return (values | {"max-entropy": padding}).get(choice.order)
+    def named(self, order: str, *, dynamic: bool) -> str:
+        """An order with its knob, as the command line writes it."""
+        scale = self.dynamic_scale if dynamic else self.scale
+        values = {
+            "semi-sorted": f":{RANDOMIZATION_FACTOR}",
+            "bucketed": f":{self.bucket_size}",
+            "alternated": f":{self.bins}",
+            "max-entropy": f",scale={scale:g}",
+        }
+        return order + values.get(order, "")
 
 
 def find_knobs(lengths: NDArray[np.int64], batch_size: int) -> Knobs:
     """Finds the knobs for these lengths, each rate the mean of `EPOCHS` plans of seed 0.
+
+    Unlike in the paper buckets hold two batches at least, and there are two bins at least: else it would be sorting.
 
     Args:
         lengths: [n], of the training set.
         batch_size: B0, the base batch size.
 
     Raises:
-        ValueError: There are not two batches of sequences.
+        ValueError: There are no more than two batches of sequences, or all are of one length.
 
     References:
         Ge et al. 2021, section 3 and figure 2.
     """
     remedy = "Give more sequences, or a smaller batch size."
-    count = check_whole("lengths", len(lengths), minimum=2 * batch_size, remedy=remedy)
+    count = check_whole("lengths", len(lengths), minimum=2 * batch_size + 1, remedy=remedy)
+    if lengths.min() == lengths.max():
+        remedy = "Where nothing is padded, no batching saves anything."
+        raise value_error("lengths", "different from each other", int(lengths.max()), remedy)
     fixed = lw.FixedSize(batch_size)
     values: dict[str, Sequence[float]] = {
         "semi-sorted": [place / FACTORS for place in range(1, FACTORS + 1)],
-        "bucketed": range(batch_size, count, batch_size),
-        "alternated": range(1, -(-count // batch_size) + 1),
+        "bucketed": range(2 * batch_size, count, batch_size),
+        "alternated": range(2, -(-count // batch_size) + 1),
     }
     curves = {name: padding_rates(lengths, name, taken, cut=fixed) for name, taken in values.items()}
     target = padding_rates(lengths, "semi-sorted", [RANDOMIZATION_FACTOR], cut=fixed)[0]
     return Knobs(
         bucket_size=int(closest(values["bucketed"], curves["bucketed"], target)),
         bins=int(closest(values["alternated"], curves["alternated"], target)),
-        padding=_padding_like_semi_sorted(lengths, fixed),
-        dynamic_padding=_padding_like_semi_sorted(lengths, cut_of(Choice("max-entropy", dynamic=True), batch_size)),
+        scale=_scale_like_semi_sorted(lengths, fixed),
+        dynamic_scale=_scale_like_semi_sorted(lengths, lw.DynamicSize(batch_size, rule="paper")),
         largest_steps={name: float(np.abs(np.diff(rates)).max(initial=0.0)) for name, rates in curves.items()},
     )
 
@@ -121,12 +131,11 @@ def batching_of(choice: Choice, knobs: Knobs, batch_size: int) -> lw.Batching:
 def named(choice: Choice, knobs: Knobs) -> str:
     """The strategy as the command line writes it.
 
-    >>> named(Choice("sorted", shuffled=False), Knobs(bucket_size=64, bins=4, padding=0.1, dynamic_padding=0.1,
-    ...     largest_steps={}))
-    'sorted,arrange=in-order'
+    >>> knobs = Knobs(bucket_size=64, bins=4, scale=9.5, dynamic_scale=8.0, largest_steps={})
+    >>> named(Choice("max-entropy", dynamic=True, shuffled=False), knobs)
+    'max-entropy,scale=8,arrange=in-order'
     """
-    value = knobs.of(choice)
-    return choice.order + ("" if value is None else f":{value:g}") + ("" if choice.shuffled else ",arrange=in-order")
+    return knobs.named(choice.order, dynamic=choice.dynamic) + ("" if choice.shuffled else ",arrange=in-order")
 
 
 def cut_of(choice: Choice, batch_size: int) -> lw.FixedSize | lw.DynamicSize:
@@ -161,16 +170,12 @@ def measured(lengths: NDArray[np.int64], batching: lw.Batching, *, seeds: int) -
 
 
 def padding_rates(
-    lengths: NDArray[np.int64], order: str, values: Sequence[float], *, cut: lw.Cut, of: str = "zero_padding_rate"
+    lengths: NDArray[np.int64], order: str, values: Sequence[float], *, cut: lw.FixedSize
 ) -> NDArray[np.float64]:
-    """What an order pads at each value of its knob, the mean of `EPOCHS` plans of seed 0: [values].
-
-    Args:
-        of: The measure: any share that `lw.measure` gives.
-    """
-    named_batchings = [lw.strategy(f"{order}:{value:g}", cut=cut) for value in values]
-    plans = [[lw.make_plan(lengths, each, epoch=epoch) for epoch in range(EPOCHS)] for each in named_batchings]
-    return np.array([[getattr(lw.measure(plan, lengths), of) for plan in run] for run in plans]).mean(axis=1)
+    """The ZPR of an order at each value of its knob, the mean of `EPOCHS` plans of seed 0: [values]."""
+    batchings_tried = [lw.strategy(f"{order}:{value:g}", cut=cut) for value in values]
+    plans = [[lw.make_plan(lengths, each, epoch=epoch) for epoch in range(EPOCHS)] for each in batchings_tried]
+    return np.array([[lw.measure(plan, lengths).zero_padding_rate for plan in run] for run in plans]).mean(axis=1)
 
 
 def closest(values: Sequence[float], rates: NDArray[np.float64], target: float) -> float:
@@ -184,9 +189,7 @@ def closest(values: Sequence[float], rates: NDArray[np.float64], target: float) 
     return values[int(misses.argmin())]
 
 
-def _padding_like_semi_sorted(lengths: NDArray[np.int64], cut: lw.Cut) -> float:
-    """What to ask of max-entropy batching for the padding share of semi-sorted batching, on a line through `ASKED`."""
-    target = padding_rates(lengths, "semi-sorted", [RANDOMIZATION_FACTOR], cut=cut, of="padding_share")[0]
-    asked = target * ASKED
-    rates = padding_rates(lengths, "max-entropy", asked.tolist(), cut=cut, of="padding_share")
-    return float(f"{np.interp(target, np.maximum.accumulate(rates), asked):.4g}")
+def _scale_like_semi_sorted(lengths: NDArray[np.int64], cut: lw.FixedSize | lw.DynamicSize) -> float:
+    """The scale of max-entropy batching whose padding share is nearest to that of semi-sorted batching."""
+    target = padding_share(lengths, lw.strategy(f"semi-sorted:{RANDOMIZATION_FACTOR}", cut=cut))
+    return fit_knob(lengths, "max-entropy", target, cut=cut).knob

@@ -56,8 +56,9 @@ def _plans(samples: NDArray[np.int64], cut: lw.FixedSize | lw.DynamicSize) -> di
 
 
 def _chosen(document: Mapping[str, Any]) -> dict[str, float]:
-    names = ("randomization_factor", "bucket_size", "bins", "padding")
-    return dict(zip((*PAPER_KNOBS, "max-entropy"), (document["knobs"][name] for name in names), strict=True))
+    """The values of the paper's knobs; max-entropy batching is drawn by padding, and chosen by scale."""
+    names = ("randomization_factor", "bucket_size", "bins")
+    return dict(zip(PAPER_KNOBS, (document["knobs"][name] for name in names), strict=True))
 
 
 def _curves(rows: Iterable[Mapping[str, Any]], labels: Iterable[str]) -> list[dict[str, Any]]:
