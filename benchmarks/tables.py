@@ -11,11 +11,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from lengthwise.recipes import doetsch2017_page, ge2021_page, khomenko2016_page
+from lengthwise.recipes.pages import percent, spread, table
 from lengthwise.recipes.quality import page as quality_page
 
 ROOT = Path(__file__).parents[1]
@@ -46,7 +47,7 @@ def pages() -> dict[Path, str]:
     before, _, rest = README.read_text().partition(START)
     _, _, after = rest.partition(END)
     studies = results("study-handwriting-latin-greek")
-    table = handwriting(*studies[-1]) if studies else "Not measured yet."
+    shown = handwriting(*studies[-1]) if studies else "Not measured yet."
     sections = [
         section(path, document, title, write)
         for what, (title, write) in SECTIONS.items()
@@ -55,7 +56,7 @@ def pages() -> dict[Path, str]:
     again = ", ".join(f"[{page.stem}](papers/{page.name})" for page in papers())
     head = "# Results\n\nMade by `python benchmarks/tables.py` from [benchmarks/results](../benchmarks/results).\n"
     head += f"Papers run again, their numbers beside ours: {again}.\n" if again else ""
-    readme = f"{before}{START}\n{table}\n{END}{after}"
+    readme = f"{before}{START}\n{shown}\n{END}{after}"
     head += f"What mixing is worth: [quality]({QUALITY.name}).\n" if quality() else ""
     return {README: readme, PAGE: "\n".join([head, *sections]), **papers(), **quality()}
 
@@ -100,7 +101,7 @@ def handwriting(path: Path, document: dict[str, Any]) -> str:
             f"{each['seconds_per_epoch']:.1f}",
             f"{each['seconds_per_epoch'] / first['seconds_per_epoch']:.2f}",
             f"{mean_loss(document, each['strategy'], early=True):.2f}",
-            spread(each["validation_loss"], 2),
+            spread(each["validation_loss"]),
             percent(each["character_error_rate"]["mean"]),
         )
         for each in document["summary"]
@@ -122,7 +123,7 @@ def handwriting(path: Path, document: dict[str, Any]) -> str:
         f"{data['split']}. Loss: validation, nats a symbol, mean of {document['settings']['seeds']} seeds "
         f"(least to greatest). {source(path, document)}"
     )
-    return f"{markdown(heads, rows)}\n\n{note}"
+    return f"{table(heads, rows)}\n\n{note}"
 
 
 def parallel(path: Path, document: dict[str, Any]) -> str:
@@ -136,7 +137,7 @@ def parallel(path: Path, document: dict[str, Any]) -> str:
             f"{each['steps']:.0f}",
             percent(each["straggler_waste"]) if each["processes"] > 1 else "",
             f"{mean_loss(document, each['strategy'], early=True):.2f}",
-            spread(each["validation_loss"], 2),
+            spread(each["validation_loss"]),
             percent(each["character_error_rate"]["mean"]),
         )
         for each in document["summary"]
@@ -152,7 +153,7 @@ def parallel(path: Path, document: dict[str, Any]) -> str:
         "leaves to waiting for each other. The learning rate is the same for all; data and loss are those of the first "
         f"table ([picture](handwriting-parallel.png)). The machine has two cores. {source(path, document)}"
     )
-    return f"{markdown(heads, rows)}\n\n{note}"
+    return f"{table(heads, rows)}\n\n{note}"
 
 
 def several(summary: dict[str, Any]) -> str:
@@ -185,7 +186,7 @@ def mixing(path: Path, document: dict[str, Any]) -> str:
         f"2 and 20 % padding, every one of {len(document['seeds'])} seeds above every seed of the other; shown are the "
         f"settings nearest to 5, 10 and 20 %. {source(path, document)}"
     )
-    return f"{markdown(heads, dict.fromkeys(rows))}\n\n{note}"
+    return f"{table(heads, dict.fromkeys(rows))}\n\n{note}"
 
 
 def mixing_row(point: dict[str, Any]) -> tuple[str, ...]:
@@ -206,7 +207,7 @@ def planning(path: Path, document: dict[str, Any]) -> str:
     seconds = {(row["strategy"], row["cut"], row["world_size"]): row["seconds"] for row in document["rows"]}
     rows = [(f"`{label}`", *(f"{seconds[label, cut, ranks]:.2f}" for cut, ranks in columns)) for label in labels]
     heads = ("strategy", *(f"{cut}, {ranks} rank{'s' * (ranks > 1)}" for cut, ranks in columns))
-    return f"{markdown(heads, rows)}\n\nSeconds for {document['count']:,} lengths, one core. {source(path, document)}"
+    return f"{table(heads, rows)}\n\nSeconds for {document['count']:,} lengths, one core. {source(path, document)}"
 
 
 def edges(path: Path, document: dict[str, Any]) -> str:
@@ -221,7 +222,7 @@ def edges(path: Path, document: dict[str, Any]) -> str:
         for row in document["rows"]
     ]
     heads = ("distinct lengths", "`optimal_edges`, s", "the paper's recurrence, s", "same optimum")
-    return f"{markdown(heads, rows)}\n\n{document['buckets']} buckets, one core. {source(path, document)}"
+    return f"{table(heads, rows)}\n\n{document['buckets']} buckets, one core. {source(path, document)}"
 
 
 def ge2021(path: Path, document: dict[str, Any]) -> str:
@@ -243,7 +244,7 @@ def ge2021(path: Path, document: dict[str, Any]) -> str:
         f"length by about {abl_swing(document['rows']):.0f} frames either way, so a single run of `lengthwise compare "
         f"--subset 10480` may miss the paper by more than the mean does. {source(path, document)}"
     )
-    return f"{markdown(heads, rows)}\n\n{note}"
+    return f"{table(heads, rows)}\n\n{note}"
 
 
 def abl_swing(rows: list[dict[str, Any]]) -> float:
@@ -276,7 +277,7 @@ def gradients(path: Path, document: dict[str, Any]) -> str:
         "micro-batches; *ranks averaged*: the exact mean on every rank, averaged over ranks. The first three are the "
         f"same under DDP and FSDP (`fully_shard`). {source(path, document)}"
     )
-    return f"{markdown(heads, rows)}\n\n{note}"
+    return f"{table(heads, rows)}\n\n{note}"
 
 
 def compilation(path: Path, document: dict[str, Any]) -> str:
@@ -302,7 +303,7 @@ def compilation(path: Path, document: dict[str, Any]) -> str:
         "others to the longest of each batch; filled rows count as padding. Seconds of one core, compiling and epochs "
         f"apart. The two networks differ: compare within one. {source(path, document)}"
     )
-    return f"{markdown(heads, rows)}\n\n{note}"
+    return f"{table(heads, rows)}\n\n{note}"
 
 
 FRAMEWORKS = {"jax": "LSTM in JAX", "torch": "encoder in PyTorch"}
@@ -337,21 +338,6 @@ def source(path: Path, document: dict[str, Any]) -> str:
 
 def link(path: Path) -> str:
     return f"/{path.relative_to(ROOT)}"
-
-
-def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def spread(values: dict[str, float], digits: int) -> str:
-    low, high = f"{values['least']:.{digits}f}", f"{values['greatest']:.{digits}f}"
-    mean = f"{values['mean']:.{digits}f}"
-    return mean if low == high else f"{mean} ({low} to {high})"
 
 
 if __name__ == "__main__":
