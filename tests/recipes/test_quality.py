@@ -9,6 +9,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("jiwer")
 pytest.importorskip("matplotlib")
+pytest.importorskip("soundfile")
+
+from letter_tones import write_folder  # noqa: E402
+from tones import store, tones  # noqa: E402
 
 import lengthwise as lw  # noqa: E402
 from lengthwise.cli import main  # noqa: E402
@@ -193,6 +197,23 @@ def test_a_task_that_needs_speech_says_so():
         KINDS["acoustic"].make(Source(data=None, count=8))
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_a_task_measures_what_it_is_judged_by(name, tmp_path, characters):
+    texts = {f"LJ{number}": "abc hgfe dcb"[: 4 + number] for number in range(8)}
+    data = {
+        "handwriting": lambda: characters,
+        "acoustic": lambda: store(tones(), tmp_path / "digits.npz"),
+        "synthesis": lambda: write_folder(tmp_path / "voice", texts),
+    }
+    kind = KINDS[name]
+    task = kind.make(Source(data=data[name](), count=8, folder=tmp_path / "kept"))
+    model = task.model().eval()
+    with torch.no_grad():
+        found = {**task.validate(model), **task.test(model)}
+    assert {kind.loss, *kind.metrics} <= set(found)
+    assert task.lengths.ndim == 1
+
+
 @pytest.fixture(scope="module")
 def characters(tmp_path_factory):
     """Three characters, each a vertical line and a dash, by each of four drawers."""
@@ -214,7 +235,7 @@ def characters(tmp_path_factory):
 def command(tmp_path_factory, characters):
     """The command on 80 words to learn, 5 steps an epoch, and the folder that it writes to."""
     folder = tmp_path_factory.mktemp("quality")
-    words = ["study", "quality", "--task", "handwriting", "--data", str(characters), "--count", "94"]
+    words = ["study", "quality", "--task", "handwriting", "--data", str(characters), "--count", "100"]
     words += ["--padding", "0.25", "--seeds", "2", "--epochs", "2", "--checkpoints", str(folder / "kept"), "--quiet"]
     return [*words, "--json", str(folder / "out.json"), "--plot", str(folder / "out.png")], folder
 
@@ -282,7 +303,7 @@ def test_ours_beside_random_is_that_of_the_largest_padding():
         bounds = {"mean": mean, "low": mean - 1.0, "high": mean + 1.0, "runs": 2}
         return {"order": "max-entropy", "dynamic": False, "padding": padding, "to_random": {"equal_seconds": bounds}}
 
-    assert beside_random({"strategies": [known(0.1, -2.0), known(0.05, -3.0)]}).mean == -2.0
+    assert beside_random({"ours": "max-entropy", "strategies": [known(0.1, -2.0), known(0.05, -3.0)]}).mean == -2.0
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,16 @@ import argparse
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lengthwise._checks import sentence, value_error
+from lengthwise._checks import value_error
 from lengthwise.cli import show
+from lengthwise.cli.extras import needed_for
 from lengthwise.cli.parser import command
+
+if TYPE_CHECKING:
+    from lengthwise.recipes.quality.tasks import Kind, Source
+    from lengthwise.recipes.study.settings import Settings
 
 TASKS = ("handwriting", "acoustic", "synthesis")
 DATA = (
@@ -46,33 +51,16 @@ def add(studies: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Trains what is not trained yet, shows the comparisons and writes what was asked for."""
-    try:
+    with needed_for("a study"):
         from lengthwise.recipes.quality.strategies import check_paddings
         from lengthwise.recipes.quality.study import study_quality
-        from lengthwise.recipes.quality.tasks import KINDS, Source
-        from lengthwise.recipes.study.settings import Settings
-    except ModuleNotFoundError as error:
-        remedy = 'Install it: pip install "lengthwise[recipes]".'
-        raise ModuleNotFoundError(sentence(str(error.name), "installed for a study", None, remedy)) from error
+        from lengthwise.recipes.quality.tasks import KINDS
     show.check(arguments)
     kind, folder = KINDS[arguments.task], _folder(arguments.checkpoints)
-    settings = Settings(
-        epochs=kind.epochs if arguments.epochs is None else arguments.epochs,
-        seeds=arguments.seeds,
-        learning_rate=kind.learning_rate,
-        threads=arguments.threads,
-        device=arguments.device,
-    )
+    settings = _settings(arguments, kind)
     check_paddings(arguments.padding)  # what is wrong with these is told before the data are read
-    source = Source(
-        data=None if arguments.data is None else Path(arguments.data),
-        count=kind.count if arguments.count is None else arguments.count,
-        scripts=tuple(arguments.scripts.split(",")) if arguments.scripts else (),
-        folder=None if folder is None else folder / "data",
-        strict=arguments.strict,
-    )
     document = study_quality(
-        kind.make(source),
+        kind.make(_source(arguments, kind, folder)),
         kind,
         settings,
         paddings=arguments.padding,
@@ -82,6 +70,30 @@ def run(arguments: argparse.Namespace) -> int:
     )
     _show(document, arguments)
     return 0
+
+
+def _settings(arguments: argparse.Namespace, kind: Kind) -> Settings:
+    from lengthwise.recipes.study.settings import Settings
+
+    return Settings(
+        epochs=kind.epochs if arguments.epochs is None else arguments.epochs,
+        seeds=arguments.seeds,
+        learning_rate=kind.learning_rate,
+        threads=arguments.threads,
+        device=arguments.device,
+    )
+
+
+def _source(arguments: argparse.Namespace, kind: Kind, folder: Path | None) -> Source:
+    from lengthwise.recipes.quality.tasks import Source
+
+    return Source(
+        data=None if arguments.data is None else Path(arguments.data),
+        count=kind.count if arguments.count is None else arguments.count,
+        scripts=tuple(arguments.scripts.split(",")) if arguments.scripts else (),
+        folder=None if folder is None else folder / "data",
+        strict=arguments.strict,
+    )
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lengthwise.recipes.intervals import CONFIDENCE, Interval, read_interval
-from lengthwise.recipes.quality.strategies import OURS
 
 Document = Mapping[str, Any]
 
@@ -59,7 +58,7 @@ def at_equal_padding(documents: Sequence[Document], measure: str) -> Tally:
 
 def beside_random(document: Document) -> Interval:
     """Max-entropy batching of the largest padding less random batches, both of one batch size, in equal time."""
-    ours = [each for each in document["strategies"] if each["order"] == OURS and not each["dynamic"]]
+    ours = [each for each in document["strategies"] if each["order"] == document["ours"] and not each["dynamic"]]
     return read_interval(max(ours, key=lambda each: each["padding"])["to_random"]["equal_seconds"])
 
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lengthwise.recipes.quality.strategies import RANDOM
-
 PANELS = {"last": "after as many epochs", "equal_seconds": "after as much training time"}
 
 
@@ -18,7 +16,7 @@ def write_figure(document: Mapping[str, Any], path: Path) -> None:
 
     groups: dict[str, dict[str, list[Difference]]] = {}
     for each in document["strategies"]:
-        if each["label"] != RANDOM:
+        if each["label"] != document["reference"]:
             bounds = [each["to_random"][panel] for panel in PANELS]
             drawn = [Difference(*(found[name] for name in ("mean", "low", "high"))) for found in bounds]
             groups.setdefault(group_of(each), {})[short_label(each)] = drawn

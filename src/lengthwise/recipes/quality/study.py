@@ -17,7 +17,7 @@ from typing import Any
 from lengthwise.recipes.intervals import Interval, interval
 from lengthwise.recipes.quality.comparisons import MEASURES, Losses, compare, correlate, losses_of
 from lengthwise.recipes.quality.outcomes import Outcome, equal_seconds, outcomes
-from lengthwise.recipes.quality.strategies import RANDOM, Compared, candidates, compared, left_out
+from lengthwise.recipes.quality.strategies import OURS, RANDOM, Compared, candidates, compared, left_out
 from lengthwise.recipes.quality.tasks import Kind
 from lengthwise.recipes.study.results import Study, plain
 from lengthwise.recipes.study.settings import Settings
@@ -88,6 +88,8 @@ def _document(kind: Kind, chosen: Sequence[Compared], study: Study) -> dict[str,
         "words": kind.words,
         "loss": {"name": kind.loss, "unit": kind.unit},
         "metrics": dict(kind.metrics),
+        "ours": OURS,
+        "reference": RANDOM,
         "data": dict(study.data),
         "settings": dict(study.settings),
         "equal_seconds": plain(float(equal_seconds(found).mean())),
