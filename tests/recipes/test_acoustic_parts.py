@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tones import SPEAKERS, store, tones
 
 from lengthwise.recipes.acoustic.corpus import Corpus, Utterance
-from lengthwise.recipes.acoustic.digits import RATE
+from lengthwise.recipes.acoustic.digits import RATE, spoken_by
 from lengthwise.recipes.acoustic.lexicon import read_lexicon
 from lengthwise.recipes.acoustic.parts import digit_parts, folder_parts, hold_out, read_parts
 from lengthwise.recipes.acoustic.single_digits import read_digit_folder
@@ -32,20 +32,31 @@ def speakers_of(corpus):
     return {utterance.speaker for utterance in corpus.utterances}
 
 
-def test_digits_of_a_speaker_are_in_one_part_alone():
-    parts = digit_parts(tones(), count=30, held_out=10)
-    # Of four speakers a third, that is one, is tested, and the one before validates.
-    assert speakers_of(parts.train) == set(SPEAKERS[:2])
-    assert speakers_of(parts.validation) == {SPEAKERS[2]}
+def test_who_is_tested_trains_nothing():
+    parts = digit_parts(tones(takes=7), count=30, validating=10, testing=11)
+    # Of four speakers a third, that is one, is tested.
+    assert speakers_of(parts.train) == speakers_of(parts.validation) == set(SPEAKERS[:3])
     assert speakers_of(parts.test) == {SPEAKERS[3]}
-    assert (len(parts.train), len(parts.validation), len(parts.test)) == (30, 10, 10)
+    assert (len(parts.train), len(parts.validation), len(parts.test)) == (30, 10, 11)
     assert parts.any_order
-    assert parts.split == "validated on digits of cem, tested on those of dan"
+    assert parts.split == "validated on other recordings of the 3 speakers trained on, tested on those of dan"
 
 
-def test_two_speakers_are_too_few():
-    with pytest.raises(ValueError, match=r"`recordings` must be of at least 3 speakers, but is \['ann', 'ben'\]"):
-        digit_parts(tones(speakers=SPEAKERS[:2]), count=2, held_out=2)
+def test_recordings_0_to_4_validate_and_the_others_train():
+    with pytest.raises(ValueError, match="`part` must be spoken by someone, but is 'train'"):
+        digit_parts(tones(takes=5), count=2, validating=2, testing=2)
+    assert len(digit_parts(tones(takes=6), count=2, validating=2, testing=2).train) == 2
+
+
+def test_one_speaker_is_too_few():
+    with pytest.raises(ValueError, match=r"`recordings` must be of at least 2 speakers, but is \['ann'\]"):
+        digit_parts(tones(speakers=SPEAKERS[:1]), count=2, validating=2, testing=2)
+
+
+def test_the_recordings_of_some_speakers():
+    chosen = spoken_by(tones(takes=2), {"ben", "dan"})
+    assert set(chosen.speakers) == {"ben", "dan"}
+    assert len(chosen.samples) == len(chosen.digits) == len(chosen.numbers) == 40
 
 
 @settings(deadline=None)
@@ -94,7 +105,7 @@ def write_digits(folder, recordings):
 
 
 def test_digits_as_they_are_published_are_those_of_the_npz(tmp_path):
-    recordings = tones(takes=1)
+    recordings = tones(takes=6, speakers=SPEAKERS[:2])
     folder = tmp_path / "recordings"
     folder.mkdir()
     write_digits(folder, recordings)
@@ -104,38 +115,41 @@ def test_digits_as_they_are_published_are_those_of_the_npz(tmp_path):
     assert found.digits.tolist() == recordings.digits.tolist()  # sorted by name: digit, then speaker
     assert found.speakers.tolist() == recordings.speakers.tolist()
     np.testing.assert_allclose(np.concatenate(found.samples), np.concatenate(recordings.samples), atol=1e-4)
-    both = [read_parts(path, count=5, held_out=2) for path in (folder, store(recordings, tmp_path / "digits.npz"))]
+    both = [
+        read_parts(path, count=5, validating=2, testing=2)
+        for path in (folder, store(recordings, tmp_path / "digits.npz"))
+    ]
     assert [part.train.transcripts for part in both] == [both[0].train.transcripts] * 2
 
 
 def test_digits_that_cannot_be_used_are_left_out_or_refused(tmp_path):
-    write_digits(tmp_path, tones(takes=1))
+    write_digits(tmp_path, tones(takes=6, speakers=SPEAKERS[:2]))
     soundfile.write(tmp_path / "0_ann_7.wav", np.zeros(9), 16000)
     (tmp_path / "1_ann_7.wav").write_text("no sound")
     recordings, skipped = read_digit_folder(tmp_path)
-    assert len(recordings.samples) == 40
+    assert len(recordings.samples) == 120
     assert [sentence.partition(", but")[0] for sentence in skipped] == [
         "`wav` must be of 8000 samples a second",
         "`wav` must be audio that can be read",
     ]
-    assert read_parts(tmp_path, count=1, held_out=1).train.skipped == skipped
+    assert read_parts(tmp_path, count=1, validating=1, testing=1).train.skipped == skipped
     with pytest.raises(ValueError, match=r"`wav` must be of 8000 samples a second, but is 16000 at .*0_ann_7"):
         read_digit_folder(tmp_path, strict=True)
     with pytest.raises(ValueError, match="`test_data` must be left out with digits, but is 'x'"):
-        read_parts(tmp_path, tested="x", count=1, held_out=1)
+        read_parts(tmp_path, tested="x", count=1, validating=1, testing=1)
 
 
 def test_a_folder_without_a_digit_that_can_be_used_says_why(tmp_path):
     (tmp_path / "1_ann_7.wav").write_text("no sound")
     with pytest.raises(ValueError, match=r"`folder` must be of single digits that can be used.* The first complaint: "):
-        read_parts(tmp_path, count=1, held_out=1)
+        read_parts(tmp_path, count=1, validating=1, testing=1)
 
 
 def test_wavs_and_texts_are_read_where_names_are_no_digits(tmp_path):
     for number in range(4):
         soundfile.write(tmp_path / f"u{number}.wav", np.zeros(900), RATE)
         (tmp_path / f"u{number}.txt").write_text("to be")
-    parts = read_parts(tmp_path, tested=tmp_path, count=9, held_out=1)
+    parts = read_parts(tmp_path, tested=tmp_path, count=9, validating=1, testing=1)
     assert parts.train.transcripts == [("to", "be")] * 3
     assert len(parts.test) == 4
 

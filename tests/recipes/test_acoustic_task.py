@@ -37,7 +37,7 @@ LABELLING = Labelling(word_states=4, rounds=Rounds(splits=0, alignments=3))
 
 @pytest.fixture(scope="module")
 def parts():
-    return digit_parts(tones(), count=16, held_out=5)
+    return digit_parts(tones(takes=7), count=16, validating=5, testing=5)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_a_file_that_is_none_of_ours_is_made_anew(parts, prepared, folder, tmp_p
 
 
 def test_another_labelling_or_corpus_has_another_fingerprint(parts):
-    other = digit_parts(tones(), count=16, held_out=5, seed=1)
+    other = digit_parts(tones(takes=7), count=16, validating=5, testing=5, seed=1)
     named = {fingerprint(each, choice) for each in (parts, other) for choice in (LABELLING, Labelling())}
     assert len(named) == 4
 

@@ -44,14 +44,24 @@ from lengthwise.recipes.study.results import EpochRow, RunRow, Study  # noqa: E4
 EXPECTED_LOSS = 2.8  # nats a frame
 BINS = (2, 3, 4)
 MINIATURE = Size(
-    name="miniature", count=24, held_out=6, epochs=2, seeds=1, hidden=12, stack=4, bins=BINS, splits=0, frames=700
+    name="miniature",
+    count=24,
+    validating=6,
+    testing=6,
+    epochs=2,
+    seeds=1,
+    hidden=12,
+    stack=4,
+    bins=BINS,
+    splits=0,
+    frames=700,
 )
 LENGTHS = np.array([30, 260, 120, 90, 510, 40, 75, 300, 20, 150])
 
 
 @pytest.fixture(scope="module")
 def parts():
-    return digit_parts(tones(), count=MINIATURE.count, held_out=MINIATURE.held_out)
+    return digit_parts(tones(takes=7), count=MINIATURE.count, validating=6, testing=6)
 
 
 @pytest.fixture(scope="module")

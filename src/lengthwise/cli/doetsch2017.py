@@ -87,7 +87,8 @@ def _parts(arguments: argparse.Namespace, size: Size) -> Parts:
         arguments.data,
         tested=arguments.test_data,
         count=size.count,
-        held_out=size.held_out,
+        validating=size.validating,
+        testing=size.testing,
         seed=arguments.data_seed,
         strict=arguments.strict,
     )

@@ -52,7 +52,8 @@ class Size:
     Attributes:
         name: "small", say.
         count: Utterances to train on, at most.
-        held_out: Strings of digits to validate on, and to decode; of other speech a tenth of the utterances.
+        validating: Strings of digits to validate on; of other speech a tenth of the utterances.
+        testing: Strings of digits to decode; of other speech a tenth again, where it is not given apart.
         epochs: Of each run.
         seeds: Runs of each batching.
         hidden: LSTM cells of each direction.
@@ -65,7 +66,8 @@ class Size:
 
     name: str
     count: int
-    held_out: int
+    validating: int
+    testing: int
     epochs: int
     seeds: int
     hidden: int
@@ -81,12 +83,24 @@ class Size:
             raise value_error("bins", "three, rising", self.bins, "Give 8, 64, 256 as the paper, or fewer.")
 
 
-SMALL = Size(name="small", count=400, held_out=100, epochs=8, seeds=3, hidden=32, stack=3, bins=(2, 6, 18), splits=2)
+SMALL = Size(
+    name="small",
+    count=400,
+    validating=60,
+    testing=200,
+    epochs=8,
+    seeds=3,
+    hidden=32,
+    stack=3,
+    bins=(2, 6, 18),
+    splits=2,
+)
 # As many utterances as one channel of CHiME-4 has to train on.
 FULL = Size(
     name="full",
     count=8738,
-    held_out=1000,
+    validating=500,
+    testing=1000,
     epochs=20,
     seeds=3,
     hidden=512,

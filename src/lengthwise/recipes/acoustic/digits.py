@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,6 +91,17 @@ def read_recordings(path: str | Path) -> Recordings:
         digits=digits.astype(np.int64),
         speakers=speakers.astype(np.str_),
         numbers=numbers.astype(np.int64),
+    )
+
+
+def spoken_by(recordings: Recordings, speakers: Collection[str]) -> Recordings:
+    """The recordings of some speakers."""
+    chosen = np.flatnonzero(np.isin(recordings.speakers, sorted(speakers)))
+    return Recordings(
+        samples=tuple(recordings.samples[int(number)] for number in chosen),
+        digits=recordings.digits[chosen],
+        speakers=recordings.speakers[chosen],
+        numbers=recordings.numbers[chosen],
     )
 
 

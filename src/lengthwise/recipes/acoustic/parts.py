@@ -1,4 +1,4 @@
-"""What is trained on, what is validated on and what is decoded: three corpora that share no speaker where they can."""
+"""What is trained on, what is validated on and what is decoded: nobody who is decoded is trained on, where that can be."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from lengthwise._checks import check_number, value_error
 from lengthwise.recipes.acoustic.corpus import Corpus
-from lengthwise.recipes.acoustic.digits import Recordings, Strings, digit_strings, read_recordings
+from lengthwise.recipes.acoustic.digits import Recordings, Strings, digit_strings, read_recordings, spoken_by
 from lengthwise.recipes.acoustic.folders import read_folder
 from lengthwise.recipes.acoustic.single_digits import is_digit_folder, read_digit_folder
 
@@ -42,7 +42,8 @@ def read_parts(
     *,
     tested: str | Path | None = None,
     count: int,
-    held_out: int,
+    validating: int,
+    testing: int,
     seed: int = 0,
     strict: bool = False,
 ) -> Parts:
@@ -52,7 +53,8 @@ def read_parts(
         path: An .npz or a folder of single digits, which are joined to strings; else see `folders.read_folder`.
         tested: A folder to decode; by default a part of `path`.
         count: Utterances to train on, at most.
-        held_out: Strings of digits to validate on, and to decode.
+        validating: Strings of digits to validate on; of other speech a tenth of the utterances.
+        testing: Strings of digits to decode.
         seed: Of the strings, or of the division.
         strict: Whether to raise for the first utterance that cannot be used.
 
@@ -67,36 +69,36 @@ def read_parts(
         remedy = "Digits are decoded of speakers that are not trained on."
         raise value_error("test_data", "left out with digits", str(tested), remedy)
     recordings, skipped = read_digit_folder(path, strict=strict) if path.is_dir() else (read_recordings(path), ())
-    parts = digit_parts(recordings, count=count, held_out=held_out, seed=seed)
+    parts = digit_parts(recordings, count=count, validating=validating, testing=testing, seed=seed)
     return replace(parts, train=replace(parts.train, skipped=skipped))
 
 
-def digit_parts(recordings: Recordings, *, count: int, held_out: int, seed: int = 0) -> Parts:
-    """Connected digits of speakers that are in one part alone: the last third of them for the test, one validates.
+def digit_parts(recordings: Recordings, *, count: int, validating: int, testing: int, seed: int = 0) -> Parts:
+    """Connected digits: tested on the last third of the speakers, validated on recordings 0 to 4 of the others' digits.
 
     Args:
-        recordings: Of three speakers at least.
+        recordings: Of two speakers at least.
         count: Strings to train on.
-        held_out: Strings to validate on, and strings to decode.
+        validating: Strings to validate on.
+        testing: Strings to decode.
         seed: Of the strings.
 
     Raises:
-        ValueError: Where there are fewer than three speakers, or a count is below 1.
+        ValueError: Where there is but one speaker, a part has no recording, or a count is below 1.
     """
     speakers = [str(speaker) for speaker in np.unique(recordings.speakers)]
-    if len(speakers) < FEWEST_SPEAKERS:
-        rule = f"of at least {FEWEST_SPEAKERS} speakers"
-        raise value_error("recordings", rule, speakers, "Give more: each part has speakers of its own.")
-    tests = max(1, int(TEST_SHARE * len(speakers)))
-    tested, validating = tuple(speakers[-tests:]), tuple(speakers[-tests - 1 : -tests])
-    shared = {"count": held_out, "seed": seed, "part": "test"}
+    if len(speakers) < 2:
+        raise value_error("recordings", "of at least 2 speakers", speakers, "Give more: who is tested trains nothing.")
+    last = tuple(speakers[-max(1, int(TEST_SHARE * len(speakers))) :])
+    learnt = spoken_by(recordings, set(speakers) - set(last))
     return Parts(
         name="connected digits in noise",
-        split=f"validated on digits of {', '.join(validating)}, tested on those of {', '.join(tested)}",
+        split=f"validated on other recordings of the {len(speakers) - len(last)} speakers trained on, tested on those "
+        f"of {', '.join(last)}",
         any_order=True,
-        train=digit_strings(recordings, Strings(count=count, seed=seed, test_speakers=validating + tested)),
-        validation=digit_strings(recordings, Strings(test_speakers=validating, **shared)),
-        test=digit_strings(recordings, Strings(test_speakers=tested, **shared)),
+        train=digit_strings(learnt, Strings(count=count, seed=seed)),
+        validation=digit_strings(learnt, Strings(count=validating, seed=seed, part="test")),
+        test=digit_strings(recordings, Strings(count=testing, seed=seed, part="test", test_speakers=last)),
     )
 
 
