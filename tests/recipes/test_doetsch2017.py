@@ -22,7 +22,7 @@ import lengthwise as lw  # noqa: E402
 from lengthwise.cli import main  # noqa: E402
 from lengthwise.recipes.acoustic.digits import RATE, Strings, digit_strings  # noqa: E402
 from lengthwise.recipes.acoustic.parts import digit_parts  # noqa: E402
-from lengthwise.recipes.doetsch2017 import FULL, SMALL, Size, labelling, reproduce  # noqa: E402
+from lengthwise.recipes.doetsch2017 import FULL, SMALL, Size, labelling, prepare_for, reproduce  # noqa: E402
 from lengthwise.recipes.doetsch2017_batchings import (  # noqa: E402
     COUNTED,
     MXNET,
@@ -71,7 +71,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def document(parts, folder):
-    made = reproduce(parts, MINIATURE, folder=folder, command="by hand")
+    prepared = prepare_for(parts, MINIATURE, folder=folder)
+    made = reproduce(prepared, MINIATURE, folder=folder, command="by hand")
     return json.loads(json.dumps(made, allow_nan=False))
 
 
@@ -285,7 +286,8 @@ def test_the_document_says_what_was_trained(document):
 
 
 def test_a_rerun_that_is_called_again_trains_nothing(document, parts, folder):
-    again = json.loads(json.dumps(reproduce(parts, MINIATURE, folder=folder, command="by hand")))
+    prepared = prepare_for(parts, MINIATURE, folder=folder)
+    again = json.loads(json.dumps(reproduce(prepared, MINIATURE, folder=folder, command="by hand")))
     assert again["study"]["rows"] == document["study"]["rows"]  # seconds too
     assert again["outcomes"] == document["outcomes"]
     assert again["claims"] == document["claims"]

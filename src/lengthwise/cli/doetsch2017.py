@@ -48,20 +48,14 @@ def add(papers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Trains what is not trained yet, writes JSON, figures and page, and prints the claims."""
     with needed_for("a rerun"):
-        from lengthwise.recipes.doetsch2017 import FULL, SMALL, reproduce, settings
+        from lengthwise.recipes.doetsch2017 import FULL, SMALL, prepare_for, reproduce, settings
         from lengthwise.recipes.doetsch2017_page import page, write_figures
     folder = rerun.folder_of(arguments)
     size = rerun.size_of(arguments, SMALL, FULL)
     settings(size)  # what is wrong with them is told before the data are read
-    document = reproduce(
-        _parts(arguments, size),
-        size,
-        units=_units(arguments),
-        strict=arguments.strict,
-        folder=folder / "checkpoints",
-        progress=not arguments.quiet,
-        command=command(),
-    )
+    parts, units, kept = _parts(arguments, size), _units(arguments), folder / "checkpoints"
+    prepared = prepare_for(parts, size, units=units, folder=kept, strict=arguments.strict)
+    document = reproduce(prepared, size, folder=kept, progress=not arguments.quiet, command=command())
     read = rerun.write(document, folder, name=NAME, page=page, write_figures=write_figures)
     skipped = read["study"]["data"]["skipped"]
     notes = [f"{len(skipped)} utterances left out, the first: {skipped[0]}"] if skipped else []

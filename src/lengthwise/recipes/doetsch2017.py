@@ -110,24 +110,34 @@ FULL = Size(
 )
 
 
-def reproduce(
-    parts: Parts,
-    size: Size,
-    *,
-    units: Units | None = None,
-    strict: bool = False,
-    folder: Path | None = None,
-    progress: bool = False,
-    command: str = "",
-) -> dict[str, Any]:
-    """Aligns, trains every row of the tables, decodes, and sets what the paper claims beside what came out.
+def prepare_for(
+    parts: Parts, size: Size, *, units: Units | None = None, folder: Path | None = None, strict: bool = False
+) -> Prepared:
+    """Aligns speech, with the states that suit it.
 
     Args:
         parts: To train on, to validate on and to decode, see `acoustic.parts`.
         size: `SMALL`, `FULL`, or one of your own.
         units: Of each word, such as phonemes; letters where not given. Digits have states of whole words.
+        folder: Keeps the alignment.
         strict: Whether to raise for the first utterance that cannot be used.
-        folder: Keeps alignment and checkpoints: a rerun that was interrupted goes on from there.
+
+    Raises:
+        ValueError: As `acoustic.prepared.prepare` does.
+    """
+    search = Search(histories=HISTORIES)
+    return prepare(parts, labelling(parts, size, units), search=search, folder=folder, strict=strict)
+
+
+def reproduce(
+    prepared: Prepared, size: Size, *, folder: Path | None = None, progress: bool = False, command: str = ""
+) -> dict[str, Any]:
+    """Trains every row of the tables, decodes, and sets what the paper claims beside what came out.
+
+    Args:
+        prepared: Speech, see `prepare_for`.
+        size: As it was prepared for.
+        folder: Keeps the checkpoints: a rerun that was interrupted goes on from there.
         progress: Show a bar on standard error.
         command: How it was called, for the record.
 
@@ -135,16 +145,13 @@ def reproduce(
         The document, ready for JSON: claims, outcomes, lengths of figure 1, and the study.
 
     Raises:
-        ValueError: As `acoustic.prepared.prepare` and `run_study` do.
+        ValueError: As `run_study` does.
     """
-    chosen = settings(size)
-    search = Search(histories=HISTORIES)
-    prepared = prepare(parts, labelling(parts, size, units), search=search, folder=folder, strict=strict)
     task = AcousticTask(prepared=prepared, hidden=size.hidden, stack=size.stack)
     study = run_study(
         task,
         batchings(task.lengths, frames=size.frames, bins=size.bins),
-        chosen,
+        settings(size),
         progress=progress,
         command=command,
         checkpoints=None if folder is None else folder / "study",

@@ -1,4 +1,4 @@
-"""What is trained on, what is validated on and what is decoded: nobody who is decoded is trained on, where that can be."""
+"""What is trained on, validated on and decoded: nobody who is decoded is trained on, where that can be."""
 
 from __future__ import annotations
 
