@@ -239,6 +239,7 @@ def test_the_papers_own_plans_reproduce_it():
     claims = claims_of_plans(plans(**{"RAND-DBS": 606, "SSB-DBS": 449, "SB-DBS": 419}), KNOBS)
     assert verdicts(claims) == ["reproduced"] * 5
     assert claims[0].mean == pytest.approx(0.14)
+    assert claims[0].paper == "0.14"
     assert [each.paper for each in claims[2:]] == ["7.48 %", "31.45 %", "36.03 %"]
     assert claims[3].mean == pytest.approx(100 * 206 / 655)
 
@@ -374,6 +375,14 @@ def test_bad_recordings_are_named(tmp_path, capsys):
     assert main(["reproduce", "ge2021", "--data", str(tones), "--strict", "--output", str(tmp_path / "out")]) == 2
     assert "w99.wav" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_the_papers_lengths_are_one_a_clip(tmp_path, capsys):
+    tones = write_tones(tmp_path / "tones")
+    (tmp_path / "pairs.txt").write_text("3 4\n5 6\n")
+    words = ["reproduce", "ge2021", "--data", str(tones), "--lengths", str(tmp_path / "pairs.txt")]
+    assert main([*words, "--output", str(tmp_path / "out")]) == 2
+    assert "`lengths` must be of shape [n]" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is there")

@@ -3,13 +3,14 @@
     lengthwise reproduce ge2021 --small
 
 Every row of table 2 is trained from the same weights, and so are two of ours (max-entropy batching, ME). A new plan
-is made for each epoch. Adam at a rate of 0.001 with a weight decay of 1e-6 and gradients clipped to a norm of 1, as in
-the NVIDIA recipe that the paper trained. The loss is the recipe's, a mean over the padded rectangle; what is validated
+is made for each epoch. Adam with a rate of 0.001, a weight decay of 1e-6 and gradients clipped to a norm of 1 is that
+of the NVIDIA recipe which the paper trained, and so is the loss, a mean over the padded rectangle; what is validated
 on is batched at random for all.
 
-Deviations: data, network, batch size and epochs of the small size are ours. Dynamic batch sizes follow the counts of
-batches that the paper prints, not the rule that it prints (see `lengthwise.DynamicSize`), and overshoot the capacity of
-the base batch. An epoch's time is that of planning and training; what else the paper's minutes hold it does not say.
+Deviations: data, network, batch size, epochs and learning rate of the small size are ours; its network is narrow and
+takes a higher rate. Dynamic batch sizes follow the counts of batches that the paper prints, not the rule that it prints
+(see `lengthwise.DynamicSize`), and overshoot the capacity of the base batch. An epoch's time is that of planning and
+training; what else the paper's minutes hold it does not say.
 """
 
 from __future__ import annotations

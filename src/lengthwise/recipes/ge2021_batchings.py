@@ -173,7 +173,7 @@ def padding_rates(
     lengths: NDArray[np.int64], order: str, values: Sequence[float], *, cut: lw.FixedSize
 ) -> NDArray[np.float64]:
     """The ZPR of an order at each value of its knob, the mean of `EPOCHS` plans of seed 0: [values]."""
-    batchings_tried = [lw.strategy(f"{order}:{value:g}", cut=cut) for value in values]
+    batchings_tried = [lw.strategy(f"{order}:{value}", cut=cut) for value in values]
     plans = [[lw.make_plan(lengths, each, epoch=epoch) for epoch in range(EPOCHS)] for each in batchings_tried]
     return np.array([[lw.measure(plan, lengths).zero_padding_rate for plan in run] for run in plans]).mean(axis=1)
 
