@@ -20,7 +20,7 @@ from tones import SPEAKERS, tones  # noqa: E402
 
 import lengthwise as lw  # noqa: E402
 from lengthwise.cli import main  # noqa: E402
-from lengthwise.recipes.acoustic.digits import RATE, Strings, digit_strings  # noqa: E402
+from lengthwise.recipes.acoustic.digits import RATE, WORDS, Strings, digit_strings  # noqa: E402
 from lengthwise.recipes.acoustic.parts import digit_parts  # noqa: E402
 from lengthwise.recipes.doetsch2017 import FULL, SMALL, Size, labelling, prepare_for, reproduce  # noqa: E402
 from lengthwise.recipes.doetsch2017_batchings import (  # noqa: E402
@@ -343,13 +343,15 @@ def test_the_command_writes_all_and_refuses_the_checkpoints_of_other_speech(tmp_
     write_speech(tmp_path / "speech", 14)
     (tmp_path / "speech" / "ann" / "mute.wav").write_text("no sound")
     words = ["reproduce", "doetsch2017", "--data", str(tmp_path / "speech"), "--output", str(tmp_path / "out")]
-    words += ["--epochs", "1", "--seeds", "1", "--quiet"]
+    lexicon = tmp_path / "lexicon.txt"  # every digit is two tones
+    lexicon.write_text("".join(f"{word} low{digit} high{digit}\n" for digit, word in enumerate(WORDS)))
+    words += ["--lexicon", str(lexicon), "--epochs", "1", "--seeds", "1", "--quiet"]
     assert main(words) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "table 1: with chunks of 10 the word error rate" in told
     assert "`text` must be the words of every wav, but is 'missing' at ann/mute." in told
     document = json.loads((tmp_path / "out" / "doetsch2017-small.json").read_text())
-    assert document["study"]["data"]["labelling"]["units"] == "letters"
+    assert document["study"]["data"]["labelling"]["units"] == "a lexicon of 10 words"
     assert (tmp_path / "out" / "doetsch2017.md").read_text().startswith("# Doetsch et al. 2017")
     assert (tmp_path / "out" / "doetsch2017-order.png").exists()
     assert main([*words, "--data-seed", "1"]) == 2
