@@ -37,8 +37,8 @@ def add(studies: Any) -> None:
     parser.add_argument("--task", choices=TASKS, required=True)
     _add_data(parser)
     group = parser.add_argument_group("training")
-    text = "padding shares to compare at (0.05,0.1)"
-    group.add_argument("--padding", type=_shares, default=(0.05, 0.1), metavar="SHARE,...", help=text)
+    text = "padding shares to compare at, rising (by task, about 0.05,0.1)"
+    group.add_argument("--padding", type=_shares, metavar="SHARE,...", help=text)
     group.add_argument("--seeds", type=int, default=5, help="runs of each strategy (%(default)s)")
     group.add_argument("--epochs", type=int, help="epochs of each run (by task)")
     group.add_argument("--threads", type=int, default=1, help="threads of a CPU operation (%(default)s)")
@@ -58,12 +58,13 @@ def run(arguments: argparse.Namespace) -> int:
     show.check(arguments)
     kind, folder = KINDS[arguments.task], _folder(arguments.checkpoints)
     settings = _settings(arguments, kind)
-    check_paddings(arguments.padding)  # what is wrong with these is told before the data are read
+    paddings = kind.paddings if arguments.padding is None else arguments.padding
+    check_paddings(paddings)  # what is wrong with these is told before the data are read
     document = study_quality(
         kind.make(_source(arguments, kind, folder)),
         kind,
         settings,
-        paddings=arguments.padding,
+        paddings=paddings,
         folder=None if folder is None else folder / "runs",
         progress=not arguments.quiet,
         command=command(),
@@ -134,4 +135,6 @@ def _show(document: Mapping[str, Any], arguments: argparse.Namespace) -> None:
     if arguments.json != "-":
         title = f"{document['sequences']:,} sequences of {document['data']['name']}"
         notes = [*answers([read]), *(f"Left out: {each}" for each in document["left_out"])]
-        show.table(strategy_heads(read), strategy_cells(read), title=title, notes=notes, words=2)
+        show.table(
+            strategy_heads(read), strategy_cells(read), title=title, notes=notes, words=2, spare=("steps", "least loss")
+        )

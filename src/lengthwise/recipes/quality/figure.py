@@ -32,7 +32,7 @@ def group_of(strategy: Mapping[str, Any]) -> str:
     '5 % padding'
     """
     if strategy["dynamic"]:
-        return "dynamic batch sizes"
+        return "dynamic sizes"
     return "no knob" if strategy["padding"] is None else f"{100 * strategy['padding']:g} % padding"
 
 

@@ -58,6 +58,7 @@ class Kind:
         unit: Of the loss.
         metrics: Other metrics to show, name to words; all of them are shares.
         count: Sequences, see `Source.count`.
+        paddings: Shares to compare at: about 5 and 10 %, where all strategies with a knob in whole numbers can meet.
         epochs: Of each run.
         learning_rate: Of Adam, for batches of 16.
         make: From the source of its data to the task.
@@ -69,6 +70,7 @@ class Kind:
     unit: str
     metrics: Mapping[str, str]
     count: int
+    paddings: tuple[float, ...]
     epochs: int
     learning_rate: float
     make: Callable[[Source], Task]
@@ -92,8 +94,8 @@ def make_acoustic(source: Source) -> Task:
     if source.data is None:
         remedy = "Give recordings: single digits (.npz or folder), a Kaldi data folder, or wav files with texts."
         raise value_error("data", "the path of speech", None, remedy)
-    held_out = max(1, round(HELD_OUT * source.count))
-    parts = read_parts(source.data, count=source.count, held_out=held_out, strict=source.strict)
+    held = max(1, round(HELD_OUT * source.count))
+    parts = read_parts(source.data, count=source.count, validating=held, testing=held, strict=source.strict)
     prepared = prepare(parts, _labelling(parts), folder=source.folder, strict=source.strict)
     return AcousticTask(prepared=prepared, hidden=32, stack=3)
 
@@ -130,7 +132,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 loss="validation_loss",
                 unit="nats per symbol",
                 metrics={"character_error_rate": "CER"},
-                count=1280,
+                count=1275,
+                paddings=(0.05, 0.1),
                 epochs=12,
                 learning_rate=0.01,
                 make=make_handwriting,
@@ -141,7 +144,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 loss="validation_loss",
                 unit="nats per frame",
                 metrics={"frame_error_rate": "frame errors", "word_error_rate": "WER"},
-                count=576,
+                count=640,
+                paddings=(0.055, 0.105),
                 epochs=8,
                 learning_rate=0.01,
                 make=make_acoustic,
@@ -152,8 +156,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 loss="validation_loss_frames",
                 unit="squared error and stop, per frame",
                 metrics={"duration_error": "duration error", "attention_focus": "attention focus"},
-                count=360,
-                epochs=8,
+                count=460,
+                paddings=(0.055, 0.1),
+                epochs=6,
                 learning_rate=5e-3,
                 make=make_synthesis,
             ),
