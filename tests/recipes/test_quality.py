@@ -202,7 +202,7 @@ def test_a_task_measures_what_it_is_judged_by(name, tmp_path, characters):
     texts = {f"LJ{number}": "abc hgfe dcb"[: 4 + number] for number in range(8)}
     data = {
         "handwriting": lambda: characters,
-        "acoustic": lambda: store(tones(), tmp_path / "digits.npz"),
+        "acoustic": lambda: store(tones(takes=7), tmp_path / "digits.npz"),
         "synthesis": lambda: write_folder(tmp_path / "voice", texts),
     }
     kind = KINDS[name]
