@@ -171,6 +171,10 @@ def test_a_paper_that_holds_is_reproduced():
     assert "a frame of chunks takes 0.23 times as long" in by_claim[0].why  # 7.0 over 31.1: nothing is padded here
     assert by_claim[2].mean == pytest.approx(21.3 / 8.9)
     assert (by_claim[0].paper, by_claim[1].paper, by_claim[2].paper, by_claim[5].paper) == ("4.4", "5.2", "2.4", "1.46")
+    assert by_claim[3].why.endswith("in the same order: 21.3, 10.1, 9.2, 9.0, 8.9 %.")
+    assert by_claim[6].why.startswith(
+        "From the least: random 8.9 %, alternated:4 9.1 %, alternated:3 9.5 %, mxnet 9.6 %"
+    )
     assert [each.mean for each in by_claim[-2:]] == [pytest.approx(5.4 / 1.6), pytest.approx(4.2 / 5.4)]
     assert by_claim[4].why.startswith("40, 40, 40, 40, 40 steps for chunks of 10, 50, 100, 500 and whole utterances")
 

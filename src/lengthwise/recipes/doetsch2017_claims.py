@@ -133,7 +133,8 @@ def _chunks_in_order_of_error(outcomes: Mapping[str, Outcome]) -> Claim:
         paper=f"{PAPER['500'].error / PAPER[RANDOM].error:.2f}",
         ours=ours,
         verdict=judged(whole=falls and errors[-1] < errors[0], part=errors[-1] < min(errors[:2])),
-        why=f"Word error rates in percent: {_listed([100 * error for error in errors], '.1f')} for {_chunk_names()}.",
+        why=f"Word error rates in percent: {_listed([100 * error for error in errors], '.1f')} for {_chunk_names()}; "
+        f"{_frame_errors(outcomes, labels)}.",
     )
 
 
@@ -174,7 +175,8 @@ def _sorted_error(outcomes: Mapping[str, Outcome], bins: Sequence[int]) -> Claim
         paper=f"{PAPER[SORTED].error / PAPER[RANDOM].error:.2f}",
         ours=ours,
         verdict=judged(whole=(rising[0], rising[-1]) == (RANDOM, SORTED) and min(ours) > 1.0, part=worse),
-        why=f"From the least: {', '.join(f'{label} {_percent(outcomes[label])}' for label in rising)}.",
+        why=f"From the least: {', '.join(f'{label} {_percent(outcomes[label])}' for label in rising)}; "
+        f"{_frame_errors(outcomes, rising)}.",
     )
 
 
@@ -257,6 +259,12 @@ def _chunk_names() -> str:
 
 def _percent(outcome: Outcome) -> str:
     return f"{100 * outcome.word_error_rate:.1f} %"
+
+
+def _frame_errors(outcomes: Mapping[str, Outcome], labels: Sequence[str]) -> str:
+    """The rates that vary less over seeds than those of words do: there are more frames than words."""
+    rates = [100 * outcomes[label].frame_error_rate for label in labels]
+    return f"wrong states of validation frames, in the same order: {_listed(rates, '.1f')} %"
 
 
 def _listed(values: Sequence[float], form: str) -> str:

@@ -40,6 +40,10 @@ class Outcome:
     def word_error_rate(self) -> float:
         return fmean(self.word_error_rates)
 
+    @property
+    def frame_error_rate(self) -> float:
+        return fmean(self.frame_error_rates)
+
 
 def outcomes(study: Study) -> dict[str, Outcome]:
     """The outcome of each batching, in the order in which they were trained."""
