@@ -20,6 +20,9 @@ class Difference(NamedTuple):
     high: float | None
 
 
+Row = tuple[str, Sequence[Difference] | None]  # without differences it is the name of a group
+
+
 @style.in_house_style
 def loss_differences(
     groups: Mapping[str, Mapping[str, Sequence[Difference]]], panels: Sequence[str], *, unit: str, title: str = ""
@@ -42,14 +45,15 @@ def loss_differences(
         ValueError: No row, or one without a difference for each panel.
     """
     rows = _rows(groups)
-    if not rows or any(differences and len(differences) != len(panels) for _, differences in rows):
+    counts = [len(differences) for _, differences in rows if differences is not None]
+    if not counts or set(counts) != {len(panels)}:
         remedy = "Give one difference for each panel."
-        raise value_error("groups", f"rows of {len(panels)} differences, at least one", len(rows), remedy)
+        raise value_error("groups", f"rows of {len(panels)} differences, at least one", counts, remedy)
     figure = style.blank_figure(height=1.1 + ROW_HEIGHT * len(rows))
     every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for number, (axes, panel) in enumerate(zip(every, panels, strict=True)):
         for place, (label, differences) in enumerate(rows):
-            if differences:
+            if differences is not None:
                 _draw_whisker(axes, place, label, differences[number])
         axes.axvline(0.0, color=style.FAINT, linewidth=0.8, zorder=0)
         axes.set_title(panel)
@@ -62,16 +66,16 @@ def loss_differences(
     return figure
 
 
-def _rows(groups: Mapping[str, Mapping[str, Sequence[Difference]]]) -> list[tuple[str, Sequence[Difference]]]:
-    """From the top down: the name of each group, with no difference, and then its rows."""
-    return [row for group, rows in groups.items() for row in ((group, ()), *rows.items())]
+def _rows(groups: Mapping[str, Mapping[str, Sequence[Difference]]]) -> list[Row]:
+    """From the top down: the name of each group, and then its rows."""
+    return [row for group, rows in groups.items() for row in ((group, None), *rows.items())]
 
 
-def _name_rows(axes: Axes, rows: Sequence[tuple[str, Sequence[Difference]]]) -> None:
+def _name_rows(axes: Axes, rows: Sequence[Row]) -> None:
     axes.set_yticks(range(len(rows)), [label for label, _ in rows])
     axes.set_ylim(len(rows) - 0.5, -0.7)
     for text, (_, differences) in zip(axes.get_yticklabels(), rows, strict=True):
-        text.set_fontweight("normal" if differences else "bold")
+        text.set_fontweight("bold" if differences is None else "normal")
 
 
 def _draw_whisker(axes: Axes, place: int, label: str, difference: Difference) -> None:

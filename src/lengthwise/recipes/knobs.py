@@ -54,7 +54,7 @@ def fit_knob(lengths: NDArray[np.int64], order: str, padding: float, *, cut: lw.
     check_choice("order", order, tuple(VALUES))
     check_number("padding", padding, above=True, maximum=0.99, remedy="Give a share such as 0.05.")
     values = VALUES[order](lengths, cut.batch_size, padding)
-    texts = [FORMS.get(order, f"{order}:{{:g}}").format(value) for value in values]
+    texts = [FORMS.get(order, f"{order}:{{:.12g}}").format(value) for value in values]
 
     @cache
     def had(place: int) -> float:
@@ -124,4 +124,4 @@ VALUES: Mapping[str, Callable[[NDArray[np.int64], int, float], Sequence[float]]]
     }
 )
 # Its scale, not the padding asked of it: what it has of that is near, and each plan would look for the scale again.
-FORMS = MappingProxyType({"max-entropy": "max-entropy,scale={:g}"})
+FORMS = MappingProxyType({"max-entropy": "max-entropy,scale={:.12g}"})

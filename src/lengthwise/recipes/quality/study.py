@@ -1,7 +1,8 @@
 """The study of one task: every strategy from the same weights, and what its losses say of mixing.
 
-    task = make_task(KINDS["handwriting"], None, folder=Path("out"))
-    document = study_quality(task, KINDS["handwriting"], settings, paddings=(0.05, 0.1))
+    kind = KINDS["handwriting"]
+    task = kind.make(Source(data=None, count=kind.count))
+    document = study_quality(task, kind, Settings(seeds=5), paddings=kind.paddings)
 
 Everything but the batching is equal: first weights, epochs, optimiser, and the sequences that strategies are judged by,
 which are batched at random for all. Losses are compared after as many epochs, and in as much training time.
@@ -14,7 +15,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lengthwise.recipes.intervals import Interval, interval
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise.recipes.intervals import interval
 from lengthwise.recipes.quality.comparisons import MEASURES, Losses, compare, correlate, losses_of
 from lengthwise.recipes.quality.outcomes import Outcome, equal_seconds, outcomes
 from lengthwise.recipes.quality.strategies import OURS, RANDOM, Compared, candidates, compared, left_out
@@ -115,15 +119,16 @@ def _strategy(each: Compared, outcome: Outcome, losses: Losses) -> dict[str, Any
             "learning_rate_scaling": each.setup.learning_rate_scaling,
             "steps": outcome.steps,
             "seconds_per_epoch": float(outcome.seconds[:, -1].mean() / outcome.seconds.shape[1]),
-            "losses": {measure: _bounds(interval(own[measure])) for measure in MEASURES},
-            "to_random": {measure: _bounds(interval(own[measure] - losses[RANDOM][measure])) for measure in MEASURES},
-            "metrics": {name: _bounds(interval(values)) for name, values in outcome.metrics.items()},
+            "losses": _intervals(own),
+            "to_random": _intervals({measure: own[measure] - losses[RANDOM][measure] for measure in MEASURES}),
+            "metrics": _intervals(outcome.metrics),
         }
     )
 
 
-def _bounds(found: Interval) -> Mapping[str, float]:
-    return dataclasses.asdict(found)
+def _intervals(values: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, float]]:
+    """The mean over the seeds and its interval of each [R]."""
+    return {name: dataclasses.asdict(interval(each)) for name, each in values.items()}
 
 
 def _runs(label: str, outcome: Outcome) -> list[dict[str, Any]]:
