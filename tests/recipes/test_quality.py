@@ -107,9 +107,17 @@ def test_losses_after_as_many_epochs_and_in_as_much_time(losses):
 
 def test_a_strategy_has_no_loss_before_its_first_epoch_ends():
     found = outcomes(rows_of({"fast": [[1.0]], "slow": [[2.0]]}, seconds={"slow": 3.0}), [], loss="validation_loss")
-    assert equal_seconds(found).tolist() == [1.0]
-    assert math.isnan(found["slow"].loss_at(np.array([1.0]))[0])
-    assert found["slow"].loss_at(np.array([9.0])).tolist() == [2.0]
+    assert equal_seconds(found) == 1.0
+    assert math.isnan(found["slow"].loss_at(1.0)[0])
+    assert found["slow"].loss_at(9.0).tolist() == [2.0]
+
+
+def test_one_slow_epoch_makes_no_strategy_slow():
+    rows = rows_of({"a": [[4.0, 2.0, 1.0]], "b": [[4.0, 2.0, 1.0]]})
+    rows[0] = row("a", seed=0, epoch=1, loss=4.0, seconds=50.0)  # the machine did something else
+    found = outcomes(rows, [], loss="validation_loss")
+    assert found["a"].seconds_per_epoch == found["b"].seconds_per_epoch == 1.0
+    assert equal_seconds(found) == 3.0
 
 
 def test_the_metrics_are_those_of_the_last_epoch_and_of_the_test():
@@ -153,6 +161,7 @@ def test_the_conclusion_follows_the_greater_count():
     assert conclusion(Tally(lower=2, higher=1, total=8)).startswith("These results speak for")
     assert conclusion(Tally(lower=0, higher=1, total=8)).startswith("These results speak against")
     assert conclusion(Tally(lower=0, higher=0, total=8)).startswith("These results do not choose")
+    assert conclusion(Tally(lower=0, higher=1, total=24)).startswith("These results do not choose")  # chance: 1.2
     assert "lower in 0 of 8" in conclusion(Tally(lower=0, higher=1, total=8))
     unknown = Interval(mean=math.nan, low=math.nan, high=math.nan, runs=2)
     assert tally([Interval(mean=2.0, low=1.0, high=3.0, runs=2), unknown]) == Tally(lower=0, higher=1, total=2)
@@ -257,7 +266,7 @@ def test_the_whole_in_miniature(document):
     assert strategies["sorted"]["mixing"] < strategies["random"]["mixing"]
     for run in document["runs"]:
         assert run["losses"][1] < run["losses"][0]
-        assert run["seconds"][1] > run["seconds"][0] > 0
+        assert min(run["seconds"]) > 0
     assert {each["padding"] for each in document["comparisons"]} == {0.25}
 
 

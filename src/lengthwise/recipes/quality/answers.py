@@ -63,14 +63,18 @@ def beside_random(document: Document) -> Interval:
 
 
 def conclusion(counts: Tally) -> str:
-    """What follows for the default: the rule, set before anything was measured, is which way more comparisons point."""
+    """What follows for the default.
+
+    The rule, set before anything was measured: more comparisons must point one way than the other, and more than chance
+    alone would tell apart.
+    """
     told = (
         f"in equal training time and at equal padding its loss is lower in {counts.lower} of {counts.total} "
         f"comparisons and higher in {counts.higher}."
     )
-    if counts.lower > counts.higher:
+    if counts.lower > max(counts.higher, counts.by_chance):
         return f"These results speak for max-entropy batching as the default: {told}"
-    if counts.lower < counts.higher:
+    if counts.higher > max(counts.lower, counts.by_chance):
         return f"These results speak against max-entropy batching as the default: {told}"
     return f"These results do not choose between max-entropy batching and the others of its padding: {told}"
 

@@ -1,7 +1,10 @@
 """What came out of each strategy under each seed, as arrays.
 
 losses    [R, E]   the loss that strategies are judged by, after each epoch; nan where a run diverged
-seconds   [R, E]   of planning and training up to there
+seconds   [R, E]   of planning and training each epoch
+
+What else a machine does falls on some epochs and not on others. So an epoch of a strategy is taken to last as long as
+the median of all its epochs, under all seeds: they all compute about the same.
 """
 
 from __future__ import annotations
@@ -41,13 +44,19 @@ class Outcome:
         """The least loss of each run, [R]: of an epoch that was chosen by the same sequences it is measured on."""
         return self.losses.min(axis=1)
 
-    def loss_at(self, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The loss after so many seconds of each run, [R] to [R]: on straight lines between the epochs.
+    @property
+    def seconds_per_epoch(self) -> float:
+        """The median of all epochs of all runs."""
+        return float(np.median(self.seconds))
+
+    def loss_at(self, seconds: float) -> NDArray[np.float64]:
+        """The loss of each run after so many seconds, [R]: on straight lines between the epochs.
 
         nan before the end of the first epoch; after the last one, the last loss.
         """
-        pairs = zip(seconds, self.seconds, self.losses, strict=True)
-        return np.array([np.interp(time, ends, losses, left=np.nan) for time, ends, losses in pairs])
+        done = seconds / self.seconds_per_epoch
+        ends = np.arange(1, self.losses.shape[1] + 1)
+        return np.array([np.interp(done, ends, losses, left=np.nan) for losses in self.losses])
 
 
 def outcomes(rows: Sequence[EpochRow], tests: Sequence[RunRow], *, loss: str) -> dict[str, Outcome]:
@@ -67,9 +76,9 @@ def outcomes(rows: Sequence[EpochRow], tests: Sequence[RunRow], *, loss: str) ->
     }
 
 
-def equal_seconds(found: Mapping[str, Outcome]) -> NDArray[np.float64]:
-    """The seconds in which the fastest strategy is done, under each seed [R]."""
-    return np.min([outcome.seconds[:, -1] for outcome in found.values()], axis=0)
+def equal_seconds(found: Mapping[str, Outcome]) -> float:
+    """The seconds in which the fastest strategy is done with all its epochs."""
+    return min(outcome.seconds_per_epoch * outcome.seconds.shape[1] for outcome in found.values())
 
 
 def _outcome(rows: Sequence[EpochRow], tests: Sequence[RunRow], loss: str) -> Outcome:
@@ -77,10 +86,9 @@ def _outcome(rows: Sequence[EpochRow], tests: Sequence[RunRow], loss: str) -> Ou
     runs = [sorted((row for row in rows if row.seed == seed), key=lambda row: row.epoch) for seed in seeds]
     tested = {row.seed: row.metrics for row in tests}
     ends = [{**run[-1].metrics, **tested.get(seed, {})} for seed, run in zip(seeds, runs, strict=True)]
-    times = np.array([[row.seconds + row.planning_seconds for row in run] for run in runs])
     return Outcome(
         losses=_finite([[row.metrics[loss] for row in run] for run in runs]),
-        seconds=times.cumsum(axis=1),
+        seconds=np.array([[row.seconds + row.planning_seconds for row in run] for run in runs]),
         metrics={name: _finite([end[name] for end in ends]) for name in ends[0] if name != loss},
         steps=float(np.mean([row.steps for row in rows])),
         padding_share=float(np.mean([row.padding_share for row in rows])),

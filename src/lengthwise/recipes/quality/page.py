@@ -42,9 +42,10 @@ def section(document: Mapping[str, Any], *, json_link: str) -> list[str]:
         settings_note(document),
         strategies_table(document),
         f"Loss in {document['loss']['unit']}. Equal time is {document['equal_seconds']:.0f} s of planning and "
-        "training, what the fastest strategy took for all epochs; between epochs a loss is on a straight line. Dynamic "
-        "batch sizes are those of Ge et al. 2021, at a constant learning rate, at one that follows the size of a step, "
-        f"and at one that follows its root.{left_out_note(document)}",
+        "training, what the fastest strategy takes for all epochs; an epoch counts as the median of its strategy's, "
+        "and between epochs a loss is on a straight line. Dynamic batch sizes are those of Ge et al. 2021, at a "
+        "constant learning rate, at one that follows the size of a step, and at one that follows its root."
+        f"{left_out_note(document)}",
         "The loss of max-entropy batching less another strategy's at the same padding:",
         comparisons_table(document),
         correlations_note(document),
@@ -125,7 +126,7 @@ def settings_note(document: Mapping[str, Any]) -> str:
     settings, data = document["settings"], document["data"]
     network = ", ".join(f"{name} {value:g}" for name, value in data["network"].items() if not isinstance(value, bool))
     return (
-        f"{document['words'].capitalize()}: {document['sequences']:,} sequences of {data['name']}; {data['split']}. "
+        f"{document['words']}: {document['sequences']:,} sequences of {data['name']}; {data['split']}. "
         f"Network: {network}. {settings['optimizer'].capitalize()} at a rate of {settings['learning_rate']:g}, batches "
         f"of {document['batch_size']}; epochs: {settings['epochs']}, seeds: {settings['seeds']}."
     )

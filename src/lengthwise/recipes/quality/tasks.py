@@ -128,7 +128,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         for kind in (
             Kind(
                 name="handwriting",
-                words="online handwriting by a bidirectional LSTM with CTC",
+                words="Online handwriting by a bidirectional LSTM with CTC",
                 loss="validation_loss",
                 unit="nats per symbol",
                 metrics={"character_error_rate": "CER"},
@@ -140,7 +140,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             ),
             Kind(
                 name="acoustic",
-                words="states of speech by a bidirectional LSTM, decoded to words",
+                words="States of speech by a bidirectional LSTM, decoded to words",
                 loss="validation_loss",
                 unit="nats per frame",
                 metrics={"frame_error_rate": "frame errors", "word_error_rate": "WER"},
@@ -152,7 +152,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             ),
             Kind(
                 name="synthesis",
-                words="text to speech by Tacotron 2",
+                words="Text to speech by Tacotron 2",
                 loss="validation_loss_frames",
                 unit="squared error and stop, per frame",
                 metrics={"duration_error": "duration error", "attention_focus": "attention focus"},
