@@ -15,7 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lengthwise.recipes import doetsch2017_page, ge2021_page, khomenko2016_page
+from lengthwise.recipes.doetsch2017 import page as doetsch2017_page
+from lengthwise.recipes.ge2021 import page as ge2021_page
+from lengthwise.recipes.khomenko2016 import page as khomenko2016_page
 from lengthwise.recipes.pages import percent, spread, table
 from lengthwise.recipes.quality import page as quality_page
 
@@ -225,7 +227,7 @@ def edges(path: Path, document: dict[str, Any]) -> str:
     return f"{table(heads, rows)}\n\n{document['buckets']} buckets, one core. {source(path, document)}"
 
 
-def ge2021(path: Path, document: dict[str, Any]) -> str:
+def ge2021_table1(path: Path, document: dict[str, Any]) -> str:
     """The paper's numbers beside ours."""
     digits = {"batches": 0, "zpr": 2, "abl": 1}
     rows = [
@@ -320,7 +322,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
     "study-handwriting-parallel": ("Online handwriting on several processes", parallel),
     "gradients": ("Exact gradients", gradients),
     "mixing": ("Mixing at equal padding", mixing),
-    "ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021),
+    "ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021_table1),
     "planning-1000000": ("Planning a million lengths", planning),
     "planning-10000000": ("Planning ten million lengths", planning),
     "edges": ("Optimal bucket edges", edges),

@@ -32,6 +32,13 @@ ROOMS = (
     ),
 )
 
+# So it is within the recipes: what all of them share, then the tasks, then the papers and the study of quality.
+RECIPES = (
+    *("__init__", "skipped", "claims", "pages", "knobs", "study"),
+    *("speech", "handwriting", "acoustic", "synthesis", "compiled"),
+    *("khomenko2016", "doetsch2017", "ge2021", "quality"),
+)
+
 FILES = sorted(SOURCE.rglob("*.py"))
 EXTRAS = (
     "torch",
@@ -89,6 +96,14 @@ def test_imports_run_down_the_list_of_rooms(path):
     assert room_of(path) in ROOMS, f"{relative(path)}: add the room to ROOMS, below all that it imports"
     allowed = ROOMS[: ROOMS.index(room_of(path)) + 1]
     assert rooms_imported(path) <= set(allowed)
+
+
+@pytest.mark.parametrize("path", [path for path in INSIDE if room_of(path) == "recipes"], ids=relative)
+def test_imports_run_down_the_list_of_recipes(path):
+    own = path.relative_to(SOURCE / "recipes").parts[0].removesuffix(".py")
+    allowed = RECIPES[: RECIPES.index(own) + 1]
+    names = [name.split(".") for name in imported(path)]
+    assert {name[2] for name in names if name[:2] == ["lengthwise", "recipes"]} <= set(allowed)
 
 
 @pytest.mark.parametrize(

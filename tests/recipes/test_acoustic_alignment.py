@@ -14,8 +14,8 @@ from lengthwise.recipes.acoustic.alignment import (
     path_states,
     state_priors,
 )
-from lengthwise.recipes.acoustic.corpus import Corpus, Utterance
 from lengthwise.recipes.acoustic.hmm import WordStates, chain_of, whole_words
+from lengthwise.recipes.speech.corpus import Corpus, Utterance
 
 STATES = whole_words("ab", counts=[2, 1])
 LONG_SILENCE = whole_words("ab", counts=[1, 2], silence=2)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lengthwise.recipes.acoustic.digits import RATE, WORDS, Strings, add_noise, digit_strings, read_recordings
+from lengthwise.recipes.speech.digits import RATE, WORDS, Strings, add_noise, digit_strings, read_recordings
 
 DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 FSDD = DATA / "fsdd" / "fsdd_8k_int16.npz"

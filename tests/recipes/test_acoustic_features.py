@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.recipes.acoustic.corpus import Corpus, Utterance
-from lengthwise.recipes.acoustic.features import Cepstra, corpus_features, cosines, mel_filters, with_slopes
+from lengthwise.recipes.speech.corpus import Corpus, Utterance
+from lengthwise.recipes.speech.features import Cepstra, corpus_features, cosines, mel_filters, with_slopes
 
 RATE = 8000
 

@@ -7,7 +7,7 @@ pytest.importorskip("soundfile")
 
 import soundfile
 
-from lengthwise.recipes.acoustic.folders import read_folder
+from lengthwise.recipes.speech.folders import read_folder
 
 RATE = 1000
 

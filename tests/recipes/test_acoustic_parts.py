@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tones import SPEAKERS, store, tones
 
-from lengthwise.recipes.acoustic.corpus import Corpus, Utterance
-from lengthwise.recipes.acoustic.digits import RATE, spoken_by
-from lengthwise.recipes.acoustic.lexicon import read_lexicon
-from lengthwise.recipes.acoustic.parts import digit_parts, folder_parts, hold_out, read_parts
-from lengthwise.recipes.acoustic.single_digits import read_digit_folder
+from lengthwise.recipes.speech.corpus import Corpus, Utterance
+from lengthwise.recipes.speech.digits import RATE, spoken_by
+from lengthwise.recipes.speech.lexicon import read_lexicon
+from lengthwise.recipes.speech.parts import digit_parts, folder_parts, hold_out, read_parts
+from lengthwise.recipes.speech.single_digits import read_digit_folder
 
 
 def corpus_of(speakers, *, rate=RATE, skipped=()):

@@ -14,8 +14,6 @@ from tones import tones  # noqa: E402
 
 import lengthwise as lw  # noqa: E402
 from lengthwise.recipes.acoustic.aligned import FILE, kept  # noqa: E402
-from lengthwise.recipes.acoustic.corpus import Corpus, Utterance  # noqa: E402
-from lengthwise.recipes.acoustic.digits import WORDS, Strings, digit_strings  # noqa: E402
 from lengthwise.recipes.acoustic.em import Rounds  # noqa: E402
 from lengthwise.recipes.acoustic.labelling import (  # noqa: E402
     Labelling,
@@ -26,10 +24,12 @@ from lengthwise.recipes.acoustic.labelling import (  # noqa: E402
     trained_model,
 )
 from lengthwise.recipes.acoustic.network import frame_loss, rectangle  # noqa: E402
-from lengthwise.recipes.acoustic.parts import digit_parts  # noqa: E402
 from lengthwise.recipes.acoustic.prepared import prepare  # noqa: E402
 from lengthwise.recipes.acoustic.task import AcousticTask  # noqa: E402
 from lengthwise.recipes.acoustic.tying import Tree  # noqa: E402
+from lengthwise.recipes.speech.corpus import Corpus, Utterance  # noqa: E402
+from lengthwise.recipes.speech.digits import WORDS, Strings, digit_strings  # noqa: E402
+from lengthwise.recipes.speech.parts import digit_parts  # noqa: E402
 
 CLEAN = (float("inf"),)
 LABELLING = Labelling(word_states=4, rounds=Rounds(splits=0, alignments=3))

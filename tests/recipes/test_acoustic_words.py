@@ -11,10 +11,10 @@ pytest.importorskip("jiwer")
 from lengthwise.recipes.acoustic.alignment import alignable, state_priors
 from lengthwise.recipes.acoustic.bigram import even_bigram
 from lengthwise.recipes.acoustic.decoder import decode, hybrid_scores, word_error_rate
-from lengthwise.recipes.acoustic.digits import RATE, WORDS, Recordings, Strings, digit_strings, read_recordings
 from lengthwise.recipes.acoustic.em import Rounds, frame_labels, train_words
-from lengthwise.recipes.acoustic.features import corpus_features, with_slopes
 from lengthwise.recipes.acoustic.hmm import whole_words
+from lengthwise.recipes.speech.digits import RATE, WORDS, Recordings, Strings, digit_strings, read_recordings
+from lengthwise.recipes.speech.features import corpus_features, with_slopes
 
 DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 FSDD = DATA / "fsdd" / "fsdd_8k_int16.npz"

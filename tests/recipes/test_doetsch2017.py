@@ -20,10 +20,7 @@ from tones import SPEAKERS, tones  # noqa: E402
 
 import lengthwise as lw  # noqa: E402
 from lengthwise.cli import main  # noqa: E402
-from lengthwise.recipes.acoustic.digits import RATE, WORDS, Strings, digit_strings  # noqa: E402
-from lengthwise.recipes.acoustic.parts import digit_parts  # noqa: E402
-from lengthwise.recipes.doetsch2017 import FULL, SMALL, Size, labelling, prepare_for, reproduce  # noqa: E402
-from lengthwise.recipes.doetsch2017_batchings import (  # noqa: E402
+from lengthwise.recipes.doetsch2017.batchings import (  # noqa: E402
     COUNTED,
     MXNET,
     PAPER_CHUNKS,
@@ -36,9 +33,12 @@ from lengthwise.recipes.doetsch2017_batchings import (  # noqa: E402
     figure_batchings,
     span_edges,
 )
-from lengthwise.recipes.doetsch2017_claims import claims, paper_rows  # noqa: E402
-from lengthwise.recipes.doetsch2017_outcomes import Outcome, outcomes  # noqa: E402
-from lengthwise.recipes.doetsch2017_page import FIGURES, labels_of, page, write_figures  # noqa: E402
+from lengthwise.recipes.doetsch2017.claims import claims, paper_rows  # noqa: E402
+from lengthwise.recipes.doetsch2017.outcomes import Outcome, outcomes  # noqa: E402
+from lengthwise.recipes.doetsch2017.page import FIGURES, labels_of, page, write_figures  # noqa: E402
+from lengthwise.recipes.doetsch2017.rerun import FULL, SMALL, Size, labelling, prepare_for, reproduce  # noqa: E402
+from lengthwise.recipes.speech.digits import RATE, WORDS, Strings, digit_strings  # noqa: E402
+from lengthwise.recipes.speech.parts import digit_parts  # noqa: E402
 from lengthwise.recipes.study.results import EpochRow, RunRow, Study  # noqa: E402
 
 EXPECTED_LOSS = 2.8  # nats a frame

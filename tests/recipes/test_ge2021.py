@@ -18,8 +18,7 @@ pytest.importorskip("matplotlib")
 
 import lengthwise as lw  # noqa: E402
 from lengthwise.cli import main  # noqa: E402
-from lengthwise.recipes.ge2021 import FULL, SMALL, settings  # noqa: E402
-from lengthwise.recipes.ge2021_batchings import (  # noqa: E402
+from lengthwise.recipes.ge2021.batchings import (  # noqa: E402
     CHOICES,
     Knobs,
     batchings,
@@ -28,16 +27,17 @@ from lengthwise.recipes.ge2021_batchings import (  # noqa: E402
     measured,
     padding_rates,
 )
-from lengthwise.recipes.ge2021_claims import (  # noqa: E402
+from lengthwise.recipes.ge2021.claims import (  # noqa: E402
     ahead_in_time,
     claims_of_losses,
     claims_of_plans,
     claims_of_times,
 )
-from lengthwise.recipes.ge2021_figures import FIGURES  # noqa: E402
-from lengthwise.recipes.ge2021_outcomes import outcomes, reduction, saved, saved_frames, smoothed, stages  # noqa: E402
-from lengthwise.recipes.ge2021_page import page  # noqa: E402
-from lengthwise.recipes.ge2021_printed import TABLE_2  # noqa: E402
+from lengthwise.recipes.ge2021.figures import FIGURES  # noqa: E402
+from lengthwise.recipes.ge2021.outcomes import outcomes, reduction, saved, saved_frames, smoothed, stages  # noqa: E402
+from lengthwise.recipes.ge2021.page import page  # noqa: E402
+from lengthwise.recipes.ge2021.printed import TABLE_2  # noqa: E402
+from lengthwise.recipes.ge2021.rerun import FULL, SMALL, settings  # noqa: E402
 from lengthwise.recipes.study.results import EpochRow  # noqa: E402
 
 RATE = 4000

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.recipes.intervals import Interval, interval, read_interval, t_quantile
+from lengthwise.recipes.quality.intervals import Interval, interval, read_interval, t_quantile
 
 # Two-sided 95 % and 99 %, from printed tables.
 TABLE = {1: (12.706, 63.657), 2: (4.303, 9.925), 3: (3.182, 5.841), 4: (2.776, 4.604), 9: (2.262, 3.250)}

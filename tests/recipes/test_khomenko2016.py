@@ -18,10 +18,9 @@ pytest.importorskip("jiwer")
 pytest.importorskip("matplotlib")
 
 from lengthwise.cli import main  # noqa: E402
-from lengthwise.recipes.bounds import FAMILIES, bound_of, log_normal, sigma_that_allows, speed_up_bound  # noqa: E402
 from lengthwise.recipes.claims import claim  # noqa: E402
-from lengthwise.recipes.khomenko2016 import FULL, SMALL, Size, batchings, reproduce, settings  # noqa: E402
-from lengthwise.recipes.khomenko2016_claims import (  # noqa: E402
+from lengthwise.recipes.khomenko2016.bounds import FAMILIES, bound_of, log_normal, sigma_that_allows, speed_up_bound  # noqa: E402
+from lengthwise.recipes.khomenko2016.claims import (  # noqa: E402
     BUCKETS,
     bucket_claims,
     fixed_share,
@@ -31,7 +30,8 @@ from lengthwise.recipes.khomenko2016_claims import (  # noqa: E402
     rows_on,
     speed_ups,
 )
-from lengthwise.recipes.khomenko2016_page import FIGURES, headline, page, times_table, write_figures  # noqa: E402
+from lengthwise.recipes.khomenko2016.page import FIGURES, headline, page, times_table, write_figures  # noqa: E402
+from lengthwise.recipes.khomenko2016.rerun import FULL, SMALL, Size, batchings, reproduce, settings  # noqa: E402
 from lengthwise.recipes.study.results import EpochRow  # noqa: E402
 
 PATIENCE = 120.0  # seconds after which a hang is a failure

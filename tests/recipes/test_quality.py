@@ -16,9 +16,9 @@ from tones import store, tones  # noqa: E402
 
 import lengthwise as lw  # noqa: E402
 from lengthwise.cli import main  # noqa: E402
-from lengthwise.recipes.intervals import Interval  # noqa: E402
 from lengthwise.recipes.quality.answers import Tally, answers, beside_random, conclusion, tally  # noqa: E402
 from lengthwise.recipes.quality.comparisons import compare, correlate, losses_of, rank_correlations  # noqa: E402
+from lengthwise.recipes.quality.intervals import Interval  # noqa: E402
 from lengthwise.recipes.quality.outcomes import equal_seconds, outcomes  # noqa: E402
 from lengthwise.recipes.quality.page import page  # noqa: E402
 from lengthwise.recipes.quality.strategies import (  # noqa: E402

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lengthwise.recipes.acoustic.digits import RATE, Recordings
+from lengthwise.recipes.speech.digits import RATE, Recordings
 
 SPEAKERS = ("ann", "ben", "cem", "dan")  # each a little higher than the one before
 

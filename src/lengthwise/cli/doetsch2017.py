@@ -11,9 +11,9 @@ from lengthwise.cli.extras import needed_for
 from lengthwise.cli.parser import command
 
 if TYPE_CHECKING:
-    from lengthwise.recipes.acoustic.parts import Parts
     from lengthwise.recipes.acoustic.units import Units
-    from lengthwise.recipes.doetsch2017 import Size
+    from lengthwise.recipes.doetsch2017.rerun import Size
+    from lengthwise.recipes.speech.parts import Parts
 
 NAME = "doetsch2017"
 SPEECH = (
@@ -48,8 +48,8 @@ def add(papers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Trains what is not trained yet, writes JSON, figures and page, and prints the claims."""
     with needed_for("a rerun"):
-        from lengthwise.recipes.doetsch2017 import FULL, SMALL, prepare_for, reproduce, settings
-        from lengthwise.recipes.doetsch2017_page import page, write_figures
+        from lengthwise.recipes.doetsch2017.page import page, write_figures
+        from lengthwise.recipes.doetsch2017.rerun import FULL, SMALL, prepare_for, reproduce, settings
     folder = rerun.folder_of(arguments)
     size = rerun.size_of(arguments, SMALL, FULL)
     settings(size)  # what is wrong with them is told before the data are read
@@ -73,7 +73,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def _parts(arguments: argparse.Namespace, size: Size) -> Parts:
-    from lengthwise.recipes.acoustic.parts import read_parts
+    from lengthwise.recipes.speech.parts import read_parts
 
     if arguments.data is None:
         raise value_error("data", "the path of speech", None, f"Give {SPEECH}.")
@@ -89,6 +89,6 @@ def _parts(arguments: argparse.Namespace, size: Size) -> Parts:
 
 
 def _units(arguments: argparse.Namespace) -> Units | None:
-    from lengthwise.recipes.acoustic.lexicon import read_lexicon
+    from lengthwise.recipes.speech.lexicon import read_lexicon
 
     return None if arguments.lexicon is None else read_lexicon(arguments.lexicon)

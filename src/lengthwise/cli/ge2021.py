@@ -13,10 +13,10 @@ from lengthwise.cli.extras import needed_for
 from lengthwise.cli.ge2021_table1 import SEEDS, training_sets
 from lengthwise.cli.parser import command
 from lengthwise.lengths import split_source
-from lengthwise.recipes import ge2021_table1
+from lengthwise.recipes.ge2021.table1 import Row, table1
 
 if TYPE_CHECKING:
-    from lengthwise.recipes.ge2021 import Size
+    from lengthwise.recipes.ge2021.rerun import Size
     from lengthwise.recipes.synthesis.corpus import SpeechCorpus
 
 NAME = "ge2021"
@@ -51,9 +51,9 @@ def add(papers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Trains what is not trained yet, writes JSON, figures and page, and prints the claims."""
     with needed_for("a rerun"):
-        from lengthwise.recipes.ge2021 import FULL, SMALL, network, reproduce, settings
-        from lengthwise.recipes.ge2021_figures import write_figures
-        from lengthwise.recipes.ge2021_page import page
+        from lengthwise.recipes.ge2021.figures import write_figures
+        from lengthwise.recipes.ge2021.page import page
+        from lengthwise.recipes.ge2021.rerun import FULL, SMALL, network, reproduce, settings
     folder = rerun.folder_of(arguments)
     size = rerun.size_of(arguments, SMALL, FULL)
     settings(size)  # what is wrong with these is told before the data are read
@@ -106,7 +106,7 @@ def _corpus(arguments: argparse.Namespace, size: Size, folder: Path) -> SpeechCo
     )
 
 
-def _table1(source: str | None) -> list[ge2021_table1.Row]:
+def _table1(source: str | None) -> list[Row]:
     """Table 1 on random training sets of the lengths that `source` names; nothing where it names none."""
     if source is None:
         return []
@@ -114,4 +114,4 @@ def _table1(source: str | None) -> list[ge2021_table1.Row]:
     lengths = lw.read_lengths(path, column=column)
     if lengths.ndim != 1:
         raise value_error("lengths", "of shape [n]", lengths.shape, "Give one length a sequence, as FILE:COLUMN.")
-    return ge2021_table1.table1(training_sets(lengths, range(SEEDS)))
+    return table1(training_sets(lengths, range(SEEDS)))

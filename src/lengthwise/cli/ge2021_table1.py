@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise._checks import check_whole, value_error
 from lengthwise.cli import show, source
-from lengthwise.recipes import ge2021_table1
-from lengthwise.recipes.ge2021_batchings import PAPER_KNOBS
+from lengthwise.recipes.ge2021 import table1
+from lengthwise.recipes.ge2021.batchings import PAPER_KNOBS
 
 NAME = "ge2021-table1"
 SEEDS = 20
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     if lengths.ndim != 1:
         raise value_error("lengths", "of shape [n]", lengths.shape, "Give one length a sequence, as FILE:COLUMN.")
     samples = training_sets(lengths, range(arguments.seed, arguments.seed + arguments.seeds))
-    rows = ge2021_table1.table1(samples)
+    rows = table1.table1(samples)
     generated = arguments.source is None
     document = {
         "lengths": show.summary(lengths),
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         from lengthwise import plot
 
-        cut = lw.FixedSize(ge2021_table1.BATCH_SIZE)
+        cut = lw.FixedSize(table1.BATCH_SIZE)
         plot.save(plot.knob_curves(next(iter(samples.values())), cut, selected=PAPER_KNOBS), arguments.plot)
     if arguments.json != "-":
         notes = [_verdict(rows), _drawn(samples, len(lengths)), *([_GENERATED] if generated else [])]
@@ -70,11 +70,11 @@ _GENERATED = (
 
 def training_sets(lengths: NDArray[np.int64], seeds: range) -> dict[int, NDArray[np.int64]]:
     """A random training set of the paper's size for each seed, or all lengths where there are no more."""
-    count = min(len(lengths), ge2021_table1.TRAINING_CLIPS)
+    count = min(len(lengths), table1.TRAINING_CLIPS)
     return {seed: source.subset(lengths, count, seed=seed) for seed in seeds}
 
 
-def _cells(rows: list[ge2021_table1.Row]) -> list[tuple[str, ...]]:
+def _cells(rows: list[table1.Row]) -> list[tuple[str, ...]]:
     """The cells of the table; what a row shares with the one above it is left blank."""
     cells, above = [], ("", "")
     for row in rows:
@@ -88,8 +88,8 @@ def _cells(rows: list[ge2021_table1.Row]) -> list[tuple[str, ...]]:
     return cells
 
 
-def _verdict(rows: list[ge2021_table1.Row]) -> str:
-    share, points, frames = (ge2021_table1.TOLERANCES[quantity] for quantity in _UNITS)
+def _verdict(rows: list[table1.Row]) -> str:
+    share, points, frames = (table1.TOLERANCES[quantity] for quantity in _UNITS)
     done = sum(row.reproduced for row in rows)
     return (
         f"{done} of {len(rows)} numbers reproduced: within {100 * share:g} % of the batches, {points:g} points of ZPR, "

@@ -37,8 +37,8 @@ def add(papers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Trains what is not trained yet, writes JSON, figures and page, and prints the claims."""
     with needed_for("a rerun"):
-        from lengthwise.recipes.khomenko2016 import FULL, SMALL, reproduce, settings
-        from lengthwise.recipes.khomenko2016_page import headline, page, write_figures
+        from lengthwise.recipes.khomenko2016.page import headline, page, write_figures
+        from lengthwise.recipes.khomenko2016.rerun import FULL, SMALL, reproduce, settings
     folder = rerun.folder_of(arguments)
     size = rerun.size_of(arguments, SMALL, FULL)
     settings(size)  # what is wrong with them is told before the data are read

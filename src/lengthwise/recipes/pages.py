@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,16 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """
     lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def verdicts(claims: Sequence[Mapping[str, Any]]) -> str:
+    """How many claims there are, and how they were judged.
+
+    >>> verdicts([{"verdict": "partly"}, {"verdict": "not"}, {"verdict": "not"}])
+    'Of 3 claims: 1 partly, 2 not.'
+    """
+    counts = Counter(claim["verdict"] for claim in claims)
+    return f"Of {len(claims)} claims: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}."
 
 
 def claims_table(claims: Iterable[Mapping[str, Any]]) -> str:

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise._checks import value_error
-from lengthwise.recipes.acoustic.corpus import Corpus, Skipped
-from lengthwise.recipes.acoustic.features import Features
 from lengthwise.recipes.acoustic.hmm import NEVER, Chain, WordStates, chain_of
+from lengthwise.recipes.skipped import Skipped
+from lengthwise.recipes.speech.corpus import Corpus
+from lengthwise.recipes.speech.features import Features
 
 Scores = NDArray[np.float64]
 

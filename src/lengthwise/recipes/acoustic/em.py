@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from lengthwise._checks import check_whole, value_error
 from lengthwise.recipes.acoustic.alignment import StatePath, batches_of_like_length, best_paths, even_path, path_states
-from lengthwise.recipes.acoustic.features import Features
 from lengthwise.recipes.acoustic.hmm import Chain, WordStates, chain_of
 from lengthwise.recipes.acoustic.mixtures import Mixtures, global_mixtures, refit, split
+from lengthwise.recipes.speech.features import Features
 
 STAY_LIMITS = (0.01, 0.99)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.recipes.acoustic.features import Features
+from lengthwise.recipes.speech.features import Features
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

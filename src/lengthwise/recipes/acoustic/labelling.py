@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from lengthwise._checks import check_whole, value_error
 from lengthwise.recipes.acoustic.alignment import alignable
-from lengthwise.recipes.acoustic.corpus import Corpus
 from lengthwise.recipes.acoustic.em import Rounds, Trained, WordModel, frame_labels, train_words
-from lengthwise.recipes.acoustic.features import Features, corpus_features, with_slopes
 from lengthwise.recipes.acoustic.hmm import WordStates, whole_words
-from lengthwise.recipes.acoustic.parts import Parts
 from lengthwise.recipes.acoustic.tying import Tree, tie_states
 from lengthwise.recipes.acoustic.units import Units, spelled_words
+from lengthwise.recipes.speech.corpus import Corpus
+from lengthwise.recipes.speech.features import Features, corpus_features, with_slopes
+from lengthwise.recipes.speech.parts import Parts
 
 Labels = list[NDArray[np.int64]]
 

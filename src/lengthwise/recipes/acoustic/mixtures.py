@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.recipes.acoustic.features import Features
+from lengthwise.recipes.speech.features import Features
 
 SCORES_AT_ONCE = 2**23  # of frames in densities, which bounds the memory
 SMALLEST_WEIGHT = 1e-8  # of a density that still learns

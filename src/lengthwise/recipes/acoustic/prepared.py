@@ -28,8 +28,8 @@ from lengthwise.recipes.acoustic.labelling import (
     speech_of,
     trained_model,
 )
-from lengthwise.recipes.acoustic.parts import Parts
 from lengthwise.recipes.acoustic.recognition import recognise
+from lengthwise.recipes.speech.parts import Parts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from lengthwise._checks import check_number, check_whole, value_error
 from lengthwise.recipes.acoustic.alignment import StatePath, path_states
-from lengthwise.recipes.acoustic.features import Features
 from lengthwise.recipes.acoustic.hmm import WordStates, chain_of
 from lengthwise.recipes.acoustic.units import NO_UNIT, PLACES, Context, Units, contexts_of, number_states
+from lengthwise.recipes.speech.features import Features
 
 FLOOR_SHARE = 0.01  # of the variance of all frames, below which none falls
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lengthwise._checks import check_whole, sentence
 from lengthwise.recipes.handwriting.pen import Sample, Stroke, as_sample, height, resample
+from lengthwise.recipes.skipped import Skipped
 
 POINTS_PER_HEIGHT = 14  # of the whole line, ascenders and descenders included
 
@@ -42,24 +43,23 @@ def read_ink(
         check_whole("count", count, minimum=1, remedy="Give the number of samples, or leave it out to read all.")
     samples: list[Sample] = []
     texts: list[str] = []
-    skipped: list[str] = []
+    skipped = Skipped(strict=strict)
     for path in paths:
         if count is not None and len(samples) >= count:
             break
         try:
             segments = parse(path)
         except ValueError as error:
-            if strict:
-                raise
-            skipped.append(str(error))
+            skipped.add(error)
             continue
         samples += [as_points(strokes) for strokes, _ in segments]
         texts += [text for _, text in segments]
     if not samples:
-        example = f" The first of {len(skipped)} bad files: {skipped[0]}" if skipped else ""
+        bad = skipped.sentences
+        example = f" The first of {len(bad)} bad files: {bad[0]}" if bad else ""
         rule = f"of at least one good {kind} file"
         raise ValueError(sentence("data", rule, str(source), f"Give other data.{example}"))
-    return samples[:count], texts[:count], skipped
+    return samples[:count], texts[:count], list(skipped.sentences)
 
 
 def as_points(strokes: list[Stroke]) -> Sample:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from lengthwise.recipes.intervals import CONFIDENCE, Interval, read_interval
+from lengthwise.recipes.quality.intervals import CONFIDENCE, Interval, read_interval
 
 Document = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.recipes.intervals import Interval, interval
+from lengthwise.recipes.quality.intervals import Interval, interval
 from lengthwise.recipes.quality.outcomes import Outcome, equal_seconds
 from lengthwise.recipes.quality.strategies import OURS, Compared
 

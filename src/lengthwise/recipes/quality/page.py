@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from lengthwise.recipes.intervals import Interval, read_interval
 from lengthwise.recipes.pages import measured, percent, table
 from lengthwise.recipes.quality.answers import answers, signed
 from lengthwise.recipes.quality.figure import group_of, short_label
+from lengthwise.recipes.quality.intervals import Interval, read_interval
 
 INTRODUCTION = (
     "Does more mixing give a better model, at equal padding and in equal training time? Every strategy with a knob is "

@@ -11,12 +11,12 @@ from types import MappingProxyType
 from lengthwise._checks import check_whole, value_error
 from lengthwise.recipes.acoustic.em import Rounds
 from lengthwise.recipes.acoustic.labelling import Labelling
-from lengthwise.recipes.acoustic.parts import Parts, read_parts
 from lengthwise.recipes.acoustic.prepared import prepare
 from lengthwise.recipes.acoustic.task import AcousticTask
 from lengthwise.recipes.acoustic.tying import Tree
 from lengthwise.recipes.handwriting import task as handwriting
 from lengthwise.recipes.handwriting.data import read_corpus
+from lengthwise.recipes.speech.parts import Parts, read_parts
 from lengthwise.recipes.study.task import Task
 from lengthwise.recipes.synthesis import network as synthesis
 from lengthwise.recipes.synthesis.speech import read_speech

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lengthwise.recipes.acoustic.corpus import Samples
+from lengthwise.recipes.speech.corpus import Samples
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,8 +13,8 @@ from collections import Counter
 from pathlib import Path
 
 from lengthwise._checks import check_flag, check_whole, value_error
-from lengthwise.recipes.acoustic.corpus import Skipped
-from lengthwise.recipes.acoustic.wav import Wav, read_header, read_samples
+from lengthwise.recipes.skipped import Skipped
+from lengthwise.recipes.speech.wav import Wav, read_header, read_samples
 from lengthwise.recipes.synthesis.corpus import Recording, SpeechCorpus
 
 METADATA = "metadata.csv"

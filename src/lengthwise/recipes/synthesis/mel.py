@@ -9,9 +9,10 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from lengthwise._checks import check_number, check_whole, value_error
-from lengthwise.recipes.acoustic.corpus import Samples, Skipped
-from lengthwise.recipes.acoustic.features import mel_filters
-from lengthwise.recipes.acoustic.wav import checked
+from lengthwise.recipes.skipped import Skipped
+from lengthwise.recipes.speech.corpus import Samples
+from lengthwise.recipes.speech.features import mel_filters
+from lengthwise.recipes.speech.wav import checked
 from lengthwise.recipes.synthesis.corpus import SpeechCorpus
 
 Mel = NDArray[np.float32]

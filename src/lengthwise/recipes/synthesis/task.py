@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 import lengthwise as lw
 from lengthwise._checks import check_choice, check_flag, check_number, check_whole, value_error
-from lengthwise.recipes.acoustic.corpus import Skipped
+from lengthwise.recipes.skipped import Skipped
 from lengthwise.recipes.synthesis.corpus import Recording, SpeechCorpus
 from lengthwise.recipes.synthesis.layers import data_mask
 from lengthwise.recipes.synthesis.loss import MEANS, Errors, synthesis_errors, together

@@ -17,7 +17,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from lengthwise._checks import value_error
-from lengthwise.recipes.acoustic.corpus import Skipped
+from lengthwise.recipes.skipped import Skipped
 from lengthwise.recipes.synthesis import espeak
 from lengthwise.recipes.synthesis.ljspeech import METADATA, WAVS, read_texts
 

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise._checks import value_error
-from lengthwise.recipes.bounds import FAMILIES, SEQUENCES, bound_of, sigma_that_allows
 from lengthwise.recipes.handwriting.data import Corpus
 from lengthwise.recipes.handwriting.task import HandwritingTask, Network
-from lengthwise.recipes.khomenko2016_claims import (
+from lengthwise.recipes.khomenko2016.bounds import FAMILIES, SEQUENCES, bound_of, sigma_that_allows
+from lengthwise.recipes.khomenko2016.claims import (
     BUCKETS,
     PAPER_SPEED_UP,
     bucket_claims,

@@ -28,14 +28,14 @@ from lengthwise._checks import check_whole, value_error
 from lengthwise.recipes.acoustic.decoder import Search
 from lengthwise.recipes.acoustic.em import Rounds
 from lengthwise.recipes.acoustic.labelling import Labelling
-from lengthwise.recipes.acoustic.parts import Parts
 from lengthwise.recipes.acoustic.prepared import Prepared, prepare
 from lengthwise.recipes.acoustic.task import AcousticTask
 from lengthwise.recipes.acoustic.tying import Tree
 from lengthwise.recipes.acoustic.units import Units
-from lengthwise.recipes.doetsch2017_batchings import FIGURE_UTTERANCES, PAPER_BINS, PAPER_FRAMES, batchings
-from lengthwise.recipes.doetsch2017_claims import claims
-from lengthwise.recipes.doetsch2017_outcomes import outcomes
+from lengthwise.recipes.doetsch2017.batchings import FIGURE_UTTERANCES, PAPER_BINS, PAPER_FRAMES, batchings
+from lengthwise.recipes.doetsch2017.claims import claims
+from lengthwise.recipes.doetsch2017.outcomes import outcomes
+from lengthwise.recipes.speech.parts import Parts
 from lengthwise.recipes.study.results import Study, plain
 from lengthwise.recipes.study.settings import Settings
 from lengthwise.recipes.study.study import run_study
@@ -116,7 +116,7 @@ def prepare_for(
     """Aligns speech, with the states that suit it.
 
     Args:
-        parts: To train on, to validate on and to decode, see `acoustic.parts`.
+        parts: To train on, to validate on and to decode, see `speech.parts`.
         size: `SMALL`, `FULL`, or one of your own.
         units: Of each word, such as phonemes; letters where not given. Digits have states of whole words.
         folder: Keeps the alignment.

@@ -12,8 +12,8 @@ from statistics import fmean
 from typing import NamedTuple
 
 from lengthwise.recipes.claims import Claim, claim, judged
-from lengthwise.recipes.doetsch2017_batchings import MXNET, PAPER_CHUNKS, RANDOM, SORTED, bins_label, chunk_label
-from lengthwise.recipes.doetsch2017_outcomes import Outcome, ratios
+from lengthwise.recipes.doetsch2017.batchings import MXNET, PAPER_CHUNKS, RANDOM, SORTED, bins_label, chunk_label
+from lengthwise.recipes.doetsch2017.outcomes import Outcome, ratios
 
 CLOSE = 0.15  # of the paper's ratio: what we take "as the paper" for
 SAME_STEPS = 1.1  # the most steps over the fewest: what we take "constant" for
@@ -57,7 +57,7 @@ def claims(outcomes: Mapping[str, Outcome], bins: Sequence[int]) -> list[Claim]:
     """All claims; those of memory where it was measured.
 
     Args:
-        outcomes: By label, see `doetsch2017_outcomes`.
+        outcomes: By label, see `outcomes`.
         bins: Of alternated sorting, rising, three.
     """
     made = [

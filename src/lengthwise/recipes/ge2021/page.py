@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lengthwise.recipes.ge2021_figures import FIGURES, figure_name
-from lengthwise.recipes.ge2021_outcomes import AVERAGE, STAGES
-from lengthwise.recipes.ge2021_printed import SAVED, TABLE_2, TABLE_4, printed_reduction
-from lengthwise.recipes.pages import claims_table, measured, percent, spread, table
+from lengthwise.recipes.ge2021.figures import FIGURES, figure_name
+from lengthwise.recipes.ge2021.outcomes import AVERAGE, STAGES
+from lengthwise.recipes.ge2021.printed import SAVED, TABLE_2, TABLE_4, printed_reduction
+from lengthwise.recipes.pages import claims_table, measured, percent, spread, table, verdicts
 
 UNITS = {"batches": "batches", "zpr": "ZPR, %", "abl": "ABL, frames"}
 
 
 def page(document: Mapping[str, Any], *, json_link: str) -> str:
-    """The page in Markdown; its pictures lie beside it, as `ge2021_figures.write_figures` names them.
+    """The page in Markdown; its pictures lie beside it, as `figures.write_figures` names them.
 
     Args:
-        document: What `ge2021.reproduce` gave, as read back from JSON.
+        document: What `rerun.reproduce` gave, as read back from JSON.
         json_link: Where the page finds it.
     """
-    done = [claim["verdict"] for claim in document["claims"]]
-    counts = ", ".join(f"{done.count(verdict)} {verdict}" for verdict in dict.fromkeys(done))
     parts = [
         "# Ge et al. 2021: speed up training with variable length inputs by efficient batching strategies",
-        f"Of {len(done)} claims: {counts}. What was trained is said below. {measured(document, link=json_link)}",
+        f"{verdicts(document['claims'])} What was trained is said below. {measured(document, link=json_link)}",
         claims_table(document["claims"]),
         "## Table 1: the knobs",
         knobs_table(document),

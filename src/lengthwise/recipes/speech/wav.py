@@ -9,7 +9,7 @@ import numpy as np
 import soundfile
 
 from lengthwise._checks import value_error
-from lengthwise.recipes.acoustic.corpus import Samples
+from lengthwise.recipes.speech.corpus import Samples
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lengthwise._checks import check_flag, value_error
-from lengthwise.recipes.acoustic.corpus import Corpus, Skipped, Utterance
-from lengthwise.recipes.acoustic.kaldi import Piece, read_pieces
-from lengthwise.recipes.acoustic.wav import Wav, read_header, read_samples
+from lengthwise.recipes.skipped import Skipped
+from lengthwise.recipes.speech.corpus import Corpus, Utterance
+from lengthwise.recipes.speech.kaldi import Piece, read_pieces
+from lengthwise.recipes.speech.wav import Wav, read_header, read_samples
 
 OVERSHOOT_SECONDS = 0.5  # that a segment may lie beyond the end of its wav: it is cut there
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from lengthwise._checks import check_number, value_error
-from lengthwise.recipes.acoustic.corpus import Corpus
-from lengthwise.recipes.acoustic.digits import Recordings, Strings, digit_strings, read_recordings, spoken_by
-from lengthwise.recipes.acoustic.folders import read_folder
-from lengthwise.recipes.acoustic.single_digits import is_digit_folder, read_digit_folder
+from lengthwise.recipes.speech.corpus import Corpus
+from lengthwise.recipes.speech.digits import Recordings, Strings, digit_strings, read_recordings, spoken_by
+from lengthwise.recipes.speech.folders import read_folder
+from lengthwise.recipes.speech.single_digits import is_digit_folder, read_digit_folder
 
 FEWEST_SPEAKERS = 3  # of which one can be held out
 TEST_SHARE = 1 / 3  # of the speakers of digits

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise.recipes.ge2021_batchings import CHOICES, PAPER_KNOBS
-from lengthwise.recipes.ge2021_outcomes import smoothed
+from lengthwise.recipes.ge2021.batchings import CHOICES, PAPER_KNOBS
+from lengthwise.recipes.ge2021.outcomes import smoothed
 
 FIGURES = {
     "batches": "48 of the lengths in batches of 8: random, sorted, and semi-sorted with LRF 0.15 (figure 1).",

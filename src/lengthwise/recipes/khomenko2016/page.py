@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from lengthwise.recipes.khomenko2016_claims import BUCKETS, BUCKETS_OF_PROCESSES, label, name_alone
-from lengthwise.recipes.pages import claims_table, measured, percent, spread, table, within
+from lengthwise.recipes.khomenko2016.claims import BUCKETS, BUCKETS_OF_PROCESSES, label, name_alone
+from lengthwise.recipes.pages import claims_table, measured, percent, spread, table, verdicts, within
 
 FIGURES = {
     "lengths": "The lengths trained on and 6 optimal buckets (figure 2).",
@@ -24,14 +24,12 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
     """The page in Markdown; its pictures lie beside it, as `write_figures` names them.
 
     Args:
-        document: What `khomenko2016.reproduce` gave, as read back from JSON.
+        document: What `rerun.reproduce` gave, as read back from JSON.
         json_link: Where the page finds it.
     """
-    done = [claim["verdict"] for claim in document["claims"]]
-    counts = ", ".join(f"{done.count(verdict)} {verdict}" for verdict in dict.fromkeys(done))
     parts = [
         "# Khomenko et al. 2016: accelerating recurrent neural network training by sequence bucketing",
-        f"Of {len(done)} claims: {counts}. The paper's data are not public, and it tells neither network nor batch "
+        f"{verdicts(document['claims'])} The paper's data are not public, and it tells neither network nor batch "
         f"size; what was trained here is said below. {measured(document, link=json_link)}",
         claims_table(document["claims"]),
         "## For which lengths buckets give 4 times",

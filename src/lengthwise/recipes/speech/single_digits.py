@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from lengthwise._checks import value_error
-from lengthwise.recipes.acoustic.corpus import Samples, Skipped
-from lengthwise.recipes.acoustic.digits import RATE, Recordings
-from lengthwise.recipes.acoustic.wav import checked, read_header, read_samples
+from lengthwise.recipes.skipped import Skipped
+from lengthwise.recipes.speech.corpus import Samples
+from lengthwise.recipes.speech.digits import RATE, Recordings
+from lengthwise.recipes.speech.wav import checked, read_header, read_samples
 
 NAMED = re.compile(r"([0-9])_(.+)_([0-9]+)\.wav", re.IGNORECASE)
 

@@ -1,4 +1,4 @@
-"""The numbers that Ge et al. 2021 print: tables 2 to 4 and section 4; table 1 is in `ge2021_table1`.
+"""The numbers that Ge et al. 2021 print: tables 2 to 4 and section 4; table 1 is in `table1`.
 
 Of the minutes an epoch in table 2 those of RAND and the savings of table 3 are certain; the others are left out.
 """

@@ -12,8 +12,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from lengthwise._checks import check_number, check_whole, value_error
-from lengthwise.recipes.acoustic.corpus import Corpus, Samples, Skipped
-from lengthwise.recipes.acoustic.wav import checked
+from lengthwise.recipes.skipped import Skipped
+from lengthwise.recipes.speech.corpus import Corpus, Samples
+from lengthwise.recipes.speech.wav import checked
 
 Features = NDArray[np.float32]
 

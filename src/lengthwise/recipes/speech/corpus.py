@@ -5,7 +5,7 @@ samples  [N] float32   the sound of one utterance, from -1 to 1, one channel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,27 +69,3 @@ class Corpus:
     def vocabulary(self) -> tuple[str, ...]:
         """All words, sorted."""
         return tuple(sorted({word for words in self.transcripts for word in words}))
-
-
-class Skipped:
-    """Keeps the complaints about bad data, or raises the first of them where `strict`.
-
-    A run that starts with bad data then says so in its first second and goes on without it.
-    """
-
-    def __init__(self, *, strict: bool) -> None:
-        self._strict = strict
-        self._sentences: list[str] = []
-
-    def add(self, error: ValueError) -> None:
-        if self._strict:
-            raise error
-        self._sentences.append(str(error))
-
-    def extend(self, errors: Iterable[ValueError]) -> None:
-        for error in errors:
-            self.add(error)
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        return tuple(self._sentences)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lengthwise._checks import value_error
-from lengthwise.recipes.acoustic.corpus import Skipped
+from lengthwise.recipes.skipped import Skipped
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

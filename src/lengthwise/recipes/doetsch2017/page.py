@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import lengthwise as lw
-from lengthwise.recipes.doetsch2017_batchings import (
+from lengthwise.recipes.doetsch2017.batchings import (
     BUCKET_SPAN,
     COUNTED,
     FIGURE_BINS,
@@ -22,8 +22,8 @@ from lengthwise.recipes.doetsch2017_batchings import (
     chunk_label,
     figure_batchings,
 )
-from lengthwise.recipes.doetsch2017_claims import Row, paper_rows
-from lengthwise.recipes.pages import claims_table, measured, percent, table, within
+from lengthwise.recipes.doetsch2017.claims import Row, paper_rows
+from lengthwise.recipes.pages import claims_table, measured, percent, table, verdicts, within
 
 FIGURES = {
     "order": f"Lengths in the order of an epoch: random, sorted, buckets that span {BUCKET_SPAN} frames each and "
@@ -38,15 +38,13 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
     """The page in Markdown; its pictures lie beside it, as `write_figures` names them.
 
     Args:
-        document: What `doetsch2017.reproduce` gave, as read back from JSON.
+        document: What `rerun.reproduce` gave, as read back from JSON.
         json_link: Where the page finds it.
     """
-    done = [claim["verdict"] for claim in document["claims"]]
-    counts = ", ".join(f"{done.count(verdict)} {verdict}" for verdict in dict.fromkeys(done))
     first, second, others = labels_of(document)
     parts = [
         "# Doetsch et al. 2017: batch construction strategies for recurrent neural networks",
-        f"Of {len(done)} claims: {counts}. The paper's speech, CHiME-4, is not public, and it tells neither the cells "
+        f"{verdicts(document['claims'])} The paper's speech, CHiME-4, is not public, and it tells neither the cells "
         f"of its network nor its epochs; what was trained here is said below. {measured(document, link=json_link)}",
         claims_table(document["claims"]),
         "## Chunks (table 1)",

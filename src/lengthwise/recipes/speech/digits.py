@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._checks import check_choice, check_number, check_whole, value_error
-from lengthwise.recipes.acoustic.corpus import Corpus, Samples, Utterance
+from lengthwise.recipes.speech.corpus import Corpus, Samples, Utterance
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 RATE = 8000  # samples a second

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise.recipes.ge2021_batchings import (
+from lengthwise.recipes.ge2021.batchings import (
     CHOICES,
     COUNTED,
     RANDOMIZATION_FACTOR,
@@ -36,11 +36,11 @@ from lengthwise.recipes.ge2021_batchings import (
     measured,
     named,
 )
-from lengthwise.recipes.ge2021_claims import claims_of_losses, claims_of_plans, claims_of_times
-from lengthwise.recipes.ge2021_figures import SAMPLES
-from lengthwise.recipes.ge2021_outcomes import Outcome, outcomes, reduction, saved, saved_frames, spreads, stages
-from lengthwise.recipes.ge2021_printed import TABLE_4
-from lengthwise.recipes.ge2021_table1 import Row
+from lengthwise.recipes.ge2021.claims import claims_of_losses, claims_of_plans, claims_of_times
+from lengthwise.recipes.ge2021.figures import SAMPLES
+from lengthwise.recipes.ge2021.outcomes import Outcome, outcomes, reduction, saved, saved_frames, spreads, stages
+from lengthwise.recipes.ge2021.printed import TABLE_4
+from lengthwise.recipes.ge2021.table1 import Row
 from lengthwise.recipes.study.results import Study, plain
 from lengthwise.recipes.study.settings import Settings
 from lengthwise.recipes.study.study import run_study
@@ -107,7 +107,7 @@ def reproduce(
     Args:
         corpus: Recordings, four fifths of which are trained on.
         size: `SMALL`, `FULL`, or one of your own.
-        table1: The paper's table 1 on its own lengths, as `ge2021_table1.table1` gives it, for the record.
+        table1: The paper's table 1 on its own lengths, as `table1.table1` gives it, for the record.
         strict: Refuse a recording that cannot be used instead of skipping it.
         folder: Keeps the checkpoints: a rerun that was interrupted goes on from there.
         progress: Show a bar on standard error.

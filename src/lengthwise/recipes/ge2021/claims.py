@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.recipes.claims import Claim, claim, judged
-from lengthwise.recipes.ge2021_batchings import FACTORS, PAPER_KNOBS, Knobs
-from lengthwise.recipes.ge2021_outcomes import Outcome, reduction, saved, saved_frames
-from lengthwise.recipes.ge2021_printed import (
+from lengthwise.recipes.ge2021.batchings import FACTORS, PAPER_KNOBS, Knobs
+from lengthwise.recipes.ge2021.outcomes import Outcome, reduction, saved, saved_frames
+from lengthwise.recipes.ge2021.printed import (
     ALIKE,
     COUNTS,
     FIXED_COUNT,
@@ -33,7 +33,7 @@ def claims_of_plans(padding: Measured, knobs: Knobs) -> list[Claim]:
     """What the paper claims of padding and batch counts, tables 1 and 2 and section 4.
 
     Args:
-        padding: What `ge2021_batchings.measured` says of every strategy, and of RAND-DBS.
+        padding: What `batchings.measured` says of every strategy, and of RAND-DBS.
         knobs: Of the same lengths.
     """
     return [_alike_claim(padding, knobs), _smooth_claim(knobs), *(_count_claim(padding, label) for label in COUNTS)]
