@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 
 from lengthwise.recipes.study.results import EpochRow, RunRow, Study
 
@@ -14,8 +14,8 @@ class Outcome:
     """One row of the tables.
 
     Attributes:
-        utterances_per_second: Of training, all epochs together, under each seed; chunks count as the utterances that
-            they make up.
+        utterances_per_second: Of training, in the median epoch of each seed; chunks count as the utterances that they
+            make up.
         word_error_rates: Of the test part after the last epoch, under each seed, 0..
         frame_error_rates: Of the validation part after the last epoch, under each seed, 0..1.
         peak_bytes: That a training step takes at most; None where it was not measured.
@@ -71,7 +71,7 @@ def _outcome(rows: Sequence[EpochRow], tests: Sequence[RunRow], peak_bytes: int 
     seeds = sorted({row.seed for row in rows})
     runs = [[row for row in rows if row.seed == seed] for seed in seeds]
     return Outcome(
-        utterances_per_second=[sum(row.sequences for row in run) / sum(row.seconds for row in run) for run in runs],
+        utterances_per_second=[run[0].sequences / median(row.seconds for row in run) for run in runs],
         word_error_rates=[test.metrics["word_error_rate"] for test in sorted(tests, key=lambda test: test.seed)],
         frame_error_rates=[run[-1].metrics["frame_error_rate"] for run in runs],
         peak_bytes=peak_bytes,

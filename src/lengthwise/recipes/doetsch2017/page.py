@@ -162,6 +162,6 @@ def settings_note(document: Mapping[str, Any]) -> str:
         f"{percent(document['gmm_word_error_rate'])}; Adam at {study['settings']['learning_rate']:g}; "
         f"{size['frames']:,} frames a batch; epochs: {size['epochs']}, seeds: {size['seeds']}; language model scale "
         f"{document['lm_scale']:g}. WER is of the words decoded after the last epoch, frame error the share of wrong "
-        "states among the validation frames; means over seeds (least to greatest). Memory is the most that a training "
-        "step takes. *Of whole*: over that of random whole utterances."
+        "states among the validation frames; means over seeds (least to greatest). Speed is that of the median "
+        "epoch, memory the most that a training step takes. *Of whole*: over that of random whole utterances."
     )

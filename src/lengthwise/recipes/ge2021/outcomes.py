@@ -31,6 +31,11 @@ class Outcome:
     steps: NDArray[np.int64]
     padded_frames: NDArray[np.float64]
 
+    @property
+    def median_seconds(self) -> NDArray[np.float64]:
+        """Of the median epoch under each seed [seeds]: what else the machine did in a few epochs does not count."""
+        return np.median(self.seconds, axis=1)
+
     def loss_at(self, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
         """Under each seed, the smoothed loss after the last epoch that ends within so many seconds of training [seeds].
 
@@ -90,7 +95,7 @@ def reduction(before: Outcome, after: Outcome) -> NDArray[np.float64]:
 
 def saved(before: Outcome, after: Outcome) -> NDArray[np.float64]:
     """By what share an epoch of one strategy is shorter than one of another, under each seed [seeds]."""
-    return 1.0 - after.seconds.mean(axis=1) / before.seconds.mean(axis=1)
+    return 1.0 - after.median_seconds / before.median_seconds
 
 
 def saved_frames(before: Outcome, after: Outcome) -> float:

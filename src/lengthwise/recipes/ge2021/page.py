@@ -117,8 +117,8 @@ def settings_note(document: Mapping[str, Any]) -> str:
         f"epochs: {trained['epochs']}, seeds: {trained['seeds']}. BR: batches shuffled; without it in order. DBS: "
         "dynamic batch sizes, a batch is closed once it has reached the base batch of the longest; ZPR and ABL are "
         f"then weighted by batch size. {', '.join(STAGES)}: validation loss after epochs {epochs}, each the mean with "
-        f"its neighbours; {AVERAGE}: the mean from the first of these to the last. Means over seeds (least to "
-        "greatest)."
+        f"its neighbours; {AVERAGE}: the mean from the first of these to the last. Seconds are those of "
+        "the median epoch, planning included. Means over seeds (least to greatest)."
     )
 
 

@@ -185,7 +185,7 @@ def _document(lengths: NDArray[np.int64], size: Size, knobs: Knobs, study: Study
 def _outcome(found: Mapping[str, Outcome], label: str) -> dict[str, Any]:
     """Table 2 without its padding, and table 3, of one strategy."""
     each, random = found[label], found["RAND"]
-    values = {"seconds": each.seconds.mean(axis=1), "steps": each.steps.mean(axis=1), "saved": saved(random, each)}
+    values = {"seconds": each.median_seconds, "steps": each.steps.mean(axis=1), "saved": saved(random, each)}
     return spreads(values | each.stage_losses()) | {"saved_frames": saved_frames(random, each)}
 
 
