@@ -1,9 +1,15 @@
-"""JAX warns when a process that imported it forks, as a DataLoader with workers does: its tests run in another process.
+"""What all tests share: no deadlines, and a process of their own for the tests of JAX.
+
+A busy machine makes an example of Hypothesis late, and no code wrong.
+
+JAX warns when a process that imported it forks, as a DataLoader with workers does: its tests run in another process.
 
 `tests/test_in_jax_process.py` starts that one.
 """
 
 import os
+
+from hypothesis import settings
 
 OF_JAX = (
     "src/lengthwise/jax.py",
@@ -11,5 +17,8 @@ OF_JAX = (
     "tests/recipes/test_compiled.py",
     "tests/test_jax.py",
 )
+
+settings.register_profile("without-deadline", deadline=None)
+settings.load_profile("without-deadline")
 
 collect_ignore = [] if os.environ.get("LENGTHWISE_TESTS_OF_JAX") else list(OF_JAX)

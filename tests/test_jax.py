@@ -59,7 +59,7 @@ def test_a_batch_worked_by_hand():
     assert labels.mask.tolist() == [[True, False], [True, True], [False, False]]
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(
     length_sets.flat,
     st.sampled_from([lw.FixedSize(3), lw.Budget(20_000, max_sequences=5), lw.DynamicSize(2, rule="paper")]),

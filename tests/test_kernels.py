@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import lengthwise as lw
 from lengthwise import _kernels
 
-FAST = settings(max_examples=200, deadline=None, derandomize=True)
+FAST = settings(max_examples=200, derandomize=True)
 MASK = 2**64 - 1
 NO_WALLS = np.empty(0, np.int64)
 

@@ -35,7 +35,7 @@ def path(tmp_path_factory):
     return tmp_path_factory.mktemp("buckets") / "lengths.txt"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=8), st.integers(1, 4))
 def test_optimal_edges_pad_least(path, lengths, buckets):
     path.write_text("\n".join(map(str, lengths)))

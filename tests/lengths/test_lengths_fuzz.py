@@ -81,7 +81,7 @@ def read_or_refuse(path, content):
 def test_any_bytes(tmp_path_factory, name):
     path = tmp_path_factory.mktemp("fuzz") / name
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(st.binary(max_size=40) | st.text(alphabet='0123456789.,-\t\n"[]{}: na', max_size=40).map(str.encode))
     def check(content):
         read_or_refuse(path, content)
@@ -93,7 +93,7 @@ def test_any_bytes(tmp_path_factory, name):
 def test_one_damaged_byte(tmp_path_factory, name):
     path, whole = tmp_path_factory.mktemp("fuzz") / name, WHOLE[name]
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.integers(0, len(whole) - 1), st.integers(0, 255))
     def check(at, byte):
         read_or_refuse(path, whole[:at] + bytes([byte]) + whole[at + 1 :])

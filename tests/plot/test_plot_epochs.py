@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("matplotlib")
@@ -38,7 +38,6 @@ def test_six_sequences_drawn_one_by_one():
     assert axes.get_ylim() == (0.0, 9 * 1.05)
 
 
-@settings(deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 90), min_size=1, max_size=40),
     world_size=st.integers(1, 3),
@@ -98,7 +97,6 @@ def test_a_few_giants_are_told_rather_than_shown():
     assert label == "sequences delivered; the longest, 9,000 frames, lies beyond the axis"
 
 
-@settings(deadline=None)
 @given(count=st.integers(0, 5_000), most=st.integers(1, 400))
 def test_dots_are_spread_over_the_epoch(count, most):
     places = spread(count, most)
@@ -107,7 +105,6 @@ def test_dots_are_spread_over_the_epoch(count, most):
     assert np.all((borders[:-1] <= places) & (places < borders[1:]))  # one in each stretch
 
 
-@settings(deadline=None)
 @given(sizes=st.lists(st.integers(1, 30), min_size=1, max_size=40), window=st.integers(1, 100))
 def test_the_middle_batches_fill_the_window(sizes, window):
     sizes = np.array(sizes)

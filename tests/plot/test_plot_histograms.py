@@ -34,7 +34,7 @@ def test_the_panels_of_four_sequences():
     assert areas(figure) == (22.0, 2.0)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     lengths=st.lists(st.integers(1, 300), min_size=1, max_size=60),
     buckets=st.integers(1, 8),

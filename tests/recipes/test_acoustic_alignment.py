@@ -59,7 +59,7 @@ def test_the_best_path_is_the_best_of_all(states, words, seed):
     assert path_states(path, chain).tolist() == best
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 2**32 - 1), rows=st.lists(st.lists(st.sampled_from("ab"), min_size=1, max_size=3), max_size=5)
 )

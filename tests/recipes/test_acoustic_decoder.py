@@ -50,7 +50,7 @@ def test_the_words_are_the_best_of_all(states, search, seed, frames):
     assert found.words == words
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), frames=st.lists(st.integers(2, 30), min_size=1, max_size=6))
 def test_the_score_is_that_of_the_words_and_no_batch_changes_it(seed, frames):
     _, stay, bigram = drawn(seed, 1, LONG_SILENCE)
@@ -64,7 +64,7 @@ def test_the_score_is_that_of_the_words_and_no_batch_changes_it(seed, frames):
         assert found.score == pytest.approx(path.score + 0.7 * told + len(numbers))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), frames=st.integers(2, 20), histories=st.integers(1, 5))
 def test_fewer_histories_find_what_is_no_better(seed, frames, histories):
     scores, stay, bigram = drawn(seed, frames, LONG_SILENCE)

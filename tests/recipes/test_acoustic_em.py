@@ -57,7 +57,7 @@ def test_densities_with_too_few_frames_stay_whole():
     assert halves.means[1, 0, 0] == 3.5
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), splits=st.integers(0, 3), frames=st.integers(2, 60))
 def test_a_step_never_lowers_the_likelihood(seed, splits, frames):
     generator = np.random.default_rng(seed)

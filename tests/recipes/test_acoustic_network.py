@@ -65,7 +65,7 @@ def test_with_one_frame_each_every_frame_keeps_its_label():
     np.testing.assert_array_equal(frames[1], made.frames[:3])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=4), st.integers(1, 3), st.integers(0, 30))
 def test_padding_and_neighbours_change_nothing(lengths, stack, width):
     made, _ = utterances(*lengths)

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("soundfile")
 
 import soundfile
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tones import SPEAKERS, store, tones
 
@@ -59,7 +59,6 @@ def test_the_recordings_of_some_speakers():
     assert len(chosen.samples) == len(chosen.digits) == len(chosen.numbers) == 40
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from("abcdef"), min_size=2, max_size=40), st.floats(0.01, 0.5), st.integers(0, 9))
 def test_what_is_held_out_has_the_share_and_no_speaker_of_the_rest(speakers, share, seed):
     corpus = corpus_of(speakers)

@@ -77,7 +77,7 @@ def test_words_never_spoken_go_where_the_questions_send_them():
     assert x["bxd"] != x["dxb"]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1), classes=st.integers(1, 60), least_frames=st.sampled_from([1, 8, 40]))
 def test_what_every_tying_promises(seed, classes, least_frames):
     spelled = spelled_words(WORDS)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
@@ -95,7 +95,6 @@ def papers_outcomes():
     return {label: outcome(row.speed, row.error / 100, memory=round(row.memory * 1e9)) for label, row in rows.items()}
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 120), st.lists(st.integers(1, 39), max_size=3)
 )

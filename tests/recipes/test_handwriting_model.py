@@ -24,7 +24,7 @@ def make(*, packed=False):
     return Recognizer(inputs=6, classes=5, hidden=8, layers=2, packed=packed)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=6), st.integers(0, 100), st.booleans())
 def test_padding_changes_no_output(lengths, seed, packed):
     generator = torch.Generator().manual_seed(seed)

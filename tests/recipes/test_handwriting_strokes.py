@@ -71,7 +71,7 @@ def test_lines_are_long_tailed_and_bounded():
     assert all(text == text.strip() and text for text in texts)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.text(alphabet="abcdefghijklmnopqrstuvwxyz ", min_size=1, max_size=12))
 def test_any_hand_writes_any_text(seed, text):
     generator = np.random.default_rng(seed)

@@ -52,7 +52,7 @@ def one(batch, row, *, multiple=1):
 sizes_of_batches = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 12)), min_size=1, max_size=4)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(sizes_of_batches, st.integers(0, 50), st.sampled_from([1, 2, 3]))
 def test_padding_changes_no_output(sizes, seed, reduction):
     batch, model = batch_of(sizes, seed, symbols=11, frames=12 * reduction), make(reduction=reduction)
@@ -107,7 +107,7 @@ def test_batch_norm_counts_no_padding():
     assert not wide_out[~mask].any()
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(sizes_of_batches, st.integers(0, 50))
 def test_attention_is_shared_among_the_characters_there_are(sizes, seed):
     with torch.no_grad():

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
@@ -133,7 +133,6 @@ def assert_same_rows(batch, fields):
             assert torch.equal(row, expected)
 
 
-@settings(deadline=None)
 @given(batches(), st.booleans())
 def test_padding_keeps_the_sequences_and_holds_the_value(drawn, fixed):
     samples, fields = drawn
@@ -148,7 +147,6 @@ def test_padding_keeps_the_sequences_and_holds_the_value(drawn, fixed):
         assert bool((leaf.values[~leaf.mask] == 1).all())
 
 
-@settings(deadline=None)
 @given(batches())
 def test_packing_and_concatenating_give_back_the_sequences(drawn):
     samples, fields = drawn

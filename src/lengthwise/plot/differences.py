@@ -35,7 +35,7 @@ def loss_differences(
     Args:
         groups: By what stands above a group of rows: the labels of its rows and one difference for each panel.
         panels: What stands above each panel.
-        unit: What stands below each panel.
+        unit: What stands below them all.
         title: Above all.
 
     Returns:
@@ -57,9 +57,9 @@ def loss_differences(
                 _draw_whisker(axes, place, label, differences[number])
         axes.axvline(0.0, color=style.FAINT, linewidth=0.8, zorder=0)
         axes.set_title(panel)
-        axes.set_xlabel(unit)
         axes.grid(True, axis="x")
         axes.tick_params(axis="y", length=0)
+    figure.supxlabel(unit, fontsize=9)
     _name_rows(every[0], rows)
     if title:
         figure.suptitle(title, fontsize=9.5)
