@@ -13,8 +13,8 @@ from lengthwise import _checks, arrange, chunk, cost, cut, deal, order
 class Batching:
     """How batches are made: one choice of each verb.
 
-    For those who do not want to choose, `Batching(budget=20_000, padding=0.05)` is as random as 5 % padding allows in
-    batches of at most 20,000 padded frames: `MaxEntropy(padding=0.05)`, `Budget(20_000)`, `ShuffledSteps()`.
+    For those who do not want to choose, `Batching(budget=20_000, padding=0.1)` is as random as 10 % padding allows in
+    batches of at most 20,000 padded frames: `MaxEntropy(padding=0.1)`, `Budget(20_000)`, `ShuffledSteps()`.
 
     Args:
         cut: Which sequences of the order share a batch; or give `budget`.
@@ -30,8 +30,8 @@ class Batching:
         ValueError: Neither or both of `cut` and `budget`, or both of `order` and `padding`.
         TypeError: A choice of another verb, a class instead of a choice, or no choice at all.
 
-    >>> Batching(budget=20_000, padding=0.05).order
-    MaxEntropy(padding=0.05, scale=None, noise='optimal')
+    >>> Batching(budget=20_000, padding=0.1).order
+    MaxEntropy(padding=0.1, scale=None, noise='optimal')
     """
 
     cut: cut.Cut = None  # type: ignore[assignment]  # set below where `budget` is given

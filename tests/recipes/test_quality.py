@@ -16,7 +16,7 @@ from tones import store, tones  # noqa: E402
 
 import lengthwise as lw  # noqa: E402
 from lengthwise.cli import main  # noqa: E402
-from lengthwise.recipes.quality.answers import Tally, answers, beside_random, conclusion, tally  # noqa: E402
+from lengthwise.recipes.quality.answers import Tally, answers, beside_random, by_padding, conclusion, tally  # noqa: E402
 from lengthwise.recipes.quality.comparisons import compare, correlate, losses_of, rank_correlations  # noqa: E402
 from lengthwise.recipes.quality.intervals import Interval  # noqa: E402
 from lengthwise.recipes.quality.outcomes import equal_seconds, outcomes  # noqa: E402
@@ -165,6 +165,19 @@ def test_the_conclusion_follows_the_greater_count():
     assert "lower in 0 of 8" in conclusion(Tally(lower=0, higher=1, total=8))
     unknown = Interval(mean=math.nan, low=math.nan, high=math.nan, runs=2)
     assert tally([Interval(mean=2.0, low=1.0, high=3.0, runs=2), unknown]) == Tally(lower=0, higher=1, total=2)
+
+
+def test_what_is_told_apart_is_counted_at_each_padding():
+    def compared(padding, mean):
+        difference = {"mean": mean, "low": mean - 1.0, "high": mean + 1.0, "runs": 2}
+        return {"padding": padding, "measure": "equal_seconds", "difference": difference}
+
+    first = {"paddings": [0.05, 0.1], "comparisons": [compared(0.05, 2.0), compared(0.05, 0.5), compared(0.1, -2.0)]}
+    second = {"paddings": [0.055, 0.1], "comparisons": [compared(0.055, 3.0), compared(0.1, 0.0)]}
+    (told,) = by_padding([first, second])
+    assert "at the smallest (5 to 5.5 %) lower in 0 of 3, higher in 2" in told
+    assert "at the largest (10 %) lower in 1 of 2, higher in 0" in told
+    assert by_padding([{"paddings": [0.1], "comparisons": []}]) == []
 
 
 def test_every_strategy_that_is_compared_pads_what_it_should():

@@ -21,7 +21,7 @@ def add(subparsers: Any) -> None:
     cuts.add(parser)
     group = parser.add_argument_group("plan")
     text = "one of those that `lengthwise compare --help` lists (%(default)s)"
-    group.add_argument("--strategy", default="max-entropy:0.05", metavar="NAME[:VALUE]", help=text)
+    group.add_argument("--strategy", default="max-entropy:0.1", metavar="NAME[:VALUE]", help=text)
     group.add_argument("--epoch", type=int, default=0, metavar="E", help="the epoch to plan (%(default)s)")
     group.add_argument("--world-size", type=int, default=1, metavar="R", help="ranks (%(default)s)")
     text = "batches of a rank in one step (%(default)s)"

@@ -38,7 +38,7 @@ def tally(differences: Iterable[Interval]) -> Tally:
 
 
 def answers(documents: Sequence[Document]) -> list[str]:
-    """Three sentences: at equal padding, at equal time, and what follows."""
+    """Sentences: at equal padding, at equal time, what follows, and whether it follows at every padding."""
     counts = at_equal_padding(documents, "last")
     beside = "; ".join(f"{document['task']} {signed(beside_random(document))}" for document in documents)
     return [
@@ -47,13 +47,32 @@ def answers(documents: Sequence[Document]) -> list[str]:
         f"apart, and chance alone would tell about {counts.by_chance:.1f} apart.",
         f"In equal training time, its loss less that of random batches is: {beside}.",
         conclusion(at_equal_padding(documents, "equal_seconds")),
+        *by_padding(documents),
     ]
 
 
-def at_equal_padding(documents: Sequence[Document], measure: str) -> Tally:
-    """Max-entropy beside the others of its padding, on all tasks."""
-    found = [each for document in documents for each in document["comparisons"] if each["measure"] == measure]
+def at_equal_padding(documents: Sequence[Document], measure: str, place: int | None = None) -> Tally:
+    """Max-entropy beside the others of its padding, on all tasks; at one place of each task's paddings, if given."""
+    found = [
+        each
+        for document in documents
+        for each in document["comparisons"]
+        if each["measure"] == measure and (place is None or each["padding"] == document["paddings"][place])
+    ]
     return tally(read_interval(each["difference"]) for each in found)
+
+
+def by_padding(documents: Sequence[Document]) -> list[str]:
+    """What the conclusion rests on at the smallest and at the largest padding of each task, where these differ."""
+    if all(len(document["paddings"]) == 1 for document in documents):
+        return []
+    parts = []
+    for name, place in (("smallest", 0), ("largest", -1)):
+        shares = sorted({100 * document["paddings"][place] for document in documents})
+        counts = at_equal_padding(documents, "equal_seconds", place)
+        span = " to ".join(f"{share:g}" for share in dict.fromkeys((shares[0], shares[-1])))
+        parts.append(f"at the {name} ({span} %) lower in {counts.lower} of {counts.total}, higher in {counts.higher}")
+    return [f"By padding: {'; '.join(parts)}."]
 
 
 def beside_random(document: Document) -> Interval:
