@@ -312,7 +312,9 @@ def test_the_page_says_what_the_intervals_say(document):
     text = page({"results/a.json": document, "results/b.json": {**document, "task": "acoustic"}})
     first = text.split("\n\n")[1]
     assert first == " ".join(answers([document, document | {"task": "acoustic"}]))
-    assert f"in 0 of {2 * len(document['comparisons']) // 3} comparisons" in first or "lower than" in first
+    last = [each["difference"] for each in document["comparisons"] if each["measure"] == "last"]
+    lower, higher = 2 * sum(each["high"] < 0.0 for each in last), 2 * sum(each["low"] > 0.0 for each in last)
+    assert f"strategy's in {lower} of {2 * len(last)} comparisons and higher in {higher};" in first
     assert "## Handwriting" in text
     assert "## Acoustic" in text
     assert text.count("![") == 2
