@@ -29,6 +29,7 @@ ROOMS = (
         "jax",
         "recipes",
         "cli",
+        "__main__",
     ),
 )
 

@@ -10,7 +10,7 @@ import pytest
 
 import lengthwise as lw
 
-COMMAND = [sys.executable, "-W", "error", "-m", "lengthwise.cli"]
+COMMAND = [sys.executable, "-W", "error", "-m", "lengthwise"]
 
 
 def test_json_is_all_of_standard_output():

@@ -8,8 +8,8 @@ torch = pytest.importorskip("torch")
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from lengthwise.recipes.acoustic.frames import end_to_end, fitted_scale  # noqa: E402
-from lengthwise.recipes.acoustic.network import NO_LABEL, StateTeller, frame_loss, rectangle  # noqa: E402
+from lengthwise.recipes.acoustic.frames import NO_LABEL, end_to_end, fitted_scale  # noqa: E402
+from lengthwise.recipes.acoustic.network import StateTeller, frame_loss, rectangle  # noqa: E402
 from lengthwise.recipes.acoustic.recognition import network_scores  # noqa: E402
 
 D, STATES = 2, 5

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tones import tones  # noqa: E402
 import lengthwise as lw  # noqa: E402
 from lengthwise.recipes.acoustic.aligned import FILE, kept  # noqa: E402
 from lengthwise.recipes.acoustic.em import Rounds  # noqa: E402
+from lengthwise.recipes.acoustic.frames import NO_LABEL  # noqa: E402
 from lengthwise.recipes.acoustic.labelling import (  # noqa: E402
     Labelling,
     fingerprint,
@@ -80,13 +82,12 @@ def knowing(prepared, labels):
 
 
 def test_every_frame_has_a_state_of_its_words(prepared):
-    for part in (prepared.train, prepared.validation):
+    for part in (prepared.train, prepared.validation, prepared.test):
         assert len(part.labels) == len(part.frames) == part.lengths.sum()
         for number, words in enumerate(part.transcripts):
             allowed = {0} | {state for word in words for state in prepared.states.rows[prepared.states.number(word)]}
             assert set(part.labels[part.offsets[number] : part.offsets[number + 1]]) <= allowed
     assert prepared.priors.sum() == pytest.approx(1.0)
-    assert prepared.test.labels.max() == -1
     assert prepared.search.lm_scale == 12.0
     assert 0.0 <= prepared.gmm_word_error_rate < 0.6
 
@@ -170,6 +171,27 @@ def test_validation_is_over_all_frames(task):
     wrong = (log_odds.argmax(dim=2) != labels) & used
     assert found["validation_loss"] == pytest.approx(frame_loss(log_odds, labels).item(), rel=1e-5)
     assert found["frame_error_rate"] == pytest.approx(int(wrong.sum()) / int(used.sum()))
+
+
+def test_utterances_of_words_that_were_never_learnt_are_decoded_and_have_no_loss(parts):
+    known = {word for each in parts.train.utterances for word in each.words}
+    first, second, *others = parts.test.utterances
+    strange = dataclasses.replace(first, words=("eleven",))
+    broken = dataclasses.replace(parts, test=dataclasses.replace(parts.test, utterances=(strange, second, *others)))
+    prepared = prepare(broken, LABELLING)
+    states = [prepared.test.labels[start:stop] for start, stop in pairwise(prepared.test.offsets)]
+    assert "eleven" not in known
+    assert (states[0] == NO_LABEL).all()
+    assert all((each >= 0).all() for each in states[1:])
+    task = AcousticTask(prepared=prepared, hidden=4, stack=2)
+    model = task.model().eval()
+    with torch.no_grad():
+        found = task.validate(model)
+        rest = dataclasses.replace(prepared, validation=prepared.test)
+        assert found["test_loss"] == AcousticTask(prepared=rest, hidden=4, stack=2).validate(model)["validation_loss"]
+        none = dataclasses.replace(prepared.test, labels=np.full_like(prepared.test.labels, NO_LABEL))
+        unknown = AcousticTask(prepared=dataclasses.replace(prepared, test=none), hidden=4, stack=2)
+        assert set(unknown.validate(model)) == {"validation_loss", "frame_error_rate"}
 
 
 def test_a_network_that_knows_the_states_makes_no_wrong_word(parts, prepared):

@@ -39,6 +39,34 @@ def test_written_lines_are_parted_without_overlap():
     assert set("".join(corpus.train.texts + corpus.validation.texts)) == set(corpus.alphabet)
 
 
+def test_what_is_tested_on_is_in_no_other_part(tmp_path, good_ink):
+    corpus = written_lines(count=60, validation_share=0.1, test_share=0.2)
+    assert (len(corpus.train), len(corpus.validation), len(corpus.test)) == (42, 6, 12)
+    inks = [sample.tobytes() for part in (corpus.train, corpus.validation, corpus.test) for sample in part.strokes]
+    assert len(set(inks)) == 60
+    assert corpus.validation.texts == written_lines(count=60, validation_share=0.1).validation.texts
+    assert corpus.as_dict()["test_samples"] == 12
+    for number in range(4):
+        (tmp_path / f"{number}.inkml").write_text(good_ink)
+    inkml = read_corpus(tmp_path, validation_share=0.25, test_share=0.25)
+    assert (len(inkml.train), len(inkml.validation), len(inkml.test)) == (2, 1, 1)
+
+
+def test_drawers_of_test_words_draw_in_no_other_part(tmp_path, pen_arrays):
+    arrays = pen_arrays(drawers=20)
+    # Drawers 16 and 17 draw the dash at twice the height, 18 and 19 at four times: each pair is told by its ink.
+    for drawers, height in (((16, 17), 4), ((18, 19), 8)):
+        theirs = np.repeat(np.isin(arrays["drawer"], drawers), 4)
+        arrays["dxy"][theirs & (np.arange(len(theirs)) % 4 == 2), 1] = height
+    np.savez(tmp_path / "pen.npz", **arrays)
+    corpus = drawn_words(tmp_path / "pen.npz", count=200, validation_share=0.1, test_share=0.2)
+    assert (len(corpus.train), len(corpus.validation), len(corpus.test)) == (140, 20, 40)
+    assert corpus.split.startswith("2 of 20 drawers held out for validation and as many to test on")
+    drops = [_mean_pen_up_drop(part.strokes) for part in (corpus.train, corpus.test, corpus.validation)]
+    assert drops[1] > 1.3 * drops[0]
+    assert drops[2] > 1.3 * drops[1]
+
+
 def test_drawers_of_validation_words_never_train(tmp_path, pen_arrays):
     arrays = pen_arrays(drawers=20)
     # The last two of twenty drawers draw at twice the height of the dash, so that their ink can be told apart.
@@ -82,6 +110,8 @@ def test_a_corpus_describes_itself():
         (lambda _: read_corpus(None, count=1), "`count` must be at least 2, but is 1"),
         (lambda _: written_lines(count=4, validation_share=0.0), "`validation_share` must be above 0"),
         (lambda _: written_lines(count=4, validation_share=0.9), "at most 0.5, but is 0.9"),
+        (lambda _: written_lines(count=4, test_share=-0.1), "`test_share` must be .* but is -0.1"),
+        (lambda _: written_lines(count=2, test_share=0.1), "`count` must be at least 3, but is 2"),
         (lambda _: read_corpus(None, scripts=["Latin"]), "`scripts` must be given with an .npz"),
         (lambda folder: read_corpus(folder), "at least one good .inkml file"),
     ],
@@ -106,6 +136,9 @@ def test_one_drawer_is_too_few(tmp_path, pen_arrays):
     np.savez(tmp_path / "pen.npz", **pen_arrays(drawers=1))
     with pytest.raises(ValueError, match="drawn by at least 2 drawers"):
         drawn_words(tmp_path / "pen.npz", count=10)
+    np.savez(tmp_path / "pen.npz", **pen_arrays(drawers=2))
+    with pytest.raises(ValueError, match="drawn by at least 3 drawers"):
+        drawn_words(tmp_path / "pen.npz", count=10, test_share=0.1)
 
 
 def _mean_pen_up_drop(strokes):

@@ -16,7 +16,15 @@ from tones import store, tones  # noqa: E402
 
 import lengthwise as lw  # noqa: E402
 from lengthwise.cli import main  # noqa: E402
-from lengthwise.recipes.quality.answers import Tally, answers, beside_random, by_padding, conclusion, tally  # noqa: E402
+from lengthwise.recipes.quality.answers import (  # noqa: E402
+    Tally,
+    answers,
+    beside_random,
+    by_padding,
+    conclusion,
+    record,
+    tally,
+)
 from lengthwise.recipes.quality.comparisons import compare, correlate, losses_of, rank_correlations  # noqa: E402
 from lengthwise.recipes.quality.intervals import Interval  # noqa: E402
 from lengthwise.recipes.quality.outcomes import equal_seconds, outcomes  # noqa: E402
@@ -35,6 +43,7 @@ from lengthwise.recipes.study.results import EpochRow, RunRow  # noqa: E402
 from lengthwise.recipes.study.setups import Setup  # noqa: E402
 
 CUT = lw.FixedSize(16)
+JUDGED = {"validation": "validation_loss", "test": "test_loss"}
 LENGTHS = lw.example_lengths("speech")[:256]
 
 
@@ -54,7 +63,7 @@ def row(strategy, *, seed, epoch, loss, seconds=1.0):
         sequences=64,
         useful_frames=640,
         padding_share=0.2,
-        metrics={"validation_loss": loss, "character_error_rate": loss / 10},
+        metrics={"validation_loss": loss, "test_loss": 2 * loss, "character_error_rate": loss / 10},
         **rest,
     )
 
@@ -94,28 +103,29 @@ SECONDS = {"random": 2.0, "max-entropy:0.1": 1.0, "semi-sorted:0.1": 1.25, "buck
 
 @pytest.fixture
 def losses():
-    return losses_of(outcomes(rows_of(LOSSES, seconds=SECONDS), [], loss="validation_loss"))
+    return losses_of(outcomes(rows_of(LOSSES, seconds=SECONDS), [], losses=JUDGED))
 
 
 def test_losses_after_as_many_epochs_and_in_as_much_time(losses):
     assert losses["random"]["last"].tolist() == [2.0, 3.0]
-    assert losses["bucketed:32"]["least"].tolist() == [3.0, 2.5]
+    assert losses["bucketed:32"]["test_last"].tolist() == [6.0, 5.0]
+    assert losses["random"]["test_equal_seconds"].tolist() == [8.0, 10.0]
     assert losses["max-entropy:0.1"]["equal_seconds"].tolist() == [1.0, 1.9]  # the fastest: all of its 2 seconds
     assert losses["random"]["equal_seconds"].tolist() == [4.0, 5.0]  # its first epoch ends then
     assert losses["semi-sorted:0.1"]["equal_seconds"] == pytest.approx([3.0 - 0.6, 5.0 - 1.2])  # (2 - 1.25) / 1.25
 
 
 def test_a_strategy_has_no_loss_before_its_first_epoch_ends():
-    found = outcomes(rows_of({"fast": [[1.0]], "slow": [[2.0]]}, seconds={"slow": 3.0}), [], loss="validation_loss")
+    found = outcomes(rows_of({"fast": [[1.0]], "slow": [[2.0]]}, seconds={"slow": 3.0}), [], losses=JUDGED)
     assert equal_seconds(found) == 1.0
-    assert math.isnan(found["slow"].loss_at(1.0)[0])
-    assert found["slow"].loss_at(9.0).tolist() == [2.0]
+    assert math.isnan(found["slow"].loss_at("validation", 1.0)[0])
+    assert found["slow"].loss_at("test", 9.0).tolist() == [4.0]
 
 
 def test_one_slow_epoch_makes_no_strategy_slow():
     rows = rows_of({"a": [[4.0, 2.0, 1.0]], "b": [[4.0, 2.0, 1.0]]})
     rows[0] = row("a", seed=0, epoch=1, loss=4.0, seconds=50.0)  # the machine did something else
-    found = outcomes(rows, [], loss="validation_loss")
+    found = outcomes(rows, [], losses=JUDGED)
     assert found["a"].seconds_per_epoch == found["b"].seconds_per_epoch == 1.0
     assert equal_seconds(found) == 3.0
 
@@ -125,21 +135,26 @@ def test_the_metrics_are_those_of_the_last_epoch_and_of_the_test():
         RunRow(strategy="a", processes=1, averaging="none", seed=seed, metrics={"word_error_rate": rate})
         for seed, rate in ((1, 0.5), (0, 0.25))
     ]
-    found = outcomes(rows_of({"a": [[4.0, 2.0], [5.0, math.inf]]}), tests, loss="validation_loss")["a"]
+    found = outcomes(rows_of({"a": [[4.0, 2.0], [5.0, math.inf]]}), tests, losses=JUDGED)["a"]
     assert found.metrics["word_error_rate"].tolist() == [0.25, 0.5]
     assert found.metrics["character_error_rate"][0] == 0.2
-    assert math.isnan(found.last[1])
+    assert math.isnan(found.last("validation")[1])
     assert set(found.metrics) == {"character_error_rate", "word_error_rate"}
 
 
 def test_differences_are_taken_seed_by_seed(losses):
-    found = {(each.other, each.measure): each.difference for each in compare(ENTRIES, losses)}
-    assert {other for other, _ in found} == {"semi-sorted:0.1", "bucketed:32"}  # random was fitted to no padding
+    everything = {(each.one, each.other, each.measure): each.difference for each in compare(ENTRIES, losses)}
+    pairs = [(one, other) for one, other, measure in everything if measure == "last"]
+    ours = [("max-entropy:0.1", "semi-sorted:0.1"), ("max-entropy:0.1", "bucketed:32")]
+    assert pairs == [*ours, ("semi-sorted:0.1", "bucketed:32")]  # random was fitted to no padding
+    found = {(other, measure): everything[one, other, measure] for one, other, measure in everything if "max" in one}
     beside = found["semi-sorted:0.1", "last"]  # -1.0 and -1.1
     assert beside.mean == pytest.approx(-1.05)
     assert beside.high == pytest.approx(-1.05 + 12.706 * 0.05, abs=1e-3)
     assert beside.excludes_zero
     assert not found["bucketed:32", "last"].excludes_zero  # -2.0 and -0.6
+    assert found["semi-sorted:0.1", "test_last"].mean == pytest.approx(2 * beside.mean)
+    assert found["semi-sorted:0.1", "test_last"].negative.low == -found["semi-sorted:0.1", "test_last"].high
 
 
 def test_more_mixing_goes_with_less_loss_where_it_does(losses):
@@ -162,22 +177,35 @@ def test_the_conclusion_follows_the_greater_count():
     assert conclusion(Tally(lower=0, higher=1, total=8)).startswith("These results speak against")
     assert conclusion(Tally(lower=0, higher=0, total=8)).startswith("These results do not choose")
     assert conclusion(Tally(lower=0, higher=1, total=24)).startswith("These results do not choose")  # chance: 1.2
-    assert "lower in 0 of 8" in conclusion(Tally(lower=0, higher=1, total=8))
+    assert "in 0 of 8 comparisons and higher in 1." in conclusion(Tally(lower=0, higher=1, total=8))
     unknown = Interval(mean=math.nan, low=math.nan, high=math.nan, runs=2)
     assert tally([Interval(mean=2.0, low=1.0, high=3.0, runs=2), unknown]) == Tally(lower=0, higher=1, total=2)
 
 
-def test_what_is_told_apart_is_counted_at_each_padding():
-    def compared(padding, mean):
-        difference = {"mean": mean, "low": mean - 1.0, "high": mean + 1.0, "runs": 2}
-        return {"padding": padding, "measure": "equal_seconds", "difference": difference}
+def known(padding, one, other, mean):
+    difference = {"mean": mean, "low": mean - 1.0, "high": mean + 1.0, "runs": 2}
+    measure = "test_equal_seconds"
+    return {"padding": padding, "one": one, "other": other, "measure": measure, "difference": difference}
 
-    first = {"paddings": [0.05, 0.1], "comparisons": [compared(0.05, 2.0), compared(0.05, 0.5), compared(0.1, -2.0)]}
-    second = {"paddings": [0.055, 0.1], "comparisons": [compared(0.055, 3.0), compared(0.1, 0.0)]}
-    (told,) = by_padding([first, second])
-    assert "at the smallest (5 to 5.5 %) lower in 0 of 3, higher in 2" in told
-    assert "at the largest (10 %) lower in 1 of 2, higher in 0" in told
-    assert by_padding([{"paddings": [0.1], "comparisons": []}]) == []
+
+def told(paddings, comparisons):
+    strategies = [{"label": f"{order}!", "order": order} for order in ("max-entropy", "sorted-like", "windowed")]
+    return {"ours": "max-entropy", "paddings": paddings, "strategies": strategies, "comparisons": comparisons}
+
+
+def test_what_is_told_apart_is_counted_for_each_order_and_at_each_padding():
+    ours, *others = "max-entropy!", "sorted-like!", "windowed!"
+    at_small = [known(0.05, ours, others[0], 2.0), known(0.05, ours, others[1], 0.5), known(0.05, *others, -3.0)]
+    first = told([0.05, 0.1], [*at_small, known(0.1, ours, others[0], -2.0)])
+    second = told([0.055, 0.1], [known(0.055, ours, others[0], 3.0), known(0.1, ours, others[0], 0.0)])
+    (sentence,) = by_padding([first, second])
+    assert "at the smallest (5 to 5.5 %) lower in 0 of 3, higher in 2" in sentence
+    assert "at the largest (10 %) lower in 1 of 2, higher in 0" in sentence
+    measure = "test_equal_seconds"
+    assert record([first, second], "sorted-like", measure) == Tally(lower=3, higher=1, total=5)
+    assert record([first, second], "windowed", measure, 0) == Tally(lower=0, higher=1, total=2)
+    assert record([first, second], "windowed", "last") == Tally(lower=0, higher=0, total=0)
+    assert by_padding([told([0.1], [])]) == []
 
 
 def test_every_strategy_that_is_compared_pads_what_it_should():
@@ -232,7 +260,7 @@ def test_a_task_measures_what_it_is_judged_by(name, tmp_path, characters):
     model = task.model().eval()
     with torch.no_grad():
         found = {**task.validate(model), **task.test(model)}
-    assert {kind.loss, *kind.metrics} <= set(found)
+    assert {kind.loss, kind.test_loss, *kind.metrics} <= set(found)
     assert task.lengths.ndim == 1
 
 
@@ -257,7 +285,7 @@ def characters(tmp_path_factory):
 def command(tmp_path_factory, characters):
     """The command on 80 words to learn, 5 steps an epoch, and the folder that it writes to."""
     folder = tmp_path_factory.mktemp("quality")
-    words = ["study", "quality", "--task", "handwriting", "--data", str(characters), "--count", "100"]
+    words = ["study", "quality", "--task", "handwriting", "--data", str(characters), "--count", "120"]
     words += ["--padding", "0.25", "--seeds", "2", "--epochs", "2", "--checkpoints", str(folder / "kept"), "--quiet"]
     return [*words, "--json", str(folder / "out.json"), "--plot", str(folder / "out.png")], folder
 
@@ -286,7 +314,7 @@ def test_the_whole_in_miniature(document):
 def test_the_comparisons_are_those_of_the_runs(document):
     losses = {(run["strategy"], run["seed"]): run["losses"][-1] for run in document["runs"]}
     for each in (each for each in document["comparisons"] if each["measure"] == "last"):
-        differences = [losses[each["ours"], seed] - losses[each["other"], seed] for seed in (0, 1)]
+        differences = [losses[each["one"], seed] - losses[each["other"], seed] for seed in (0, 1)]
         assert each["difference"]["mean"] == pytest.approx(np.mean(differences), abs=1e-5)
         reach = 12.7062 * np.std(differences, ddof=1) / math.sqrt(2)
         assert each["difference"]["high"] == pytest.approx(np.mean(differences) + reach, rel=1e-3, abs=1e-3)
@@ -312,9 +340,11 @@ def test_the_page_says_what_the_intervals_say(document):
     text = page({"results/a.json": document, "results/b.json": {**document, "task": "acoustic"}})
     first = text.split("\n\n")[1]
     assert first == " ".join(answers([document, document | {"task": "acoustic"}]))
-    last = [each["difference"] for each in document["comparisons"] if each["measure"] == "last"]
+    ours = [each for each in document["comparisons"] if each["one"].startswith("max-entropy")]
+    last = [each["difference"] for each in ours if each["measure"] == "test_equal_seconds"]
     lower, higher = 2 * sum(each["high"] < 0.0 for each in last), 2 * sum(each["low"] > 0.0 for each in last)
-    assert f"strategy's in {lower} of {2 * len(last)} comparisons and higher in {higher};" in first
+    assert f"order's in {lower} of {2 * len(last)} comparisons and higher in {higher}." in first
+    assert "| `max-entropy` | " in text
     assert "## Handwriting" in text
     assert "## Acoustic" in text
     assert text.count("![") == 2
@@ -323,11 +353,18 @@ def test_the_page_says_what_the_intervals_say(document):
 
 
 def test_ours_beside_random_is_that_of_the_largest_padding():
-    def known(padding, mean):
+    def strategy(padding, mean):
         bounds = {"mean": mean, "low": mean - 1.0, "high": mean + 1.0, "runs": 2}
-        return {"order": "max-entropy", "dynamic": False, "padding": padding, "to_random": {"equal_seconds": bounds}}
+        return {
+            "order": "max-entropy",
+            "dynamic": False,
+            "padding": padding,
+            "to_random": {"test_equal_seconds": bounds},
+        }
 
-    assert beside_random({"ours": "max-entropy", "strategies": [known(0.1, -2.0), known(0.05, -3.0)]}).mean == -2.0
+    assert (
+        beside_random({"ours": "max-entropy", "strategies": [strategy(0.1, -2.0), strategy(0.05, -3.0)]}).mean == -2.0
+    )
 
 
 @pytest.mark.parametrize(

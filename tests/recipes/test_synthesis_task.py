@@ -52,6 +52,25 @@ def test_another_seed_holds_out_others_and_the_same_seed_the_same(speech, task):
     assert SynthesisTask.of(speech, network=NETWORK, seed=1).validation.texts == task.validation.texts
 
 
+def test_what_is_tested_on_is_in_no_other_part(speech, task):
+    tested = SynthesisTask.of(speech, network=NETWORK, test_share=0.3, seed=1)
+    parts = [set(part.texts) for part in (tested.train, tested.validation, tested.test_part)]
+    assert [len(part) for part in parts] == [5, 2, 3]
+    assert set.union(*parts) == {spell(word) for word in WORDS}
+    assert tested.validation.texts == task.validation.texts
+    assert tested.describe()["test_sequences"] == 3
+    assert tested.split == "2 of 10 recordings held out at random, seed 1, and 3 to test on"
+    model = fresh(tested).eval()
+    with torch.no_grad():
+        found, said = tested.validate(model), tested.test(model)
+        swapped = dataclasses.replace(tested, validation=tested.test_part)
+        assert found["test_loss_frames"] == swapped.validate(model)["validation_loss_frames"]
+        assert said == dataclasses.replace(swapped, test_part=None).test(model)
+        assert said != dataclasses.replace(tested, test_part=None).test(model)
+    with pytest.raises(ValueError, match="`corpus` must be of at least 3 recordings"):
+        SynthesisTask.of(dataclasses.replace(speech, recordings=speech.recordings[:2]), network=NETWORK, test_share=0.3)
+
+
 def test_frames_are_standard_and_the_scale_can_be_undone(task):
     frames = np.concatenate(task.train.mels)
     np.testing.assert_allclose(frames.mean(axis=0), 0.0, atol=1e-4)
@@ -175,7 +194,8 @@ def test_recordings_that_cannot_be_learnt_are_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("mean_over", "steps"), ("validation_share", 0.0), ("validation_share", 0.6), ("seed", -1)]
+    ("name", "value"),
+    [("mean_over", "steps"), ("validation_share", 0.0), ("validation_share", 0.6), ("test_share", 0.5), ("seed", -1)],
 )
 def test_options_are_checked(speech, name, value):
     with pytest.raises(ValueError, match=f"`{name}` must be"):

@@ -22,8 +22,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def command() -> str:
-    """How this program was called."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    """How this program was called; `python -m lengthwise` is told as its script is."""
+    name = Path(sys.argv[0]).name
+    return shlex.join(["lengthwise" if name == "__main__.py" else name, *sys.argv[1:]])
 
 
 def _whole(word: str) -> int:

@@ -44,7 +44,7 @@ def add(studies: Any) -> None:
     group.add_argument("--threads", type=int, default=1, help="threads of a CPU operation (%(default)s)")
     group.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(%(default)s)")
     group.add_argument("--checkpoints", metavar="FOLDER", help="for what lets an interrupted study go on")
-    show.add(parser, plot="each strategy's loss less that of random batches")
+    show.add(parser, plot="each strategy's test loss less that of random batches")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run)
 
@@ -126,7 +126,7 @@ def _show(document: Mapping[str, Any], arguments: argparse.Namespace) -> None:
     """Writes JSON and figure, and prints what the page says of this task alone."""
     from lengthwise.recipes.quality.answers import answers
     from lengthwise.recipes.quality.figure import write_figure
-    from lengthwise.recipes.quality.page import strategy_cells, strategy_heads
+    from lengthwise.recipes.quality.page import LOSS_HEADS, strategy_cells, strategy_heads
 
     show.write_json(document, arguments.json)
     read = json.loads(json.dumps(document))
@@ -135,6 +135,5 @@ def _show(document: Mapping[str, Any], arguments: argparse.Namespace) -> None:
     if arguments.json != "-":
         title = f"{document['sequences']:,} sequences of {document['data']['name']}"
         notes = [*answers([read]), *(f"Left out: {each}" for each in document["left_out"])]
-        show.table(
-            strategy_heads(read), strategy_cells(read), title=title, notes=notes, words=2, spare=("steps", "least loss")
-        )
+        spare = ("steps", LOSS_HEADS["last"], LOSS_HEADS["equal_seconds"])
+        show.table(strategy_heads(read), strategy_cells(read), title=title, notes=notes, words=2, spare=spare)

@@ -21,6 +21,7 @@ from lengthwise.recipes.acoustic.hmm import WordStates
 from lengthwise.recipes.acoustic.mixtures import Mixtures
 
 FILE = "alignment.npz"
+PARTS = ("train", "validation", "test")
 MIXTURES = ("weights", "means", "variances", "floor")
 
 
@@ -30,13 +31,15 @@ class Aligned:
 
     Attributes:
         model: The GMM-HMM.
-        train, validation: The state of every frame of these parts, their utterances end to end, [F].
+        train, validation, test: The state of every frame of these parts, their utterances end to end, [F];
+            `frames.NO_LABEL` in test utterances that have no alignment.
         word_error_rate: Of the GMM-HMM on the test part, 0..
     """
 
     model: WordModel
     train: NDArray[np.int64]
     validation: NDArray[np.int64]
+    test: NDArray[np.int64]
     word_error_rate: float
 
 
@@ -70,6 +73,7 @@ def _write(path: Path, key: str, aligned: Aligned) -> None:
         word_error_rate=np.array(aligned.word_error_rate),
         train=aligned.train,
         validation=aligned.validation,
+        test=aligned.test,
         **{name: getattr(model.mixtures, name) for name in MIXTURES},
     )
     draft.replace(path)
@@ -80,7 +84,7 @@ def _read(path: Path, key: str) -> Aligned | None:
     if not (path.exists() and zipfile.is_zipfile(path)):
         return None
     with np.load(path, allow_pickle=False) as stored:
-        if "key" not in stored.files or str(stored["key"]) != key:
+        if not {"key", *PARTS} <= set(stored.files) or str(stored["key"]) != key:
             return None
         return _aligned(stored)
 
@@ -93,5 +97,6 @@ def _aligned(stored: Mapping[str, Any]) -> Aligned:
         model=WordModel(states=states, mixtures=mixtures, stay=stored["stay"]),
         train=stored["train"],
         validation=stored["validation"],
+        test=stored["test"],
         word_error_rate=float(stored["word_error_rate"]),
     )

@@ -121,10 +121,15 @@ def alignable(
         The corpus and features of the others; the corpus names those that were left out.
     """
     skipped = Skipped(strict=strict)
-    kept = [number for number in range(len(corpus)) if _fits(corpus, features, number, states, skipped)]
+    kept = fitting(corpus, features, states, skipped)
     left = (*corpus.skipped, *skipped.sentences)
     utterances = tuple(corpus.utterances[number] for number in kept)
     return replace(corpus, utterances=utterances, skipped=left), [features[number] for number in kept]
+
+
+def fitting(corpus: Corpus, features: Sequence[Features], states: WordStates, skipped: Skipped) -> list[int]:
+    """The numbers of the utterances that have an alignment; `skipped` is told of the others."""
+    return [number for number in range(len(corpus)) if _fits(corpus, features, number, states, skipped)]
 
 
 def _fits(corpus: Corpus, features: Sequence[Features], number: int, states: WordStates, skipped: Skipped) -> bool:

@@ -1,7 +1,7 @@
 """Utterances ready for a network: their frames and states end to end, which a process is sent as arrays.
 
 frames   [F, D] float32   of all utterances
-labels   [F]              the state of each frame; -1 where nobody needs it
+labels   [F]              the state of each frame, `NO_LABEL` where it is not known
 offsets  [n + 1]          utterance u has the frames offsets[u] up to offsets[u + 1]
 """
 
@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.recipes.speech.features import Features
+
+NO_LABEL = -100  # what torch's cross-entropy leaves out
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,12 +71,12 @@ def end_to_end(
         features: [F, D] of each.
         transcripts: What is said in each.
         scale: See `fitted_scale`.
-        labels: The state of each frame, [F] of all utterances; none for utterances that are decoded only.
+        labels: The state of each frame, [F] of all utterances; None where none is known.
     """
     offsets = np.append(0, np.cumsum([len(each) for each in features]))
     return Utterances(
         frames=scale(np.concatenate(features)),
-        labels=np.full(offsets[-1], -1) if labels is None else labels,
+        labels=np.full(offsets[-1], NO_LABEL) if labels is None else labels,
         offsets=offsets,
         transcripts=tuple(transcripts),
     )

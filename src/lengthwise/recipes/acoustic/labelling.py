@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._checks import check_whole, value_error
-from lengthwise.recipes.acoustic.alignment import alignable
+from lengthwise.recipes.acoustic.alignment import alignable, fitting
 from lengthwise.recipes.acoustic.em import Rounds, Trained, WordModel, frame_labels, train_words
+from lengthwise.recipes.acoustic.frames import NO_LABEL
 from lengthwise.recipes.acoustic.hmm import WordStates, whole_words
 from lengthwise.recipes.acoustic.tying import Tree, tie_states
 from lengthwise.recipes.acoustic.units import Units, spelled_words
+from lengthwise.recipes.skipped import Skipped
 from lengthwise.recipes.speech.corpus import Corpus
 from lengthwise.recipes.speech.features import Features, corpus_features, with_slopes
 from lengthwise.recipes.speech.parts import Parts
@@ -114,6 +116,17 @@ def trained_model(speech: Speech, states: WordStates, labelling: Labelling) -> W
 def labels_of(model: WordModel, speech: Speech) -> Labels:
     """The state of every frame, [F] of each utterance."""
     return frame_labels(model, speech.slopes, speech.corpus.transcripts)
+
+
+def known_labels(model: WordModel, speech: Speech) -> Labels:
+    """As `labels_of`, with `NO_LABEL` in the utterances that have no alignment."""
+    labels = [np.full(len(each), NO_LABEL) for each in speech.features]
+    numbers = fitting(speech.corpus, speech.features, model.states, Skipped(strict=False))
+    slopes, words = speech.slopes, speech.corpus.transcripts
+    found = frame_labels(model, [slopes[number] for number in numbers], [words[number] for number in numbers])
+    for number, states in zip(numbers, found, strict=True):
+        labels[number] = states
+    return labels
 
 
 def fingerprint(parts: Parts, labelling: Labelling) -> str:

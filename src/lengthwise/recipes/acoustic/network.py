@@ -14,11 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lengthwise.recipes.acoustic.frames import Utterances
+from lengthwise.recipes.acoustic.frames import NO_LABEL, Utterances
 from lengthwise.recipes.study.layers import bidirectional_layers
 
 LAYERS = 3
-NO_LABEL = -100  # what torch's cross-entropy leaves out
 
 
 class Rectangle(NamedTuple):

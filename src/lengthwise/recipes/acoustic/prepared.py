@@ -24,6 +24,7 @@ from lengthwise.recipes.acoustic.labelling import (
     Speech,
     fingerprint,
     first_states,
+    known_labels,
     labels_of,
     speech_of,
     trained_model,
@@ -39,7 +40,7 @@ class Prepared:
     Attributes:
         train: With the state of every frame.
         validation: The same.
-        test: Without.
+        test: With the states of the utterances that have an alignment.
         states: Of the words.
         stay: Probability of staying in a state, [S], of the GMM-HMM.
         priors: Share of each state in the frames trained on, [S].
@@ -100,7 +101,7 @@ def prepare(
     return Prepared(
         train=_laid(spoken.train, scale, aligned.train),
         validation=_laid(spoken.validation, scale, aligned.validation),
-        test=_laid(spoken.test, scale),
+        test=_laid(spoken.test, scale, aligned.test),
         states=aligned.model.states,
         stay=aligned.model.stay,
         priors=state_priors([aligned.train], aligned.model.states.total),
@@ -119,7 +120,7 @@ class _Spoken(NamedTuple):
     test: Speech
 
 
-def _laid(speech: Speech, scale: Scale, labels: NDArray[np.int64] | None = None) -> Utterances:
+def _laid(speech: Speech, scale: Scale, labels: NDArray[np.int64]) -> Utterances:
     return end_to_end(speech.features, speech.corpus.transcripts, scale, labels)
 
 
@@ -133,6 +134,7 @@ def _align(spoken: _Spoken, states: WordStates, labelling: Labelling, bigram: Bi
         model=model,
         train=np.concatenate(labels_of(model, spoken.train)),
         validation=np.concatenate(labels_of(model, spoken.validation)),
+        test=np.concatenate(known_labels(model, spoken.test)),
         word_error_rate=_gmm_error_rate(model, spoken.test, bigram, search),
     )
 

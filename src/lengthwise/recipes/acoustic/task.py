@@ -13,7 +13,8 @@ import lengthwise as lw
 from lengthwise._checks import check_whole
 from lengthwise.recipes.acoustic.alignment import Scores
 from lengthwise.recipes.acoustic.decoder import word_error_rate
-from lengthwise.recipes.acoustic.network import LAYERS, NO_LABEL, StateTeller, frame_loss, rectangle
+from lengthwise.recipes.acoustic.frames import NO_LABEL, Utterances
+from lengthwise.recipes.acoustic.network import LAYERS, StateTeller, frame_loss, rectangle
 from lengthwise.recipes.acoustic.prepared import Prepared
 from lengthwise.recipes.acoustic.recognition import network_scores, recognise
 
@@ -68,20 +69,32 @@ class AcousticTask:
         return frame_loss(model(frames, counts), labels)
 
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """Cross-entropy in nats and the share of wrong states, both over all validation frames, in random batches."""
-        validation = self.prepared.validation
+        """Cross-entropy in nats and the share of wrong states, over all frames whose states are known.
+
+        Returns:
+            "validation_loss" and "frame_error_rate"; and "test_loss" and "test_frame_error_rate", where the states of
+            a test utterance are known. Batches are random ones.
+        """
+        loss, wrong = self._judge(model, self.prepared.validation)
+        found = {"validation_loss": loss, "frame_error_rate": wrong}
+        if (self.prepared.test.labels != NO_LABEL).any():
+            found["test_loss"], found["test_frame_error_rate"] = self._judge(model, self.prepared.test)
+        return found
+
+    def _judge(self, model: nn.Module, utterances: Utterances) -> tuple[float, float]:
+        """Loss and share of wrong states."""
         batching = lw.strategy("random", cut=lw.FixedSize(VALIDATION_BATCH))
         device = next(model.parameters()).device
         totals = np.zeros(3)
-        for batch in lw.make_plan(validation.lengths, batching, seed=0, epoch=0).batches():
-            made = rectangle(validation, validation.spans(batch), stack=self.stack)
+        for batch in lw.make_plan(utterances.lengths, batching, seed=0, epoch=0).batches():
+            made = rectangle(utterances, utterances.spans(batch), stack=self.stack)
             frames, labels, counts = (each.to(device) for each in made)
             log_odds = model(frames, counts)
             used = labels != NO_LABEL
             wrong = (log_odds.argmax(dim=2) != labels) & used
             totals += float(frame_loss(log_odds, labels, reduction="sum")), int(wrong.sum()), int(used.sum())
         loss, wrong, used = totals.tolist()
-        return {"validation_loss": loss / used, "frame_error_rate": wrong / used}
+        return loss / used, wrong / used
 
     def test(self, model: nn.Module) -> dict[str, float]:
         """The share of wrong words, decoded by posteriors over priors."""

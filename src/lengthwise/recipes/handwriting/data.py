@@ -1,4 +1,4 @@
-"""The handwriting to learn: train and validation samples that share no ink, and what they are.
+"""The handwriting to learn: train, validation and test samples that share no ink, and what they are.
 
 Four sources: lines that the project writes itself, characters of real drawers joined to words (`.npz`), folders of
 InkML, and UNIPEN files.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise._checks import check_number, check_whole, value_error
-from lengthwise.recipes.handwriting.characters import join_characters, of_scripts, read_characters
+from lengthwise.recipes.handwriting.characters import Characters, join_characters, of_scripts, read_characters
 from lengthwise.recipes.handwriting.inkml import read_inkml
 from lengthwise.recipes.handwriting.pen import Sample
 from lengthwise.recipes.handwriting.strokes import write_lines
@@ -55,9 +55,10 @@ class Corpus:
 
     Attributes:
         name: Where it comes from, in a few words.
-        split: How train and validation were parted, one sentence.
+        split: How the parts were parted, one sentence.
         train: Samples to learn from.
         validation: Samples to be judged by; no ink of theirs is in `train`.
+        test: Samples to be judged by that nothing is chosen by; no ink of theirs is in the other parts. None for none.
         alphabet: All symbols, one character each, sorted; symbol s is class s + 1 of the network.
         skipped: What was left out, one line each.
     """
@@ -66,6 +67,7 @@ class Corpus:
     split: str
     train: Samples
     validation: Samples
+    test: Samples | None = None
     alphabet: str
     skipped: tuple[str, ...] = ()
 
@@ -78,6 +80,7 @@ class Corpus:
             "split": self.split,
             "train_samples": len(self.train),
             "validation_samples": len(self.validation),
+            "test_samples": 0 if self.test is None else len(self.test),
             "symbols": len(self.alphabet),
             "skipped": list(self.skipped),
             "train_points": int(lengths.sum()),
@@ -87,16 +90,23 @@ class Corpus:
         }
 
 
-def written_lines(*, count: int = 1200, validation_share: float = 0.05, seed: int = 0) -> Corpus:
+def written_lines(
+    *, count: int = 1200, validation_share: float = 0.05, test_share: float = 0.0, seed: int = 0
+) -> Corpus:
     """Lines that `strokes.write_lines` writes, each by a writer of its own."""
     _check_count(count)
     samples, texts = write_lines(count, seed=seed)
-    split = "validation lines of every length, each by a writer of its own"
-    return _parted("lines written by the project's own hands", split, samples, texts, validation_share)
+    split = "lines of every length are held out, each by a writer of its own"
+    return _parted("lines written by the project's own hands", split, samples, texts, (validation_share, test_share))
 
 
 def inkml_folder(
-    folder: str | Path, *, count: int | None = None, validation_share: float = 0.05, strict: bool = False
+    folder: str | Path,
+    *,
+    count: int | None = None,
+    validation_share: float = 0.05,
+    test_share: float = 0.0,
+    strict: bool = False,
 ) -> Corpus:
     """The InkML files of a folder, by name; the first `count` readable ones where `count` is given.
 
@@ -106,12 +116,18 @@ def inkml_folder(
     if count is not None:
         _check_count(count)
     samples, texts, skipped = read_inkml(folder, count=count, strict=strict)
-    split = "validation files of every length; one writer may be in both parts"
-    return _parted(f"InkML files of {Path(folder).name}", split, samples, texts, validation_share, tuple(skipped))
+    split = "files of every length are held out; one writer may be in several parts"
+    shares = (validation_share, test_share)
+    return _parted(f"InkML files of {Path(folder).name}", split, samples, texts, shares, tuple(skipped))
 
 
 def unipen_samples(
-    path: str | Path, *, count: int | None = None, validation_share: float = 0.05, strict: bool = False
+    path: str | Path,
+    *,
+    count: int | None = None,
+    validation_share: float = 0.05,
+    test_share: float = 0.0,
+    strict: bool = False,
 ) -> Corpus:
     """The labelled segments of a UNIPEN file, or of a folder of them; the first `count` where it is given.
 
@@ -121,8 +137,9 @@ def unipen_samples(
     if count is not None:
         _check_count(count)
     samples, texts, skipped = read_unipen(path, count=count, strict=strict)
-    split = "validation segments of every length; one writer may be in both parts"
-    return _parted(f"UNIPEN files of {Path(path).name}", split, samples, texts, validation_share, tuple(skipped))
+    split = "segments of every length are held out; one writer may be in several parts"
+    shares = (validation_share, test_share)
+    return _parted(f"UNIPEN files of {Path(path).name}", split, samples, texts, shares, tuple(skipped))
 
 
 def drawn_words(
@@ -130,37 +147,49 @@ def drawn_words(
     *,
     count: int = 4860,
     validation_share: float = 0.05,
+    test_share: float = 0.0,
     held_out_share: float = 0.1,
     scripts: Sequence[str] = (),
     seed: int = 0,
 ) -> Corpus:
-    """Words of real drawers' characters, with validation drawers whom training never sees.
+    """Words of real drawers' characters; each part has drawers of its own.
 
     Args:
         path: An `.npz` of characters, see `characters.read_characters`.
-        count: Words, train and validation together.
-        validation_share: Share of the words that is kept for validation.
-        held_out_share: Share of the drawers who write validation words and nothing else; at least one.
+        count: Words, all parts together.
+        validation_share: Share of the words to validate on.
+        test_share: Share of the words to test on; there are none where it is 0.
+        held_out_share: Share of the drawers who write validation words and nothing else, at least one; as many write
+            test words.
         scripts: Use these scripts alone; all where none is named.
         seed: Of the choice of words.
     """
     _check_share("held_out_share", held_out_share)
-    held = _validation_count(count, validation_share)
+    held, tested = _held_counts(count, validation_share, test_share)
     characters = of_scripts(read_characters(path), scripts)
     drawers = np.unique(characters.drawers)
     outside = max(1, round(held_out_share * len(drawers)))
-    if outside >= len(drawers):
-        raise value_error("path", "drawn by at least 2 drawers", len(drawers), "Give characters of more people.")
-    train = join_characters(characters, drawers[:-outside], count=count - held, seed=seed)
-    validation = join_characters(characters, drawers[-outside:], count=held, seed=seed, lane=1)
+    places = 2 if tested else 1  # parts that are held out
+    if places * outside >= len(drawers):
+        rule = f"drawn by at least {places * outside + 1} drawers"
+        raise value_error("path", rule, len(drawers), "Give characters of more people.")
+    learnt, held_out = drawers[: -places * outside], drawers[-outside:]
+    train = _words(characters, learnt, count=count - held - tested, seed=seed)
+    validation = _words(characters, held_out, count=held, seed=seed, lane=1)
+    test = None
+    if tested:
+        test = _words(characters, drawers[-2 * outside : -outside], count=tested, seed=seed, lane=2)
+    also = " and as many to test on" if tested else ""
+    split = f"{outside} of {len(drawers)} drawers held out for validation{also}; each word is of one drawer"
     return Corpus(
         name=" ".join(
             ["words joined from the", *(["/".join(scripts)] if scripts else []), "characters of", Path(path).name]
         ),
-        split=f"{outside} of {len(drawers)} drawers held out for validation; each word is of one drawer",
-        train=Samples(strokes=tuple(train[0]), texts=tuple(train[1])),
-        validation=Samples(strokes=tuple(validation[0]), texts=tuple(validation[1])),
-        alphabet="".join(sorted(set("".join(train[1] + validation[1])))),
+        split=split,
+        train=train,
+        validation=validation,
+        test=test,
+        alphabet=_alphabet(train, validation, test),
     )
 
 
@@ -169,6 +198,7 @@ def read_corpus(
     *,
     count: int | None = None,
     validation_share: float = 0.05,
+    test_share: float = 0.0,
     scripts: Sequence[str] = (),
     seed: int = 0,
     strict: bool = False,
@@ -180,16 +210,16 @@ def read_corpus(
     drawn = path is not None and Path(path).suffix == ".npz" and not Path(path).is_dir()
     if scripts and not drawn:
         raise value_error("scripts", "given with an .npz of characters", list(scripts), "Leave them out.")
+    shares = {"validation_share": validation_share, "test_share": test_share}
     if path is None:
-        return written_lines(count=1200 if count is None else count, validation_share=validation_share, seed=seed)
+        return written_lines(count=1200 if count is None else count, seed=seed, **shares)
     if _is_unipen(Path(path)):
-        return unipen_samples(path, count=count, validation_share=validation_share, strict=strict)
+        return unipen_samples(path, count=count, strict=strict, **shares)
     if Path(path).is_dir():
-        return inkml_folder(path, count=count, validation_share=validation_share, strict=strict)
+        return inkml_folder(path, count=count, strict=strict, **shares)
     if not drawn:
         raise value_error("data", "an .npz file or a folder of InkML, or UNIPEN files", str(path), "Give one of these.")
-    words = 4860 if count is None else count
-    return drawn_words(path, count=words, validation_share=validation_share, scripts=scripts, seed=seed)
+    return drawn_words(path, count=4860 if count is None else count, scripts=scripts, seed=seed, **shares)
 
 
 def _is_unipen(path: Path) -> bool:
@@ -209,25 +239,53 @@ def validation_numbers(lengths: NDArray[np.int64], held: int) -> NDArray[np.int6
 
 
 def _parted(
-    name: str, split: str, samples: list[Sample], texts: list[str], share: float, skipped: tuple[str, ...] = ()
+    name: str,
+    split: str,
+    samples: list[Sample],
+    texts: list[str],
+    shares: tuple[float, float],
+    skipped: tuple[str, ...] = (),
 ) -> Corpus:
+    """Holds out samples to validate on, and of the others samples to test on, by their `shares` of all."""
     everything = Samples(strokes=tuple(samples), texts=tuple(texts))
-    held = validation_numbers(everything.lengths, _validation_count(len(samples), share))
-    kept = np.setdiff1d(np.arange(len(samples)), held)
+    held, tested = _held_counts(len(samples), *shares)
+    rest, validation = _hold_out(everything, held)
+    train, test = _hold_out(rest, tested) if tested else (rest, None)
+    alphabet = _alphabet(train, validation, test)
     return Corpus(
-        name=name,
-        split=split,
-        train=everything.take(kept),
-        validation=everything.take(held),
-        alphabet="".join(sorted(set("".join(texts)))),
-        skipped=skipped,
+        name=name, split=split, train=train, validation=validation, test=test, alphabet=alphabet, skipped=skipped
     )
 
 
-def _validation_count(count: int, share: float) -> int:
-    _check_count(count)
-    _check_share("validation_share", share)
-    return min(max(1, round(share * count)), count - 1)
+def _hold_out(samples: Samples, count: int) -> tuple[Samples, Samples]:
+    """The others, and `count` of the samples."""
+    held = validation_numbers(samples.lengths, count)
+    return samples.take(np.setdiff1d(np.arange(len(samples)), held)), samples.take(held)
+
+
+def _words(characters: Characters, drawers: NDArray[np.int64], *, count: int, seed: int, lane: int = 0) -> Samples:
+    strokes, texts = join_characters(characters, drawers, count=count, seed=seed, lane=lane)
+    return Samples(strokes=tuple(strokes), texts=tuple(texts))
+
+
+def _alphabet(*parts: Samples | None) -> str:
+    return "".join(sorted({symbol for part in parts if part is not None for text in part.texts for symbol in text}))
+
+
+def _held_counts(count: int, validation_share: float, test_share: float) -> tuple[int, int]:
+    """How many of `count` samples to validate on, and to test on; one to learn from is left.
+
+    >>> _held_counts(100, 0.2, 0.1)
+    (20, 10)
+    """
+    _check_share("validation_share", validation_share)
+    if test_share == 0.0:
+        _check_count(count)
+        return min(max(1, round(validation_share * count)), count - 1), 0
+    _check_share("test_share", test_share)
+    check_whole("count", count, minimum=3, remedy="Give a sample to learn from, one to validate on and one to test on.")
+    tested = min(max(1, round(test_share * count)), count - 2)
+    return min(max(1, round(validation_share * count)), count - 1 - tested), tested
 
 
 def _check_count(count: int) -> None:

@@ -28,10 +28,11 @@ class Prepared:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreparedCorpus:
-    """Train and validation samples as the network takes them; symbol s of the alphabet is class s + 1."""
+    """Samples as the network takes them; symbol s of the alphabet is class s + 1."""
 
     train: Prepared
     validation: Prepared
+    test: Prepared | None
     alphabet: str
 
 
@@ -43,8 +44,10 @@ def learnable(corpus: Corpus, *, stack: int, strict: bool = False) -> tuple[Corp
     """
     skipped: list[str] = []
     parts = {}
-    for name in ("train", "validation"):
-        samples: Samples = getattr(corpus, name)
+    for name in ("train", "validation", "test"):
+        samples: Samples | None = getattr(corpus, name)
+        if samples is None:
+            continue
         frames = -(-samples.lengths // stack)
         needed = np.array([frames_needed(text) for text in samples.texts])
         for sample in np.flatnonzero((frames < needed) | (needed == 0)):
@@ -76,5 +79,6 @@ def prepare_corpus(corpus: Corpus, stack: int) -> PreparedCorpus:
     return PreparedCorpus(
         train=prepare(corpus.train, corpus.alphabet, stack),
         validation=prepare(corpus.validation, corpus.alphabet, stack),
+        test=None if corpus.test is None else prepare(corpus.test, corpus.alphabet, stack),
         alphabet=corpus.alphabet,
     )

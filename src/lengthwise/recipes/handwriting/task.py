@@ -107,8 +107,21 @@ class HandwritingTask:
         return ctc_losses(*_forward(model, self.prepared.train, batch, frames)).mean()
 
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """Mean CTC loss per symbol and character error rate, over fixed random batches, as in Ge et al. 2021."""
-        samples, alphabet = self.prepared.validation, self.corpus.alphabet
+        """Mean CTC loss per symbol and character error rate, over fixed random batches, as in Ge et al. 2021.
+
+        Returns:
+            "validation_loss" and "character_error_rate"; and "test_loss" and "test_character_error_rate" where the
+            corpus has a part to test on.
+        """
+        loss, error_rate = self._judge(model, self.prepared.validation)
+        found = {"validation_loss": loss, "character_error_rate": error_rate}
+        if self.prepared.test is not None:
+            found["test_loss"], found["test_character_error_rate"] = self._judge(model, self.prepared.test)
+        return found
+
+    def _judge(self, model: nn.Module, samples: Prepared) -> tuple[float, float]:
+        """Mean CTC loss per symbol of samples, and their character error rate."""
+        alphabet = self.corpus.alphabet
         batching = lw.strategy("random", cut=lw.FixedSize(VALIDATION_BATCH))
         losses, truths, guesses = [], [], []
         for batch in lw.make_plan(samples.lengths, batching, seed=0, epoch=0).batches():
@@ -116,10 +129,7 @@ class HandwritingTask:
             losses.append(ctc_losses(log_probabilities, counts, labels))
             truths += [samples.texts[number] for number in batch]
             guesses += ["".join(alphabet[symbol - 1] for symbol in best) for best in decode(log_probabilities, counts)]
-        return {
-            "validation_loss": float(torch.cat(losses).mean()),
-            "character_error_rate": float(jiwer.cer(truths, guesses)),
-        }
+        return float(torch.cat(losses).mean()), float(jiwer.cer(truths, guesses))
 
     def test(self, model: nn.Module) -> Mapping[str, float]:  # noqa: ARG002
         return {}

@@ -5,12 +5,15 @@ Two strategies can be told apart where the interval of their paired difference e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from lengthwise.recipes.quality.comparisons import DECIDING, MEASURES
 from lengthwise.recipes.quality.intervals import CONFIDENCE, Interval, read_interval
 
 Document = Mapping[str, Any]
+
+PLACES = {"smallest": 0, "largest": -1}  # of a task's paddings
 
 
 class Tally(NamedTuple):
@@ -38,28 +41,39 @@ def tally(differences: Iterable[Interval]) -> Tally:
 
 
 def answers(documents: Sequence[Document]) -> list[str]:
-    """Sentences: at equal padding, at equal time, what follows, and whether it follows at every padding."""
-    counts = at_equal_padding(documents, "last")
+    """Sentences: at equal padding, what follows and whether it follows at every padding, and beside random batches."""
+    ours = documents[0]["ours"]
     beside = "; ".join(f"{document['task']} {signed(beside_random(document))}" for document in documents)
+    found = {measure: record(documents, ours, measure) for measure in MEASURES}
+    others = ", ".join(
+        f"{found[measure].lower} and {found[measure].higher} {words}"
+        for measure, words in MEASURES.items()
+        if measure != DECIDING
+    )
     return [
-        f"At equal padding and after as many epochs, the loss of max-entropy batching is lower than another strategy's "
-        f"in {counts.lower} of {counts.total} comparisons and higher in {counts.higher}; the rest cannot be told "
-        f"apart, and chance alone would tell about {counts.by_chance:.1f} apart.",
-        f"In equal training time, its loss less that of random batches is: {beside}.",
-        conclusion(at_equal_padding(documents, "equal_seconds")),
+        conclusion(found[DECIDING]),
+        f"The rest cannot be told apart, and chance alone would tell about {found[DECIDING].by_chance:.1f} apart.",
         *by_padding(documents),
+        f"By the other measures, lower and higher: {others}.",
+        f"Its loss less that of random batches, on test sequences in equal training time: {beside}.",
     ]
 
 
-def at_equal_padding(documents: Sequence[Document], measure: str, place: int | None = None) -> Tally:
-    """Max-entropy beside the others of its padding, on all tasks; at one place of each task's paddings, if given."""
-    found = [
-        each
-        for document in documents
-        for each in document["comparisons"]
-        if each["measure"] == measure and (place is None or each["padding"] == document["paddings"][place])
-    ]
-    return tally(read_interval(each["difference"]) for each in found)
+def record(documents: Sequence[Document], order: str, measure: str, place: int | None = None) -> Tally:
+    """An order beside the others of its padding, on all tasks; at one place of each task's paddings, if given."""
+    return tally(each for document in documents for each in _differences(document, order, measure, place))
+
+
+def _differences(document: Document, order: str, measure: str, place: int | None) -> Iterator[Interval]:
+    """The losses of an order less those of each other of its padding."""
+    orders = {each["label"]: each["order"] for each in document["strategies"]}
+    for each in document["comparisons"]:
+        if each["measure"] != measure or (place is not None and each["padding"] != document["paddings"][place]):
+            continue
+        if orders[each["one"]] == order:
+            yield read_interval(each["difference"])
+        elif orders[each["other"]] == order:
+            yield read_interval(each["difference"]).negative
 
 
 def by_padding(documents: Sequence[Document]) -> list[str]:
@@ -67,18 +81,18 @@ def by_padding(documents: Sequence[Document]) -> list[str]:
     if all(len(document["paddings"]) == 1 for document in documents):
         return []
     parts = []
-    for name, place in (("smallest", 0), ("largest", -1)):
+    for name, place in PLACES.items():
         shares = sorted({100 * document["paddings"][place] for document in documents})
-        counts = at_equal_padding(documents, "equal_seconds", place)
+        counts = record(documents, documents[0]["ours"], DECIDING, place)
         span = " to ".join(f"{share:g}" for share in dict.fromkeys((shares[0], shares[-1])))
         parts.append(f"at the {name} ({span} %) lower in {counts.lower} of {counts.total}, higher in {counts.higher}")
     return [f"By padding: {'; '.join(parts)}."]
 
 
 def beside_random(document: Document) -> Interval:
-    """Max-entropy batching of the largest padding less random batches, both of one batch size, in equal time."""
+    """Max-entropy batching of the largest padding less random batches, both of one batch size, by the same measure."""
     ours = [each for each in document["strategies"] if each["order"] == document["ours"] and not each["dynamic"]]
-    return read_interval(max(ours, key=lambda each: each["padding"])["to_random"]["equal_seconds"])
+    return read_interval(max(ours, key=lambda each: each["padding"])["to_random"][DECIDING])
 
 
 def conclusion(counts: Tally) -> str:
@@ -88,8 +102,8 @@ def conclusion(counts: Tally) -> str:
     alone would tell apart.
     """
     told = (
-        f"in equal training time and at equal padding its loss is lower in {counts.lower} of {counts.total} "
-        f"comparisons and higher in {counts.higher}."
+        f"at equal padding and in equal training time its loss on test sequences is lower than another order's in "
+        f"{counts.lower} of {counts.total} comparisons and higher in {counts.higher}."
     )
     if counts.lower > max(counts.higher, counts.by_chance):
         return f"These results speak for max-entropy batching as the default: {told}"

@@ -8,15 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.recipes.quality.intervals import Interval, interval
 from lengthwise.recipes.quality.outcomes import Outcome, equal_seconds
-from lengthwise.recipes.quality.strategies import OURS, Compared
+from lengthwise.recipes.quality.strategies import Compared
 
-MEASURES = ("last", "least", "equal_seconds")
+MEASURES = {
+    "last": "on validation sequences after as many epochs",
+    "equal_seconds": "on validation sequences in equal training time",
+    "test_last": "on test sequences after as many epochs",
+    "test_equal_seconds": "on test sequences in equal training time",
+}
+DECIDING = "test_equal_seconds"  # the measure that the library's default follows
 FEWEST_RANKS = 3  # strategies: two are always in perfect order, or in the reverse of it
 
 Losses = Mapping[str, Mapping[str, NDArray[np.float64]]]  # by label and measure, each [R]
@@ -24,17 +31,17 @@ Losses = Mapping[str, Mapping[str, NDArray[np.float64]]]  # by label and measure
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """Max-entropy's loss less another strategy's at the same padding: below 0 ours is the better.
+    """One strategy's loss less another's at the same padding: below 0 the one is the better.
 
     Attributes:
         padding: The share that both were fitted to.
-        ours, other: Labels.
+        one, other: Labels.
         measure: One of `MEASURES`.
         difference: In the unit of the loss.
     """
 
     padding: float
-    ours: str
+    one: str
     other: str
     measure: str
     difference: Interval
@@ -58,22 +65,27 @@ class Correlation:
 
 
 def losses_of(found: Mapping[str, Outcome]) -> Losses:
-    """Each strategy's loss after the last epoch, the least, and the one in the time that the fastest takes for all."""
+    """Each strategy's losses after the last epoch, and in the time that the fastest takes for all of them."""
     seconds = equal_seconds(found)
     return {
-        label: {"last": outcome.last, "least": outcome.least, "equal_seconds": outcome.loss_at(seconds)}
+        label: {
+            "last": outcome.last("validation"),
+            "equal_seconds": outcome.loss_at("validation", seconds),
+            "test_last": outcome.last("test"),
+            "test_equal_seconds": outcome.loss_at("test", seconds),
+        }
         for label, outcome in found.items()
     }
 
 
 def compare(compared: Sequence[Compared], losses: Losses) -> list[Comparison]:
-    """Ours beside every other strategy of one batch size that was fitted to the same padding."""
-    found = []
-    for padding, group in _groups(compared).items():
-        for ours in (each.label for each in group if each.candidate.order == OURS):
-            for other in (each.label for each in group if each.candidate.order != OURS):
-                found += [_comparison(padding, ours, other, measure, losses) for measure in MEASURES]
-    return found
+    """Each pair of strategies of one batch size that were fitted to the same padding; the one is the first of them."""
+    return [
+        _comparison(padding, one.label, other.label, measure, losses)
+        for padding, group in _groups(compared).items()
+        for one, other in combinations(group, 2)
+        for measure in MEASURES
+    ]
 
 
 def correlate(compared: Sequence[Compared], losses: Losses) -> list[Correlation]:
@@ -132,6 +144,6 @@ def _groups(compared: Sequence[Compared]) -> dict[float, list[Compared]]:
     return groups
 
 
-def _comparison(padding: float, ours: str, other: str, measure: str, losses: Losses) -> Comparison:
-    difference = interval(losses[ours][measure] - losses[other][measure])
-    return Comparison(padding=padding, ours=ours, other=other, measure=measure, difference=difference)
+def _comparison(padding: float, one: str, other: str, measure: str, losses: Losses) -> Comparison:
+    difference = interval(losses[one][measure] - losses[other][measure])
+    return Comparison(padding=padding, one=one, other=other, measure=measure, difference=difference)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-PANELS = {"last": "after as many epochs", "equal_seconds": "after as much training time"}
+PANELS = {"test_last": "test, after as many epochs", "test_equal_seconds": "test, after as much training time"}
 
 
 def write_figure(document: Mapping[str, Any], path: Path) -> None:

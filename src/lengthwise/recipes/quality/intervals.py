@@ -41,6 +41,11 @@ class Interval:
         return self.low > 0.0 or self.high < 0.0
 
     @property
+    def negative(self) -> Interval:
+        """That of the differences taken the other way round."""
+        return Interval(mean=-self.mean, low=-self.high, high=-self.low, runs=self.runs)
+
+    @property
     def unknown(self) -> bool:
         """Whether it says nothing: of a run that diverged, or of one run alone."""
         return not (math.isfinite(self.low) and math.isfinite(self.high))

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lengthwise.recipes.pages import measured, percent, table
-from lengthwise.recipes.quality.answers import answers, signed
+from lengthwise.recipes.quality.answers import PLACES, Tally, answers, record, signed
+from lengthwise.recipes.quality.comparisons import DECIDING
 from lengthwise.recipes.quality.figure import group_of, short_label
 from lengthwise.recipes.quality.intervals import Interval, read_interval
 
 INTRODUCTION = (
     "Does more mixing give a better model, at equal padding and in equal training time? Every strategy with a knob is "
     "brought to the same padding on the lengths at hand; all start from the same weights, take as many epochs, and are "
-    "judged by the same held-out sequences in the same random batches. Intervals are of 95 %, by Student's t over the "
-    "seeds; differences are taken seed by seed, and those that can be told apart from 0 stand in bold."
+    "judged by the same held-out sequences in the same random batches. Nothing was chosen by the test sequences. "
+    "Intervals are of 95 %, by Student's t over the seeds; differences are taken seed by seed, and those that can be "
+    "told apart from 0 stand in bold."
+)
+RECORDS = (
+    "Every order with a knob beside the others of its padding, on all tasks: in how many comparisons its loss is told "
+    "to be lower than the other's, and in how many to be higher:"
 )
 HEADS = ("strategy", "compared at", "padding", "mixing", "steps", "s / epoch")
-LOSS_HEADS = {"last": "loss, last epoch", "least": "least loss", "equal_seconds": "loss in equal time"}
-COMPARED = ("last", "equal_seconds")
+LOSS_HEADS = {
+    "last": "validation loss, last epoch",
+    "equal_seconds": "validation loss, equal time",
+    "test_last": "test loss, last epoch",
+    "test_equal_seconds": "test loss, equal time",
+}
 
 
 def page(documents: Mapping[str, Mapping[str, Any]]) -> str:
@@ -28,10 +38,32 @@ def page(documents: Mapping[str, Mapping[str, Any]]) -> str:
     Args:
         documents: What `quality.study` gave for each task, as read back from JSON, by where the page finds it.
     """
-    parts = ["# What mixing is worth", " ".join(answers(list(documents.values()))), INTRODUCTION]
+    found = list(documents.values())
+    parts = ["# What mixing is worth", " ".join(answers(found)), INTRODUCTION, RECORDS, records_table(found)]
     for link, document in documents.items():
         parts += section(document, json_link=link)
     return "\n\n".join(parts) + "\n"
+
+
+def records_table(documents: Sequence[Mapping[str, Any]]) -> str:
+    """One row for each order that was brought to a padding."""
+    orders = dict.fromkeys(
+        each["order"] for document in documents for each in document["strategies"] if each["padding"] is not None
+    )
+    rows = [
+        (
+            f"`{order}`",
+            *(_lower_and_higher(record(documents, order, measure)) for measure in LOSS_HEADS),
+            *(_lower_and_higher(record(documents, order, DECIDING, place)) for place in PLACES.values()),
+        )
+        for order in orders
+    ]
+    places = [f"{LOSS_HEADS[DECIDING]}, {name} padding" for name in PLACES]
+    return table(("order", *LOSS_HEADS.values(), *places), rows)
+
+
+def _lower_and_higher(found: Tally) -> str:
+    return f"{found.lower} lower, {found.higher} higher of {found.total}"
 
 
 def section(document: Mapping[str, Any], *, json_link: str) -> list[str]:
@@ -49,7 +81,7 @@ def section(document: Mapping[str, Any], *, json_link: str) -> list[str]:
         "The loss of max-entropy batching less another strategy's at the same padding:",
         comparisons_table(document),
         correlations_note(document),
-        f"![Loss less that of random batches, by strategy]({figure_name(name)})",
+        f"![Test loss less that of random batches, by strategy]({figure_name(name)})",
         measured(document, link=json_link),
     ]
 
@@ -94,16 +126,18 @@ def left_out_note(document: Mapping[str, Any]) -> str:
 
 def comparisons_table(document: Mapping[str, Any]) -> str:
     """One row for each other strategy at each padding."""
+    orders = {each["label"]: each["order"] for each in document["strategies"]}
     found = {
         (each["padding"], each["other"], each["measure"]): read_interval(each["difference"])
         for each in document["comparisons"]
+        if orders[each["one"]] == document["ours"]
     }
     pairs = dict.fromkeys((padding, other) for padding, other, _ in found)
     rows = [
-        (f"`{other}`", percent(padding), *(bold(found[padding, other, measure]) for measure in COMPARED))
+        (f"`{other}`", percent(padding), *(bold(found[padding, other, measure]) for measure in LOSS_HEADS))
         for padding, other in pairs
     ]
-    return table(("other", "padding", *(LOSS_HEADS[measure] for measure in COMPARED)), rows)
+    return table(("other", "padding", *LOSS_HEADS.values()), rows)
 
 
 def correlations_note(document: Mapping[str, Any]) -> str:
@@ -111,12 +145,12 @@ def correlations_note(document: Mapping[str, Any]) -> str:
     parts = [
         f"{bold(read_interval(each['correlation']))} over {each['strategies']} strategies at {percent(each['padding'])}"
         for each in document["correlations"]
-        if each["measure"] == "last"
+        if each["measure"] == "test_last"
     ]
     if not parts:
         return "At no padding are there strategies enough for a correlation of mixing and loss."
     return (
-        "Rank correlation of mixing and loss after the last epoch, below 0 where more mixing goes with less loss: "
+        "Rank correlation of mixing and test loss after the last epoch, below 0 where more mixing goes with less loss: "
         f"{'; '.join(parts)}."
     )
 

@@ -28,7 +28,7 @@ from lengthwise.recipes.study.settings import Settings
 from lengthwise.recipes.study.study import run_study
 from lengthwise.recipes.study.task import Task
 
-SCHEMA = "lengthwise-quality-1"
+SCHEMA = "lengthwise-quality-2"
 BATCH_SIZE = 16
 
 
@@ -81,7 +81,7 @@ def base_batch(task: Task, batch_size: int) -> float:
 
 
 def _document(kind: Kind, chosen: Sequence[Compared], study: Study) -> dict[str, Any]:
-    found = outcomes(study.rows, study.tests, loss=kind.loss)
+    found = outcomes(study.rows, study.tests, losses={"validation": kind.loss, "test": kind.test_loss})
     losses = losses_of(found)
     return {
         "schema": SCHEMA,
@@ -90,7 +90,7 @@ def _document(kind: Kind, chosen: Sequence[Compared], study: Study) -> dict[str,
         "machine": dict(study.machine),
         "task": kind.name,
         "words": kind.words,
-        "loss": {"name": kind.loss, "unit": kind.unit},
+        "loss": {"name": kind.loss, "test_name": kind.test_loss, "unit": kind.unit},
         "metrics": dict(kind.metrics),
         "ours": OURS,
         "reference": RANDOM,
@@ -132,14 +132,15 @@ def _intervals(values: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str,
 
 
 def _runs(label: str, outcome: Outcome) -> list[dict[str, Any]]:
-    """Seconds and losses of each seed's epochs, and its metrics."""
+    """Seconds and losses of each seed's epochs on both parts, and its metrics."""
     return [
         {
             "strategy": label,
             "seed": seed,
             "seconds": [plain(value) for value in outcome.seconds[seed].tolist()],
-            "losses": [plain(value) for value in outcome.losses[seed].tolist()],
+            "losses": [plain(value) for value in outcome.losses["validation"][seed].tolist()],
+            "test_losses": [plain(value) for value in outcome.losses["test"][seed].tolist()],
             "metrics": {name: plain(float(values[seed])) for name, values in outcome.metrics.items()},
         }
-        for seed in range(len(outcome.losses))
+        for seed in range(len(outcome.seconds))
     ]

@@ -22,7 +22,8 @@ from lengthwise.recipes.synthesis import network as synthesis
 from lengthwise.recipes.synthesis.speech import read_speech
 from lengthwise.recipes.synthesis.task import SynthesisTask
 
-HELD_OUT = 0.2  # of the sequences, to validate on; of connected digits, as many are decoded
+HELD_OUT = 1 / 6  # of the sequences, to validate on, and as many to test on
+DIGITS_HELD_OUT = 1 / 4  # of as many strings of digits as are trained on
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +32,7 @@ class Source:
 
     Attributes:
         data: A path that the reader of the task knows; None for data of the project's own, where there are any.
-        count: Sequences, train and validation together; of an acoustic task those to train on.
+        count: Sequences, all parts together; of an acoustic task those to train on.
         scripts: Of an `.npz` of pen-drawn characters: the scripts to use, all where none is named.
         folder: Keeps what is costly to prepare: the alignment of speech, and sentences that were spoken.
         strict: Whether to raise for the first sequence that cannot be used; else it is left out.
@@ -55,6 +56,7 @@ class Kind:
         name: As the command line calls it.
         words: What is learnt, for people.
         loss: The metric that strategies are judged by; it does not depend on how validation batches are padded.
+        test_loss: The same on the test sequences, which nothing was chosen by.
         unit: Of the loss.
         metrics: Other metrics to show, name to words; all of them are shares.
         count: Sequences, see `Source.count`.
@@ -67,6 +69,7 @@ class Kind:
     name: str
     words: str
     loss: str
+    test_loss: str
     unit: str
     metrics: Mapping[str, str]
     count: int
@@ -82,6 +85,7 @@ def make_handwriting(source: Source) -> Task:
         source.data,
         count=source.count,
         validation_share=HELD_OUT,
+        test_share=HELD_OUT,
         scripts=source.scripts,
         strict=source.strict,
     )
@@ -94,7 +98,7 @@ def make_acoustic(source: Source) -> Task:
     if source.data is None:
         remedy = "Give recordings: single digits (.npz or folder), a Kaldi data folder, or wav files with texts."
         raise value_error("data", "the path of speech", None, remedy)
-    held = max(1, round(HELD_OUT * source.count))
+    held = max(1, round(DIGITS_HELD_OUT * source.count))
     parts = read_parts(source.data, count=source.count, validating=held, testing=held, strict=source.strict)
     prepared = prepare(parts, _labelling(parts), folder=source.folder, strict=source.strict)
     return AcousticTask(prepared=prepared, hidden=32, stack=3)
@@ -112,6 +116,7 @@ def make_synthesis(source: Source) -> Task:
             network=synthesis.Network(width=1 / 16, bands=16, reduction=16),
             mean_over="frames",
             validation_share=HELD_OUT,
+            test_share=HELD_OUT,
             strict=source.strict,
         )
 
@@ -130,9 +135,10 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 name="handwriting",
                 words="Online handwriting by a bidirectional LSTM with CTC",
                 loss="validation_loss",
+                test_loss="test_loss",
                 unit="nats per symbol",
-                metrics={"character_error_rate": "CER"},
-                count=1275,
+                metrics={"character_error_rate": "CER", "test_character_error_rate": "test CER"},
+                count=1530,
                 paddings=(0.05, 0.1),
                 epochs=12,
                 learning_rate=0.01,
@@ -142,6 +148,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 name="acoustic",
                 words="States of speech by a bidirectional LSTM, decoded to words",
                 loss="validation_loss",
+                test_loss="test_loss",
                 unit="nats per frame",
                 metrics={"frame_error_rate": "frame errors", "word_error_rate": "WER"},
                 count=640,
@@ -154,9 +161,10 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 name="synthesis",
                 words="Text to speech by Tacotron 2",
                 loss="validation_loss_frames",
+                test_loss="test_loss_frames",
                 unit="squared error and stop, per frame",
                 metrics={"duration_error": "duration error", "attention_focus": "attention focus"},
-                count=460,
+                count=552,
                 paddings=(0.055, 0.1),
                 epochs=6,
                 learning_rate=5e-3,

@@ -51,6 +51,7 @@ class Task(Protocol):
         """What the model does on sequences that it was not trained on: "validation_loss", and others by name.
 
         Called after every epoch, on one process, in evaluation mode and without gradients. The same batches each time.
+        A task that keeps a part that nothing is chosen by may give its loss too.
         """
         ...
 

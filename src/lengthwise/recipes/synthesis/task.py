@@ -36,7 +36,7 @@ from lengthwise.recipes.synthesis.utterances import (
 )
 
 VALIDATION_BATCH = 16
-SPOKEN_TEXTS = 64  # of the validation texts, chosen at random as they are
+SPOKEN_TEXTS = 64  # of the texts that are held out, chosen at random as they are
 LONGEST_SPOKEN = 2  # times the longest train utterance: then a network that does not stop is stopped
 VALIDATION_SEED = 0  # of the batches, and of the dropout that the prenet never turns off
 
@@ -52,6 +52,7 @@ class SynthesisTask:
         alphabet: All characters of all texts, sorted.
         scale: Of the spectrograms.
         train, validation: Utterances to learn from and to be judged by.
+        test: Utterances to be judged by that nothing is chosen by; None for none.
         split: How they were parted, one sentence.
         skipped: What was left out, one sentence each.
     """
@@ -63,6 +64,7 @@ class SynthesisTask:
     scale: Scale
     train: Utterances
     validation: Utterances
+    test_part: Utterances | None
     split: str
     skipped: tuple[str, ...]
 
@@ -74,6 +76,7 @@ class SynthesisTask:
         network: Network,
         mean_over: str = "padded",
         validation_share: float = 0.2,
+        test_share: float = 0.0,
         seed: int = 0,
         strict: bool = False,
     ) -> SynthesisTask:
@@ -83,7 +86,8 @@ class SynthesisTask:
             corpus: The recordings; each is read once.
             network: How large the network is, and how many bands a spectrogram has.
             mean_over: What the loss is a mean over, see `Errors.mean`.
-            validation_share: Share of the recordings to be judged by, chosen at random.
+            validation_share: Share of the recordings to validate on, chosen at random.
+            test_share: Share of the recordings to test on, likewise; there are none where it is 0.
             seed: Of that choice.
             strict: Whether to raise for the first recording that cannot be used.
 
@@ -93,10 +97,11 @@ class SynthesisTask:
         check_choice("mean_over", mean_over, MEANS)
         remedy = "Give a share such as 0.2."
         check_number("validation_share", validation_share, above=True, maximum=0.5, remedy=remedy)
+        check_number("test_share", test_share, minimum=0.0, maximum=0.4, remedy=remedy)
         check_whole("seed", seed, minimum=0, remedy="Give a whole number.")
         corpus = _spellable(corpus, Skipped(strict=check_flag("strict", strict)))
         corpus, mels = corpus_mels(corpus, LogMel(bands=network.bands), strict=strict)
-        train, validation = _parted(len(corpus), validation_share, seed)
+        train, validation, test = _parted(len(corpus), validation_share, test_share, seed)
         alphabet = "".join(sorted({symbol for recording in corpus.recordings for symbol in spell(recording.text)}))
         scale = Scale.of([mels[number] for number in train])
         return cls(
@@ -107,7 +112,9 @@ class SynthesisTask:
             scale=scale,
             train=_utterances(corpus.recordings, mels, train, alphabet, scale),
             validation=_utterances(corpus.recordings, mels, validation, alphabet, scale),
-            split=f"{len(validation)} of {len(corpus)} recordings held out at random, seed {seed}",
+            test_part=_utterances(corpus.recordings, mels, test, alphabet, scale) if len(test) else None,
+            split=f"{len(validation)} of {len(corpus)} recordings held out at random, seed {seed}"
+            f"{f', and {len(test)} to test on' if len(test) else ''}",
             skipped=corpus.skipped,
         )
 
@@ -140,17 +147,20 @@ class SynthesisTask:
 
         Returns:
             "validation_loss", the mean over the batches of the loss over the padded rectangle, as in Ge et al. 2021,
-            section 6; "validation_loss_frames", the loss of all frames, which does not see the padding.
+            section 6; "validation_loss_frames", the loss of all frames, which does not see the padding; and
+            "test_loss_frames" where there is a part to test on.
         """
-        batching = lw.strategy("random", cut=lw.FixedSize(VALIDATION_BATCH))
-        plan = lw.make_plan(self.validation.lengths, batching, seed=VALIDATION_SEED, epoch=0)
-        with _same_dropout(_device(model)):
-            errors = [self._errors(model, self.validation, batch, 0) for batch in plan.batches()]
+        errors = self._judge(model, self.validation)
         padded = torch.stack([each.mean("padded") for each in errors]).mean()
-        return {"validation_loss": float(padded), "validation_loss_frames": float(together(errors).mean("frames"))}
+        found = {"validation_loss": float(padded), "validation_loss_frames": float(together(errors).mean("frames"))}
+        if self.test_part is not None:
+            found["test_loss_frames"] = float(together(self._judge(model, self.test_part)).mean("frames"))
+        return found
 
     def test(self, model: nn.Module) -> Mapping[str, float]:
-        """What the network says of the first validation texts on its own, with nothing but its own frames as input.
+        """What the network says of the first test texts on its own, with nothing but its own frames as input.
+
+        Where there is no part to test on, they are validation texts.
 
         Returns:
             "stopped_share", of the texts after which it stopped before it had spoken for twice as long as the longest
@@ -161,9 +171,10 @@ class SynthesisTask:
         References:
             Ren et al. 2019, FastSpeech, section 3.3: the focus rate.
         """
-        said = self._speak(model, self.validation.symbols[:SPOKEN_TEXTS])
+        texts = self.validation if self.test_part is None else self.test_part
+        said = self._speak(model, texts.symbols[:SPOKEN_TEXTS])
         spoken = data_mask(said.counts // self.network.reduction, said.weights.shape[1])
-        true = torch.from_numpy(self.validation.lengths[:SPOKEN_TEXTS]).to(said.counts.device)
+        true = torch.from_numpy(texts.lengths[:SPOKEN_TEXTS]).to(said.counts.device)
         return {
             "stopped_share": float(said.stopped.double().mean()),
             "duration_error": float(((said.counts - true).abs() / true).mean()),
@@ -187,6 +198,7 @@ class SynthesisTask:
             "split": self.split,
             "train_sequences": len(self.train),
             "validation_sequences": len(self.validation),
+            "test_sequences": 0 if self.test_part is None else len(self.test_part),
             "symbols": len(self.alphabet),
             "skipped": list(self.skipped),
             "train_frames": int(lengths.sum()),
@@ -196,6 +208,13 @@ class SynthesisTask:
             "mean_over": self.mean_over,
             "network": asdict(self.network),
         }
+
+    def _judge(self, model: nn.Module, utterances: Utterances) -> list[Errors]:
+        """Of each of fixed batches in random order, with the same dropout."""
+        batching = lw.strategy("random", cut=lw.FixedSize(VALIDATION_BATCH))
+        plan = lw.make_plan(utterances.lengths, batching, seed=VALIDATION_SEED, epoch=0)
+        with _same_dropout(_device(model)):
+            return [self._errors(model, utterances, batch, 0) for batch in plan.batches()]
 
     def _errors(self, model: nn.Module, utterances: Utterances, numbers: NDArray[np.int64], width: int) -> Errors:
         """Of a batch that is padded to `width` frames, or to the longest where that is more."""
@@ -235,14 +254,19 @@ def _spellable(corpus: SpeechCorpus, skipped: Skipped) -> SpeechCorpus:
     return replace(corpus, recordings=tuple(kept), skipped=(*corpus.skipped, *skipped.sentences))
 
 
-def _parted(count: int, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Numbers to learn from and to be judged by, each in rising order; one at least of both."""
-    if count < 2:
-        remedy = "Give at least one recording to learn from and one to judge by."
-        raise value_error("corpus", "of at least 2 recordings that can be used", count, remedy)
-    held = min(max(1, round(share * count)), count - 1)
+def _parted(count: int, validation_share: float, test_share: float, seed: int) -> list[NDArray[np.int64]]:
+    """Numbers to learn from, to validate on and to test on, each in rising order; one at least of each that is asked.
+
+    What is learnt and validated on of so many recordings is the same whatever else is tested on.
+    """
+    fewest = 3 if test_share > 0.0 else 2
+    if count < fewest:
+        remedy = "Give at least one recording to learn from and one for each part to judge by."
+        raise value_error("corpus", f"of at least {fewest} recordings that can be used", count, remedy)
+    test = max(1, round(test_share * count)) if test_share > 0.0 else 0
+    held = min(max(1, round(validation_share * count)), count - test - 1)
     order = np.random.default_rng(np.random.SeedSequence([seed])).permutation(count)
-    return np.sort(order[held:]), np.sort(order[:held])
+    return [np.sort(part) for part in (order[held + test :], order[:held], order[held : held + test])]
 
 
 def _utterances(

@@ -1,0 +1,7 @@
+"""`python -m lengthwise`, where the script is not on the path."""
+
+import sys
+
+from lengthwise.cli import main
+
+sys.exit(main())

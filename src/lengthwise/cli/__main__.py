@@ -1,7 +1,0 @@
-"""`python -m lengthwise.cli`, where the script is not on the path."""
-
-import sys
-
-from lengthwise.cli import main
-
-sys.exit(main())
