@@ -1,8 +1,8 @@
 """How far is the gradient of a step from that of the whole step in one process?
 
-    python benchmarks/gradients.py [--ranks 2 4]
+    python benchmarks/gradients.py [--ranks 2 4] [--device cuda]
 
-A small LSTM predicts random tokens in float64 under DDP and FSDP, one gloo process a rank. Every way to weigh the
+A small LSTM predicts random tokens in float64 under DDP and FSDP, one process a rank, by gloo, or by nccl on a GPU each. Every way to weigh the
 losses of a step is a factor for the mean loss of each batch. Its error is max |difference| / max |gradient| over all
 parameters, the greatest of some steps; the whole step is one padded batch in one process.
 """
@@ -57,20 +57,30 @@ class Job(NamedTuple):
     lengths: NDArray[np.int64]
     batching: lw.Batching
     steps: int | None
+    device: str = "cpu"
 
 
 def main() -> None:
     """Measures every case and writes the result."""
     options = parser(__doc__)
     options.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
+    options.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    chosen = options.parse_args()
     lengths = lw.example_lengths("long-tailed", count=SEQUENCES) // SHORTER
     cases = [Case(*each) for each in product(WRAPPERS, LOSSES, WAYS, (1, 3))]
     rows: list[dict[str, Any]] = []
-    for ranks, cut in tqdm(list(product(options.parse_args().ranks, CUTS)), disable=None):
-        job = Job(cases, lengths, lw.Batching(cut=CUTS[cut], padding=0.05), STEPS)
+    for ranks, cut in tqdm(list(product(chosen.ranks, CUTS)), disable=None):
+        job = Job(cases, lengths, lw.Batching(cut=CUTS[cut], padding=0.05), STEPS, chosen.device)
         for case, error in zip(cases, errors(job, ranks=ranks), strict=True):
             rows.append({"cut": cut, "ranks": ranks, **case._asdict(), "error": error})
-    facts = {"sequences": SEQUENCES, "shorter": SHORTER, "steps": STEPS, "torch": version("torch"), "rows": rows}
+    facts = {
+        "device": chosen.device,
+        "sequences": SEQUENCES,
+        "shorter": SHORTER,
+        "steps": STEPS,
+        "torch": version("torch"),
+        "rows": rows,
+    }
     print(f"loss scales: at most {max(row['error'] for row in rows if row['way'] == 'loss scales'):.1e}")
     print(write("gradients", facts))
 
@@ -85,8 +95,11 @@ def errors(job: Job, *, ranks: int) -> list[float]:
 def measure(rank: int, ranks: int, folder: str, job: Job) -> None:
     """Measures every case on one rank; the first writes the errors."""
     torch.set_num_threads(1)
+    backend = "nccl" if job.device == "cuda" else "gloo"
+    if job.device == "cuda":
+        torch.cuda.set_device(rank)
     store = f"file://{folder}/store"
-    distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=ranks, timeout=PATIENCE)
+    distributed.init_process_group(backend, init_method=store, rank=rank, world_size=ranks, timeout=PATIENCE)
     try:
         found = [case_error(case, job, rank, ranks) for case in job.cases]
     finally:
@@ -99,7 +112,7 @@ def case_error(case: Case, job: Job, rank: int, ranks: int) -> float:
     """The greatest error of the steps, on the first rank; what is not a number stays so."""
     plan = lw.make_plan(job.lengths, job.batching, world_size=ranks, micro_batches=case.micro_batches)
     scales = batch_scales(plan, sequence_weights(job.lengths, case.loss), case.way)
-    alone, model = Predictor(), wrapped(case.wrapper)
+    alone, model = Predictor().to(job.device), wrapped(case.wrapper, job.device)
     found = []
     for step in range(plan.steps)[: job.steps]:
         model.zero_grad()
@@ -151,11 +164,11 @@ class Predictor(nn.Module):
         return self.scores(self.recurrent(self.embedding(tokens))[0]).log_softmax(-1)
 
 
-def wrapped(wrapper: str) -> nn.Module:
+def wrapped(wrapper: str, device: str) -> nn.Module:
+    model = Predictor().to(device)
     if wrapper == "DDP":
-        return DistributedDataParallel(Predictor())
-    model = Predictor()
-    fully_shard(model, mesh=init_device_mesh("cpu", (distributed.get_world_size(),)))
+        return DistributedDataParallel(model)
+    fully_shard(model, mesh=init_device_mesh(device, (distributed.get_world_size(),)))
     return model
 
 
@@ -175,7 +188,8 @@ def gradient(model: nn.Module) -> torch.Tensor:
 def batch_loss(model: nn.Module, numbers: NDArray[np.int64], lengths: NDArray[np.int64], loss: str) -> torch.Tensor:
     """The mean loss of a batch: over its sequences, its tokens or its supervised tokens; 0 where it has none."""
     tokens = nn.utils.rnn.pad_sequence([sequence(number, lengths) for number in numbers], batch_first=True)
-    weights = token_weights(numbers, lengths, loss)
+    device = next(model.parameters()).device
+    tokens, weights = tokens.to(device), token_weights(numbers, lengths, loss).to(device)
     losses = nn.functional.nll_loss(model(tokens[:, :-1]).transpose(1, 2), tokens[:, 1:], reduction="none")
     return (losses * weights).sum() / weights.sum().clamp(min=1.0)
 

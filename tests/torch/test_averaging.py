@@ -128,6 +128,23 @@ def scenarios(rank):
     }
 
 
+def sent_by(work):
+    """What `work` gives, and the name, type and contiguity of every collective that it calls."""
+    sent = set()
+
+    def told(name, collective):
+        def call(tensor, *args, **options):
+            sent.add((name, str(tensor.dtype), tensor.is_contiguous()))
+            return collective(tensor, *args, **options)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("all_reduce", "broadcast"):
+            patch.setattr(distributed, name, told(name, getattr(distributed, name)))
+        return work(), sorted(sent)
+
+
 def run_rank(rank, folder):
     distributed.init_process_group(
         "gloo",
@@ -136,7 +153,8 @@ def run_rank(rank, folder):
         world_size=2,
         timeout=timedelta(seconds=PATIENCE),
     )
-    (folder / f"rank{rank}.json").write_text(json.dumps(scenarios(rank)))
+    found, sent = sent_by(lambda: scenarios(rank))
+    (folder / f"rank{rank}.json").write_text(json.dumps({**found, "sent": sent}))
     distributed.destroy_process_group()
 
 
@@ -211,6 +229,14 @@ def test_what_differs_between_ranks_is_refused_on_all(ranks, scenario, kind):
             f"`model` must be the same on all ranks, but is {kind!r} at rank {number}. "
             "Give every rank the same layers, alpha and beta."
         )
+
+
+def test_nccl_has_every_type_that_is_sent(ranks):
+    # ncclDataType_t of NCCL 2, as torch.distributed maps to it: no 16-bit integers, no bool, and nothing with gaps.
+    types = ("uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+    for rank in ranks:
+        assert {name for name, _, _ in rank["sent"]} == {"all_reduce", "broadcast"}
+        assert all(kind.removeprefix("torch.") in types and whole for _, kind, whole in rank["sent"]), rank["sent"]
 
 
 def test_a_group_is_left_to_its_members(ranks):

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+import torch
 
 import lengthwise as lw
 
@@ -39,6 +40,12 @@ def errors(request):
 @pytest.mark.parametrize("case", EXACT, ids=named)
 def test_loss_scales_give_the_gradient_of_the_whole_step(errors, case):
     assert errors[case] < 1e-12
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_so_they_do_over_nccl():
+    job = gradients.Job(EXACT, LENGTHS, BATCHING, None, "cuda")
+    assert max(gradients.errors(job, ranks=torch.cuda.device_count())) < 1e-12
 
 
 @pytest.mark.parametrize("case", USUAL, ids=named)
