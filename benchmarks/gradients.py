@@ -2,9 +2,10 @@
 
     python benchmarks/gradients.py [--ranks 2 4] [--device cuda]
 
-A small LSTM predicts random tokens in float64 under DDP and FSDP, one process a rank, by gloo, or by nccl on a GPU each. Every way to weigh the
-losses of a step is a factor for the mean loss of each batch. Its error is max |difference| / max |gradient| over all
-parameters, the greatest of some steps; the whole step is one padded batch in one process.
+A small LSTM predicts random tokens in float64 under DDP and FSDP, one process a rank: by gloo, or by nccl on a GPU for
+each. Every way to weigh the losses of a step is a factor for the mean loss of each batch. Its error is
+max |difference| / max |gradient| over all parameters, the greatest of some steps; the whole step is one padded batch in
+one process.
 """
 
 from __future__ import annotations
