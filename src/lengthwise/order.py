@@ -148,7 +148,8 @@ class Bucketed:
     which:
 
     Args:
-        size: Sort, then `size` sequences a bucket (Ge et al. 2021, section 3). The last bucket may be smaller.
+        size: Sort, then `size` sequences a bucket (Ge et al. 2021, section 3). Where they do not come out even, the
+            bucket of the shortest is the smaller one; the paper does not say, but its padding comes out so.
         edges: The longest length of each bucket, rising.
         buckets: This many, with edges found by `by`: "optimal" (Khomenko et al. 2016, section III.A), "uniform" widths,
             "quantile", or "exponential".
@@ -189,7 +190,8 @@ class Bucketed:
         if self.size is not None:
             rank = np.empty(len(sizes), np.int64)
             rank[_by_size(shuffled, sizes)] = np.arange(len(sizes))
-            sequences, walls, _ = _gathered(shuffled, rank // self.size)
+            missing = -len(sizes) % self.size
+            sequences, walls, _ = _gathered(shuffled, (rank + missing) // self.size)
             return Ordered(sequences, walls)
         edges = np.array(self.settled(sizes).edges, np.int64)
         bucket = np.searchsorted(edges, sizes)
