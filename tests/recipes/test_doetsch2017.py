@@ -164,18 +164,18 @@ def test_the_orders_of_the_figure_stay_in_order():
 
 def test_a_paper_that_holds_is_reproduced():
     found = {each.where + ", " + each.claim.partition(";")[0][:30]: each for each in claims(papers_outcomes(), BINS)}
-    assert [each.verdict for each in found.values()] == ["reproduced"] * 11
+    assert [each.verdict for each in found.values()] == ["reproduced"] * 10
     by_claim = list(found.values())
     assert by_claim[0].mean == pytest.approx(31.1 / 7.0)
     assert "a frame of chunks takes 0.23 times as long" in by_claim[0].why  # 7.0 over 31.1: nothing is padded here
     assert by_claim[2].mean == pytest.approx(21.3 / 8.9)
-    assert (by_claim[0].paper, by_claim[1].paper, by_claim[2].paper, by_claim[5].paper) == ("4.4", "5.2", "2.4", "1.46")
+    assert (by_claim[0].paper, by_claim[1].paper, by_claim[2].paper, by_claim[4].paper) == ("4.4", "5.2", "2.4", "1.46")
     assert by_claim[3].why.endswith("in the same order: 21.3, 10.1, 9.2, 9.0, 8.9 %.")
-    assert by_claim[6].why.startswith(
+    assert by_claim[5].why.startswith(
         "From the least: random 8.9 %, alternated:4 9.1 %, alternated:3 9.5 %, mxnet 9.6 %"
     )
     assert [each.mean for each in by_claim[-2:]] == [pytest.approx(5.4 / 1.6), pytest.approx(4.2 / 5.4)]
-    assert by_claim[4].why.startswith("40, 40, 40, 40, 40 steps for chunks of 10, 50, 100, 500 and whole utterances")
+    assert by_claim[6].why.startswith("Of the speed that sorting wins it keeps 56%, in the paper 56%;")
 
 
 def test_what_holds_in_part_is_told_from_what_does_not():
@@ -187,27 +187,38 @@ def test_what_holds_in_part_is_told_from_what_does_not():
     }
     verdicts = [each.verdict for each in claims(part, BINS)]
     assert verdicts == [
-        *("partly", "partly", "partly", "partly", "reproduced"),
+        *("partly", "partly", "partly", "partly"),
         *("partly", "partly", "reproduced", "reproduced", "partly", "partly"),
     ]
     same = {label: outcome(7.0, 0.1) for label in papers_outcomes()}
     verdicts = [each.verdict for each in claims(same, BINS)]
-    # Steps are constant, and the most bins are near to both sorted and random.
-    assert verdicts == [
-        *("not", "partly", "not", "not", "reproduced"),
-        *("not", "not", "reproduced", "not", "not", "not"),
-    ]
+    # The most bins are near to random, and sorting wins nothing that they could keep.
+    assert verdicts == ["not", "partly", "not", "not", "not", "not", "partly", "not", "not", "not"]
 
 
-def test_updates_that_differ_are_named():
-    found = papers_outcomes() | {RANDOM: outcome(7.0, 0.089, steps=48.0)}
-    steps = claims(found, BINS)[4]
-    assert (steps.mean, steps.verdict) == (1.2, "partly")
+def test_alternated_sorting_that_is_as_slow_as_random_batches_is_not_as_fast_as_sorted():
+    found = papers_outcomes() | {bins_label(BINS[-1]): outcome(7.3, 0.09)}
+    alike = claims(found, BINS)[6]
+    assert alike.verdict == "partly"
+    assert alike.why.startswith("Of the speed that sorting wins it keeps 9%, in the paper 56%;")
+
+
+def test_bins_are_ahead_of_mxnet_where_they_are_faster_under_the_same_seed():
+    slower = papers_outcomes()[bins_label(BINS[1])]
+    # In the mean over seeds more utterances a second, but of as many under either seed not the same share.
+    uneven = dataclasses.replace(slower, utterances_per_second=[30.0, 5.0])
+    mxnet = dataclasses.replace(papers_outcomes()[MXNET], utterances_per_second=[28.0, 6.0])
+    found = papers_outcomes() | {bins_label(BINS[1]): uneven, MXNET: mxnet}
+    assert claims(found, BINS)[7].verdict == "not"
+    fewest = papers_outcomes() | {bins_label(BINS[0]): outcome(10.1, 0.09), bins_label(BINS[1]): outcome(9.0, 0.095)}
+    only = claims(fewest, BINS)[7]
+    assert only.verdict == "partly"
+    assert only.why.startswith("Ahead in both: 2 bins;")
 
 
 def test_nothing_is_claimed_of_memory_that_was_not_measured():
     found = {label: dataclasses.replace(each, peak_bytes=None) for label, each in papers_outcomes().items()}
-    assert len(claims(found, BINS)) == 9
+    assert len(claims(found, BINS)) == 8
 
 
 def row(label, seed, epoch, *, seconds, sequences=10, error=0.5):
@@ -266,14 +277,14 @@ def test_outcomes_by_hand():
 def test_the_miniature_learns_as_expected(document):
     losses = {(each["strategy"], each["epoch"]): each["validation_loss"] for each in document["study"]["rows"]}
     labels = {label for label, _ in losses}
-    assert len(losses) == 2 * len(labels) == 2 * 16
+    assert len(losses) == 2 * len(labels) == 2 * 20
     falling = [label for label in labels if losses[label, 2] < losses[label, 1]]
-    assert len(falling) >= 14, losses
+    assert len(falling) >= 18, losses
     assert losses[RANDOM, 2] == pytest.approx(EXPECTED_LOSS, rel=0.2)
 
 
 def test_the_document_says_what_was_trained(document):
-    assert [each["verdict"] in ("reproduced", "partly", "not") for each in document["claims"]] == [True] * 11
+    assert [each["verdict"] in ("reproduced", "partly", "not") for each in document["claims"]] == [True] * 10
     told = document["study"]
     assert (told["settings"]["optimizer"], told["settings"]["learning_rate"]) == ("adam", 0.01)
     assert told["data"]["network"] == {"hidden": 12, "layers": 3, "stack": 4}

@@ -152,6 +152,10 @@ def test_what_steps_cost_whatever_their_length_is_told():
 def test_a_part_of_a_claim_is_told_from_none():
     half = bucket_claims(rows_of(seconds=(6, 4, 3, 3.3, 2, 2), losses=(2, 3, 3, 3, 3, 3)), bound=2.0)
     assert [each.verdict for each in half] == ["partly", "partly", "not", "reproduced"]
+    assert half[2].why.startswith("It is least under 0 of 1 seeds.")
+    first = rows_of(seconds=(6,) * 6, losses=(3, 3, 2, 3, 3, 3))
+    second = [dataclasses.replace(each, seed=1) for each in rows_of(seconds=(6,) * 6, losses=(1, 3, 4, 3, 3, 3))]
+    assert bucket_claims([*first, *second], bound=2.0)[2].verdict == "partly"  # least under one of the seeds
     assert "It rises at Q = 4 by more than 2%" in half[1].why
     none = bucket_claims(rows_of(seconds=(2,) * 6, losses=(1, 2, 3, 4, 5, 6)), bound=1.0)
     assert [each.verdict for each in none] == ["not"] * 4

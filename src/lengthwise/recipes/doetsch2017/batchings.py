@@ -96,7 +96,8 @@ def batchings(lengths: NDArray[np.int64], *, frames: int, bins: tuple[int, ...])
     named = {
         SORTED: f"sorted{in_order}",
         **{bins_label(count): f"alternated:{count}{in_order}" for count in bins},
-        **{text: text for text in ("semi-sorted:0.1", "optimal:8", f"windowed:{8 * size}")},
+        **{text: text for text in ("semi-sorted:0.1", f"windowed:{8 * size}", f"bucketed:{8 * size}")},
+        **{text: text for text in ("optimal:8", "uniform:8", "quantile:8", "exponential:8")},
         **{text: text for text in ("max-entropy:0.05", "max-entropy:0.1")},
     }
     return {

@@ -33,10 +33,6 @@ class Outcome:
     mixing: float
 
     @property
-    def speed(self) -> float:
-        return fmean(self.utterances_per_second)
-
-    @property
     def word_error_rate(self) -> float:
         return fmean(self.word_error_rates)
 

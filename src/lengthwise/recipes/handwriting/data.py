@@ -75,12 +75,13 @@ class Corpus:
         """For JSON: counts, symbols, and the train lengths described and fingerprinted."""
         lengths = self.train.lengths
         quantiles = np.quantile(lengths, [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0])
+        tested = {} if self.test is None else {"test_samples": len(self.test)}
         return {
             "name": self.name,
             "split": self.split,
             "train_samples": len(self.train),
             "validation_samples": len(self.validation),
-            "test_samples": 0 if self.test is None else len(self.test),
+            **tested,
             "symbols": len(self.alphabet),
             "skipped": list(self.skipped),
             "train_points": int(lengths.sum()),

@@ -148,13 +148,14 @@ def _least_loss_claim(rows: Sequence[EpochRow]) -> Claim:
     return claim(
         "validation loss is least with Q = 3; ours: how much higher its least is than that of the best Q",
         where="IV.B, figure 3",
-        paper="0 %",
+        paper="least",
         ours=[100 * share for share in above],
         unit="%",
-        verdict=judged(whole=max(above) == 0.0, part=min(best[3]) <= max(best[least])),
-        why=f"Least losses, means over seeds: {_listed([fmean(best[buckets]) for buckets in BUCKETS])} at Q = "
-        f"{LISTED_BUCKETS}; over the seeds Q = 3 reaches from {min(best[3]):.2f} to {max(best[3]):.2f}, and the best, "
-        f"Q = {least}, from {min(best[least]):.2f} to {max(best[least]):.2f}.",
+        verdict=judged(whole=max(above) == 0.0, part=least == 3 or min(above) == 0.0),
+        why=f"It is least under {above.count(0.0)} of {len(above)} seeds. Least losses, means over seeds: "
+        f"{_listed([fmean(best[buckets]) for buckets in BUCKETS])} at Q = {LISTED_BUCKETS}; over the seeds Q = 3 "
+        f"reaches from {min(best[3]):.2f} to {max(best[3]):.2f}, and the best, Q = {least}, from "
+        f"{min(best[least]):.2f} to {max(best[least]):.2f}.",
     )
 
 

@@ -209,7 +209,8 @@ def settings_note(study: Mapping[str, Any], size: Mapping[str, Any]) -> str:
     return (
         f"{data['train_samples']:,} {data['name']}, {data['symbols']} symbols, and {data['validation_samples']:,} to "
         f"validate on; {data['split']}. Bidirectional LSTM, layers: {settings['layers']}, cells each way: "
-        f"{settings['hidden']}; CTC; ADADELTA; {size['batch_size']} sequences a batch, shorter buckets first; epochs: "
+        f"{settings['hidden']}, {settings['stack']} points of the pen a frame; CTC; ADADELTA, gradients clipped to a "
+        f"norm of {settings['clipped_norm']:g}; {size['batch_size']} sequences a batch, shorter buckets first; epochs: "
         f"{settings['epochs']}, seeds: {settings['seeds']}. Validation loss in nats a symbol, mean over seeds (least "
         "to greatest); CER is the character error rate after the last epoch."
     )

@@ -23,7 +23,7 @@ from lengthwise.recipes.study.task import Task
 
 
 def peaks(task: Task, setups: Sequence[Setup], settings: Settings) -> Iterator[Peak]:
-    """Measures each setup by one step of one process on the costliest batch of seed 0, epoch 0.
+    """Measures each setup by one step of one process on the costliest batch that seed 0 trains on in all epochs.
 
     Counted are weights, gradients, the optimiser's state, the batch and all that lies between, at their most together;
     buffers in which processes exchange gradients are not. On a GPU that is what PyTorch's allocator has given out, on a
@@ -33,7 +33,7 @@ def peaks(task: Task, setups: Sequence[Setup], settings: Settings) -> Iterator[P
     model = task.model().to(settings.device)
     measured = _gpu_peak if settings.device == "cuda" else _cpu_peak
     for setup in setups:
-        batch, width = costliest_batch(setup, task.lengths, seed=0)
+        batch, width = costliest_batch(setup, task.lengths, seed=0, epochs=range(1, settings.epochs + 1))
         step = partial(_step, task, model, settings, batch, width)
         step()
         yield Peak(strategy=setup.label, bytes=measured(step))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,9 +86,14 @@ def setups(batchings: Mapping[str, lw.Batching | Setup], settings: Settings) -> 
     return made
 
 
-def costliest_batch(setup: Setup, lengths: NDArray[np.int64], *, seed: int) -> tuple[NDArray[np.int64], int]:
-    """The costliest batch of the plan of epoch 0, on which nothing is trained, and what it is padded to."""
-    plan = lw.make_plan(lengths, setup.batching, seed=seed, epoch=0, world_size=setup.processes)
+def costliest_batch(
+    setup: Setup, lengths: NDArray[np.int64], *, seed: int, epochs: Iterable[int] = (0,)
+) -> tuple[NDArray[np.int64], int]:
+    """The costliest batch of some epochs, and what it is padded to; by default of 0, on which nothing is trained."""
+    plans = [
+        lw.make_plan(lengths, setup.batching, seed=seed, epoch=epoch, world_size=setup.processes) for epoch in epochs
+    ]
+    plan = max(plans, key=lambda plan: plan.costs.max())
     (worst,) = plan.worst(1).tolist()
     return plan.batch(worst), int(plan.padded_lengths[worst, 0])
 

@@ -193,12 +193,13 @@ class SynthesisTask:
     def describe(self) -> Mapping[str, object]:
         """For the record, plain JSON."""
         lengths = self.lengths
+        tested = {} if self.test_part is None else {"test_sequences": len(self.test_part)}
         return {
             "name": self.name,
             "split": self.split,
             "train_sequences": len(self.train),
             "validation_sequences": len(self.validation),
-            "test_sequences": 0 if self.test_part is None else len(self.test_part),
+            **tested,
             "symbols": len(self.alphabet),
             "skipped": list(self.skipped),
             "train_frames": int(lengths.sum()),
