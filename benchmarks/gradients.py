@@ -67,6 +67,8 @@ def main() -> None:
     options.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
     options.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     chosen = options.parse_args()
+    if chosen.device == "cuda" and max(chosen.ranks) > torch.cuda.device_count():
+        options.error(f"--ranks must be at most the {torch.cuda.device_count()} GPUs that there are: one for each rank")
     lengths = lw.example_lengths("long-tailed", count=SEQUENCES) // SHORTER
     cases = [Case(*each) for each in product(WRAPPERS, LOSSES, WAYS, (1, 3))]
     rows: list[dict[str, Any]] = []
@@ -83,7 +85,10 @@ def main() -> None:
         "rows": rows,
     }
     print(f"loss scales: at most {max(row['error'] for row in rows if row['way'] == 'loss scales'):.1e}")
-    print(write("gradients", facts))
+    if chosen.device == "cuda":
+        print(write("gradients-nccl", facts, device_name=torch.cuda.get_device_name()))
+    else:
+        print(write("gradients", facts))
 
 
 def errors(job: Job, *, ranks: int) -> list[float]:

@@ -30,15 +30,16 @@ def hardware() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def write(what: str, document: dict[str, Any]) -> Path:
-    """Writes benchmarks/results/<what>_<hardware>_<date>.json."""
+def write(what: str, document: dict[str, Any], *, device_name: str = "") -> Path:
+    """Writes benchmarks/results/<what>_<hardware>_<date>.json; a GPU that it was measured on names it."""
     now = datetime.now(UTC)
-    slug = re.sub(r"[^a-z0-9]+", "-", hardware().lower()).strip("-")
+    slug = re.sub(r"[^a-z0-9]+", "-", (device_name or hardware()).lower()).strip("-")
+    system = {"system": platform.system(), "python": platform.python_version()}
     facts = {
         "what": what,
         "date": now.isoformat(timespec="seconds"),
         "command": shlex.join(["python", *sys.argv]),
-        "machine": {"processor": hardware(), "system": platform.system(), "python": platform.python_version()},
+        "machine": {"processor": hardware(), **system} | ({"device_name": device_name} if device_name else {}),
         "versions": {name: version(name) for name in ("lengthwise", "numpy", "numba")},
     }
     path = RESULTS / f"{what}_{slug}_{now:%Y-%m-%d}.json"

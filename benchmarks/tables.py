@@ -332,7 +332,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
 
 def source(path: Path, document: dict[str, Any]) -> str:
     machine = document["machine"]
-    where = machine.get("processor") or machine.get("device_name") or machine.get("cpu")
+    where = machine.get("device_name") or machine.get("processor") or machine.get("cpu")
     command = document["command"].replace("../shared/data", "$LENGTHWISE_DATA")  # where it lies is each reader's own
     threads = f", {machine['threads']} thread{'s' * (machine['threads'] > 1)}" if "threads" in machine else ""
     return f"{where}{threads}, {document['date'][:10]}, `{command}` ([JSON]({link(path)}))."

@@ -94,7 +94,7 @@ def test_the_last_two_epochs_of_a_rank_are_kept(tmp_path):
     checkpoints.save("Q = 3, seed 10", 1, 1, {})
     assert checkpoints.epochs("Q = 3, seed 0", 1) == [10, 11]
     assert checkpoints.epochs("Q = 3, seed 0", 0) == []
-    assert checkpoints.load("Q = 3, seed 0", 1, 10, device="cpu")["weight"].tolist() == [10.0]
+    assert checkpoints.load("Q = 3, seed 0", 1, 10)["weight"].tolist() == [10.0]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "Q-3-seed-0_rank1_epoch10.pt",
         "Q-3-seed-0_rank1_epoch11.pt",

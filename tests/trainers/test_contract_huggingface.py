@@ -315,6 +315,13 @@ def test_what_contradicts_the_sampler_is_refused(of_ranks, name):
         assert REFUSED[name][1] in run["refused"][name]
 
 
+def test_a_process_that_sees_several_gpus_is_refused(tmp_path):
+    arguments = transformers.TrainingArguments(str(tmp_path), **ALWAYS)
+    arguments._n_gpu = 2  # as where CUDA shows two, and torchrun started no process for each
+    with pytest.raises(ValueError, match=r"`n_gpu` must be at most 1 in each process, but is 2\. Start one process"):
+        PlannedTrainer(Mean(), arguments, train_dataset=LENGTHS, batch_sampler=batch_sampler())
+
+
 def test_a_checkpoint_without_a_position_is_refused(alone):
     assert "`position` must be kept by the checkpoint" in alone["another trainer's"]
 

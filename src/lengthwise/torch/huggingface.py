@@ -137,6 +137,9 @@ class PlannedTrainer(transformers.Trainer):
         if self.batch_sampler.world_size != ranks:
             remedy = "Make the sampler without rank and world_size, or with those of data parallelism."
             raise _checks.value_error("world_size", f"the Trainer's, {ranks}", self.batch_sampler.world_size, remedy)
+        if self.args.n_gpu > 1:  # nn.DataParallel splits every batch, and takes the mean of the pieces' means
+            remedy = "Start one process for each GPU with torchrun, or let CUDA_VISIBLE_DEVICES name one."
+            raise _checks.value_error("n_gpu", "at most 1 in each process", self.args.n_gpu, remedy)
         needed = _DECIDED | {"gradient_accumulation_steps": self.batch_sampler.micro_batches}
         if ranks > 1:
             needed["average_tokens_across_devices"] = True

@@ -75,7 +75,8 @@ class BatchSampler(Sampler[list[Any]]):
     when the next is set.
 
     Where torch.distributed is running and no rank is given, making a sampler (and loading a state) is a collective: all
-    ranks compare their plans, and disagreement is an error there and not a hang later.
+    ranks compare their plans, and disagreement is an error there and not a hang later. Over nccl it goes through the
+    current GPU: call `torch.cuda.set_device` before, or all ranks of a machine meet on its first.
 
     Args:
         lengths: [n] or [n, dims], in the order of the dataset.

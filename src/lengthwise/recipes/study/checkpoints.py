@@ -59,8 +59,9 @@ class Checkpoints:
         for old in self.epochs(run, rank)[:-KEPT]:
             self._path(run, rank, old).unlink()
 
-    def load(self, run: str, rank: int, epoch: int, *, device: str) -> dict[str, Any]:
-        return torch.load(self._path(run, rank, epoch), map_location=device, weights_only=True)
+    def load(self, run: str, rank: int, epoch: int) -> dict[str, Any]:
+        """What was saved, on the CPU: whoever takes the state moves it, but for counts that optimisers keep there."""
+        return torch.load(self._path(run, rank, epoch), map_location="cpu", weights_only=True)
 
     def _path(self, run: str, rank: int, epoch: int) -> Path:
         return self.folder / f"{_stem(run, rank)}_epoch{epoch}.pt"

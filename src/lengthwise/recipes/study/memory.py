@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -11,12 +10,10 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 from lengthwise.recipes.study.results import Peak
-from lengthwise.recipes.study.runs import new_optimizer
+from lengthwise.recipes.study.runs import trial_step
 from lengthwise.recipes.study.settings import Settings
 from lengthwise.recipes.study.setups import Setup, costliest_batch
 from lengthwise.recipes.study.task import Task
@@ -30,22 +27,13 @@ def peaks(task: Task, setups: Sequence[Setup], settings: Settings) -> Iterator[P
     CPU what its profiler saw allocated and not yet freed. Takes two steps, the first to let lazy parts come to be.
     """
     torch.manual_seed(0)
-    model = task.model().to(settings.device)
+    model = task.model()
     measured = _gpu_peak if settings.device == "cuda" else _cpu_peak
     for setup in setups:
         batch, width = costliest_batch(setup, task.lengths, seed=0, epochs=range(1, settings.epochs + 1))
-        step = partial(_step, task, model, settings, batch, width)
+        step = partial(trial_step, task, model, settings, batch, width)
         step()
         yield Peak(strategy=setup.label, bytes=measured(step))
-
-
-def _step(task: Task, model: nn.Module, settings: Settings, batch: NDArray[np.int64], width: int) -> None:
-    """A training step of a copy."""
-    own = copy.deepcopy(model)
-    optimizer = new_optimizer(own, settings)
-    task.loss(own, batch, width).backward()
-    nn.utils.clip_grad_norm_(own.parameters(), settings.clipped_norm)
-    optimizer.step()
 
 
 def _gpu_peak(work: Callable[[], None]) -> int:
@@ -53,7 +41,6 @@ def _gpu_peak(work: Callable[[], None]) -> int:
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
     work()
-    torch.cuda.synchronize()
     return torch.cuda.max_memory_allocated() - before
 
 

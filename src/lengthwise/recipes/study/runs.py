@@ -7,7 +7,9 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -66,7 +68,7 @@ class Run:
         kept = self.place.gathered(checkpoints.epochs(self.name, rank), ranks)
         self.done = max(set(kept[0]).intersection(*kept[1:]), default=0)
         if self.done:
-            state = checkpoints.load(self.name, rank, self.done, device=self.settings.device)
+            state = checkpoints.load(self.name, rank, self.done)
             self.model.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
             self.rows = [EpochRow(**row) for row in state["rows"]]
@@ -85,12 +87,28 @@ def first_runs(
 ) -> dict[str, Run]:
     """Makes a run for every setup in which this rank takes part, by label, all from the same weights."""
     torch.manual_seed(seed)
-    first = task.model().to(settings.device)
+    first = task.model()
     return {
-        setup.label: _first_run(setup, settings, copy.deepcopy(first), seed, place)
+        setup.label: _first_run(setup, settings, copied(first, settings), seed, place)
         for setup in setups
         if place.rank < setup.processes
     }
+
+
+def copied(model: nn.Module, settings: Settings) -> nn.Module:
+    """A copy on the device of the settings; `to` lays the weights of an LSTM end to end again, which cuDNN wants."""
+    return copy.deepcopy(model).to(settings.device)
+
+
+def trial_step(task: Task, model: nn.Module, settings: Settings, batch: NDArray[np.int64], width: int) -> None:
+    """A whole training step of a copy; returns when it is done."""
+    own = copied(model, settings)
+    optimizer = new_optimizer(own, settings)
+    task.loss(own, batch, width).backward()
+    nn.utils.clip_grad_norm_(own.parameters(), settings.clipped_norm)
+    optimizer.step()
+    if settings.device == "cuda":
+        torch.cuda.synchronize()
 
 
 def new_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimizer:

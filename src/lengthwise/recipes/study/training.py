@@ -2,13 +2,12 @@
 
 Epochs are interleaved (epoch 1 of every setup, then epoch 2 of every setup), so that whatever else the machine does
 falls on all alike. Only training is timed. Every rank runs `train`, and waits while setups of fewer ranks train; rank 0
-validates and tests. With checkpoints, training that was interrupted goes on after the last epoch of each run, bit by
-bit as if it had not been.
+validates and tests. With checkpoints, training that was interrupted goes on after the last epoch of each run, on a CPU
+bit by bit as if it had not been.
 """
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from lengthwise.recipes.study.checkpoints import Checkpoints
 from lengthwise.recipes.study.memory import peaks
 from lengthwise.recipes.study.parallel import ALONE, Place
 from lengthwise.recipes.study.results import EpochRow, Finding, RunRow
-from lengthwise.recipes.study.runs import Run, first_runs
+from lengthwise.recipes.study.runs import Run, first_runs, trial_step
 from lengthwise.recipes.study.settings import Settings
 from lengthwise.recipes.study.setups import Setup, costliest_batch, waiting_share
 from lengthwise.recipes.study.task import Task, weights, whole_spans
@@ -77,9 +76,9 @@ def judged(judge: Callable[[nn.Module], Mapping[str, float]], model: nn.Module) 
 
 
 def _warm_up(run: Run, task: Task) -> None:
-    """Plans once and takes the costliest batch through a copy, so that no first call's cost falls on an epoch."""
+    """Plans once and takes a step on the costliest batch with a copy, so that no first call falls on an epoch."""
     batch, width = costliest_batch(run.setup, task.lengths, seed=run.seed)
-    task.loss(copy.deepcopy(run.model), batch, width).backward()
+    trial_step(task, run.model, run.settings, batch, width)
 
 
 def _epoch(run: Run, task: Task, epoch: int, checkpoints: Checkpoints | None) -> Generator[Finding]:
