@@ -42,7 +42,7 @@ def add(papers: Any) -> None:
     )
     size.add_argument("--batch-size", type=int, help="sequences in a batch, before it is dynamic (8; full 16)")
     size.add_argument("--learning-rate", type=float, help="of Adam (0.003; full 0.001)")
-    size.add_argument("--width", type=float, help="of the network, times the paper's (0.0625; full 1)")
+    size.add_argument("--width", type=float, help="of the network, times that of Shen et al. 2018 (0.0625; full 1)")
     size.add_argument("--bands", type=int, help="mel bands (20; full 80)")
     size.add_argument("--reduction", type=int, help="frames of a decoder step (6; full 1)")
     rerun.add_output(parser, NAME)

@@ -89,12 +89,8 @@ def _cells(rows: list[table1.Row]) -> list[tuple[str, ...]]:
 
 
 def _verdict(rows: list[table1.Row]) -> str:
-    share, points, frames = (table1.TOLERANCES[quantity] for quantity in _UNITS)
     done = sum(row.reproduced for row in rows)
-    return (
-        f"{done} of {len(rows)} numbers reproduced: within {100 * share:g} % of the batches, {points:g} points of ZPR, "
-        f"{frames:g} frames of ABL."
-    )
+    return f"{done} of {len(rows)} numbers reproduced: {table1.tolerated()}."
 
 
 def _drawn(samples: dict[int, NDArray[np.int64]], count: int) -> str:
