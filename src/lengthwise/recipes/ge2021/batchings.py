@@ -139,7 +139,7 @@ def named(choice: Choice, knobs: Knobs) -> str:
 
 
 def cut_of(choice: Choice, batch_size: int) -> lw.FixedSize | lw.DynamicSize:
-    """Batches of one size, or by the rule that gives the paper's own counts of batches, which overshoots the base."""
+    """Batches of one size, or by the rule that comes nearest to the paper's counts of batches, which overshoots B0."""
     return lw.DynamicSize(batch_size, rule="paper") if choice.dynamic else lw.FixedSize(batch_size)
 
 
