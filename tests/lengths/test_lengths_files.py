@@ -45,7 +45,7 @@ TEXTS = [
     ("a.csv", "id, source, target\na,3,4\nb,1,5\n", {"column": "target, source"}, [[4, 3], [5, 1]]),
     ("a.csv", '"x,y",z\n3,4\n', {"column": "x,y"}, [3]),
     ("a.CSV", "n,m\n3,4\n", {"column": "m"}, [4]),
-    ("a.csv", "0,1\n3,4\n", {"column": "1"}, [4]),
+    ("a.csv", "id,frames,2019\na,3,4\n", {"column": "frames"}, [3]),
     ("a.csv", "id,duration\na,0.145\nb,0.144\nc,0.001\n", {"column": "duration", "frame_shift": 0.01}, [15, 14, 1]),
     ("a.csv", "id,duration\na,2\n", {"column": "duration", "frame_shift": 0.5}, [4]),
     ("a.csv", "id,duration\na,2\n", {"column": "duration"}, [2]),

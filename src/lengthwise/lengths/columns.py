@@ -6,7 +6,7 @@ Every reader returns columns; `to_lengths` alone decides what is seconds, what i
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -116,7 +116,7 @@ def parse_numbers(
             return np.fromiter(map(parse, texts), dtype=dtype, count=len(texts))
         except (ValueError, OverflowError):
             continue
-    at = next(k for k, text in enumerate(texts) if not _is_number(text))
+    at = next(k for k, text in enumerate(texts) if not is_number(text))
     raise value_error(name, "a number", texts[at], remedy, at=place(at))
 
 
@@ -124,7 +124,8 @@ def not_a_number(value: object, *, name: str, at: str) -> ValueError:
     return value_error(name, "a number", value, "Put a number there or drop the sequence.", at=at)
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Says whether `parse_numbers` takes a text."""
     try:
         float(text)
     except ValueError:
@@ -152,11 +153,16 @@ def choose_columns(column: str | None, names: Sequence[str], *, at: str) -> list
             return list(names)
         remedy = 'Give `column` (on the command line: FILE:COLUMN), several as "source,target".'
         raise value_error("column", f"one of {_listed(names)}", None, remedy, at=at)
-    wanted = [column] if column in names else [part.strip() for part in column.split(",")]
+    wanted = wanted_columns(column, names)
     for name in wanted:
         if names.count(name) != 1:
             raise missing_column(name, names, at=at)
     return wanted
+
+
+def wanted_columns(column: str, names: Container[str]) -> list[str]:
+    """Splits `column` at its commas, unless it is a name as it stands."""
+    return [column] if column in names else [part.strip() for part in column.split(",")]
 
 
 def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:

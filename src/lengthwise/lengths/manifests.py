@@ -24,6 +24,7 @@ from lengthwise.lengths.columns import (
     not_a_number,
     parse_numbers,
     unit_of,
+    wanted_columns,
 )
 from lengthwise.lengths.rules import Place
 from lengthwise.lengths.text import open_text
@@ -97,7 +98,7 @@ def _fields(record: Record, column: str | None, at: str) -> tuple[list[str], Uni
             if name in record:
                 return [name], unit
         return choose_columns(None, list(record), at=at), "unknown"
-    return ([column] if column in record else [part.strip() for part in column.split(",")]), "unknown"
+    return wanted_columns(column, record), "unknown"
 
 
 def _gather(records: Iterable[tuple[str, Record]], names: list[str], path: Path) -> tuple[list[list[Any]], list[str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lengthwise._checks import value_error
-from lengthwise.lengths.columns import Column, choose_columns, parse_numbers, unit_of
+from lengthwise.lengths.columns import Column, choose_columns, is_number, parse_numbers, unit_of, wanted_columns
 from lengthwise.lengths.text import line_place, open_text
 
 
@@ -19,7 +19,9 @@ def read_table(path: Path, column: str | None) -> list[Column]:
         column: A name, several separated by commas, or None where there is one column only.
 
     Raises:
-        ValueError: No such column, a row wider or narrower than the header, broken quotes, text for a number.
+        ValueError: A first line that seems to be data, because a column wanted is not a name in it but a number, or
+            absent beside numbers; no such column, a row wider or narrower than the header, broken quotes, text for
+            a number.
     """
     with open_text(path) as file:
         reader = _reader(file, path)
@@ -48,8 +50,9 @@ def _reader(file: Any, path: Path) -> Any:
 
 
 def _choose(column: str | None, header: list[str], at: str) -> list[str]:
-    if column is None and all(_is_numeric(name) for name in header):
-        remedy = "Add a line with the names of the columns, or call the file .txt."
+    names = [name for name in header if not is_number(name)]
+    if len(names) < len(header) and not (column and set(wanted_columns(column, header)) <= set(names)):
+        remedy = "Put a line with the names of the columns above it, or name by words what is named by numbers."
         raise value_error("source", "a table with a header", header, remedy, at=at)
     return choose_columns(column, header, at=at)
 
@@ -69,7 +72,3 @@ def _pick(reader: Any, indices: list[int], width: int, path: Path) -> tuple[list
             append(row[index])
         lines.append(reader.line_num)
     return texts, lines
-
-
-def _is_numeric(text: str) -> bool:
-    return text.replace(".", "", 1).isdigit()
