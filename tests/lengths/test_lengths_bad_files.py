@@ -29,6 +29,8 @@ def npz(**arrays):
     return buffer.getvalue()
 
 
+MIXED = '{"type": "MixedCut", "tracks": %s}'
+
 # File name, content, options, and what the message holds in this order; {} is the path.
 BAD = [
     # Values that are no lengths.
@@ -109,6 +111,10 @@ BAD = [
     ("a.jsonl", '{"a": 1, "b": 2}', {}, ["`column` must be one of a, b, but is None at line 1 of {}."]),
     ("a.jsonl", "{{}}", {"column": "a"}, ["`source` must be valid JSON, but is '{{{{}}}}' at line 1 of {}."]),
     ("a.jsonl", "{}", {"column": "a"}, ["`column` must be there, but is 'a' at line 1 of {}."]),
+    ("a.jsonl", MIXED % "[]", {}, ["`column` must be one of tracks, type, but is 'duration' at line 1 of {}."]),
+    ("a.jsonl", MIXED % "[3]", {}, ["`column` must be one of tracks, type, but is 'duration' at line 1 of {}."]),
+    ("a.jsonl", MIXED % '[{"cut": {"duration": null}}]', {}, ["but is 'duration' at line 1 of {}."]),
+    ("a.jsonl", MIXED % '[{"cut": {"duration": 2}}]', {}, ["given, because duration is in seconds, but is None."]),
     ("a.parquet", parquet(n=[3], m=[3]), {"column": "nn"}, ["`column` must be one of n, m, but is 'nn' at {}."]),
     ("a.parquet", parquet(n=[3], m=[3]), {}, ["`column` must be one of n, m, but is None at {}."]),
     ("a.parquet", parquet(s=[{"n": 3}]), {"column": "s.m"}, ["must be one of n, but is 'm' at s of {}."]),

@@ -20,6 +20,15 @@ CUTS = [
     {"id": "a", "start": 0, "duration": 1.5, "channel": 0, "type": "MonoCut", "supervisions": [{"duration": 1.0}]},
     {"id": "b", "start": 0, "duration": 0.25, "channel": 0, "type": "MonoCut", "supervisions": [{"duration": 0.125}]},
 ]
+# The tracks end after 1.5, 2.5 and 2.75 seconds; 0.1 + 0.2 is 0.30000000000000004, which Lhotse rounds to 0.3.
+MIXED = [
+    {"id": "c", "type": "MixedCut", "tracks": [
+        {"cut": {**CUTS[0], "type": "MonoCut"}, "type": "MonoCut", "offset": 0.0},
+        {"cut": CUTS[1], "type": "MonoCut", "offset": 2.25, "snr": 10},
+        {"cut": {"id": "p", "duration": 1.25, "sampling_rate": 16000}, "type": "PaddingCut", "offset": 1.5},
+    ]},
+    {"id": "d", "type": "MixedCut", "tracks": [{"cut": {"duration": 0.2}, "type": "MonoCut", "offset": 0.1}]},
+]  # fmt: skip
 RECORDINGS = [{"id": "a", "sampling_rate": 16000, "num_samples": 24000, "duration": 1.5, "channel_ids": [0]}]
 FEATURES = [{"type": "fbank", "num_frames": 150, "num_features": 80, "frame_shift": 0.01, "duration": 1.5}]
 
@@ -66,6 +75,9 @@ TEXTS = [
     ("a.jsonl", lines(NEMO), {"column": "duration", "frame_shift": 0.1}, [12, 20]),
     ("a.jsonl", lines(CUTS), {"frame_shift": 0.01}, [150, 25]),
     ("a.jsonl", lines(CUTS), {"column": "supervisions.0.duration", "frame_shift": 0.125}, [8, 1]),
+    ("a.jsonl", lines(CUTS + MIXED), {"frame_shift": 0.01}, [150, 25, 275, 30]),
+    ("a.jsonl", lines(MIXED + CUTS), {"frame_shift": 0.01}, [275, 30, 150, 25]),
+    ("a.json", json.dumps(MIXED), {"column": "duration", "frame_shift": 0.01}, [275, 30]),
     ("a.jsonl", lines(RECORDINGS), {"frame_shift": 0.01}, [150]),
     ("a.jsonl", lines(FEATURES), {}, [150]),
     ("a.jsonl", lines(FEATURES), {"column": "duration", "frame_shift": 0.5}, [3]),

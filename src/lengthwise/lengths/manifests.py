@@ -1,6 +1,7 @@
 """JSON manifests: one record a line (.jsonl, or .json as NeMo has it), or one array of records; all also as .gz.
 
 Known without `column`: NeMo's and Lhotse's `duration`, in seconds, and the `num_frames` of Lhotse's features.
+Lhotse's mixed cuts hold no `duration`: it is when the last of their tracks ends.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def _as_record(item: Any, at: str) -> Record:
 def _fields(record: Record, column: str | None, at: str) -> tuple[list[str], Unit]:
     if column is None:
         for name, unit in KNOWN_UNITS.items():
-            if name in record:
+            if name in record or (name == "duration" and _is_mixed(record)):
                 return [name], unit
         return choose_columns(None, list(record), at=at), "unknown"
     return wanted_columns(column, record), "unknown"
@@ -110,7 +111,7 @@ def _gather(records: Iterable[tuple[str, Record]], names: list[str], path: Path)
         for append, pick, name in picks:
             try:
                 append(pick(record))
-            except (KeyError, IndexError, TypeError, ValueError) as error:
+            except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
                 raise missing_column(name, list(record), at=f"{place} of {path}") from error
     return values, places
 
@@ -121,6 +122,8 @@ def _picker(name: str) -> Callable[[Record], Any]:
     >>> _picker("supervisions.0.duration")({"supervisions": [{"duration": 1.5}]})
     1.5
     """
+    if name == "duration":
+        return _duration
     if "." not in name:
         return itemgetter(name)
 
@@ -132,6 +135,21 @@ def _picker(name: str) -> Callable[[Record], Any]:
         return record
 
     return pick
+
+
+def _is_mixed(record: Record) -> bool:
+    return record.get("type") == "MixedCut" and "duration" not in record
+
+
+def _duration(record: Record) -> Any:
+    """Returns the duration; of a mixed cut when its last track ends, to eight decimals as in Lhotse.
+
+    >>> _duration({"type": "MixedCut", "tracks": [{"cut": {"duration": 2}}, {"cut": {"duration": 1.5}, "offset": 1}]})
+    2.5
+    """
+    if not _is_mixed(record):
+        return record["duration"]
+    return round(max(track.get("offset", 0) + track["cut"]["duration"] for track in record["tracks"]), 8)
 
 
 def _column(name: str, cells: list[Any], place: Place, known: Unit) -> Column:
