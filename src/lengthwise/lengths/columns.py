@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -163,6 +164,21 @@ def choose_columns(column: str | None, names: Sequence[str], *, at: str) -> list
 def wanted_columns(column: str, names: Container[str]) -> list[str]:
     """Splits `column` at its commas, unless it is a name as it stands."""
     return [column] if column in names else [part.strip() for part in column.split(",")]
+
+
+def chosen_dimensions(column: str | None, dims: int, path: Path) -> range:
+    """Finds which dimensions of a file without names are meant: all of them, or where `column` is "0", "1", ... that.
+
+    Raises:
+        ValueError: `column` is not the number of one.
+    """
+    if column is None:
+        return range(dims)
+    names = [str(dim) for dim in range(dims)]
+    if column not in names:
+        remedy = "Give the number of a dimension, counted from 0, or leave it out to read all."
+        raise value_error("column", f"one of {_listed(names)}", column, remedy, at=str(path))
+    return range(int(column), int(column) + 1)
 
 
 def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise._checks import check_number, value_error
+from lengthwise._checks import check_number, type_error, value_error
 from lengthwise.lengths.arrays import as_lengths
 from lengthwise.lengths.arrow import read_arrow, read_parquet
 from lengthwise.lengths.audio import AUDIO_SUFFIXES, read_audio_folder
@@ -55,7 +55,8 @@ def read_lengths(
             - known without `column`: NeMo manifests and Lhotse cuts, recordings and supervisions (`duration`, in
               seconds, so give `frame_shift`) and Lhotse features (`num_frames`);
             - Kaldi's utt2num_frames and utt2dur, known by the name of the file;
-            - any other file: numbers separated by white space, one line for each sequence;
+            - any other file: numbers separated by white space, one line for each sequence, of which `column` takes
+              one as of .npy; lines that begin with # are comments;
             - a folder saved by Hugging Face `datasets` with `save_to_disk`, with `column`;
             - a folder of audio files: samples, or frames with `frame_shift`.
         column: The column or field; several as "source,target" give [n, dims]; nested ones as
@@ -75,7 +76,7 @@ def read_lengths(
         ModuleNotFoundError: pyarrow or soundfile is needed and not installed.
         ValueError: A bad value, named with its file, line or row; a damaged, empty or unknown file; an option that
             does not apply.
-        TypeError: Booleans, text or other objects in an array.
+        TypeError: Booleans, text or other objects in an array; a `column` or `key` that is not text.
 
     >>> read_lengths([0.5, 1.25], frame_shift=0.01)
     array([ 50, 125])
@@ -86,6 +87,8 @@ def read_lengths(
         _refuse_option("column", column, "an array in memory")
         _refuse_option("key", key, "an array in memory")
         return as_lengths(source) if frame_shift is None else to_lengths(array_columns(source), frame_shift)
+    _check_text("column", column, 'a dimension as "0", several columns as "source,target"')
+    _check_text("key", key, 'the name of an array, as "train"')
     path = Path(source)
     if not path.exists():
         remedy = "Check the path; a column of a file is given as `column`, on the command line as FILE:COLUMN."
@@ -138,21 +141,24 @@ def _read_file(path: Path, column: str | None, key: str | None) -> list[Column]:
     _refuse_option("key", key, str(path))
     if suffix in COLUMN_READERS:
         return COLUMN_READERS[suffix](path, column)
-    _refuse_option("column", column, f"{path}, which has no names for its columns")
-    return _plain_reader(path, suffix)(path)
-
-
-def _plain_reader(path: Path, suffix: str) -> Callable[[Path], list[Column]]:
     if suffix in AUDIO_SUFFIXES:
         remedy = "Give the folder it is in."
         raise source_error("a table, an array or a folder of audio files", path, remedy)
-    return read_kaldi if kaldi_name(path) else read_plain
+    if not kaldi_name(path):
+        return read_plain(path, column)
+    _refuse_option("column", column, f"{path}, which has one column of numbers")
+    return read_kaldi(path)
 
 
 def _suffix(path: Path) -> str:
     """Returns the suffix that says what a file holds: .csv for a.CSV and for a.csv.gz."""
     name = path.with_suffix("") if path.suffix == ".gz" else path
     return name.suffix.lower()
+
+
+def _check_text(name: str, value: object, examples: str) -> None:
+    if value is not None and not isinstance(value, str):
+        raise type_error(name, "text", value, f"Write {examples}.")
 
 
 def _refuse_option(name: str, value: object, source: str) -> None:

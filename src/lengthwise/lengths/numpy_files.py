@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lengthwise._checks import value_error
 from lengthwise.lengths.arrays import as_numbers, sequence_place
-from lengthwise.lengths.columns import Column
+from lengthwise.lengths.columns import Column, chosen_dimensions
 from lengthwise.lengths.sources import source_error
 
 
@@ -28,7 +28,7 @@ def read_npy(path: Path, column: str | None = None) -> list[Column]:
         if not isinstance(found, np.ndarray):
             raise source_error("a .npy file", path, "It holds several arrays: name it .npz.")
         columns = array_columns(found, of=f" of {path}")
-    return columns if column is None else [columns[_dimension(column, len(columns), path)]]
+    return [columns[dim] for dim in chosen_dimensions(column, len(columns), path)]
 
 
 def read_npz(path: Path, key: str | None) -> list[Column]:
@@ -73,14 +73,6 @@ def _read_member(archive: Any, key: str, path: Path) -> NDArray[Any]:
         return archive[key]
     except Exception as error:
         raise _damaged(path, error) from error
-
-
-def _dimension(column: str, dims: int, path: Path) -> int:
-    names = [str(dim) for dim in range(dims)]
-    if column not in names:
-        remedy = "Give the number of a dimension, counted from 0, or leave it out to read all."
-        raise value_error("column", f"one of {', '.join(names)}", column, remedy, at=str(path))
-    return int(column)
 
 
 def _choose_key(key: str | None, keys: Sequence[str], path: Path) -> str:

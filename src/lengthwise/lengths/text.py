@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from lengthwise._checks import value_error
-from lengthwise.lengths.columns import Column, Unit, parse_numbers
+from lengthwise.lengths.columns import Column, Unit, chosen_dimensions, parse_numbers
 from lengthwise.lengths.rules import Place
 from lengthwise.lengths.sources import source_error
 
@@ -41,17 +41,25 @@ def open_text(path: Path) -> Iterator[TextIO]:
         raise _not_text(path, error) from error
 
 
-def read_plain(path: Path) -> list[Column]:
-    """Reads lines of numbers separated by white space: one column, or several for [n, dims]. No header."""
-    words, width, place = _read_words(path, None)
+def read_plain(path: Path, column: str | None = None) -> list[Column]:
+    """Reads lines of numbers separated by white space: one column, or several for [n, dims]. No header.
+
+    Args:
+        path: The file. Lines that begin with # are comments.
+        column: "0", "1", ... for that column alone.
+
+    Raises:
+        ValueError: Text for a number, another count of columns than on the first line, or no such column.
+    """
+    words, width, place = _read_words(path, None, comments=True)
     remedy = "Put a number there; lines of `id value` are read from files named utt2num_frames or utt2dur."
     return [
         Column(
             name="lengths",
-            values=parse_numbers(words[column::width], name="lengths", place=place, remedy=remedy),
+            values=parse_numbers(words[dim::width], name="lengths", place=place, remedy=remedy),
             place=place,
         )
-        for column in range(width)
+        for dim in chosen_dimensions(column, width, path)
     ]
 
 
@@ -78,14 +86,14 @@ def line_place(lines: Sequence[int], path: Path) -> Place:
     return lambda row: f"line {lines[row]} of {path}"
 
 
-def _read_words(path: Path, width: int | None) -> tuple[list[str], int, Place]:
+def _read_words(path: Path, width: int | None, *, comments: bool = False) -> tuple[list[str], int, Place]:
     """Returns all words in one list, how many stand on each line (None: as on the first), and where."""
     words: list[str] = []
     lines: list[int] = []
     with open_text(path) as file:
         for number, line in enumerate(file, start=1):
             found = line.split()
-            if not found:
+            if not found or (comments and found[0].startswith("#")):
                 continue
             width = width or len(found)
             if len(found) != width:
