@@ -21,7 +21,7 @@ def write(path, samples, rate=8000):
 @pytest.fixture
 def folder(tmp_path):
     write(tmp_path / "b.wav", 800)
-    write(tmp_path / "a" / "z.flac", 1600, rate=16000)
+    write(tmp_path / "a" / "z.flac", 1600)
     write(tmp_path / "a" / "Y.WAV", 2000)
     write(tmp_path / ".hidden.wav", 10)
     (tmp_path / "notes.txt").write_text("not audio")
@@ -30,7 +30,23 @@ def folder(tmp_path):
 
 def test_samples_or_frames_sorted_by_path(folder):
     assert read_lengths(folder).tolist() == [2000, 1600, 800]  # a/Y.WAV, a/z.flac, b.wav
-    assert read_lengths(str(folder), frame_shift=0.01).tolist() == [25, 10, 10]
+    assert read_lengths(str(folder), frame_shift=0.01).tolist() == [25, 20, 10]
+
+
+def test_paths_are_sorted_as_text(tmp_path):
+    for samples, name in enumerate(["A/b.wav", "B.wav", "a-c.wav", "a.wav", "aa/b.wav"], start=1):
+        write(tmp_path / name, samples)
+    assert read_lengths(tmp_path).tolist() == [1, 2, 3, 4, 5]
+
+
+def test_files_of_different_sampling_rates_are_counted_in_frames_only(folder):
+    write(folder / "a" / "zz.wav", 1600, rate=16000)
+    message = (
+        r"^`frame_shift` must be given, because the sampling rates differ, 8000 and 16000 Hz, but is None at .*zz.wav"
+    )
+    with pytest.raises(ValueError, match=message):
+        read_lengths(folder)
+    assert read_lengths(folder, frame_shift=0.01).tolist() == [25, 20, 10, 10]
 
 
 @pytest.mark.parametrize("suffix", [".wav", ".flac", ".ogg", ".mp3", ".aiff"])

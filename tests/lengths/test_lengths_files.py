@@ -108,6 +108,18 @@ def test_npy_of_two_dimensions_gives_one_by_its_number(tmp_path):
         read_lengths(tmp_path / "pairs.npy", column="2")
 
 
+def test_kaldi_data_folder_is_read_by_frames_or_else_by_durations(tmp_path):
+    (tmp_path / "wav.scp").write_text("b b.wav\na a.wav\n")
+    (tmp_path / "utt2dur").write_text("b 0.3\na 1\n")
+    assert read_lengths(tmp_path, frame_shift=0.1).tolist() == [3, 10]
+    with pytest.raises(ValueError, match=r"^`frame_shift` must be given, because utt2dur is in seconds"):
+        read_lengths(tmp_path)
+    (tmp_path / "utt2num_frames").write_text("b 28\na 98\n")
+    assert read_lengths(tmp_path).tolist() == [28, 98]
+    with pytest.raises(ValueError, match=r"^`column` must be left out here, but is '1'"):
+        read_lengths(tmp_path, column="1")
+
+
 def test_npy_and_npz(tmp_path):
     np.save(tmp_path / "a.npy", np.array([[3, 10], [1, 20]], dtype=np.int32))
     np.save(tmp_path / "b.npy", np.array([0.5, 1.0]))

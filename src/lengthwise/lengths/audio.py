@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lengthwise._checks import sentence
+from lengthwise._checks import sentence, value_error
 from lengthwise.lengths.columns import Column
 from lengthwise.lengths.sources import source_error
+from lengthwise.lengths.text import KALDI_FILES
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif")
 CACHE_NAME = ".lengthwise-cache.json"
@@ -35,7 +37,8 @@ class Header(NamedTuple):
 def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: bool) -> list[Column]:
     """Measures the audio files in a folder and all folders below it, sorted by their path within it.
 
-    Hidden files are skipped and links to folders not followed.
+    The path is text with `/` between its parts: A/b.wav, B.wav, a.wav. Hidden files are skipped and links to
+    folders not followed.
 
     Args:
         folder: Where to look for .wav, .flac, .ogg, .opus, .mp3, .aiff and .aif.
@@ -45,11 +48,14 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
         progress: Whether to show a bar.
 
     Raises:
-        ValueError: No audio files, or files that cannot be read: the error names the first and counts the others.
+        ValueError: No audio files; files that cannot be read: the error names the first and counts the others;
+            samples wanted of files whose sampling rates differ.
     """
     names = sorted(_audio_names(folder))
     if not names:
-        remedy = f"Looked for {', '.join(AUDIO_SUFFIXES)} in it and all folders below."
+        remedy = (
+            f"Looked for {', '.join(AUDIO_SUFFIXES)} in it and all below, and for {' and '.join(KALDI_FILES)} in it."
+        )
         raise source_error("a folder with audio files", folder, remedy)
     kept = load_cache(folder) if cache else {}
     headers, failures = _measure(folder, names, kept, progress)
@@ -61,6 +67,11 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
         remedy = f"Repair or remove it ({reason}{others})."
         raise source_error("audio that can be read", folder / name, remedy)
     return [_column(folder, [headers[name] for name in names], names, seconds)]
+
+
+def has_audio(folder: Path) -> bool:
+    """Says whether there are audio files in a folder or below it."""
+    return next(_audio_names(folder), None) is not None
 
 
 def _audio_names(folder: Path) -> Iterator[str]:
@@ -118,12 +129,22 @@ def _soundfile() -> Any:
 def _column(folder: Path, headers: Sequence[Header], names: Sequence[str], seconds: bool) -> Column:
     samples = np.array([header.samples for header in headers], dtype=np.int64)
     rates = np.array([header.rate for header in headers], dtype=np.int64)
+    if not seconds:
+        _check_one_rate(folder, rates, names)
     return Column(
         name="duration" if seconds else "samples",
         values=samples / rates if seconds else samples,
         place=lambda row: str(folder / names[row]),
         unit="seconds" if seconds else "counts",
     )
+
+
+def _check_one_rate(folder: Path, rates: NDArray[np.int64], names: Sequence[str]) -> None:
+    other = int(np.argmax(rates != rates[0]))
+    if rates[other] != rates[0]:
+        rule = f"given, because the sampling rates differ, {rates[0]} and {rates[other]} Hz"
+        remedy = "Give the seconds from one frame to the next, as 0.01 (on the command line: --frame-shift 0.01)."
+        raise value_error("frame_shift", rule, None, remedy, at=str(folder / names[other]))
 
 
 def load_cache(folder: Path) -> dict[str, Header]:

@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise._checks import check_number, type_error, value_error
 from lengthwise.lengths.arrays import as_lengths
 from lengthwise.lengths.arrow import read_arrow, read_parquet
-from lengthwise.lengths.audio import AUDIO_SUFFIXES, read_audio_folder
+from lengthwise.lengths.audio import AUDIO_SUFFIXES, has_audio, read_audio_folder
 from lengthwise.lengths.columns import Column, to_lengths
 from lengthwise.lengths.manifests import read_manifest
 from lengthwise.lengths.numpy_files import array_columns, read_npy, read_npz
 from lengthwise.lengths.saved_datasets import is_saved_dataset, read_saved_dataset
 from lengthwise.lengths.sources import source_error, source_sentence
 from lengthwise.lengths.tables import read_table
-from lengthwise.lengths.text import kaldi_name, read_kaldi, read_plain
+from lengthwise.lengths.text import kaldi_file, kaldi_name, read_kaldi, read_plain
 
 COLUMN_READERS: dict[str, Callable[[Path, str | None], list[Column]]] = {
     ".csv": read_table,
@@ -58,7 +58,11 @@ def read_lengths(
             - any other file: numbers separated by white space, one line for each sequence, of which `column` takes
               one as of .npy; lines that begin with # are comments;
             - a folder saved by Hugging Face `datasets` with `save_to_disk`, with `column`;
-            - a folder of audio files: samples, or frames with `frame_shift`.
+            - a folder of audio files, and of folders of them: samples, or frames with `frame_shift`, which must be
+              given where the sampling rates differ. The k-th length is that of the k-th file, sorted by its path
+              within the folder, with `/` between its parts: A/b.wav, B.wav, a.wav;
+            - a Kaldi data folder, without audio files: its utt2num_frames, or else its utt2dur, in the order of the
+              file.
         column: The column or field; several as "source,target" give [n, dims]; nested ones as
             "supervisions.0.duration". A column of lists gives their lengths.
         key: The array in a .npz file.
@@ -130,7 +134,10 @@ def split_source(text: str) -> tuple[str, str | None]:
 def _read_folder(folder: Path, column: str | None, *, seconds: bool, cache: bool, progress: bool) -> list[Column]:
     if is_saved_dataset(folder):
         return read_saved_dataset(folder, column)
-    _refuse_option("column", column, f"the audio folder {folder}")
+    _refuse_option("column", column, f"the folder {folder}")
+    table = kaldi_file(folder)
+    if table and not has_audio(folder):
+        return read_kaldi(table)
     return read_audio_folder(folder, seconds=seconds, cache=cache, progress=progress)
 
 

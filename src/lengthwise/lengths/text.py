@@ -22,6 +22,8 @@ KALDI_UNITS: dict[str, Unit] = {
     "reco2dur": "seconds",
 }
 
+KALDI_FILES = ("utt2num_frames", "utt2dur")  # of a data folder, the first that is there
+
 
 @contextmanager
 def open_text(path: Path) -> Iterator[TextIO]:
@@ -69,6 +71,11 @@ def read_kaldi(path: Path) -> list[Column]:
     words, _, place = _read_words(path, 2)
     values = parse_numbers(words[1::2], name=name, place=place)
     return [Column(name=name, values=values, place=place, unit=KALDI_UNITS[name])]
+
+
+def kaldi_file(folder: Path) -> Path | None:
+    """Finds what says the lengths of a Kaldi data folder: utt2num_frames, else utt2dur."""
+    return next((folder / name for name in KALDI_FILES if (folder / name).is_file()), None)
 
 
 def kaldi_name(path: Path) -> str:
