@@ -1,6 +1,6 @@
 """The evaluation sampler under DataLoader, alone and on two ranks."""
 
-import ast
+import json
 import subprocess
 import sys
 
@@ -31,24 +31,81 @@ def test_ranks_that_are_given_share_out_and_gather_elsewhere():
         samplers[1].restore_order(outputs[1])
 
 
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_a_loader_that_would_batch_the_batches_is_refused(batch_size):
+    sampler = lw.torch.EvaluationSampler(LENGTHS, lw.FixedSize(8))
+    with pytest.raises(ValueError, match="`sampler` must be given to DataLoader as batch_sampler="):
+        list(DataLoader(range(101), sampler=sampler, batch_size=batch_size))
+
+
+def test_processes_that_were_started_as_ranks_but_do_not_talk_are_refused(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    sampler = lw.torch.EvaluationSampler(LENGTHS, lw.FixedSize(8))
+    with pytest.raises(ValueError, match=r"`torch.distributed` must be started, .* but is 'WORLD_SIZE=2'\. Call"):
+        next(iter(sampler))
+    assert len(list(lw.torch.EvaluationSampler(LENGTHS, lw.FixedSize(8), rank=1, world_size=2))) == 7
+
+
 RANK = """
+import json
 import sys
 import torch.distributed as distributed
 import lengthwise as lw
 
 rank, store = int(sys.argv[1]), sys.argv[2]
+
+
+def made(*, longest=9, size=2):
+    return lw.torch.EvaluationSampler([5, longest, 2, 4, 7], lw.FixedSize(size))
+
+
+def everything(sampler):
+    return sampler.restore_order([number for batch in sampler for number in batch])
+
+
+def complaint(act):
+    try:
+        act()
+    except lw.PlanMismatchError as error:
+        return str(error)
+
+
+early, other = made(), made(longest=9 + rank)
+alone = early.rank, early.world_size, len(early)
 distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
-sampler = lw.torch.EvaluationSampler([5, 9, 2, 4, 7], lw.FixedSize(2))
-print(sampler.restore_order([number for batch in sampler for number in batch]))
+found = {"gathered": everything(made()), "alone": alone, "late": everything(early)}
+found["places"] = early.rank, early.world_size, len(early), early.plan.world_size
+found["late lengths"] = complaint(lambda: list(other))
+found["lengths"] = complaint(lambda: made(longest=9 + rank))
+found["cut"] = complaint(lambda: made(size=1 + rank))
+print(json.dumps(found))
 distributed.destroy_process_group()
 """
 
 
-def test_outputs_are_gathered_from_the_ranks(tmp_path):
-    command = [sys.executable, "-c", RANK]
-    ranks = [
-        subprocess.Popen([*command, str(rank), str(tmp_path / "store")], stdout=subprocess.PIPE, text=True)
-        for rank in (0, 1)
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory):
+    """What each of two gloo ranks found."""
+    command, store = [sys.executable, "-c", RANK], tmp_path_factory.mktemp("ranks") / "store"
+    started = [
+        subprocess.Popen([*command, str(rank), str(store)], stdout=subprocess.PIPE, text=True) for rank in (0, 1)
     ]
-    said = [ast.literal_eval(process.communicate(timeout=120)[0]) for process in ranks]
-    assert said == [[0, 1, 2, 3, 4]] * 2
+    return [json.loads(process.communicate(timeout=120)[0]) for process in started]
+
+
+def test_outputs_are_gathered_from_the_ranks(ranks):
+    assert [rank["gathered"] for rank in ranks] == [[0, 1, 2, 3, 4]] * 2
+
+
+def test_a_late_start_gives_each_rank_its_share(ranks):
+    assert [rank["alone"] for rank in ranks] == [[0, 1, 3]] * 2
+    assert [rank["places"] for rank in ranks] == [[0, 2, 2, 2], [1, 2, 2, 2]]
+    assert [rank["late"] for rank in ranks] == [[0, 1, 2, 3, 4]] * 2
+
+
+@pytest.mark.parametrize("case", ["lengths", "late lengths", "cut"])
+def test_ranks_that_disagree_are_refused_on_every_rank(ranks, case):
+    first, second = (rank[case] for rank in ranks)
+    assert first == second
+    assert first.startswith(f"`{case.split()[-1]}` must be what rank 0 has, ")
+    assert first.endswith(" at rank 1. Give every rank the same lengths, cut and cost.")

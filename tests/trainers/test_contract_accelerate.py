@@ -39,6 +39,8 @@ PREPARED = {  # settings of a loader that Accelerate prepares, and what becomes 
     ),
 }
 
+ONCE = ("evaluation", "dispatched")  # not tried: rank 0 raises alone, which ends torch.distributed
+
 
 class Dropping(Model):
     """Needs the state of PyTorch's generator to go on as if it had not been left."""
@@ -97,12 +99,28 @@ class Naive:
         return len(lw.make_plan(LENGTHS, BATCHING))
 
 
-def refusal(settings):
+def evaluation_sampler():
+    return lw.torch.EvaluationSampler(LENGTHS, lw.Budget(2_000))
+
+
+SAMPLERS = {"training": batch_sampler, "evaluation": evaluation_sampler}
+
+
+def refusal(sampler, settings):
     """What is said of a loader that Accelerate prepared so."""
     accelerator = accelerate.Accelerator(cpu=True, dataloader_config=DataLoaderConfiguration(**settings))
     with pytest.raises((ValueError, RuntimeError)) as caught:
-        list(accelerator.prepare(loader_of(batch_sampler())))
+        list(accelerator.prepare(loader_of(sampler)))
     return str(caught.value)
+
+
+def refusals(made):
+    """What is said of each loader that Accelerate prepared, by its settings; and of one on one process."""
+    told = {name: refusal(made(), given) for name, (given, _) in PREPARED.items() if name != "dispatched"}
+    alone = accelerate.data_loader.prepare_data_loader(loader_of(made()), num_processes=1, process_index=0)
+    with pytest.raises(ValueError, match="Leave the loader out") as caught:
+        list(alone)
+    return told | {"alone": str(caught.value)}
 
 
 def runs(folder):
@@ -114,17 +132,14 @@ def runs(folder):
         halves[name] = (left, train(folder, saved=True, **given))
     naive = accelerate.Accelerator(cpu=True).prepare(loader_of(Naive()))
     told = {"naive": [numbers.tolist() for numbers, _, _ in naive]}
-    alone = accelerate.data_loader.prepare_data_loader(loader_of(batch_sampler()), num_processes=1, process_index=0)
-    with pytest.raises(ValueError, match="Leave the loader out") as caught:
-        list(alone)
-    told["alone"] = str(caught.value)
-    told |= {name: refusal(settings) for name, (settings, _) in PREPARED.items() if name != "dispatched"}
-    return whole, halves, told | {"dispatched": dispatched()}
+    told |= {kind: refusals(made) for kind, made in SAMPLERS.items()}
+    told["training"]["dispatched"] = dispatched()
+    return whole, halves, told
 
 
 def dispatched():
     """Rank 0 draws for all, and the other waits for it until it is gone."""
-    said = refusal(PREPARED["dispatched"][0])
+    said = refusal(batch_sampler(), PREPARED["dispatched"][0])
     distributed.destroy_process_group()
     return said
 
@@ -145,16 +160,19 @@ def test_a_run_left_in_mid_epoch_goes_on_as_if_it_were_not(of_ranks, kind):
     check_resumed(before, after, [whole[kind] for whole, _, _ in of_ranks])
 
 
-@pytest.mark.parametrize("name", PREPARED)
-def test_a_loader_that_was_prepared_is_refused_whatever_the_settings(of_ranks, name):
-    said = [told[name] for _, _, told in of_ranks]
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind in SAMPLERS for name in PREPARED if (kind, name) != ONCE]
+)
+def test_a_loader_that_was_prepared_is_refused_whatever_the_settings(of_ranks, kind, name):
+    said = [told[kind][name] for _, _, told in of_ranks]
     assert PREPARED[name][1] in said[0]
     assert said[1] == said[0] or name == "dispatched"  # where rank 1 sees only that rank 0 is gone
 
 
-def test_a_loader_that_was_prepared_is_refused_on_one_rank_too(of_ranks):
+@pytest.mark.parametrize("kind", SAMPLERS)
+def test_a_loader_that_was_prepared_is_refused_on_one_rank_too(of_ranks, kind):
     for _, _, told in of_ranks:
-        assert "`loader` must be PyTorch's own, but is \"Accelerate's DataLoaderShard" in told["alone"]
+        assert "`loader` must be PyTorch's own, but is \"Accelerate's DataLoaderShard" in told[kind]["alone"]
 
 
 def test_the_contract_finds_the_sequences_that_a_sampler_of_ones_own_loses(of_ranks):

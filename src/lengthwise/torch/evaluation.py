@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,15 +14,21 @@ from lengthwise import _checks
 from lengthwise.cost import Cost
 from lengthwise.cut import Cut
 from lengthwise.evaluation import evaluation_plan, evaluation_weights, restore_order
+from lengthwise.lengths import as_lengths
 from lengthwise.plan import Plan
-from lengthwise.torch import ranks
+from lengthwise.torch.consumer import consumer_of
+from lengthwise.torch.ranks import Place, gathered
 
 
 class EvaluationSampler(Sampler[list[int]]):
     """Yields this rank's batches of an evaluation, for `DataLoader(dataset, batch_sampler=...)`.
 
     Every pass is the same. Where the batches do not fill the last step, the cheapest stand twice: their outputs count
-    once, by `weights` and `restore_order`.
+    once, by `weights` and `restore_order`. What goes wrong in use: a trainer that shares the batches out again, which
+    is refused with the first batch. Keep the loader out of Accelerate's `prepare`.
+
+    Where torch.distributed is running and no rank is given, making a sampler is a collective: all ranks compare their
+    plans, as those of `BatchSampler` do.
 
     Args:
         lengths: [n] or [n, dims], in the order of the dataset.
@@ -29,6 +36,11 @@ class EvaluationSampler(Sampler[list[int]]):
         cost: What a batch costs; padded frames where none is given.
         rank: Which of the ranks this process is; torch.distributed's where it is running and none is given, else 0.
         world_size: How many ranks share out the batches; torch.distributed's where it is running, else 1.
+
+    Raises:
+        ValueError: As `evaluation_plan` does; and with the first batch where its batches are shared out or batched once
+            more, or torch.distributed is not running in a process that was started as one of several.
+        PlanMismatchError: Another rank plans otherwise.
 
     >>> import lengthwise as lw
     >>> sampler = EvaluationSampler([5, 9, 2, 4], lw.FixedSize(2))
@@ -47,17 +59,38 @@ class EvaluationSampler(Sampler[list[int]]):
         rank: int | None = None,
         world_size: int | None = None,
     ) -> None:
-        ranks.check_place(rank, world_size)
-        self.rank, self.world_size = ranks.place(rank, world_size)
-        self.plan: Plan = evaluation_plan(lengths, cut, cost=cost, world_size=self.world_size)
-        self._given = rank is not None
+        self._place = Place(rank, world_size, remedy="Give every rank the same lengths, cut and cost.")
+        self.lengths = as_lengths(lengths)
+        self.cut = cut
+        self.cost = cost
+        self._plan = self._planned()
+        self._place.compare(self._facts)
+
+    @property
+    def rank(self) -> int:
+        return self._place.rank
+
+    @property
+    def world_size(self) -> int:
+        return self._place.world_size
+
+    @property
+    def plan(self) -> Plan:
+        """The same for every pass, for as many ranks as there are: torch.distributed may start after it was made."""
+        if self._plan.world_size != self.world_size:
+            self._plan = self._planned()
+        return self._plan
 
     def __len__(self) -> int:
         """Batches of this rank, as many as on every other."""
         return len(self.plan)
 
     def __iter__(self) -> Iterator[list[int]]:
-        return (batch.tolist() for batch in self.plan.batches(self.rank))
+        plan = self.plan
+        self._place.check_started(self._facts)
+        consumer_of(self, world_size=plan.world_size)  # refuses what shares the batches out once more
+        for batch in plan.batches(self.rank):
+            yield batch.tolist()
 
     def weights(self, weights: ArrayLike | None = None) -> NDArray[np.float64]:
         """What the mean of each of this rank's batches counts for in the mean over everything, [batches].
@@ -82,7 +115,18 @@ class EvaluationSampler(Sampler[list[int]]):
             ValueError: Rank and world size were given, so that nothing can be gathered: `lw.restore_order` takes the
                 outputs of all ranks.
         """
-        if self._given and self.world_size > 1:
+        if self._place.is_given and self.world_size > 1:
             remedy = "Gather the outputs of all ranks and give them to lw.restore_order(sampler.plan, outputs)."
             raise _checks.value_error("rank", "torch.distributed's own, to gather outputs", self.rank, remedy)
-        return restore_order(self.plan, [list(outputs)] if self._given else ranks.gathered(list(outputs)))
+        given = list(outputs)
+        return restore_order(self.plan, [given] if self._place.is_given else gathered(given))
+
+    def _planned(self) -> Plan:
+        return evaluation_plan(self.lengths, self.cut, cost=self.cost, world_size=self.world_size)
+
+    def _facts(self) -> dict[str, Any]:
+        """What all ranks must have alike."""
+        plan = self.plan
+        choices = json.loads(plan.batching)
+        named = {"lengths": plan.lengths_fingerprint, "cut": choices["cut"], "cost": choices["cost"]}
+        return named | {"plan": plan.fingerprint()}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import distributed
@@ -11,12 +12,72 @@ from lengthwise import _checks
 from lengthwise.plan import PlanMismatchError
 
 
-def running() -> bool:
+class Place:
+    """Which of the ranks a sampler is, as given or else as torch.distributed says now; every rank takes its own share.
+
+    Args:
+        rank: Given together with `world_size`, or neither.
+        world_size: How many ranks there are.
+        remedy: What to give every rank, where they plan otherwise.
+    """
+
+    def __init__(self, rank: int | None, world_size: int | None, *, remedy: str) -> None:
+        _check_given(rank, world_size)
+        self._given = None if rank is None or world_size is None else (rank, world_size)
+        self._remedy = remedy
+        self._compared = False
+
+    @property
+    def is_given(self) -> bool:
+        return self._given is not None
+
+    @property
+    def rank(self) -> int:
+        return self._now()[0]
+
+    @property
+    def world_size(self) -> int:
+        return self._now()[1]
+
+    def compare(self, facts: Callable[[], Mapping[str, object]]) -> None:
+        """Compares with the other ranks, once torch.distributed runs and where it tells the rank: a collective."""
+        self._compared = _running()
+        if self._compared and not self.is_given:
+            _compare(facts(), self._remedy)
+
+    def check_started(self, facts: Callable[[], Mapping[str, object]]) -> None:
+        """With the first batch: compares what could not be compared before, and misses ranks that were not started."""
+        if self.is_given:
+            return
+        if _running():
+            if not self._compared:
+                self.compare(facts)
+        elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            rule = "started, or rank and world_size given, before the first batch"
+            remedy = "Call torch.distributed.init_process_group, or every process takes all sequences."
+            raise _checks.value_error("torch.distributed", rule, f"WORLD_SIZE={os.environ['WORLD_SIZE']}", remedy)
+
+    def _now(self) -> tuple[int, int]:
+        if self._given is not None:
+            return self._given
+        return (distributed.get_rank(), distributed.get_world_size()) if _running() else (0, 1)
+
+
+def gathered(value: Any) -> list[Any]:
+    """`value` of every rank, on every rank: a collective."""
+    values: list[Any] = [value]
+    if _running():
+        values = [None] * distributed.get_world_size()
+        distributed.all_gather_object(values, value)
+    return values
+
+
+def _running() -> bool:
     """Whether torch.distributed has been started in this process."""
     return distributed.is_available() and distributed.is_initialized()
 
 
-def check_place(rank: int | None, world_size: int | None) -> None:
+def _check_given(rank: int | None, world_size: int | None) -> None:
     """Refuses a rank without a world size, and a rank beyond it."""
     if (rank is None) != (world_size is None):
         given = f"rank={rank}, world_size={world_size}"
@@ -28,23 +89,7 @@ def check_place(rank: int | None, world_size: int | None) -> None:
         _checks.check_whole("rank", rank, minimum=0, maximum=world_size - 1, remedy=remedy)
 
 
-def place(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """Rank and world size as given, or torch.distributed's where it is running: every rank must take its own share."""
-    if rank is not None and world_size is not None:
-        return rank, world_size
-    return (distributed.get_rank(), distributed.get_world_size()) if running() else (0, 1)
-
-
-def gathered(value: Any) -> list[Any]:
-    """`value` of every rank, on every rank: a collective."""
-    values: list[Any] = [value]
-    if running():
-        values = [None] * distributed.get_world_size()
-        distributed.all_gather_object(values, value)
-    return values
-
-
-def compare(facts: Mapping[str, object]) -> None:
+def _compare(facts: Mapping[str, object], remedy: str) -> None:
     """Refuses, on every rank alike, ranks that do not say the same of their plan: a collective.
 
     Raises:
@@ -54,6 +99,5 @@ def compare(facts: Mapping[str, object]) -> None:
     for rank, other in enumerate(others, start=1):
         for name, value in first.items():
             if other[name] != value:
-                remedy = "Give every rank the same lengths, batching, seed, micro_batches and checkpoint."
                 text = _checks.sentence(name, f"what rank 0 has, {value!r}", other[name], remedy, at=f"rank {rank}")
                 raise PlanMismatchError(text)

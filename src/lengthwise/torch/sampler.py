@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,9 +17,9 @@ from lengthwise.lengths import as_lengths
 from lengthwise.loss import loss_scales
 from lengthwise.plan import Plan
 from lengthwise.planning import make_plan
-from lengthwise.torch import ranks
 from lengthwise.torch.consumer import Consumer, consumer_of
 from lengthwise.torch.position import Run, checked_state, digest, parted, state_of
+from lengthwise.torch.ranks import Place
 
 
 @dataclass(slots=True)
@@ -116,12 +115,12 @@ class BatchSampler(Sampler[list[Any]]):
         if not isinstance(batching, Batching):
             remedy = "Make one: lw.Batching(cut=lw.FixedSize(16)), say."
             raise _checks.type_error("batching", "a lengthwise.Batching", batching, remedy)
-        ranks.check_place(rank, world_size)
+        remedy = "Give every rank the same lengths, batching, seed, micro_batches and checkpoint."
+        self._place = Place(rank, world_size, remedy=remedy)
         self.lengths = as_lengths(lengths)
         self.batching = batching
         self.seed = seed
         self.micro_batches = micro_batches
-        self._given = (rank, world_size)
         self._pass: _Pass | None = None
         self._epoch_taken: int | None = None
         self._asked = True  # for anything of the epoch, since it was set
@@ -132,15 +131,15 @@ class BatchSampler(Sampler[list[Any]]):
             "lengths": self._plan.lengths_fingerprint,
             "batching": digest(batching),
         }
-        self._compare()
+        self._place.compare(self._facts)
 
     @property
     def rank(self) -> int:
-        return ranks.place(*self._given)[0]
+        return self._place.rank
 
     @property
     def world_size(self) -> int:
-        return ranks.place(*self._given)[1]
+        return self._place.world_size
 
     @property
     def plan(self) -> Plan:
@@ -260,7 +259,7 @@ class BatchSampler(Sampler[list[Any]]):
         epoch, runs = checked_state(state, self._named)
         self._plan_epoch(epoch, runs)
         self._pass = self._epoch_taken = None
-        self._compare()
+        self._place.compare(self._facts)
 
     def __len__(self) -> int:
         """Batches of this rank in the whole epoch that is set: exact, before it begins. A pass yields `start` fewer."""
@@ -269,7 +268,7 @@ class BatchSampler(Sampler[list[Any]]):
 
     def __iter__(self) -> Iterator[list[Any]]:
         plan = self.plan
-        self._check_started()
+        self._place.check_started(self._facts)
         self._leave()
         if self.epoch == self._epoch_taken:
             remedy = "Call set_epoch with a new number before each epoch."
@@ -322,24 +321,10 @@ class BatchSampler(Sampler[list[Any]]):
             after=parted(runs, self.world_size, self.micro_batches)[0],
         )
 
-    def _compare(self) -> None:
-        """Compares with the other ranks, once torch.distributed runs and where it tells the rank: a collective."""
-        self._compared = ranks.running()
-        if self._compared and self._given == (None, None):
-            facts = {"micro_batches": self.micro_batches, "epoch": self.epoch, "runs": self._runs}
-            ranks.compare(self._named | facts | {"plan": self._plan.fingerprint()})
-
-    def _check_started(self) -> None:
-        """With the first batch: compares what could not be compared before, and misses ranks that were not started."""
-        if self._given != (None, None):
-            return
-        if ranks.running():
-            if not self._compared:
-                self._compare()
-        elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            rule = "started, or rank and world_size given, before the first batch"
-            remedy = "Call torch.distributed.init_process_group, or every process takes all sequences."
-            raise _checks.value_error("torch.distributed", rule, f"WORLD_SIZE={os.environ['WORLD_SIZE']}", remedy)
+    def _facts(self) -> dict[str, Any]:
+        """What all ranks must have alike."""
+        facts = {"micro_batches": self.micro_batches, "epoch": self.epoch, "runs": self._runs}
+        return self._named | facts | {"plan": self._plan.fingerprint()}
 
     def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str) -> None:
         if name not in self._warned:
