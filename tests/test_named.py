@@ -27,6 +27,8 @@ NAMES = (
         ("bucketed:1024", lw.Bucketed(size=1024)),
         ("optimal:6", lw.Bucketed(buckets=6)),
         ("optimal:6,pad-to-edge=true", lw.Bucketed(buckets=6, pad_to_edge=True)),
+        ("optimal:6,pad-to-edge=True", lw.Bucketed(buckets=6, pad_to_edge=True)),
+        ("optimal:6,pad-to-edge=FALSE", lw.Bucketed(buckets=6)),
         ("uniform:6", lw.Bucketed(buckets=6, by="uniform")),
         ("quantile:6", lw.Bucketed(buckets=6, by="quantile")),
         ("exponential:6", lw.Bucketed(buckets=6, by="exponential")),

@@ -204,7 +204,7 @@ def _value(word: str) -> Any:
             return kind(word)
         except ValueError:
             continue
-    return {"true": True, "false": False}.get(word, word)
+    return {"true": True, "false": False}.get(word.lower(), word)
 
 
 def _called(make: Callable[..., Any], options: dict[str, Any], text: str, *, also: tuple[str, ...] = ()) -> Any:
