@@ -79,6 +79,12 @@ WRONG = {
     "inspect --subset 10.5": "argument --subset: must be a whole number, but is '10.5'.",
     "reproduce": "the following arguments are required: PAPER.",
     "reproduce foo": "argument PAPER: invalid choice: 'foo'",
+    "reproduce ge2021-table1 ok.npy": "lengthwise reproduce ge2021-table1: a file is given with its option, "
+    "--lengths ok.npy. `lengthwise reproduce ge2021-table1 --help` lists",
+    "reproduce khomenko2016 ok.npz": "a file is given with its option, --data ok.npz.",
+    "study handwriting ok.npz": "lengthwise study handwriting: a file is given with its option, --data ok.npz.",
+    "reproduce ge2021-table1 --length ok.npy": "reproduce ge2021-table1: there is no --length ok.npy here.",
+    "inspect {four} ok.npy": "lengthwise inspect: there is no ok.npy here.",
     "reproduce ge2021-table1 --seeds 0": "`seeds` must be at least 1, but is 0.",
     "reproduce ge2021-table1 --seed -5": "`seed` must be at least 0, but is -5.",
     "reproduce ge2021-table1 --lengths {pairs}": "`lengths` must be of shape [n], but is (40, 2).",

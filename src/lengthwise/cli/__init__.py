@@ -44,9 +44,17 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         command.add(commands)
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
-        parser.prog = f"lengthwise {parsed.command}"
-        parser.error(f"there is no {' '.join(unknown)} here")
+        words = (parsed.command, getattr(parsed, "study", None), getattr(parsed, "paper", None))
+        parser.prog = " ".join(["lengthwise", *filter(None, words)])
+        parser.error(_misplaced(unknown, getattr(parsed, "file_option", None)))
     return parsed
+
+
+def _misplaced(words: Sequence[str], option: str | None) -> str:
+    """Says what is wrong with words that no option takes; a file, where `option` takes one, lacks that option."""
+    if option is None or words[0].startswith("-"):
+        return f"there is no {' '.join(words)} here"
+    return f"a file is given with its option, {option} {words[0]}"
 
 
 def _complaint(error: Exception) -> str:

@@ -46,7 +46,7 @@ def add(studies: Any) -> None:
     group.add_argument("--checkpoints", metavar="FOLDER", help="for what lets an interrupted study go on")
     show.add(parser, plot="each strategy's test loss less that of random batches")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, file_option="--data")
 
 
 def run(arguments: argparse.Namespace) -> int:

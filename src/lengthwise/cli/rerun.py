@@ -21,7 +21,7 @@ def add(
     """Adds a paper that goes on where it was, and is run by `run`."""
     goes_on = "A rerun that was interrupted goes on where it was when it is called again."
     parser: argparse.ArgumentParser = papers.add_parser(name, help=help, description=f"{description} {goes_on}")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, file_option="--data")
     return parser
 
 

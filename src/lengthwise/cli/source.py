@@ -27,6 +27,8 @@ def add(parser: argparse.ArgumentParser, *, option: str = "source", example: str
     text = f"file or folder of lengths, and its column where it has several; without it, the {example} example"
     place: dict[str, Any] = {"nargs": "?"} if option == "source" else {"dest": "source"}
     group.add_argument(option, metavar="FILE[:COLUMN]", help=text, **place)
+    if option != "source":
+        parser.set_defaults(file_option=option)
     group.add_argument("--example", choices=EXAMPLES, help=f"generated lengths in place of a file ({example})")
     group.add_argument("--frame-shift", type=float, metavar="SECONDS", help="turns durations in a file into frames")
     group.add_argument("--subset", type=int, metavar="N", help="a random N of the sequences, by --seed")

@@ -46,7 +46,7 @@ def add(subparsers: Any) -> None:
     _add_processes(parser)
     show.add(parser, plot="validation loss against time and epochs")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, file_option="--data")
     quality.add(studies)
 
 
