@@ -4,6 +4,8 @@ import functools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise.limit import NOISES, fitted_warp
@@ -103,6 +105,76 @@ def test_every_noise_is_fitted_to_its_padding(noise):
     for padding in (0.05, 0.2, 0.3):
         batching = lw.Batching(order=lw.MaxEntropy(padding=padding, noise=noise), cut=lw.FixedSize(16))
         assert lw.measure(lw.make_plan(lengths, batching), lengths).padding_share == pytest.approx(padding, abs=0.01)
+
+
+FEW_LENGTHS = {
+    "two": {100: 9, 1000: 1},
+    "two halves": {100: 1, 1000: 1},
+    "three": {100: 5, 400: 3, 1000: 2},
+    "five": {80: 1, 260: 4, 440: 2, 620: 2, 800: 1},
+}
+
+
+def of_few_lengths(tallies, count=20_000):
+    """`count` lengths, each as often as it is tallied."""
+    return np.repeat(np.array(list(tallies)), np.array(list(tallies.values())) * count // sum(tallies.values()))
+
+
+def padding_had(lengths, order, cut, epochs=3):
+    """Pooled over epochs: where few batches are padded, chance decides how many."""
+    plans = [lw.make_plan(lengths, lw.Batching(order=order, cut=cut), epoch=epoch) for epoch in range(epochs)]
+    return 1.0 - epochs * lengths.sum() / sum(plan.padded_lengths[:, 0] @ plan.batch_sizes for plan in plans)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("cut", [lw.FixedSize(16), lw.Budget(16_000)], ids=repr)
+@pytest.mark.parametrize("tallies", FEW_LENGTHS.values(), ids=FEW_LENGTHS)
+def test_few_distinct_lengths_are_padded_as_asked(tallies, cut, noise):
+    lengths = of_few_lengths(tallies)
+    most = padding_had(lengths, lw.Shuffled(), cut)
+    for padding in (0.02, 0.1, 0.3, 0.4, most - 0.02):
+        had = padding_had(lengths, lw.MaxEntropy(padding=padding, noise=noise), cut)
+        assert had == pytest.approx(padding, abs=0.015)
+
+
+@pytest.mark.parametrize("tallies", FEW_LENGTHS.values(), ids=FEW_LENGTHS)
+def test_few_distinct_lengths_are_mixed_as_far_as_the_limit(tallies):
+    lengths = of_few_lengths(tallies)
+    for padding in (0.1, 0.3, 0.4):
+        plan = lw.make_plan(lengths, lw.Batching(padding=padding, cut=lw.FixedSize(16)))
+        had = lw.measure(plan, lengths)
+        assert had.mixing == pytest.approx(lw.mixing_limit(lengths, had.padding_share), abs=0.02)
+
+
+@pytest.mark.parametrize("kept", [0.9, 0.5, 0.2])
+def test_lengths_that_were_cut_off_are_padded_as_asked(kept):
+    lengths = lw.example_lengths("long-tailed")
+    lengths = np.minimum(lengths, np.quantile(lengths, kept).astype(np.int64))
+    most = padding_had(lengths, lw.Shuffled(), lw.FixedSize(16))
+    for share in (0.1, 0.5, 0.9):
+        padding = share * most
+        had = padding_had(lengths, lw.MaxEntropy(padding=padding), lw.FixedSize(16))
+        assert had == pytest.approx(padding, abs=0.005)
+
+
+def test_a_scale_counts_where_there_are_few_lengths():
+    lengths = of_few_lengths(FEW_LENGTHS["two"])
+    for noise in NOISES:
+        less, more = (padding_had(lengths, lw.MaxEntropy(scale=s, noise=noise), lw.FixedSize(16)) for s in (100, 1000))
+        assert less + 0.1 < more
+
+
+@settings(max_examples=30, derandomize=True, deadline=None)
+@given(
+    st.dictionaries(st.integers(1, 1_000), st.integers(1, 20), min_size=2, max_size=6),
+    st.sampled_from([lw.FixedSize(16), lw.Budget(16_000), lw.Budget(16_000, max_sequences=40)]),
+    st.floats(0.0, 1.0),
+)
+def test_any_few_lengths_are_padded_as_asked_between_sorted_and_random(tallies, cut, share):
+    lengths = of_few_lengths(tallies)
+    least, most = (padding_had(lengths, order, cut) for order in (lw.Sorted(), lw.Shuffled()))
+    padding = least + share * (most - least)
+    assert padding_had(lengths, lw.MaxEntropy(padding=padding), cut) == pytest.approx(padding, abs=0.02)
 
 
 def test_padding_beyond_that_of_random_batching_gives_nearly_random_batching():

@@ -12,6 +12,9 @@ needs:
     exponential   q flat without end:        Lambda(x) = beta x, which is x + exponential noise of mean 1/beta
     truncated     q flat up to the longest:  nothing is drawn beyond the longest sequence
     optimal       q from Blahut-Arimoto:     the law of the limit itself
+
+Where many sequences are of one length, as where there are few distinct lengths or long ones were cut off, T is one of
+these lengths, and the integral is a sum.
 """
 
 from __future__ import annotations
@@ -30,8 +33,9 @@ BatchSizes = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 NOISES = ("exponential", "truncated", "optimal")
 
-_CELLS = 128  # cells in which q is constant
+_CELLS = 128  # cells in which q is constant, or lengths that T is one of
 _LEVELS = 2048  # lengths told apart when a warp is fitted; 512 had 2.3 % where 2 % was asked of long-tailed lengths
+_COMMON = 1 / 32  # the share of sequences of one length above which T is one of the lengths, not spread between them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,16 +102,13 @@ def fitted_warp(sizes: NDArray[np.float64], padding: float, *, noise: str, batch
     if len(levels.sizes) < 2:
         return Warp(lengths=np.array([0.0, 1.0]), heights=np.zeros(2))
     spread = float(levels.sizes[-1] - levels.sizes[0])
-    cells = _cells(levels)
-    # Noise cut off at the longest nears random batching only as it comes to favour the longest: beta goes below zero.
-    least = -50.0 / spread if noise == "truncated" else 0.0
+    warp_at, least = _law(levels, noise)
 
     def excess(logarithm: float) -> float:
-        warp = _warp(cells, float(np.exp(logarithm)) + least, noise)
-        return _padding_share(levels, warp, batch_sizes) - padding
+        return _padding_share(levels, warp_at(float(np.exp(logarithm)) + least), batch_sizes) - padding
 
     root = _falling_root(excess, np.log(1e-4 / spread), np.log(1e4 * len(levels.sizes) / spread))
-    return _warp(cells, float(f"{np.exp(root):.3e}") + least, noise)
+    return warp_at(float(f"{np.exp(root):.3e}") + least)
 
 
 def scaled_warp(sizes: NDArray[np.float64], scale: float, *, noise: str) -> Warp:
@@ -115,7 +116,7 @@ def scaled_warp(sizes: NDArray[np.float64], scale: float, *, noise: str) -> Warp
     levels = _levels(sizes, _LEVELS)
     if len(levels.sizes) < 2:
         return Warp(lengths=np.array([0.0, 1.0]), heights=np.zeros(2))
-    return _warp(_cells(levels), 1.0 / scale, noise)
+    return _law(levels, noise)[0](1.0 / scale)
 
 
 def _falling_root(function: Callable[[float], float], low: float, high: float) -> float:
@@ -176,6 +177,13 @@ def _cells(levels: _Levels) -> _Cells:
     return _Cells(levels.sizes[np.append(0, ends)], np.add.reduceat(levels.masses, starts))
 
 
+def _common_lengths(levels: _Levels) -> _Levels:
+    """At most `_CELLS` lengths that T is one of, each the longest of its group."""
+    starts = _spread_out(levels.sizes, levels.masses, _CELLS)
+    ends = np.append(starts[1:], len(levels.sizes)) - 1
+    return _Levels(levels.sizes[ends], np.add.reduceat(levels.masses, starts), levels.total)
+
+
 def _spread_out(values: NDArray[np.float64], masses: NDArray[np.float64], most: int) -> NDArray[np.int64]:
     """Where to start each of at most `most` groups of the rising `values`: half by equal mass, half by equal width."""
     reached = np.cumsum(masses) / np.sum(masses)
@@ -184,17 +192,39 @@ def _spread_out(values: NDArray[np.float64], masses: NDArray[np.float64], most: 
     return np.unique(np.concatenate([[0], by_mass, by_width]))
 
 
-def _warp(cells: _Cells, beta: float, noise: str) -> Warp:
-    edges = cells.edges
+def _law(levels: _Levels, noise: str) -> tuple[Callable[[float], Warp], float]:
+    """The warp for each beta, and the least beta: there, or just above, batches are (nearly) random."""
     if noise == "exponential":
-        return Warp(lengths=edges[[0, -1]], heights=beta * (edges[[0, -1]] - edges[0]))
-    widths = np.diff(edges)
+        ends = levels.sizes[[0, -1]]
+        return lambda beta: Warp(lengths=ends, heights=beta * (ends - ends[0])), 0.0
+    # Noise cut off at the longest nears random batching only as it comes to favour the longest: beta goes below zero.
+    below_zero = -50.0 / float(levels.sizes[-1] - levels.sizes[0])
+    if levels.masses.max() > _COMMON:
+        common = _common_lengths(levels)
+        return lambda beta: _warp_of_steps(common, beta, noise), below_zero
+    cells = _cells(levels)
+    return lambda beta: _warp(cells, beta, noise), below_zero if noise == "truncated" else 0.0
+
+
+def _warp(cells: _Cells, beta: float, noise: str) -> Warp:
+    """T spread evenly within each cell."""
+    edges, widths = cells.edges, np.diff(cells.edges)
     densities = np.ones(len(widths)) if noise == "truncated" else _marginal(cells, beta) / widths
     parts = np.log(densities + 1e-300) - beta * edges[:-1] + np.log(_mean_decay(beta, widths) * widths)
     heights = -np.logaddexp.accumulate(parts[::-1])[::-1]
     # The warp is infinite at the longest, where nothing is left to draw; three is far enough for one cell.
     heights = np.append(heights, heights[-1] + 3.0) - heights[0]
     return Warp(lengths=edges, heights=np.round(heights * 2.0**30) / 2.0**30)
+
+
+def _warp_of_steps(common: _Levels, beta: float, noise: str) -> Warp:
+    """T one of the lengths `common.sizes`: finite at the longest, of which there are sequences enough to sort among."""
+    sizes = common.sizes
+    # Flat in the length, not in the count: np.gradient is the width that each of `sizes` stands for.
+    shares = np.gradient(sizes) if noise == "truncated" else _marginal_of_steps(common, beta)
+    parts = np.log(shares + 1e-300) - beta * sizes
+    heights = -np.logaddexp.accumulate(parts[::-1])[::-1]
+    return Warp(lengths=sizes, heights=np.round((heights - heights[0]) * 2.0**30) / 2.0**30)
 
 
 def _mean_decay(beta: float, widths: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -216,10 +246,21 @@ def _marginal(cells: _Cells, beta: float) -> NDArray[np.float64]:
     return _blahut_arimoto(cells.masses, decay, rounds=100)
 
 
+def _marginal_of_steps(common: _Levels, beta: float) -> NDArray[np.float64]:
+    """Blahut-Arimoto for T one of the lengths: the probability of each, [levels]."""
+    return _blahut_arimoto(common.masses, _decay(common.sizes, beta), rounds=100)
+
+
+def _decay(sizes: NDArray[np.float64], beta: float) -> NDArray[np.float64]:
+    """exp(-beta (t - x)) for t >= x, else zero: [x, t], both of `sizes`."""
+    gaps = sizes[None, :] - sizes[:, None]
+    return np.where(gaps >= 0, np.exp(-beta * np.maximum(gaps, 0)), 0.0)
+
+
 def _rate_distortion(sizes: NDArray[np.float64], masses: NDArray[np.float64], beta: float) -> tuple[float, float]:
     """The mean of T - X, and I(X; T) in nats, on the point of R(D) with slope -beta."""
     gaps = sizes[None, :] - sizes[:, None]
-    decay = np.where(gaps >= 0, np.exp(-beta * np.maximum(gaps, 0)), 0.0)
+    decay = _decay(sizes, beta)
     joint = decay * _blahut_arimoto(masses, decay, rounds=400)
     joint *= (masses / joint.sum(axis=1))[:, None]
     independent = masses[:, None] * joint.sum(axis=0)
