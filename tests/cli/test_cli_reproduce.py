@@ -9,7 +9,7 @@ from lengthwise.recipes.ge2021.table1 import TOLERANCES
 
 DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 CLIPS = DATA / "ljspeech" / "ljspeech_lengths.csv"
-ROW = {"strategy", "sizes", "quantity", "paper", "mean", "least", "greatest", "reproduced"}
+ROW = {"strategy", "sizes", "quantity", "paper", "mean", "least", "greatest", "reproduced", "values"}
 
 
 def test_every_number_of_the_paper_on_the_real_lengths(run):
@@ -43,6 +43,7 @@ def test_rows_hold_the_spread_over_seeds(run):
     for row in found["rows"]:
         assert set(row) == ROW
         assert row["least"] <= row["mean"] <= row["greatest"]
+        assert (len(row["values"]), min(row["values"]), max(row["values"])) == (3, row["least"], row["greatest"])
         tolerance = TOLERANCES[row["quantity"]] * (row["paper"] if row["quantity"] == "batches" else 1)
         assert row["reproduced"] == (abs(row["mean"] - row["paper"]) <= tolerance)
     random = next(row for row in found["rows"] if row["quantity"] == "zpr")
