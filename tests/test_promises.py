@@ -49,6 +49,21 @@ def test_every_set_of_lengths_keeps_the_promises(lengths, deal, world_size, micr
         keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
 
 
+@pytest.mark.parametrize(
+    ("lengths", "cut", "world_size", "micro_batches", "repeats"),
+    [([5, 6, 7, 8, 9], lw.FixedSize(1), 2, 1, 1), ([900] * 1_001, lw.Budget(1_000), 8, 4, 23)],
+)
+def test_what_single_sequences_do_not_fill_repeats_the_cheapest_at_no_weight(
+    lengths, cut, world_size, micro_batches, repeats
+):
+    plan = lw.make_plan(lengths, lw.Batching(cut=cut), world_size=world_size, micro_batches=micro_batches)
+    assert (plan.batch_sizes == 1).all()
+    assert plan.dropped().size == 0
+    assert plan.repeated().size == repeats
+    assert {lengths[number] for number in plan.repeated()} == {min(lengths)}
+    assert (lw.loss_scales(plan) == 0).sum() == repeats
+
+
 def some_lengths(chance, *, dims):
     """0 to 60 lengths: spread out, long-tailed, all equal, or one giant; [n], or at times [n, 2] where `dims` is 2."""
     count = chance.choice([0, 1, 2, 3, 5, 8, 13, 30, 60])

@@ -26,7 +26,7 @@ class Deal(Protocol):
     """What every dealer does. `tail` says what happens where the batches do not fill the last step:
 
     "split" the largest batches until they do; "repeat" the cheapest, to which `loss_scales` gives 0 the second time;
-    or "drop" some, other ones each epoch. With fewer sequences than places in a step, "split" repeats too.
+    or "drop" some, other ones each epoch. Where every batch is down to one sequence, "split" repeats too.
     """
 
     @property

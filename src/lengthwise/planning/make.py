@@ -32,7 +32,7 @@ def make_plan(
     Args:
         lengths: [n], or [n, dims] where a sequence has several (source and target, say).
         batching: The choices.
-        seed: Names the run: two seeds never share an epoch.
+        seed: Names the run: no two seeds draw the same.
         epoch: Each epoch is planned afresh, and needs no other.
         world_size: How many ranks share out the batches of a step.
         micro_batches: How many batches each rank takes in one step (gradient accumulation).
@@ -42,7 +42,9 @@ def make_plan(
 
     Returns:
         A plan with the same number of steps on every rank, and every sequence in it exactly once, unless a choice was
-        asked to drop or repeat; `plan.dropped()`, `plan.repeated()` and `plan.over_limit()` list those.
+        asked to drop or repeat, or a step has more places than single sequences are left to fill: some are then taken
+        again, with a weight of 0 in `loss_scales`. `plan.dropped()`, `plan.repeated()` and `plan.over_limit()` list
+        those.
 
     Raises:
         ValueError: A length is not positive, a choice does not suit the lengths, or nothing is left to take.
