@@ -169,6 +169,12 @@ VALUES = {
         planned_with(lambda counts, padded: np.full(len(counts), np.nan) * padded[:, 0]),
         f"`cost` must be finite, but is nan. {COST}",
     ),
+    "cost of another shape, with a padding asked": (
+        lambda: lw.make_plan(
+            range(1, 300), lw.Batching(budget=300, padding=0.1, cost=lambda counts, padded: counts[:, None] * padded)
+        ),
+        f"`cost` must be of shape (1,), one for each batch, but is (1, 1). {COST}",
+    ),
     "rank": (
         lambda: PLAN.batches(rank=1),
         "`rank` must be at most 0, but is 1. Plan with the world_size of the run.",

@@ -248,11 +248,11 @@ def _sizes_within(lengths: NDArray[np.int64], cost: Cost, budget: float) -> NDAr
     """The largest count, at least 1, whose cost at each of `lengths` [k, dims] is within the budget: [k]."""
     low = np.ones(len(lengths), np.int64)
     high = np.full(len(lengths), 2)
-    while np.any(growing := (cost(high, lengths) <= budget) & (high < 2**40)):
+    while np.any(growing := (costs_of(cost, high, lengths) <= budget) & (high < 2**40)):
         low = np.where(growing, high, low)
         high = np.where(growing, high * 2, high)
     while np.any(high - low > 1):
         middle = (low + high) // 2
-        fits = cost(middle, lengths) <= budget
+        fits = costs_of(cost, middle, lengths) <= budget
         low, high = np.where(fits, middle, low), np.where(fits, high, middle)
     return low.astype(np.float64)
