@@ -134,6 +134,10 @@ VALUES = {
         lambda: lw.Batching(budget=9, order=lw.Sorted(), padding=0.1),
         "`Batching` must be given one of order, padding, but is 0.1. Choose one of the two.",
     ),
+    "random order and padding": (
+        lambda: lw.Batching(budget=9, order=lw.Shuffled(), padding=0.1),
+        "`Batching` must be given one of order, padding, but is 0.1. Choose one of the two.",
+    ),
     "lengths": (
         lambda: lw.make_plan([3, 0], BATCHING),
         "`lengths` must be at least 1, but is 0 at sequence 1. Drop the sequence or repair its length.",
@@ -306,3 +310,26 @@ def test_a_bad_type_is_refused_in_one_sentence(call, message):
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         call()
     assert SENTENCE.match(message)
+
+
+def test_a_plan_is_not_saved_in_a_folder_that_is_missing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    message = "`path` must be in a folder that is there, but is 'missing/plan.npz'. Make the folder missing first."
+    with pytest.raises(FileNotFoundError, match=f"^{re.escape(message)}$"):
+        PLAN.save("missing/plan.npz")
+    PLAN.save("plan.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.npz"]
+
+
+def test_the_one_knob_of_an_order_may_come_by_position():
+    assert lw.SemiSorted(0.2) == lw.SemiSorted(randomization_factor=0.2)
+    assert lw.AlternatedSort(64) == lw.AlternatedSort(bins=64)
+    assert lw.Windowed(256) == lw.Windowed(window=256)
+
+
+def test_what_comes_by_position_is_the_padding_of_max_entropy_batching():
+    assert lw.MaxEntropy(0.1) == lw.MaxEntropy(padding=0.1)
+    with pytest.raises(
+        ValueError, match=re.escape(f"`padding` must be at least 0 and at most 0.99, but is 20. {SHARE}")
+    ):
+        lw.MaxEntropy(20)

@@ -8,6 +8,8 @@ from typing import Any
 
 from lengthwise import _checks, arrange, chunk, cost, cut, deal, order
 
+_RANDOM = order.Shuffled()  # the default itself, which one that was given is not
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Batching:
@@ -35,7 +37,7 @@ class Batching:
     """
 
     cut: cut.Cut = None  # type: ignore[assignment]  # set below where `budget` is given
-    order: order.Order = order.Shuffled()
+    order: order.Order = _RANDOM
     deal: deal.Deal = deal.Balanced()
     arrange: arrange.Arrangement = arrange.ShuffledSteps()
     cost: cost.Cost = cost.Padded()
@@ -47,7 +49,7 @@ class Batching:
         if (self.cut is None) == (budget is None):
             given = (self.cut, budget)
             raise _checks.value_error("Batching", "given one of cut, budget", given, "Choose one: budget=20_000, say.")
-        if padding is not None and self.order != order.Shuffled():
+        if padding is not None and self.order is not _RANDOM:
             raise _checks.value_error("Batching", "given one of order, padding", padding, "Choose one of the two.")
         if budget is not None:
             object.__setattr__(self, "cut", cut.Budget(budget))

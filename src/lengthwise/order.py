@@ -59,7 +59,7 @@ class Sorted:
         return Ordered(_by_size(_random.shuffled(key, len(sizes)), -sizes if self.descending else sizes))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SemiSorted:
     """By length plus uniform noise: x' = x + U(-a/2, a/2), a = (longest - shortest) r.
 
@@ -85,7 +85,7 @@ class SemiSorted:
         return Ordered(_by_size(_random.shuffled(key.at("ties", lane=key.lane), len(sizes)), sizes + noise))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class AlternatedSort:
     """Shuffled, divided into bins of equal size, and each bin sorted: odd bins rising, even bins falling.
 
@@ -117,7 +117,7 @@ class AlternatedSort:
         return Ordered(by_bin[_every_other_reversed(count, bins)])
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Windowed:
     """Shuffled, taken in windows of equal size, and each window sorted; no batch crosses windows.
 
@@ -211,7 +211,7 @@ class Bucketed:
         return Bucketed(edges=tuple(edges), pad_to_edge=self.pad_to_edge, longer=self.longer)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class MaxEntropy:
     """As random as a given padding allows: by warp(length) + exponential noise, near the rate-distortion limit.
 
@@ -232,6 +232,7 @@ class MaxEntropy:
     """
 
     padding: float | None = None
+    _: KW_ONLY
     scale: float | None = None
     noise: str = "optimal"
 

@@ -177,8 +177,15 @@ class Plan:
         return digest.hexdigest()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the plan to `path`, a NumPy `.npz` file, whole or not at all."""
+        """Writes the plan to `path`, a NumPy `.npz` file, whole or not at all.
+
+        Raises:
+            FileNotFoundError: There is no folder to write it in.
+        """
         target = Path(path)
+        if not target.parent.is_dir():
+            remedy = f"Make the folder {target.parent} first."
+            raise FileNotFoundError(_checks.sentence("path", "in a folder that is there", str(target), remedy))
         facts = {name: getattr(self, name) for name in _FACTS}
         facts |= {"version": _VERSION, "fingerprint": self.fingerprint(), "limit": repr(self.limit)}
         arrays = {name: array for name in _ARRAYS if (array := getattr(self, name)) is not None}
