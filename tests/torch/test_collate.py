@@ -244,6 +244,13 @@ VALUE = "Give what padding holds, 0.0 say: one number, or one for each sequence 
 ONE = torch.ones(1)
 
 PADS_REFUSED = {
+    "waveforms as torchaudio loads them": (
+        {},
+        [{"audio": torch.ones(1, 16_000)}, {"audio": torch.ones(1, 8_000)}],
+        "`samples` must be of one shape of a frame in every sample, (16000,) as in sample 0, but is (8000,) at "
+        "sample 1, field audio. Make them alike in the data set's __getitem__, and time first: squeeze(0) a waveform "
+        "[1, T], transpose features [F, T].",
+    ),
     "rows": (
         {"shapes": SHAPES},
         [torch.ones(4)] * 3,

@@ -69,6 +69,10 @@ def test_arrays_that_pytorch_makes_no_tensor_of(collate, array):
 
 ONE = torch.ones(1)
 ALIKE = "Make them alike in the data set's __getitem__."
+TIME_FIRST = (
+    "Make them alike in the data set's __getitem__, and time first: squeeze(0) a waveform [1, T], transpose features "
+    "[F, T]."
+)
 
 REFUSED = {
     "no samples": ([], "`samples` must be at least one, but is []. Leave empty batches out."),
@@ -85,7 +89,7 @@ REFUSED = {
     "frames": (
         [torch.ones(1, 80), torch.ones(1, 40)],
         "`samples` must be of one shape of a frame in every sample, (80,) as in sample 0, but is (40,) at sample 1. "
-        f"{ALIKE}",
+        f"{TIME_FIRST}",
     ),
     "kinds": (
         [Utterance(ONE, 0, {"tokens": [1]}), Utterance(ONE, 0, {"tokens": None})],

@@ -68,6 +68,7 @@ class PadCollate:
     a list of objects stays as long as the batch was. What goes wrong in use: a loss that counts the filled rows. Weigh
     it by the mask or the lengths.
 
+    Time comes first: a waveform [1, T], as torchaudio loads it, counts as one frame until `squeeze(0)` makes it [T].
     A sequence is told by its first axis, not by whether its length varies: a vector for each sample is one too, and is
     padded with the others unless it has a padded length of its own.
 

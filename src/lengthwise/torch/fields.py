@@ -22,6 +22,12 @@ from lengthwise import _checks
 
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 
+_ALIKE = "Make them alike in the data set's __getitem__."
+_TIME_FIRST = (
+    "Make them alike in the data set's __getitem__, and time first: squeeze(0) a waveform [1, T], transpose features "
+    "[F, T]."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Sequences:
@@ -147,7 +153,7 @@ def _field(kind: str, entries: Sequence[Any], name: str) -> Field:
         return list(entries)
     arrays = [_array(entry) for entry in entries]
     dtype = _same("dtype", [_dtype(array, place(name, sample=sample)) for sample, array in enumerate(arrays)], name)
-    frame = _same("shape of a frame", [tuple(array.shape[1:]) for array in arrays], name)
+    frame = _same("shape of a frame", [tuple(array.shape[1:]) for array in arrays], name, remedy=_TIME_FIRST)
     if kind == "a sequence":
         return Sequences(name, arrays, dtype, frame)
     return torch.stack([array if isinstance(array, Tensor) else torch.tensor(array) for array in arrays])
@@ -170,11 +176,10 @@ def _dtype(array: Tensor | NDArray[Any], at: str) -> torch.dtype:
         raise _checks.value_error("samples", "of a dtype that PyTorch has", str(array.dtype), remedy, at=at) from error
 
 
-def _same(what: str, values: list[Any], name: str) -> Any:
+def _same(what: str, values: list[Any], name: str, *, remedy: str = _ALIKE) -> Any:
     """Returns the value that all samples have, refusing the first that has another."""
     for sample, value in enumerate(values):
         if value != values[0]:
             rule = f"of one {what} in every sample, {values[0]} as in sample 0"
-            remedy = "Make them alike in the data set's __getitem__."
             raise _checks.value_error("samples", rule, value, remedy, at=place(name, sample=sample))
     return values[0]
