@@ -18,7 +18,7 @@ def sentence(name: str, rule: str, value: object, remedy: str, *, at: str = "") 
     '`lengths` must be positive, but is -3 at sequence 7. Drop it.'
     """
     place = f" at {at}" if at else ""
-    return f"`{name}` must be {rule}, but is {_shown(value)}{place}. {remedy}"
+    return f"`{name}` must be {rule}, but is {shown(value)}{place}. {remedy}"
 
 
 def value_error(name: str, rule: str, value: object, remedy: str, *, at: str = "") -> ValueError:
@@ -75,6 +75,7 @@ def check_flag(name: str, value: object) -> bool:
     return value
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Writes a value as a sentence shows it: by its beginning, where it is long."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

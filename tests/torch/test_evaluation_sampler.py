@@ -103,9 +103,9 @@ def test_a_late_start_gives_each_rank_its_share(ranks):
     assert [rank["late"] for rank in ranks] == [[0, 1, 2, 3, 4]] * 2
 
 
-@pytest.mark.parametrize("case", ["lengths", "late lengths", "cut"])
-def test_ranks_that_disagree_are_refused_on_every_rank(ranks, case):
+@pytest.mark.parametrize(("case", "fact"), [("lengths",) * 2, ("late lengths", "lengths"), ("cut", "cut.batch_size")])
+def test_ranks_that_disagree_are_refused_on_every_rank(ranks, case, fact):
     first, second = (rank[case] for rank in ranks)
     assert first == second
-    assert first.startswith(f"`{case.split()[-1]}` must be what rank 0 has, ")
+    assert first.startswith(f"`{fact}` must be what rank 0 has, ")
     assert first.endswith(" at rank 1. Give every rank the same lengths, cut and cost.")

@@ -124,9 +124,9 @@ def test_what_was_not_compared_before_is_with_the_first_batch(ranks):
         assert rank["another seed"].startswith("`seed` must be what rank 0 has, 0, but is 1 at rank 1. Give every rank")
 
 
-@pytest.mark.parametrize("fact", ["seed", "lengths", "batching", "micro_batches", "runs", "epoch"])
+@pytest.mark.parametrize("fact", ["seed", "lengths", "batching.cut.batch_size", "micro_batches", "runs", "epoch"])
 def test_ranks_that_disagree_are_refused_on_every_rank(ranks, fact):
-    first, second = (rank[fact] for rank in ranks)
+    first, second = (rank[fact.split(".")[0]] for rank in ranks)
     assert first == second
     assert first.startswith(f"`{fact}` must be what rank 0 has, ")
     assert first.endswith(" at rank 1. Give every rank the same lengths, batching, seed, micro_batches and checkpoint.")

@@ -7,6 +7,7 @@ import multiprocessing
 import pickle
 import warnings
 
+import numpy as np
 import pytest
 from torch.utils.data import DataLoader
 
@@ -337,13 +338,100 @@ def test_total_steps_are_those_that_are_taken():
     ("name", "changed"),
     [
         ("lengths", {"lengths": LENGTHS + 1}),
-        ("batching", {"batching": lw.Batching(cut=lw.FixedSize(4))}),
+        ("batching.cut", {"batching": lw.Batching(cut=lw.Budget(20_000), order=BATCHING.order)}),
+        ("batching.order", {"batching": lw.Batching(cut=BATCHING.cut)}),
+        ("batching.deal.choice", {"batching": lw.Batching(cut=BATCHING.cut, order=BATCHING.order, deal=lw.Mixed())}),
         ("seed", {"seed": 5}),
     ],
 )
 def test_a_state_of_another_run_is_refused(name, changed):
+    sampler, state = made(**changed), json.loads(json.dumps(made().state_dict()))
     with pytest.raises(lw.PlanMismatchError, match=rf"^`{name}` must be the checkpoint's, .+, but is .+\. \w.+\.$"):
-        made(**changed).load_state_dict(made().state_dict())
+        sampler.load_state_dict(state)
+
+
+def test_of_another_batching_the_part_is_named_that_differs():
+    state = made(batching=lw.Batching(budget=20_000, padding=0.1)).state_dict()
+    said = r"^`batching.cut.budget` must be the checkpoint's, 20000.0, but is 20001.0\. Resume with"
+    with pytest.raises(lw.PlanMismatchError, match=said):
+        made(batching=lw.Batching(budget=20_001, padding=0.1)).load_state_dict(state)
+
+
+def test_of_a_batching_that_is_too_long_for_a_kilobyte_the_state_has_a_digest():
+    edges = [tuple(range(1_000 + extra, 60_000, 500)) for extra in (0, 1)]
+    batchings = [lw.Batching(cut=lw.FixedSize(3), order=lw.Bucketed(edges=each, longer="drop")) for each in edges]
+    state = json.loads(json.dumps(made(batching=batchings[0]).state_dict(delivered=2)))
+    assert len(json.dumps(state)) < 1_000
+    sampler = made(batching=batchings[0])
+    sampler.load_state_dict(state)
+    assert sampler.start == 2
+    with pytest.raises(
+        lw.PlanMismatchError, match=r"^`batching` must be the checkpoint's, '\w{16}', but is '\w{16}'\."
+    ):
+        made(batching=batchings[1]).load_state_dict(state)
+
+
+def test_a_state_is_the_callers_own_and_holds_pythons_numbers():
+    sampler = made()
+    state = sampler.state_dict(delivered=np.int64(2))
+    assert json.loads(json.dumps(state)) == state
+    state["batching"]["cut"]["batch_size"] = 7
+    assert sampler.state_dict()["batching"]["cut"]["batch_size"] == 3
+
+
+class Squared:
+    """A cost function of a user's, of which a batching knows the name alone; counts how often it is called."""
+
+    def __init__(self, factor):
+        self.factor = factor
+        self.calls = 0
+
+    def __call__(self, counts, padded_lengths):
+        self.calls += 1
+        longest = padded_lengths.max(axis=1)
+        return counts * (longest + self.factor * longest**2)
+
+
+def squared(factor, **changed):
+    cut = lw.Budget(40_000, oversize="alone")
+    return made(batching=lw.Batching(cut=cut, cost=Squared(factor)), **changed)
+
+
+OTHER_PLACES = [{}, {"rank": 0, "world_size": 1}, {"rank": 0, "world_size": 3}, {"micro_batches": 2}]
+ANOTHER_PLAN = (
+    r"^`plan` must be the checkpoint's, '\w{16}', but is '\w{16}'\. "
+    r"Lengths, batching and seed agree, so look for a cost function .* changed, or for another version of lengthwise\.$"
+)
+
+
+@pytest.mark.parametrize("taken", [0, 1, 4])
+@pytest.mark.parametrize("place", OTHER_PLACES, ids=str)
+def test_a_state_of_a_cost_function_that_was_changed_is_refused_everywhere(place, taken):
+    state = squared(0.01).state_dict(delivered=taken)
+    squared(0.01, **place).load_state_dict(state)
+    with pytest.raises(lw.PlanMismatchError, match=ANOTHER_PLAN):
+        squared(0.02, **place).load_state_dict(state)
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+@pytest.mark.parametrize("place", OTHER_PLACES, ids=str)
+def test_a_state_that_was_saved_after_a_resume_elsewhere_is_refused_too(place, taken):
+    between = squared(0.01, rank=0, world_size=3)
+    between.load_state_dict(squared(0.01).state_dict(delivered=2))
+    state = json.loads(json.dumps(between.state_dict(delivered=between.start + taken)))
+    assert [run[0] for run in state["runs"]] == [2, 3][: 1 + taken]
+    squared(0.01, **place).load_state_dict(state)
+    with pytest.raises(lw.PlanMismatchError, match=ANOTHER_PLAN):
+        squared(0.02, **place).load_state_dict(state)
+
+
+def test_an_epoch_is_planned_once_where_it_goes_on_at_the_same_place():
+    sampler = squared(0.01)
+    state, once = sampler.state_dict(delivered=4), sampler.batching.cost.calls
+    sampler.load_state_dict(state)
+    assert sampler.batching.cost.calls == 2 * once
+    sampler.state_dict()
+    assert sampler.batching.cost.calls == 2 * once
 
 
 @pytest.mark.parametrize(
@@ -352,6 +440,10 @@ def test_a_state_of_another_run_is_refused(name, changed):
         ({"version": 2}, "`state` must be what BatchSampler.state_dict gives, of version 1, but is {'version': 2"),
         ({"epoch": -1}, "`epoch` must be at least 0, but is -1."),
         ({"epoch": "1"}, "`epoch` must be a whole number, but is '1'."),
+        ({"world_size": 0}, "`world_size` must be at least 1, but is 0."),
+        ({"micro_batches": "1"}, "`micro_batches` must be a whole number, but is '1'."),
+        ({"plan": None}, "`plan` must be the checkpoint's, None, but is '"),
+        ({"batching": None}, "`batching` must be the checkpoint's, None, but is {'cut'"),
         ({"runs": None}, "`runs` must be a list of three whole numbers each, but is None."),
         ({"runs": [[2, 1]]}, "`runs` must be a list of three whole numbers each, but is [[2, 1]]."),
         ({"runs": [[2, 1, 1.5]]}, "`runs` must be a whole number, but is 1.5."),

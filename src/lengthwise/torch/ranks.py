@@ -9,7 +9,7 @@ from typing import Any
 from torch import distributed
 
 from lengthwise import _checks
-from lengthwise.plan import PlanMismatchError
+from lengthwise.torch.facts import check_alike
 
 
 class Place:
@@ -97,7 +97,4 @@ def _compare(facts: Mapping[str, object], remedy: str) -> None:
     """
     first, *others = gathered(dict(facts))
     for rank, other in enumerate(others, start=1):
-        for name, value in first.items():
-            if other[name] != value:
-                text = _checks.sentence(name, f"what rank 0 has, {value!r}", other[name], remedy, at=f"rank {rank}")
-                raise PlanMismatchError(text)
+        check_alike(first, other, whose="what rank 0 has", remedy=remedy, at=f"rank {rank}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from lengthwise.loss import loss_scales
 from lengthwise.plan import Plan
 from lengthwise.planning import make_plan
 from lengthwise.torch.consumer import Consumer, consumer_of
-from lengthwise.torch.position import Run, checked_state, digest, parted, state_of
+from lengthwise.torch.position import Run, checked_state, parted, state_of
 from lengthwise.torch.ranks import Place
 
 
@@ -125,11 +126,12 @@ class BatchSampler(Sampler[list[Any]]):
         self._epoch_taken: int | None = None
         self._asked = True  # for anything of the epoch, since it was set
         self._warned: set[str] = set()
+        self._fingerprinted: tuple[Plan, str] | None = None
         self._plan_epoch(0)
         self._named = {
             "seed": self._plan.seed,
             "lengths": self._plan.lengths_fingerprint,
-            "batching": digest(batching),
+            "batching": json.loads(self._plan.batching),
         }
         self._place.compare(self._facts)
 
@@ -159,7 +161,7 @@ class BatchSampler(Sampler[list[Any]]):
     @property
     def delivered(self) -> int:
         """Batches of the epoch that this rank has had, `start` included: what `state_dict` counts."""
-        return sum(taken for _, _, taken in self.state_dict()["runs"])
+        return sum(taken for _, _, taken in self._runs_of(self._drawn_plan()))
 
     @property
     def sampler(self) -> BatchSampler:
@@ -236,28 +238,33 @@ class BatchSampler(Sampler[list[Any]]):
         Returns:
             For `load_state_dict`, here or on another number of ranks; plain numbers and words, fit for JSON.
         """
-        plan = self._bound() if self._pass is None else self._pass.plan  # torch.distributed may have ended since
-        earlier, _ = parted(self._runs, plan.world_size, plan.micro_batches)
+        plan, taken = self._drawn_plan(), None
         if delivered is not None:
             remedy = "Count from the beginning of the epoch."
-            _checks.check_whole("delivered", delivered, minimum=self.start, maximum=len(self), remedy=remedy)
-            taken = delivered - (len(self) - len(self.plan))
-        else:
-            taken = self._taken if self._pass is None else self._pass.taken()
-        return state_of(self._named | {"epoch": plan.epoch}, (*earlier, (plan.world_size, plan.micro_batches, taken)))
+            whole = _checks.check_whole("delivered", delivered, minimum=self.start, maximum=len(self), remedy=remedy)
+            taken = whole - (len(self) - len(self.plan))
+        place = {"world_size": plan.world_size, "micro_batches": plan.micro_batches}
+        facts = self._named | {"epoch": plan.epoch} | place | {"plan": self._fingerprint_of(plan)}
+        return state_of(facts, self._runs_of(plan, taken))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on where `state` was saved: the next pass yields what was not delivered of its epoch, and nothing else.
 
         On another number of ranks too: where a step is as many batches (world size x micro-batches) as before, the same
-        steps follow; else the batches that no rank had are dealt anew.
+        steps follow; else the batches that no rank had are dealt anew. There the epoch is planned twice: once for the
+        ranks of the state, to see that their plan is still the same.
 
         Raises:
             ValueError: `state` is not what `state_dict` gave.
-            PlanMismatchError: It is of other lengths, another batching or seed; or the ranks loaded different states.
+            PlanMismatchError: It is of other lengths, another batching or seed; or of the same and yet of another plan,
+                as where a cost function of your own was changed; or the ranks loaded different states.
         """
-        epoch, runs = checked_state(state, self._named)
-        self._plan_epoch(epoch, runs)
+        position = checked_state(state, self._named)
+        plan = self._planned(position.epoch, position.runs, position.place)
+        position.check_plan(self._fingerprint_of(plan))
+        if position.place != (self.world_size, self.micro_batches):
+            plan = self._planned(position.epoch, position.runs)
+        self._stand(plan, position.runs)
         self._pass = self._epoch_taken = None
         self._place.compare(self._facts)
 
@@ -305,26 +312,47 @@ class BatchSampler(Sampler[list[Any]]):
         self._pass = None
 
     def _plan_epoch(self, epoch: int, runs: tuple[Run, ...] = ()) -> None:
-        plan = self._planned(epoch, runs)
-        _, taken = parted(runs, plan.world_size, plan.micro_batches)
-        _checks.check_whole("runs", taken, minimum=0, maximum=len(plan), remedy="Load the state as it was saved.")
-        self._plan, self._runs, self._taken = plan, runs, taken
+        self._stand(self._planned(epoch, runs), runs)
 
-    def _planned(self, epoch: int, runs: tuple[Run, ...] = ()) -> Plan:
+    def _planned(self, epoch: int, runs: tuple[Run, ...] = (), place: tuple[int, int] | None = None) -> Plan:
+        """The plan of what `runs` left, for the world size and micro-batches of a place: this one, if none is given."""
+        world_size, micro_batches = place or (self.world_size, self.micro_batches)
         return make_plan(
             self.lengths,
             self.batching,
             seed=self.seed,
             epoch=epoch,
-            world_size=self.world_size,
-            micro_batches=self.micro_batches,
-            after=parted(runs, self.world_size, self.micro_batches)[0],
+            world_size=world_size,
+            micro_batches=micro_batches,
+            after=parted(runs, world_size, micro_batches)[0],
         )
+
+    def _stand(self, plan: Plan, runs: tuple[Run, ...]) -> None:
+        _, taken = parted(runs, plan.world_size, plan.micro_batches)
+        _checks.check_whole("runs", taken, minimum=0, maximum=len(plan), remedy="Load the state as it was saved.")
+        self._plan, self._runs, self._taken = plan, runs, taken
+
+    def _drawn_plan(self) -> Plan:
+        """Of the pass, where there is one: torch.distributed may have ended since it began."""
+        return self._bound() if self._pass is None else self._pass.plan
+
+    def _runs_of(self, plan: Plan, taken: int | None = None) -> tuple[Run, ...]:
+        """The runs of the epoch, `plan`'s the last: with `taken` batches, or with those that the trainer has had."""
+        earlier, _ = parted(self._runs, plan.world_size, plan.micro_batches)
+        if taken is None:
+            taken = self._taken if self._pass is None else self._pass.taken()
+        return *earlier, (plan.world_size, plan.micro_batches, taken)
+
+    def _fingerprint_of(self, plan: Plan) -> str:
+        """Made once for each plan: a loader may ask for a state with every batch."""
+        if self._fingerprinted is None or self._fingerprinted[0] is not plan:
+            self._fingerprinted = plan, plan.fingerprint()
+        return self._fingerprinted[1]
 
     def _facts(self) -> dict[str, Any]:
         """What all ranks must have alike."""
         facts = {"micro_batches": self.micro_batches, "epoch": self.epoch, "runs": self._runs}
-        return self._named | facts | {"plan": self._plan.fingerprint()}
+        return self._named | facts | {"plan": self._fingerprint_of(self._plan)}
 
     def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str) -> None:
         if name not in self._warned:

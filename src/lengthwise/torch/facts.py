@@ -1,0 +1,36 @@
+"""What two ranks, or a checkpoint and the run that goes on from it, must have alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lengthwise import _checks
+from lengthwise.plan import PlanMismatchError
+
+
+def check_alike(
+    known: Mapping[str, object], facts: Mapping[str, object], *, whose: str, remedy: str, at: str = ""
+) -> None:
+    """Refuses facts that are not as they are known.
+
+    Raises:
+        PlanMismatchError: The sentence names the first that differs (of a choice, the part that does), and both values.
+
+    >>> known = {"seed": 0, "cut": {"choice": "cut.Budget", "budget": 200.0}}
+    >>> check_alike(known, {"seed": 0, "cut": {"choice": "cut.Budget", "budget": 201.0}}, whose="mine", remedy="Ask.")
+    Traceback (most recent call last):
+    lengthwise.plan.PlanMismatchError: `cut.budget` must be mine, 200.0, but is 201.0. Ask.
+    """
+    for name, value in known.items():
+        if facts[name] != value:
+            part, expected, given = _difference(name, value, facts[name])
+            rule = f"{whose}, {_checks.shown(expected)}"
+            raise PlanMismatchError(_checks.sentence(part, rule, given, remedy, at=at))
+
+
+def _difference(name: str, known: object, given: object) -> tuple[str, object, object]:
+    """Of two facts that differ, the first part that does: its name, and its value in both."""
+    if isinstance(known, Mapping) and isinstance(given, Mapping) and known.keys() == given.keys():
+        key = next(key for key in known if known[key] != given[key])
+        return _difference(f"{name}.{key}", known[key], given[key])
+    return name, known, given
