@@ -30,7 +30,7 @@ _VERSION = 1
 
 
 class PlanMismatchError(ValueError):
-    """A checkpoint, or another rank, has another plan: lengths, batching, seed, micro-batches or a cost function differ."""
+    """A checkpoint, or another rank, has another plan: lengths, batching, seed, micro-batches or a cost differ."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -4,8 +4,10 @@ losses    [R, E]   the loss that strategies are judged by, on a part that is hel
                    run diverged
 seconds   [R, E]   of planning and training each epoch
 
-What else a machine does falls on some epochs and not on others. So an epoch of a strategy is taken to last as long as
-the median of all its epochs, under all seeds: they all compute about the same.
+What else a machine does slows some minutes of a study and not others. All strategies train an epoch in turn, so an
+epoch is measured beside the others of its round: what a strategy takes is the median, over all rounds of all seeds, of
+its seconds over those of the round's median strategy, times the seconds of the median round. All epochs of a strategy
+compute about the same.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ class Outcome:
 
     Attributes:
         losses: Of each part that is held out, see the top of this file.
+        seconds_per_epoch: See the top of this file.
         metrics: Others after the last epoch, each [R] by name.
         steps: Optimiser steps of an epoch, mean.
         padding_share: What the batches trained on padded, mean.
@@ -35,14 +38,10 @@ class Outcome:
 
     losses: Mapping[Part, NDArray[np.float64]]
     seconds: NDArray[np.float64]
+    seconds_per_epoch: float
     metrics: Mapping[str, NDArray[np.float64]]
     steps: float
     padding_share: float
-
-    @property
-    def seconds_per_epoch(self) -> float:
-        """The median of all epochs of all runs."""
-        return float(np.median(self.seconds))
 
     def last(self, part: Part) -> NDArray[np.float64]:
         """The loss after the last epoch, [R]."""
@@ -67,12 +66,22 @@ def outcomes(rows: Sequence[EpochRow], tests: Sequence[RunRow], *, losses: Mappi
         losses: The metric that strategies are judged by, on each part.
     """
     labels = dict.fromkeys(row.strategy for row in rows)
-    return {
-        label: _outcome(
-            [row for row in rows if row.strategy == label], [row for row in tests if row.strategy == label], losses
-        )
-        for label in labels
-    }
+    runs = {label: _runs([row for row in rows if row.strategy == label]) for label in labels}
+    seconds = {label: _seconds(each) for label, each in runs.items()}
+    taken = seconds_per_epoch(seconds)
+    tested = {label: [row for row in tests if row.strategy == label] for label in labels}
+    return {label: _outcome(runs[label], tested[label], losses, seconds[label], taken[label]) for label in labels}
+
+
+def seconds_per_epoch(seconds: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """What an epoch of each strategy takes, from the seconds [R, E] of each, see the top of this file.
+
+    >>> busy = np.array([[1.0, 5.0, 1.0]])  # in the second round the machine did something else
+    >>> seconds_per_epoch({"slow": 2 * busy, "middle": busy, "fast": 0.5 * busy})
+    {'slow': 2.0, 'middle': 1.0, 'fast': 0.5}
+    """
+    rounds = np.median(list(seconds.values()), axis=0)
+    return {label: float(np.median(each / rounds) * np.median(rounds)) for label, each in seconds.items()}
 
 
 def equal_seconds(found: Mapping[str, Outcome]) -> float:
@@ -80,14 +89,31 @@ def equal_seconds(found: Mapping[str, Outcome]) -> float:
     return min(outcome.seconds_per_epoch * outcome.seconds.shape[1] for outcome in found.values())
 
 
-def _outcome(rows: Sequence[EpochRow], tests: Sequence[RunRow], losses: Mapping[Part, str]) -> Outcome:
+def _runs(rows: Sequence[EpochRow]) -> list[list[EpochRow]]:
+    """The epochs of each seed, in order."""
     seeds = sorted({row.seed for row in rows})
-    runs = [sorted((row for row in rows if row.seed == seed), key=lambda row: row.epoch) for seed in seeds]
+    return [sorted((row for row in rows if row.seed == seed), key=lambda row: row.epoch) for seed in seeds]
+
+
+def _seconds(runs: Sequence[Sequence[EpochRow]]) -> NDArray[np.float64]:
+    """Of planning and training each epoch: [R, E]."""
+    return np.array([[row.seconds + row.planning_seconds for row in run] for run in runs])
+
+
+def _outcome(
+    runs: Sequence[Sequence[EpochRow]],
+    tests: Sequence[RunRow],
+    losses: Mapping[Part, str],
+    seconds: NDArray[np.float64],
+    taken: float,
+) -> Outcome:
     tested = {row.seed: row.metrics for row in tests}
-    ends = [{**run[-1].metrics, **tested.get(seed, {})} for seed, run in zip(seeds, runs, strict=True)]
+    ends = [{**run[-1].metrics, **tested.get(run[-1].seed, {})} for run in runs]
+    rows = [row for run in runs for row in run]
     return Outcome(
         losses={part: _finite([[row.metrics[name] for row in run] for run in runs]) for part, name in losses.items()},
-        seconds=np.array([[row.seconds + row.planning_seconds for row in run] for run in runs]),
+        seconds=seconds,
+        seconds_per_epoch=taken,
         metrics={name: _finite([end[name] for end in ends]) for name in ends[0] if name not in losses.values()},
         steps=float(np.mean([row.steps for row in rows])),
         padding_share=float(np.mean([row.padding_share for row in rows])),

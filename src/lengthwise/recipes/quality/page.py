@@ -74,9 +74,10 @@ def section(document: Mapping[str, Any], *, json_link: str) -> list[str]:
         settings_note(document),
         strategies_table(document),
         f"Loss in {document['loss']['unit']}. Equal time is {document['equal_seconds']:.0f} s of planning and "
-        "training, what the fastest strategy takes for all epochs; an epoch counts as the median of its strategy's, "
-        "and between epochs a loss is on a straight line. Dynamic batch sizes are those of Ge et al. 2021, at a "
-        "constant learning rate, at one that follows the size of a step, and at one that follows its root."
+        "training, what the fastest strategy takes for all epochs; seconds of an epoch are the median, over the rounds "
+        "in which all strategies train one in turn, of how long it took beside the others; between epochs a loss is on "
+        "a straight line. Dynamic batch sizes are those of Ge et al. 2021, at a constant learning rate, at one that "
+        "follows the size of a step, and at one that follows its root."
         f"{left_out_note(document)}",
         "The loss of max-entropy batching less another strategy's at the same padding:",
         comparisons_table(document),
