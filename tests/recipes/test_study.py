@@ -20,7 +20,7 @@ from lengthwise.recipes.study.settings import Settings  # noqa: E402
 from lengthwise.recipes.study.setups import Setup, setups  # noqa: E402
 from lengthwise.recipes.study.study import run_study  # noqa: E402
 from lengthwise.recipes.study.task import weights  # noqa: E402
-from lengthwise.recipes.study.training import train  # noqa: E402
+from lengthwise.recipes.study.training import in_turn, train  # noqa: E402
 
 PATIENCE = 120.0  # seconds after which a hang is a failure
 LENGTHS = np.array([3, 9, 4, 12, 5, 7, 2, 8, 6, 10, 1, 11])
@@ -320,6 +320,14 @@ def test_bad_setups_are_named(change, message):
 def test_scaling_needs_the_size_that_the_rate_was_chosen_for():
     with pytest.raises(TypeError, match=r"`base_batch` must be a number, but is None\. Give the size of a step"):
         Setup(batching=WHOLE, learning_rate_scaling="linear")
+
+
+def test_every_round_takes_every_setup_once_in_an_order_of_its_own():
+    made = setups(dict.fromkeys("abcdef", WHOLE), SETTINGS)
+    rounds = [[each.label for each in in_turn(made, seed=seed, epoch=epoch)] for seed in (0, 1) for epoch in (1, 2, 3)]
+    assert all(sorted(each) == list("abcdef") for each in rounds)
+    assert len({tuple(each) for each in rounds}) > 3
+    assert rounds[0] == [each.label for each in in_turn(made, seed=0, epoch=1)]
 
 
 def test_a_setup_has_one_name():

@@ -81,13 +81,15 @@ def run_study(
 
 
 def _study(task: Task, planned: Sequence[Setup], settings: Settings, found: Sequence[Finding], command: str) -> Study:
-    rows = tuple(finding for finding in found if isinstance(finding, EpochRow))
-    tests = tuple(finding for finding in found if isinstance(finding, RunRow))
+    places = {setup.label: place for place, setup in enumerate(planned)}
+    planned_first = sorted(found, key=lambda finding: places[finding.strategy])  # rounds have orders of their own
+    rows = sorted((each for each in planned_first if isinstance(each, EpochRow)), key=lambda row: (row.seed, row.epoch))
+    tests = sorted((each for each in planned_first if isinstance(each, RunRow)), key=lambda row: row.seed)
     peaks = {finding.strategy: finding.bytes for finding in found if isinstance(finding, Peak)}
     data = dict(task.describe())
     network: Any = data.get("network", {})
     return Study(
-        rows=rows,
+        rows=tuple(rows),
         summaries=summarise(rows, tests, peaks),
         settings=dict(network) | dataclasses.asdict(settings) | {"learning_rate": settings.rate},
         strategies={setup.label: setup.as_dict() for setup in planned},
@@ -95,7 +97,7 @@ def _study(task: Task, planned: Sequence[Setup], settings: Settings, found: Sequ
         machine=describe_machine(settings),
         date=now(),
         command=command,
-        tests=tests,
+        tests=tuple(tests),
         peak_bytes=peaks,
     )
 

@@ -1,9 +1,10 @@
 """Training: one network from the same weights under every setup, one epoch of each in turn.
 
-Epochs are interleaved (epoch 1 of every setup, then epoch 2 of every setup), so that whatever else the machine does
-falls on all alike. Only training is timed. Every rank runs `train`, and waits while setups of fewer ranks train; rank 0
-validates and tests. With checkpoints, training that was interrupted goes on after the last epoch of each run, on a CPU
-bit by bit as if it had not been.
+Epochs are interleaved in rounds (epoch 1 of every setup, then epoch 2 of every setup), so that whatever else the
+machine does falls on all alike; and each round has an order of its own, since batches of shapes that the setup before
+has just had are computed faster. Only training is timed. Every rank runs `train`, and waits while setups of fewer ranks
+train; rank 0 validates and tests. With checkpoints, training that was interrupted goes on after the last epoch of each
+run, on a CPU bit by bit as if it had not been.
 """
 
 from __future__ import annotations
@@ -62,10 +63,16 @@ def train(
             if run.done < settings.epochs:
                 _warm_up(run, task)
         for epoch in range(1, settings.epochs + 1):
-            for setup in setups:
+            for setup in in_turn(setups, seed=seed, epoch=epoch):
                 place.wait_for(ranks)
                 if place.rank < setup.processes:
                     yield from _epoch(runs[setup.label], task, epoch, checkpoints)
+
+
+def in_turn(setups: Sequence[Setup], *, seed: int, epoch: int) -> list[Setup]:
+    """The setups in the order of a round, the same on all ranks."""
+    order = np.random.default_rng(np.random.SeedSequence([seed, epoch])).permutation(len(setups))
+    return [setups[place] for place in order]
 
 
 def judged(judge: Callable[[nn.Module], Mapping[str, float]], model: nn.Module) -> dict[str, float]:
