@@ -20,6 +20,7 @@ from lengthwise.cli import main  # noqa: E402
 from lengthwise.recipes.quality.answers import (  # noqa: E402
     Tally,
     answers,
+    below_random,
     beside_random,
     by_padding,
     conclusion,
@@ -387,6 +388,20 @@ def test_ours_beside_random_is_that_of_the_largest_padding():
     assert (
         beside_random({"ours": "max-entropy", "strategies": [strategy(0.1, -2.0), strategy(0.05, -3.0)]}).mean == -2.0
     )
+
+
+def test_what_is_below_random_batches_is_counted_on_both_parts():
+    def strategy(padding, validation, test, *, dynamic=False):
+        means = {"equal_seconds": validation, "test_equal_seconds": test}
+        bounds = {
+            name: {"mean": mean, "low": mean - 1.0, "high": mean + 1.0, "runs": 2} for name, mean in means.items()
+        }
+        return {"dynamic": dynamic, "padding": padding, "to_random": bounds}
+
+    counted = [strategy(0.1, -2.0, -2.0), strategy(0.1, -2.0, 0.5), strategy(0.05, -0.5, 2.0)]
+    others = [strategy(None, -2.0, -2.0), strategy(0.1, -2.0, -2.0, dynamic=True)]
+    sentence = below_random([{"task": "speech", "strategies": [*counted, *others]}])
+    assert sentence.endswith("on validation and on test sequences: speech 2 and 1 of 3.")
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ def answers(documents: Sequence[Document]) -> list[str]:
         *by_padding(documents),
         f"By the other measures, lower and higher: {others}.",
         f"Its loss less that of random batches, on test sequences in equal training time: {beside}.",
+        below_random(documents),
     ]
 
 
@@ -93,6 +94,22 @@ def beside_random(document: Document) -> Interval:
     """Max-entropy batching of the largest padding less random batches, both of one batch size, by the same measure."""
     ours = [each for each in document["strategies"] if each["order"] == document["ours"] and not each["dynamic"]]
     return read_interval(max(ours, key=lambda each: each["padding"])["to_random"][DECIDING])
+
+
+def below_random(documents: Sequence[Document]) -> str:
+    """Of how many orders that were brought to a padding the loss is told to be below that of random batches."""
+    parts = []
+    for document in documents:
+        fitted = [each for each in document["strategies"] if each["padding"] is not None and not each["dynamic"]]
+        validated, tested = (
+            tally(read_interval(each["to_random"][measure]) for each in fitted).lower
+            for measure in ("equal_seconds", "test_equal_seconds")
+        )
+        parts.append(f"{document['task']} {validated} and {tested} of {len(fitted)}")
+    return (
+        "Strategies brought to a padding that have less loss than random batches in equal training time, on validation "
+        f"and on test sequences: {'; '.join(parts)}."
+    )
 
 
 def conclusion(counts: Tally) -> str:
