@@ -3,6 +3,7 @@
 import json
 import time
 from datetime import timedelta
+from math import nan
 
 import pytest
 from torch import distributed
@@ -12,6 +13,7 @@ import lengthwise as lw
 
 PATIENCE = 60  # seconds after which a hang is a failure
 LENGTHS = [5, 9, 2, 4, 7, 7, 1, 3, 8, 6]
+MISMATCH = "PlanMismatchError"
 BATCHING = lw.Batching(cut=lw.FixedSize(1))
 
 
@@ -23,8 +25,8 @@ def complaint(act):
     """What `act` is refused with; it must not take the time that a hang takes."""
     try:
         act()
-    except lw.PlanMismatchError as error:
-        return str(error)
+    except (TypeError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
     return "none"
 
 
@@ -61,6 +63,22 @@ def disagreements(rank):
     return {name: complaint(act) for name, act in cases.items()}
 
 
+def failures(rank):
+    """Rank 1 fails before there is anything to compare; rank 0 would wait for it."""
+    zero = [*LENGTHS[:-1], 6 * (1 - rank)]
+    other = made(seed=1 + rank, rank=0, world_size=1).state_dict()
+    broken = lw.Batching(cut=lw.FixedSize(1), cost=lambda counts, _: counts * (nan if rank else 1.0))
+    cases = {
+        "zero length": lambda: made(lengths=zero),
+        "no batching": lambda: made(batching=BATCHING if rank == 0 else "random"),
+        "broken cost": lambda: made(batching=broken),
+        "another's state": lambda: made().load_state_dict(other),
+        "no state": lambda: made().load_state_dict(other if rank == 0 else {}),
+        "evaluation": lambda: lw.torch.EvaluationSampler(zero, lw.FixedSize(2)),
+    }
+    return {name: complaint(act) for name, act in cases.items()}
+
+
 def ended():
     """A run of two ranks whose torch.distributed ends in mid-epoch: each goes on alone, as if the other were lost."""
     sampler = made()
@@ -73,7 +91,8 @@ def ended():
 
 def scenarios(rank, begin):
     began = time.monotonic()
-    return late(rank, begin) | disagreements(rank) | {"ended": ended(), "seconds": time.monotonic() - began}
+    found = late(rank, begin) | disagreements(rank) | {"failures": failures(rank)}
+    return found | {"ended": ended(), "seconds": time.monotonic() - began}
 
 
 def run_rank(rank, folder):
@@ -121,15 +140,24 @@ def test_a_position_survives_a_late_start(ranks):
 
 def test_what_was_not_compared_before_is_with_the_first_batch(ranks):
     for rank in ranks:
-        assert rank["another seed"].startswith("`seed` must be what rank 0 has, 0, but is 1 at rank 1. Give every rank")
+        assert rank["another seed"].startswith(f"{MISMATCH}: `seed` must be what rank 0 has, 0, but is 1 at rank 1. ")
 
 
 @pytest.mark.parametrize("fact", ["seed", "lengths", "batching.cut.batch_size", "micro_batches", "runs", "epoch"])
 def test_ranks_that_disagree_are_refused_on_every_rank(ranks, fact):
     first, second = (rank[fact.split(".")[0]] for rank in ranks)
     assert first == second
-    assert first.startswith(f"`{fact}` must be what rank 0 has, ")
+    assert first.startswith(f"{MISMATCH}: `{fact}` must be what rank 0 has, ")
     assert first.endswith(" at rank 1. Give every rank the same lengths, batching, seed, micro_batches and checkpoint.")
+
+
+@pytest.mark.parametrize(
+    "case", ["zero length", "no batching", "broken cost", "another's state", "no state", "evaluation"]
+)
+def test_a_rank_that_fails_alone_fails_on_every_rank(ranks, case):
+    waiting, failing = (rank["failures"][case] for rank in ranks)
+    assert failing.split(":")[0] in ("TypeError", "ValueError", MISMATCH)
+    assert waiting == f"{MISMATCH}: `plan` must be made on every rank, but is 'refused' at rank 1. {failing}"
 
 
 def test_ranks_that_agree_are_not(ranks):

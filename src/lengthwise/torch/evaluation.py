@@ -40,7 +40,7 @@ class EvaluationSampler(Sampler[list[int]]):
     Raises:
         ValueError: As `evaluation_plan` does; and with the first batch where its batches are shared out or batched once
             more, or torch.distributed is not running in a process that was started as one of several.
-        PlanMismatchError: Another rank plans otherwise.
+        PlanMismatchError: Another rank plans otherwise, or not at all.
 
     >>> import lengthwise as lw
     >>> sampler = EvaluationSampler([5, 9, 2, 4], lw.FixedSize(2))
@@ -60,11 +60,11 @@ class EvaluationSampler(Sampler[list[int]]):
         world_size: int | None = None,
     ) -> None:
         self._place = Place(rank, world_size, remedy="Give every rank the same lengths, cut and cost.")
-        self.lengths = as_lengths(lengths)
         self.cut = cut
         self.cost = cost
-        self._plan = self._planned()
-        self._place.compare(self._facts)
+        with self._place.alike(self._facts):
+            self.lengths = as_lengths(lengths)
+            self._plan = self._planned()
 
     @property
     def rank(self) -> int:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import distributed
 
 from lengthwise import _checks
+from lengthwise.plan import PlanMismatchError
 from lengthwise.torch.facts import check_alike
+
+Facts = Callable[[], Mapping[str, object]]
 
 
 class Place:
@@ -39,28 +44,53 @@ class Place:
     def world_size(self) -> int:
         return self._now()[1]
 
-    def compare(self, facts: Callable[[], Mapping[str, object]]) -> None:
-        """Compares with the other ranks, once torch.distributed runs and where it tells the rank: a collective."""
-        self._compared = _running()
-        if self._compared and not self.is_given:
-            _compare(facts(), self._remedy)
+    @contextmanager
+    def alike(self, facts: Facts) -> Iterator[None]:
+        """Around what makes a plan; then the ranks compare `facts`: a collective where torch.distributed runs.
 
-    def check_started(self, facts: Callable[[], Mapping[str, object]]) -> None:
+        What fails on one rank fails on all: no other waits for it.
+
+        Raises:
+            PlanMismatchError: The ranks do not say the same, or another could not make its plan.
+        """
+        try:
+            yield
+        except Exception as error:
+            if _running() and not self.is_given:
+                gathered(_Said(refusal=f"{type(error).__name__}: {error}"))
+            raise
+        self._compare(facts)
+
+    def check_started(self, facts: Facts) -> None:
         """With the first batch: compares what could not be compared before, and misses ranks that were not started."""
         if self.is_given:
             return
         if _running():
             if not self._compared:
-                self.compare(facts)
+                self._compare(facts)
         elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
             rule = "started, or rank and world_size given, before the first batch"
             remedy = "Call torch.distributed.init_process_group, or every process takes all sequences."
             raise _checks.value_error("torch.distributed", rule, f"WORLD_SIZE={os.environ['WORLD_SIZE']}", remedy)
 
+    def _compare(self, facts: Facts) -> None:
+        """Compares with the other ranks, once torch.distributed runs and where it tells the rank: a collective."""
+        self._compared = _running()
+        if self._compared and not self.is_given:
+            _check_said(gathered(_Said(facts=dict(facts()))), self._remedy)
+
     def _now(self) -> tuple[int, int]:
         if self._given is not None:
             return self._given
         return (distributed.get_rank(), distributed.get_world_size()) if _running() else (0, 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Said:
+    """What a rank says of its plan, or of why it has none."""
+
+    facts: Mapping[str, object] = field(default_factory=dict)
+    refusal: str = ""
 
 
 def gathered(value: Any) -> list[Any]:
@@ -89,12 +119,16 @@ def _check_given(rank: int | None, world_size: int | None) -> None:
         _checks.check_whole("rank", rank, minimum=0, maximum=world_size - 1, remedy=remedy)
 
 
-def _compare(facts: Mapping[str, object], remedy: str) -> None:
-    """Refuses, on every rank alike, ranks that do not say the same of their plan: a collective.
+def _check_said(said: list[_Said], remedy: str) -> None:
+    """Refuses, on every rank alike, ranks that do not say the same of their plan.
 
     Raises:
-        PlanMismatchError: The sentence names the first fact, the rank, and what it and rank 0 say.
+        PlanMismatchError: The sentence names the first rank that has no plan, and why; or the first fact that differs,
+            the rank, and what it and rank 0 say.
     """
-    first, *others = gathered(dict(facts))
-    for rank, other in enumerate(others, start=1):
-        check_alike(first, other, whose="what rank 0 has", remedy=remedy, at=f"rank {rank}")
+    for rank, each in enumerate(said):
+        if each.refusal:
+            rule = "made on every rank"
+            raise PlanMismatchError(_checks.sentence("plan", rule, "refused", each.refusal, at=f"rank {rank}"))
+    for rank, each in enumerate(said):
+        check_alike(said[0].facts, each.facts, whose="what rank 0 has", remedy=remedy, at=f"rank {rank}")

@@ -75,7 +75,8 @@ class BatchSampler(Sampler[list[Any]]):
     when the next is set.
 
     Where torch.distributed is running and no rank is given, making a sampler (and loading a state) is a collective: all
-    ranks compare their plans, and disagreement is an error there and not a hang later. Over nccl it goes through the
+    ranks compare their plans, and disagreement, or a rank that can make no plan, is an error there on all of them and
+    not a hang later. Over nccl it goes through the
     current GPU: call `torch.cuda.set_device` before, or all ranks of a machine meet on its first.
 
     Args:
@@ -93,7 +94,7 @@ class BatchSampler(Sampler[list[Any]]):
     Raises:
         ValueError: As `make_plan` does, at once and not in the first epoch; and with the first batch where something
             between the sampler and its loader shares the batches out to the ranks once more.
-        PlanMismatchError: Another rank plans otherwise.
+        PlanMismatchError: Another rank plans otherwise, or not at all.
 
     >>> import lengthwise as lw
     >>> sampler = BatchSampler([5, 9, 2, 4], lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted()), seed=0)
@@ -113,12 +114,8 @@ class BatchSampler(Sampler[list[Any]]):
         world_size: int | None = None,
         micro_batches: int = 1,
     ) -> None:
-        if not isinstance(batching, Batching):
-            remedy = "Make one: lw.Batching(cut=lw.FixedSize(16)), say."
-            raise _checks.type_error("batching", "a lengthwise.Batching", batching, remedy)
         remedy = "Give every rank the same lengths, batching, seed, micro_batches and checkpoint."
         self._place = Place(rank, world_size, remedy=remedy)
-        self.lengths = as_lengths(lengths)
         self.batching = batching
         self.seed = seed
         self.micro_batches = micro_batches
@@ -127,13 +124,17 @@ class BatchSampler(Sampler[list[Any]]):
         self._asked = True  # for anything of the epoch, since it was set
         self._warned: set[str] = set()
         self._fingerprinted: tuple[Plan, str] | None = None
-        self._plan_epoch(0)
-        self._named = {
-            "seed": self._plan.seed,
-            "lengths": self._plan.lengths_fingerprint,
-            "batching": json.loads(self._plan.batching),
-        }
-        self._place.compare(self._facts)
+        with self._place.alike(self._facts):
+            if not isinstance(batching, Batching):
+                remedy = "Make one: lw.Batching(cut=lw.FixedSize(16)), say."
+                raise _checks.type_error("batching", "a lengthwise.Batching", batching, remedy)
+            self.lengths = as_lengths(lengths)
+            self._plan_epoch(0)
+            self._named = {
+                "seed": self._plan.seed,
+                "lengths": self._plan.lengths_fingerprint,
+                "batching": json.loads(self._plan.batching),
+            }
 
     @property
     def rank(self) -> int:
@@ -257,16 +258,17 @@ class BatchSampler(Sampler[list[Any]]):
         Raises:
             ValueError: `state` is not what `state_dict` gave.
             PlanMismatchError: It is of other lengths, another batching or seed; or of the same and yet of another plan,
-                as where a cost function of your own was changed; or the ranks loaded different states.
+                as where a cost function of your own was changed; or the ranks loaded different states, or another of
+                them could not load its own.
         """
-        position = checked_state(state, self._named)
-        plan = self._planned(position.epoch, position.runs, position.place)
-        position.check_plan(self._fingerprint_of(plan))
-        if position.place != (self.world_size, self.micro_batches):
-            plan = self._planned(position.epoch, position.runs)
-        self._stand(plan, position.runs)
-        self._pass = self._epoch_taken = None
-        self._place.compare(self._facts)
+        with self._place.alike(self._facts):
+            position = checked_state(state, self._named)
+            plan = self._planned(position.epoch, position.runs, position.place)
+            position.check_plan(self._fingerprint_of(plan))
+            if position.place != (self.world_size, self.micro_batches):
+                plan = self._planned(position.epoch, position.runs)
+            self._stand(plan, position.runs)
+            self._pass = self._epoch_taken = None
 
     def __len__(self) -> int:
         """Batches of this rank in the whole epoch that is set: exact, before it begins. A pass yields `start` fewer."""
