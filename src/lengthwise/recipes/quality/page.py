@@ -75,10 +75,10 @@ def section(document: Mapping[str, Any], *, json_link: str) -> list[str]:
         strategies_table(document),
         f"Loss in {document['loss']['unit']}. Equal time is {document['equal_seconds']:.0f} s of planning and "
         "training, what the fastest strategy takes for all epochs; seconds of an epoch are the median, over the rounds "
-        "in which all strategies train one in turn, of how long it took beside the others; between epochs a loss is on "
-        "a straight line. Dynamic batch sizes are those of Ge et al. 2021, at a constant learning rate, at one that "
-        "follows the size of a step, and at one that follows its root."
-        f"{rounds_note(document)}{left_out_note(document)}",
+        "in which all strategies train one in turn, each round in an order of its own, of how long it took beside the "
+        f"others; between epochs a loss is on a straight line. {seconds_note(document)} Dynamic batch sizes are those "
+        "of Ge et al. 2021, at a constant learning rate, at one that follows the size of a step, and at one that "
+        f"follows its root.{left_out_note(document)}",
         "The loss of max-entropy batching less another strategy's at the same padding:",
         comparisons_table(document),
         correlations_note(document),
@@ -121,20 +121,14 @@ def strategy_cells(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
     ]
 
 
-def rounds_note(document: Mapping[str, Any]) -> str:
-    """What is to be known of seconds that were measured in rounds of one order, as results of before are."""
-    if document.get("rounds") == "shuffled":
-        return ""
+def seconds_note(document: Mapping[str, Any]) -> str:
+    """How far the seconds of strategies differ that compute as much: what a comparison in equal time is exposed to."""
     groups: dict[float, list[float]] = {}
     for each in document["strategies"]:
         if each["padding"] is not None and not each["dynamic"]:
             groups.setdefault(each["padding"], []).append(each["seconds_per_epoch"])
     differ = max(max(seconds) / min(seconds) - 1.0 for seconds in groups.values())
-    return (
-        " In these runs every round had the same order, and batches of shapes that the strategy before had not had "
-        "took longer: at equal padding, where as much is computed, seconds differ by up to "
-        f"{differ:.0%}, so that losses in equal time are to be trusted less than those after as many epochs."
-    )
+    return f"At equal padding, where as much is computed, seconds of an epoch differ by up to {percent(differ)}."
 
 
 def left_out_note(document: Mapping[str, Any]) -> str:

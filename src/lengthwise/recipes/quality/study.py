@@ -71,7 +71,7 @@ def study_quality(
         command=command,
         checkpoints=folder,
     )
-    facts = {"paddings": list(paddings), "batch_size": batch_size, "left_out": left_out(found), "rounds": "shuffled"}
+    facts = {"paddings": list(paddings), "batch_size": batch_size, "left_out": left_out(found)}
     return _document(kind, chosen, study) | {"sequences": len(task.lengths), **facts}
 
 
