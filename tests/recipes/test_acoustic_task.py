@@ -19,9 +19,9 @@ from lengthwise.recipes.acoustic.em import Rounds  # noqa: E402
 from lengthwise.recipes.acoustic.frames import NO_LABEL  # noqa: E402
 from lengthwise.recipes.acoustic.labelling import (  # noqa: E402
     Labelling,
-    fingerprint,
     first_states,
     labels_of,
+    name_speech,
     speech_of,
     trained_model,
 )
@@ -55,6 +55,21 @@ def prepared(parts, folder):
 @pytest.fixture(scope="module")
 def task(prepared):
     return AcousticTask(prepared=prepared, hidden=4, stack=2)
+
+
+def named(parts, labelling):
+    """The fingerprint by which an alignment is kept."""
+    states = first_states(parts.train, labelling)
+    spoken = [speech_of(parts.train, states), speech_of(parts.validation, states), speech_of(parts.test)]
+    return name_speech(spoken, labelling, any_order=parts.any_order)
+
+
+def scaled(corpus, gain):
+    """The same words, more or less loud."""
+    utterances = tuple(
+        dataclasses.replace(each, load=lambda load=each.load: np.float32(gain) * load()) for each in corpus.utterances
+    )
+    return dataclasses.replace(corpus, utterances=utterances)
 
 
 def never():
@@ -99,7 +114,7 @@ def test_what_is_prepared_again_is_read_back(parts, prepared, folder):
     np.testing.assert_array_equal(again.train.labels, prepared.train.labels)
     np.testing.assert_array_equal(again.stay, prepared.stay)
     assert (again.states, again.gmm_word_error_rate) == (prepared.states, prepared.gmm_word_error_rate)
-    key = f"{fingerprint(parts, LABELLING)} {prepared.search}"
+    key = f"{named(parts, LABELLING)} {prepared.search}"
     read = kept(folder, key, never)
     np.testing.assert_array_equal(read.model.mixtures.means, kept(folder, key, never).model.mixtures.means)
     with pytest.raises(ValueError, match="made anew"):
@@ -112,7 +127,7 @@ def test_a_file_that_is_none_of_ours_is_made_anew(parts, prepared, folder, tmp_p
         np.savez(tmp_path / FILE, other=np.zeros(1))
     else:
         (tmp_path / FILE).write_text(content)
-    key = f"{fingerprint(parts, LABELLING)} {prepared.search}"
+    key = f"{named(parts, LABELLING)} {prepared.search}"
     made = kept(tmp_path, key, lambda: kept(folder, key, never))
     assert made.word_error_rate == prepared.gmm_word_error_rate
     np.testing.assert_array_equal(kept(tmp_path, key, never).train, prepared.train.labels)
@@ -120,8 +135,9 @@ def test_a_file_that_is_none_of_ours_is_made_anew(parts, prepared, folder, tmp_p
 
 def test_another_labelling_or_corpus_has_another_fingerprint(parts):
     other = digit_parts(tones(takes=7), count=16, validating=5, testing=5, seed=1)
-    named = {fingerprint(each, choice) for each in (parts, other) for choice in (LABELLING, Labelling())}
-    assert len(named) == 4
+    louder = dataclasses.replace(parts, validation=scaled(parts.validation, 0.5))
+    told = {named(each, choice) for each in (parts, other, louder) for choice in (LABELLING, Labelling())}
+    assert len(told) == 6
 
 
 def test_a_task_is_sent_to_a_process_and_says_what_it_is(task):

@@ -60,13 +60,35 @@ def test_finished_runs_are_not_trained_again_and_more_epochs_go_on_from_them(tas
     assert learned(went_on.rows) == learned(run_study(task, BATCHINGS, longer).rows)
 
 
+def test_runs_whose_names_differ_in_letters_of_no_file_name_keep_their_own(task, tmp_path):
+    named = {"випадково": BATCHINGS["random"], "за довжиною": lw.strategy("sorted", cut=lw.FixedSize(8))}
+    short = dataclasses.replace(MINIATURE, epochs=1, seeds=1)
+    first = run_study(task, named, short, checkpoints=tmp_path)
+    assert [row.strategy for row in first.rows] == list(named)
+    assert run_study(task, named, short, checkpoints=tmp_path).rows == first.rows
+
+
+def test_checkpoints_of_other_texts_and_pens_of_the_same_lengths_are_refused(corpus, tmp_path):
+    short = dataclasses.replace(MINIATURE, epochs=1, seeds=1)
+    run_study(HandwritingTask.of(corpus, NETWORK), BATCHINGS, short, checkpoints=tmp_path)
+    texts = tuple(text[::-1] for text in corpus.train.texts)
+    ink = tuple(2 * sample for sample in corpus.validation.strokes)
+    for part in (
+        {"train": dataclasses.replace(corpus.train, texts=texts)},
+        {"validation": dataclasses.replace(corpus.validation, strokes=ink)},
+    ):
+        other = HandwritingTask.of(dataclasses.replace(corpus, **part), NETWORK)
+        with pytest.raises(ValueError, match="`checkpoints` must be of the same data, strategies and settings"):
+            run_study(other, BATCHINGS, short, checkpoints=tmp_path)
+
+
 def test_ranks_that_were_ended_an_epoch_apart_go_on_from_the_one_they_share(task, tmp_path):
     batchings = {"random": BATCHINGS["random"]}
     timer = threading.Timer(PATIENCE, lambda: [child.kill() for child in multiprocessing.active_children()])
     timer.start()
     try:
         whole = run_study(task, batchings, ON_TWO, checkpoints=tmp_path)
-        (last,) = tmp_path.glob("random-2-processes-parameter-seed-0_rank1_epoch2.pt")
+        (last,) = tmp_path.glob("random-2-processes-parameter-seed-0_*_rank1_epoch2.pt")
         last.unlink()
         resumed = run_study(task, batchings, ON_TWO, checkpoints=tmp_path)
     finally:
@@ -96,7 +118,7 @@ def test_the_last_two_epochs_of_a_rank_are_kept(tmp_path):
     assert checkpoints.epochs("Q = 3, seed 0", 0) == []
     assert checkpoints.load("Q = 3, seed 0", 1, 10)["weight"].tolist() == [10.0]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "Q-3-seed-0_rank1_epoch10.pt",
-        "Q-3-seed-0_rank1_epoch11.pt",
-        "Q-3-seed-10_rank1_epoch1.pt",
+        "Q-3-seed-0_f3a43437_rank1_epoch10.pt",
+        "Q-3-seed-0_f3a43437_rank1_epoch11.pt",
+        "Q-3-seed-10_16599bf2_rank1_epoch1.pt",
     ]

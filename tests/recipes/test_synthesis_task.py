@@ -174,6 +174,31 @@ def test_it_learns_two_words_and_says_them_alone(tmp_path):
 STEPS = 90
 
 
+def test_speaking_leaves_the_model_as_it_was(task):
+    model = fresh(task)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    first = task.speak(model, "abc")
+    assert model.training
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    np.testing.assert_array_equal(task.speak(model.eval(), "abc"), first)
+    assert not model.training
+
+
+def test_other_texts_or_sounds_of_the_same_lengths_are_described_otherwise(speech, task):
+    def described(**changes):
+        recordings = tuple(dataclasses.replace(each, **changes) for each in speech.recordings)
+        return SynthesisTask.of(dataclasses.replace(speech, recordings=recordings), network=NETWORK, seed=1).describe()
+
+    same = described()
+    assert same == task.describe()
+    assert described(text="abcd")["fingerprint"] != same["fingerprint"]
+    quiet = tuple(
+        dataclasses.replace(each, load=lambda load=each.load: np.float32(0.5) * load()) for each in speech.recordings
+    )
+    other = SynthesisTask.of(dataclasses.replace(speech, recordings=quiet), network=NETWORK, seed=1)
+    assert {name for name, value in other.describe().items() if value != same[name]} == {"fingerprint"}
+
+
 def test_texts_are_spelt_with_the_alphabet_alone():
     assert symbols_of(" AB  b", "ab ").tolist() == [1, 2, 3, 2]
     with pytest.raises(ValueError, match="`text` must be at least 2 characters of 'ab ', but is 'yz'"):

@@ -6,8 +6,7 @@ units:        words -> units, alike in every context -> GMM-HMM -> trees -> tied
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
@@ -20,10 +19,10 @@ from lengthwise.recipes.acoustic.frames import NO_LABEL
 from lengthwise.recipes.acoustic.hmm import WordStates, whole_words
 from lengthwise.recipes.acoustic.tying import Tree, tie_states
 from lengthwise.recipes.acoustic.units import Units, spelled_words
+from lengthwise.recipes.contents import fingerprint
 from lengthwise.recipes.skipped import Skipped
 from lengthwise.recipes.speech.corpus import Corpus
 from lengthwise.recipes.speech.features import Features, corpus_features, with_slopes
-from lengthwise.recipes.speech.parts import Parts
 
 Labels = list[NDArray[np.int64]]
 
@@ -129,13 +128,10 @@ def known_labels(model: WordModel, speech: Speech) -> Labels:
     return labels
 
 
-def fingerprint(parts: Parts, labelling: Labelling) -> str:
-    """Names what a model was trained on and how: names, words and samples of all utterances, and the choices."""
-    named = hashlib.sha256(repr((labelling.describe(), labelling.units, parts.any_order)).encode())
-    for corpus in (parts.train, parts.validation, parts.test):
-        named.update(repr(_told(corpus)).encode())
-    return named.hexdigest()[:16]
-
-
-def _told(corpus: Corpus) -> Sequence[tuple[object, ...]]:
-    return [(each.name, each.words, each.count) for each in corpus.utterances]
+def name_speech(parts: Iterable[Speech], labelling: Labelling, *, any_order: bool) -> str:
+    """A fingerprint of what a model is trained on and judged by, and how: words and sounds, and the choices."""
+    told = [
+        (corpus.rate, [(each.name, each.words, each.sound) for each in corpus.utterances])
+        for corpus in (speech.corpus for speech in parts)
+    ]
+    return fingerprint([labelling.describe(), labelling.units, any_order, *told])

@@ -22,10 +22,10 @@ from lengthwise.recipes.acoustic.hmm import WordStates
 from lengthwise.recipes.acoustic.labelling import (
     Labelling,
     Speech,
-    fingerprint,
     first_states,
     known_labels,
     labels_of,
+    name_speech,
     speech_of,
     trained_model,
 )
@@ -96,7 +96,8 @@ def prepare(
         _check_some(name, speech)
     bigram = _bigram(parts, spoken.train, states)
     make = functools.partial(_align, spoken, states, labelling, bigram, search)
-    aligned = kept(folder, f"{fingerprint(parts, labelling)} {search}", make)
+    named = name_speech(spoken, labelling, any_order=parts.any_order)
+    aligned = kept(folder, f"{named} {search}", make)
     scale = fitted_scale(spoken.train.features)
     return Prepared(
         train=_laid(spoken.train, scale, aligned.train),
@@ -108,7 +109,8 @@ def prepare(
         bigram=bigram,
         search=search,
         gmm_word_error_rate=aligned.word_error_rate,
-        description=_description(parts, labelling, spoken) | {"states": aligned.model.states.total},
+        description=_description(parts, labelling, spoken)
+        | {"fingerprint": named, "states": aligned.model.states.total},
     )
 
 
@@ -169,6 +171,5 @@ def _description(parts: Parts, labelling: Labelling, spoken: _Spoken) -> dict[st
         "test_utterances": len(spoken.test.features),
         "vocabulary": len(spoken.train.corpus.vocabulary),
         "labelling": labelling.describe(),
-        "fingerprint": fingerprint(parts, labelling),
         "skipped": [sentence for speech in spoken for sentence in speech.corpus.skipped],
     }

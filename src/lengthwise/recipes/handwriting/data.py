@@ -6,7 +6,7 @@ InkML, and UNIPEN files.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise._checks import check_number, check_whole, value_error
+from lengthwise.recipes.contents import fingerprint
 from lengthwise.recipes.handwriting.characters import Characters, join_characters, of_scripts, read_characters
 from lengthwise.recipes.handwriting.inkml import read_inkml
 from lengthwise.recipes.handwriting.pen import Sample
@@ -72,7 +73,7 @@ class Corpus:
     skipped: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON: counts, symbols, and the train lengths described and fingerprinted."""
+        """For JSON: counts, symbols, the train lengths described, and fingerprints of them and of all that is held."""
         lengths = self.train.lengths
         quantiles = np.quantile(lengths, [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0])
         tested = {} if self.test is None else {"test_samples": len(self.test)}
@@ -88,7 +89,13 @@ class Corpus:
             "train_points_mean": round(float(lengths.mean()), 2),
             "train_points_quantiles_0_5_25_50_75_95_100": [round(float(value), 1) for value in quantiles],
             "train_fingerprint": lw.fingerprint(lengths),
+            "fingerprint": fingerprint(self._contents()),
         }
+
+    def _contents(self) -> Iterator[object]:
+        for part in (self.train, self.validation, self.test):
+            yield part and part.texts
+            yield from part.strokes if part else ()
 
 
 def written_lines(

@@ -26,6 +26,7 @@ class Utterance:
         words: What is said.
         count: Samples, N.
         load: Reads or makes the samples, the same every time.
+        sound: Fingerprint of the samples; empty until they were read.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Utterance:
     words: tuple[str, ...]
     count: int
     load: Callable[[], Samples]
+    sound: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

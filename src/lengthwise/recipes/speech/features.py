@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from lengthwise._checks import check_number, check_whole, value_error
+from lengthwise.recipes.contents import fingerprint
 from lengthwise.recipes.skipped import Skipped
 from lengthwise.recipes.speech.corpus import Corpus, Samples
 from lengthwise.recipes.speech.wav import checked
@@ -139,7 +140,8 @@ def corpus_features(
             not finite, or fewer of them than its file promised.
 
     Returns:
-        The corpus without what was left out, which it names; and the features of each utterance, [F, D].
+        The corpus without what was left out, which it names, its sounds fingerprinted; and the features of each
+        utterance, [F, D].
     """
     cepstra, skipped = cepstra or Cepstra(), Skipped(strict=strict)
     kept, features = [], []
@@ -147,7 +149,7 @@ def corpus_features(
         try:
             samples = checked(utterance.load(), utterance.count)
             features.append(cepstra(samples, rate=corpus.rate))
-            kept.append(utterance)
+            kept.append(replace(utterance, sound=fingerprint([samples])))
         except ValueError as error:
             skipped.add(ValueError(f"{error} This is utterance {utterance.name}."))
     left = (*corpus.skipped, *skipped.sentences)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -71,9 +72,10 @@ def _stem(run: str, rank: int) -> str:
     """The name of a run's files.
 
     >>> _stem("Q = 6, 2 processes, parameter, seed 0", 1)
-    'Q-6-2-processes-parameter-seed-0_rank1'
+    'Q-6-2-processes-parameter-seed-0_80a4e314_rank1'
     """
-    return f"{re.sub(r'[^A-Za-z0-9.]+', '-', run).strip('-')}_rank{rank}"
+    digest = hashlib.blake2b(run.encode(), digest_size=4).hexdigest()  # names may differ in what hyphens stand for
+    return f"{re.sub(r'[^A-Za-z0-9.]+', '-', run).strip('-')}_{digest}_rank{rank}"
 
 
 def _write_whole(path: Path, content: bytes) -> None:

@@ -60,7 +60,7 @@ class Task(Protocol):
         ...
 
     def describe(self) -> Mapping[str, object]:
-        """For the record, plain JSON: name, how many sequences, split, skipped, fingerprint of the lengths, network.
+        """For the record, plain JSON: name, how many sequences, split, skipped, network, and a fingerprint of the data.
 
         Checkpoints of a task that describes itself otherwise are refused.
         """

@@ -17,12 +17,14 @@ class Recording:
         text: What is said, as it is written.
         count: Samples, N.
         load: Reads the samples [N], from -1 to 1, the same every time.
+        sound: Fingerprint of the samples; empty until they were read.
     """
 
     name: str
     text: str
     count: int
     load: Callable[[], Samples]
+    sound: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

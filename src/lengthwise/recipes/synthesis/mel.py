@@ -9,6 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from lengthwise._checks import check_number, check_whole, value_error
+from lengthwise.recipes.contents import fingerprint
 from lengthwise.recipes.skipped import Skipped
 from lengthwise.recipes.speech.corpus import Samples
 from lengthwise.recipes.speech.features import mel_filters
@@ -92,7 +93,8 @@ def corpus_mels(corpus: SpeechCorpus, log_mel: LogMel, *, strict: bool = False) 
             not finite, or fewer of them than its file promised.
 
     Returns:
-        The corpus without what was left out, which it names; and the spectrogram of each recording, [F, bands].
+        The corpus without what was left out, which it names, its sounds fingerprinted; and the spectrogram of each
+        recording, [F, bands].
 
     Raises:
         ValueError: Where `log_mel` does not fit the rate of the corpus, or as `strict` says.
@@ -103,7 +105,7 @@ def corpus_mels(corpus: SpeechCorpus, log_mel: LogMel, *, strict: bool = False) 
         try:
             samples = checked(recording.load(), recording.count)
             mels.append(log_mel(samples, rate=corpus.rate))
-            kept.append(recording)
+            kept.append(replace(recording, sound=fingerprint([samples])))
         except ValueError as error:
             skipped.add(ValueError(f"{error} This is recording {recording.name}."))
     left = (*corpus.skipped, *skipped.sentences)

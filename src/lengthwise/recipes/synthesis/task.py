@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 import lengthwise as lw
 from lengthwise._checks import check_choice, check_flag, check_number, check_whole, value_error
+from lengthwise.recipes.contents import fingerprint
 from lengthwise.recipes.skipped import Skipped
 from lengthwise.recipes.synthesis.corpus import Recording, SpeechCorpus
 from lengthwise.recipes.synthesis.layers import data_mask
@@ -52,9 +53,10 @@ class SynthesisTask:
         alphabet: All characters of all texts, sorted.
         scale: Of the spectrograms.
         train, validation: Utterances to learn from and to be judged by.
-        test: Utterances to be judged by that nothing is chosen by; None for none.
+        test_part: Utterances to be judged by that nothing is chosen by; None for none.
         split: How they were parted, one sentence.
         skipped: What was left out, one sentence each.
+        fingerprint: Of the texts and sounds of all parts.
     """
 
     name: str
@@ -67,6 +69,7 @@ class SynthesisTask:
     test_part: Utterances | None
     split: str
     skipped: tuple[str, ...]
+    fingerprint: str
 
     @classmethod
     def of(
@@ -116,6 +119,7 @@ class SynthesisTask:
             split=f"{len(validation)} of {len(corpus)} recordings held out at random, seed {seed}"
             f"{f', and {len(test)} to test on' if len(test) else ''}",
             skipped=corpus.skipped,
+            fingerprint=fingerprint([corpus.rate, *((each.text, each.sound) for each in corpus.recordings)]),
         )
 
     @property
@@ -184,10 +188,17 @@ class SynthesisTask:
     def speak(self, model: nn.Module, text: str) -> Mel:
         """The log-mel spectrogram [F, bands] of a text, whether or not the network stops by itself.
 
+        The model speaks in evaluation mode, and is left in the mode that it was in.
+
         Raises:
             ValueError: Where a character is not of the alphabet.
         """
-        said = self._speak(model, [symbols_of(text, self.alphabet)])
+        training = model.training
+        model.eval()
+        try:
+            said = self._speak(model, [symbols_of(text, self.alphabet)])
+        finally:
+            model.train(training)
         return self.scale.undo(said.frames[0, : int(said.counts[0])].cpu().numpy())
 
     def describe(self) -> Mapping[str, object]:
@@ -206,6 +217,7 @@ class SynthesisTask:
             "train_frames_mean": round(float(lengths.mean()), 2),
             "train_characters": int(self.train.text_lengths.sum()),
             "train_fingerprint": lw.fingerprint(lengths),
+            "fingerprint": self.fingerprint,
             "mean_over": self.mean_over,
             "network": asdict(self.network),
         }
@@ -258,7 +270,7 @@ def _spellable(corpus: SpeechCorpus, skipped: Skipped) -> SpeechCorpus:
 def _parted(count: int, validation_share: float, test_share: float, seed: int) -> list[NDArray[np.int64]]:
     """Numbers to learn from, to validate on and to test on, each in rising order; one at least of each that is asked.
 
-    What is learnt and validated on of so many recordings is the same whatever else is tested on.
+    What is validated on of so many recordings is the same whatever else is tested on.
     """
     fewest = 3 if test_share > 0.0 else 2
     if count < fewest:
