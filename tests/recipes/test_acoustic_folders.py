@@ -164,3 +164,12 @@ def test_a_wav_that_goes_away_is_named_when_it_is_read(kaldi):
 def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(ValueError, match="Put wav files and texts in"):
         read_folder(tmp_path)
+
+
+def test_a_byte_order_mark_is_no_word(kaldi, tmp_path):
+    corpus = read_folder(kaldi(text="\ufeffr1 one two\nr2 three\n", wav_scp="\ufeffr1 audio/r1.wav\nr2 audio/r2.wav\n"))
+    assert (corpus.transcripts, corpus.skipped) == ([("one", "two"), ("three",)], ())
+    beside = tmp_path / "beside"
+    write_wav(beside / "a.wav", np.zeros(RATE))
+    (beside / "a.txt").write_text("\ufeffone", encoding="utf-8")
+    assert read_folder(beside).vocabulary == ("one",)

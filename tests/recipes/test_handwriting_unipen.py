@@ -127,3 +127,13 @@ def test_a_corpus_of_unipen_is_read_from_a_file_and_from_a_folder(tmp_path):
     alone = read_corpus(tmp_path / "0.dat", validation_share=0.2)
     assert (len(alone.train), len(alone.validation)) == (4, 1)
     assert np.isfinite(np.concatenate(alone.train.strokes)).all()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "word", "read"),
+    [("utf-8", "mąka Å", "mąka Å"), ("latin-1", "Åse", "Åse"), ("cp1252", "wait…", "wait")],
+)
+def test_labels_are_read_as_utf_8_or_else_latin_1_and_no_letter_ends_a_line(tmp_path, encoding, word, read):
+    path = tmp_path / "page.dat"
+    path.write_bytes((INK + f'.SEGMENT WORD 0 ? "{word}"\r\n.SEGMENT WORD 1 ? "b"\r\n').encode(encoding))
+    assert [text for _, text in parse_unipen(path)] == [read, "b"]

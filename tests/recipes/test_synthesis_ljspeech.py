@@ -36,6 +36,13 @@ def test_recordings_come_in_the_order_of_their_lines(folder):
     np.testing.assert_allclose(corpus.recordings[0].load(), sing("abc"), atol=1e-4)
 
 
+def test_a_byte_order_mark_is_no_text_and_a_line_is_what_ends_in_a_newline(folder):
+    text = "\ufeffone|abc\r\ntwo|d\u2028e\r\nthree|ffff\r\n"
+    (folder / "metadata.csv").write_text(text, encoding="utf-8", newline="")
+    corpus = read_folder(folder, strict=True)
+    assert {recording.name: recording.text for recording in corpus.recordings} == TEXTS
+
+
 def test_only_as_many_are_read_as_asked(folder):
     assert names(read_folder(folder, count=2)) == ["one", "two"]
     assert names(read_folder(folder, count=9)) == list(TEXTS)

@@ -126,10 +126,13 @@ def _include(ink: Ink, name: str, within: tuple[Path, ...]) -> None:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
-        text = path.read_text(encoding="latin-1")  # the data are older than UTF-8; every byte is a character of it
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:  # most of the data are older than UTF-8; every byte is a character of Latin-1
+            text = path.read_text(encoding="latin-1")
     except OSError as error:
         raise _bad(path, "a UNIPEN file", error.strerror or str(error)) from error
-    return enumerate(text.splitlines(), start=1)
+    return enumerate(text.split("\n"), start=1)  # splitlines would break at more: 0x85, the dots of Windows, is one
 
 
 def _points(rows: list[list[str]], columns: tuple[int, int], path: str | Path) -> Stroke:

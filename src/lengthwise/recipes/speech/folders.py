@@ -51,7 +51,7 @@ def _beside(folder: Path, skipped: Skipped) -> Iterator[Piece]:
     for path in wavs:
         name = path.relative_to(folder).with_suffix("").as_posix()
         try:
-            words = tuple(path.with_suffix(".txt").read_text(encoding="utf-8").split())
+            words = tuple(path.with_suffix(".txt").read_text(encoding="utf-8-sig").split())
         except (OSError, UnicodeDecodeError):
             words = ()
         if words:

@@ -90,7 +90,7 @@ def read_table(path: Path) -> dict[str, str]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").replace("\t", " ").split("\n")
+        return path.read_text(encoding="utf-8-sig").replace("\t", " ").split("\n")
     except UnicodeDecodeError as error:
         raise value_error(path.name, "UTF-8", "not", "Encode it anew.", at=f"byte {error.start} of {path}") from error
     except OSError as error:

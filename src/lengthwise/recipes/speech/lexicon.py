@@ -40,7 +40,7 @@ def read_lexicon(path: str | Path) -> dict[str, tuple[str, ...]]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").split("\n")
+        return path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise value_error("lexicon", "UTF-8", "not", "Encode it anew.", at=f"byte {error.start} of {path}") from error
     except OSError as error:

@@ -54,7 +54,7 @@ def read_texts(path: Path, skipped: Skipped) -> dict[str, str]:
         ValueError: Where the file cannot be read as UTF-8, or as `skipped` says.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         remedy = "Write it: one line `id|text` for each recording."
         raise value_error("metadata", "a file of UTF-8 that can be read", str(path), remedy) from error
