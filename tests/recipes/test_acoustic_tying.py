@@ -1,10 +1,13 @@
 """Tied states: trees on sounds whose true classes are known, and what every tying promises."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lengthwise.recipes.acoustic import tying
 from lengthwise.recipes.acoustic.alignment import StatePath, path_states
 from lengthwise.recipes.acoustic.em import Rounds, train_words
 from lengthwise.recipes.acoustic.hmm import chain_of, whole_words
@@ -58,6 +61,24 @@ def test_the_first_question_is_the_one_that_tells_most():
     apart = [place for place in range(3) if len(set(states[:, place])) == 2]
     assert len(apart) == 1
     assert len(set(states[after_ab, apart[0]])) == len(set(states[~after_ab, apart[0]])) == 1
+
+
+def test_the_nearest_sets_are_joined_and_told_apart_by_ward():
+    generator = np.random.default_rng(3)
+    frames, means = generator.integers(1, 50, 9).astype(float), generator.standard_normal((9, 4))
+    sets = [frozenset([letter]) for letter in "abcdefghi"]
+
+    def cost(one, other):
+        return one[1] * other[1] / (one[1] + other[1]) * np.square(one[2] - other[2]).sum()
+
+    plain, expected = list(zip(sets, frames.copy(), means.copy(), strict=True)), []
+    while len(plain) > 2:
+        one, other = min(combinations(plain, 2), key=lambda pair: cost(*pair))
+        total = one[1] + other[1]
+        both = (one[0] | other[0], total, (one[1] * one[2] + other[1] * other[2]) / total)
+        plain = [each for each in plain if each is not one and each is not other] + [both]
+        expected.append(both[0])
+    assert list(tying._joined(sets, frames, means)) == expected
 
 
 def test_no_tree_grows_where_contexts_sound_alike_or_are_rare():

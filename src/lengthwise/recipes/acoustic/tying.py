@@ -43,14 +43,6 @@ class Tree:
         check_number("least_frames", self.least_frames, minimum=1.0, remedy="Give a number such as 100.")
 
 
-class _Cluster(NamedTuple):
-    """Units that sound alike: how many frames, and their mean in standard deviations of all frames, [D]."""
-
-    units: frozenset[str]
-    frames: float
-    mean: NDArray[np.float64]
-
-
 class _Moments(NamedTuple):
     """Frames of some contexts, or of sets of them: how many [n], their sums and sums of squares [n, D]."""
 
@@ -161,30 +153,41 @@ def _questions(
         if context.place == PLACES // 2:
             middles[context.unit].append(number)
     yield from (frozenset([unit]) for unit in (*middles, NO_UNIT))
-    clusters = [_cluster(unit, members, moments, variance) for unit, members in middles.items()]
-    clusters = [cluster for cluster in clusters if cluster.frames]
-    while len(clusters) > 2:
-        pair = min(itertools.combinations(range(len(clusters)), 2), key=lambda two: _ward(*(clusters[i] for i in two)))
-        joined = _joined(clusters[pair[0]], clusters[pair[1]])
-        clusters = [*(cluster for number, cluster in enumerate(clusters) if number not in pair), joined]
-        yield joined.units
+    spoken = [unit for unit, members in middles.items() if moments.counts[members].any()]
+    frames = np.array([moments.counts[middles[unit]].sum() for unit in spoken])
+    sums = np.array([moments.sums[middles[unit]].sum(axis=0) for unit in spoken])
+    if len(spoken) > 2:
+        yield from _joined([frozenset([unit]) for unit in spoken], frames, sums / frames[:, None] / np.sqrt(variance))
 
 
-def _cluster(unit: str, members: Sequence[int], moments: _Moments, variance: NDArray[np.float64]) -> _Cluster:
-    frames = float(moments.counts[list(members)].sum())
-    mean = moments.sums[list(members)].sum(axis=0) / max(frames, 1.0)
-    return _Cluster(frozenset([unit]), frames, mean / np.sqrt(variance))
+def _joined(
+    sets: list[frozenset[str]], frames: NDArray[np.float64], means: NDArray[np.float64]
+) -> Iterator[frozenset[str]]:
+    """The sets that arise as the nearest two are joined, until there are two; changes all it is given.
+
+    A joined set stands in the place of its first part, and only distances from it are computed anew.
+
+    Args:
+        sets: n of units.
+        frames: Of each, [n].
+        means: Of their frames, in standard deviations of all frames, [n, D].
+    """
+    apart = np.array([_distances(number, frames, means) for number in range(len(sets))])
+    np.fill_diagonal(apart, np.inf)
+    for _ in range(len(sets) - 2):
+        first, second = pair = sorted(divmod(int(apart.argmin()), len(sets)))
+        means[first] = frames[pair] @ means[pair] / frames[pair].sum()
+        frames[first] += frames[second]
+        sets[first] |= sets[second]
+        apart[second] = apart[:, second] = np.inf
+        apart[first] = np.where(np.isinf(apart[first]), np.inf, _distances(first, frames, means))
+        apart[:, first] = apart[first]
+        yield sets[first]
 
 
-def _joined(first: _Cluster, second: _Cluster) -> _Cluster:
-    frames = first.frames + second.frames
-    mean = (first.frames * first.mean + second.frames * second.mean) / frames
-    return _Cluster(first.units | second.units, frames, mean)
-
-
-def _ward(first: _Cluster, second: _Cluster) -> float:
-    distance = float(np.square(first.mean - second.mean).sum())
-    return first.frames * second.frames / (first.frames + second.frames) * distance
+def _distances(number: int, frames: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What joining a set with each would add to the squared distances from the means, [n]."""
+    return frames[number] * frames / (frames[number] + frames) * np.square(means - means[number]).sum(axis=1)
 
 
 def _grow(roots: Sequence[NDArray[np.int64]], forest: _Forest, tree: Tree, silence: int) -> list[NDArray[np.int64]]:
