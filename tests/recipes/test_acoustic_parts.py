@@ -82,6 +82,15 @@ def test_a_folder_is_divided_in_three_and_counted():
     assert [part.skipped for part in (parts.train, parts.validation, parts.test)] == [("one",), (), ()]
     assert not parts.any_order
     assert parts.split == "10% held out to validate on, of 1 speaker; as many decoded: 1 speaker"
+    two = folder_parts(corpus_of("ab" * 10))
+    assert two.split == (
+        "10% held out to validate on, of 2 speakers, trained on too; as many decoded: 2 speakers, trained on too"
+    )
+    unknown = corpus_of([f"u{number}" for number in range(20)])
+    assert folder_parts(unknown).split == (
+        "10% held out to validate on, of 2 utterances of speakers not known; "
+        "as many decoded: 2 utterances of speakers not known"
+    )
     assert folder_parts(corpus_of("abcdefghij"), seed=1).test != folder_parts(corpus_of("abcdefghij"), seed=2).test
 
 

@@ -69,7 +69,9 @@ class AcousticTask:
         return frame_loss(model(frames, counts), labels)
 
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """Cross-entropy in nats and the share of wrong states, over all frames whose states are known.
+        """Cross-entropy in nats and the share of wrong states, over the network's frames whose states are known.
+
+        Where frames are joined, the state of a frame of the network is that of the middle one.
 
         Returns:
             "validation_loss" and "frame_error_rate"; and "test_loss" and "test_frame_error_rate", where the states of

@@ -263,7 +263,7 @@ def _percent(outcome: Outcome) -> str:
 def _frame_errors(outcomes: Mapping[str, Outcome], labels: Sequence[str]) -> str:
     """The rates that vary less over seeds than those of words do: there are more frames than words."""
     rates = [100 * outcomes[label].frame_error_rate for label in labels]
-    return f"wrong states of validation frames, in the same order: {_listed(rates, '.1f')} %"
+    return f"wrong states of the network's validation frames, in the same order: {_listed(rates, '.1f')} %"
 
 
 def _listed(values: Sequence[float], form: str) -> str:

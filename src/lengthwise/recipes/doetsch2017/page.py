@@ -192,8 +192,8 @@ def words_note(document: Mapping[str, Any]) -> str:
 
 
 COLUMNS = (
-    "WER is of the words decoded after the last epoch, frame error the share of wrong states among the validation "
-    "frames; means over seeds (least to greatest). Speed is that of the median epoch, memory what a step takes on the "
-    "costliest batch that the first seed trains on. *Of whole*: over that of random whole utterances, under the same "
-    "seed."
+    "WER is of the words decoded after the last epoch, frame error the share of wrong states among the network's "
+    "validation frames (of frames that are joined, the state of the middle one counts); means over seeds (least to "
+    "greatest). Speed is that of the median epoch, memory what a step takes on the costliest batch that the first seed "
+    "trains on. *Of whole*: over that of random whole utterances, under the same seed."
 )

@@ -80,7 +80,7 @@ class Size:
 
     def __post_init__(self) -> None:
         check_whole("count", self.count, minimum=2, remedy="Give how many utterances to train on.")
-        if list(self.bins) != sorted(set(self.bins)):
+        if len(self.bins) != 3 or list(self.bins) != sorted(set(self.bins)):
             raise value_error("bins", "three, rising", self.bins, "Give 8, 64, 256 as the paper, or fewer.")
 
 

@@ -125,8 +125,8 @@ def folder_parts(
     if count is not None and count < len(train):
         chosen = sorted(_generator(seed, 1).permutation(len(train))[:count].tolist())
         train = replace(train, utterances=tuple(train.utterances[number] for number in chosen))
-    decoded = f"decoded {tested.name}" if tested is not None else f"as many decoded: {_who(test)}"
-    split = f"{share:.0%} held out to validate on, of {_who(validation)}; {decoded}"
+    decoded = f"decoded {tested.name}" if tested is not None else f"as many decoded: {_who(test, train)}"
+    split = f"{share:.0%} held out to validate on, of {_who(validation, train)}; {decoded}"
     return Parts(name=corpus.name, split=split, train=train, validation=replace(validation, skipped=()), test=test)
 
 
@@ -152,9 +152,13 @@ def hold_out(corpus: Corpus, share: float, *, seed: int) -> tuple[Corpus, Corpus
     return replace(corpus, utterances=rest), replace(corpus, utterances=held, skipped=())
 
 
-def _who(corpus: Corpus) -> str:
-    speakers = {utterance.speaker for utterance in corpus.utterances}
-    return f"{len(speakers)} speakers" if len(speakers) > 1 else "1 speaker"
+def _who(held: Corpus, train: Corpus) -> str:
+    """How many speak in a part that is held out, and whether they are trained on, where it is known who speaks."""
+    if all(utterance.speaker == utterance.name for utterance in held.utterances):
+        return f"{len(held)} utterance{'s' * (len(held) > 1)} of speakers not known"
+    speakers = {utterance.speaker for utterance in held.utterances}
+    heard = ", trained on too" if speakers & {utterance.speaker for utterance in train.utterances} else ""
+    return f"{len(speakers)} speaker{'s' * (len(speakers) > 1)}{heard}"
 
 
 def _generator(seed: int, lane: int) -> np.random.Generator:

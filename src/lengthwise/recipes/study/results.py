@@ -91,7 +91,7 @@ class RunRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Peak:
-    """The bytes that a training step on the costliest batch of a strategy takes at most, see `memory.step_bytes`."""
+    """The bytes that a training step on the costliest batch of a strategy takes at most, see `memory.peaks`."""
 
     strategy: str
     bytes: int
