@@ -47,7 +47,9 @@ class Padded(NamedTuple):
 
 
 class PadCollate:
-    """Pads samples to the least shape that holds them, and fills the rows they lack with masked ones.
+    """Pads samples to the shape of the least padded length that holds them, and fills the rows they lack.
+
+    Filled rows are masked. A batch of more rows than that shape has is refused: a longer shape would pad it silently.
 
     A function of a list of samples, for any loader. It gives one pytree built as a sample is, with a `Padded` for each
     array and [B] for each scalar. Two things go wrong in use: a loss that counts the filled rows, whose lengths are 0;

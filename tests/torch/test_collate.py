@@ -286,6 +286,12 @@ PADS_REFUSED = {
         "`value` must be a whole number that torch.bool holds, but is 2.0. "
         "Give one value for each sequence field, in the order of the sample.",
     ),
+    "beyond half precision": (
+        {"value": -1e9},
+        [torch.ones(2, dtype=torch.float16)],
+        "`value` must be a number that torch.float16 holds, but is -1000000000.0. "
+        "Give one value for each sequence field, in the order of the sample.",
+    ),
     "a negative byte": (
         {"value": -100},
         [{"image": torch.ones(2, dtype=torch.uint8)}],

@@ -11,6 +11,7 @@ B samples; T frames of the shape `...` in each.
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -208,12 +209,13 @@ def _for_each(name: str, given: Sequence[Any], sequences: list[Sequences]) -> Se
 
 
 def _check_held(value: float, field: Sequences) -> None:
-    dtype = field.dtype
+    dtype, remedy = field.dtype, "Give one value for each sequence field, in the order of the sample."
     if dtype.is_floating_point or dtype.is_complex:
+        if math.isfinite(value) and abs(value) > torch.finfo(dtype).max:
+            raise _checks.value_error("value", f"a number that {dtype} holds", value, remedy, at=place(field.name))
         return
     low, high = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
     if not (float(value).is_integer() and low <= value <= high):
-        remedy = "Give one value for each sequence field, in the order of the sample."
         raise _checks.value_error("value", f"a whole number that {dtype} holds", value, remedy, at=place(field.name))
 
 
