@@ -74,6 +74,16 @@ def test_the_limit_does_not_depend_on_the_unit():
     assert lw.mixing_limit(7 * lengths, 0.1) == pytest.approx(lw.mixing_limit(lengths, 0.1), rel=1e-6)
 
 
+@pytest.mark.parametrize("shortest", [2_900, 10**6])
+def test_the_limit_of_lengths_that_lie_close_together_is_that_of_their_differences(shortest):
+    near = np.arange(1, 102)
+    far = near + shortest
+    assert lw.mixing_limit(far, 0.0) == pytest.approx(1 / 101, rel=1e-3)
+    for extra in (0.01, 1.0, 20.0):  # frames of padding a sequence
+        limits = [lw.mixing_limit(sizes, extra / (extra + sizes.mean())) for sizes in (near, far)]
+        assert limits[1] == pytest.approx(limits[0], rel=1e-4)
+
+
 @pytest.mark.parametrize("name", ["speech", "long-tailed"])
 def test_the_limit_rises_with_padding_to_one(name):
     lengths = lw.example_lengths(name, count=2_000)

@@ -80,7 +80,7 @@ def mixing_limit(lengths: ArrayLike, padding: float) -> float:
     target = float(sizes @ masses) * padding / (1.0 - padding)
     if target >= sizes[-1] - sizes @ masses:
         return 1.0
-    low, high = 1e-9 / sizes[-1], 1e3 / sizes[0]
+    low, high = 1e-9 / sizes[-1], 1e3 / np.diff(sizes).min()  # beta weighs differences of lengths
     information = 0.0
     for _ in range(60):
         beta = float(np.sqrt(low * high))
@@ -193,7 +193,10 @@ def _spread_out(values: NDArray[np.float64], masses: NDArray[np.float64], most: 
 
 
 def _law(levels: _Levels, noise: str) -> tuple[Callable[[float], Warp], float]:
-    """The warp for each beta, and the least beta: there, or just above, batches are (nearly) random."""
+    """The warp for each beta, and the least beta, where batches are as random as this noise makes them.
+
+    That is (nearly) random, but for truncated noise where many sequences share a length.
+    """
     if noise == "exponential":
         ends = levels.sizes[[0, -1]]
         return lambda beta: Warp(lengths=ends, heights=beta * (ends - ends[0])), 0.0
