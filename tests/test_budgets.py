@@ -138,3 +138,16 @@ def test_a_callable_cuts_batches_longer_than_it_first_looks_ahead():
     limited = plan_of(np.ones(1_000, np.int64), lw.Budget(300.5, max_sequences=64), cost=cost)
     assert limited.batch_sizes.max() == 64
     assert len(limited.costs) == 16
+
+
+class Twice(lw.Quadratic):
+    """Extends a cost of the package, and is more than that."""
+
+    def __call__(self, counts, padded_lengths):
+        return 2 * lw.Quadratic.__call__(self, counts, padded_lengths)
+
+
+def test_a_cost_that_extends_one_of_ours_is_asked_itself():
+    plan = plan_of(lw.example_lengths(count=400), lw.Budget(20_000), cost=Twice())
+    assert plan.costs.max() <= 20_000
+    assert not len(plan.over_limit())

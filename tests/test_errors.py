@@ -15,6 +15,7 @@ PLAN = lw.make_plan([1, 2, 3, 4], BATCHING)
 SIZE = "Give the number of sequences in a batch, 16 say."
 SHARE = "Give a share of the computed frames, 0.05 say."
 EDGES = "Give the longest length of each bucket, rising: (100, 200, 400), say."
+LONGEST = "Give the longest length of each bucket."
 SEED = "Give a whole number from 0 to 2**64 - 1."
 COST = "Return an array, from counts [batches] and padded_lengths [batches, dims]."
 GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists the names."
@@ -33,6 +34,15 @@ VALUES = {
     "budget of nothing": (
         lambda: lw.Budget(float("nan")),
         "`budget` must be finite and above 0, but is nan. Give the padded frames that fit in memory.",
+    ),
+    "budget beyond all floats": (
+        lambda: lw.Budget(10**400),
+        f"`budget` must be finite and above 0, but is 1{'0' * 76}.... Give the padded frames that fit in memory.",
+    ),
+    "budget of more digits than Python writes": (
+        lambda: lw.Budget(-(10**5000)),
+        "`budget` must be finite and above 0, but is a number of thousands of digits. "
+        "Give the padded frames that fit in memory.",
     ),
     "max_sequences": (
         lambda: lw.Budget(9, max_sequences=0),
@@ -68,6 +78,16 @@ VALUES = {
     "size padded to edges": (
         lambda: lw.Bucketed(size=5, pad_to_edge=True),
         "`pad_to_edge` must be False with size, but is True. Give buckets or edges for fixed shapes.",
+    ),
+    "a way to find edges that are given": (
+        lambda: lw.Bucketed(edges=(5, 10), by="quantile"),
+        "`by` must be left out with size or edges, but is 'quantile'. "
+        "Leave it out, or give buckets, whose edges it finds.",
+    ),
+    "too long for buckets that hold the longest": (
+        lambda: lw.Bucketed(buckets=4, longer="drop"),
+        "`longer` must be left out with size or buckets, but is 'drop'. "
+        "Leave it out, or give edges: no sequence is too long for other buckets.",
     ),
     "edges too short": (
         lambda: lw.make_plan([5, 50], lw.Batching(cut=FIXED, order=lw.Bucketed(edges=(10, 20)))),
@@ -173,6 +193,10 @@ VALUES = {
         planned_with(lambda counts, padded: np.full(len(counts), np.nan) * padded[:, 0]),
         f"`cost` must be finite, but is nan. {COST}",
     ),
+    "cost below zero": (
+        planned_with(lambda counts, padded: 0.01 * counts * padded[:, 0] - 40.0),
+        "`cost` must be at least 0, but is -39.99. Add a constant, or clip it at 0.",
+    ),
     "cost of another shape, with a padding asked": (
         lambda: lw.make_plan(
             range(1, 300), lw.Batching(budget=300, padding=0.1, cost=lambda counts, padded: counts[:, None] * padded)
@@ -206,6 +230,30 @@ VALUES = {
         lambda: lw.padded_frames([1, 20], [10]),
         "`edges` must be rising, the last at least the longest length, 20, but is [10]. "
         "Give the longest length of each bucket.",
+    ),
+    "half a frame in an edge": (
+        lambda: lw.padded_frames([2, 10], [2.5, 10]),
+        f"`edges` must be whole numbers from 1 to 2**63 - 1, but is 2.5 at bucket 0. {LONGEST}",
+    ),
+    "an edge of nothing": (
+        lambda: lw.padded_frames([2, 10], [10, float("nan")]),
+        f"`edges` must be whole numbers from 1 to 2**63 - 1, but is nan at bucket 1. {LONGEST}",
+    ),
+    "edges in rows": (
+        lambda: lw.padded_frames([2, 10], [[2, 10]]),
+        f"`edges` must be of shape [buckets], but is (1, 2). {LONGEST}",
+    ),
+    "edges in rows of two widths": (
+        lambda: lw.padded_frames([2, 10], [[2], [5, 10]]),
+        f"`edges` must be of shape [buckets], but is [[2], [5, 10]]. {LONGEST}",
+    ),
+    "edges too long to add up": (
+        lambda: lw.padded_frames([1, 2], [2**61]),
+        "`edges` must be below 2**62 frames in all, padded, but is 2305843009213693952. Give them in a coarser unit.",
+    ),
+    "lengths too long to add up at their edges": (
+        lambda: lw.padded_frames([2**62] * 3, [2**62]),
+        "`lengths` must be below 2**62 frames in all, padded, but is 4611686018427387904. Give them in a coarser unit.",
     ),
     "limit of nothing": (
         lambda: lw.mixing_limit([], 0.1),
@@ -275,6 +323,10 @@ TYPES = {
         "`budget` must be a number, but is '20000'. Give the padded frames that fit in memory.",
     ),
     "edges": (lambda: lw.Bucketed(edges=5), f"`edges` must be whole numbers, but is 5. {EDGES}"),
+    "edges of words": (
+        lambda: lw.padded_frames([2, 10], ["two", "ten"]),
+        f"`edges` must be whole numbers from 1 to 2**63 - 1, but is ['two', 'ten']. {LONGEST}",
+    ),
     "half an edge": (lambda: lw.Bucketed(edges=(1.5,)), f"`edges` must be a whole number, but is 1.5. {EDGES}"),
     "padding": (lambda: lw.MaxEntropy(padding="5%"), f"`padding` must be a number, but is '5%'. {SHARE}"),
     "seed": (lambda: lw.make_plan([3], BATCHING, seed=1.0), f"`seed` must be a whole number, but is 1.0. {SEED}"),

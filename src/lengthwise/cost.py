@@ -4,7 +4,8 @@
     padded_lengths  [batches, dims]   what each dimension is padded to
     costs           [batches]         float64, in the unit the budget is given in
 
-A cost must not fall when a count or a length rises. Any callable of this shape serves; the classes here are compiled.
+A cost is not negative, and must not fall when a count or a length rises. Any callable of this shape serves; the
+classes here are compiled.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.i
     """What batches cost, [batches], checked: a cost may be any callable of the user's.
 
     Raises:
-        ValueError: Not one finite number for each batch.
+        ValueError: Not one finite number, 0 or more, for each batch.
     """
     costs = np.asarray(cost(counts, padded_lengths), np.float64)
     remedy = "Return an array, from counts [batches] and padded_lengths [batches, dims]."
@@ -82,6 +83,8 @@ def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.i
         raise _checks.value_error("cost", f"of shape {counts.shape}, one for each batch", costs.shape, remedy)
     if not np.isfinite(costs).all():
         raise _checks.value_error("cost", "finite", float(costs[~np.isfinite(costs)][0]), remedy)
+    if (costs < 0.0).any():
+        raise _checks.value_error("cost", "at least 0", float(costs.min()), "Add a constant, or clip it at 0.")
     return costs
 
 

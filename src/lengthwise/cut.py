@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _checks, _kernels
-from lengthwise.cost import Cost, costs_alone, costs_of
+from lengthwise.cost import Cost, Padded, Quadratic, costs_alone, costs_of
 
 _SIZE_REMEDY = "Give the number of sequences in a batch, 16 say."
 
@@ -203,15 +203,15 @@ def cut_greedily(
 ) -> NDArray[np.int64]:
     """The offsets of batches filled in order up to `budget`, or, where `overshoot`, until they reach it.
 
-    A sequence over the budget by itself stands alone. Costs with `prices` run compiled; any other is called a few times
-    for each batch.
+    A sequence over the budget by itself stands alone. The costs of this package run compiled; any other, and what
+    extends them, is called a few times for each batch.
     """
     most = most or len(lengths) + 1
-    prices = getattr(cost, "prices", None)
-    if prices is None:
+    if type(cost) not in (Padded, Quadratic):
         return _cut_by_calls(lengths, walls, cost, budget, most, overshoot)
+    prices = cost.prices(lengths.shape[1])
     offsets = np.empty(len(lengths) + 1, np.int64)
-    batches = _kernels.greedy_cut(lengths, walls, prices(lengths.shape[1]), float(budget), most, overshoot, offsets)
+    batches = _kernels.greedy_cut(lengths, walls, prices, float(budget), most, overshoot, offsets)
     return offsets[: batches + 1].copy()
 
 
