@@ -128,3 +128,5 @@ def test_what_is_refused():
         epoch_lengths([1, 2], {})
     with pytest.raises(ValueError, match="`lengths` must be those of the plan"):
         epoch_lengths([1, 2], plans_of([1, 3]))
+    with pytest.raises(ValueError, match="`lengths` must be those of the plan"):
+        epoch_lengths([1, 2], plans_of([1, 3, 5]))

@@ -44,10 +44,10 @@ def make_plan(
         A plan with the same number of steps on every rank, and every sequence in it exactly once, unless a choice was
         asked to drop or repeat, or a step has more places than single sequences are left to fill: some are then taken
         again, with a weight of 0 in `loss_scales`. `plan.dropped()`, `plan.repeated()` and `plan.over_limit()` list
-        those.
+        those. Of no steps, where the runs of `after` took everything.
 
     Raises:
-        ValueError: A length is not positive, a choice does not suit the lengths, or nothing is left to take.
+        ValueError: A length is not positive, a choice does not suit the lengths, or all are to be dropped.
 
     >>> import lengthwise as lw
     >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder())

@@ -62,6 +62,7 @@ def epoch_lengths(lengths: ArrayLike, plans: Mapping[str, Plan], *, unit: str = 
     """
     if not plans:
         raise value_error("plans", "at least one plan", plans, "Give {label: plan}.")
+    paddings = {label: measure(plan, lengths).padding_share for label, plan in plans.items()}
     deliveries = {label: delivery(plan, lengths) for label, plan in plans.items()}
     most = max(len(each.delivered) for each in deliveries.values())
     window = _window(deliveries)
@@ -72,7 +73,7 @@ def epoch_lengths(lengths: ArrayLike, plans: Mapping[str, Plan], *, unit: str = 
     )
     for number, ((label, each), row) in enumerate(zip(deliveries.items(), panels, strict=True)):
         look = style.look(label, number)
-        row[0].set_title(f"{label}: padding {measure(plans[label], lengths).padding_share:.1%}")
+        row[0].set_title(f"{label}: padding {paddings[label]:.1%}")
         if columns == 1:
             _draw_batches(row[0], each, look)
         else:

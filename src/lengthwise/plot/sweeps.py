@@ -13,7 +13,7 @@ from lengthwise import _checks
 from lengthwise.cost import Cost
 from lengthwise.cut import Cut
 from lengthwise.lengths import as_lengths
-from lengthwise.metrics import measure, mixing
+from lengthwise.metrics import measure, mixing, mixing_bins, step_mixing
 from lengthwise.named import strategy
 from lengthwise.planning import make_plan
 
@@ -101,7 +101,7 @@ def sweep(
 
     Returns:
         Rows as `lengthwise compare --json` has them: "strategy", the label; "knob", the value or None; and the fields
-        of `lw.Measures`, means over the epochs but for the mixing.
+        of `lw.Measures`, means over the epochs; mixing is of all epochs together.
 
     Raises:
         ValueError: No length, or a strategy without a knob.
@@ -130,4 +130,10 @@ def measured(lengths: ArrayLike, label: str, cut: Cut, *, epochs: int = 1, cost:
     plans = [make_plan(lengths, batching, epoch=epoch) for epoch in range(epochs)]
     each = [measure(plan, lengths).as_dict() for plan in plans]
     means = {name: float(np.mean([measures[name] for measures in each])) for name in each[0]}
-    return {"strategy": label, **means, "mixing": mixing(plans, lengths)}  # pooled
+    bins = mixing_bins(epochs * len(lengths))
+    pooled = {
+        "mixing": mixing(plans, lengths, bins=bins),
+        "step_mixing": step_mixing(plans, lengths, bins=bins),
+        "mixing_bins": bins,
+    }
+    return {"strategy": label, **means, **pooled}
