@@ -134,3 +134,14 @@ def test_buckets_keep_their_order_where_incomplete_batches_are_dropped():
         plan = planned(lengths, cut=cut, order=order, arrange=lw.ShortestFirst(), epoch=epoch)
         assert len(plan.costs) == 5
         assert plan.padded_lengths[plan.grid[0, 0, 0], 0] <= 7
+
+
+def test_every_portion_has_the_capacity_of_the_longest_of_all():
+    lengths = [1] * 399 + [100]  # whoever has not the longest takes its 100 in one batch, and not in two
+    plan = planned(lengths, cut=lw.DynamicSize(2), order=lw.Sorted(), deal=lw.Portions(), world_size=4)
+    assert len(plan.costs) == 8
+
+
+def test_a_portion_names_the_sequence_that_is_over_the_budget():
+    with pytest.raises(ValueError, match=r"`budget` must be .*, but is 20.0 at sequence 9\."):
+        planned([3] * 9 + [60], cut=lw.Budget(20), deal=lw.Portions(), world_size=2)

@@ -70,3 +70,8 @@ def test_training_plans_are_restored_too():
     plan = lw.make_plan(lengths, batching, epoch=3, world_size=3, micro_batches=2)
     outputs = [[number for batch in plan.batches(rank) for number in batch] for rank in ranks(plan)]
     assert lw.restore_order(plan, outputs) == list(range(500))
+
+
+def test_the_budget_counts_the_cost_that_is_given():
+    plan = lw.evaluation_plan([2, 9, 4, 11, 5], lw.Budget(132), cost=lw.Quadratic(quadratic=1.0))
+    assert sorted(plan.costs.tolist()) == [90.0, 90.0, 132.0]  # 3 x (5 + 5^2), 9 + 9^2, 11 + 11^2

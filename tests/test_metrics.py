@@ -166,6 +166,16 @@ def lag_one(series):
     return float(np.corrcoef(series[:-1], series[1:])[0, 1])
 
 
+def steps_padded(plan):
+    """Of each sequence, the mean padded length of the sequences of the step that takes it first."""
+    longest, sizes = plan.padded_lengths.sum(axis=1).tolist(), plan.batch_sizes.tolist()
+    mean_of = {}
+    for step in plan.grid.reshape(plan.steps, -1).tolist():
+        mean = sum(longest[batch] * sizes[batch] for batch in step) / sum(sizes[batch] for batch in step)
+        mean_of = dict.fromkeys(step, mean) | mean_of
+    return [mean_of[batch] for batch in range(len(sizes)) for _ in range(sizes[batch])]
+
+
 def mixing_counted_out(sizes, padded, bins):
     """exp(-I) by the definition, in plain Python; the bin of a value is that of the middle of its ranks."""
 
@@ -204,4 +214,5 @@ def test_measures_of_random_plans_are_those_counted_out(order):
         padded = np.repeat(plan.padded_lengths.sum(axis=1), plan.batch_sizes).tolist()
         bins = found["mixing_bins"]
         assert found["mixing"] == pytest.approx(mixing_counted_out(sizes, padded, bins))
+        assert found["step_mixing"] == pytest.approx(mixing_counted_out(sizes, steps_padded(plan), bins))
         assert lw.mixing(plan, lengths, bins=5) == pytest.approx(mixing_counted_out(sizes, padded, 5))

@@ -217,3 +217,17 @@ def test_a_plan_that_was_pickled_is_the_same_and_still_read_only():
     assert copied.fingerprint() == plan.fingerprint()
     for name in ("sequences", "offsets", "padded_lengths", "costs", "grid", "spans"):
         assert not getattr(copied, name).flags.writeable
+
+
+def test_a_plan_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    a_plan().save(tmp_path / "plan.npz")
+
+    def full(file, **_):
+        file.write(b"half")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(np, "savez_compressed", full)
+    with pytest.raises(OSError, match="no space left"):
+        a_plan(seed=4).save(tmp_path / "plan.npz")
+    assert lw.Plan.load(tmp_path / "plan.npz").fingerprint() == a_plan().fingerprint()
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.npz"]

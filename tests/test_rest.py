@@ -43,6 +43,8 @@ def loses_nothing(lengths, batching, chance):
         assert plan.grid.shape[1:] == (shape["micro_batches"], shape["world_size"])
         assert plan.batch_sizes.min(initial=1) > 0
         assert not runs or np.array_equal(plan.delivered, np.sort(np.concatenate(got)))
+        if runs and not isinstance(batching.deal, lw.Portions):
+            takes_only_the_unseen(plan, batching.deal.tail)
         taken = chance.randint(0, len(plan)) if left else len(plan)
         runs.append((*shape.values(), taken))
         got.append(sequences_taken(plan, taken))
@@ -51,6 +53,13 @@ def loses_nothing(lengths, batching, chance):
     missing = np.setdiff1d(np.arange(plan.count), everything)
     assert np.array_equal(missing, plan.dropped())
     assert droppable or not len(missing)
+
+
+def takes_only_the_unseen(plan, tail):
+    """Batches stand again in the last step alone, where sequences are too few to fill it or the policy is to repeat."""
+    again = int((~plan.first_taken).sum())
+    assert again < plan.world_size * plan.micro_batches
+    assert not again or tail == "repeat" or (tail == "split" and (plan.batch_sizes == 1).all())
 
 
 def sequences_taken(plan, taken):

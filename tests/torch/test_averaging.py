@@ -390,3 +390,23 @@ def test_a_state_of_another_model_is_refused(state, message):
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         averaging.load_state_dict(state)
     assert str(caught.value).startswith(message)
+
+
+def run_in_group(rank, folder):
+    """Of three ranks the last two average."""
+    init = {"init_method": f"file://{folder}/store", "timeout": timedelta(seconds=PATIENCE)}
+    distributed.init_process_group("gloo", rank=rank, world_size=3, **init)
+    group = distributed.new_group([1, 2])
+    if rank:
+        model = weight(10.0 * rank)
+        averaging = lw.torch.ParameterAveraging(model, beta=0.0, group=group)
+        first = model.weight.item()
+        nn.init.constant_(model.weight, 2.0 * rank)
+        averaging.average()
+        (folder / f"rank{rank}.json").write_text(json.dumps([first, model.weight.item()]))
+    distributed.destroy_process_group()
+
+
+def test_a_group_averages_among_its_members_alone(tmp_path):
+    start_processes(run_in_group, (tmp_path,), nprocs=3, start_method="spawn")
+    assert [json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in (1, 2)] == [[10.0, 3.0]] * 2

@@ -109,3 +109,13 @@ def test_ranks_that_disagree_are_refused_on_every_rank(ranks, case, fact):
     assert first == second
     assert first.startswith(f"`{fact}` must be what rank 0 has, ")
     assert first.endswith(" at rank 1. Give every rank the same lengths, cut and cost.")
+
+
+def test_plan_and_weights_are_those_of_the_cost_the_weights_and_the_rank():
+    cost = lw.Quadratic(quadratic=0.01)
+    plan = lw.evaluation_plan(LENGTHS, lw.Budget(500_000), cost=cost, world_size=3)
+    expected = lw.evaluation_weights(plan, LENGTHS)
+    for rank in range(3):
+        sampler = lw.torch.EvaluationSampler(LENGTHS, lw.Budget(500_000), cost=cost, rank=rank, world_size=3)
+        assert sampler.plan.fingerprint() == plan.fingerprint()
+        assert sampler.weights(LENGTHS).tolist() == expected[:, :, rank].ravel().tolist()
