@@ -36,6 +36,7 @@ from lengthwise.evaluation import evaluation_weights as evaluation_weights
 from lengthwise.evaluation import restore_order as restore_order
 from lengthwise.lengths import Description as Description
 from lengthwise.lengths import as_lengths as as_lengths
+from lengthwise.lengths import audio_files as audio_files
 from lengthwise.lengths import describe as describe
 from lengthwise.lengths import example_lengths as example_lengths
 from lengthwise.lengths import fingerprint as fingerprint

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from lengthwise.lengths import read_lengths
+from lengthwise.lengths import audio_files, read_lengths
 
 CACHE = ".lengthwise-cache.json"
 
@@ -31,6 +31,9 @@ def folder(tmp_path):
 def test_samples_or_frames_sorted_by_path(folder):
     assert read_lengths(folder).tolist() == [2000, 1600, 800]  # a/Y.WAV, a/z.flac, b.wav
     assert read_lengths(str(folder), frame_shift=0.01).tolist() == [25, 20, 10]
+    assert audio_files(folder) == ["a/Y.WAV", "a/z.flac", "b.wav"]
+    with pytest.raises(ValueError, match="must be a folder with audio files"):
+        audio_files(folder / "none")
 
 
 def test_paths_are_sorted_as_text(tmp_path):

@@ -1,6 +1,7 @@
 """Where lengths come from: arrays, files, folders and examples; what they look like and the name they go by."""
 
 from lengthwise.lengths.arrays import as_lengths as as_lengths
+from lengthwise.lengths.audio import audio_files as audio_files
 from lengthwise.lengths.description import Description as Description
 from lengthwise.lengths.description import describe as describe
 from lengthwise.lengths.description import fingerprint as fingerprint

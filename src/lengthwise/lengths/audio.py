@@ -38,7 +38,7 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
     """Measures the audio files in a folder and all folders below it, sorted by their path within it.
 
     The path is text with `/` between its parts: A/b.wav, B.wav, a.wav. Hidden files are skipped and links to
-    folders not followed.
+    folders not followed; `audio_files` lists what is left.
 
     Args:
         folder: Where to look for .wav, .flac, .ogg, .opus, .mp3, .aiff and .aif.
@@ -51,12 +51,7 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
         ValueError: No audio files; files that cannot be read: the error names the first and counts the others;
             samples wanted of files whose sampling rates differ.
     """
-    names = sorted(_audio_names(folder))
-    if not names:
-        remedy = (
-            f"Looked for {', '.join(AUDIO_SUFFIXES)} in it and all below, and for {' and '.join(KALDI_FILES)} in it."
-        )
-        raise source_error("a folder with audio files", folder, remedy)
+    names = audio_files(folder)
     kept = load_cache(folder) if cache else {}
     headers, failures = _measure(folder, names, kept, progress)
     if cache and headers != kept:
@@ -67,6 +62,22 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
         remedy = f"Repair or remove it ({reason}{others})."
         raise source_error("audio that can be read", folder / name, remedy)
     return [_column(folder, [headers[name] for name in names], names, seconds)]
+
+
+def audio_files(folder: str | Path) -> list[str]:
+    """The paths within a folder that `read_lengths` measures, in its order: the k-th length is that of the k-th.
+
+    Raises:
+        ValueError: There is none.
+    """
+    folder = Path(folder)
+    names = sorted(_audio_names(folder))
+    if not names:
+        remedy = (
+            f"Looked for {', '.join(AUDIO_SUFFIXES)} in it and all below, and for {' and '.join(KALDI_FILES)} in it."
+        )
+        raise source_error("a folder with audio files", folder, remedy)
+    return names
 
 
 def has_audio(folder: Path) -> bool:
