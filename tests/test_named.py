@@ -113,6 +113,10 @@ def test_a_cut_by_name(text, cut):
             "uniform:3,by=optimal",
             f"`by` must be left out here, but is 'optimal' at uniform:3,by=optimal. {TAKEN}",
         ),
+        (
+            "optimal:8,by=quantile",
+            f"`by` must be left out here, but is 'quantile' at optimal:8,by=quantile. {TAKEN}",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused(text, message):

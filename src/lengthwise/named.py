@@ -161,6 +161,7 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
 # What these names mean already, and so may not be said again.
 _SET_BY_NAME = {
     "mxnet": ("by", "pad_to_edge"),
+    "optimal": ("by",),
     "uniform": ("by",),
     "quantile": ("by",),
     "exponential": ("by",),

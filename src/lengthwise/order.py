@@ -183,6 +183,12 @@ class Bucketed:
         _checks.check_flag("pad_to_edge", self.pad_to_edge)
         _checks.check_choice("by", self.by, tuple(EDGES))
         _checks.check_choice("longer", self.longer, ("error", "drop"))
+        if self.buckets is None and self.by != "optimal":
+            remedy = "Leave it out, or give buckets, whose edges it finds."
+            raise _checks.value_error("by", "left out with size or edges", self.by, remedy)
+        if self.edges is None and self.longer != "error":
+            remedy = "Leave it out, or give edges: no sequence is too long for other buckets."
+            raise _checks.value_error("longer", "left out with size or buckets", self.longer, remedy)
 
     def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered:
         del batch_sizes
