@@ -1,5 +1,6 @@
 """Every file format, each from a tiny file, and the splitting of FILE:COLUMN."""
 
+import csv
 import gzip
 import json
 import os
@@ -72,6 +73,9 @@ TEXTS = [
     ("a.jsonl", lines([{"ids": [5, 6, 7], "n": 1}, {"ids": [5], "n": 1}]), {"column": "ids"}, [3, 1]),
     ("a.jsonl", lines([{"a.b": 3, "a": {"b": 9}}]), {"column": "a.b"}, [3]),
     ("a.json", "[3, 1]", {}, [3, 1]),
+    ("a.json", '[{"ids": [5, 6, 7]}]', {}, [3]),
+    ("a.json", '{"ids": [5, 6, 7]}\n{"ids": [5]}', {}, [3, 1]),
+    ("a.jsonl", '{"ids": [5, 6, 7]}', {}, [3]),
     ("a.json", "\n\n [3,\n1]\n", {}, [3, 1]),
     ("a.jsonl", '\n{"n": 3}\n\n{"n": 1}\n', {}, [3, 1]),
     ("a.csv", "\nn,m\n3,4\n", {"column": "m"}, [4]),
@@ -98,6 +102,22 @@ def test_text_formats(tmp_path, name, text, options, expected, packed):
     assert lengths.dtype == np.int64
     assert not lengths.flags.writeable
     assert lengths.tolist() == expected
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_cell_may_be_as_long_as_it_likes(tmp_path, name):
+    """The limit of csv, 131,072 characters, is there again afterwards, also after a cell that cannot be read."""
+    before, path, gap = csv.field_size_limit(), tmp_path / name, "," if name == "a.csv" else "\t"
+    rows = [("n", "text"), ("3", 200_000 * "x"), ("1", "y")]
+    path.write_text("".join(f"{gap.join(row)}\n" for row in rows))
+    assert read_lengths(path, column="n").tolist() == [3, 1]
+    assert csv.field_size_limit() == before
+    with pytest.raises(ValueError, match="`text` must be a number, but is 'xxx"):
+        read_lengths(path, column="text")
+    path.write_text(f"n{gap}text\n3\n")
+    with pytest.raises(ValueError, match="`source` must be 2 columns on every line"):
+        read_lengths(path, column="n")
+    assert csv.field_size_limit() == before
 
 
 def test_npy_of_two_dimensions_gives_one_by_its_number(tmp_path):

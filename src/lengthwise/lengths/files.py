@@ -32,6 +32,8 @@ COLUMN_READERS: dict[str, Callable[[Path, str | None], list[Column]]] = {
     ".npz": read_npz,  # its key may be given as column, so that FILE:KEY works
 }
 
+BINARY = (".npy", ".npz", ".parquet", ".arrow")  # of which there are none as .gz
+
 
 def read_lengths(
     source: ArrayLike | str | os.PathLike[str],
@@ -145,7 +147,12 @@ def _read_file(path: Path, column: str | None, key: str | None) -> list[Column]:
     suffix = _suffix(path)
     if suffix == ".npz" and column is None:
         column, key = key, None
+    if suffix == ".npz" and key is not None:
+        remedy = f"Give one of the two: `column` names an array of {path} already."
+        raise value_error("key", "left out here", key, remedy)
     _refuse_option("key", key, str(path))
+    if path.suffix == ".gz" and suffix in BINARY:
+        raise source_error(f"a {suffix} file as it stands, not packed", path, f"Unpack it: gunzip {path}.")
     if suffix in COLUMN_READERS:
         return COLUMN_READERS[suffix](path, column)
     if suffix in AUDIO_SUFFIXES:

@@ -44,7 +44,8 @@ def read_manifest(path: Path, column: str | None) -> list[Column]:
             for lines that are bare numbers.
 
     Raises:
-        ValueError: Invalid JSON, a record without the field, or a value that is neither a number nor a list.
+        ValueError: Invalid JSON, a record without the field, a value that is neither a number nor a list, or a list in
+            the only record of a .json file.
     """
     records = _records(path)
     first = next(records, None)
@@ -53,6 +54,8 @@ def read_manifest(path: Path, column: str | None) -> list[Column]:
     place, record = first
     names, unit = _fields(record, column, f"{place} of {path}")
     values, places = _gather(itertools.chain([first], records), names, path)
+    if places == [place] and place.startswith("line") and path.name.lower().endswith((".json", ".json.gz")):
+        _refuse_lists(names, values, f"{place} of {path}")
     return [
         _column(name, cells, lambda row: f"{places[row]} of {path}", unit)
         for name, cells in zip(names, values, strict=True)
@@ -135,6 +138,15 @@ def _picker(name: str) -> Callable[[Record], Any]:
         return record
 
     return pick
+
+
+def _refuse_lists(names: list[str], values: list[list[Any]], at: str) -> None:
+    """Refuses a list in the only record of a .json file, which may be the column of a table, not one sequence."""
+    for name, (value,) in zip(names, values, strict=True):
+        if type(value) is list:
+            rule = "a number in the only record of a .json file"
+            remedy = "Give one record, or one number, for each sequence; if it is one sequence, name the file .jsonl."
+            raise value_error(name, rule, value, remedy, at=at)
 
 
 def _is_mixed(record: Record) -> bool:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from lengthwise._checks import value_error
 from lengthwise.lengths.columns import Column, choose_columns, is_number, parse_numbers, unit_of, wanted_columns
 from lengthwise.lengths.text import line_place, open_text
+
+_WIDEST = 2**31 - 1  # characters of a cell: the most that csv takes on every system
 
 
 def read_table(path: Path, column: str | None) -> list[Column]:
@@ -23,7 +27,7 @@ def read_table(path: Path, column: str | None) -> list[Column]:
             absent beside numbers; no such column, a row wider or narrower than the header, broken quotes, text for
             a number.
     """
-    with open_text(path) as file:
+    with open_text(path) as file, _wide_cells():
         reader = _reader(file, path)
         try:
             header = [name.strip() for name in next(filter(None, reader), [])]
@@ -39,6 +43,16 @@ def read_table(path: Path, column: str | None) -> list[Column]:
         Column(name=name, values=parse_numbers(cells, name=name, place=place), place=place, unit=unit_of(name))
         for name, cells in zip(names, texts, strict=True)
     ]
+
+
+@contextmanager
+def _wide_cells() -> Iterator[None]:
+    """Lets csv read cells of more than 131,072 characters, be it only to pass over a long transcript."""
+    before = csv.field_size_limit(_WIDEST)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def _reader(file: Any, path: Path) -> Any:
