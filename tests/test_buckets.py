@@ -46,6 +46,15 @@ def test_edges_rise_to_the_longest_and_optimal_ones_pad_least(by, lengths, bucke
 
 
 @pytest.mark.parametrize("by", EDGES)
+@pytest.mark.parametrize("lengths", [[10, 20, 50], [7, 7], [3, 1, 2, 3, 9]])
+def test_more_buckets_than_lengths_tell_apart_change_nothing(by, lengths):
+    """Uniform and exponential edges then are all whole lengths, the others those that there are."""
+    every = np.unique(lengths) if by in ("optimal", "quantile") else np.arange(min(lengths), max(lengths) + 1)
+    for buckets in (1_000, 10**15):
+        assert EDGES[by](lengths, buckets).tolist() == every.tolist()
+
+
+@pytest.mark.parametrize("by", EDGES)
 def test_a_strategy_cuts_at_the_edges_of_its_kind(by):
     lengths = lw.example_lengths(count=500)
     edges = EDGES[by](lengths, 5)

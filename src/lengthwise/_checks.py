@@ -46,13 +46,21 @@ def check_number(
     """Returns `value` as a finite float within [minimum, maximum], or (minimum, maximum] where `above`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise type_error(name, "a number", value, remedy)
-    number = float(value)
+    number = _as_float(value)
     low = number > minimum if above else number >= minimum
     if not (low and number <= maximum and math.isfinite(number)):
         lower = f"above {minimum:g}" if above else f"at least {minimum:g}"
         rule = f"finite and {lower}" if maximum == math.inf else f"{lower} and at most {maximum:g}"
         raise value_error(name, rule, value, remedy)
     return number
+
+
+def _as_float(value: numbers.Real) -> float:
+    """The nearest float; of a whole number beyond all floats, as 10**400, infinity."""
+    try:
+        return float(value)
+    except OverflowError:
+        return -math.inf if value < 0 else math.inf
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
@@ -77,5 +85,8 @@ def check_flag(name: str, value: object) -> bool:
 
 def shown(value: object) -> str:
     """Writes a value as a sentence shows it: by its beginning, where it is long."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes whole numbers of up to 4,300 digits
+        text = "a number of thousands of digits"
     return text if len(text) <= 80 else f"{text[:77]}..."

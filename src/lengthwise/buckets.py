@@ -6,6 +6,7 @@ length. Fewer distinct edges than buckets asked for come back where the lengths 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import _checks, _kernels
 from lengthwise.lengths import as_lengths
 
-_BUCKETS_REMEDY = "Give the number of buckets, 6 say."
+_EDGES_RULE, _EDGES_REMEDY = "whole numbers from 1 to 2**63 - 1", "Give the longest length of each bucket."
 
 
 def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
@@ -31,7 +32,7 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
         [min(buckets, distinct lengths)] edges.
 
     Raises:
-        ValueError: `buckets` below 1, or `lengths` not [n].
+        ValueError: `buckets` below 1, `lengths` not [n], or 2**62 frames in all when padded to the longest.
 
     >>> optimal_edges([1, 2, 9, 10], 2)
     array([ 2, 10])
@@ -41,11 +42,10 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
         (count in (j, i]) as corrected, takes O(Q Lmax^2). Here j only ever enters as a line in i, so each of the Q
         layers is the lower envelope of lines met in order of slope: O(Q distinct lengths), after one sort.
     """
+    buckets = _checked(buckets)
     values, counts = _histogram(lengths)
-    if int(values[-1]) * int(counts.sum()) >= 2**62:
-        remedy = "Give them in a coarser unit."
-        raise _checks.value_error("lengths", "below 2**62 frames in all, padded", int(values[-1]), remedy)
-    buckets = min(_checks.check_whole("buckets", buckets, minimum=1, remedy=_BUCKETS_REMEDY), len(values))
+    if buckets >= len(values):
+        return values
     values, reached = np.concatenate([[0], values]), np.concatenate([[0], np.cumsum(counts)])
     before = np.full(len(values), 2**62, np.int64)
     before[0] = 0
@@ -63,8 +63,9 @@ def uniform_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     >>> uniform_edges([10, 20, 50], 4)
     array([20, 30, 40, 50])
     """
-    values, _ = _histogram(lengths)
-    return _whole(values, lambda steps: values[0] + (values[-1] - values[0]) * steps, buckets)
+    low, high = _ends_of(lengths)
+    most = high - low + 1  # buckets, where every whole length is an edge
+    return _whole(low, high, lambda steps: low + (high - low) * steps, min(_checked(buckets), most))
 
 
 def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
@@ -73,8 +74,9 @@ def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     >>> exponential_edges([10, 20, 160], 4)
     array([ 20,  40,  80, 160])
     """
-    values, _ = _histogram(lengths)
-    return _whole(values, lambda steps: values[0] * (values[-1] / values[0]) ** steps, buckets)
+    low, high = _ends_of(lengths)
+    most = math.ceil(high * math.log(high / low)) + 1  # buckets, where the widest is less than a frame
+    return _whole(low, high, lambda steps: low * (high / low) ** steps, min(_checked(buckets), most))
 
 
 def quantile_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
@@ -84,8 +86,8 @@ def quantile_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     array([ 2,  4, 90])
     """
     values, counts = _histogram(lengths)
-    buckets = _checks.check_whole("buckets", buckets, minimum=1, remedy=_BUCKETS_REMEDY)
     reached = np.cumsum(counts)
+    buckets = min(_checked(buckets), int(reached[-1]))
     wanted = -(-reached[-1] * np.arange(1, buckets + 1) // buckets)
     return np.unique(values[np.searchsorted(reached, wanted)])
 
@@ -101,15 +103,25 @@ EDGES: dict[str, Callable[[ArrayLike, int], NDArray[np.int64]]] = {
 def padded_frames(lengths: ArrayLike, edges: ArrayLike) -> int:
     """Frames computed when every sequence is padded to the edge of its bucket: Khomenko's objective.
 
+    Args:
+        lengths: [n], at least 1 each.
+        edges: [buckets] whole numbers, rising; the last no shorter than the longest length.
+
+    Raises:
+        ValueError: `lengths` not [n], `edges` not as above, or 2**62 frames or more in all.
+        TypeError: `edges` that are not numbers.
+
     >>> padded_frames([1, 2, 9, 10], [2, 10])
     24
     """
     values, counts = _histogram(lengths)
-    edges = np.asarray(edges, np.int64)
+    edges = _whole_edges(edges)
     if np.any(np.diff(edges) <= 0) or edges.max(initial=0) < values[-1]:
         rule = f"rising, the last at least the longest length, {values[-1]}"
-        raise _checks.value_error("edges", rule, edges.tolist(), "Give the longest length of each bucket.")
-    return int(edges[np.searchsorted(edges, values)] @ counts)
+        raise _checks.value_error("edges", rule, edges.tolist(), _EDGES_REMEDY)
+    padded = edges[np.searchsorted(edges, values)]
+    _check_countable("edges", padded[-1], counts)
+    return int(padded @ counts)
 
 
 def _histogram(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -117,14 +129,48 @@ def _histogram(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]
     if array.ndim != 1 or not len(array):
         remedy = "Give at least one sequence, and one length each: lengths[:, 0], say (on the command line: FILE:0)."
         raise _checks.value_error("lengths", "of shape [n], n at least 1", array.shape, remedy)
-    return np.unique(array, return_counts=True)
+    values, counts = np.unique(array, return_counts=True)
+    _check_countable("lengths", values[-1], counts)
+    return values, counts
 
 
-def _whole(values: NDArray[np.int64], edge_at: Callable[..., NDArray[np.float64]], buckets: int) -> NDArray[np.int64]:
+def _ends_of(lengths: ArrayLike) -> tuple[int, int]:
+    """The shortest and the longest length."""
+    values, _ = _histogram(lengths)
+    return int(values[0]), int(values[-1])
+
+
+def _check_countable(name: str, longest: np.int64, counts: NDArray[np.int64]) -> None:
+    """Refuses what is too much to add up in int64 when all is padded to `longest`."""
+    if int(longest) * int(counts.sum()) >= 2**62:
+        rule, remedy = "below 2**62 frames in all, padded", "Give them in a coarser unit."
+        raise _checks.value_error(name, rule, int(longest), remedy)
+
+
+def _checked(buckets: int) -> int:
+    return _checks.check_whole("buckets", buckets, minimum=1, remedy="Give the number of buckets, 6 say.")
+
+
+def _whole_edges(edges: ArrayLike) -> NDArray[np.int64]:
+    try:
+        array = np.asarray(edges)
+    except ValueError as error:  # rows of different widths
+        raise _checks.value_error("edges", "of shape [buckets]", edges, _EDGES_REMEDY) from error
+    if array.ndim != 1:
+        raise _checks.value_error("edges", "of shape [buckets]", array.shape, _EDGES_REMEDY)
+    if array.dtype.kind not in "iuf":
+        raise _checks.type_error("edges", _EDGES_RULE, array.tolist(), _EDGES_REMEDY)
+    good = (array >= 1) & (array < 2**63) & (np.floor(array) == array)  # NaN compares as False
+    if not good.all():
+        at = int(np.argmin(good))
+        raise _checks.value_error("edges", _EDGES_RULE, array[at].item(), _EDGES_REMEDY, at=f"bucket {at}")
+    return array.astype(np.int64)
+
+
+def _whole(low: int, high: int, edge_at: Callable[..., NDArray[np.float64]], buckets: int) -> NDArray[np.int64]:
     """Edges at the shares 1/buckets ... 1 of the way, rounded down to whole lengths; the last is exact."""
-    buckets = _checks.check_whole("buckets", buckets, minimum=1, remedy=_BUCKETS_REMEDY)
     inner = np.floor(edge_at(np.arange(1, buckets) / buckets) + 1e-9).astype(np.int64)
-    return np.unique(np.append(np.maximum(inner, values[0]), values[-1]))
+    return np.unique(np.append(np.clip(inner, low, high), high))
 
 
 def _ends(cuts: NDArray[np.int32]) -> list[int]:

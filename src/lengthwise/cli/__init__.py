@@ -13,6 +13,7 @@ from lengthwise.cli import buckets, compare, inspect, plan, reproduce, study
 from lengthwise.cli.parser import Parser
 
 COMMANDS = (inspect, compare, plan, buckets, study, reproduce)
+_NO_MEMORY = "There is not enough memory for this. Give fewer sequences, or smaller numbers."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,6 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except (ValueError, TypeError, OSError, ImportError) as error:
         print(f"lengthwise {parsed.command}: {_complaint(error)}", file=sys.stderr)
+        return 2
+    except MemoryError:
+        print(f"lengthwise {parsed.command}: {_NO_MEMORY}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"lengthwise {parsed.command}: stopped", file=sys.stderr)
