@@ -22,6 +22,7 @@ WRONG = {
     "compare --strategies semi-sorted": "`strategy` must be written semi-sorted:LRF, but is 'semi-sorted'.",
     "compare --strategies semi-sorted:much": "`randomization_factor` must be a number, but is 'much'.",
     "compare --strategies bucketed:0": "`size` must be at least 1, but is 0.",
+    "compare --strategies bucketed:4,by=quantile,longer=drop": "`by` must be left out with size or edges, but is",
     "compare --strategies alternated:1.5": "`bins` must be a whole number, but is 1.5.",
     "compare --strategies max-entropy:2": "`padding` must be at least 0 and at most 0.99, but is 2.",
     "compare --strategies sorted,arrange=up": "`arrange` must be one of shuffled, in-order",
@@ -62,6 +63,8 @@ WRONG = {
     "buckets --buckets x": "argument --buckets: must be a whole number, but is 'x'.",
     "buckets --buckets 3 --edges foo": "argument --edges: invalid choice: 'foo'",
     "buckets --buckets 3 {pairs}": "but is (40, 2).",
+    "buckets {giant} --buckets 99999999999999 --edges uniform": "buckets: There is not enough memory for this.",
+    "buckets {huge} --buckets 1 --edges uniform": "`lengths` must be below 2**62 frames in all, padded, but is ",
     "plan --strategy random,sorted": "`strategy` must be one strategy, but is 'random,sorted'.",
     "plan --world-size 0": "`world_size` must be at least 1, but is 0.",
     "plan --micro-batches 0": "`micro_batches` must be at least 1, but is 0.",
@@ -70,12 +73,14 @@ WRONG = {
     "plan --chunk 10 --chunk-step 20": "`step` must be at most 10, but is 20.",
     "plan --chunk 10 {pairs}": "`lengths` must be of shape [n], but is (40, 2).",
     "plan --deal portions --tail drop": "`tail` must be split with --deal portions, but is 'drop'.",
+    "plan --deal portions --strategy mxnet:4,drop=true": "`tail` must be split with --deal portions, but is 'drop'.",
     "plan --tail drop --world-size 8000": "`plan` must be of at least one step, but is '655 batches'.",
     "plan --worst -1": "`worst` must be at least 0, but is -1.",
     "plan --output {unwritable}": "`output` must be in a folder that is there",
     "plan --output -": "`output` must be a file to write, but is '-'.",
     "plan --epoch -1": "`epoch` must be at least 0, but is -1.",
     "inspect --plot a.png": "lengthwise inspect: there is no --plot",
+    "inspect --cut budget:1" + 400 * "0": "`budget` must be finite and above 0, but is 10000",
     "inspect --subset 10.5": "argument --subset: must be a whole number, but is '10.5'.",
     "reproduce": "the following arguments are required: PAPER.",
     "reproduce foo": "argument PAPER: invalid choice: 'foo'",
@@ -88,6 +93,11 @@ WRONG = {
     "reproduce ge2021-table1 --seeds 0": "`seeds` must be at least 1, but is 0.",
     "reproduce ge2021-table1 --seed -5": "`seed` must be at least 0, but is -5.",
     "reproduce ge2021-table1 --lengths {pairs}": "`lengths` must be of shape [n], but is (40, 2).",
+    "study quality --task acoustic --scripts Latin": "`scripts` must be given with --task handwriting alone",
+    "reproduce ge2021 --data d --max-words 5": "`max-words` must be left out with --data and --sentences, but is 5.",
+    "reproduce ge2021 --sentences s --max-words 5": "`max-words` must be left out with --data and --sentences",
+    "reproduce ge2021 --batch-size 0": "`batch_size` must be at least 1, but is 0.",
+    "reproduce ge2021 --lengths nofile": "`source` must be a file or folder that is there, but is 'nofile'.",
     "foo": "argument COMMAND: invalid choice: 'foo'",
     "": "the following arguments are required: COMMAND.",
 }
@@ -98,6 +108,9 @@ def places(tmp_path, four, pairs, unwritable):
     empty, header = tmp_path / "empty.csv", tmp_path / "header.csv"
     empty.write_text("")
     header.write_text("a,b\n")
+    giant, huge = tmp_path / "giant.txt", tmp_path / "huge.txt"
+    giant.write_text(f"9\n{10**14}\n")
+    huge.write_text(f"{2**62}\n" * 3)
     return {
         "four": four,
         "four_file": four.removesuffix(":frames"),
@@ -106,6 +119,8 @@ def places(tmp_path, four, pairs, unwritable):
         "folder": tmp_path,
         "empty": empty,
         "header": header,
+        "giant": giant,
+        "huge": huge,
     }
 
 

@@ -47,6 +47,24 @@ def test_every_deal_gives_all_ranks_the_same_number_of_steps(run, deal, tmp_path
     assert np.array_equal(np.sort(taken), np.arange(200))
 
 
+@pytest.mark.parametrize(
+    ("words", "deal"),
+    [
+        ((), lw.Balanced(tail="drop")),
+        (("--deal", "mixed"), lw.Mixed(tail="drop")),
+        (("--tail", "split"), lw.Balanced()),
+        (("--deal", "in-turn", "--tail", "repeat"), lw.InTurn(tail="repeat")),
+    ],
+)
+def test_the_tail_is_that_of_the_strategy_unless_one_is_asked_for(run, words, deal):
+    lengths, order = lw.example_lengths(), lw.Bucketed(buckets=4, by="uniform", pad_to_edge=True)
+    batching = lw.Batching(cut=lw.FixedSize(100, drop_incomplete=True), order=order, deal=deal)
+    expected = lw.make_plan(lengths, batching, world_size=7)
+    words += ("--strategy", "mxnet:4,drop=true", "--batch-size", 100, "--world-size", 7, "--json", "-")
+    found = run("plan", *words).json
+    assert found["plan"]["fingerprint"] == expected.fingerprint()
+
+
 def test_chunks(run, four):
     # 4, 2, 9 and 5 frames in chunks of at most 4: 1 + 1 + 3 + 2 of them.
     found = run("plan", four, "--chunk", 4, "--strategy", "random", "--json", "-").json
@@ -74,6 +92,8 @@ def test_inspect_by_hand(run, four):
         "padding_share": pytest.approx(16 / 36),
         "zero_padding_rate": pytest.approx(16 / 36),
         "largest_cost": 36.0,
+        "dropped": 0,
+        "over_limit": 0,
     }
     assert found["lengths"] == lw.describe([4, 2, 9, 5]).as_dict()
 
@@ -102,3 +122,9 @@ def test_inspect_shows_every_dimension(run, pairs):
 
 def test_inspect_says_what_would_be_left_out(run, four):
     assert "They would leave 1 sequences out." in run("inspect", four, "--cut", "budget:8,oversize=drop").out
+
+
+def test_inspect_says_what_would_be_over_the_limit(run, four):
+    words = ("inspect", four, "--cut", "budget:4,oversize=alone")
+    assert run(*words, "--json", "-").json["random_batches"]["over_limit"] == 2
+    assert "Over the limit would be 2 of 4 batches." in run(*words).out

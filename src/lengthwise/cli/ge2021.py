@@ -55,13 +55,16 @@ def run(arguments: argparse.Namespace) -> int:
         from lengthwise.recipes.ge2021.page import page
         from lengthwise.recipes.ge2021.rerun import FULL, SMALL, network, reproduce, settings
     folder = rerun.folder_of(arguments)
+    _check_words(arguments)
     size = rerun.size_of(arguments, SMALL, FULL)
-    settings(size)  # what is wrong with these is told before the data are read
+    settings(size)  # what is wrong with these is told before the data are read, and before anything is spoken
     network(size)
+    lw.FixedSize(size.batch_size)
+    printed = _table1(arguments.lengths)
     document = reproduce(
         _corpus(arguments, size, folder),
         size,
-        table1=_table1(arguments.lengths),
+        table1=printed,
         strict=arguments.strict,
         folder=folder / "checkpoints",
         progress=not arguments.quiet,
@@ -87,6 +90,12 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
         "--lengths", metavar="FILE[:COLUMN]", help="lengths of the paper's clips: table 1 on them goes to the page too"
     )
     group.add_argument("--strict", action="store_true", help="refuse recordings that cannot be used, not skip them")
+
+
+def _check_words(arguments: argparse.Namespace) -> None:
+    if arguments.max_words is not None and (arguments.data is not None or arguments.sentences is not None):
+        remedy = "Leave it out: it is of the project's own sentences alone."
+        raise value_error("max-words", "left out with --data and --sentences", arguments.max_words, remedy)
 
 
 def _corpus(arguments: argparse.Namespace, size: Size, folder: Path) -> SpeechCorpus:

@@ -14,6 +14,7 @@ from lengthwise.cli import cuts, show, source
 
 _BARS = " ▏▎▍▌▋▊▉█"
 _WIDTH = 48  # of the longest bar, in columns
+_RANDOM = ("batches", "padding_share", "zero_padding_rate", "largest_cost", "dropped", "over_limit")  # of the measures
 
 
 def add(subparsers: Any) -> None:
@@ -33,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     lengths, name = source.read(arguments)
     measures = lw.measure(lw.make_plan(lengths, lw.Batching(cut=cut), seed=arguments.seed), lengths).as_dict()
     facts = lw.describe(lengths).as_dict()
-    random = {key: measures[key] for key in ("batches", "padding_share", "zero_padding_rate", "largest_cost")}
+    random = {key: measures[key] for key in _RANDOM}
     show.write_json({"lengths": facts, "random_batches": random}, arguments.json)
     if arguments.json == "-":
         return 0
@@ -49,6 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if measures["dropped"]:
         show.say(f"They would leave {measures['dropped']:,} sequences out.")
+    if measures["over_limit"]:
+        show.say(f"Over the limit would be {measures['over_limit']:,} of {measures['batches']:,} batches.")
     return 0
 
 

@@ -28,7 +28,8 @@ def add(subparsers: Any) -> None:
     group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
     text = "which batches share a step, and which rank takes which (%(default)s)"
     group.add_argument("--deal", choices=[*DEALS, "portions"], default="balanced", help=text)
-    group.add_argument("--tail", choices=TAILS, help="what becomes of a last step that is not full (split)")
+    text = "what becomes of a last step that is not full (split, or what the strategy names)"
+    group.add_argument("--tail", choices=TAILS, help=text)
     group.add_argument("--chunk", type=int, metavar="FRAMES", help="take sequences apart into chunks first")
     group.add_argument("--chunk-step", type=int, metavar="FRAMES", help="from one chunk to the next (the chunk size)")
     show.add(parser)
@@ -63,18 +64,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _batching(arguments: argparse.Namespace) -> lw.Batching:
     named = lw.strategy(arguments.strategy, cut=cuts.chosen(arguments))
-    deal = _deal(arguments)
+    deal = _deal(arguments, arguments.tail or named.deal.tail)  # of a deal, names say no more than its tail
     chunks = None if arguments.chunk is None else lw.Chunks(arguments.chunk, step=arguments.chunk_step)
     if chunks is None and arguments.chunk_step is not None:
         raise value_error("chunk-step", "given with --chunk", arguments.chunk_step, "Give the chunk size too.")
     return lw.Batching(cut=named.cut, order=named.order, arrange=named.arrange, deal=deal, chunks=chunks)
 
 
-def _deal(arguments: argparse.Namespace) -> Any:
+def _deal(arguments: argparse.Namespace, tail: str) -> Any:
     if arguments.deal != "portions":
-        return DEALS[arguments.deal](tail=arguments.tail or "split")
-    if arguments.tail not in (None, "split"):
-        raise value_error("tail", "split with --deal portions", arguments.tail, "Leave it out.")
+        return DEALS[arguments.deal](tail=tail)
+    if tail != "split":
+        raise value_error("tail", "split with --deal portions", tail, "Leave it out, and drop=true of a strategy.")
     return lw.Portions()
 
 

@@ -56,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         from lengthwise.recipes.quality.study import study_quality
         from lengthwise.recipes.quality.tasks import KINDS
     show.check(arguments)
+    _check_scripts(arguments)
     kind, folder = KINDS[arguments.task], _folder(arguments.checkpoints)
     settings = _settings(arguments, kind)
     paddings = kind.paddings if arguments.padding is None else arguments.padding
@@ -71,6 +72,12 @@ def run(arguments: argparse.Namespace) -> int:
     )
     _show(document, arguments)
     return 0
+
+
+def _check_scripts(arguments: argparse.Namespace) -> None:
+    if arguments.scripts is not None and arguments.task != "handwriting":
+        remedy = "Leave it out: only pen-drawn characters have scripts."
+        raise value_error("scripts", "given with --task handwriting alone", arguments.scripts, remedy)
 
 
 def _settings(arguments: argparse.Namespace, kind: Kind) -> Settings:
