@@ -207,7 +207,7 @@ def cut_greedily(
     extends them, is called a few times for each batch.
     """
     most = most or len(lengths) + 1
-    if type(cost) not in (Padded, Quadratic):
+    if not isinstance(cost, Padded | Quadratic) or type(cost) not in (Padded, Quadratic):
         return _cut_by_calls(lengths, walls, cost, budget, most, overshoot)
     prices = cost.prices(lengths.shape[1])
     offsets = np.empty(len(lengths) + 1, np.int64)

@@ -228,10 +228,12 @@ class MaxEntropy:
     Args:
         padding: The padding share to spend, 0.05 say: the noise is fitted to it on the histogram of lengths, for the
             batch sizes of the cut, no trial plan made. What is had comes within 0.03 where there are a hundred batches
-            or more. It cannot be less than sorting pads, nor more than random batching does.
+            or more, unless a few sequences are most of the padding: of a heavy tail it may miss by 0.1. It cannot be
+            less than sorting pads, nor more than random batching does.
         scale: Or the mean of the noise, in the unit of the lengths.
         noise: "optimal" (the Blahut-Arimoto law), "exponential" (x + an exponential of mean `scale`), or "truncated"
-            (the same, cut off at the longest length).
+            (the same, cut off at the longest length; where many sequences share a length it may stay well below the
+            padding of random batching).
 
     With two lengths a sequence, `padding` is fitted on their sum, and what each dimension pads beyond that comes on
     top.

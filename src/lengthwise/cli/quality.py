@@ -43,7 +43,7 @@ def add(studies: Any) -> None:
     group.add_argument("--epochs", type=int, help="epochs of each run (by task)")
     group.add_argument("--threads", type=int, default=1, help="threads of a CPU operation (%(default)s)")
     group.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(%(default)s)")
-    group.add_argument("--checkpoints", metavar="FOLDER", help="for what lets an interrupted study go on")
+    group.add_argument("--checkpoints", metavar="FOLDER", help="keeps what an interrupted study needs to go on")
     show.add(parser, plot="each strategy's test loss less that of random batches")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run, file_option="--data")

@@ -130,7 +130,7 @@ def measured(lengths: ArrayLike, label: str, cut: Cut, *, epochs: int = 1, cost:
     plans = [make_plan(lengths, batching, epoch=epoch) for epoch in range(epochs)]
     each = [measure(plan, lengths).as_dict() for plan in plans]
     means = {name: float(np.mean([measures[name] for measures in each])) for name in each[0]}
-    bins = mixing_bins(epochs * len(lengths))
+    bins = mixing_bins(sum(len(plan.sequences) for plan in plans))
     pooled = {
         "mixing": mixing(plans, lengths, bins=bins),
         "step_mixing": step_mixing(plans, lengths, bins=bins),

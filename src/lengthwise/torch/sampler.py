@@ -230,7 +230,8 @@ class BatchSampler(Sampler[list[Any]]):
     def state_dict(self, *, delivered: int | None = None) -> dict[str, Any]:
         """Where this run stands: the same on every rank, exact at every batch.
 
-        Under a kilobyte, unless the number of ranks changes fifty times within one epoch. What counts is what the trainer was handed, not what a DataLoader's workers fetched ahead.
+        Under a kilobyte, unless the number of ranks changes fifty times within one epoch. What counts is what the
+        trainer was handed, not what a DataLoader's workers fetched ahead.
 
         Args:
             delivered: Batches of the epoch that the trainer has had, `start` included, where it counts them itself:
