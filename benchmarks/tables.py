@@ -65,8 +65,12 @@ def pages() -> dict[Path, str]:
 
 def quality() -> dict[Path, str]:
     """The page on what mixing is worth, of the latest study of each task; none where no task was studied."""
-    found = {link(path): document for task in TASKS for path, document in results(f"quality-{task}")[-1:]}
-    return {QUALITY: quality_page.page(found)} if found else {}
+    studied = [results(f"quality-{task}") for task in TASKS]
+    latest, earlier = (
+        {link(path): document for found in studied for path, document in found[part]}
+        for part in (slice(-1, None), slice(-1))
+    )
+    return {QUALITY: quality_page.page(latest, earlier)} if latest else {}
 
 
 def papers() -> dict[Path, str]:

@@ -373,6 +373,18 @@ def test_the_page_says_what_the_intervals_say(document):
     assert f"seconds of an epoch differ by up to {percent(max(seconds) / min(seconds) - 1.0)}." in text
 
 
+def test_earlier_results_stand_below_and_count_for_nothing_above(document):
+    lone = page({"results/a.json": document})
+    text = page({"results/a.json": document}, {"results/before.json": {**document, "date": "2025-01-02T03:04:05"}})
+    assert text.startswith(lone.rstrip("\n"))
+    below = text.removeprefix(lone.rstrip("\n"))
+    assert below.startswith("\n\n## Earlier results")
+    assert below.count("| handwriting, [2025-01-02](results/before.json) |") == len(document["paddings"])
+    ours = [each for each in document["comparisons"] if each["one"].startswith("max-entropy")]
+    first = [each for each in ours if each["padding"] == document["paddings"][0] and each["measure"] == "last"]
+    assert f" higher of {len(first)} |" in below
+
+
 def test_ours_beside_random_is_that_of_the_largest_padding():
     def strategy(padding, mean):
         bounds = {"mean": mean, "low": mean - 1.0, "high": mean + 1.0, "runs": 2}

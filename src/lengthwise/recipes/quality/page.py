@@ -22,7 +22,8 @@ INTRODUCTION = (
 )
 RECORDS = (
     "Every order with a knob beside the others of its padding, on all tasks: in how many comparisons its loss is told "
-    "to be lower than the other's, and in how many to be higher:"
+    "to be lower than the other's, and in how many to be higher. The comparisons of one padding share the runs of the "
+    "order, so they fall together:"
 )
 HEADS = ("strategy", "compared at", "padding", "mixing", "steps", "s / epoch")
 LOSS_HEADS = {
@@ -33,17 +34,41 @@ LOSS_HEADS = {
 }
 
 
-def page(documents: Mapping[str, Mapping[str, Any]]) -> str:
+EARLIER = (
+    "Results of before stand, by the same measure: in how many comparisons the loss of max-entropy batching was lower "
+    "than another order's, and in how many higher. Nothing above counts them."
+)
+
+
+def page(documents: Mapping[str, Mapping[str, Any]], earlier: Mapping[str, Mapping[str, Any]] | None = None) -> str:
     """The page in Markdown; its pictures lie beside it, as `figure_name` names them.
 
     Args:
         documents: What `quality.study` gave for each task, as read back from JSON, by where the page finds it.
+        earlier: What it had given before, at other paddings or on another machine.
     """
     found = list(documents.values())
     parts = ["# What mixing is worth", " ".join(answers(found)), INTRODUCTION, RECORDS, records_table(found)]
     for link, document in documents.items():
         parts += section(document, json_link=link)
+    if earlier:
+        parts += ["## Earlier results", EARLIER, earlier_table(earlier)]
     return "\n\n".join(parts) + "\n"
+
+
+def earlier_table(documents: Mapping[str, Mapping[str, Any]]) -> str:
+    """One row for each padding of each result."""
+    rows = [
+        (
+            f"{document['task']}, [{document['date'][:10]}]({link})",
+            percent(document["paddings"][place]),
+            str(document["settings"]["seeds"]),
+            *(_lower_and_higher(record([document], document["ours"], measure, place)) for measure in LOSS_HEADS),
+        )
+        for link, document in documents.items()
+        for place in range(len(document["paddings"]))
+    ]
+    return table(("result", "padding", "seeds", *LOSS_HEADS.values()), rows)
 
 
 def records_table(documents: Sequence[Mapping[str, Any]]) -> str:
