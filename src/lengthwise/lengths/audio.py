@@ -51,7 +51,7 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
         ValueError: No audio files; files that cannot be read: the error names the first and counts the others;
             samples wanted of files whose sampling rates differ.
     """
-    names = audio_files(folder)
+    names = _names_or_refuse(folder, also=f", and for {' and '.join(KALDI_FILES)} in it")
     kept = load_cache(folder) if cache else {}
     headers, failures = _measure(folder, names, kept, progress)
     if cache and headers != kept:
@@ -70,19 +70,21 @@ def audio_files(folder: str | Path) -> list[str]:
     Raises:
         ValueError: There is none.
     """
-    folder = Path(folder)
-    names = sorted(_audio_names(folder))
-    if not names:
-        remedy = (
-            f"Looked for {', '.join(AUDIO_SUFFIXES)} in it and all below, and for {' and '.join(KALDI_FILES)} in it."
-        )
-        raise source_error("a folder with audio files", folder, remedy)
-    return names
+    return _names_or_refuse(Path(folder))
 
 
 def has_audio(folder: Path) -> bool:
     """Says whether there are audio files in a folder or below it."""
     return next(_audio_names(folder), None) is not None
+
+
+def _names_or_refuse(folder: Path, *, also: str = "") -> list[str]:
+    """The sorted names; where there is none, the sentence says what else was looked for."""
+    names = sorted(_audio_names(folder))
+    if not names:
+        remedy = f"Looked for {', '.join(AUDIO_SUFFIXES)} in it and all below{also}."
+        raise source_error("a folder with audio files", folder, remedy)
+    return names
 
 
 def _audio_names(folder: Path) -> Iterator[str]:
