@@ -147,9 +147,9 @@ def test_the_core_plans_with_every_extra_blocked():
     sys.meta_path.insert(0, Blocked())
     import lengthwise as lw
 
-    lengths = lw.example_lengths(count=100)
-    for text in ("random", "optimal:4", "max-entropy:0.05"):
-        plan = lw.make_plan(lengths, lw.strategy(text, cut=lw.Budget(20_000)), world_size=2)
+    lengths = lw.example_lengths(count=2_000)
+    for text in ("random", "optimal:4", "max-entropy:0.1"):
+        plan = lw.make_plan(lengths, lw.strategy(text, cut=lw.FixedSize(16)), world_size=2)
         assert lw.measure(plan, lengths).dropped == 0
     print(sorted(set(sys.modules) & set({EXTRAS!r})))
     """

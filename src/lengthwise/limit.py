@@ -89,7 +89,9 @@ def mixing_limit(lengths: ArrayLike, padding: float) -> float:
     return float(np.exp(-information))
 
 
-def fitted_warp(sizes: NDArray[np.float64], padding: float, *, noise: str, batch_sizes: BatchSizes) -> Warp:
+def fitted_warp(
+    sizes: NDArray[np.float64], padding: float, *, noise: str, batch_sizes: BatchSizes, share: float = 1.0
+) -> Warp:
     """The warp whose sort pads by a share of `padding`, found on the histogram of `sizes` [n], without a trial plan.
 
     Padding falls as beta rises, so beta is found between bounds, and rounded to four digits so that every platform
@@ -97,8 +99,10 @@ def fitted_warp(sizes: NDArray[np.float64], padding: float, *, noise: str, batch
 
     Args:
         batch_sizes: Maps padded lengths [k] to how many sequences such a batch holds, [k].
+        share: Of the sequences, that are sorted together: 1/8 where eight ranks each sort a random portion.
     """
     levels = _levels(sizes, _LEVELS)
+    levels = levels._replace(total=max(1.0, share * levels.total))
     if len(levels.sizes) < 2:
         return Warp(lengths=np.array([0.0, 1.0]), heights=np.zeros(2))
     spread = float(levels.sizes[-1] - levels.sizes[0])
@@ -142,11 +146,11 @@ def _falling_root(function: Callable[[float], float], low: float, high: float) -
 
 
 class _Levels(NamedTuple):
-    """Lengths that stand for all `total` sequences: `sizes` [levels], rising, each with its share of them."""
+    """Lengths that stand for `total` sequences: `sizes` [levels], rising, each with its share of them."""
 
     sizes: NDArray[np.float64]
     masses: NDArray[np.float64]
-    total: int
+    total: float
 
 
 class _Cells(NamedTuple):
@@ -297,11 +301,15 @@ def _padding_share(levels: _Levels, warp: Warp, batch_sizes: BatchSizes) -> floa
 
 
 def _positions(batch: float) -> NDArray[np.float64]:
-    """Quantiles at which to look at batches that hold a share `batch` of the sequences: evenly, and closer at both
-    ends.
+    """Quantiles at which to look at batches that hold a share `batch` of the sequences.
 
-    Lengths are sparse at the ends, where one batch spans many of them.
+    Lengths are sparse at both ends, where one batch spans many of them. So the outermost 48 batches are looked at one
+    by one. From there the steps grow, each an eighth of the way from the end, to the 1/192 of the middle.
     """
     ends = batch * (np.arange(48) + 0.5)
+    behind, reach = 48 * batch, 1 / 24  # at 1/24, an eighth of the way is 1/192
+    if behind < 1 / 192:
+        steps = 2 + int(np.log(reach / behind) / np.log(1.125))
+        ends = np.concatenate([ends, np.geomspace(behind, reach, steps)[1:-1]])
     middles = np.concatenate([(np.arange(192) + 0.5) / 192, ends, 1.0 - ends])
     return np.unique(middles[(middles > 0.0) & (middles < 1.0)]).astype(np.float64)

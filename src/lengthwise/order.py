@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lengthwise import _checks, _random
 from lengthwise._random import Key
 from lengthwise.buckets import EDGES
-from lengthwise.limit import NOISES, BatchSizes, fitted_warp, scaled_warp
+from lengthwise.limit import NOISES, BatchSizes, Warp, fitted_warp, scaled_warp
 
 
 class Ordered(NamedTuple):
@@ -31,17 +31,25 @@ class Ordered(NamedTuple):
 
 
 class Order(Protocol):
-    """What every order does. `sizes` is not empty; `batch_sizes` tells how many sequences of a length fill a batch."""
+    """What every order does. `sizes` is not empty.
 
-    def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered: ...
+    An order that must know all sequences before it sorts them, to find its edges or its noise, also has
+
+        def fit(self, sizes, batch_sizes, *, portions) -> Order
+
+    `fit` is called once for a plan, and gives the order that then sorts each portion. Its `sizes` are those of all
+    sequences but the oversize ones. `batch_sizes` tells how many sequences fill a batch that is padded to each of the
+    lengths it is given. `portions` is how many equal parts the sequences are dealt into before they are sorted.
+    """
+
+    def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shuffled:
     """Random order: the most padding and the most mixing."""
 
-    def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered:
-        del batch_sizes
+    def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         return Ordered(_random.shuffled(key, len(sizes)))
 
 
@@ -54,8 +62,7 @@ class Sorted:
     def __post_init__(self) -> None:
         _checks.check_flag("descending", self.descending)
 
-    def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered:
-        del batch_sizes
+    def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         return Ordered(_by_size(_random.shuffled(key, len(sizes)), -sizes if self.descending else sizes))
 
 
@@ -78,8 +85,7 @@ class SemiSorted:
         factor = _checks.check_number("randomization_factor", self.randomization_factor, remedy=remedy)
         _checks.keep(self, randomization_factor=factor)
 
-    def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered:
-        del batch_sizes
+    def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         width = (sizes.max() - sizes.min()) * self.randomization_factor
         noise = width * _random.uniform(key, len(sizes))  # in [0, a): shifting all by a/2 changes no order
         return Ordered(_by_size(_random.shuffled(key.at("ties", lane=key.lane), len(sizes)), sizes + noise))
@@ -105,8 +111,7 @@ class AlternatedSort:
         remedy = "Give the number of bins, 58 say."
         _checks.keep(self, bins=_checks.check_whole("bins", self.bins, minimum=1, remedy=remedy))
 
-    def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered:
-        del batch_sizes
+    def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         count = len(sizes)
         bins = min(self.bins, count)
         shuffled = _random.shuffled(key, count)
@@ -133,8 +138,7 @@ class Windowed:
         remedy = "Give the sequences in a window, 100 batches of them, say."
         _checks.keep(self, window=_checks.check_whole("window", self.window, minimum=1, remedy=remedy))
 
-    def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered:
-        del batch_sizes
+    def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         shuffled = _random.shuffled(key, len(sizes))
         window_of = np.empty(len(sizes), np.int64)
         window_of[shuffled] = np.arange(len(sizes)) // self.window
@@ -190,8 +194,7 @@ class Bucketed:
             remedy = "Leave it out, or give edges: no sequence is too long for other buckets."
             raise _checks.value_error("longer", "left out with size or buckets", self.longer, remedy)
 
-    def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered:
-        del batch_sizes
+    def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         shuffled = _random.shuffled(key, len(sizes))
         if self.size is not None:
             rank = np.empty(len(sizes), np.int64)
@@ -199,21 +202,25 @@ class Bucketed:
             missing = -len(sizes) % self.size
             sequences, walls, _ = _gathered(shuffled, (rank + missing) // self.size)
             return Ordered(sequences, walls)
-        edges = np.array(self.settled(sizes).edges, np.int64)
+        if self.edges is None:
+            raise _checks.value_error(
+                "Bucketed", "fitted to the lengths first", self, "Call its `fit`, as make_plan does."
+            )
+        edges = np.array(self.edges, np.int64)
         bucket = np.searchsorted(edges, sizes)
         sequences, walls, bucket = _gathered(shuffled[bucket[shuffled] < len(edges)], bucket)
         return Ordered(sequences, walls, edges[bucket] if self.pad_to_edge else None)
 
-    def settled(self, sizes: NDArray[np.float64]) -> Bucketed:
-        """The same buckets with their edges found on `sizes` [n]: all sequences', before they are dealt in portions."""
+    def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Bucketed:
+        """The same buckets with their edges found on `sizes` [n], so that all portions share their edges."""
+        del batch_sizes, portions
         if self.size is not None:
             return self
         edges = self.edges or EDGES[self.by](np.ceil(sizes).astype(np.int64), self.buckets or 1).tolist()
-        worst = int(sizes.argmax())
-        if sizes[worst] > edges[-1] and self.longer == "error":
+        if sizes.max() > edges[-1] and self.longer == "error":
             remedy = "Add a longer edge, or choose longer='drop'."
-            rule = f"no shorter than the longest sequence, {sizes[worst]:.16g}"
-            raise _checks.value_error("edges", rule, tuple(edges), remedy, at=f"sequence {worst}")
+            rule = f"no shorter than the longest sequence, {sizes.max():.16g}"
+            raise _checks.value_error("edges", rule, tuple(edges), remedy)
         return Bucketed(edges=tuple(edges), pad_to_edge=self.pad_to_edge, longer=self.longer)
 
 
@@ -226,10 +233,10 @@ class MaxEntropy:
     papers.
 
     Args:
-        padding: The padding share to spend, 0.05 say: the noise is fitted to it on the histogram of lengths, for the
-            batch sizes of the cut, no trial plan made. What is had comes within 0.03 where there are a hundred batches
-            or more, unless a few sequences are most of the padding: of a heavy tail it may miss by 0.1. It cannot be
-            less than sorting pads, nor more than random batching does.
+        padding: The padding share to spend, 0.05 say. The noise is fitted to it on the histogram of lengths, for the
+            batch sizes of the cut, without a trial plan. Of a hundred batches or more, what is had lies within 0.03
+            of it, but not where a few long sequences are most of the padding. It cannot be less than sorting pads,
+            nor more than random batches do. A plan that misses it by more than 0.02 warns once, and says why.
         scale: Or the mean of the noise, in the unit of the lengths.
         noise: "optimal" (the Blahut-Arimoto law), "exponential" (x + an exponential of mean `scale`), or "truncated"
             (the same, cut off at the longest length; where many sequences share a length it may stay well below the
@@ -256,12 +263,29 @@ class MaxEntropy:
             _checks.keep(self, scale=_checks.check_number("scale", self.scale, above=True, remedy=remedy))
         _checks.check_choice("noise", self.noise, NOISES)
 
-    def __call__(self, sizes: NDArray[np.float64], key: Key, batch_sizes: BatchSizes) -> Ordered:
-        if self.scale is not None:
-            warp = scaled_warp(sizes, self.scale, noise=self.noise)
-        else:
-            warp = fitted_warp(sizes, self.padding or 0.0, noise=self.noise, batch_sizes=batch_sizes)
-        return Ordered(_by_size(np.arange(len(sizes)), warp(sizes) + _random.exponential(key, len(sizes))))
+    def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
+        if self.scale is None:
+            raise _checks.value_error(
+                "MaxEntropy", "fitted to the lengths first", self, "Call its `fit`, as make_plan does."
+            )
+        return _WarpedSort(scaled_warp(sizes, self.scale, noise=self.noise))(sizes, key)
+
+    def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Order:
+        """The sort whose noise spends `padding` on `sizes` [n]; where `scale` is given, there is nothing to fit."""
+        if self.padding is None:
+            return self
+        share = 1.0 / portions
+        return _WarpedSort(fitted_warp(sizes, self.padding, noise=self.noise, batch_sizes=batch_sizes, share=share))
+
+
+@dataclass(frozen=True, slots=True)
+class _WarpedSort:
+    """Sorts by warp(length) + standard exponential noise."""
+
+    warp: Warp
+
+    def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
+        return Ordered(_by_size(np.arange(len(sizes)), self.warp(sizes) + _random.exponential(key, len(sizes))))
 
 
 def _by_size(sequences: NDArray[np.int64], sizes: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -61,3 +61,12 @@ def test_a_plot_without_matplotlib_is_refused_before_the_work(tmp_path):
     assert (done.returncode, done.stdout) == (2, "")
     assert 'pip install "lengthwise[plot]"' in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_warning_is_a_sentence_on_standard_error():
+    words = ["compare", "--strategies", "max-entropy:0.9", "--subset", "2000", "--json", "-"]
+    done = subprocess.run([sys.executable, "-m", "lengthwise", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert len(json.loads(done.stdout)["rows"]) == 1
+    start = "lengthwise compare: `padding` must be within 0.02 of what was asked, 0.9, but is 0."
+    assert (done.stderr.startswith(start), done.stderr.count("\n")) == (True, 1)

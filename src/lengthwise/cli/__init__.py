@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from functools import partial
 
 import lengthwise as lw
 from lengthwise._checks import sentence
@@ -21,7 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parsed(arguments)
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or PyTorch's profiler says when it starts and stops
     try:
-        status = parsed.run(parsed)
+        with warnings.catch_warnings():
+            warnings.showwarning = partial(_show_warning, parsed.command)
+            status = parsed.run(parsed)
         sys.stdout.flush()
         return status
     except BrokenPipeError:
@@ -59,6 +63,11 @@ def _misplaced(words: Sequence[str], option: str | None) -> str:
     if option is None or words[0].startswith("-"):
         return f"there is no {' '.join(words)} here"
     return f"a file is given with its option, {option} {words[0]}"
+
+
+def _show_warning(command: str, message: Warning | str, *_place: object) -> None:
+    """Prints a warning as an error is printed: the sentence, without the place in the source."""
+    print(f"lengthwise {command}: {message}", file=sys.stderr)
 
 
 def _complaint(error: Exception) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import textwrap
 import time
+import warnings
 from contextlib import suppress
 from typing import Any
 
@@ -74,7 +75,8 @@ def _planned(
 
     Mixing is of batch and step over as many epochs as its 128 bins take to fill.
     """
-    with suppress(ValueError):  # what does not suit these lengths is said of all of them, below
+    with suppress(ValueError), warnings.catch_warnings():  # what does not suit these lengths is said of all, below
+        warnings.simplefilter("ignore")
         lw.make_plan(lengths[:64], batching)
     start = time.perf_counter()
     plan = lw.make_plan(lengths, batching, seed=seed, epoch=epoch)

@@ -12,8 +12,11 @@ from lengthwise._random import Key
 from lengthwise.batching import Batching
 from lengthwise.cut import OversizeError
 from lengthwise.deal import batches_wanted, fill, split_largest
-from lengthwise.order import Bucketed, Order
+from lengthwise.lengths import fingerprint
+from lengthwise.order import Order, Shuffled, Sorted
 from lengthwise.planning.batches import Batches, joined, padded
+from lengthwise.planning.missed import Had, is_first, is_missed, tell_missed
+from lengthwise.planning.oversize import Kinds, sort_out
 
 
 class Draft(NamedTuple):
@@ -26,18 +29,23 @@ class Draft(NamedTuple):
 
 
 def drafts(items: NDArray[np.int64], batching: Batching, world_size: int, key: Key) -> list[Draft]:
-    order = batching.order
-    if isinstance(order, Bucketed) and len(items):  # on all sequences, so that portions share their edges
-        order = order.settled(items.sum(axis=1).astype(np.float64))
+    """One draft for each portion of the sequences, all of them by an order that was fitted once."""
     portions = batching.deal.portions(len(items), world_size, key)
-    lanes = [key.at("order", lane=lane) for lane in range(len(portions))]
-    return [draft(items, members, batching, order, lane) for members, lane in zip(portions, lanes, strict=True)]
+    parts = [(portion, key.at("order", lane=lane)) for lane, portion in enumerate(portions)]
+    kinds = sort_out(items, batching)
+    order = _fitted(items[kinds.ordered], batching, len(portions))
+    ordered = [draft(items, portion[kinds.ordered[portion]], batching, order, lane) for portion, lane in parts]
+    _tell_missed_padding(ordered, items, batching, parts, kinds)
+    return [
+        _with_alone(one, portion[kinds.alone[portion]], items) for one, (portion, _) in zip(ordered, parts, strict=True)
+    ]
 
 
-def draft(items: NDArray[np.int64], members: NDArray[np.int64], batching: Batching, order: Order, key: Key) -> Draft:
-    if not len(members):
-        none = np.empty(0, np.int64)
-        return Draft(members, np.zeros(1, np.int64), none, items[members])
+def _fitted(items: NDArray[np.int64], batching: Batching, portions: int) -> Order:
+    """The order, fitted to all sequences of the plan where it has something to fit."""
+    fit = getattr(batching.order, "fit", None)
+    if fit is None or not len(items):
+        return batching.order
     longest = items.max(axis=0)
     shares = items.sum(axis=0) / items.sum()  # of each dimension in the size of a sequence
 
@@ -45,16 +53,96 @@ def draft(items: NDArray[np.int64], members: NDArray[np.int64], batching: Batchi
         lengths = np.ceil(np.outer(sizes, shares)).astype(np.int64)
         return batching.cut.batch_sizes(lengths, cost=batching.cost, longest=longest)
 
+    return fit(items.sum(axis=1).astype(np.float64), batch_sizes, portions=portions)
+
+
+def _tell_missed_padding(
+    ordered: list[Draft],
+    items: NDArray[np.int64],
+    batching: Batching,
+    parts: list[tuple[NDArray[np.int64], Key]],
+    kinds: Kinds,
+) -> None:
+    """Warns where the order was to spend a padding that these sequences do not allow."""
+    asked = getattr(batching.order, "padding", None)
+    if asked is None or not is_missed(asked, had := _had(ordered, items)):
+        return
+    if not is_first((batching.to_json(), fingerprint(items))):
+        return
+    members = [(portion[kinds.ordered[portion]], key) for portion, key in parts]
+    least, most = (
+        _had([draft(items, own, batching, order, key) for own, key in members], items).padding
+        for order in (Sorted(), Shuffled())
+    )
+    tell_missed(asked, had, least=least, most=most)
+
+
+def _had(drafts: list[Draft], items: NDArray[np.int64]) -> Had:
+    """What the drafts pad."""
+    useful = sum(int(items[draft.members].sum()) for draft in drafts)
+    longest = [np.maximum.reduceat(draft.needed, draft.offsets[:-1]) for draft in drafts if len(draft.members)]
+    sizes = [np.diff(draft.offsets) for draft in drafts if len(draft.members)]
+    computed = sum(int(counts @ lengths.sum(axis=1)) for counts, lengths in zip(sizes, longest, strict=True))
+    padding = 1.0 - useful / computed if computed else 0.0
+    return Had(padding, sum(map(len, sizes)), items.shape[1])
+
+
+def draft(items: NDArray[np.int64], members: NDArray[np.int64], batching: Batching, order: Order, key: Key) -> Draft:
+    """The sequences `members`, ordered and cut."""
+    if not len(members):
+        none = np.empty(0, np.int64)
+        return Draft(members, np.zeros(1, np.int64), none, items[members])
     own = items[members]
-    sequences, walls, edges = order(own.sum(axis=1).astype(np.float64), key, batch_sizes)
+    sequences, walls, edges = order(own.sum(axis=1).astype(np.float64), key)
     needed = own[sequences] if edges is None else np.maximum(one_length(own)[sequences], edges)[:, None]
-    longest = np.maximum(longest, needed.max(axis=0, initial=0))  # an edge may be longer than any sequence
+    # An edge may be longer than any sequence.
+    longest = np.maximum(items.max(axis=0), needed.max(axis=0, initial=0))
     try:
         kept, offsets = batching.cut(needed, walls, cost=batching.cost, longest=longest)
     except OversizeError as error:
         sequence = int(members[sequences[error.position]])
         raise OversizeError(error.budget, error.cost, error.position, sequence=sequence) from None
     return Draft(members[sequences[kept]], offsets, np.searchsorted(kept, walls), needed[kept])
+
+
+def _with_alone(ordered: Draft, alone: NDArray[np.int64], items: NDArray[np.int64]) -> Draft:
+    """The draft with each sequence of `alone` in a batch of its own, beside the batch of the longest of the others.
+
+    In sorted order the batches stay sorted so: behind the last batch where lengths rise, before the first where they
+    fall. In any other order the longest is anywhere, and so are they.
+    """
+    if not len(alone):
+        return ordered
+    rising = alone[np.argsort(items[alone].sum(axis=1), kind="stable")]
+    batches = len(ordered.offsets) - 1
+    place = batches
+    if batches:
+        longest = int(ordered.needed.sum(axis=1).argmax())
+        place = int(np.searchsorted(ordered.offsets, longest, side="right"))
+        if place == 1 and batches > 1:
+            place, rising = 0, rising[::-1]
+    at = ordered.offsets[place]
+    offsets = np.concatenate(
+        [ordered.offsets[:place], at + np.arange(len(alone)), ordered.offsets[place:] + len(alone)]
+    )
+    return Draft(
+        np.insert(ordered.members, at, rising),
+        offsets,
+        _walls_around(ordered.walls, int(at), len(alone), int(offsets[-1])),
+        np.insert(ordered.needed, at, items[rising], axis=0),
+    )
+
+
+def _walls_around(walls: NDArray[np.int64], at: int, alone: int, members: int) -> NDArray[np.int64]:
+    """The borders of the buckets, with `alone` buckets of one sequence each put in before position `at`.
+
+    >>> _walls_around(np.array([4, 8]), 8, 2, 12)  # two of them where the third bucket began
+    array([ 4,  8,  9, 10])
+    """
+    if not len(walls):
+        return walls
+    around = np.concatenate([walls[walls <= at], at + np.arange(alone + 1), walls[walls > at] + alone])
+    return np.unique(around[(around > 0) & (around < members)])
 
 
 def longest_needed(items: NDArray[np.int64], drafts: list[Draft]) -> NDArray[np.int64]:

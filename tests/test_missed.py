@@ -1,0 +1,79 @@
+"""A padding that was asked for and cannot be had is said, once, with what was had and why."""
+
+import itertools
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+
+MANY = lw.example_lengths("speech", count=4_000)
+PAIRS = np.random.default_rng(0).integers(10, 200, (4_000, 2))
+HEAVY = np.where(np.arange(4_000) % 1_000 == 0, 100_000, 10 + np.arange(4_000) % 30)
+_fresh = itertools.count(3_900)  # the same lengths are told of once in a process
+
+
+def lengths_of(lengths):
+    """The beginning of `lengths`, another one each time."""
+    return lengths[: next(_fresh)]
+
+
+def told(lengths, batching, **run):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        plan = lw.make_plan(lengths, batching, **run)
+    return plan, caught
+
+
+REASONS = {
+    "less than sorting pads": (MANY, 0.001, lw.FixedSize(900), r"Sorting pads 0\.\d+ here: make the batches smaller"),
+    "more than random batches pad": (MANY, 0.5, lw.FixedSize(16), r"Random batches pad 0\.\d+ here, and nothing pads"),
+    "two lengths": (PAIRS, 0.01, lw.FixedSize(64), r"Sorting by the sum of 2 lengths pads 0\.\d+: make"),
+    "two lengths, in between": (
+        PAIRS,
+        0.4,
+        lw.FixedSize(64),
+        "It is fitted to the sum of the 2 lengths: ask for less",
+    ),
+}
+
+
+@pytest.mark.parametrize(("lengths", "asked", "cut", "why"), REASONS.values(), ids=REASONS)
+def test_a_padding_that_is_missed_is_said_with_its_reason(lengths, asked, cut, why):
+    lengths = lengths_of(lengths)
+    plan, caught = told(lengths, lw.Batching(padding=asked, cut=cut))
+    had = lw.measure(plan, lengths).padding_share
+    assert [type(each.message) for each in caught] == [UserWarning]
+    said = str(caught[0].message)
+    assert re.match(rf"`padding` must be within 0.02 of what was asked, {asked}, but is {had:.3f}\. {why}", said)
+    assert caught[0].filename == __file__
+
+
+def test_it_is_said_once_for_the_same_lengths_and_batching():
+    lengths, batching = lengths_of(MANY), lw.Batching(padding=0.5, cut=lw.FixedSize(16))
+    tellings = [len(told(lengths, batching, seed=seed, epoch=epoch)[1]) for seed, epoch in ((0, 0), (0, 1), (1, 0))]
+    assert tellings == [1, 0, 0]
+    assert len(told(lengths, lw.Batching(padding=0.6, cut=lw.FixedSize(16)))[1]) == 1
+
+
+@pytest.mark.parametrize("padding", [0.02, 0.1, 0.2])
+def test_nothing_is_said_where_the_padding_is_had(padding):
+    assert not told(lengths_of(MANY), lw.Batching(padding=padding, cut=lw.FixedSize(16)))[1]
+
+
+def test_nothing_is_said_of_orders_that_promise_no_padding():
+    for order in (lw.Shuffled(), lw.Sorted(), lw.SemiSorted(0.1), lw.MaxEntropy(scale=3.0)):
+        assert not told(lengths_of(MANY), lw.Batching(order=order, cut=lw.FixedSize(16)))[1]
+
+
+def test_a_giant_that_leaves_is_no_reason():
+    lengths = np.append(lengths_of(MANY), 10**6)
+    for oversize in ("alone", "drop"):
+        assert not told(lengths, lw.Batching(padding=0.1, cut=lw.Budget(20_000, oversize=oversize)))[1]
+
+
+def test_portions_are_told_of_as_one_plan():
+    _, caught = told(lengths_of(MANY), lw.Batching(padding=0.5, cut=lw.FixedSize(16), deal=lw.Portions()), world_size=4)
+    assert len(caught) == 1

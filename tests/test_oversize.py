@@ -1,0 +1,97 @@
+"""What is over the budget by itself leaves before the order is fitted: the others are planned as without it."""
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+
+ORDINARY = np.random.default_rng(0).integers(50, 401, 300)
+GIANTS = [1_000_000, 700_000]
+# The giants stand among the others, and after them; numbers of the others are those of ORDINARY, or one more.
+LENGTHS = np.concatenate([[GIANTS[0]], ORDINARY, [GIANTS[1]]])
+BUDGET = 6_400
+
+ORDERS = {
+    "max-entropy": lw.MaxEntropy(padding=0.1),
+    "noise of a scale": lw.MaxEntropy(scale=40.0, noise="truncated"),
+    "semi-sorted": lw.SemiSorted(0.2),
+    "sorted": lw.Sorted(),
+    "falling": lw.Sorted(descending=True),
+    "uniform": lw.Bucketed(buckets=6, by="uniform"),
+    "optimal": lw.Bucketed(buckets=4),
+    "windowed": lw.Windowed(64),
+    "edges": lw.Bucketed(edges=(200, 400)),
+}
+
+
+def plan_of(lengths, order, oversize, **choices):
+    cut = lw.Budget(BUDGET, oversize=oversize)
+    return lw.make_plan(lengths, lw.Batching(order=order, cut=cut, **choices))
+
+
+def padding_of_others(plan, lengths):
+    shared = plan.costs <= BUDGET
+    computed = (plan.padded_lengths[:, 0] * plan.batch_sizes)[shared].sum()
+    return 1 - lengths[lengths <= BUDGET].sum() / computed
+
+
+@pytest.mark.parametrize("oversize", ["drop", "alone"])
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_giants_change_nothing_for_the_others(order, oversize):
+    without = padding_of_others(plan_of(ORDINARY, order, "error"), ORDINARY)
+    had = padding_of_others(plan_of(LENGTHS, order, oversize), LENGTHS)
+    assert had == pytest.approx(without, abs=0.03)  # other noise falls to the same lengths
+
+
+@pytest.mark.parametrize("oversize", ["drop", "alone"])
+def test_the_padding_asked_for_is_that_of_the_others(oversize):
+    had = padding_of_others(plan_of(LENGTHS, lw.MaxEntropy(padding=0.1), oversize), LENGTHS)
+    assert had == pytest.approx(0.1, abs=0.015)
+
+
+@pytest.mark.parametrize("deal", [lw.Balanced(), lw.InTurn(), lw.Portions()], ids=repr)
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_giants_stand_alone_or_are_dropped_and_are_listed(order, deal):
+    alone = plan_of(LENGTHS, order, "alone", deal=deal)
+    assert sorted(alone.sequences) == list(range(len(LENGTHS)))
+    assert sorted(alone.batch(number).tolist() for number in alone.over_limit()) == [[0], [301]]
+    dropped = plan_of(LENGTHS, order, "drop", deal=deal)
+    assert dropped.dropped().tolist() == [0, 301]
+    assert not len(dropped.over_limit())
+
+
+def test_giants_alone_leave_sorted_steps_sorted():
+    lengths = [5, 900, 9, 800, 2, 4, 7, 3]
+    cut = lw.Budget(20, oversize="alone", max_sequences=2)
+    for order, batches in (
+        (lw.Sorted(), [[2, 3], [4, 5], [7, 9], [800], [900]]),
+        (lw.Sorted(descending=True), [[900], [800], [9, 7], [5, 4], [3, 2]]),
+    ):
+        plan = lw.make_plan(lengths, lw.Batching(order=order, cut=cut, arrange=lw.InOrder(), deal=lw.InTurn()))
+        assert [[lengths[member] for member in batch] for batch in plan.batches()] == batches
+
+
+def test_giants_alone_have_buckets_of_their_own_between_shortest_and_longest():
+    # The steps go by bucket: those of the longest bucket do not come to count as long as a giant.
+    lengths = [10, 12, 30, 31, 5_000, 11, 32, 29]
+    order = lw.Bucketed(edges=(20, 40))
+    batching = lw.Batching(order=order, cut=lw.Budget(64, oversize="alone"), arrange=lw.ShortestFirst())
+    for epoch in range(4):
+        plan = lw.make_plan(lengths, batching, epoch=epoch)
+        taken = [max(lengths[member] for member in batch) for batch in plan.batches()]
+        assert [length > 20 for length in taken] == sorted(length > 20 for length in taken)
+        assert taken[-1] == 5_000
+
+
+def test_where_every_batch_is_padded_to_an_edge_a_giant_is_too():
+    order = lw.Bucketed(buckets=3, pad_to_edge=True)
+    plan = plan_of(LENGTHS, order, "alone")
+    assert len(np.unique(plan.padded_lengths)) <= 3
+    assert LENGTHS[np.concatenate([plan.batch(number) for number in plan.over_limit()])].min() == min(GIANTS)
+
+
+def test_only_giants():
+    alone = lw.make_plan([50, 60], lw.Batching(cut=lw.Budget(10, oversize="alone"), padding=0.1))
+    assert sorted(batch.tolist() for batch in alone.batches()) == [[0], [1]]
+    with pytest.raises(ValueError, match="`plan` must be of at least one step"):
+        lw.make_plan([50, 60], lw.Batching(cut=lw.Budget(10, oversize="drop"), padding=0.1))
