@@ -89,4 +89,6 @@ def shown(value: object) -> str:
         text = repr(value)
     except ValueError:  # Python writes whole numbers of up to 4,300 digits
         text = "a number of thousands of digits"
+    except RecursionError:  # and lists within lists of up to some hundred levels
+        text = "a list of hundreds of levels"
     return text if len(text) <= 80 else f"{text[:77]}..."

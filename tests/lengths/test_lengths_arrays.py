@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import lengthwise as lw
 from lengthwise.lengths import as_lengths
 
 GOOD = [
@@ -29,6 +30,14 @@ GOOD = [
     (pa.array([8, 1]), [8, 1]),
     (pa.chunked_array([[8], [1]]), [8, 1]),
     ([2**63 - 1], [2**63 - 1]),
+    ([2.0**53 - 1], [2**53 - 1]),
+    (np.array([2**24 - 1], dtype=np.float32), [2**24 - 1]),
+    ([np.int16(3), 4], [3, 4]),
+    (((3, 4), (1, 2)), [[3, 4], [1, 2]]),
+    ([[3], [4]], [[3], [4]]),
+    ([np.array([3, 4]), np.array([1, 2])], [[3, 4], [1, 2]]),
+    (np.array([[5, 6, 7], [1, 2, 3]]), [[5, 6, 7], [1, 2, 3]]),
+    (np.array([range(1, 9)]), [list(range(1, 9))]),
     (np.ma.array([1, 2], mask=False), [1, 2]),
 ]
 
@@ -62,23 +71,70 @@ BAD = [
     ([3, -2, 0], ValueError, "`lengths` must be at least 1, but is -2 at sequence 1."),
     ([3.0, float("nan")], ValueError, "`lengths` must be finite, but is nan at sequence 1."),
     ([float("-inf")], ValueError, "`lengths` must be finite, but is -inf at sequence 0."),
-    ([1, 2.5], ValueError, "`lengths` must be a whole number, but is 2.5 at sequence 1. If these are seconds"),
+    (
+        [1, 2.5],
+        ValueError,
+        "is 2.5 at sequence 1. If these are seconds, turn them into frames: `read_lengths(seconds, ",
+    ),
     ([[1, 2], [3, 0]], ValueError, "`lengths` must be at least 1, but is 0 at sequence 1, dimension 1."),
     (np.array([2**63], dtype=np.uint64), ValueError, "at most 2**63 - 1, but is 9223372036854775808 at sequence 0."),
+    (
+        [2.0**53],
+        ValueError,
+        "`lengths` must be below 2**53 as a float, but is 9007199254740992.0 at sequence 0. Floats",
+    ),
+    ([1, 2**53 + 1, 2.0], ValueError, "below 2**53 as a float, but is 9007199254740992.0 at sequence 1."),
+    ([Fraction(2**53 + 1)], ValueError, "below 2**53 as a float, but is 9007199254740992.0 at sequence 0."),
+    ([Fraction(10**400)], ValueError, "from 1 to 2**63 - 1, but is Fraction(1000"),
+    (np.array([2**53 + 1], dtype=np.longdouble), ValueError, "below 2**53 as a float, but is 9007199254740992.0 at"),
+    (np.array([3, 2**24 + 1], dtype=np.float32), ValueError, "2**24 as a float, but is 16777216.0 at sequence 1."),
+    (torch.tensor([3001.0], dtype=torch.float16), ValueError, "below 2**11 as a float, but is 3000.0 at sequence 0."),
     ([1e30], ValueError, "at most 2**63 - 1, but is 1e+30 at sequence 0."),
     ([1, 2**70], ValueError, f"from 1 to 2**63 - 1, but is {2**70} at sequence 1."),
     ([1, -(2**70)], ValueError, f"from 1 to 2**63 - 1, but is -{2**70} at sequence 1."),
     ([[1, 2], [3]], ValueError, "at the first, 2 numbers, but is [3] at sequence 1."),
+    (
+        [[5, 6, 7], [1, 2]],
+        ValueError,
+        "is [1, 2] at sequence 1. Give each sequence as many lengths as the first; count",
+    ),
+    (
+        [[5, 6, 7], [1, 2, 3]],
+        ValueError,
+        "must be a list of numbers or of pairs, but is [5, 6, 7] at sequence 0. Count",
+    ),
+    ([(5, 6, 7), (1, 2, 3)], ValueError, "a list of numbers or of pairs, but is (5, 6, 7) at sequence 0."),
+    ([np.arange(1, 4), np.arange(1, 4)], ValueError, "of pairs, but is array([1, 2, 3]) at sequence 0."),
+    ([torch.ones(3), torch.ones(3)], ValueError, "of pairs, but is tensor([1., 1., 1.]) at sequence 0."),
+    (np.ones((4, 9), dtype=int), ValueError, "`lengths` must be at most 8 for each sequence, but is 9. If these are"),
+    (torch.ones((4, 512), dtype=torch.int64), ValueError, "at most 8 for each sequence, but is 512."),
     ([1, [2, 3]], ValueError, "at the first, one number, but is [2, 3] at sequence 1."),
     ([[1, [2]], [3, 4]], ValueError, "but is [1, [2]] at sequence 0."),
     (5, ValueError, "`lengths` must be an array of shape [n] or [n, dims], but is ()."),
-    (None, ValueError, "but is ()."),
+    (None, TypeError, "must be a list or an array, but is <class 'NoneType'>. Give the length of each sequence, as"),
+    ("train.csv", TypeError, "but is <class 'str'>. Read the lengths of a file with `read_lengths(path)`."),
+    (b"3", TypeError, "but is <class 'bytes'>. Read the lengths of a file"),
+    (
+        (length for length in (3, 1)),
+        TypeError,
+        "but is <class 'generator'>. Put its numbers in a list: `list(lengths)`.",
+    ),
+    (map(len, ("ab", "c")), TypeError, "but is <class 'map'>. Put its numbers in a list: `list(lengths)`."),
+    ({"a": 3}.values(), TypeError, "but is <class 'dict_values'>. Put its numbers in a list: `list(lengths)`."),
+    ({"a": 3}, TypeError, "but is <class 'dict'>. Give its values in the order of the sequences: `list(lengths."),
+    ({3, 1}, TypeError, "but is <class 'set'>. Give a list: a set has no order, and holds equal lengths once."),
     (np.ones((2, 2, 2), dtype=int), ValueError, "shape [n] or [n, dims], but is (2, 2, 2)."),
     ([[], []], ValueError, "shape [n] or [n, dims], but is (2, 0)."),
     (np.zeros((0, 0)), ValueError, "shape [n] or [n, dims], but is (0, 0)."),
     (np.ma.array([1, 2], mask=[False, True]), ValueError, "without masked values, but is 'masked' at flat index 1."),
+    (np.ma.array([[1, 2]], mask=[[True, False]]), ValueError, "`np.ma.compress_rows(values)`."),
     (pa.array([1, None]), ValueError, "`lengths` must be finite, but is nan at sequence 1."),
     ([True, False], TypeError, "`lengths` must be whole numbers, but is True at sequence 0."),
+    ([5, True], TypeError, "`lengths` must be whole numbers, but is True at sequence 1."),
+    ([5.0, np.True_], TypeError, "`lengths` must be whole numbers, but is np.True_ at sequence 1."),
+    ([[5, 6], [7, False]], TypeError, "whole numbers, but is False at sequence 1, dimension 1."),
+    (pa.array([[5, 6], [7, 8]]), TypeError, "but is array([5, 6]) at sequence 0. Give the length of each sequence, as"),
+    (["hello", "you"], TypeError, "is 'hello' at sequence 0. Give the length of each sequence, as `[len(sequence) for"),
     (np.array([1, True], dtype=object), TypeError, "whole numbers, but is True at sequence 1."),
     ([4, "7"], TypeError, "whole numbers, but is '7' at sequence 1."),
     (np.array(["7", "8"]), TypeError, "whole numbers, but is '7' at sequence 0."),
@@ -111,8 +167,22 @@ def test_integers_pass_unchanged_or_the_first_bad_one_is_named(values):
 
 @given(st.lists(st.floats(), min_size=1))
 def test_floats_pass_only_where_they_are_lengths(values):
-    if all(np.isfinite(value) and value >= 1 and value == int(value) and value < 2**63 for value in values):
+    if all(np.isfinite(value) and value >= 1 and value == int(value) and value < 2**53 for value in values):
         assert as_lengths(values).tolist() == [int(value) for value in values]
     else:
         with pytest.raises(ValueError, match=r"^`lengths` must be .*, but is .* at sequence \d+\. "):
             as_lengths(values)
+
+
+def test_a_list_of_hundreds_of_levels_is_one_sentence():
+    deep = 7
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises((ValueError, TypeError), match=r"^`lengths` must be .*a list of hundreds of levels"):
+        as_lengths(deep)
+
+
+def test_a_plan_names_no_remedy_that_it_lacks():
+    with pytest.raises(ValueError, match=r"`read_lengths\(seconds, frame_shift=0\.01\)`\.$"):
+        lw.make_plan([1.5, 2.5], lw.Batching(cut=lw.FixedSize(1)))
+    assert lw.read_lengths([1.5, 2.5], frame_shift=0.01).tolist() == [150, 250]

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,9 @@ def npz(**arrays):
 
 
 MIXED = '{"type": "MixedCut", "tracks": %s}'
+EXACT = "Floats round whole numbers beyond that: give integers, in a file as digits alone."
+DIGITS = "Write it in the digits 0 to 9, without underscores."
+TEXTS = "if these are texts, write a column of their counts of characters or words."
 
 # File name, content, options, and what the message holds in this order; {} is the path.
 BAD = [
@@ -39,7 +43,7 @@ BAD = [
     ("a.csv", 'id,n\n"a\nb",3\nb,nan\n', {"column": "n"}, ["`n` must be finite, but is nan at line 4 of {}."]),
     ("a.csv", "id,n\na,\n", {"column": "n"}, ["`n` must be a number, but is '' at line 2 of {}."]),
     ("a.csv", "id,n\na,3\nb,three\n", {"column": "n"}, ["`n` must be a number, but is 'three' at line 3 of {}."]),
-    ("a.csv", f"n\n{2**64}\n", {}, ["`n` must be at most 2**63 - 1, but is 1.8446744073709552e+19 at line 2 of {}."]),
+    ("a.csv", f"n\n{2**64}\n", {}, [f"`n` must be at most 2**63 - 1, but is {2**64} at line 2 of {{}}."]),
     ("a.tsv", 'id\tn\na\t"3"\n', {"column": "n"}, ["`n` must be a number, but is '\"3\"' at line 2 of {}."]),
     ("a.txt", "3\n\nx\n", {}, ["`lengths` must be a number, but is 'x' at line 3 of {}.", "utt2dur"]),
     ("a.txt", "utt1 30\n", {}, ["`lengths` must be a number, but is 'utt1' at line 1 of {}.", "utt2num_frames"]),
@@ -58,6 +62,25 @@ BAD = [
     ("a.jsonl", '{"n": [1, 2]}\n{"n": 7}\n', {}, ["`n` must be a list,", "but is 7 at line 2 of {}."]),
     ("a.json", '{"n": [5, 6]}', {}, ["`n` must be a number in the only record of a .json file, but is [5, 6]"]),
     ("a.json", '{"id": [1], "n": [5]}', {"column": "n"}, ["but is [5] at line 1 of {}. Give one record"]),
+    (
+        "a.json",
+        '{\n "lengths": [5,\n 6]\n}',
+        {},
+        ["is [5, 6] at line 1 of {}.", "as the array [5, 6]", "name the file .jsonl."],
+    ),
+    (
+        "a.json",
+        '{"a": 5, "b": 6}',
+        {},
+        ["must be one record, or one number, for each sequence, but is {{'a': 5, 'b': 6}}"],
+    ),
+    (
+        "a.json",
+        '{\n "a": 5,\n "b": 6\n}\n',
+        {},
+        ["at line 1 of {}. Write lengths by the names of their sequences as one"],
+    ),
+    ("a.json", '{\n "a": 5,\n "b" 6\n}\n', {}, ["must be valid JSON, but is '\"b\" 6' at line 3 of {}."]),
     ("a.json", '[{"n": 3}, {"n": -1}]', {}, ["`n` must be at least 1, but is -1 at item 1 of {}."]),
     ("utt2num_frames", "a 3\nb 0\n", {}, ["`utt2num_frames` must be at least 1, but is 0 at line 2 of {}."]),
     ("a.npy", npy([3, 0]), {}, ["`lengths` must be at least 1, but is 0 at sequence 1 of {}."]),
@@ -69,6 +92,112 @@ BAD = [
     ("a.parquet", parquet(n=["3", "x"]), {}, ["`n` must be a number, but is 'x' at row 1 of {}."]),
     ("a.parquet", parquet(n=[[3], []]), {}, ["`n` must be at least 1, but is 0 at row 1 of {}."]),
     ("a.parquet", parquet(n=[True]), {}, ["`n` must be a number, but is True at row 0 of {}."]),
+    # What Python takes for a number and no other program does; what a float cannot hold.
+    ("a.txt", "7\n1_000\n", {}, ["`lengths` must be a number, but is '1_000' at line 2 of {}. " + DIGITS]),
+    ("a.csv", "n\n7\n１２\n", {}, ["`n` must be a number, but is '１２' at line 3 of {}. " + DIGITS]),
+    ("a.tsv", "n\n1_0.5\n", {"frame_shift": 0.1}, ["`n` must be a number, but is '1_0.5' at line 2 of {}. " + DIGITS]),
+    ("utt2num_frames", "a ٣\n", {}, ["`utt2num_frames` must be a number, but is '٣' at line 1 of {}. " + DIGITS]),
+    ("a.jsonl", '{"n": "1_000"}', {}, ["`n` must be a number, but is '1_000' at line 1 of {}. " + DIGITS]),
+    ("a.parquet", parquet(n=["3", "1_000"]), {}, ["`n` must be a number, but is '1_000' at row 1 of {}. " + DIGITS]),
+    ("a.txt", "1\xa0234\n", {}, ["`lengths` must be a number, but is '1\\xa0234' at line 1 of {}."]),
+    (
+        "a.csv",
+        "n\n9007199254740993.0\n",
+        {},
+        ["below 2**53 as a float, but is 9007199254740992.0 at line 2 of {}. " + EXACT],
+    ),
+    ("a.txt", "9007199254740993\n1.0\n", {}, ["below 2**53 as a float, but is 9007199254740992.0 at line 1 of {}."]),
+    (
+        "a.jsonl",
+        '{"n": 9007199254740993.0}',
+        {},
+        ["below 2**53 as a float, but is 9007199254740992.0 at line 1 of {}."],
+    ),
+    ("a.jsonl", '{"n": 1.0}\n{"n": 9007199254740993}', {}, ["but is 9007199254740992.0 at line 2 of {}. " + EXACT]),
+    ("a.npy", npy(np.array([2.0**53])), {}, ["below 2**53 as a float, but is 9007199254740992.0 at sequence 0 of {}."]),
+    (
+        "a.parquet",
+        parquet(n=[Decimal(2**53 + 1)]),
+        {},
+        ["below 2**53 as a float, but is 9007199254740992.0 at row 0 of"],
+    ),
+    (
+        "a.parquet",
+        parquet(n=np.array([2**24], np.float32)),
+        {},
+        ["below 2**24 as a float, but is 16777216.0 at row 0 of"],
+    ),
+    ("a.csv", f"n\n{2**63 - 1}\n{2**63}\n", {}, [f"`n` must be at most 2**63 - 1, but is {2**63} at line 3 of {{}}."]),
+    ("a.csv", f"n\n{2**62}\n{-(2**64)}\n", {}, [f"`n` must be at least 1, but is {-(2**64)} at line 3 of {{}}."]),
+    # Texts, and lists of lists.
+    ("a.csv", "id,text\na,hello you\n", {"column": "text"}, ["or drop the line; " + TEXTS]),
+    ("a.jsonl", '{"text": "hello"}', {}, ["`text` must be a number, but is 'hello'", "or drop the sequence; " + TEXTS]),
+    ("a.parquet", parquet(text=["hello"]), {}, ["is 'hello' at row 0 of {}.", "or drop the sequence; " + TEXTS]),
+    ("a.parquet", parquet(n=[{"m": 3}]), {}, ["but is {{'m': 3}} at row 0 of {}. Name one of its fields, as n.m."]),
+    (
+        "a.jsonl",
+        '{"n": [[1, 2, 3], [4, 5, 6]]}',
+        {},
+        ["`n` must be lists of single items, which are counted, but is [[1,"],
+    ),
+    ("a.jsonl", '{"n": [1]}\n{"n": [[1]]}', {}, ["lists of single items", "at line 2 of {}. Write a column with the"]),
+    (
+        "a.parquet",
+        parquet(n=[[[1, 2], [3]]]),
+        {},
+        ["lists of single items, which are counted, but is [[1, 2], [3]] at"],
+    ),
+    ("a.json", "[[1, 2, 3], [4, 5, 6]]", {}, ["but is [1, 2, 3] at item 0 of {}. Give one object, or the length, for"]),
+    (
+        "a.json",
+        "[1, 2, 3]\n[4, 5, 6]\n",
+        {},
+        ["must be JSON objects or numbers, but is [1, 2, 3] at line 1 of {}. Give"],
+    ),
+    (
+        "a.jsonl",
+        "[1, 2, 3]\n[4, 5, 6]\n",
+        {},
+        ["must be JSON objects or numbers, but is [1, 2, 3] at line 1 of {}. Give"],
+    ),
+    (
+        "a.jsonl",
+        "[1, 2, 3]\n",
+        {},
+        ["but is [1, 2, 3] at line 1 of {}.", "name a file .json that is one array of lengths."],
+    ),
+    ("a.npy", npy(np.ones((2, 9), int)), {}, ["`lengths` must be at most 8 for each sequence, but is 9. If these are"]),
+    ("a.txt", "1 2 3 4 5 6 7 8 9\n", {}, ["`lengths` must be at most 8 for each sequence, but is 9."]),
+    # Samples and seconds.
+    (
+        "a.csv",
+        "samples\n48000\n",
+        {"frame_shift": 0.01},
+        [
+            "`samples` must be at most 7200 seconds in whole numbers",
+            "but is 48000 at line 2 of {}.",
+            "--frame-shift 160",
+        ],
+    ),
+    (
+        "a.txt",
+        "3\n16000.0\n",
+        {"frame_shift": 0.01},
+        ["`lengths` must be at most 7200 seconds", "16000.0 at line 2 of"],
+    ),
+    ("a.npy", npy([9, 7201]), {"frame_shift": 0.01}, ["7200 seconds", "but is 7201 at sequence 1 of {}."]),
+    (
+        "a.csv",
+        "dur\n1.5\n2.25\n",
+        {"frame_shift": 160},
+        ["`frame_shift` must be at most the longest duration, 2.25, but"],
+    ),
+    (
+        "utt2dur",
+        "a 12\n",
+        {"frame_shift": 160},
+        ["at most the longest duration, 12, but is 160.0. Give it in the unit"],
+    ),
     # Seconds.
     ("a.csv", "dur\n2\n1.5\n", {}, ["`dur` must be a whole number, but is 1.5 at line 3 of {}.", "--frame-shift"]),
     (
@@ -115,7 +244,16 @@ BAD = [
     ("a.jsonl", "{}", {"column": "a"}, ["`column` must be there, but is 'a' at line 1 of {}."]),
     ("a.jsonl", MIXED % "[]", {}, ["`column` must be one of tracks, type, but is 'duration' at line 1 of {}."]),
     ("a.jsonl", MIXED % "[3]", {}, ["`column` must be one of tracks, type, but is 'duration' at line 1 of {}."]),
-    ("a.jsonl", MIXED % '[{"cut": {"duration": null}}]', {}, ["but is 'duration' at line 1 of {}."]),
+    (
+        "a.jsonl",
+        MIXED % '[{"cut": {"duration": 2}, "offset": true}]',
+        {},
+        ["must be a number, but is (True, 2) at line 1"],
+    ),
+    ("a.jsonl", MIXED % '[{"cut": {"duration": true}}]', {}, ["must be a number, but is (0, True) at line 1 of {}."]),
+    ("a.jsonl", MIXED % '[{"cut": {"duration": "1.5"}}]', {}, ["must be a number, but is (0, '1.5') at line 1 of {}."]),
+    ("a.jsonl", MIXED % '[{"cut": {"duration": 3}}, {"cut": {"duration": NaN}}]', {}, ["but is (0, nan) at line 1 of"]),
+    ("a.jsonl", MIXED % '[{"cut": {"duration": null}}]', {}, ["must be a number, but is (0, None) at line 1 of {}."]),
     ("a.jsonl", MIXED % '[{"cut": {"duration": 2}}]', {}, ["given, because duration is in seconds, but is None."]),
     ("a.parquet", parquet(n=[3], m=[3]), {"column": "nn"}, ["`column` must be one of n, m, but is 'nn' at {}."]),
     ("a.parquet", parquet(n=[3], m=[3]), {}, ["`column` must be one of n, m, but is None at {}."]),
@@ -141,7 +279,25 @@ BAD = [
     ("a.jsonl", '{"n": 3}\n{"n": 3\n', {}, ["`source` must be valid JSON, but is '{{\"n\": 3' at line 2 of {}."]),
     ("a.json", '[\n{"n": 3},\n{"n" 3}]', {}, ["valid JSON, but is '{{\"n\" 3}}]' at line 3 of {}.", "delimiter"]),
     ("a.jsonl", '{"n": 3}\n"x"\n', {}, ["`source` must be JSON objects or numbers, but is 'x' at line 2 of {}."]),
-    ("a.jsonl", "[" * 100_000, {}, ["`source` must be valid JSON, but is '[[[", "at line 1 of {}."]),
+    ("a.jsonl", "[" * 100_000, {}, ["must be JSON of at most some hundred levels, but is '[[[", "at line 1 of {}."]),
+    (
+        "a.json",
+        '[{"n":' * 100_000,
+        {},
+        ["must be JSON of at most some hundred levels, but is '[{{", "at line 1 of {}."],
+    ),
+    (
+        "a.json",
+        '{\n"n":' * 100_000,
+        {},
+        ["must be JSON of at most some hundred levels, but is '{{", "at line 1 of {}."],
+    ),
+    (
+        "a.jsonl",
+        '{"n": 3}\n' + '{"n":' * 100_000,
+        {},
+        ["of at most some hundred levels, but is '{{", "at line 2 of {}."],
+    ),
     ("a.csv", "", {}, ["`source` must be a file with sequences, but is '{}'. It is empty"]),
     ("a.csv", "id,n\n", {"column": "n"}, ["`source` must be a file with sequences, but is '{}'."]),
     ("a.txt", "\n\n", {}, ["`source` must be a file with sequences, but is '{}'."]),
@@ -165,6 +321,7 @@ BAD = [
     ("a.arrow", b"n\n3\n", {}, ["`source` must be an Arrow file, but is '{}'."]),
     ("a.arrow", b"", {}, ["`source` must be an Arrow file, but is '{}'."]),
     ("a.csv.gz", b"n\n3\n", {}, ["`source` must be a whole gzip file, but is '{}'.", "not a gzipped file"]),
+    ("a.txt.gz", gzip.compress(b"\xff")[:-6], {}, ["`source` must be UTF-8 text, but is b'\\xff' at {}."]),
     ("a.txt.gz", gzip.compress(b"3\n" * 9999)[:-12], {}, ["`source` must be a whole gzip file, but is '{}'."]),
     ("a.csv", gzip.compress(b"n\n3\n"), {}, ["`source` must be UTF-8 text, but is b'\\x1f\\x8b", "at line 1 of {}."]),
     ("a.csv", "n,text\n3,x\n4,é\n".encode("latin-1"), {"column": "n"}, ["but is b'4,\\xe9\\n' at line 3 of {}."]),

@@ -5,33 +5,39 @@ Shapes: n sequences; dims lengths for each (2 for source and target). One dimens
 
 from __future__ import annotations
 
+import itertools
 import numbers
-from collections.abc import Sized
+import os
+from collections.abc import Iterable, Mapping, Sequence, Set, Sized
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise._checks import sentence, type_error, value_error
-from lengthwise.lengths.rules import Place, frozen, whole_lengths
+from lengthwise.lengths.rules import Place, check_dims, frozen, whole_lengths
+
+COUNT_THEM = "Give the length of each sequence, as `[len(sequence) for sequence in sequences]`."
 
 
 def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
     """Checks that these are lengths and returns them as int64.
 
-    Every length is a whole number from 1 to 2**63 - 1. What goes wrong in use is seconds: turn them into frames
-    with `read_lengths(values, frame_shift=0.01)`.
+    Every length is a whole number from 1 to 2**63 - 1. Two things go wrong in use. Seconds are no lengths: turn them
+    into frames with `read_lengths(values, frame_shift=0.01)`. Sequences are no lengths: count their tokens. So that
+    the list of token lists [[5, 6, 7], [1, 2, 3]] is not taken for three lengths of each sequence, rows in a list
+    hold at most two numbers; an array of shape [n, dims] has up to eight.
 
     Args:
-        values: [n] or [n, dims] integers, or floats that are whole: a NumPy array, a list, a torch tensor, a
-            pyarrow array. No sequences at all (n = 0) are legal.
+        values: [n] or [n, dims] integers, or floats that are whole and below 2**53: a NumPy array, a list, a torch
+            tensor, a pyarrow array. No sequences at all (n = 0) are legal.
 
     Returns:
         [n] or [n, dims], always int64, read-only, and never a view of `values`.
 
     Raises:
         ValueError: A value below 1, not finite, not whole or too large; rows of different widths; another shape.
-        TypeError: Booleans, text or other objects.
+        TypeError: Booleans, text or other objects; a generator, a dict or a set.
 
     >>> as_lengths([3, 1, 2.0])
     array([3, 1, 2])
@@ -40,7 +46,9 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
     ValueError: `lengths` must be at least 1, but is 0 at sequence 1. Drop the sequence or repair its length.
     """
     raw = as_numbers(values)
-    lengths = whole_lengths(raw.ravel(), name="lengths", place=sequence_place(raw))
+    check_dims(1 if raw.ndim == 1 else raw.shape[1])
+    remedy = "If these are seconds, turn them into frames: `read_lengths(seconds, frame_shift=0.01)`."
+    lengths = whole_lengths(raw.ravel(), name="lengths", place=sequence_place(raw), remedy=remedy)
     return frozen(lengths.reshape(raw.shape))
 
 
@@ -52,10 +60,13 @@ def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
         of: What an error adds to a place, as " of a.npy".
 
     Raises:
-        ValueError: Rows of different widths, or a shape other than [n] and [n, dims] with dims >= 1.
+        ValueError: Rows of different widths, a shape other than [n] and [n, dims] with dims >= 1, or rows of more
+            than two numbers in a list.
         TypeError: Booleans, text or other objects.
     """
     raw = _as_array(values, of)
+    if raw.ndim == 0 and raw.dtype.kind in "OSU":
+        raise type_error("lengths", "a list or an array", type(values), _list_remedy(values))
     if raw.ndim not in (1, 2) or raw.shape[1:] == (0,):
         remedy = "Give one number, or one row of numbers, for each sequence."
         raise value_error("lengths", "an array of shape [n] or [n, dims]", raw.shape, remedy)
@@ -67,7 +78,31 @@ def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
         return _from_objects(raw, sequence_place(raw, of))
     if raw.dtype.kind not in "iuf":
         raise _not_a_number(raw.flat[0].item(), sequence_place(raw, of)(0))
+    if isinstance(values, Sequence):
+        _check_rows(values, raw, sequence_place(raw, of))
     return raw
+
+
+def _check_rows(values: Sequence[Any], raw: NDArray[Any], place: Place) -> None:
+    """Refuses what NumPy reads from a list without a word: token lists of equal length, and True among integers."""
+    if raw.ndim == 2 and raw.shape[1] > 2:
+        rule = "a list of numbers or of pairs"
+        remedy = "Count lists of tokens: `[len(row) for row in rows]`; give more lengths a sequence as a NumPy array."
+        raise value_error("lengths", rule, values[0], remedy, at="sequence 0")
+    flat = values if raw.ndim == 1 else list(itertools.chain.from_iterable(values))
+    if not {bool, np.bool_}.isdisjoint(map(type, flat)):
+        at = next(k for k, value in enumerate(flat) if isinstance(value, bool | np.bool_))
+        raise _not_a_number(flat[at], place(at))
+
+
+def _list_remedy(values: object) -> str:
+    if isinstance(values, Mapping):
+        return "Give its values in the order of the sequences: `list(lengths.values())`."
+    if isinstance(values, Set):
+        return "Give a list: a set has no order, and holds equal lengths once."
+    if isinstance(values, str | bytes | os.PathLike):
+        return "Read the lengths of a file with `read_lengths(path)`."
+    return "Put its numbers in a list: `list(lengths)`." if isinstance(values, Iterable) else COUNT_THEM
 
 
 def sequence_place(raw: NDArray[Any], of: str = "") -> Place:
@@ -96,7 +131,8 @@ def _as_array(values: ArrayLike, of: str) -> NDArray[Any]:
 def _refuse_masked(values: object) -> None:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         at = int(np.argmax(np.ma.getmaskarray(values).ravel()))
-        remedy = "Drop the masked sequences first: `values.compressed()`."
+        drop = "values.compressed()" if values.ndim == 1 else "np.ma.compress_rows(values)"
+        remedy = f"Drop the masked sequences first: `{drop}`."
         raise value_error("lengths", "an array without masked values", "masked", remedy, at=f"flat index {at}")
 
 
@@ -105,7 +141,7 @@ def _ragged(values: Any, of: str) -> ValueError:
     widths = [_width(row) for row in rows]
     at = next((k for k, width in enumerate(widths) if width != widths[0]), 0)
     rule = f"as wide at every sequence as at the first, {widths[0]}"
-    remedy = "Give each sequence the same count of lengths."
+    remedy = "Give each sequence as many lengths as the first; count lists of tokens: `[len(row) for row in rows]`."
     return value_error("lengths", rule, rows[at], remedy, at=f"sequence {at}{of}")
 
 
@@ -119,13 +155,11 @@ def _from_objects(raw: NDArray[np.object_], place: Place) -> NDArray[Any]:
     for at, value in enumerate(flat):
         if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
             raise _not_a_number(value, place(at))
-        if not isinstance(value, numbers.Integral):
-            whole = False
-        elif abs(int(value)) >= 2**63:
+        if abs(value) >= 2**63 and not isinstance(value, float):  # also Fraction(10**400), which no float holds
             raise value_error("lengths", "from 1 to 2**63 - 1", value, "Repair its length.", at=place(at))
+        whole = whole and isinstance(value, numbers.Integral)
     return np.array(flat, dtype=np.int64 if whole else np.float64).reshape(raw.shape)
 
 
 def _not_a_number(value: object, at: str) -> TypeError:
-    remedy = "Give the length of each sequence."
-    return TypeError(sentence("lengths", "whole numbers", value, remedy, at=at))
+    return TypeError(sentence("lengths", "whole numbers", value, COUNT_THEM, at=at))

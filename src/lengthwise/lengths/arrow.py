@@ -14,7 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._checks import sentence
-from lengthwise.lengths.columns import Column, choose_columns, missing_column, not_a_number, parse_numbers, unit_of
+from lengthwise.lengths.columns import (
+    DROP_SEQUENCE,
+    Column,
+    choose_columns,
+    missing_column,
+    nested_lists,
+    not_a_number,
+    parse_numbers,
+    unit_of,
+)
 from lengthwise.lengths.sources import source_error
 
 
@@ -36,7 +45,7 @@ def read_parquet(path: Path, column: str | None) -> list[Column]:
             names = _wanted(column, file.schema_arrow, path)
             tops = dict.fromkeys(_top(name, file.schema_arrow.names) for name in names)
             return _gather(file.iter_batches(columns=list(tops)), names, path)
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeError) as error:
         raise _damaged(path, "a Parquet file", error) from error
 
 
@@ -66,7 +75,7 @@ def _open_batches(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
             else:
                 reader = pyarrow.ipc.open_stream(file)
                 yield reader.schema, iter(reader)
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeError) as error:
         raise _damaged(path, "an Arrow file", error) from error
 
 
@@ -130,9 +139,11 @@ def _numbers(array: Any, name: str, first: int, source: Path) -> NDArray[Any]:
     if array.null_count:
         raise not_a_number(None, name=name, at=place(_compute().index(array.is_null(), True).as_py()))
     if _is_list(array.type):
+        if _is_list(array.type.value_type):
+            raise nested_lists(array[0].as_py() if len(array) else str(array.type), name=name, at=place(0))
         return _compute().list_value_length(array).to_numpy(zero_copy_only=False)
     if types.is_string(array.type) or types.is_large_string(array.type):
-        return parse_numbers(array.to_pylist(), name=name, place=place)
+        return parse_numbers(array.to_pylist(), name=name, place=place, remedy=DROP_SEQUENCE)
     if types.is_decimal(array.type):
         array = array.cast("float64")
     if not (types.is_integer(array.type) or types.is_floating(array.type)):

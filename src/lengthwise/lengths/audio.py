@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -37,8 +38,8 @@ class Header(NamedTuple):
 def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: bool) -> list[Column]:
     """Measures the audio files in a folder and all folders below it, sorted by their path within it.
 
-    The path is text with `/` between its parts: A/b.wav, B.wav, a.wav. Hidden files are skipped and links to
-    folders not followed; `audio_files` lists what is left.
+    The path is text with `/` between its parts: A/b.wav, B.wav, a.wav. Hidden files and folders are skipped and
+    links to folders not followed; `audio_files` lists what is left.
 
     Args:
         folder: Where to look for .wav, .flac, .ogg, .opus, .mp3, .aiff and .aif.
@@ -48,8 +49,8 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
         progress: Whether to show a bar.
 
     Raises:
-        ValueError: No audio files; files that cannot be read: the error names the first and counts the others;
-            samples wanted of files whose sampling rates differ.
+        ValueError: No audio files; a folder that cannot be read; files that cannot be read: the error names the
+            first and counts the others; samples wanted of files whose sampling rates differ.
     """
     names = _names_or_refuse(folder, also=f", and for {' and '.join(KALDI_FILES)} in it")
     kept = load_cache(folder) if cache else {}
@@ -68,7 +69,7 @@ def audio_files(folder: str | Path) -> list[str]:
     """The paths within a folder that `read_lengths` measures, in its order: the k-th length is that of the k-th.
 
     Raises:
-        ValueError: There is none.
+        ValueError: There is none, or a folder that cannot be read.
     """
     return _names_or_refuse(Path(folder))
 
@@ -88,10 +89,18 @@ def _names_or_refuse(folder: Path, *, also: str = "") -> list[str]:
 
 
 def _audio_names(folder: Path) -> Iterator[str]:
-    for path, _, files in os.walk(folder):
+    for path, folders, files in os.walk(folder, onerror=_refuse_folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]  # which os.walk then passes over
         for file in files:
             if file.lower().endswith(AUDIO_SUFFIXES) and not file.startswith("."):
                 yield (Path(path) / file).relative_to(folder).as_posix()
+
+
+def _refuse_folder(error: OSError) -> None:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return  # which has no audio files: that is said later
+    remedy = f"Make it readable, or move it away ({error.strerror})."
+    raise source_error("a folder that can be read", error.filename, remedy) from error
 
 
 def _measure(
@@ -115,15 +124,17 @@ def _measure(
 def _header(soundfile: Any, path: Path, kept: Header | None) -> Header | str:
     """Returns the header, the one kept if the file is still the same, or says in a text why it cannot be read."""
     try:
-        stat = path.stat()
-        if kept and kept[:2] == (stat.st_size, stat.st_mtime_ns):
+        facts = path.stat()
+        if not stat.S_ISREG(facts.st_mode):
+            return "it is a pipe or a device"
+        if kept and kept[:2] == (facts.st_size, facts.st_mtime_ns):
             return kept
-        info = soundfile.info(str(path))
+        info = soundfile.info(path if os.name == "nt" else os.fsencode(path))  # bytes: the name may not be UTF-8
     except (soundfile.SoundFileError, OSError) as error:
         return str(error).strip().rstrip(".")
     if not _is_measured(info.frames, info.samplerate):
         return f"{info.frames} samples at {info.samplerate} Hz"
-    return Header(stat.st_size, stat.st_mtime_ns, info.frames, info.samplerate)
+    return Header(facts.st_size, facts.st_mtime_ns, info.frames, info.samplerate)
 
 
 def _is_measured(samples: int, rate: int) -> bool:
@@ -162,21 +173,27 @@ def _check_one_rate(folder: Path, rates: NDArray[np.int64], names: Sequence[str]
 
 def load_cache(folder: Path) -> dict[str, Header]:
     """Returns the headers kept by an earlier call, by path; none where the cache is absent or damaged."""
+    path = folder / CACHE_NAME
     try:
-        found = json.loads((folder / CACHE_NAME).read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}  # else a pipe, or nothing
         if found["version"] != CACHE_VERSION:
             return {}
-        headers = {name: Header(*map(int, fields)) for name, fields in found["files"].items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        headers = {name: Header(*fields) for name, fields in found["files"].items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
-    return {name: header for name, header in headers.items() if _is_measured(header.samples, header.rate)}
+    return {name: header for name, header in headers.items() if _is_whole(header)}
+
+
+def _is_whole(header: Header) -> bool:
+    return set(map(type, header)) == {int} and _is_measured(header.samples, header.rate)
 
 
 def save_cache(folder: Path, headers: dict[str, Header]) -> None:
     """Writes the cache in one move, so that who reads at the same time sees the old one or the new one."""
     spare = folder / f"{CACHE_NAME}.{os.getpid()}-{threading.get_ident()}"
     try:
-        spare.write_text(json.dumps({"version": CACHE_VERSION, "files": headers}), encoding="utf-8")
+        with open(spare, "x", encoding="utf-8") as file:  # "x": never what is there already, be it a pipe
+            file.write(json.dumps({"version": CACHE_VERSION, "files": headers}))
         spare.replace(folder / CACHE_NAME)
     except OSError:  # a read-only folder: measuring again next time is all it costs
         with suppress(OSError):

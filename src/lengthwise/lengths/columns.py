@@ -6,7 +6,8 @@ Every reader returns columns; `to_lengths` alone decides what is seconds, what i
 from __future__ import annotations
 
 import difflib
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,13 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._checks import value_error
-from lengthwise.lengths.rules import Place, frames_from_seconds, frozen, has_fractions, whole_lengths
+from lengthwise.lengths.rules import (
+    LONGEST,
+    Place,
+    check_dims,
+    frames_from_seconds,
+    frozen,
+    has_fractions,
+    not_a_length,
+    whole_lengths,
+)
 
 Unit = Literal["seconds", "counts", "unknown"]
 
 SECONDS_NAMES = ("duration", "seconds", "dur")
 COUNT_NAMES = ("num_frames",)
 MOST_NAMES = 20  # that an error lists
+MOST_SECONDS = 7200  # of a whole number that nothing says is in seconds: 48,000 is more likely a count of samples
+DROP_LINE = "Put a number there or drop the line."
+DROP_SEQUENCE = "Put a number there or drop the sequence."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
@@ -46,11 +59,14 @@ def to_lengths(columns: Sequence[Column], frame_shift: float | None) -> NDArray[
 
     `frame_shift` applies to one column of seconds or of unknown unit, whatever its values, because it was asked for.
     Among several columns it applies to seconds, to those named duration, seconds or dur, and to those with
-    fractions: the token counts beside a duration stay what they are.
+    fractions: the token counts beside a duration stay what they are. It is in the unit of its column: 0.01 for
+    seconds, 160 for samples.
 
     Raises:
-        ValueError: A value that cannot be a length; seconds without `frame_shift`; `frame_shift` without seconds.
+        ValueError: A value that cannot be a length; seconds without `frame_shift`; `frame_shift` without seconds, or
+            in another unit than its column.
     """
+    check_dims(len(columns))
     parts = [
         _column_lengths(column, shift) for column, shift in zip(columns, _shifts(columns, frame_shift), strict=True)
     ]
@@ -60,7 +76,28 @@ def to_lengths(columns: Sequence[Column], frame_shift: float | None) -> NDArray[
 def _column_lengths(column: Column, frame_shift: float | None) -> NDArray[np.int64]:
     if frame_shift is None:
         return whole_lengths(column.values, name=column.name, place=column.place)
-    return frames_from_seconds(column.values, frame_shift, name=column.name, place=column.place)
+    frames = frames_from_seconds(column.values, frame_shift, name=column.name, place=column.place)
+    _check_unit(column, frame_shift)
+    return frames
+
+
+def _check_unit(column: Column, frame_shift: float) -> None:
+    """Refuses a shift in seconds for samples, 48000 / 0.01, and one in samples for seconds, 1.5 / 160."""
+    values = column.values
+    if not values.size:
+        return
+    if frame_shift >= 1 and values.max() < frame_shift:
+        remedy = "Give it in the unit of the durations: 0.01 for seconds, 160 for samples at 16 kHz."
+        raise value_error("frame_shift", f"at most the longest duration, {values.max():g}", frame_shift, remedy)
+    unsure = column.unit == "unknown" and last_part(column.name) not in SECONDS_NAMES and not has_fractions(values)
+    if frame_shift < 1 and unsure and values.max() > MOST_SECONDS:
+        at = int(np.argmax(values > MOST_SECONDS))
+        rule = f"at most {MOST_SECONDS} seconds in whole numbers, with `frame_shift` in seconds"
+        remedy = (
+            "If these are samples, give the shift in samples too, as 160 for 0.01 s at 16 kHz (on the command line: "
+            "--frame-shift 160); if they are seconds, divide them by the shift first."
+        )
+        raise value_error(column.name, rule, values[at].item(), remedy, at=column.place(at))
 
 
 def _shifts(columns: Sequence[Column], frame_shift: float | None) -> list[float | None]:
@@ -101,32 +138,60 @@ def last_part(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def parse_numbers(
-    texts: Sequence[str], *, name: str, place: Place, remedy: str = "Put a number there or drop the line."
-) -> NDArray[Any]:
-    """Reads [n] texts as int64 if all are whole, else as float64.
+def parse_numbers(texts: Sequence[str], *, name: str, place: Place, remedy: str = DROP_LINE) -> NDArray[Any]:
+    """Reads [n] texts as int64 if all are whole, else as float64: those that other programs read as Python does.
+
+    So 1_000 and the digits of other scripts are no numbers, though Python's `int` takes them.
 
     Raises:
-        ValueError: At the first text that is not a number.
+        ValueError: At the first text that is not a number, or a whole one beyond 64 bits.
 
     >>> parse_numbers(["3", "1.5"], name="dur", place=str)
     array([3. , 1.5])
     """
-    for parse, dtype in ((int, np.int64), (float, np.float64)):
+    if _plain("".join(texts)):
         try:
-            return np.fromiter(map(parse, texts), dtype=dtype, count=len(texts))
-        except (ValueError, OverflowError):
-            continue
-    at = next(k for k, text in enumerate(texts) if not is_number(text))
-    raise value_error(name, "a number", texts[at], remedy, at=place(at))
+            return np.fromiter(map(int, texts), dtype=np.int64, count=len(texts))
+        except OverflowError as error:
+            raise beyond_64_bits(map(int, texts), name=name, place=place) from error
+        except ValueError:
+            with suppress(ValueError):
+                return np.fromiter(map(float, texts), dtype=np.float64, count=len(texts))
+    at = next(k for k, text in enumerate(texts) if not (_plain(text) and is_number(text)))
+    raise not_a_number(texts[at], name=name, at=place(at), remedy=remedy)
 
 
-def not_a_number(value: object, *, name: str, at: str) -> ValueError:
-    return value_error(name, "a number", value, "Put a number there or drop the sequence.", at=at)
+def _plain(text: str) -> bool:
+    return text.isascii() and "_" not in text
+
+
+def beyond_64_bits(values: Iterable[float], *, name: str, place: Place) -> ValueError:
+    """Writes the error for the first of the numbers that int64 does not hold."""
+    at, value = next((at, value) for at, value in enumerate(values) if abs(value) > LONGEST)
+    return not_a_length(value, name=name, at=place(at))
+
+
+def not_a_number(value: object, *, name: str, at: str, remedy: str = DROP_SEQUENCE) -> ValueError:
+    """Writes the error for what is no number; of what a text, a list or an object may mean it says what to do."""
+    if isinstance(value, dict) and value:
+        remedy = f"Name one of its fields, as {name}.{next(iter(value))}."
+    elif isinstance(value, str) and is_number(value):
+        remedy = "Write it in the digits 0 to 9, without underscores."
+    elif isinstance(value, str) and any(map(str.isalpha, value)):
+        remedy = (
+            f"{remedy.removesuffix('.')}; if these are texts, write a column of their counts of characters or words."
+        )
+    return value_error(name, "a number", value, remedy, at=at)
+
+
+def nested_lists(value: object, *, name: str, at: str) -> ValueError:
+    """Writes the error for lists of lists: of features [80, 3000] the length is 3000, of sentences that of all."""
+    remedy = "Write a column with the length that you mean, and name that."
+    return value_error(name, "lists of single items, which are counted", value, remedy, at=at)
 
 
 def is_number(text: str) -> bool:
-    """Says whether `parse_numbers` takes a text."""
+    """Says whether Python takes a text for a number: `parse_numbers` is stricter."""
     try:
         float(text)
     except ValueError:

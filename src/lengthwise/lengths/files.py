@@ -32,6 +32,7 @@ COLUMN_READERS: dict[str, Callable[[Path, str | None], list[Column]]] = {
     ".npz": read_npz,  # its key may be given as column, so that FILE:KEY works
 }
 
+OPENED = ("/proc/", "/dev/fd/")  # where, links followed, the pipes are that a shell has opened
 BINARY = (".npy", ".npz", ".parquet", ".arrow")  # of which there are none as .gz
 
 
@@ -96,13 +97,14 @@ def read_lengths(
     _check_text("column", column, 'a dimension as "0", several columns as "source,target"')
     _check_text("key", key, 'the name of an array, as "train"')
     path = Path(source)
-    if not path.exists():
+    if not os.path.exists(path):
         remedy = "Check the path; a column of a file is given as `column`, on the command line as FILE:COLUMN."
         raise FileNotFoundError(source_sentence("a file or folder that is there", path, remedy))
     if path.is_dir():
         _refuse_option("key", key, f"the folder {path}")
         columns = _read_folder(path, column, seconds=frame_shift is not None, cache=cache, progress=progress)
     else:
+        _refuse_devices(path)
         columns = _read_file(path, column, key)
     if not columns or not len(columns[0].values):
         raise source_error("a file with sequences", path, "It is empty: is this the right file?")
@@ -162,6 +164,14 @@ def _read_file(path: Path, column: str | None, key: str | None) -> list[Column]:
         return read_plain(path, column)
     _refuse_option("column", column, f"{path}, which has one column of numbers")
     return read_kaldi(path)
+
+
+def _refuse_devices(path: Path) -> None:
+    """Refuses what may never end or never begin; a pipe that the shell has opened, as `<(command)`, is read."""
+    opened = path.is_fifo() and os.path.realpath(path).startswith(OPENED)
+    if not (path.is_file() or opened):
+        remedy = "Write what it gives to a file, or on the command line give the command that writes it: <(command)."
+        raise source_error("a file or folder, not a device or a named pipe", path, remedy)
 
 
 def _suffix(path: Path) -> str:

@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 
 from lengthwise._checks import value_error
 from lengthwise.lengths.columns import (
+    DROP_SEQUENCE,
     Column,
     Unit,
+    beyond_64_bits,
     choose_columns,
     missing_column,
+    nested_lists,
     not_a_number,
     parse_numbers,
     unit_of,
@@ -48,14 +51,18 @@ def read_manifest(path: Path, column: str | None) -> list[Column]:
             the only record of a .json file.
     """
     records = _records(path)
-    first = next(records, None)
-    if first is None:
+    head = list(itertools.islice(records, 2))
+    if not head:
         return []
-    place, record = first
-    names, unit = _fields(record, column, f"{place} of {path}")
-    values, places = _gather(itertools.chain([first], records), names, path)
-    if places == [place] and place.startswith("line") and path.name.lower().endswith((".json", ".json.gz")):
-        _refuse_lists(names, values, f"{place} of {path}")
+    place, record = head[0]
+    at = f"{place} of {path}"
+    alone = len(head) == 1 and place.startswith("line") and _is_document(path)
+    if alone and column is None:
+        _refuse_lengths_by_name(record, at)
+    names, unit = _fields(record, column, at)
+    values, places = _gather(itertools.chain(head, records), names, path)
+    if alone:
+        _refuse_lists(names, values, at)
     return [
         _column(name, cells, lambda row: f"{places[row]} of {path}", unit)
         for name, cells in zip(names, values, strict=True)
@@ -68,11 +75,31 @@ def _records(path: Path) -> Iterator[tuple[str, Record]]:
         lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
         start, first = next(lines, (0, ""))
         if first.lstrip().startswith("["):
-            items = _loads(first + file.read(), start, path)
+            items = _items(first, file.read(), start, path)
             yield from ((f"item {at}", _as_record(item, f"item {at} of {path}")) for at, item in enumerate(items))
+            return
+        if first.strip() == "{":  # one record written over several lines
+            yield f"line {start}", _as_record(_loads(first + file.read(), start, path), f"line {start} of {path}")
             return
         for number, line in itertools.chain([(start, first)] if first else [], lines):
             yield f"line {number}", _as_record(_loads(line, number, path), f"line {number} of {path}")
+
+
+def _items(first: str, rest: str, start: int, path: Path) -> list[Any]:
+    """Returns the items of one array; refuses an array on each line, which may be the tokens of one sequence."""
+    try:
+        items = json.loads(first)
+    except (ValueError, RecursionError):
+        return _loads(first + rest, start, path)
+    if rest.strip() or not (_is_document(path) or all(isinstance(item, dict) for item in items)):
+        remedy = "Give one object, or the length, for each sequence; name a file .json that is one array of lengths."
+        raise value_error("source", "JSON objects or numbers", items, remedy, at=f"line {start} of {path}")
+    return items
+
+
+def _is_document(path: Path) -> bool:
+    """Says whether a file is called .json, and so may be one object or one array."""
+    return path.name.lower().endswith((".json", ".json.gz"))
 
 
 def _loads(text: str, number: int, path: Path) -> Any:
@@ -84,7 +111,10 @@ def _loads(text: str, number: int, path: Path) -> Any:
         at = f"line {number + error.lineno - 1} of {path}"
         line = text.split("\n")[error.lineno - 1].strip()
         raise value_error("source", "valid JSON", line, remedy, at=at) from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a hundred thousand brackets
+    except RecursionError as error:
+        rule = "JSON of at most some hundred levels"
+        raise value_error("source", rule, text, "Drop it.", at=f"line {number} of {path}") from error
+    except ValueError as error:  # a number of thousands of digits
         raise value_error("source", "valid JSON", text, "Drop it.", at=f"line {number} of {path}") from error
 
 
@@ -93,7 +123,9 @@ def _as_record(item: Any, at: str) -> Record:
         return item
     if isinstance(item, int | float) and not isinstance(item, bool):
         return {"lengths": item}
-    raise value_error("source", "JSON objects or numbers", item, "Give one object for each sequence.", at=at)
+    raise value_error(
+        "source", "JSON objects or numbers", item, "Give one object, or the length, for each sequence.", at=at
+    )
 
 
 def _fields(record: Record, column: str | None, at: str) -> tuple[list[str], Unit]:
@@ -145,8 +177,18 @@ def _refuse_lists(names: list[str], values: list[list[Any]], at: str) -> None:
     for name, (value,) in zip(names, values, strict=True):
         if type(value) is list:
             rule = "a number in the only record of a .json file"
-            remedy = "Give one record, or one number, for each sequence; if it is one sequence, name the file .jsonl."
+            remedy = (
+                "Give one record, or one number, for each sequence, as the array [5, 6]; if it is one sequence, name "
+                "the file .jsonl."
+            )
             raise value_error(name, rule, value, remedy, at=at)
+
+
+def _refuse_lengths_by_name(record: Record, at: str) -> None:
+    """Refuses {"a": 5, "b": 6}, the only record of a .json file, unless it is one line of a known manifest."""
+    if len(record) > 1 and KNOWN_UNITS.keys().isdisjoint(record) and all(map(_is_real, record.values())):
+        remedy = "Write lengths by the names of their sequences as one array, [5, 6]; of one sequence, give `column`."
+        raise value_error("source", "one record, or one number, for each sequence", record, remedy, at=at)
 
 
 def _is_mixed(record: Record) -> bool:
@@ -156,12 +198,20 @@ def _is_mixed(record: Record) -> bool:
 def _duration(record: Record) -> Any:
     """Returns the duration; of a mixed cut when its last track ends, to eight decimals as in Lhotse.
 
+    Of a track whose offset or duration is no number it returns the two, which are then refused as no number.
+
     >>> _duration({"type": "MixedCut", "tracks": [{"cut": {"duration": 2}}, {"cut": {"duration": 1.5}, "offset": 1}]})
     2.5
     """
     if not _is_mixed(record):
         return record["duration"]
-    return round(max(track.get("offset", 0) + track["cut"]["duration"] for track in record["tracks"]), 8)
+    spans = [(track.get("offset", 0), track["cut"]["duration"]) for track in record["tracks"]]
+    wrong = next((span for span in spans if not all(map(_is_real, span))), None)
+    return round(max(map(sum, spans)), 8) if wrong is None else wrong
+
+
+def _is_real(value: object) -> bool:
+    return type(value) in (int, float) and value == value  # not True, not NaN, beside which max may lose a number
 
 
 def _column(name: str, cells: list[Any], place: Place, known: Unit) -> Column:
@@ -176,17 +226,19 @@ def _list_lengths(cells: list[Any], name: str, place: Place) -> NDArray[np.int64
         if type(cell) is not list:
             remedy = "Put a list there or drop the sequence."
             raise value_error(name, "a list, as at the first sequence", cell, remedy, at=place(at))
+        if cell and type(cell[0]) is list:
+            raise nested_lists(cell, name=name, at=place(at))
     return np.fromiter(map(len, cells), dtype=np.int64, count=len(cells))
 
 
 def _numbers(cells: list[Any], name: str, place: Place) -> NDArray[Any]:
     kinds = set(map(type, cells))
     if kinds == {str}:
-        return parse_numbers(cells, name=name, place=place)
+        return parse_numbers(cells, name=name, place=place, remedy=DROP_SEQUENCE)
     for at, cell in enumerate(cells if kinds - {int, float} else ()):
         if type(cell) not in (int, float):
             raise not_a_number(cell, name=name, at=place(at))
     try:
         return np.array(cells, dtype=np.int64 if kinds == {int} else np.float64)
-    except OverflowError:  # whole numbers beyond int64, which are refused as such later
-        return np.array([float(max(min(cell, 2**64), -(2**64))) for cell in cells])
+    except OverflowError as error:
+        raise beyond_64_bits(cells, name=name, place=place) from error

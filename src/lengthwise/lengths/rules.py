@@ -18,18 +18,25 @@ from lengthwise._checks import value_error
 Place = Callable[[int], str]  # 6 -> "line 8 of train.csv"
 
 LONGEST = 2**63 - 1
+MOST_DIMS = 8  # lengths of one sequence; a wider table holds the sequences themselves, as token ids padded to 512
+SECONDS_REMEDY = "If these are seconds, give `frame_shift` (on the command line: --frame-shift) to get frames."
 
 
-def whole_lengths(values: NDArray[Any], *, name: str, place: Place) -> NDArray[np.int64]:
+def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str = SECONDS_REMEDY) -> NDArray[np.int64]:
     """Returns a fresh int64 copy of numbers that are lengths already.
+
+    A float is a length only where its dtype holds every whole number up to it: below 2**53 in float64, 2**24 in
+    float32, 2048 in float16. Beyond, 9007199254740993.0 has silently become 9007199254740992.0.
 
     Args:
         values: [n], of any integer or floating dtype.
         name: What an error calls the values.
         place: Says where a value stands.
+        remedy: What to do about fractions, which are most often seconds.
 
     Raises:
-        ValueError: At the first value that is not finite, not whole, below 1 or above 2**63 - 1.
+        ValueError: At the first value that is not finite, not whole, below 1, above 2**63 - 1, or a float that may
+            have been rounded.
 
     >>> whole_lengths(np.array([3.0, 5.0]), name="frames", place=str)
     array([3, 5])
@@ -40,8 +47,29 @@ def whole_lengths(values: NDArray[Any], *, name: str, place: Place) -> NDArray[n
     good = _is_length(values)
     if not good.all():
         at = int(np.argmin(good))
-        raise _not_a_length(values[at].item(), name, place(at))
+        value = int(values[at]) if values.dtype.kind in "iu" else float(values[at])
+        raise not_a_length(value, name=name, at=place(at), bits=_exact_bits(values), remedy=remedy)
     return values.astype(np.int64)
+
+
+def not_a_length(value: float, *, name: str, at: str, bits: int = 53, remedy: str = SECONDS_REMEDY) -> ValueError:
+    """Writes the error for a number that is no length: `bits` of it a float holds, `remedy` is that for fractions."""
+    repair = "Drop the sequence or repair its length."
+    if isinstance(value, float) and not math.isfinite(value):
+        return value_error(name, "finite", value, repair, at=at)
+    if value != math.floor(value):
+        return value_error(name, "a whole number", value, remedy, at=at)
+    if value < 1 or value > LONGEST:
+        return value_error(name, "at least 1" if value < 1 else "at most 2**63 - 1", value, repair, at=at)
+    exact = "Floats round whole numbers beyond that: give integers, in a file as digits alone."
+    return value_error(name, f"below 2**{bits} as a float", value, exact, at=at)
+
+
+def check_dims(dims: int) -> None:
+    """Refuses a table that is too wide to be lengths, [n, dims]."""
+    if dims > MOST_DIMS:
+        remedy = "If these are the sequences themselves, as token ids, give the count of each."
+        raise value_error("lengths", f"at most {MOST_DIMS} for each sequence", dims, remedy)
 
 
 def frames_from_seconds(values: NDArray[Any], frame_shift: float, *, name: str, place: Place) -> NDArray[np.int64]:
@@ -87,14 +115,10 @@ def _is_length(values: NDArray[Any]) -> NDArray[np.bool_]:
     if values.dtype.kind in "iu":
         return (values >= 1) & (values <= LONGEST)
     numbers = values.astype(np.float64)
-    return (numbers >= 1) & (numbers < 2.0**63) & (np.floor(numbers) == numbers)  # NaN compares as False
+    most = 2.0 ** _exact_bits(values)
+    return (numbers >= 1) & (numbers < most) & (np.floor(numbers) == numbers)  # NaN compares as False
 
 
-def _not_a_length(value: float, name: str, at: str) -> ValueError:
-    remedy = "Drop the sequence or repair its length."
-    if not math.isfinite(value):
-        return value_error(name, "finite", value, remedy, at=at)
-    if value != math.floor(value):
-        remedy = "If these are seconds, give `frame_shift` (on the command line: --frame-shift) to get frames."
-        return value_error(name, "a whole number", value, remedy, at=at)
-    return value_error(name, "at least 1" if value < 1 else "at most 2**63 - 1", value, remedy, at=at)
+def _exact_bits(values: NDArray[Any]) -> int:
+    """The bits of a whole number that the dtype holds: 53 for float64, and for what is compared as float64."""
+    return min(int(np.finfo(values.dtype).nmant) + 1, 53) if values.dtype.kind == "f" else 63

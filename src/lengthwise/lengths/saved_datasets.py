@@ -30,8 +30,9 @@ def read_saved_dataset(folder: Path, column: str | None) -> list[Column]:
             damaged, and what `read_parquet` refuses.
     """
     if (folder / "dataset_dict.json").is_file():
-        splits = ", ".join(map(str, _load(folder / "dataset_dict.json").get("splits", [])))
-        remedy = f"Give {folder}/SPLIT with one of its splits: {splits}."
+        splits = _load(folder / "dataset_dict.json").get("splits")
+        named = ", ".join(map(str, splits)) if isinstance(splits, list) else "its dataset_dict.json lists none"
+        remedy = f"Give {folder}/SPLIT with one of its splits: {named}."
         raise source_error("one split", folder, remedy)
     state = _load(folder / "state.json")
     if state.get("_indices_files") or state.get("_indices_data_files"):
@@ -56,6 +57,6 @@ def _shards(folder: Path, state: dict[str, Any]) -> list[Path]:
 def _load(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # RecursionError: a hundred thousand brackets
         raise source_error("a saved dataset", path, f"Save it again ({error}).") from error
     return found if isinstance(found, dict) else {}

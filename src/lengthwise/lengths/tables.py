@@ -1,10 +1,15 @@
-"""Tables with a header: .csv, and .tsv in which quotes mean nothing; both also as .gz."""
+"""Tables with a header: .csv, and .tsv in which quotes mean nothing; both also as .gz.
+
+The columns of a .csv are separated by commas; where its header has none, by semicolons, or by tabs.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from contextlib import contextmanager
+import itertools
+import re
+import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +32,7 @@ def read_table(path: Path, column: str | None) -> list[Column]:
             absent beside numbers; no such column, a row wider or narrower than the header, broken quotes, text for
             a number.
     """
-    with open_text(path) as file, _wide_cells():
+    with open_text(path) as file, _wide_cells:
         reader = _reader(file, path)
         try:
             header = [name.strip() for name in next(filter(None, reader), [])]
@@ -45,14 +50,32 @@ def read_table(path: Path, column: str | None) -> list[Column]:
     ]
 
 
-@contextmanager
-def _wide_cells() -> Iterator[None]:
-    """Lets csv read cells of more than 131,072 characters, be it only to pass over a long transcript."""
-    before = csv.field_size_limit(_WIDEST)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
+class _WideCells:
+    """Lets csv read cells of more than 131,072 characters, be it only to pass over a long transcript.
+
+    The limit of csv is one for the whole process, and so is this: the first reader raises it, the last one that
+    leaves puts it back. Else a thread would put it back under a reader in another one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._readers = 0
+        self._before = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._readers:
+                self._before = csv.field_size_limit(_WIDEST)
+            self._readers += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._readers -= 1
+            if not self._readers:
+                csv.field_size_limit(self._before)
+
+
+_wide_cells = _WideCells()
 
 
 def _reader(file: Any, path: Path) -> Any:
@@ -60,7 +83,26 @@ def _reader(file: Any, path: Path) -> Any:
     # for .csv, strict makes an open quote at the end an error instead of one long last cell.
     if path.name.lower().endswith((".tsv", ".tsv.gz")):
         return csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-    return csv.reader(file, strict=True)
+    head = list(_through_header(file))
+    return csv.reader(itertools.chain(head, file), delimiter=_delimiter(head[-1]) if head else ",", strict=True)
+
+
+def _through_header(file: Iterable[str]) -> Iterator[str]:
+    """Yields the empty lines at the beginning, and the header."""
+    for line in file:
+        yield line
+        if line.strip():
+            return
+
+
+def _delimiter(header: str) -> str:
+    """Finds what separates the names of a header line, outside of quotes.
+
+    >>> _delimiter('id;"length, in frames"')
+    ';'
+    """
+    bare = re.sub(r'"[^"]*("|$)', "", header)
+    return next((mark for mark in ",;\t" if mark in bare), ",")
 
 
 def _choose(column: str | None, header: list[str], at: str) -> list[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -23,6 +24,8 @@ KALDI_UNITS: dict[str, Unit] = {
 }
 
 KALDI_FILES = ("utt2num_frames", "utt2dur")  # of a data folder, the first that is there
+
+_WORDS = re.compile(r"[^ \t\r\n]+")  # str.split would also part "1\xa0234", one number with a space that does not break
 
 
 @contextmanager
@@ -54,7 +57,10 @@ def read_plain(path: Path, column: str | None = None) -> list[Column]:
         ValueError: Text for a number, another count of columns than on the first line, or no such column.
     """
     words, width, place = _read_words(path, None, comments=True)
-    remedy = "Put a number there; lines of `id value` are read from files named utt2num_frames or utt2dur."
+    remedy = (
+        "Put a number there; lines of `id value` are read from files named utt2num_frames or utt2dur, tables with a "
+        "header from .csv and .tsv."
+    )
     return [
         Column(
             name="lengths",
@@ -99,7 +105,7 @@ def _read_words(path: Path, width: int | None, *, comments: bool = False) -> tup
     lines: list[int] = []
     with open_text(path) as file:
         for number, line in enumerate(file, start=1):
-            found = line.split()
+            found = _WORDS.findall(line)
             if not found or (comments and found[0].startswith("#")):
                 continue
             width = width or len(found)
@@ -113,14 +119,20 @@ def _read_words(path: Path, width: int | None, *, comments: bool = False) -> tup
 
 def _not_text(path: Path, error: UnicodeDecodeError) -> ValueError:
     remedy = "Save it as UTF-8, or give it the suffix of what it is."
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rb") as file:
-        for number, line in enumerate(file, start=1):
+    with suppress(gzip.BadGzipFile, EOFError, zlib.error):  # damaged as well, behind the bytes that are not UTF-8
+        for number, line in enumerate(_read_again(path), start=1):
             try:
                 line.decode()
             except UnicodeDecodeError:
                 return value_error("source", "UTF-8 text", line, remedy, at=f"line {number} of {path}")
     return value_error("source", "UTF-8 text", error.object[error.start : error.end], remedy, at=str(path))
+
+
+def _read_again(path: Path) -> Iterator[bytes]:
+    """Yields the lines of a file; none of a pipe, which can be read only once."""
+    if path.is_file():
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+            yield from file
 
 
 def _lower(error: BaseException) -> str:
