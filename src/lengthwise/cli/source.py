@@ -30,7 +30,8 @@ def add(parser: argparse.ArgumentParser, *, option: str = "source", example: str
     if option != "source":
         parser.set_defaults(file_option=option)
     group.add_argument("--example", choices=EXAMPLES, help=f"generated lengths in place of a file ({example})")
-    group.add_argument("--frame-shift", type=float, metavar="SECONDS", help="turns durations in a file into frames")
+    text = "turns durations in a file into frames, as 0.01; counts of samples by a shift in samples, as 160"
+    group.add_argument("--frame-shift", type=float, metavar="SHIFT", help=text)
     group.add_argument("--subset", type=int, metavar="N", help="a random N of the sequences, by --seed")
     group.add_argument("--seed", type=int, default=0, metavar="S", help="of plans and subset (%(default)s)")
 

@@ -53,6 +53,7 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
             first and counts the others; samples wanted of files whose sampling rates differ.
     """
     names = _names_or_refuse(folder, also=f", and for {' and '.join(KALDI_FILES)} in it")
+    cache = cache and _may_keep(folder / CACHE_NAME)
     kept = load_cache(folder) if cache else {}
     headers, failures = _measure(folder, names, kept, progress)
     if cache and headers != kept:
@@ -171,11 +172,15 @@ def _check_one_rate(folder: Path, rates: NDArray[np.int64], names: Sequence[str]
         raise value_error("frame_shift", rule, None, remedy, at=str(folder / names[other]))
 
 
+def _may_keep(path: Path) -> bool:
+    """Says whether a cache is there or nothing is: a pipe in its place would be waited for without end."""
+    return path.is_file() or not os.path.lexists(path)
+
+
 def load_cache(folder: Path) -> dict[str, Header]:
     """Returns the headers kept by an earlier call, by path; none where the cache is absent or damaged."""
-    path = folder / CACHE_NAME
     try:
-        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}  # else a pipe, or nothing
+        found = json.loads((folder / CACHE_NAME).read_text(encoding="utf-8"))
         if found["version"] != CACHE_VERSION:
             return {}
         headers = {name: Header(*fields) for name, fields in found["files"].items()}
@@ -192,8 +197,7 @@ def save_cache(folder: Path, headers: dict[str, Header]) -> None:
     """Writes the cache in one move, so that who reads at the same time sees the old one or the new one."""
     spare = folder / f"{CACHE_NAME}.{os.getpid()}-{threading.get_ident()}"
     try:
-        with open(spare, "x", encoding="utf-8") as file:  # "x": never what is there already, be it a pipe
-            file.write(json.dumps({"version": CACHE_VERSION, "files": headers}))
+        spare.write_text(json.dumps({"version": CACHE_VERSION, "files": headers}), encoding="utf-8")
         spare.replace(folder / CACHE_NAME)
     except OSError:  # a read-only folder: measuring again next time is all it costs
         with suppress(OSError):

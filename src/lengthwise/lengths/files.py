@@ -47,14 +47,15 @@ def read_lengths(
 ) -> NDArray[np.int64]:
     """Reads the length of every sequence, in the order of the source.
 
-    Durations in seconds become frames: max(1, duration / frame_shift, rounded half away from zero). What goes wrong
-    in use is the unit: whole numbers are taken as lengths, in whatever unit they are; fractions need `frame_shift`.
+    Durations become frames: max(1, duration / frame_shift, rounded half away from zero). What goes wrong in use is
+    the unit: whole numbers are taken as lengths, in whatever unit they are; fractions need `frame_shift`.
 
     Args:
         source: An array, [n] or [n, dims], or the path of one of these; the text formats also as .gz:
 
             - .npy, of which `column` "0", "1", ... takes one dimension; .npz, with `key` if it holds several arrays;
-            - .csv and .tsv with a header line; .jsonl and .json, one record a line or one array; .parquet; .arrow;
+            - .csv and .tsv with a header line (a .csv without commas in it: semicolons or tabs); .jsonl and .json,
+              one record a line or one array; .parquet; .arrow;
             - known without `column`: NeMo manifests and Lhotse cuts, recordings and supervisions (`duration`, in
               seconds, so give `frame_shift`) and Lhotse features (`num_frames`);
             - Kaldi's utt2num_frames and utt2dur, known by the name of the file;
@@ -67,11 +68,13 @@ def read_lengths(
             - a Kaldi data folder, without audio files: its utt2num_frames, or else its utt2dur, in the order of the
               file.
         column: The column or field; several as "source,target" give [n, dims]; nested ones as
-            "supervisions.0.duration". A column of lists gives their lengths.
+            "supervisions.0.duration". A column of lists gives their lengths; lists of lists are refused.
         key: The array in a .npz file.
-        frame_shift: Seconds from one frame to the next. Applies to the one column whatever it holds, but is refused
-            for counts of frames (`num_frames`, `utt2num_frames`) and of list items. Of several columns it applies
-            to those named duration, seconds or dur and to those with fractions.
+        frame_shift: From one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples.
+            Applies to the one column whatever it holds, but is refused for counts of frames (`num_frames`,
+            `utt2num_frames`) and of list items. Of several columns it applies to those named duration, seconds or
+            dur and to those with fractions. A shift below 1 is in seconds: with it, whole numbers above 7200 are
+            refused, which are samples more likely than hours, unless the source says that they are seconds.
         cache: For audio folders: whether to keep the headers in `.lengthwise-cache.json` in the folder.
         progress: For audio folders: whether to show a bar.
 
@@ -81,9 +84,9 @@ def read_lengths(
     Raises:
         FileNotFoundError: No such file or folder.
         ModuleNotFoundError: pyarrow or soundfile is needed and not installed.
-        ValueError: A bad value, named with its file, line or row; a damaged, empty or unknown file; an option that
-            does not apply.
-        TypeError: Booleans, text or other objects in an array; a `column` or `key` that is not text.
+        ValueError: A bad value, named with its file, line or row; a damaged, empty or unknown file; a device or a
+            named pipe; an option that does not apply.
+        TypeError: As `as_lengths`; a `column` or `key` that is not text.
 
     >>> read_lengths([0.5, 1.25], frame_shift=0.01)
     array([ 50, 125])

@@ -1,0 +1,202 @@
+"""Files that would hang a reader, hide what they hold or get in each other's way: one sentence, at once."""
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import soundfile
+
+from lengthwise.lengths import audio_files, read_lengths
+from lengthwise.lengths.tables import read_table
+
+needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+
+# Reads each source in a process of its own, so that one that hangs is ended by the test.
+READER = """
+import json, sys
+from lengthwise.lengths import read_lengths
+
+found = []
+for source in sys.argv[1:]:
+    try:
+        found.append(read_lengths(source).tolist())
+    except (ValueError, TypeError) as error:
+        found.append(str(error))
+print(json.dumps(found))
+"""
+
+
+def read_all(*sources):
+    words = [sys.executable, "-c", READER, *map(str, sources)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True, stdin=subprocess.DEVNULL)
+    return json.loads(done.stdout)
+
+
+def write_wav(path, samples):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    soundfile.write(path, np.zeros(samples, dtype=np.int16), 8000)
+
+
+PIPES = ["a", "a.txt", "a.txt.gz", "a.csv", "a.tsv", "a.json", "a.jsonl", "a.npy", "a.npz", "a.parquet", "a.arrow"]
+PIPES += ["utt2dur", "utt2num_frames", "a.wav"]
+
+
+@needs_pipes
+def test_pipes_and_devices_are_refused_at_once(tmp_path):
+    for name in PIPES:
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "linked.csv").symlink_to("/dev/zero")
+    for folder in ("audio", "cache", "linked"):
+        write_wav(tmp_path / folder / "a.wav", 800)
+    os.mkfifo(tmp_path / "audio" / "b.wav")
+    os.mkfifo(tmp_path / "cache" / ".lengthwise-cache.json")
+    (tmp_path / "linked" / ".lengthwise-cache.json").symlink_to("/dev/zero")
+
+    sources = [*(tmp_path / name for name in PIPES), tmp_path / "linked.csv", "/dev/zero", "/dev/null", "/dev/stdin"]
+    folders = [tmp_path / folder for folder in ("audio", "cache", "linked")]
+    *refusals, audio, cache, linked = read_all(*sources, *folders)
+    for source, refusal in zip(sources, refusals, strict=True):
+        rule = f"`source` must be a file or folder, not a device or a named pipe, but is '{source}'. Write what"
+        assert refusal.startswith(rule)
+    assert audio.endswith(f"but is '{tmp_path}/audio/b.wav'. Repair or remove it (it is a pipe or a device).")
+    assert (cache, linked) == ([800], [800])
+    assert (tmp_path / "cache" / ".lengthwise-cache.json").is_fifo()
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="no /dev/fd here")
+@pytest.mark.parametrize(("content", "expected"), [(b"3\n1\n", [3, 1]), (b"3\nx\n", "'x' at line 2 of /dev/fd/")])
+def test_a_pipe_that_the_shell_opened_is_read(content, expected):
+    """As `lengthwise inspect <(cut -f2 lengths.tsv)` has it."""
+    read_end, write_end = os.pipe()
+    try:
+        os.write(write_end, content)
+        os.close(write_end)
+        if isinstance(expected, list):
+            assert read_lengths(f"/dev/fd/{read_end}").tolist() == expected
+        else:
+            with pytest.raises(ValueError, match=expected):
+                read_lengths(f"/dev/fd/{read_end}")
+    finally:
+        os.close(read_end)
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="no /dev/fd here")
+def test_a_pipe_that_is_not_text_is_not_read_twice():
+    read_end, write_end = os.pipe()
+    try:
+        os.write(write_end, b"3\n\xff\n" + b"1\n" * 10_000 + b"\xfe\n")  # the second is beyond what is read at once
+        os.close(write_end)
+        with pytest.raises(ValueError, match=r"`source` must be UTF-8 text, but is b'\\xff' at /dev/fd/\d+\."):
+            read_lengths(f"/dev/fd/{read_end}")
+    finally:
+        os.close(read_end)
+
+
+def test_hidden_folders_are_passed_over(tmp_path):
+    for name in ("b.wav", "a/.hidden.wav", ".cache/c.wav", "a/.old/deep/d.wav", "a/e.wav"):
+        write_wav(tmp_path / name, 800)
+    assert audio_files(tmp_path) == ["a/e.wav", "b.wav"]
+    assert len(read_lengths(tmp_path)) == 2
+
+
+def test_within_a_hidden_folder_all_is_read(tmp_path):
+    write_wav(tmp_path / ".data" / "a.wav", 800)
+    assert read_lengths(tmp_path / ".data").tolist() == [800]
+
+
+@pytest.mark.skipif(os.open not in os.supports_dir_fd, reason="no folders by descriptor here")
+@pytest.mark.parametrize("read", [read_lengths, audio_files])
+def test_a_folder_that_cannot_be_read_is_named(tmp_path, read):
+    """Its path is longer than the system takes, which stops root too, whom no permission stops."""
+    write_wav(tmp_path / "a.wav", 800)
+    (tmp_path / "utt2num_frames").write_text("a 80\n")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir(250 * "x", dir_fd=folder)
+        inner = os.open(250 * "x", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    with pytest.raises(ValueError, match=r"^`source` must be a folder that can be read, but is '.*xxx'\. .*too long\)"):
+        read(tmp_path)
+    shutil.rmtree(tmp_path / (250 * "x"))
+    assert len(read(tmp_path)) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")
+def test_a_name_that_is_not_utf_8_is_read(tmp_path):
+    write_wav(tmp_path / "a.wav", 800)
+    shutil.copy(tmp_path / "a.wav", os.fsencode(tmp_path) + b"/\xff.wav")
+    for _ in range(2):  # measured, and from the cache
+        assert audio_files(tmp_path) == ["a.wav", "\udcff.wav"]
+        assert read_lengths(tmp_path).tolist() == [800, 800]
+    (tmp_path / "\udcff.wav").write_bytes(b"RIFF junk")
+    with pytest.raises(ValueError, match=r"`source` must be audio that can be read, but is '.*\udcff\.wav'\."):
+        read_lengths(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")
+@pytest.mark.parametrize("name", ["\udcff.parquet", "\udcff.arrow", "\udcff.npy", "\udcff.txt"])
+def test_a_file_whose_name_is_not_utf_8_is_named(tmp_path, name):
+    (tmp_path / name).write_bytes(b"\x00junk")
+    with pytest.raises(ValueError, match=f"^`\\w+` must be .*{name}"):
+        read_lengths(tmp_path / name)
+
+
+def test_a_path_longer_than_the_system_takes_is_not_there():
+    with pytest.raises(FileNotFoundError, match=r"^`source` must be a file or folder that is there, but is 'aaa"):
+        read_lengths(5000 * "a")
+
+
+@pytest.mark.parametrize("samples", [900.5, "900", True, None])
+def test_a_cache_whose_samples_are_no_whole_number_is_measured_anew(tmp_path, samples):
+    write_wav(tmp_path / "a.wav", 800)
+    assert read_lengths(tmp_path).tolist() == [800]
+    cache = json.loads((tmp_path / ".lengthwise-cache.json").read_text())
+    cache["files"]["a.wav"][2] = samples
+    (tmp_path / ".lengthwise-cache.json").write_text(json.dumps(cache))
+    assert read_lengths(tmp_path).tolist() == [800]
+
+
+@pytest.mark.parametrize("state", ["[" * 100_000, '{"_data_files":' * 100_000])
+def test_the_state_of_a_saved_data_set_may_not_be_nested_without_end(tmp_path, state):
+    (tmp_path / "dataset_info.json").write_text("{}")
+    (tmp_path / "state.json").write_text(state)
+    with pytest.raises(ValueError, match=r"^`source` must be a saved dataset, but is '.*state\.json'\. Save it again"):
+        read_lengths(tmp_path)
+
+
+@pytest.mark.parametrize("splits", ["5", "null", '"train"', "{}"])
+def test_a_dict_of_datasets_without_a_list_of_splits_says_so(tmp_path, splits):
+    (tmp_path / "dataset_dict.json").write_text(f'{{"splits": {splits}}}')
+    with pytest.raises(ValueError, match=r"one of its splits: its dataset_dict\.json lists none\.$"):
+        read_lengths(tmp_path)
+
+
+@needs_pipes
+def test_a_table_read_in_one_thread_leaves_the_cells_of_another_wide(tmp_path):
+    """The first reader ends while the second has yet to meet its wide cell."""
+    before = csv.field_size_limit()
+    rows = 50_000
+    for name in ("first.csv", "second.csv"):
+        os.mkfifo(tmp_path / name)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(read_table, tmp_path / "first.csv", "n")
+        with open(tmp_path / "first.csv", "w") as first_pipe:
+            first_pipe.write("n,text\n" + "1,x\n" * rows)
+            first_pipe.flush()
+            second = pool.submit(read_table, tmp_path / "second.csv", "n")
+            second_pipe = open(tmp_path / "second.csv", "w")  # noqa: SIM115
+            second_pipe.write("n,text\n" + "1,x\n" * rows)
+            second_pipe.flush()
+        assert len(first.result()[0].values) == rows
+        second_pipe.write(f"2,{200_000 * 'x'}\n")
+        second_pipe.close()
+        assert second.result()[0].values[-1] == 2
+    assert csv.field_size_limit() == before
