@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings(size)  # what is wrong with these is told before the data are read, and before anything is spoken
     network(size)
     lw.FixedSize(size.batch_size)
-    printed = _table1(arguments.lengths)
+    printed = _table1(arguments.lengths, arguments.frame_shift)
     document = reproduce(
         _corpus(arguments, size, folder),
         size,
@@ -89,6 +89,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--lengths", metavar="FILE[:COLUMN]", help="lengths of the paper's clips: table 1 on them goes to the page too"
     )
+    group.add_argument("--frame-shift", type=float, metavar="SHIFT", help="turns durations in --lengths into frames")
     group.add_argument("--strict", action="store_true", help="refuse recordings that cannot be used, not skip them")
 
 
@@ -96,6 +97,8 @@ def _check_words(arguments: argparse.Namespace) -> None:
     if arguments.max_words is not None and (arguments.data is not None or arguments.sentences is not None):
         remedy = "Leave it out: it is of the project's own sentences alone."
         raise value_error("max-words", "left out with --data and --sentences", arguments.max_words, remedy)
+    if arguments.frame_shift is not None and arguments.lengths is None:
+        raise value_error("frame-shift", "given with --lengths", arguments.frame_shift, "Leave it out, or give both.")
 
 
 def _corpus(arguments: argparse.Namespace, size: Size, folder: Path) -> SpeechCorpus:
@@ -115,12 +118,12 @@ def _corpus(arguments: argparse.Namespace, size: Size, folder: Path) -> SpeechCo
     )
 
 
-def _table1(source: str | None) -> list[Row]:
+def _table1(source: str | None, frame_shift: float | None) -> list[Row]:
     """Table 1 on random training sets of the lengths that `source` names; nothing where it names none."""
     if source is None:
         return []
     path, column = split_source(source)
-    lengths = lw.read_lengths(path, column=column)
+    lengths = lw.read_lengths(path, column=column, frame_shift=frame_shift)
     if lengths.ndim != 1:
         raise value_error("lengths", "of shape [n]", lengths.shape, "Give one length a sequence, as FILE:COLUMN.")
     return table1(training_sets(lengths, range(SEEDS)))
