@@ -69,3 +69,14 @@ def test_a_truncated_shard_is_named(folder):
     shard = folder / "data-00001-of-00002.arrow"
     shard.write_bytes(shard.read_bytes()[:-200])
     refuse(folder, "`source` must be an Arrow file, but is '{}/data-00001-of-00002.arrow'.", column="n")
+
+
+def test_shards_of_lists_and_of_numbers_are_not_mixed(folder):
+    with pa.OSFile(str(folder / "data-00001-of-00002.arrow"), "wb") as file:
+        rows = pa.table({"n": [7], "input_ids": [512], "text": ["c"]})
+        with pa.ipc.new_stream(file, rows.schema) as writer:
+            writer.write_table(rows)
+    assert read_lengths(folder, column="n").tolist() == [3, 1, 7]
+    refuse(
+        folder, "`source` must be of one type in each column, but is '{}'. Write it anew: input_ids", column="input_ids"
+    )

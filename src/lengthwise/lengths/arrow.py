@@ -101,6 +101,9 @@ def _gather(batches: Iterator[Any], names: list[str], source: Path) -> list[Colu
     for batch in batches:
         for k, name in enumerate(names):
             array = _field(batch, name, source)
+            if parts[k] and lists[k] != _is_list(array.type):
+                remedy = f"Write it anew: {name} holds lists in one part and single values in another."
+                raise source_error("of one type in each column", source, remedy)
             lists[k] = _is_list(array.type)
             parts[k].append(_numbers(array, name, first, source))
         first += batch.num_rows
