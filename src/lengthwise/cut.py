@@ -9,7 +9,8 @@ offsets   [batches+1]   batch b is kept[offsets[b]:offsets[b+1]]; strictly risin
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ class OversizeError(ValueError):
     """A sequence costs more than the budget by itself; `position` is where it stands in the order."""
 
     def __init__(self, budget: float, cost: float, position: int, *, sequence: int | None = None) -> None:
-        self.budget, self.cost, self.position = budget, cost, position
+        self.budget, self.cost, self.position, self.sequence = budget, cost, position, sequence
         remedy = (
             "Raise it, or choose oversize='alone' or oversize='drop' "
             "(on the command line: --cut budget:COST,oversize=alone)."
@@ -37,6 +38,11 @@ class OversizeError(ValueError):
         rule = f"at least the cost of the costliest sequence, {cost:.16g}"
         at = f"sequence {sequence}" if sequence is not None else f"position {position}"
         super().__init__(_checks.sentence("budget", rule, budget, remedy, at=at))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An exception is made again from its `args`, the sentence here. One that cannot be hangs a pool of processes.
+        remade = partial(type(self), sequence=self.sequence)
+        return remade, (self.budget, self.cost, self.position), self.__dict__
 
 
 class Cut(Protocol):

@@ -1,0 +1,60 @@
+"""Every exception of ours survives what a pool of processes does to it: one that does not hangs the pool for ever."""
+
+import ast
+import copy
+import importlib
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+import lengthwise as lw
+from lengthwise.cut import OversizeError
+from lengthwise.plan import PlanMismatchError
+
+SOURCE = Path(__file__).parents[1] / "src"
+
+# One of each class, made as the package makes it.
+ERRORS = [
+    OversizeError(9.0, 10.0, 3),
+    OversizeError(9.0, 10.0, 3, sequence=7),
+    PlanMismatchError("`plan` must be mine, but is another."),
+]
+
+
+def exception_classes():
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            bases = [ast.unparse(base) for base in getattr(node, "bases", [])]
+            if any(base.endswith(("Error", "Exception", "Warning")) for base in bases):
+                module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+                yield getattr(importlib.import_module(module), node.name)
+
+
+def test_every_exception_class_is_tried():
+    assert {type(error) for error in ERRORS} == set(exception_classes())
+
+
+def facts(error):
+    return type(error), str(error), error.args, {**vars(error)}
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+@pytest.mark.parametrize("again", [lambda error: pickle.loads(pickle.dumps(error)), copy.copy, copy.deepcopy])
+def test_an_exception_is_copied_whole(error, again):
+    error = copy.copy(error)
+    error.add_note("of rank 3")
+    assert facts(again(error)) == facts(error)
+
+
+def too_long(budget):
+    lw.make_plan([5, 9, 2], lw.Batching(budget=budget))
+
+
+def test_a_pool_of_processes_hands_it_over():
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, pytest.raises(OversizeError) as raised:
+        pool.submit(too_long, 4).result()
+    assert (raised.value.budget, raised.value.cost, raised.value.sequence) == (4.0, 9.0, 1)
+    assert str(raised.value).startswith("`budget` must be at least the cost of the costliest sequence, 9, but is 4.0")
