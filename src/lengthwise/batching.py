@@ -6,7 +6,7 @@ import json
 from dataclasses import InitVar, dataclass, fields, is_dataclass
 from typing import Any
 
-from lengthwise import _checks, arrange, chunk, cost, cut, deal, order
+from lengthwise import _checks, _names, arrange, chunk, cost, cut, deal, order
 
 _RANDOM = order.Shuffled()  # the default itself, which one that was given is not
 
@@ -23,7 +23,9 @@ class Batching:
         order: In which order they are cut; random where neither `order` nor `padding` is given.
         deal: Which rank takes which batch.
         arrange: In which order the steps are taken.
-        cost: What a batch costs: count x longest, unless said.
+        cost: What a batch costs: count x longest, unless said. Checkpoints name one of your own: a function by module
+            and name, a partial by its parts, a dataclass by its fields, another object by its class. Where two share
+            a name, as the lambdas of a module do, only the fingerprint of the plan tells them apart.
         chunks: Take sequences apart first.
         budget: Short for `cut=Budget(budget)`.
         padding: Short for `order=MaxEntropy(padding=padding)`.
@@ -97,16 +99,14 @@ def _check_choice(name: str, choice: object, verbs: tuple[str, ...], example: st
 
 
 def _described(choice: Any) -> Any:
-    """A choice as JSON: its class and fields; a callable of the user's by its name alone."""
+    """A choice as JSON: its class and fields; one of the user's by its name, as `_names` says."""
     if choice is None:
         return None
     if is_dataclass(choice) and type(choice).__module__ in _ROOMS:
         room = type(choice).__module__.rpartition(".")[2]
         values = {field.name: getattr(choice, field.name) for field in fields(choice)}
         return {"choice": f"{room}.{type(choice).__name__}", **values}
-    name = getattr(choice, "__qualname__", type(choice).__qualname__)
-    own = repr(choice) if is_dataclass(choice) else ""
-    return {"choice": f"{getattr(choice, '__module__', type(choice).__module__)}:{name}", "repr": own}
+    return {"choice": _names.name_of(choice), "repr": _names.parts_of(choice)}
 
 
 def _made(described: Any) -> Any:

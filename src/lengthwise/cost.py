@@ -74,11 +74,21 @@ class Quadratic:
 def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> NDArray[np.float64]:
     """What batches cost, [batches], checked: a cost may be any callable of the user's.
 
+    It is given copies, and what it returns is copied: it may write into all of them, and the plan stays as it is.
+
     Raises:
+        TypeError: Not an array of real numbers.
         ValueError: Not one finite number, 0 or more, for each batch.
     """
-    costs = np.asarray(cost(counts, padded_lengths), np.float64)
+    returned = cost(counts.copy(), padded_lengths.copy())
     remedy = "Return an array, from counts [batches] and padded_lengths [batches, dims]."
+    try:
+        found = np.asarray(returned)
+    except (TypeError, ValueError, RuntimeError) as error:  # lists of different lengths, a tensor on a GPU
+        raise _checks.type_error("cost", "an array of numbers", returned, remedy) from error
+    if found.dtype.kind not in "iuf":  # a bool is no cost, nor is the real part of a complex number
+        raise _checks.type_error("cost", "an array of real numbers", found.dtype.name, remedy)
+    costs = found.astype(np.float64)
     if costs.shape != counts.shape:
         raise _checks.value_error("cost", f"of shape {counts.shape}, one for each batch", costs.shape, remedy)
     if not np.isfinite(costs).all():

@@ -1,0 +1,198 @@
+"""Costs of the user's own: how a plan names them, in every process alike, and what they may not do to it."""
+
+import functools
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+
+LENGTHS = [5, 9, 2, 4, 7, 7, 1, 3]
+
+
+def frames(counts, padded_lengths, scale=1):
+    return scale * counts * padded_lengths[:, 0]
+
+
+def made(scale):
+    def cost(counts, padded_lengths):
+        return frames(counts, padded_lengths, scale)
+
+    return cost
+
+
+@dataclass(frozen=True)
+class Attention:
+    heads: int = 8
+    table: object = None
+    seen: list = field(default_factory=list, repr=False)
+
+    def __call__(self, counts, padded_lengths):
+        return frames(counts, padded_lengths)
+
+
+@dataclass(repr=False)
+class Quiet:
+    heads: int = 8
+
+    def __call__(self, counts, padded_lengths):
+        return frames(counts, padded_lengths)
+
+
+class Model:
+    def __call__(self, counts, padded_lengths):
+        return frames(counts, padded_lengths)
+
+    def cost(self, counts, padded_lengths):
+        return frames(counts, padded_lengths)
+
+
+class Spoken(Model):
+    def __repr__(self):
+        return "Spoken(3)"
+
+
+# The cost, its name, and what the name leaves open; HERE is this module.
+NAMED = {
+    "function": (frames, "HERE:frames", ""),
+    "lambda": (lambda counts, padded_lengths: frames(counts, padded_lengths), "HERE:<lambda>", ""),
+    "closure": (made(3), "HERE:made.<locals>.cost", ""),
+    "instance": (Model(), "HERE:Model", ""),
+    "instance with words of its own": (Spoken(), "HERE:Spoken", ""),
+    "method": (Model().cost, "HERE:Model.cost", "HERE:Model"),
+    "method of a dataclass": (Attention(2).__call__, "HERE:Attention.__call__", "Attention(heads=2, table=None)"),
+    "dataclass": (Attention(), "HERE:Attention", "Attention(heads=8, table=None)"),
+    "dataclass without repr": (Quiet(), "HERE:Quiet", "Quiet(heads=8)"),
+}
+
+# What a partial or a dataclass may hold, and what it is called there.
+HELD = {
+    "whole number": (3, "3"),
+    "number of NumPy": (np.float64(2), "2.0"),
+    "function": (frames, "HERE:frames"),
+    "class": (Model, "HERE:Model"),
+    "object": (Model(), "HERE:Model"),
+    "object with words of its own": (Spoken(), "Spoken(3)"),
+    "method": (Model().cost, "HERE:Model.cost"),
+    "choice": (lw.FixedSize(2), "FixedSize(batch_size=2, drop_incomplete=False)"),
+    "dataclass": (Attention(2, Model()), "Attention(heads=2, table=HERE:Model)"),
+    "partial": (functools.partial(frames, 1), "functools.partial(HERE:frames, 1)"),
+    "set": ({"b", "a", "c"}, "{'a', 'b', 'c'}"),
+    "nest": ({"a": [frames, (1,)], "b": (1.5, None, "x")}, "{'a': [HERE:frames, (1,)], 'b': (1.5, None, 'x')}"),
+    "array of objects": (np.array([frames, None]), "[HERE:frames, None]"),
+}
+
+
+def described(cost):
+    """Name and parts, as they stand in a checkpoint."""
+    found = json.loads(lw.Batching(budget=9, cost=cost).to_json())["cost"]
+    return found["choice"].replace(__name__, "HERE"), found["repr"].replace(__name__, "HERE")
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_a_cost_is_named_without_addresses(kind):
+    cost, *expected = NAMED[kind]
+    assert described(cost) == tuple(expected)
+
+
+@pytest.mark.parametrize("kind", HELD)
+def test_what_a_cost_holds_is_named_without_addresses(kind):
+    held, text = HELD[kind]
+    assert described(Attention(table=held)) == ("HERE:Attention", f"Attention(heads=8, table={text})")
+    partial = functools.partial(frames, held, scale=held)
+    assert described(partial) == ("functools:partial", f"functools.partial(HERE:frames, {text}, scale={text})")
+
+
+def test_an_array_in_a_cost_is_named_by_all_that_it_holds():
+    many = np.arange(9_999)
+    other = many.copy()
+    other[5_000] = 0  # where NumPy writes three dots
+    one, same, another = (described(Attention(table=array)) for array in (many, many.astype(">i8"), other))
+    assert one == same != another
+
+
+SCRIPT = """
+import functools, multiprocessing
+from dataclasses import dataclass
+import lengthwise as lw
+
+def frames(counts, padded_lengths, scale=1):
+    return scale * counts * padded_lengths[:, 0]
+
+@dataclass(frozen=True)
+class Attention:
+    inner: object
+
+    def __call__(self, counts, padded_lengths):
+        return self.inner(counts, padded_lengths)
+
+COSTS = [frames, lambda *given: frames(*given), functools.partial(frames, scale=2), Attention(frames)]
+
+def names():
+    return [lw.make_plan([5, 9, 2, 4], lw.Batching(budget=99, cost=cost)).fingerprint() for cost in COSTS]
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(names() == pool.apply(names), len(set(names())))
+"""
+
+
+def test_a_spawned_process_names_the_costs_of_the_script_alike(tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    command = [sys.executable, "-W", "error", str(tmp_path / "train.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("True 4\n", "")
+
+
+def writing(counts, padded_lengths):
+    found = frames(counts, padded_lengths)
+    counts[:] = 0
+    padded_lengths[:] = 1
+    return found
+
+
+class Reusing:
+    """Returns one array again and again, and writes into it."""
+
+    def __init__(self):
+        self.kept = np.zeros(0)
+
+    def __call__(self, counts, padded_lengths):
+        if self.kept.shape != counts.shape:
+            self.kept = np.zeros(len(counts))
+        self.kept[:] = frames(counts, padded_lengths)
+        return self.kept
+
+
+@pytest.mark.parametrize("cut", [lw.Budget(20), lw.FixedSize(2), lw.DynamicSize(2)], ids=repr)
+@pytest.mark.parametrize("cost", [writing, Reusing()])
+def test_a_cost_that_writes_where_it_pleases_changes_no_plan(cut, cost):
+    whole = lw.make_plan(LENGTHS, lw.Batching(cut=cut, cost=frames), world_size=2)
+    plan = lw.make_plan(LENGTHS, lw.Batching(cut=cut, cost=cost), world_size=2)
+    for name in ("sequences", "offsets", "padded_lengths", "costs", "grid"):
+        assert getattr(plan, name).tolist() == getattr(whole, name).tolist()
+    cost(np.array([1]), np.array([[1]]))  # the plan has not made the cost's own array read-only
+
+
+@pytest.mark.parametrize(
+    ("cost", "said"),
+    [
+        (lambda counts, _: counts * 1j, "'complex128'"),
+        (lambda counts, _: counts.astype("S9"), "'bytes72'"),
+        (lambda counts, _: [str(count) for count in counts], "'str32'"),
+        (lambda counts, _: counts.astype(object), "'object'"),
+        (lambda counts, _: [None] * len(counts), "'object'"),
+        (lambda counts, _: counts > 0, "'bool'"),
+        (lambda counts, _: counts.astype("m8[s]"), r"'timedelta64\[s\]'"),
+        (lambda counts, _: [[1], [1, 2], *counts[2:]], r"\[\[1\], \[1, 2\]"),
+        (lambda *_: None, "'object'"),
+    ],
+)
+def test_what_is_no_number_is_no_cost(cost, said):
+    rule = rf"^`cost` must be an array of (real )?numbers, but is {said}.*\. Return an array, from counts \[batches\]"
+    with pytest.raises(TypeError, match=rule):
+        lw.make_plan(LENGTHS, lw.Batching(cut=lw.FixedSize(2), cost=cost))
