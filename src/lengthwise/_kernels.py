@@ -1,26 +1,16 @@
-"""The only file that imports Numba: the loops that NumPy cannot say.
+"""The loops that NumPy cannot say.
 
 Every kernel is plain Python too (`kernel.py_func`), and the tests hold the two against each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numba
 import numpy as np
 
-
-def _compiled(function: Callable[..., Any]) -> Any:
-    """Compiles on first call, and keeps the machine code on disk where some folder can be written."""
-    try:
-        return numba.njit(cache=True)(function)
-    except RuntimeError:  # no folder to cache in: a read-only installation without a home
-        return numba.njit(function)
+from lengthwise._compile import compiled
 
 
-@_compiled
+@compiled
 def threefry(key0, key1, counter1, words):
     """Fills `words` [m], uint64, with Threefry-2x64-20 under the key (key0, key1).
 
@@ -48,7 +38,7 @@ def threefry(key0, key1, counter1, words):
             words[2 * block + 1] = x1
 
 
-@_compiled
+@compiled
 def negative_log(fractions, out):
     """Writes -log(x) for each x in (0, 1], by exact IEEE operations only, so that every platform agrees to the last
     bit.
@@ -70,7 +60,7 @@ def negative_log(fractions, out):
         out[index] = halvings * 0.6931471805599453 - 2.0 * s * series
 
 
-@_compiled
+@compiled
 def stable_argsort(keys, order, spare):
     """Sorts numbers 0..n-1 into `order` by rising uint64 `keys`, ties by number: a radix sort, 11 bits at a time.
 
@@ -102,7 +92,7 @@ def stable_argsort(keys, order, spare):
         order[:] = spare
 
 
-@_compiled
+@compiled
 def greedy_cut(lengths, walls, prices, budget, most, overshoot, offsets):
     """Cuts the sequences of `lengths` [n, dims] in order into batches, and returns how many.
 
@@ -144,7 +134,7 @@ def greedy_cut(lengths, walls, prices, budget, most, overshoot, offsets):
     return batches
 
 
-@_compiled
+@compiled
 def bucket_layer(lengths, counts, before, best, cut):
     """One more bucket: best[i] = min over j < i of before[j] + lengths[i] (counts[i] - counts[j]), in linear time.
 
@@ -185,7 +175,7 @@ def bucket_layer(lengths, counts, before, best, cut):
         cut[i] = j
 
 
-@_compiled
+@compiled
 def longest_of_batches(levels, masses, heights, lows, highs, sizes, longest):
     """What batches are padded to, on average, when sequences are sorted by height(length) + a standard exponential.
 

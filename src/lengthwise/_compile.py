@@ -1,0 +1,94 @@
+"""The only file that imports Numba: how kernels are compiled, and how their machine code is kept on disk.
+
+Numba reads its cache as it finds it. A file that a full disk or a power cut left empty or half written then ends the
+program in an error of pickle, and one with a changed byte can end it without one. Here such a file counts as missing:
+the kernel is compiled, and the file written anew. Where that is impossible, every process compiles, and says so once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
+from numba.core.serialize import dumps
+from numba.core.sigutils import normalize_signature
+
+from lengthwise import _checks
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compiles on first call, and keeps the machine code on disk where some folder can be written."""
+    kernel: Any = numba.njit(function)
+    try:
+        kernel._cache = _KernelCache(function)
+    except (OSError, RuntimeError):  # no folder to write in: a read-only installation without a home
+        kernel._cache = _NoCache()
+    return kernel
+
+
+class _Checked(CompileResultCacheImpl):
+    """Puts a digest before the machine code: a process that runs changed code ends without a word."""
+
+    def reduce(self, cres: Any) -> tuple[bytes, bytes]:
+        content = dumps(super().reduce(cres))
+        return hashlib.sha256(content).digest(), content
+
+    def rebuild(self, target_context: Any, payload: tuple[bytes, bytes]) -> Any:
+        digest, content = payload
+        if hashlib.sha256(content).digest() != digest:
+            raise ValueError("damaged")
+        return super().rebuild(target_context, pickle.loads(content))
+
+
+class _KernelCache(FunctionCache):
+    """Numba's cache of one kernel, in which a damaged file is no file."""
+
+    _impl_class = _Checked
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The machine code for these types of arguments; None where it must be compiled."""
+        try:
+            found = super().load_overload(sig, target_context)
+        except Exception:  # damaged bytes raise whatever they please
+            return None
+        # Two processes that begin to fill an empty cache with other types each may give both the same file name.
+        return found if found is None or tuple(found.signature.args) == tuple(normalize_signature(sig)[0]) else None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keeps machine code; an index that cannot be read is begun anew."""
+        try:
+            super().save_overload(sig, data)
+        except Exception:
+            self._save_anew(sig, data)
+
+    def _save_anew(self, sig: Any, data: Any) -> None:
+        try:
+            self.flush()
+            super().save_overload(sig, data)
+        except Exception:
+            _warn(self.cache_path)
+
+
+class _NoCache(NullCache):
+    """Keeps nothing, and says so when there is something to keep."""
+
+    def save_overload(self, sig: Any, cres: Any) -> None:
+        del sig, cres
+        _warn(os.environ.get("NUMBA_CACHE_DIR") or str(Path(__file__).with_name("__pycache__")))
+
+
+@cache  # the kernels share a folder: one sentence is for all of them
+def _warn(folder: str) -> None:
+    remedy = (
+        "Every process compiles for some seconds until you delete that folder, make room there, or set NUMBA_CACHE_DIR"
+        " to a folder that can be written."
+    )
+    warnings.warn(_checks.sentence("cache", "a folder to keep compiled kernels in", folder, remedy), stacklevel=2)

@@ -1,0 +1,127 @@
+"""The cache of compiled kernels: a damaged file counts as missing, and a folder that cannot be written is told once."""
+
+import pickle
+import runpy
+import shutil
+import warnings
+
+import numba
+import pytest
+
+from lengthwise import _compile
+
+MODULE = """
+from lengthwise._compile import compiled
+
+@compiled
+def double(number):
+    return 2 * number
+
+@compiled
+def half(number):
+    return number / 2
+"""
+
+
+@pytest.fixture
+def kernels(tmp_path, monkeypatch):
+    """Makes the kernels anew, as another process does, on one cache: a call gives them by name."""
+    module, folder = tmp_path / "tiny.py", tmp_path / "cache"
+    module.write_text(MODULE)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder))
+    _compile._warn.cache_clear()
+    return lambda: runpy.run_path(str(module))
+
+
+def files_of(tmp_path, kind):
+    return sorted((tmp_path / "cache").rglob(f"*.{kind}"))
+
+
+def was_read(kernel):
+    return sum(kernel.stats.cache_hits.values()) > 0
+
+
+def changed_byte(content, at):
+    return content[:at] + bytes([content[at] ^ 255]) + content[at + 1 :]
+
+
+DAMAGES = {
+    "empty": lambda _: b"",
+    "one byte": lambda content: content[:1],
+    "half": lambda content: content[: len(content) // 2],
+    "all but one": lambda content: content[:-1],
+    "zeros": lambda content: bytes(len(content)),
+    "zeros at the end": lambda content: content[: len(content) // 2] + bytes(len(content) // 2),
+    "text": lambda _: "größer\n".encode(),
+    "no unicode": lambda _: b"\x80\x04\x8c\x04\xff\xff\xff\xff.",
+    "another object": lambda _: pickle.dumps([1, 2]),
+    "two objects": lambda _: pickle.dumps(numba.__version__) + pickle.dumps((None, 7)),
+    "a changed byte early": lambda content: changed_byte(content, 40),
+    "a changed byte in the middle": lambda content: changed_byte(content, len(content) // 2),
+    "a changed byte late": lambda content: changed_byte(content, len(content) - 60),
+}
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_written_anew_without_a_word(kernels, tmp_path, kind, damage):
+    kernels()["double"](4)
+    [file] = files_of(tmp_path, kind)
+    file.write_bytes(DAMAGES[damage](file.read_bytes()))
+    assert kernels()["double"](4) == 8
+    again = kernels()["double"]
+    assert again(4) == 8
+    assert was_read(again)
+
+
+def test_what_is_whole_is_read(kernels):
+    first, second = kernels()["double"], kernels()["double"]
+    assert [first(4), second(4)] == [8, 8]
+    assert [was_read(first), was_read(second)] == [False, True]
+
+
+def test_code_for_other_types_is_not_run(kernels, tmp_path):
+    # Two processes fill an empty cache: each names its data file .1.nbc, one wins the index, the other the data.
+    kernels()["double"](4)
+    [of_whole_numbers] = files_of(tmp_path, "nbc")
+    kept = of_whole_numbers.read_bytes()
+    shutil.rmtree(tmp_path / "cache")
+    kernels()["double"](1.5)
+    [of_fractions] = files_of(tmp_path, "nbc")
+    of_fractions.write_bytes(kept)
+    assert kernels()["double"](1.5) == 3.0
+
+
+def test_a_folder_that_cannot_be_written_is_told_once(kernels, tmp_path):
+    made = kernels()
+    shutil.rmtree(tmp_path / "cache")
+    (tmp_path / "cache").write_text("a file where a folder was")
+    with pytest.warns(UserWarning, match="keep compiled kernels") as told:
+        assert (made["double"](4), made["half"](5)) == (8, 2.5)
+    [sentence] = {str(each.message) for each in told}
+    assert len(told) == 1
+    assert sentence.startswith(f"`cache` must be a folder to keep compiled kernels in, but is '{tmp_path}/cache/")
+    assert "set NUMBA_CACHE_DIR" in sentence
+
+
+def test_an_index_that_cannot_be_replaced_is_told(kernels, tmp_path):
+    kernels()["double"](4)
+    [index] = files_of(tmp_path, "nbi")
+    index.unlink()
+    (index / "inside").mkdir(parents=True)
+    with pytest.warns(UserWarning, match="keep compiled kernels"):
+        assert kernels()["double"](4) == 8
+
+
+def test_without_any_folder_kernels_are_compiled_and_it_is_told_once(monkeypatch):
+    # No file of this name: nowhere to keep a cache beside it.
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "/nowhere")
+    _compile._warn.cache_clear()
+    made = {}
+    exec(compile(MODULE, "<no file>", "exec"), made)
+    with pytest.warns(UserWarning, match="but is '/nowhere'") as told:
+        assert (made["double"](4), made["half"](5)) == (8, 2.5)
+    assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert made["double"](1.5) == 3.0
