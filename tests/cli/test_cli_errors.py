@@ -142,15 +142,17 @@ def test_one_sentence_and_exit_status_2(run, places, monkeypatch, tmp_path, word
 def test_the_system_says_no(run):
     done = run("compare", "--subset", 9, "--strategies", "random", "--json", "/proc/lengthwise.json")
     assert done.status == 2
-    assert "`path` must be a file that can be read or written, but is '/proc/lengthwise.json'." in done.err
+    assert "`path` must be a file that can be written, but is '/proc/lengthwise.json'." in done.err
     assert "The system says: " in done.err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here: a full disk is not tried")
-def test_a_full_disk(run):
-    done = run("compare", "--subset", 9, "--strategies", "random", "--json", "/dev/full")
+@pytest.mark.parametrize("option", ["--json", "--output"])
+def test_a_full_disk(run, option):
+    done = run("plan", "--subset", 9, option, "/dev/full")
     assert (done.status, done.out) == (2, "")
-    assert done.err == "lengthwise compare: The system says: No space left on device.\n"
+    rule = "`path` must be a file that can be written, but is '/dev/full'. The system says: No space left on device."
+    assert done.err == f"lengthwise plan: {rule} Mend that, or name another file.\n"
 
 
 @pytest.mark.parametrize("suffix", PICTURES)

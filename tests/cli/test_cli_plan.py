@@ -85,6 +85,17 @@ def test_plan_writes_json_to_a_file(run, tmp_path):
     assert json.loads(path.read_text())["lengths"]["count"] == 100
 
 
+def test_links_are_written_through(run, tmp_path):
+    for name in ("plan.npz", "plan.json"):
+        (tmp_path / name).symlink_to(f"real-{name}")
+    words = ("plan", "--subset", 100, "--output", tmp_path / "plan.npz", "--json", tmp_path / "plan.json")
+    assert run(*words).status == 0
+    facts = json.loads((tmp_path / "real-plan.json").read_text())["plan"]
+    assert lw.Plan.load(tmp_path / "real-plan.npz").fingerprint() == facts["fingerprint"]
+    assert (tmp_path / "plan.npz").is_symlink()
+    assert (tmp_path / "plan.json").is_symlink()
+
+
 def test_inspect_by_hand(run, four):
     found = run("inspect", four, "--batch-size", 4, "--json", "-").json
     assert found["random_batches"] == {

@@ -78,7 +78,7 @@ def test_an_interrupted_call_goes_on(engine_paths, tmp_path):  # noqa: ARG001
     texts = {"a": "One.", "b": "Two.", "c": "Three."}
     speak_sentences(texts, tmp_path)
     (tmp_path / "metadata.csv").write_text("a|One.\nb|Tw")
-    (tmp_path / "wavs" / "c.wav.draft").write_bytes(b"half")
+    (tmp_path / "wavs" / f".lengthwise-{0:016x}.draft").write_bytes(b"half")
     (tmp_path / "wavs" / "c.wav").unlink()
     stamp = (tmp_path / "wavs" / "a.wav").stat().st_mtime_ns
     speak_sentences(texts, tmp_path)

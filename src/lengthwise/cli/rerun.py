@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lengthwise import _files
 from lengthwise._checks import value_error
 from lengthwise.cli import show
 
@@ -83,7 +84,7 @@ def write(
     show.write_json(document, str(target))
     read = json.loads(target.read_text(encoding="utf-8"))
     write_figures(read, folder)
-    (folder / f"{name}.md").write_text(page(read, json_link=target.name), encoding="utf-8")
+    _files.write(folder / f"{name}.md", page(read, json_link=target.name))
     return read
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 import lengthwise as lw
+from lengthwise import _files
 from lengthwise._checks import value_error
 
 if TYPE_CHECKING:
@@ -52,8 +53,7 @@ def check(arguments: argparse.Namespace) -> None:
 def _check_path(name: str, path: str) -> None:
     if path in ("", "-") or Path(path).is_dir():
         raise value_error(name, "a file to write", path, "Name the file.")
-    if not Path(path).parent.is_dir():
-        raise value_error(name, "in a folder that is there", path, "Make the folder first.")
+    _files.check_folder(name, path)
 
 
 def write_json(document: Any, path: str | None) -> None:
@@ -64,7 +64,7 @@ def write_json(document: Any, path: str | None) -> None:
     if path == "-":
         sys.stdout.write(text)
     else:
-        Path(path).write_text(text, encoding="utf-8")
+        _files.write(path, text)
 
 
 def table(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lengthwise import _files
 from lengthwise._checks import sentence, value_error
 from lengthwise.lengths.columns import Column
 from lengthwise.lengths.sources import source_error
@@ -194,11 +194,6 @@ def _is_whole(header: Header) -> bool:
 
 
 def save_cache(folder: Path, headers: dict[str, Header]) -> None:
-    """Writes the cache in one move, so that who reads at the same time sees the old one or the new one."""
-    spare = folder / f"{CACHE_NAME}.{os.getpid()}-{threading.get_ident()}"
-    try:
-        spare.write_text(json.dumps({"version": CACHE_VERSION, "files": headers}), encoding="utf-8")
-        spare.replace(folder / CACHE_NAME)
-    except OSError:  # a read-only folder: measuring again next time is all it costs
-        with suppress(OSError):
-            spare.unlink()
+    """Writes the cache, where the folder can be written; where not, the files are measured again next time."""
+    with suppress(OSError):
+        _files.write(folder / CACHE_NAME, json.dumps({"version": CACHE_VERSION, "files": headers}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -9,6 +10,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from lengthwise import _files
 from lengthwise._checks import value_error
 
 # All of matplotlib that the pictures use comes from here, so that its absence is told once, and how to mend it.
@@ -159,14 +161,11 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     if suffix not in _NO_DATES:
         kinds = ", ".join(_NO_DATES)
         raise value_error("path", f"a file of one of the kinds {kinds}", str(path), "Name the picture plan.png, say.")
+    content = io.BytesIO()
+    with _settings():
+        figure.savefig(content, format=suffix[1:], dpi=DOTS_PER_INCH, metadata=_NO_DATES[suffix])
     target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with _settings():
-            figure.savefig(draft, format=suffix[1:], dpi=DOTS_PER_INCH, metadata=_NO_DATES[suffix])
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+    _files.write(target, content.getbuffer())
 
 
 def _settings() -> AbstractContextManager[None]:

@@ -5,8 +5,8 @@ Training and aligning take minutes and more; a run that is called again reads wh
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lengthwise import _files
 from lengthwise.recipes.acoustic.em import WordModel
 from lengthwise.recipes.acoustic.hmm import WordStates
 from lengthwise.recipes.acoustic.mixtures import Mixtures
@@ -64,9 +65,9 @@ def kept(folder: Path | None, key: str, make: Callable[[], Aligned]) -> Aligned:
 def _write(path: Path, key: str, aligned: Aligned) -> None:
     model = aligned.model
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{os.getpid()}.{path.name}")
+    content = io.BytesIO()
     np.savez_compressed(
-        draft,
+        content,
         key=np.array(key),
         states=np.array(json.dumps([model.states.words, model.states.rows, model.states.silence])),
         stay=model.stay,
@@ -76,7 +77,7 @@ def _write(path: Path, key: str, aligned: Aligned) -> None:
         test=aligned.test,
         **{name: getattr(model.mixtures, name) for name in MIXTURES},
     )
-    draft.replace(path)
+    _files.write(path, content.getbuffer())
 
 
 def _read(path: Path, key: str) -> Aligned | None:

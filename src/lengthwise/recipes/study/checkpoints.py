@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from lengthwise import _files
 from lengthwise._checks import value_error
 
 STUDY = "study.json"  # what the checkpoints are of
@@ -41,7 +42,7 @@ class Checkpoints:
         text = json.dumps(study, indent=1, sort_keys=True) + "\n"
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
-            _write_whole(path, text.encode())
+            _files.write(path, text)
         elif path.read_text(encoding="utf-8") != text:
             remedy = "Name another folder, or remove this one."
             raise value_error("checkpoints", "of the same data, strategies and settings", str(self.folder), remedy)
@@ -53,10 +54,9 @@ class Checkpoints:
 
     def save(self, run: str, rank: int, epoch: int, state: Mapping[str, Any]) -> None:
         """Keeps a rank's state after an epoch, and the one before it."""
-        path = self._path(run, rank, epoch)
-        draft = _draft(path)
-        torch.save(dict(state), draft)
-        draft.replace(path)
+        content = io.BytesIO()
+        torch.save(dict(state), content)
+        _files.write(self._path(run, rank, epoch), content.getbuffer())
         for old in self.epochs(run, rank)[:-KEPT]:
             self._path(run, rank, old).unlink()
 
@@ -76,13 +76,3 @@ def _stem(run: str, rank: int) -> str:
     """
     digest = hashlib.blake2b(run.encode(), digest_size=4).hexdigest()  # names may differ in what hyphens stand for
     return f"{re.sub(r'[^A-Za-z0-9.]+', '-', run).strip('-')}_{digest}_rank{rank}"
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    draft = _draft(path)
-    draft.write_bytes(content)
-    draft.replace(path)
-
-
-def _draft(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}")

@@ -8,7 +8,6 @@ eSpeak NG comes as library and data with the package espeakng-loader.
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from lengthwise import _files
 from lengthwise._checks import value_error
 from lengthwise.recipes.skipped import Skipped
 from lengthwise.recipes.synthesis import espeak
@@ -44,12 +44,10 @@ def speak_sentences(texts: Mapping[str, str], folder: str | Path, *, progress: b
     (folder / WAVS).mkdir(parents=True, exist_ok=True)
     kept = {name: text for name, text in _spoken(folder).items() if texts.get(name, text) == text}
     _write_metadata(folder, kept)
-    with (folder / METADATA).open("a", encoding="utf-8") as metadata:
-        for name, text in tqdm(texts.items(), unit="sentence", disable=not progress):
-            if name not in kept:
-                _write(folder / WAVS / f"{name}.wav", speak(text, library=library, data=data))
-                metadata.write(_line(name, text))
-                metadata.flush()
+    for name, text in tqdm(texts.items(), unit="sentence", disable=not progress):
+        if name not in kept:
+            _files.write(folder / WAVS / f"{name}.wav", speak(text, library=library, data=data))
+            _files.append(folder / METADATA, _line(name, text))
     _write_metadata(folder, {**texts, **kept})
 
 
@@ -96,15 +94,8 @@ def _spoken(folder: Path) -> dict[str, str]:
 
 
 def _write_metadata(folder: Path, texts: Mapping[str, str]) -> None:
-    _write(folder / METADATA, "".join(_line(*row) for row in texts.items()).encode())
+    _files.write(folder / METADATA, "".join(_line(*row) for row in texts.items()))
 
 
 def _line(name: str, text: str) -> str:
     return f"{name}|{text}\n"
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Writes a file whole or not at all."""
-    draft = path.with_name(f"{path.name}.draft")
-    draft.write_bytes(content)
-    os.replace(draft, path)

@@ -1,0 +1,144 @@
+"""The only room that writes files. What stands at a path is whole: the old content or the new, never a part of either.
+
+A regular file is written as a draft beside its target, under a name of its own, and then moved onto the target. So a
+reader, a second writer, a full disk and a kill leave a whole file. A link stays: its target is written. A device, a
+pipe and standard output cannot be replaced: they are written directly.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+
+from lengthwise import _checks
+
+# The target's name is no part of it: that name may be as long as names can be.
+_DRAFT = re.compile(r"\.lengthwise-[0-9a-f]{16}\.draft")
+_ABANDONED_SECONDS = 3600.0  # a draft lives for one write; the writer of one this old was killed
+
+
+def write(path: str | os.PathLike[str], content: str | bytes | memoryview) -> None:
+    """Writes `content` to `path`, whole or not at all; text in UTF-8.
+
+    An existing file keeps its permissions; a new one gets those that the umask leaves. A writer that is killed leaves
+    its draft, `.lengthwise-*.draft`. The first write of a process into that folder removes drafts older than an hour.
+
+    Raises:
+        FileNotFoundError: There is no folder to write it in.
+        OSError: The system refuses, as on a full disk; the old file is still there, whole.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    with refusals(path, "written"):
+        check_folder("path", path)
+        old = _status(path)
+        stream = _standard_stream(old)
+        if old is None or (stream is None and stat.S_ISREG(old.st_mode)):
+            _replace(Path(os.path.realpath(path)), old, data)
+            return
+        # The offset of a standard stream is shared with all that is printed, so its own descriptor is written.
+        with open(path if stream is None else stream, "wb", closefd=stream is None) as file:
+            file.write(data)
+
+
+def append(path: str | os.PathLike[str], text: str) -> None:
+    """Writes `text`, in UTF-8, behind what the file holds; makes the file where there is none.
+
+    Raises:
+        OSError: The system refuses.
+    """
+    with refusals(path, "written"), open(path, "ab") as file:
+        file.write(text.encode())
+
+
+def check_folder(name: str, path: str | os.PathLike[str]) -> None:
+    """Refuses a path whose folder is not there; of a link, the folder of its target.
+
+    Raises:
+        FileNotFoundError: There is no such folder.
+    """
+    folder = Path(os.path.realpath(path) if os.path.islink(path) else path).parent
+    if not folder.is_dir():
+        remedy = f"Make the folder {folder} first."
+        raise FileNotFoundError(_checks.sentence(name, "in a folder that is there", os.fspath(path), remedy))
+
+
+@contextmanager
+def refusals(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Says in one sentence why the system refuses to let a file be "written" or "read", in the system's class of error.
+
+    Raises:
+        OSError: What the system raises within; FileNotFoundError, say.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.strerror is None:  # a sentence already
+            raise
+        remedy = f"The system says: {error.strerror}. Mend that, or name another file."
+        refusal = type(error)(_checks.sentence("path", f"a file that can be {what}", os.fspath(path), remedy))
+        refusal.errno = error.errno
+        raise refusal from error
+
+
+def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _standard_stream(status: os.stat_result | None) -> int | None:
+    """The descriptor of standard output or error where the file is one of them, as /dev/stdout is.
+
+    What was printed so far is flushed, so that it stands before what is written next.
+    """
+    for descriptor, printer in ((1, sys.stdout), (2, sys.stderr)):
+        with suppress(OSError):  # a process may have closed it
+            if status is not None and os.path.samestat(os.fstat(descriptor), status):
+                if printer is not None:
+                    printer.flush()
+                return descriptor
+    return None
+
+
+def _replace(target: Path, old: os.stat_result | None, data: bytes | memoryview) -> None:
+    if old is not None and not os.access(target, os.W_OK):  # a move would not ask
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    _remove_abandoned(target.parent)
+    draft = target.with_name(f".lengthwise-{secrets.token_hex(8)}.draft")
+    try:
+        with open(draft, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if old is not None:
+            _take_over(draft, old)
+        os.replace(draft, target)
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def _take_over(draft: Path, old: os.stat_result) -> None:
+    """Gives the draft the owner of the old file, where the system lets us, and its permissions."""
+    if hasattr(os, "chown"):
+        with suppress(PermissionError):
+            os.chown(draft, old.st_uid, old.st_gid)
+    os.chmod(draft, stat.S_IMODE(old.st_mode))
+
+
+@lru_cache(maxsize=64)  # once a process and folder: one that holds thousands of files is not listed for each of them
+def _remove_abandoned(folder: Path) -> None:
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _DRAFT.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > _ABANDONED_SECONDS:
+                os.unlink(entry)

@@ -1,0 +1,213 @@
+"""Files are written whole or not at all, through links and into devices, whoever else writes or reads them."""
+
+import errno
+import os
+import resource
+import stat
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import lengthwise as lw
+from lengthwise import _files
+
+LENGTHS = [5, 9, 2, 4, 7, 7, 1, 3]
+HOUR = 3600
+
+
+def a_plan(seed=0):
+    return lw.make_plan(LENGTHS, lw.Batching(cut=lw.FixedSize(2)), seed=seed)
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("content", ["größer\n", "größer\n".encode(), memoryview("größer\n".encode()), b""])
+def test_what_is_written_is_there(tmp_path, content):
+    _files.write(tmp_path / "one", content)
+    assert (tmp_path / "one").read_bytes() == (content.encode() if isinstance(content, str) else bytes(content))
+    assert names_in(tmp_path) == ["one"]
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_a_new_file_has_the_permissions_that_the_umask_leaves(tmp_path, umask, mode):
+    before = os.umask(umask)
+    try:
+        _files.write(tmp_path / "one", "new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "one").stat().st_mode) == mode
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o755])
+def test_an_existing_file_keeps_its_permissions(tmp_path, mode):
+    (tmp_path / "one").write_text("old")
+    (tmp_path / "one").chmod(mode)
+    _files.write(tmp_path / "one", "new")
+    assert ((tmp_path / "one").read_text(), stat.S_IMODE((tmp_path / "one").stat().st_mode)) == ("new", mode)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may give files to others")
+def test_an_existing_file_keeps_its_owner(tmp_path):
+    (tmp_path / "one").write_text("old")
+    os.chown(tmp_path / "one", 1234, 4321)
+    _files.write(tmp_path / "one", "new")
+    status = (tmp_path / "one").stat()
+    assert (status.st_uid, status.st_gid) == (1234, 4321)
+
+
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write what is read-only")
+def test_a_read_only_file_is_not_replaced(tmp_path):
+    (tmp_path / "one").write_text("old")
+    (tmp_path / "one").chmod(0o444)
+    with pytest.raises(PermissionError, match="The system says: Permission denied"):
+        _files.write(tmp_path / "one", "new")
+    assert (tmp_path / "one").read_text() == "old"
+
+
+def test_a_name_as_long_as_names_can_be(tmp_path):
+    name = "ö" * 127  # 254 bytes
+    _files.write(tmp_path / name, "new")
+    assert names_in(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("target", ["old", "none yet", None])
+def test_a_link_stays_and_its_target_is_written(tmp_path, target):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "linked").mkdir()
+    if target == "old":
+        (tmp_path / "real" / "plan.npz").write_bytes(b"old")
+    (tmp_path / "between").symlink_to("real/plan.npz")
+    (tmp_path / "linked" / "plan.npz").symlink_to("../between")
+    a_plan().save(tmp_path / "linked" / "plan.npz")
+    assert (tmp_path / "linked" / "plan.npz").is_symlink()
+    assert lw.Plan.load(tmp_path / "real" / "plan.npz").fingerprint() == a_plan().fingerprint()
+    assert names_in(tmp_path / "real") == names_in(tmp_path / "linked") == ["plan.npz"]
+
+
+@pytest.mark.parametrize("path", ["nowhere/plan.npz", "a_file/plan.npz", "link"])
+def test_a_folder_that_is_not_there_is_named(tmp_path, path):
+    (tmp_path / "a_file").write_text("no folder")
+    (tmp_path / "link").symlink_to("nowhere/plan.npz")
+    with pytest.raises(
+        FileNotFoundError, match=r"^`path` must be in a folder that is there, but is .* Make the folder"
+    ):
+        a_plan().save(tmp_path / path)
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(IsADirectoryError, match=r"^`path` must be a file that can be written, .* Is a directory"):
+        a_plan().save(tmp_path)
+
+
+def test_a_link_to_itself_is_refused(tmp_path):
+    (tmp_path / "one").symlink_to("one")
+    with pytest.raises(OSError, match=r"^`path` must be a file that can be written, but is .* Too many levels"):
+        a_plan().save(tmp_path / "one")
+
+
+def test_a_full_disk_leaves_the_old_file_whole(tmp_path):
+    _files.write(tmp_path / "one", "old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(
+            OSError, match=r"^`path` must be a file that can be written, but is .* too large"
+        ) as refused:
+            _files.write(tmp_path / "one", bytes(5000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert refused.value.errno == errno.EFBIG
+    assert (tmp_path / "one").read_text() == "old"
+    assert names_in(tmp_path) == ["one"]
+
+
+@pytest.mark.parametrize("kind", ["device", "link"])
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here: a full disk is not tried")
+def test_a_device_stays_a_device(tmp_path, kind):
+    (tmp_path / "link").symlink_to("/dev/full")
+    path = "/dev/full" if kind == "device" else tmp_path / "link"
+    with pytest.raises(OSError, match=r"^`path` must be .* The system says: No space left on device. Mend that"):
+        a_plan().save(path)
+    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
+    assert (tmp_path / "link").is_symlink()
+    a_plan().save(os.devnull)
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_a_pipe_is_written_as_it_is(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    taken = []
+    reader = threading.Thread(target=lambda: taken.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    a_plan().save(tmp_path / "pipe")
+    reader.join()
+    (tmp_path / "plan.npz").write_bytes(taken[0])
+    assert lw.Plan.load(tmp_path / "plan.npz").fingerprint() == a_plan().fingerprint()
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_standard_output_is_written_in_turn(tmp_path):
+    script = "from lengthwise import _files; print('one'); _files.write('/dev/stdout', 'two\\n'); print('three')"
+    command = [sys.executable, "-W", "error", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("one\ntwo\nthree\n", "")
+    with (tmp_path / "printed").open("w") as printed:
+        subprocess.run(command, stdout=printed, check=True)
+    assert (tmp_path / "printed").read_text() == "one\ntwo\nthree\n"
+
+
+def test_the_draft_of_a_writer_that_was_killed_goes_with_the_next_write(tmp_path):
+    old, young = f".lengthwise-{0:016x}.draft", f".lengthwise-{1:016x}.draft"
+    others = [".lengthwise-cache.json", "lengthwise-0.draft", f".lengthwise-{0:016x}.draft.txt"]
+    for name in (old, young, *others):
+        (tmp_path / name).write_text("half")
+        if name != young:
+            os.utime(tmp_path / name, (os.stat(tmp_path).st_mtime - 2 * HOUR,) * 2)
+    _files.write(tmp_path / "one", "new")
+    assert names_in(tmp_path) == sorted(["one", young, *others])
+
+
+WRITER = """
+import sys, threading
+import lengthwise as lw
+from lengthwise import _files
+
+path, seed = sys.argv[1], int(sys.argv[2])
+batching = lw.Batching(cut=lw.FixedSize(2))
+plans = [lw.make_plan([5, 9, 2, 4, 7, 7, 1, 3], batching, seed=seed + each) for each in range(3)]
+
+def save(plan):
+    for _ in range(25):
+        plan.save(path)
+
+threads = [threading.Thread(target=save, args=(plan,)) for plan in plans]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
+def test_every_load_is_whole_while_threads_and_processes_write(tmp_path):
+    path = tmp_path / "plan.npz"
+    known = {a_plan(seed).fingerprint() for seed in range(6)}
+    a_plan().save(path)
+    commands = [[sys.executable, "-W", "error", "-c", WRITER, str(path), str(seed)] for seed in (0, 3)]
+    writers = [subprocess.Popen(command, stderr=subprocess.PIPE) for command in commands]
+    found = set()
+    while any(writer.poll() is None for writer in writers):
+        found.add(lw.Plan.load(path).fingerprint())
+    assert [writer.communicate()[1] for writer in writers] == [b"", b""]
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert found | {lw.Plan.load(path).fingerprint()} <= known
+    assert names_in(tmp_path) == ["plan.npz"]
+
+
+def test_a_line_is_added_behind_the_others(tmp_path):
+    _files.append(tmp_path / "lines", "größer\n")
+    _files.append(tmp_path / "lines", "two\n")
+    assert (tmp_path / "lines").read_text(encoding="utf-8") == "größer\ntwo\n"
+    with pytest.raises(IsADirectoryError, match=r"^`path` must be a file that can be written"):
+        _files.append(tmp_path, "three\n")
