@@ -16,17 +16,15 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _checks
+from lengthwise import _checks, _plan_file
 
 _ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "spans", "delivered")
 _FACTS = ("count", "batching", "seed", "epoch", "lengths_fingerprint", "limit")
-_VERSION = 1
 
 
 class PlanMismatchError(ValueError):
@@ -92,10 +90,10 @@ class Plan:
         return self.steps * self.micro_batches
 
     def __repr__(self) -> str:
+        # Without the fingerprint: a debugger shows a plan at every step, and hashing millions of numbers takes a while.
         return (
-            f"Plan({self.fingerprint()}: {len(self.sequences)} sequences in {len(self.costs)} batches, "
-            f"{self.steps} steps of {self.micro_batches} x {self.world_size} ranks, "
-            f"seed {self.seed}, epoch {self.epoch})"
+            f"Plan({self.steps} steps x {self.micro_batches} micro-batches x {self.world_size} ranks: "
+            f"{len(self.costs)} batches of {len(self.sequences)} sequences, seed {self.seed}, epoch {self.epoch})"
         )
 
     def batch(self, number: int) -> NDArray[np.int64]:
@@ -181,54 +179,24 @@ class Plan:
 
         Raises:
             FileNotFoundError: There is no folder to write it in.
+            OSError: The system refuses, as on a full disk; what stood at `path` is still there.
         """
-        target = Path(path)
-        if not target.parent.is_dir():
-            remedy = f"Make the folder {target.parent} first."
-            raise FileNotFoundError(_checks.sentence("path", "in a folder that is there", str(target), remedy))
-        facts = {name: getattr(self, name) for name in _FACTS}
-        facts |= {"version": _VERSION, "fingerprint": self.fingerprint(), "limit": repr(self.limit)}
         arrays = {name: array for name in _ARRAYS if (array := getattr(self, name)) is not None}
-        draft = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            with draft.open("wb") as file:
-                np.savez_compressed(file, facts=np.array(json.dumps(facts)), **arrays)
-            draft.replace(target)
-        finally:
-            draft.unlink(missing_ok=True)
+        facts = {name: getattr(self, name) for name in _FACTS}
+        _plan_file.write(path, arrays, facts | {"fingerprint": self.fingerprint()})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:
-        """Reads a plan that `save` wrote.
+        """Reads a plan that `save` wrote, and checks all of it.
 
         Raises:
+            FileNotFoundError: There is no such file.
             ValueError: The file is no plan, of another version, or damaged.
         """
-        remedy = "Save it again with Plan.save."
-        try:
-            facts, plan = _read(path)
-        except FileNotFoundError:
-            raise
-        except Exception as error:
-            raise _checks.value_error("path", "a plan saved by this package", str(path), remedy) from error
-        if plan is None:
-            raise _checks.value_error("path", f"a plan of version {_VERSION}", facts["version"], remedy, at=str(path))
-        if plan.fingerprint() != facts["fingerprint"]:
-            rule = f"whole, of fingerprint {facts['fingerprint']}"
-            raise _checks.value_error("plan", rule, plan.fingerprint(), remedy, at=str(path))
+        arrays, facts = _plan_file.read(path)
+        plan = cls(**{name: arrays.get(name) for name in _ARRAYS}, **{name: facts[name] for name in _FACTS})
+        _plan_file.check_fingerprint(path, plan.fingerprint(), facts)
         return plan
-
-
-def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Plan | None]:
-    """What the file at `path` says of its plan, and the plan, or None where it is of another version."""
-    # NumPy leaves a file open that is no archive, so the file is opened here.
-    with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-        facts = json.loads(str(file["facts"]))
-        arrays = {name: file[name] for name in _ARRAYS if name in file}
-    if facts["version"] != _VERSION:
-        return facts, None
-    values = {name: facts[name] for name in _FACTS} | {"limit": float(facts["limit"])}
-    return facts, Plan(**{"spans": None, "delivered": None, **arrays, **values})
 
 
 def _remade(fields: dict[str, Any]) -> Plan:
