@@ -181,7 +181,7 @@ batching = lw.Batching(cut=lw.FixedSize(2))
 plans = [lw.make_plan([5, 9, 2, 4, 7, 7, 1, 3], batching, seed=seed + each) for each in range(3)]
 
 def save(plan):
-    for _ in range(25):
+    for _ in range(10):
         plan.save(path)
 
 threads = [threading.Thread(target=save, args=(plan,)) for plan in plans]
