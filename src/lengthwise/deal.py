@@ -4,14 +4,14 @@
     numbers  [portions, each]                the batches that take part, portion by portion; some may stand twice
     grid     [steps, micro_batches, ranks]   batch numbers
 
-A step is `world_size` x `micro_batches` batches. Which batches share a step depends on that product only, so that the
-same steps are taken on another number of ranks that divides it.
+A step is `world.slots` batches. Which batches share a step depends on that number only, so that the same steps are
+taken on another number of ranks that divides it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,18 @@ from lengthwise import _checks, _random
 from lengthwise._random import Key
 
 TAILS = ("split", "repeat", "drop")
+
+
+class World(NamedTuple):
+    """What a step is shared out to: `world_size` ranks, and on each `micro_batches` batches, one after another."""
+
+    world_size: int
+    micro_batches: int
+
+    @property
+    def slots(self) -> int:
+        """Batches in a step."""
+        return self.world_size * self.micro_batches
 
 
 class Deal(Protocol):
@@ -32,13 +44,11 @@ class Deal(Protocol):
     @property
     def tail(self) -> str: ...
 
-    def portions(self, count: int, world_size: int, key: Key) -> list[NDArray[np.int64]]:
+    def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
         """The sequence numbers 0..count-1 in the portions that are to be batched apart."""
         ...
 
-    def grid(
-        self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world_size: int, micro_batches: int, key: Key
-    ) -> NDArray[np.int64]:
+    def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
         """Shares out the batches `numbers`, which fill whole steps: [steps, micro_batches, ranks]."""
         ...
 
@@ -52,8 +62,8 @@ class _Whole:
     def __post_init__(self) -> None:
         _checks.check_choice("tail", self.tail, TAILS)
 
-    def portions(self, count: int, world_size: int, key: Key) -> list[NDArray[np.int64]]:
-        del world_size, key
+    def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
+        del world, key
         return [np.arange(count)]
 
 
@@ -65,12 +75,10 @@ class Balanced(_Whole):
         tail: What becomes of a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
     """
 
-    def grid(
-        self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world_size: int, micro_batches: int, key: Key
-    ) -> NDArray[np.int64]:
+    def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
         shuffled = numbers[0, _random.shuffled(key, numbers.size)]
         by_cost = shuffled[_random.argsort(costs[shuffled])]
-        return share_out(_in_order(by_cost.reshape(-1, world_size * micro_batches)), costs, world_size)
+        return share_out(_in_order(by_cost.reshape(-1, world.slots)), costs, world.world_size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,11 +89,9 @@ class Mixed(_Whole):
         tail: What becomes of a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
     """
 
-    def grid(
-        self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world_size: int, micro_batches: int, key: Key
-    ) -> NDArray[np.int64]:
+    def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
         shuffled = numbers[0, _random.shuffled(key, numbers.size)]
-        return share_out(_in_order(shuffled.reshape(-1, world_size * micro_batches)), costs, world_size)
+        return share_out(_in_order(shuffled.reshape(-1, world.slots)), costs, world.world_size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,11 +102,9 @@ class InTurn(_Whole):
         tail: What becomes of a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
     """
 
-    def grid(
-        self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world_size: int, micro_batches: int, key: Key
-    ) -> NDArray[np.int64]:
+    def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
         del costs, key
-        return numbers.reshape(-1, micro_batches, world_size)
+        return numbers.reshape(-1, world.micro_batches, world.world_size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,16 +122,14 @@ class Portions:
     def tail(self) -> str:
         return "split"
 
-    def portions(self, count: int, world_size: int, key: Key) -> list[NDArray[np.int64]]:
+    def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
         shuffled = _random.shuffled(key.at("portions"), count)
-        return [np.sort(portion) for portion in np.array_split(shuffled, world_size)]
+        return [np.sort(portion) for portion in np.array_split(shuffled, world.world_size)]
 
-    def grid(
-        self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world_size: int, micro_batches: int, key: Key
-    ) -> NDArray[np.int64]:
+    def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
         del key
         by_cost = np.take_along_axis(numbers, np.argsort(costs[numbers], axis=1, kind="stable"), axis=1)
-        return by_cost.reshape(world_size, -1, micro_batches).transpose(1, 2, 0)
+        return by_cost.reshape(world.world_size, -1, world.micro_batches).transpose(1, 2, 0)
 
 
 def share_out(steps: NDArray[np.int64], costs: NDArray[np.float64], world_size: int) -> NDArray[np.int64]:
@@ -149,44 +151,6 @@ def share_out(steps: NDArray[np.int64], costs: NDArray[np.float64], world_size: 
     grid = ranked.reshape(len(steps), steps.shape[1] // world_size, world_size)
     grid[:, 1::2] = grid[:, 1::2, ::-1].copy()
     return grid
-
-
-def batches_wanted(counts: list[int], places: int, *, tail: str) -> int:
-    """How many batches each portion must have, from how many it has, to fill steps that give it `places` each.
-
-    >>> batches_wanted([10, 13], 4, tail="split"), batches_wanted([10], 4, tail="drop")
-    (16, 8)
-    """
-    most = max(counts)
-    return most // places * places if tail == "drop" else -(-most // places) * places
-
-
-def split_largest(offsets: NDArray[np.int64], batches: int) -> NDArray[np.int64]:
-    """Halves the batches of most sequences until there are `batches`, or until every batch is one sequence.
-
-    >>> split_largest(np.array([0, 2, 6, 7]), 4)
-    array([0, 2, 4, 6, 7])
-    """
-    while (missing := batches - (len(offsets) - 1)) > 0:
-        sizes = np.diff(offsets)
-        splittable = np.flatnonzero(sizes > 1)
-        if not len(splittable):
-            break
-        largest = splittable[np.argsort(-sizes[splittable], kind="stable")[:missing]]
-        offsets = np.sort(np.concatenate([offsets, offsets[largest] + sizes[largest] // 2]))
-    return offsets
-
-
-def fill(numbers: NDArray[np.int64], costs: NDArray[np.float64], wanted: int, *, key: Key) -> NDArray[np.int64]:
-    """As many batch numbers as `wanted`: `numbers`, less some at random, or more of the cheapest.
-
-    A portion without a batch borrows the cheapest of all, to keep its rank in step.
-    """
-    if wanted <= len(numbers):
-        return numbers[np.sort(_random.shuffled(key, len(numbers))[:wanted])]
-    spare = numbers if len(numbers) else np.arange(len(costs))
-    cheapest = spare[np.argsort(costs[spare], kind="stable")]
-    return np.concatenate([numbers, np.resize(cheapest, wanted - len(numbers))])
 
 
 def _in_order(steps: NDArray[np.int64]) -> NDArray[np.int64]:

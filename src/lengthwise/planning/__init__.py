@@ -2,6 +2,17 @@
 
 lengths -> chunks? -> portions? -> order -> cut -> deal -> arrange -> Plan
 
+`make` tells the story; the other files are its sentences, in this order:
+
+oversize    sequences over the budget by themselves leave, or stand alone
+portions    all sequences, or each rank's own, by an order that is fitted once
+draft       a portion in order, and cut
+missed      a padding that was asked for and is missed is said
+batches     what batches hold, what they are padded to, what they cost
+tail        a last step that is not full is filled, or left out
+grid        steps are dealt to the ranks, and put in order
+rest        what earlier runs took leaves
+
 items     [n, dims]   the lengths of what is planned: sequences, or chunks of them
 members   [k]         the items of one portion (of all, where there are no portions)
 """

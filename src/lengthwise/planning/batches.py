@@ -8,9 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.batching import Batching
-from lengthwise.cost import costs_of
-from lengthwise.deal import split_largest
+from lengthwise.cost import Cost, costs_of
 
 
 class Batches(NamedTuple):
@@ -19,7 +17,7 @@ class Batches(NamedTuple):
     needed          [m, dims]         what each member must be padded to at least
     padded_lengths  [batches, dims]   what each batch is padded to: the most that its members need
     costs           [batches]
-    levels          [batches]         how long the bucket of each batch is; where there are no buckets, the batch itself
+    buckets         [batches]         how long the longest of each batch's bucket is; None where there are no buckets
     """
 
     members: NDArray[np.int64]
@@ -27,50 +25,53 @@ class Batches(NamedTuple):
     needed: NDArray[np.int64]
     padded_lengths: NDArray[np.int64]
     costs: NDArray[np.float64]
-    levels: NDArray[np.float64]
+    buckets: NDArray[np.float64] | None
+
+    @property
+    def levels(self) -> NDArray[np.float64]:
+        """How long each batch counts where steps are put in order: its bucket, or, without buckets, itself."""
+        return self.padded_lengths.sum(axis=1).astype(np.float64) if self.buckets is None else self.buckets
 
 
-def padded(
+def pad(
     members: NDArray[np.int64],
     offsets: NDArray[np.int64],
     needed: NDArray[np.int64],
-    batching: Batching,
-    levels: NDArray[np.float64] | None = None,
+    cost: Cost,
+    buckets: NDArray[np.float64] | None = None,
 ) -> Batches:
-    """The batches that `offsets` cut `members` into, padded and priced; `levels` are their own where none are given."""
+    """The batches that `offsets` cut `members` into, padded and priced."""
     if len(offsets) == 1:
-        none = np.empty(0)
-        return Batches(members, offsets, needed, np.empty((0, needed.shape[1]), np.int64), none, none)
+        return Batches(members, offsets, needed, np.empty((0, needed.shape[1]), np.int64), np.empty(0), buckets)
     lengths = np.maximum.reduceat(needed, offsets[:-1], axis=0)
-    costs = costs_of(batching.cost, np.diff(offsets), lengths)
-    own = lengths.sum(axis=1).astype(np.float64)
-    return Batches(members, offsets, needed, lengths, costs, own if levels is None else levels)
+    return Batches(members, offsets, needed, lengths, costs_of(cost, np.diff(offsets), lengths), buckets)
 
 
-def joined(parts: Sequence[Batches]) -> Batches:
+def join(parts: Sequence[Batches]) -> Batches:
     """The batches of all parts, part after part."""
+    if len(parts) == 1:
+        return parts[0]
     ends = np.cumsum([0] + [len(part.members) for part in parts])
     starts = [part.offsets[:-1] + end for part, end in zip(parts, ends[:-1], strict=True)]
-    fields = {name: np.concatenate([getattr(part, name) for part in parts]) for name in Batches._fields}
-    return Batches(**(fields | {"offsets": np.concatenate([*starts, ends[-1:]])}))
-
-
-def taken_out(batches: Batches, used: NDArray[np.bool_]) -> Batches:
-    """The batches marked in `used` [batches], and no other."""
-    sizes = np.diff(batches.offsets)
-    kept = np.repeat(used, sizes)
     return Batches(
-        batches.members[kept],
-        np.concatenate([[0], np.cumsum(sizes[used])]),
-        batches.needed[kept],
-        batches.padded_lengths[used],
-        batches.costs[used],
-        batches.levels[used],
+        np.concatenate([part.members for part in parts]),
+        np.concatenate([*starts, ends[-1:]]),
+        np.concatenate([part.needed for part in parts]),
+        np.concatenate([part.padded_lengths for part in parts]),
+        np.concatenate([part.costs for part in parts]),
+        None if parts[0].buckets is None else np.concatenate([part.levels for part in parts]),
     )
 
 
-def split(batches: Batches, wanted: int, batching: Batching) -> Batches:
-    """Halves the batches of most sequences until there are `wanted`; the halves stay in their batch's bucket."""
-    offsets = split_largest(batches.offsets, wanted)
-    levels = batches.levels[np.searchsorted(batches.offsets, offsets[:-1], side="right") - 1]
-    return padded(batches.members, offsets, batches.needed, batching, levels)
+def select(batches: Batches, chosen: NDArray[np.bool_]) -> Batches:
+    """The batches marked in `chosen` [batches], and no other."""
+    sizes = np.diff(batches.offsets)
+    kept = np.repeat(chosen, sizes)
+    return Batches(
+        batches.members[kept],
+        np.concatenate([[0], np.cumsum(sizes[chosen])]),
+        batches.needed[kept],
+        batches.padded_lengths[chosen],
+        batches.costs[chosen],
+        None if batches.buckets is None else batches.buckets[chosen],
+    )

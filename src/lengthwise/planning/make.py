@@ -10,11 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import _checks
 from lengthwise._random import Key
 from lengthwise.batching import Batching
+from lengthwise.deal import World
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.plan import Plan
-from lengthwise.planning.batches import Batches, taken_out
-from lengthwise.planning.drafts import Draft, drafts, longest_needed, merged, one_length
-from lengthwise.planning.rest import Run, checked_runs, dealt, in_grid, left_over
+from lengthwise.planning.batches import select
+from lengthwise.planning.draft import Draft, one_length, price
+from lengthwise.planning.grid import deal_and_arrange, in_grid
+from lengthwise.planning.portions import draft_portions
+from lengthwise.planning.rest import check_runs, take_run
+from lengthwise.planning.tail import complete_steps
 
 
 def make_plan(
@@ -59,20 +63,42 @@ def make_plan(
     array = as_lengths(lengths)
     if not isinstance(batching, Batching):
         raise _checks.type_error("batching", "a Batching", batching, "Make one: Batching(budget=20_000), say.")
-    _checks.check_whole("world_size", world_size, minimum=1, remedy="Give the number of ranks.")
-    _checks.check_whole("micro_batches", micro_batches, minimum=1, remedy="Give the batches a rank takes in a step.")
-    runs = checked_runs(after)
+    world = _check_world(world_size, micro_batches)
+    runs = check_runs(after)
     key = Key(seed=seed, epoch=epoch)
+    first, *later = [*(run.world for run in runs), world]
+
+    # Chunks, or whole sequences.
+    _check_countable(array)
     spans = None if batching.chunks is None else batching.chunks(one_length(array))
     items = (array if array.ndim == 2 else array[:, None]) if spans is None else (spans[:, 2] - spans[:, 1])[:, None]
     _check_countable(items)
-    places = [(run.world_size, run.micro_batches) for run in runs] + [(world_size, micro_batches)]
-    drawn = drafts(items, batching, places[0][0], key)
-    batches, grid = _first_grid(drawn, len(items), places[0], batching, key)
-    batches, grid, delivered = _after(runs, batches, grid, places, batching, key)
-    used = in_grid(batches, grid)
-    if not used.all():  # a tail that drops, or what earlier runs took
-        batches, grid = taken_out(batches, used), (np.cumsum(used) - 1)[grid]
+
+    # Order and cut; then a tail that fills the last step.
+    drafts = draft_portions(items, batching, first, key)
+    batches, numbers = complete_steps(
+        [price(draft, batching.cost) for draft in drafts],
+        first.slots // len(drafts),
+        tail=batching.deal.tail,
+        cost=batching.cost,
+        keys=[key.at("tail", lane=lane) for lane in range(len(drafts))],
+    )
+    if len(items) and not numbers.size:
+        remedy = "Choose tail='split', smaller batches, or a policy that drops less."
+        raise _checks.value_error("plan", "of at least one step", f"{len(batches.costs)} batches", remedy)
+
+    # Deal and arrange; then what earlier runs took is taken, each from what the one before it left.
+    grid = deal_and_arrange(batches, numbers, first, batching, deal=key.at("deal"), arrange=key.at("arrange"))
+    taken = [np.empty(0, np.int64)]
+    for number, (run, next_world) in enumerate(zip(runs, later, strict=True)):
+        keys = [key.at("rest", lane=3 * number + use) for use in range(3)]
+        batches, grid, members = take_run(batches, grid, run, next_world, batching, keys)
+        taken.append(members)
+
+    # Batches that no rank takes, for a tail that drops or a run that took them, leave.
+    held = in_grid(batches, grid)
+    if not held.all():
+        batches, grid = select(batches, held), (np.cumsum(held) - 1)[grid]
     return Plan(
         sequences=batches.members,
         offsets=batches.offsets,
@@ -80,42 +106,28 @@ def make_plan(
         costs=batches.costs,
         grid=np.ascontiguousarray(grid),
         spans=spans,
-        delivered=delivered,
+        delivered=np.unique(np.concatenate(taken)) if runs else None,
         count=len(items),
         batching=batching.to_json(),
         seed=int(seed),
         epoch=int(epoch),
         lengths_fingerprint=fingerprint(array),
-        limit=batching.cut.limit(batching.cost, longest_needed(items, drawn)) if len(items) else np.inf,
+        limit=_max_cost(items, drafts, batching),
     )
 
 
-def _first_grid(
-    drawn: list[Draft], count: int, places: tuple[int, int], batching: Batching, key: Key
-) -> tuple[Batches, NDArray[np.int64]]:
-    """The whole epoch, for the world size and micro-batches of its first run."""
-    batches, numbers = merged(drawn, batching, places[0] * places[1], key)
-    if count and not numbers.size:
-        remedy = "Choose tail='split', smaller batches, or a policy that drops less."
-        raise _checks.value_error("plan", "of at least one step", f"{len(batches.costs)} batches", remedy)
-    return batches, dealt(batches, numbers, places, batching, [key.at("deal"), key.at("arrange")])
+def _check_world(world_size: int, micro_batches: int) -> World:
+    ranks = _checks.check_whole("world_size", world_size, minimum=1, remedy="Give the number of ranks.")
+    remedy = "Give the batches a rank takes in a step."
+    return World(ranks, _checks.check_whole("micro_batches", micro_batches, minimum=1, remedy=remedy))
 
 
-def _after(
-    runs: list[Run],
-    batches: Batches,
-    grid: NDArray[np.int64],
-    places: list[tuple[int, int]],
-    batching: Batching,
-    key: Key,
-) -> tuple[Batches, NDArray[np.int64], NDArray[np.int64] | None]:
-    """What the runs left, each of what the one before it left; and the members they took, rising."""
-    taken = [np.empty(0, np.int64)]
-    for number, run in enumerate(runs):
-        keys = [key.at("rest", lane=3 * number + use) for use in range(3)]
-        batches, grid, gone = left_over(batches, grid, run.taken, places[number + 1], batching, keys)
-        taken.append(gone)
-    return batches, grid, np.unique(np.concatenate(taken)) if runs else None
+def _max_cost(items: NDArray[np.int64], drafts: list[Draft], batching: Batching) -> float:
+    """The cost that no batch may exceed, given the longest that anything is padded to, or would be if not dropped."""
+    if not len(items):
+        return np.inf
+    longest = np.max([items.max(axis=0), *(draft.needed.max(axis=0, initial=0) for draft in drafts)], axis=0)
+    return batching.cut.limit(batching.cost, longest)
 
 
 def _check_countable(items: NDArray[np.int64]) -> None:

@@ -3,46 +3,65 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise.batching import Batching
+from lengthwise.lengths import fingerprint
+from lengthwise.order import Order, Shuffled, Sorted
+from lengthwise.planning.draft import Draft
 
 _TOLERANCE = 0.02  # of the computed frames: less is chance, or nothing that anybody would change
 _FEW = 100  # batches, below which chance decides what they pad
-_told: set[tuple[str, str]] = set()  # what was said in this process: (batching, fingerprint of the lengths)
+_told: set[tuple[str, str]] = set()  # the (batching, fingerprint of lengths) of which this process has said it
 
 
-class Had(NamedTuple):
-    """What a plan pads of what it computes, in how many batches of how many dimensions."""
+class _Had(NamedTuple):
+    """What drafts pad, as a share of what they compute, in how many batches of how many dimensions."""
 
     padding: float
     batches: int
     dims: int
 
 
-def is_missed(asked: float, had: Had) -> bool:
-    return had.batches > 0 and abs(had.padding - asked) > _TOLERANCE
-
-
-def is_first(about: tuple[str, str]) -> bool:
-    """Whether nothing was said yet of `about`, a batching and lengths by their names; from now on, something was."""
-    first = about not in _told
-    _told.add(about)
-    return first
-
-
-def tell_missed(asked: float, had: Had, *, least: float, most: float) -> None:
-    """Warns that `asked` is missed.
+def tell_missed_padding(
+    drafts: list[Draft], items: NDArray[np.int64], batching: Batching, draft_by: Callable[[Order], list[Draft]]
+) -> None:
+    """Warns where the order was to spend a padding and misses it; of the same batching and lengths, once.
 
     Args:
-        asked: The padding share that the order was to spend.
-        had: What it spends.
-        least: What the same cut pads of sorted sequences.
-        most: What it pads of sequences in random order.
+        drafts: What the batching's own order came to.
+        draft_by: Drafts the same sequences by another order, to see what padding they allow.
     """
+    asked = getattr(batching.order, "padding", None)
+    if asked is None:
+        return
+    had = _had(drafts, items)
+    if not had.batches or abs(had.padding - asked) <= _TOLERANCE:
+        return
+    about = (batching.to_json(), fingerprint(items))
+    if about in _told:
+        return
+    _told.add(about)
+    least, most = (_had(draft_by(order), items).padding for order in (Sorted(), Shuffled()))
     sentence = f"`padding` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {had.padding:.3f}."
-    warnings.warn(f"{sentence} {_why(asked, had, least, most)}", stacklevel=5)  # where make_plan is called
+    warnings.warn(f"{sentence} {_why(asked, had, least, most)}", stacklevel=4)  # where make_plan is called
 
 
-def _why(asked: float, had: Had, least: float, most: float) -> str:
+def _had(drafts: list[Draft], items: NDArray[np.int64]) -> _Had:
+    """What the drafts pad."""
+    useful = sum(int(items[draft.members].sum()) for draft in drafts)
+    longest = [np.maximum.reduceat(draft.needed, draft.offsets[:-1]) for draft in drafts if len(draft.members)]
+    sizes = [np.diff(draft.offsets) for draft in drafts if len(draft.members)]
+    computed = sum(int(counts @ lengths.sum(axis=1)) for counts, lengths in zip(sizes, longest, strict=True))
+    padding = 1.0 - useful / computed if computed else 0.0
+    return _Had(padding, sum(map(len, sizes)), items.shape[1])
+
+
+def _why(asked: float, had: _Had, least: float, most: float) -> str:
     correct = f"ask for {'less' if had.padding > asked else 'more'} to correct it."
     if asked > most:
         return f"Random batches pad {most:.3f} here, and nothing pads more: ask for less."

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lengthwise.batching import Batching
 from lengthwise.cost import costs_alone
+from lengthwise.planning.draft import Draft
 
 
 class Kinds(NamedTuple):
@@ -34,3 +35,43 @@ def sort_out(items: NDArray[np.int64], batching: Batching) -> Kinds:
         return Kinds(everything, nothing)
     over = costs_alone(batching.cost, items) > batching.cut.limit(batching.cost, items.max(axis=0))
     return Kinds(~over, over if policy == "alone" else nothing)
+
+
+def put_alone(ordered: Draft, alone: NDArray[np.int64], items: NDArray[np.int64]) -> Draft:
+    """The draft with each sequence of `alone` in a batch of its own, beside the batch of the longest of the others.
+
+    In sorted order the batches stay sorted so: behind the last batch where lengths rise, before the first where they
+    fall. In any other order the longest is anywhere, and so are they.
+    """
+    if not len(alone):
+        return ordered
+    rising = alone[np.argsort(items[alone].sum(axis=1), kind="stable")]
+    batches = len(ordered.offsets) - 1
+    place = batches
+    if batches:
+        longest = int(ordered.needed.sum(axis=1).argmax())
+        place = int(np.searchsorted(ordered.offsets, longest, side="right"))
+        if place == 1 and batches > 1:
+            place, rising = 0, rising[::-1]
+    at = ordered.offsets[place]
+    offsets = np.concatenate(
+        [ordered.offsets[:place], at + np.arange(len(alone)), ordered.offsets[place:] + len(alone)]
+    )
+    return Draft(
+        np.insert(ordered.members, at, rising),
+        offsets,
+        _walls_around(ordered.walls, int(at), len(alone), int(offsets[-1])),
+        np.insert(ordered.needed, at, items[rising], axis=0),
+    )
+
+
+def _walls_around(walls: NDArray[np.int64], at: int, alone: int, members: int) -> NDArray[np.int64]:
+    """The borders of the buckets, with `alone` buckets of one sequence each put in before position `at`.
+
+    >>> _walls_around(np.array([4, 8]), 8, 2, 12)  # two of them where the third bucket began
+    array([ 4,  8,  9, 10])
+    """
+    if not len(walls):
+        return walls
+    around = np.concatenate([walls[walls <= at], at + np.arange(alone + 1), walls[walls > at] + alone])
+    return np.unique(around[(around > 0) & (around < members)])

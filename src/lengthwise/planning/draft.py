@@ -1,0 +1,64 @@
+"""Draft: sequences in order, and cut into batches; not yet padded, not yet dealt."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import _checks
+from lengthwise._random import Key
+from lengthwise.batching import Batching
+from lengthwise.cost import Cost
+from lengthwise.cut import OversizeError
+from lengthwise.order import Order
+from lengthwise.planning.batches import Batches, pad
+
+
+class Draft(NamedTuple):
+    """Members in order, cut; `needed` [k, dims] is what each must be padded to, `walls` the borders of buckets."""
+
+    members: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    walls: NDArray[np.int64]
+    needed: NDArray[np.int64]
+
+
+def draft(items: NDArray[np.int64], members: NDArray[np.int64], batching: Batching, order: Order, key: Key) -> Draft:
+    """The sequences `members`, ordered and cut."""
+    if not len(members):
+        none = np.empty(0, np.int64)
+        return Draft(members, np.zeros(1, np.int64), none, items[members])
+    own = items[members]
+    sequences, walls, edges = order(own.sum(axis=1).astype(np.float64), key)
+    needed = own[sequences] if edges is None else np.maximum(one_length(own)[sequences], edges)[:, None]
+    # An edge may be longer than any sequence.
+    longest = np.maximum(items.max(axis=0), needed.max(axis=0, initial=0))
+    try:
+        kept, offsets = batching.cut(needed, walls, cost=batching.cost, longest=longest)
+    except OversizeError as error:
+        sequence = int(members[sequences[error.position]])
+        raise OversizeError(error.budget, error.cost, error.position, sequence=sequence) from None
+    return Draft(members[sequences[kept]], offsets, np.searchsorted(kept, walls), needed[kept])
+
+
+def price(draft: Draft, cost: Cost) -> Batches:
+    """The batches of the draft, padded and priced; those between two walls count as long as the longest of them."""
+    batches = pad(draft.members, draft.offsets, draft.needed, cost)
+    if not len(draft.walls):
+        return batches
+    bucket = np.searchsorted(draft.walls, draft.offsets[:-1], side="right")
+    longest = np.zeros(len(draft.walls) + 1)
+    np.maximum.at(longest, bucket, batches.levels)
+    return batches._replace(buckets=longest[bucket])
+
+
+def one_length(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    flat = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    if flat.ndim != 1:
+        remedy = (
+            "Give one length each, lengths[:, 0] say (on the command line: FILE:0), for chunks and padding to edges."
+        )
+        raise _checks.value_error("lengths", "of shape [n]", array.shape, remedy)
+    return flat

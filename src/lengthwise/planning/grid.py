@@ -1,0 +1,33 @@
+"""Grid: full steps of batches are dealt to the ranks, and the steps are put in order."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise._random import Key
+from lengthwise.batching import Batching
+from lengthwise.deal import World
+from lengthwise.planning.batches import Batches
+
+
+def deal_and_arrange(
+    batches: Batches, numbers: NDArray[np.int64], world: World, batching: Batching, *, deal: Key, arrange: Key
+) -> NDArray[np.int64]:
+    """The grid of the batches `numbers` [portions, each]: [steps, micro_batches, ranks].
+
+    Args:
+        deal: The key of the deal.
+        arrange: The key of the order of the steps.
+    """
+    grid = batching.deal.grid(numbers, batches.costs, world, deal)
+    steps = grid.reshape(len(grid), world.slots)
+    costliest = batches.costs[steps].max(axis=1, initial=0.0)
+    return grid[batching.arrange(costliest, batches.levels[steps].mean(axis=1), arrange)]
+
+
+def in_grid(batches: Batches, grid: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which batches the grid holds: [batches]."""
+    held = np.zeros(len(batches.costs), bool)
+    held[grid.reshape(-1)] = True
+    return held

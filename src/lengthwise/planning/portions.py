@@ -1,0 +1,45 @@
+"""Portions: all sequences, or each rank's own, drafted by an order that is fitted once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise._random import Key
+from lengthwise.batching import Batching
+from lengthwise.deal import World
+from lengthwise.order import Order
+from lengthwise.planning.draft import Draft, draft
+from lengthwise.planning.missed import tell_missed_padding
+from lengthwise.planning.oversize import put_alone, sort_out
+
+
+def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, key: Key) -> list[Draft]:
+    """One draft for each portion: its sequences in order, and cut; what is over the budget alone, or left out."""
+    portions = batching.deal.portions(len(items), world, key)
+    kinds = sort_out(items, batching)
+    members = [portion[kinds.ordered[portion]] for portion in portions]
+    keys = [key.at("order", lane=lane) for lane in range(len(portions))]
+
+    def draft_by(order: Order) -> list[Draft]:
+        return [draft(items, own, batching, order, lane) for own, lane in zip(members, keys, strict=True)]
+
+    drafts = draft_by(_fit_order(items[kinds.ordered], batching, len(portions)))
+    tell_missed_padding(drafts, items, batching, draft_by)
+    alone = [portion[kinds.alone[portion]] for portion in portions]
+    return [put_alone(one, giants, items) for one, giants in zip(drafts, alone, strict=True)]
+
+
+def _fit_order(items: NDArray[np.int64], batching: Batching, portions: int) -> Order:
+    """The order, fitted to all sequences of the plan where it has something to fit."""
+    fit = getattr(batching.order, "fit", None)
+    if fit is None or not len(items):
+        return batching.order
+    longest = items.max(axis=0)
+    shares = items.sum(axis=0) / items.sum()  # of each dimension in the size of a sequence
+
+    def batch_sizes(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        lengths = np.ceil(np.outer(sizes, shares)).astype(np.int64)
+        return batching.cut.batch_sizes(lengths, cost=batching.cost, longest=longest)
+
+    return fit(items.sum(axis=1).astype(np.float64), batch_sizes, portions=portions)

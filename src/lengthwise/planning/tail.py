@@ -1,0 +1,89 @@
+"""Tail: a last step that is not full is filled, or left out, so that every rank takes as many batches.
+
+    batches   14 of them, for steps of 4
+    split     the 2 batches of most sequences are halved: 16 batches
+    repeat    the 2 cheapest stand twice: 16 places
+    drop      2 batches, drawn at random, take no part: 12 places
+
+Portions are filled each by itself, to as many batches as the longest of them needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import _random
+from lengthwise._random import Key
+from lengthwise.cost import Cost
+from lengthwise.planning.batches import Batches, join, pad
+
+
+def complete_steps(
+    portions: Sequence[Batches], places: int, *, tail: str, cost: Cost, keys: Sequence[Key]
+) -> tuple[Batches, NDArray[np.int64]]:
+    """Brings all portions to the same number of batches, a multiple of the `places` that each has in a step.
+
+    Args:
+        keys: One for each portion, for what is dropped.
+
+    Returns:
+        All batches, and the numbers of those that take part, [portions, each]; some may stand twice.
+    """
+    wanted = _count_wanted(portions, places, tail)
+    if tail == "split":
+        portions = [_split(portion, wanted, cost) for portion in portions]
+        wanted = _count_wanted(portions, places, tail)  # single sequences cannot be split: there may be too few
+    batches = join(portions)
+    borders = np.cumsum([0] + [len(portion.costs) for portion in portions])
+    numbers = [
+        _fill(np.arange(start, stop), batches.costs, wanted, key)
+        for start, stop, key in zip(borders[:-1], borders[1:], keys, strict=True)
+    ]
+    return batches, np.stack(numbers)
+
+
+def split_largest(offsets: NDArray[np.int64], batches: int) -> NDArray[np.int64]:
+    """Halves the batches of most sequences until there are `batches`, or until every batch is one sequence.
+
+    >>> split_largest(np.array([0, 2, 6, 7]), 4)
+    array([0, 2, 4, 6, 7])
+    """
+    while (missing := batches - (len(offsets) - 1)) > 0:
+        sizes = np.diff(offsets)
+        splittable = np.flatnonzero(sizes > 1)
+        if not len(splittable):
+            break
+        largest = splittable[np.argsort(-sizes[splittable], kind="stable")[:missing]]
+        offsets = np.sort(np.concatenate([offsets, offsets[largest] + sizes[largest] // 2]))
+    return offsets
+
+
+def _count_wanted(portions: Sequence[Batches], places: int, tail: str) -> int:
+    """How many batches each portion must have: full steps of them, down where the tail drops, else up."""
+    most = max(len(portion.costs) for portion in portions)
+    return most // places * places if tail == "drop" else -(-most // places) * places
+
+
+def _split(batches: Batches, wanted: int, cost: Cost) -> Batches:
+    """Halves the batches of most sequences until there are `wanted`; the halves stay in their batch's bucket."""
+    if wanted <= len(batches.costs):
+        return batches
+    offsets = split_largest(batches.offsets, wanted)
+    split_from = np.searchsorted(batches.offsets, offsets[:-1], side="right") - 1
+    buckets = None if batches.buckets is None else batches.buckets[split_from]
+    return pad(batches.members, offsets, batches.needed, cost, buckets)
+
+
+def _fill(numbers: NDArray[np.int64], costs: NDArray[np.float64], wanted: int, key: Key) -> NDArray[np.int64]:
+    """As many batch numbers as `wanted`: `numbers`, less some at random, or more of the cheapest.
+
+    A portion without a batch borrows the cheapest of all, to keep its rank in step.
+    """
+    if wanted <= len(numbers):
+        return numbers[np.sort(_random.shuffled(key, len(numbers))[:wanted])]
+    spare = numbers if len(numbers) else np.arange(len(costs))
+    cheapest = spare[np.argsort(costs[spare], kind="stable")]
+    return np.concatenate([numbers, np.resize(cheapest, wanted - len(numbers))])
