@@ -29,8 +29,8 @@ INK = """.VERSION 1.0
 """
 SEGMENTS = """.HIERARCHY PAGE WORD CHARACTER
 .SEGMENT CHARACTER 0 OK "a"
-.SEGMENT WORD 0-1 ? "a \\"b\\""
-.SEGMENT WORD 1:1-2 "c"
+.SEGMENT WORD 0-2 ? "a \\"b\\""
+.SEGMENT WORD 2:1-3 "c"
 """
 
 
@@ -55,11 +55,15 @@ def test_the_outermost_labelled_level_is_read_stroke_by_stroke(file):
 @pytest.mark.parametrize(
     ("where", "expected"),
     [
-        ("2", [[[0, 0]]]),
-        ("1:1", [[[7, 8]]]),
-        ("1:0-1:1", [[[5, 6], [7, 8]]]),
-        ("0:1-1:0", [[[3, 4]], [[5, 6]]]),
-        ("0,2", [[[1, 2], [3, 4]], [[0, 0]]]),
+        ("3", [[[0, 0]]]),
+        ("2:1", [[[7, 8]]]),
+        ("2:0-2:1", [[[5, 6], [7, 8]]]),
+        ("0:1-2:0", [[[3, 4]], [[5, 6]]]),
+        ("0:1-1", [[[3, 4]]]),
+        ("1:9-2:0", [[[5, 6]]]),
+        ("0,3", [[[1, 2], [3, 4]], [[0, 0]]]),
+        ("0,2-3", [[[1, 2], [3, 4]], [[5, 6], [7, 8], [9, 10]], [[0, 0]]]),
+        ("0-0:0,2:2-3", [[[1, 2]], [[9, 10]], [[0, 0]]]),
     ],
 )
 def test_delineations(file, where, expected):
@@ -74,7 +78,7 @@ def test_ink_that_is_included_is_found_upwards(tmp_path, place):
     ink.write_text(INK)
     page = tmp_path / "data" / "1a" / "page.dat"
     page.parent.mkdir(parents=True)
-    page.write_text('.INCLUDE writer/ink.dat\n.SEGMENT WORD 2 ? "x"\n')
+    page.write_text('.INCLUDE writer/ink.dat\n.SEGMENT WORD 3 ? "x"\n')
     assert plain(parse_unipen(page)) == [([[[0, 0]]], "x")]
     if place.startswith("include"):
         assert read_unipen(tmp_path)[1:] == (["x"], [])  # the ink alone is no bad file
@@ -85,9 +89,15 @@ def test_ink_that_is_included_is_found_upwards(tmp_path, place):
     [
         (INK, "of segments with labels, but is 'without'"),
         (INK + '.SEGMENT WORD 0 ? ""\n', "of segments with labels, but is 'without'"),
-        (INK + '.SEGMENT WORD 0-3 ? "x"\n', "of segments within its strokes, 0 to 2, but is '0-3'"),
-        (INK + '.SEGMENT WORD 2-1 ? "x"\n', "of segments within its strokes, 0 to 2, but is '2-1'"),
-        (INK + '.SEGMENT WORD 0:7 ? "x"\n', "of segments with at least one point, but is '0:7'"),
+        (INK + '.SEGMENT WORD 0-4 ? "x"\n', "of segments within its components, 0 to 3, but is '0-4' at line 18"),
+        (INK + '.SEGMENT WORD 2-1 ? "x"\n', "of segments within its components, 0 to 3, but is '2-1'"),
+        (INK + '.SEGMENT WORD OK "x"\n', "of segments within its components, 0 to 3, but is 'OK'"),
+        ('.SEGMENT WORD 0 ? "x"\n', "of segments within its components, of which it has none, but is '0'"),
+        (INK + '.SEGMENT WORD 0:7 ? "x"\n', "of segments within the points of its components, but is '0:7'"),
+        (INK + '.SEGMENT WORD 2:0-2:3 ? "x"\n', "within the points of its components, but is '2:0-2:3'"),
+        (INK + '.SEGMENT WORD 2:2-2:1 ? "x"\n', "of segments with at least one point, but is '2:2-2:1'"),
+        (INK + '.SEGMENT WORD 1 ? "x"\n', "of segments with at least one point, but is '1'"),
+        (INK + '.SEGMENT WORD 0, 2 ? "x"\n', 'with .SEGMENT of a level, a delineation, a quality and a "label", but'),
         ('.PEN_DOWN\n1 two\n.SEGMENT WORD 0 ? "x"\n', "of strokes of plain numbers, but is '1 two'"),
         ('.PEN_DOWN\n1\n.SEGMENT WORD 0 ? "x"\n', "of strokes of plain numbers, but is '1'"),
         ('.PEN_DOWN\n1 1e15\n.SEGMENT WORD 0 ? "x"\n', "of finite points below 1e+15 in size, but is '1 1e15'"),
@@ -118,7 +128,7 @@ def test_nothing_to_read_is_refused(tmp_path):
 
 def test_a_corpus_of_unipen_is_read_from_a_file_and_from_a_folder(tmp_path):
     for number in range(4):
-        words = "".join(f'.SEGMENT WORD 0-1 ? "{letter}{number}"\n' for letter in "abcde")
+        words = "".join(f'.SEGMENT WORD 0-2 ? "{letter}{number}"\n' for letter in "abcde")
         (tmp_path / f"{number}.dat").write_text(INK + words)
     corpus = read_corpus(tmp_path, count=18)
     assert (len(corpus.train), len(corpus.validation)) == (17, 1)
@@ -135,5 +145,5 @@ def test_a_corpus_of_unipen_is_read_from_a_file_and_from_a_folder(tmp_path):
 )
 def test_labels_are_read_as_utf_8_or_else_latin_1_and_no_letter_ends_a_line(tmp_path, encoding, word, read):
     path = tmp_path / "page.dat"
-    path.write_bytes((INK + f'.SEGMENT WORD 0 ? "{word}"\r\n.SEGMENT WORD 1 ? "b"\r\n').encode(encoding))
+    path.write_bytes((INK + f'.SEGMENT WORD 0 ? "{word}"\r\n.SEGMENT WORD 2 ? "b"\r\n').encode(encoding))
     assert [text for _, text in parse_unipen(path)] == [read, "b"]
