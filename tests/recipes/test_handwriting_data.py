@@ -1,5 +1,7 @@
 """InkML files, characters joined to words, and the parting of train from validation."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -44,7 +46,7 @@ BAD = {
 def test_inkml_gives_traces_and_the_truth_nearest_the_top(tmp_path, good_ink):
     path = tmp_path / "good.inkml"
     path.write_text(good_ink)
-    strokes, text = parse_inkml(path)
+    ((strokes, text),) = parse_inkml(path)
     assert text == "to be"
     assert [stroke.tolist() for stroke in strokes] == [[[0, 0], [0, 4], [3, 4]], [[5, 0], [5, 2]]]
 
@@ -56,7 +58,7 @@ def test_inkml_channels_and_annotation_xml(tmp_path):
         '<annotationXML type="transcription"><line>so <b>be</b> it</line></annotationXML>'
         "<trace>9 1 2, 10 3 4</trace></ink>"
     )
-    strokes, text = parse_inkml(path)
+    ((strokes, text),) = parse_inkml(path)
     assert text == "so be it"
     assert strokes[0].tolist() == [[1, 2], [3, 4]]
 
@@ -67,7 +69,7 @@ def test_a_hovering_pen_leaves_no_ink(tmp_path):
         '<ink><annotation type="truth">a</annotation><trace type="penDown">0 0, 1 1</trace>'
         '<trace type="penUp">1 1, 5 5</trace><trace type="indeterminate">5 5, 6 7</trace></ink>'
     )
-    assert [stroke.tolist() for stroke in parse_inkml(path)[0]] == [[[0, 0], [1, 1]], [[5, 5], [6, 7]]]
+    assert [stroke.tolist() for stroke in parse_inkml(path)[0][0]] == [[[0, 0], [1, 1]], [[5, 5], [6, 7]]]
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -102,11 +104,15 @@ def a_folder(path):
     path.mkdir()
 
 
+def a_pipe(path):
+    os.mkfifo(path)
+
+
 def a_dangling_link(path):
     path.symlink_to("nowhere.inkml")
 
 
-@pytest.mark.parametrize("make", [*BAD, a_folder, a_dangling_link])
+@pytest.mark.parametrize("make", [*BAD, a_folder, a_pipe, a_dangling_link])
 def test_one_odd_entry_does_not_end_the_reading(tmp_path, good_ink, make):
     (tmp_path / "a.inkml").write_text(good_ink)
     (tmp_path / "z.inkml").write_text(good_ink)
