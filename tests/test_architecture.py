@@ -37,7 +37,7 @@ ROOMS = (
 
 # So it is within the recipes: what all of them share, then the tasks, then the papers and the study of quality.
 RECIPES = (
-    *("__init__", "skipped", "contents", "claims", "pages", "knobs", "study"),
+    *("__init__", "skipped", "contents", "kept", "claims", "pages", "knobs", "study"),
     *("speech", "handwriting", "acoustic", "synthesis", "compiled"),
     *("khomenko2016", "doetsch2017", "ge2021", "quality"),
 )

@@ -3,7 +3,9 @@
 import dataclasses
 import json
 import pickle
+import shutil
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("jiwer")
 
+from damages import DAMAGES  # noqa: E402
 from tones import tones  # noqa: E402
 
 import lengthwise as lw  # noqa: E402
@@ -121,15 +124,24 @@ def test_what_is_prepared_again_is_read_back(parts, prepared, folder):
         kept(folder, "another key", never)
 
 
-@pytest.mark.parametrize("content", ["half of it", None])
-def test_a_file_that_is_none_of_ours_is_made_anew(parts, prepared, folder, tmp_path, content):
-    if content is None:
-        np.savez(tmp_path / FILE, other=np.zeros(1))
-    else:
-        (tmp_path / FILE).write_text(content)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_alignment_is_made_anew_with_a_warning(parts, prepared, folder, tmp_path, damage):
     key = f"{named(parts, LABELLING)} {prepared.search}"
-    made = kept(tmp_path, key, lambda: kept(folder, key, never))
+    path = Path(shutil.copy(folder / FILE, tmp_path))
+    damage(path)
+    with pytest.warns(
+        UserWarning, match="`alignment` must be whole, but is 'damaged' at .*npz. It is made anew"
+    ) as told:
+        made = kept(tmp_path, key, lambda: kept(folder, key, never))
+    assert len(told) == 1
     assert made.word_error_rate == prepared.gmm_word_error_rate
+    np.testing.assert_array_equal(kept(tmp_path, key, never).train, prepared.train.labels)
+
+
+def test_a_whole_file_that_is_none_of_ours_is_made_anew(parts, prepared, folder, tmp_path):
+    np.savez(tmp_path / FILE, other=np.zeros(1))
+    key = f"{named(parts, LABELLING)} {prepared.search}"
+    kept(tmp_path, key, lambda: kept(folder, key, never))
     np.testing.assert_array_equal(kept(tmp_path, key, never).train, prepared.train.labels)
 
 

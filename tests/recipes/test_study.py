@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from damages import DAMAGES, flip
 
 torch = pytest.importorskip("torch")
 
@@ -223,6 +224,84 @@ def test_an_interrupted_study_goes_on_bit_by_bit(tmp_path, finished):
     assert resumed[:finished] == before  # seconds too: they were not trained again
     assert learned(resumed) == learned(whole)
     assert [type(each) for each in resumed[4:8]] == [EpochRow, RunRow, EpochRow, RunRow]
+
+
+def checkpoint(folder, name, epoch):
+    (path,) = folder.glob(f"{name}-seed-0_*_epoch{epoch}.pt")
+    return path
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before_it(tmp_path, damage):
+    given = {"whole": WHOLE, "chunks": CHUNKED}
+    first = run_study(Line(), given, SETTINGS, checkpoints=tmp_path)
+    damage(checkpoint(tmp_path, "whole", 3))
+    with pytest.warns(UserWarning, match="`checkpoint` must be whole, but is 'damaged' at .*whole.*_epoch3.pt") as told:
+        again = run_study(Line(), given, SETTINGS, checkpoints=tmp_path)
+    assert len(told) == 1
+    assert learned(again.rows) == learned(first.rows)
+    assert [row for row in again.rows if row.epoch < 3 or row.strategy == "chunks"] == [
+        row for row in first.rows if row.epoch < 3 or row.strategy == "chunks"
+    ]  # seconds too: these were not trained again
+    assert run_study(Line(), given, SETTINGS, checkpoints=tmp_path).rows == again.rows
+
+
+def test_a_run_without_a_whole_checkpoint_starts_anew(tmp_path):
+    first = run_study(Line(), {"whole": WHOLE}, SETTINGS, checkpoints=tmp_path)
+    for epoch in (2, 3):
+        flip(checkpoint(tmp_path, "whole", epoch))
+    np.savez(tmp_path / "other.npz", other=np.zeros(1))
+    (tmp_path / "other.npz").replace(checkpoint(tmp_path, "whole", 3))  # whole, and none of ours
+    with pytest.warns(UserWarning, match="goes on from the checkpoint before it, or starts anew") as told:
+        again = run_study(Line(), {"whole": WHOLE}, SETTINGS, checkpoints=tmp_path)
+    assert len(told) == 2
+    assert learned(again.rows) == learned(first.rows)
+
+
+def test_checkpoints_of_another_run_epoch_or_study_are_refused(tmp_path):
+    given = {"whole": WHOLE, "chunks": Setup(batching=WHOLE, learning_rate_scaling="linear", base_batch=8)}
+    run_study(Line(), given, SETTINGS, checkpoints=tmp_path / "one")
+    faster = dataclasses.replace(SETTINGS, learning_rate=0.1)
+    run_study(Line(), given, faster, checkpoints=tmp_path / "two")
+    last = checkpoint(tmp_path / "one", "whole", 3)
+    content = last.read_bytes()
+    others = (
+        checkpoint(tmp_path / "one", "chunks", 3),
+        checkpoint(tmp_path / "one", "whole", 2),
+        checkpoint(tmp_path / "two", "whole", 3),
+    )
+    for other in others:
+        last.write_bytes(other.read_bytes())
+        with pytest.raises(
+            ValueError, match="`checkpoint` must be of 'whole, seed 0' after epoch 3, but is 'of another"
+        ):
+            run_study(Line(), given, SETTINGS, checkpoints=tmp_path / "one")
+    last.write_bytes(content)
+    run_study(Line(), given, SETTINGS, checkpoints=tmp_path / "one")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_note_of_the_study_costs_no_checkpoint_and_lets_in_no_other(tmp_path, damage):
+    first = run_study(Line(), {"whole": WHOLE}, SETTINGS, checkpoints=tmp_path)
+    damage(tmp_path / "study.json")
+    with pytest.warns(
+        UserWarning, match="`study` must be whole, but is 'damaged' at .*study.json. It is written anew."
+    ):
+        assert run_study(Line(), {"whole": WHOLE}, SETTINGS, checkpoints=tmp_path).rows == first.rows
+    damage(tmp_path / "study.json")
+    faster = dataclasses.replace(SETTINGS, learning_rate=0.1)
+    with (
+        pytest.warns(UserWarning, match="`study` must be whole"),
+        pytest.raises(ValueError, match="`checkpoint` must be of 'whole, seed 0' after epoch"),
+    ):
+        run_study(Line(), {"whole": WHOLE}, faster, checkpoints=tmp_path)
+
+
+def test_a_file_of_no_epoch_is_no_checkpoint(tmp_path):
+    run_study(Line(), {"whole": WHOLE}, SETTINGS, checkpoints=tmp_path)
+    last = checkpoint(tmp_path, "whole", 3)
+    last.with_name(last.name.replace("epoch3", "epoch3 copy")).write_bytes(last.read_bytes())
+    assert Checkpoints(tmp_path).epochs("whole, seed 0", 0) == [2, 3]
 
 
 def test_fewer_epochs_than_are_kept_are_refused(tmp_path):

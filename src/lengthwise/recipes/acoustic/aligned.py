@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +19,12 @@ from lengthwise import _files
 from lengthwise.recipes.acoustic.em import WordModel
 from lengthwise.recipes.acoustic.hmm import WordStates
 from lengthwise.recipes.acoustic.mixtures import Mixtures
+from lengthwise.recipes.kept import is_whole, pass_over
 
 FILE = "alignment.npz"
 PARTS = ("train", "validation", "test")
 MIXTURES = ("weights", "means", "variances", "floor")
+NAMES = {"key", "states", "stay", "word_error_rate", *PARTS, *MIXTURES}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,10 +83,13 @@ def _write(path: Path, key: str, aligned: Aligned) -> None:
 
 def _read(path: Path, key: str) -> Aligned | None:
     """What the file holds; None where there is none, or it is of another key or no whole file of ours."""
-    if not (path.exists() and zipfile.is_zipfile(path)):
+    if not path.exists():
+        return None
+    if not is_whole(path):
+        pass_over("alignment", path, "It is made anew.")
         return None
     with np.load(path, allow_pickle=False) as stored:
-        if not {"key", *PARTS} <= set(stored.files) or str(stored["key"]) != key:
+        if not set(stored.files) >= NAMES or str(stored["key"]) != key:
             return None
         return _aligned(stored)
 

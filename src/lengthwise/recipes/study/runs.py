@@ -61,14 +61,15 @@ class Run:
         checkpoints.save(self.name, self.place.rank, self.done, state)
 
     def go_on(self, checkpoints: Checkpoints | None) -> None:
-        """Takes the latest state that all ranks of the run have kept, if there is one."""
+        """Takes the latest state that all ranks of the run have kept whole, if there is one."""
         if checkpoints is None:
             return
         rank, ranks = self.place.rank, self.setup.processes
-        kept = self.place.gathered(checkpoints.epochs(self.name, rank), ranks)
+        states = checkpoints.load(self.name, rank)
+        kept = self.place.gathered(sorted(states), ranks)
         self.done = max(set(kept[0]).intersection(*kept[1:]), default=0)
         if self.done:
-            state = checkpoints.load(self.name, rank, self.done)
+            state = states[self.done]
             self.model.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
             self.rows = [EpochRow(**row) for row in state["rows"]]
