@@ -22,6 +22,7 @@ import torch
 from torch import distributed
 
 from lengthwise._checks import sentence
+from lengthwise.recipes.study.watch import Watch, run_watched
 
 Item = TypeVar("Item")
 
@@ -95,16 +96,19 @@ def on_ranks(work: Callable[[Place], Iterator[Item]], sizes: Sequence[int], *, d
 
     Raises:
         ChildProcessError: A process ended before the work did, by an error or a signal; the others are ended too.
+            Where this process is killed, all of them end.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
+    watched, held = context.Pipe(duplex=False)  # `held` stays here: it is closed when this process ends
     voice = Voice(sender, context.Lock())
     processes: list[SpawnProcess] = []
-    with tempfile.TemporaryDirectory() as folder, receiver:
+    with tempfile.TemporaryDirectory() as folder, receiver, watched, held:
         try:
             for rank in range(max(sizes)):
                 start = Start(rank, tuple(sizes), device, str(Path(folder, "store")))
-                process = context.Process(target=_run, args=(work, start, voice), daemon=True)
+                given = (Watch(watched), _run, work, start, voice)
+                process = context.Process(target=run_watched, args=given, daemon=True)
                 process.start()
                 processes.append(process)
             sender.close()
