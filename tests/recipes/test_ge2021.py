@@ -93,7 +93,7 @@ def folder(words):
 def ran(words, folder):
     """What an epoch says, and what it says that goes on to the second: documents and what was printed."""
     lengths = folder.parent / "lengths.txt"
-    np.savetxt(lengths, lw.example_lengths("speech", count=200), fmt="%d")
+    np.savetxt(lengths, lw.example_lengths("speech", count=10_480), fmt="%d")
     found = []
     for more in (["--epochs", "1"], ["--epochs", "2", "--lengths", str(lengths)]):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -523,12 +523,22 @@ def test_bad_recordings_are_named(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_the_papers_lengths_are_one_a_clip(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("3 4\n5 6\n", "`lengths` must be of shape [n]"),
+        (
+            "3\n5\n",
+            "`lengths` must be LJSpeech's, as the paper's, in frames of 12.5 ms, but is '2 lengths of mean 4.0'.",
+        ),
+    ],
+)
+def test_the_papers_lengths_are_one_a_clip_and_no_others(tmp_path, capsys, text, complaint):
     tones = write_tones(tmp_path / "tones")
-    (tmp_path / "pairs.txt").write_text("3 4\n5 6\n")
-    words = ["reproduce", "ge2021", "--data", str(tones), "--lengths", str(tmp_path / "pairs.txt")]
+    (tmp_path / "given.txt").write_text(text)
+    words = ["reproduce", "ge2021", "--data", str(tones), "--lengths", str(tmp_path / "given.txt")]
     assert main([*words, "--output", str(tmp_path / "out")]) == 2
-    assert "`lengths` must be of shape [n]" in capsys.readouterr().err
+    assert complaint in capsys.readouterr().err
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is there")

@@ -13,7 +13,7 @@ from lengthwise.cli.extras import needed_for
 from lengthwise.cli.ge2021_table1 import SEEDS, training_sets
 from lengthwise.cli.parser import command
 from lengthwise.lengths import split_source
-from lengthwise.recipes.ge2021.table1 import Row, table1
+from lengthwise.recipes.ge2021.table1 import Row, can_be_ljspeech, table1
 
 if TYPE_CHECKING:
     from lengthwise.recipes.ge2021.rerun import Size
@@ -126,4 +126,8 @@ def _table1(source: str | None, frame_shift: float | None) -> list[Row]:
     lengths = lw.read_lengths(path, column=column, frame_shift=frame_shift)
     if lengths.ndim != 1:
         raise value_error("lengths", "of shape [n]", lengths.shape, "Give one length a sequence, as FILE:COLUMN.")
+    if not can_be_ljspeech(lengths):
+        rule = "LJSpeech's, as the paper's, in frames of 12.5 ms"
+        shown = f"{len(lengths):,} lengths of mean {lengths.mean():.1f}"
+        raise value_error("lengths", rule, shown, "Leave it out: the recordings have lengths of their own.")
     return table1(training_sets(lengths, range(SEEDS)))

@@ -17,7 +17,6 @@ from lengthwise.recipes.ge2021.batchings import PAPER_KNOBS
 
 NAME = "ge2021-table1"
 SEEDS = 20
-_CLIPS = 13_100  # of LJSpeech; as many are drawn where the lengths are generated
 _UNITS = {"batches": "batches", "zpr": "ZPR, %", "abl": "ABL, frames"}
 _DIGITS = {"batches": 0, "zpr": 2, "abl": 1}
 
@@ -34,20 +33,22 @@ def add(papers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints every number of the paper beside ours."""
+    """Prints every number of the paper beside ours; on other lengths than the paper's, ours alone."""
     show.check(arguments)
     check_whole("seeds", arguments.seeds, minimum=1, remedy="Give how many training sets to draw, 20 say.")
-    lengths, name = source.read(arguments, example="speech", count=_CLIPS)
+    lengths, name = source.read(arguments, example="speech", count=table1.CLIPS)
     if lengths.ndim != 1:
         raise value_error("lengths", "of shape [n]", lengths.shape, "Give one length a sequence, as FILE:COLUMN.")
     samples = training_sets(lengths, range(arguments.seed, arguments.seed + arguments.seeds))
     rows = table1.table1(samples)
     generated = arguments.source is None
+    comparable = not generated and table1.can_be_ljspeech(lengths)
     document = {
         "lengths": show.summary(lengths),
         "generated": generated,
+        "comparable": comparable,
         "seeds": list(samples),
-        "rows": [asdict(row) for row in rows],
+        "rows": [asdict(row) | ({} if comparable else {"reproduced": None}) for row in rows],
     }
     show.write_json(document, arguments.json)
     if arguments.plot is not None:
@@ -56,15 +57,21 @@ def run(arguments: argparse.Namespace) -> int:
         cut = lw.FixedSize(table1.BATCH_SIZE)
         plot.save(plot.knob_curves(next(iter(samples.values())), cut, selected=PAPER_KNOBS), arguments.plot)
     if arguments.json != "-":
-        notes = [_verdict(rows), _drawn(samples, len(lengths)), *([_GENERATED] if generated else [])]
-        show.table(_HEADS, _cells(rows), title=show.sentence_of(lengths, name), notes=notes, words=3)
+        note = _verdict(rows) if comparable else f"{_GENERATED if generated else _OTHERS} {_WANTED}"
+        notes = [note, _drawn(samples, len(lengths))]
+        heads = [head for head in _HEADS if comparable or head not in _COMPARED]
+        cells = [[row[_HEADS.index(head)] for head in heads] for row in _cells(rows)]
+        show.table(heads, cells, title=show.sentence_of(lengths, name), notes=notes, words=3)
     return 0
 
 
 _HEADS = ("strategy", "sizes", "quantity", "paper", "ours", "over seeds", "verdict")
-_GENERATED = (
-    "These lengths are generated, to look like those of the paper: give the real ones with "
-    "--lengths FILE:COLUMN to reproduce it."
+_COMPARED = ("paper", "verdict")  # left out where the lengths are not the paper's
+_GENERATED = "These lengths are generated, so nothing here can be compared with the paper."
+_OTHERS = "These are not the lengths of the paper, so nothing here can be compared with it."
+_WANTED = (
+    f"To reproduce it, give those of LJSpeech with --lengths FILE:COLUMN: {table1.TRAINING_CLIPS:,} of its "
+    f"{table1.CLIPS:,} clips or more, in frames of 12.5 ms."
 )
 
 
@@ -95,6 +102,7 @@ def _verdict(rows: list[table1.Row]) -> str:
 
 def _drawn(samples: dict[int, NDArray[np.int64]], count: int) -> str:
     size = len(next(iter(samples.values())))
+    under = f"under {len(samples)} {'seed' if len(samples) == 1 else 'seeds'}"
     if size == count:
-        return f"One epoch of all {count:,} lengths, under {len(samples)} seeds."
-    return f"One epoch of a random {size:,} of the {count:,} lengths, under {len(samples)} seeds."
+        return f"One epoch of all {count:,} lengths, {under}."
+    return f"One epoch of a random {size:,} of the {count:,} lengths, {under}."

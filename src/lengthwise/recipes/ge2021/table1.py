@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 
+CLIPS = 13_100
 TRAINING_CLIPS = 10_480
+MEAN_FRAMES = 525.8  # of LJSpeech's clips
 BATCH_SIZE = 16
 
 # strategy -> (batches, ZPR in percent, ABL in frames), as printed; None where the paper gives none.
@@ -88,6 +90,15 @@ def table1(samples: Mapping[int, NDArray[np.int64]]) -> list[Row]:
         weighted = ("batches", "weighted_zero_padding_rate", "weighted_average_batch_length")
         rows += _rows(name, "dynamic", printed, measured, weighted)
     return rows
+
+
+def can_be_ljspeech(lengths: NDArray[np.int64]) -> bool:
+    """Whether lengths can be LJSpeech's in 12.5 ms frames, as many as the paper trains on or more.
+
+    No others can be compared with the paper. The mean may be 1 % off: whoever counts frames rounds in their own way.
+    """
+    enough = TRAINING_CLIPS <= len(lengths) <= CLIPS
+    return enough and abs(float(lengths.mean()) - MEAN_FRAMES) <= 0.01 * MEAN_FRAMES
 
 
 def tolerated() -> str:
