@@ -116,6 +116,25 @@ def test_what_is_too_short_is_skipped_by_name_or_refused(corpus):
         learnable(short, stack=4, strict=True)
 
 
+def test_the_stack_that_would_keep_what_is_too_short_is_told(corpus):
+    # 17 points are 5 frames of 4, 6 of 3, 9 of 2 and 17 of 1.
+    points = tuple(sample[:17] for sample in corpus.train.strokes[:6])
+    texts = ("volvo", "volvol", "volvolv", "volvol" * 2, "volvol" * 3, "volvol" * 4)
+    train = dataclasses.replace(corpus.train, strokes=points, texts=texts)
+    validation = dataclasses.replace(corpus.validation, strokes=corpus.train.strokes[-1:], texts=("v",))
+    kept, skipped = learnable(dataclasses.replace(corpus, train=train, validation=validation), stack=4)
+    assert (len(kept.train), len(skipped)) == (1, 5)
+    assert kept.advice == (
+        "Samples with fewer frames than their text needs: 5. `lengthwise study handwriting` would keep of them "
+        "1 with --stack 3, 2 with --stack 2, 3 with --stack 1.",
+        "Samples that no stack keeps, with fewer points than their text needs frames: 2.",
+    )
+    assert learnable(dataclasses.replace(corpus, train=kept.train, validation=validation), stack=4)[0].advice == ()
+    for stack, more in ((3, 1), (2, 2), (1, 3)):
+        again, _ = learnable(dataclasses.replace(corpus, train=train, validation=validation), stack=stack)
+        assert len(again.train) == 1 + more
+
+
 def test_labels_count_from_one(corpus):
     prepared = prepare(Samples(strokes=corpus.train.strokes[:1], texts=("vol",)), "lov", 4)
     assert prepared.labels[0].tolist() == [3, 2, 1]

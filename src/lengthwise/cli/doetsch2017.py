@@ -57,9 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     prepared = prepare_for(parts, size, units=units, folder=kept, strict=arguments.strict)
     document = reproduce(prepared, size, folder=kept, progress=not arguments.quiet, command=command())
     read = rerun.write(document, folder, name=NAME, page=page, write_figures=write_figures)
-    skipped = read["study"]["data"]["skipped"]
-    notes = [f"{len(skipped)} utterances left out, the first: {skipped[0]}"] if skipped else []
-    rerun.print_claims(read, folder, notes=notes)
+    rerun.print_claims(read, folder)
     return 0
 
 

@@ -134,6 +134,7 @@ def _show(document: Mapping[str, Any], arguments: argparse.Namespace) -> None:
     from lengthwise.recipes.quality.answers import answers
     from lengthwise.recipes.quality.figure import write_figure
     from lengthwise.recipes.quality.page import LOSS_HEADS, strategy_cells, strategy_heads
+    from lengthwise.recipes.skipped import tell
 
     show.write_json(document, arguments.json)
     read = json.loads(json.dumps(document))
@@ -141,6 +142,6 @@ def _show(document: Mapping[str, Any], arguments: argparse.Namespace) -> None:
         write_figure(read, Path(arguments.plot))
     if arguments.json != "-":
         title = f"{document['sequences']:,} sequences of {document['data']['name']}"
-        notes = [*answers([read]), *(f"Left out: {each}" for each in document["left_out"])]
+        notes = [*answers([read]), *(f"Left out: {each}" for each in document["left_out"]), *tell(document["data"])]
         spare = ("steps", LOSS_HEADS["last"], LOSS_HEADS["equal_seconds"])
         show.table(strategy_heads(read), strategy_cells(read), title=title, notes=notes, words=2, spare=spare)

@@ -89,10 +89,12 @@ def write(
 
 
 def print_claims(document: Mapping[str, Any], folder: Path, *, notes: Sequence[str] = ()) -> None:
-    """Prints the verdicts, and below them each claim with its reason, `notes`, and where all is written."""
+    """Prints the verdicts, and below them each claim with its reason, `notes`, what was left out, and where all is."""
     from lengthwise.recipes.pages import ours
+    from lengthwise.recipes.skipped import tell
 
     rows = [(claim["where"], claim["paper"], ours(claim), claim["verdict"]) for claim in document["claims"]]
     reasons = [f"{claim['where']}: {claim['claim']}. {claim['why']}" for claim in document["claims"]]
-    below = [*reasons, *notes, f"JSON, figures and page are in {folder}."]
+    left_out = tell(document["study"]["data"])
+    below = [*reasons, *notes, *left_out, f"JSON, figures and page are in {folder}."]
     show.table(("where", "paper", "ours", "verdict"), rows, title=document["study"]["data"]["name"], notes=below)

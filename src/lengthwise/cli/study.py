@@ -137,6 +137,7 @@ def print_table(study: Study, *, to_stderr: bool) -> None:
 def _notes(study: Study) -> Iterator[str]:
     """What is said below the table, one paragraph each."""
     skipped: Any = study.data["skipped"]
+    advice: Any = study.data["advice"]
     if any(summary.processes > 1 for summary in study.summaries):
         yield PARALLEL_NOTE
     yield (
@@ -151,6 +152,7 @@ def _notes(study: Study) -> Iterator[str]:
         peaks = ", ".join(f"{label} {size / 1e6:.1f}" for label, size in study.peak_bytes.items())
         yield f"The most memory that a step takes, in MB: {peaks}."
     yield from (f"skipped: {line}" for line in skipped[:5])
+    yield from advice
 
 
 def add_data(parser: argparse.ArgumentParser, *, count: str) -> None:

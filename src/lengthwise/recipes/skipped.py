@@ -1,8 +1,11 @@
-"""What a reader leaves out: one sentence each, or the first of them as an error."""
+"""What a reader leaves out: one sentence each, or the first of them as an error; and what would keep it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+NO_OPTION = "No option keeps what was left out: mend the data as these sentences say."
 
 
 class Skipped:
@@ -27,3 +30,17 @@ class Skipped:
     @property
     def sentences(self) -> tuple[str, ...]:
         return tuple(self._sentences)
+
+
+def tell(data: Mapping[str, Any]) -> list[str]:
+    """What a user reads of the data that were left out, from a task's description; nothing where all were kept.
+
+    The advice of the description is taken where it has one, `NO_OPTION` where it has none.
+
+    >>> tell({"skipped": ["`text` must be there, but is 'missing' at a.wav. Write it."]})[0]
+    "1 left out, the first: `text` must be there, but is 'missing' at a.wav. Write it."
+    """
+    skipped = data["skipped"]
+    if not skipped:
+        return []
+    return [f"{len(skipped):,} left out, the first: {skipped[0]}", *(data.get("advice") or [NO_OPTION])]

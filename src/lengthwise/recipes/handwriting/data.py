@@ -22,6 +22,8 @@ from lengthwise.recipes.handwriting.pen import Sample
 from lengthwise.recipes.handwriting.strokes import write_lines
 from lengthwise.recipes.handwriting.unipen import SUFFIXES, read_unipen, unipen_files
 
+BAD_FILES = "No option reads a bad file: mend it as its sentence says."
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Samples:
@@ -62,6 +64,7 @@ class Corpus:
         test: Samples to be judged by that nothing is chosen by; no ink of theirs is in the other parts. None for none.
         alphabet: All symbols, one character each, sorted; symbol s is class s + 1 of the network.
         skipped: What was left out, one line each.
+        advice: What would keep it, a sentence for each kind of reason.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Corpus:
     test: Samples | None = None
     alphabet: str
     skipped: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """For JSON: counts, symbols, the train lengths described, and fingerprints of them and of all that is held."""
@@ -85,6 +89,7 @@ class Corpus:
             **tested,
             "symbols": len(self.alphabet),
             "skipped": list(self.skipped),
+            "advice": list(self.advice),
             "train_points": int(lengths.sum()),
             "train_points_mean": round(float(lengths.mean()), 2),
             "train_points_quantiles_0_5_25_50_75_95_100": [round(float(value), 1) for value in quantiles],
@@ -261,7 +266,14 @@ def _parted(
     train, test = _hold_out(rest, tested) if tested else (rest, None)
     alphabet = _alphabet(train, validation, test)
     return Corpus(
-        name=name, split=split, train=train, validation=validation, test=test, alphabet=alphabet, skipped=skipped
+        name=name,
+        split=split,
+        train=train,
+        validation=validation,
+        test=test,
+        alphabet=alphabet,
+        skipped=skipped,
+        advice=(BAD_FILES,) if skipped else (),
     )
 
 
