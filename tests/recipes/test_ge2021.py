@@ -483,7 +483,7 @@ def test_the_page_has_every_claim_and_row(ran, document):
     assert "within 2 % of the batches, 0.5 points of ZPR, 2 frames of ABL" in text
     assert "The paper's own knobs on its own lengths" not in page(ran[0][0], json_link="ge2021.json")
     counts = [each["why"] for each in document["claims"] if each["where"] == "4"]
-    assert all(why.startswith("On the paper's own lengths 13.0 batches become") for why in counts)
+    assert all(why.startswith("On the paper's own lengths 655.0 batches become") for why in counts)
     alone = [each["why"] for each in ran[0][0]["claims"] if each["where"] in ("4", "3, table 1")]
     assert all(why.startswith("On the recordings trained on") for why in alone)
     assert all("depends on the lengths" in why for why in alone)
