@@ -25,15 +25,19 @@ from contract import (
     reference_weights,
     run_on_ranks,
 )
-from torch.utils.data import DataLoader, Subset
+from torch.utils.data import DataLoader, IterableDataset, Subset
 
 import lengthwise as lw
 
 transformers = pytest.importorskip("transformers")
+import heads  # noqa: E402
+
 from lengthwise.torch.huggingface import PlannedTrainer  # noqa: E402
 
 STOP = 7  # optimiser steps after which a run is left: the second of the second epoch
 RESUMED = ("mean", "dropping")
+ALONE = ("classes", "t5", "llama", "llama, smoothed", "gpt2")
+EVALUATED = ("classes", "t5", "llama")
 WORKERS = {"dataloader_num_workers": 2, "dataloader_multiprocessing_context": "fork"}
 STEPS = [plan(epoch).steps for epoch in range(EPOCHS)]
 
@@ -134,14 +138,13 @@ REFUSED = {  # how the run is set up, and what is said to it
     ),
     "dropping": ({"dataloader_drop_last": True}, "`dataloader_drop_last` must be False, but is True."),
     "shrinking": ({"auto_find_batch_size": True}, "`auto_find_batch_size` must be False, but is True."),
-    "grouping": (
-        {"train_sampling_strategy": "group_by_length"},
-        "`train_sampling_strategy` must be 'random', but is",
-    ),
-    "averaging": (
-        {"average_tokens_across_devices": False},
-        "`average_tokens_across_devices` must be True, but is False.",
-    ),
+    **{
+        strategy: (
+            {"train_sampling_strategy": strategy},
+            f"`train_sampling_strategy` must be 'random', but is '{strategy}'",
+        )
+        for strategy in ("group_by_length", "batch_rebalance", "sequential")
+    },
     "all on every rank": (
         {"sampler": batch_sampler(rank=0, world_size=1)},
         "`world_size` must be the Trainer's, 2, but is 1.",
@@ -203,6 +206,9 @@ def runs_on_two_ranks(folder):
         "next epoch": train("mean", folder, saved=f"{folder}/epochs/checkpoint-{STEPS[0]}"),
         "finished": train("mean", folder, saved=f"{folder}/epochs/checkpoint-{sum(STEPS)}"),
         "weightless": train("mean", folder, weights=[0] * len(LENGTHS), eval_strategy="epoch"),
+        "heads": heads.largest_errors(folder, MICRO_BATCHES),
+        "evaluated": {name: heads.evaluated(name, folder) for name in EVALUATED},
+        "heads refused": heads.refusals(folder),
         "refused": {name: refusal("mean", folder, **given) for name, (given, _) in REFUSED.items()},
     }
 
@@ -218,6 +224,8 @@ def runs_on_one_rank(folder):
         "half as large": train("mean", folder, saved=left),
         "another trainer's": refusal("mean", folder, saved=f"{folder}/checkpoint-2"),
         "by steps": train("mean", folder, max_steps=15),
+        "heads": heads.largest_errors(folder, 3, ALONE),
+        "stopped": heads.stopped_within_a_step(f"{folder}/stopped"),
         "a part": train("mean", folder, num_train_epochs=1.5),
     }
 
@@ -245,6 +253,30 @@ def of(runs, name):
 @pytest.mark.parametrize("kind", ["mean", "counting", "function"])
 def test_a_run_keeps_the_contract(of_ranks, kind):
     check_run([run["whole"][kind] for run in of_ranks])
+
+
+@pytest.mark.parametrize("name", heads.HEADS)
+def test_a_step_of_any_head_has_the_gradient_of_the_whole_step(of_ranks, name):
+    for run in of_ranks:
+        assert run["heads"][name] < 1e-6
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_micro_batches_of_one_process_have_the_gradient_of_the_whole_step(alone, name):
+    assert alone["heads"][name] < 1e-6
+
+
+@pytest.mark.parametrize("name", EVALUATED)
+def test_an_evaluated_loss_is_that_of_all_ranks(of_ranks, name):
+    for run in of_ranks:
+        loss, expected = run["evaluated"][name]
+        assert loss == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", heads.REFUSED)
+def test_a_loss_that_cannot_be_scaled_is_refused(of_ranks, name):
+    for run in of_ranks:
+        assert heads.REFUSED[name][2] in run["heads refused"][name]
 
 
 def test_sequences_without_weight_teach_nothing_and_are_evaluated_all_the_same(of_ranks):
@@ -287,6 +319,13 @@ def test_a_finished_run_takes_no_further_step(of_ranks):
         assert (run["finished"].steps, run["finished"].weights) == (0, run["epoch end"].weights)
 
 
+def test_a_checkpoint_within_a_step_goes_on_with_the_whole_step(alone):
+    whole, resumed = alone["stopped"]
+    assert (len(whole), len(resumed)) == (4, 3)
+    for one, other in zip(whole[1:], resumed, strict=True):
+        assert torch.equal(one, other)
+
+
 def test_another_number_of_ranks_takes_the_same_steps(alone):
     record = alone["as large"]
     assert record.steps == sum(STEPS) - STOP
@@ -320,6 +359,21 @@ def test_a_process_that_sees_several_gpus_is_refused(tmp_path):
     arguments._n_gpu = 2  # as where CUDA shows two, and torchrun started no process for each
     with pytest.raises(ValueError, match=r"`n_gpu` must be at most 1 in each process, but is 2\. Start one process"):
         PlannedTrainer(Mean(), arguments, train_dataset=LENGTHS, batch_sampler=batch_sampler())
+
+
+class Streamed(IterableDataset):
+    """Sequences one after the other, without numbers."""
+
+    def __iter__(self):
+        return iter(Sequences())
+
+
+@pytest.mark.parametrize("dataset", [Streamed(), iter([1, 2])], ids=["streamed", "an iterator"])
+def test_a_data_set_without_a_length_is_refused(tmp_path, dataset):
+    arguments = transformers.TrainingArguments(str(tmp_path), **ALWAYS)
+    said = r"`train_dataset` must be a data set of known length, but is <.*>\. Give one with __len__ and __getitem__"
+    with pytest.raises(TypeError, match=said):
+        PlannedTrainer(Mean(), arguments, train_dataset=dataset, batch_sampler=batch_sampler())
 
 
 def test_a_checkpoint_without_a_position_is_refused(alone):

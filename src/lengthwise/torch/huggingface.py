@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 try:
@@ -14,11 +15,13 @@ except ImportError as error:
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 from transformers.trainer_callback import ExportableState
 
 from lengthwise import _checks
+from lengthwise.loss import REDUCTIONS
 from lengthwise.plan import Plan
+from lengthwise.torch.labels import MEANS, NEXT_LABELS, OTHER, count_labels, mean_of
 from lengthwise.torch.sampler import BatchSampler
 
 # What a loader of the Trainer has besides its batches; the batches are ours.
@@ -38,8 +41,9 @@ class PlannedTrainer(transformers.Trainer):
     draw, to resume, all batches that it has had.
 
     The loss of each batch is scaled so that the gradient of a step is that of its weighted mean loss, on any number of
-    ranks. Where the Trainer counts the labels of the whole step itself (`num_items_in_batch`), the model divides by
-    them and nothing is scaled again. What goes wrong in use: a subclass whose `compute_loss` does not call this one's.
+    ranks. Some models divide their loss by a count that the Trainer gives them (`num_items_in_batch`); many take the
+    count and divide by their own. So each batch is told its own count, and both kinds give its mean. What goes wrong in
+    use: a loss that is no mean over its labels. It is refused with the first batch that shows it.
 
     For a Trainer of another kind, put this one before it: `class Planned(PlannedTrainer, Seq2SeqTrainer): ...`.
 
@@ -47,15 +51,18 @@ class PlannedTrainer(transformers.Trainer):
         *args: As Trainer takes them.
         batch_sampler: With as many `micro_batches` as `gradient_accumulation_steps`. Each `train` begins at epoch 0, or
             where its checkpoint was saved. `per_device_train_batch_size` is without effect.
-        weights: [n], what each sequence counts for in the loss that the model gives as a mean over a batch, as
-            `lw.loss_scales` takes them: 1 each where not given, or its tokens.
+        weights: [n], what each sequence counts for in the mean loss of a batch, as `lw.loss_scales` takes them: 1 each
+            where the model takes the mean over sequences. Where not given, the labels that are not -100 are counted, as
+            the Trainer does, and 1 for each sequence in batches without `labels`.
+        reduction: What the model's loss of a batch is: a "mean", or a "sum", which no count divides.
         callbacks: As Trainer takes them.
         **kwargs: As Trainer takes them.
 
     Raises:
-        TypeError: `batch_sampler` is none; and with `train`, a loader that does not draw from it.
+        TypeError: `batch_sampler` is none, or `train_dataset` has no length; and with `train`, a loader that does not
+            draw from it.
         ValueError: A setting of the Trainer that contradicts the sampler, with the value it needs; and with `train`, a
-            data set of another size, or a checkpoint that another Trainer saved.
+            data set of another size, a checkpoint that another Trainer saved, or a loss that is not what was said.
         PlanMismatchError: The checkpoint is of other lengths, another batching or seed.
     """
 
@@ -64,21 +71,26 @@ class PlannedTrainer(transformers.Trainer):
         *args: Any,
         batch_sampler: BatchSampler,
         weights: ArrayLike | None = None,
+        reduction: str = "mean",
         callbacks: Sequence[transformers.TrainerCallback] | None = None,
         **kwargs: Any,
     ) -> None:
+        _check_numbered(kwargs.get("train_dataset", args[3] if len(args) > 3 else None))
         super().__init__(*args, callbacks=[_PlannedEpochs(), *(callbacks or ())], **kwargs)
         if not isinstance(batch_sampler, BatchSampler):
             remedy = "Make one of the lengths and a batching."
             raise _checks.type_error("batch_sampler", "a lengthwise.torch.BatchSampler", batch_sampler, remedy)
         self.batch_sampler = batch_sampler
         self.weights = weights
+        self.reduction = _checks.check_choice("reduction", reduction, REDUCTIONS)
+        self._known = reduction == "sum"  # what the loss of a batch is: said, or seen
         self._scaled: tuple[Plan, NDArray[np.float64]] | None = None
         self._check_settings()
         self.args.ignore_data_skip = True  # the sampler goes on at its position: there is nothing to skip
 
     def get_train_dataloader(self) -> DataLoader:
         """The Trainer's own loader in all but its batches, and not prepared by Accelerate."""
+        _check_numbered(self.train_dataset)
         loader = super().get_train_dataloader()
         dataset: Any = loader.dataset
         if len(dataset) != len(self.batch_sampler.lengths):
@@ -100,16 +112,27 @@ class PlannedTrainer(transformers.Trainer):
     def get_batch_samples(
         self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
     ) -> tuple[list[Any], Any]:
-        """The batches of one step; their scales are kept until they are trained on."""
-        batches, counted = super().get_batch_samples(epoch_iterator, num_batches, device)
+        """The batches of one step; what each is told and scaled by is kept until it is trained on."""
+        with self._each_rank_alone():
+            batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
         last = self.batch_sampler.delivered - self.batch_sampler.start
-        self._coming = iter(self._scales()[last - len(batches) : last].tolist())
-        return batches, counted
+        scales = self._scales()[last - len(batches) : last]
+        if batches and self.weights is None:
+            scales = self._scales_by_labels(batches, scales)
+        counts = [count_labels(batch, shifted=self._shifted) for batch in batches]
+        self._coming = iter(zip(counts, scales.tolist(), strict=True))
+        return batches, None  # no count of the step: the scale holds it
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """The Trainer's own, of the next batch of the step."""
-        self._scale = next(self._coming)
-        return super().training_step(*args, **kwargs)
+        self._batch = next(self._coming)
+        self._computed = False
+        loss = super().training_step(*args, **kwargs)
+        if not self._computed:
+            remedy = "Let it call super().compute_loss, or put PlannedTrainer before the Trainer that has it."
+            name = type(self).compute_loss.__qualname__
+            raise _checks.value_error("compute_loss", "PlannedTrainer's, or call it", name, remedy)
+        return loss
 
     def compute_loss(
         self,
@@ -118,19 +141,124 @@ class PlannedTrainer(transformers.Trainer):
         return_outputs: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> Any:
-        """The Trainer's own, scaled where it is not of the whole step already."""
-        computed = super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
-        if not model.training or num_items_in_batch is not None:
-            return computed
-        return (computed[0] * self._scale, computed[1]) if return_outputs else computed * self._scale
+        """The Trainer's own of this batch alone, times the share of the batch in its step."""
+        if model.training:
+            self._computed = True
+            count, scale = self._batch
+        else:
+            count = count_labels(inputs, shifted=self._shifted)
+            scale = self._evaluation_scale(count, num_items_in_batch)
+        computed = self._loss_of_batch(model, inputs, return_outputs, count)
+        return (computed[0] * scale, computed[1]) if return_outputs else computed * scale
+
+    def _loss_of_batch(self, model: Any, inputs: dict[str, Any], return_outputs: bool, count: int | None) -> Any:
+        """The Trainer's own, told the labels of this batch: a model gives their mean, whether or not it takes a count.
+
+        A sum is told 1, which divides nothing.
+        """
+        told = None
+        if count is not None and (self.compute_loss_func is not None or self._takes_count):
+            told = torch.tensor(1 if self.reduction == "sum" else max(count, 1), device=self.args.device)
+        with self._each_rank_alone():
+            return super().compute_loss(model, inputs, return_outputs, told)
+
+    @property
+    def _takes_count(self) -> bool:
+        """Whether the model is told a count; where weights are given, it takes the mean of them by itself."""
+        return self.model_accepts_loss_kwargs and self.weights is None
+
+    @contextmanager
+    def _each_rank_alone(self) -> Iterator[None]:
+        """The Trainer neither adds up counts of the ranks nor multiplies losses by the number of ranks meanwhile."""
+        asked = self.args.average_tokens_across_devices
+        self.args.average_tokens_across_devices = False
+        try:
+            yield
+        finally:
+            self.args.average_tokens_across_devices = asked
+
+    @property
+    def _shifted(self) -> bool:
+        """Whether the Trainer counts the labels of a row from the second on."""
+        return getattr(self, "_loss_shifts_labels", False)
+
+    @property
+    def _ranks(self) -> int:
+        """Over how many ranks gradients and evaluated losses are averaged."""
+        return self.accelerator.num_processes // self.get_tp_size()
+
+    @property
+    def _averaged(self) -> bool:
+        """Whether the Trainer divides the loss of each batch by the micro-batches of a step."""
+        scaled = getattr(self, "loss_is_scaled_for_ga", None)
+        return not (self.compute_loss_func is not None if scaled is None else scaled)
 
     def _scales(self) -> NDArray[np.float64]:
-        """One for each batch of this pass."""
+        """One for each batch of this pass, by the weights of its sequences."""
         plan = self.batch_sampler.plan
         if self._scaled is None or self._scaled[0] is not plan:
-            averaged = self.compute_loss_func is None and not getattr(self, "loss_is_scaled_for_ga", None)
-            self._scaled = plan, self.batch_sampler.loss_scales(self.weights, micro_batches_averaged=averaged)
+            choices = {"reduction": self.reduction, "micro_batches_averaged": self._averaged}
+            self._scaled = plan, self.batch_sampler.loss_scales(self.weights, **choices)
         return self._scaled[1]
+
+    def _scales_by_labels(self, batches: list[Any], scales: NDArray[np.float64]) -> NDArray[np.float64]:
+        """One for each batch of the step: its labels by those of the step, which the ranks add up.
+
+        Args:
+            batches: Of this rank.
+            scales: By sequences: 0 for a batch that is taken a second time, and what counts where no batch has labels.
+        """
+        counts = np.array(
+            [[count_labels(batch, shifted=shifted) or 0 for batch in batches] for shifted in (False, True)]
+        )
+        counts *= scales > 0
+        labelled = all(count_labels(batch) is not None for batch in batches)
+        seen = self._mean_of(batches[0]) if labelled and not self._known else None
+        said = [*counts.sum(1), labelled, *(seen == mean for mean in MEANS)]
+        gathered: Any = self.accelerator.gather(torch.tensor([said], dtype=torch.int64, device=self.args.device))
+        *labels, labelling, votes = *gathered.sum(0).tolist()[:3], gathered.sum(0).tolist()[3:]
+        self._learn(votes)
+        if 0 < labelling < len(gathered):
+            remedy = "Let the data collator give them for every batch, or give weights."
+            raise _checks.value_error("labels", f"a tensor on all {len(gathered)} ranks", f"one on {labelling}", remedy)
+        if not labelling:
+            return scales
+        shares = scales > 0 if self.reduction == "sum" else counts[int(self._shifted)]
+        whole = max(labels[int(self._shifted)], 1) / (self.get_tp_size() * self.get_cp_size() * self.get_sp_size())
+        return shares / whole * self._ranks * (len(batches) if self._averaged else 1)
+
+    def _learn(self, votes: list[int]) -> None:
+        """Takes what the ranks have seen of the loss: from how many ranks each of `MEANS` was heard."""
+        ranks = dict(zip(MEANS, votes, strict=True))
+        if ranks[OTHER]:
+            remedy = "Give 1 for each sequence if it is the mean over sequences, or reduction='sum' if it is the sum."
+            rule = f"given, as the loss of {type(self.model).__name__} is not the mean over its labels"
+            raise _checks.value_error("weights", rule, None, remedy)
+        if any(votes):
+            self._known, self._loss_shifts_labels = True, ranks[NEXT_LABELS] > 0
+
+    def _evaluation_scale(self, count: int | None, counted: torch.Tensor | int | None) -> float:
+        """Of a batch of `count` labels, where the Trainer counted those of all ranks; it averages over ranks."""
+        if count is None or counted is None:
+            return 1.0
+        ranks = self._ranks if self.args.average_tokens_across_devices else 1
+        return (1 if self.reduction == "sum" else count) * ranks / max(float(counted), 1.0)
+
+    def _mean_of(self, batch: Any) -> str | None:
+        """What the batch shows the loss to be a mean of.
+
+        Not asked of models whose parts lie on several ranks: all would have to compute it together.
+        """
+        if self.is_fsdp_enabled or self.is_deepspeed_enabled:
+            return None
+        devices = [self.args.device] if self.args.device.type == "cuda" else []
+        with torch.no_grad(), torch.random.fork_rng(devices), _evaluating(self.model):
+            return mean_of(self._evaluated, batch, shifted=self._shifted)
+
+    def _evaluated(self, batch: Mapping[str, Any]) -> float:
+        inputs = self._prepare_inputs(dict(batch))
+        with self.compute_loss_context_manager():
+            return float(self._loss_of_batch(self.model, inputs, False, count_labels(inputs, shifted=self._shifted)))
 
     def _check_settings(self) -> None:
         ranks = self.args.world_size // (self.get_tp_size() * self.get_cp_size() * self.get_sp_size())
@@ -141,8 +269,6 @@ class PlannedTrainer(transformers.Trainer):
             remedy = "Start one process for each GPU with torchrun, or let CUDA_VISIBLE_DEVICES name one."
             raise _checks.value_error("n_gpu", "at most 1 in each process", self.args.n_gpu, remedy)
         needed = _DECIDED | {"gradient_accumulation_steps": self.batch_sampler.micro_batches}
-        if ranks > 1:
-            needed["average_tokens_across_devices"] = True
         for name, value in needed.items():
             if getattr(self.args, name, value) != value:
                 remedy = "Set it so in TrainingArguments: the batch sampler decides what a batch and a step are."
@@ -156,6 +282,9 @@ class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
     """
 
     sampler: BatchSampler | None = None
+    trained = (
+        0  # batches of the epoch whose step was taken: those of the next are fetched before a checkpoint on SIGTERM
+    )
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         sampler = kwargs["train_dataloader"].batch_sampler
@@ -165,6 +294,7 @@ class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
         self.sampler = sampler
         if not state.global_step:
             sampler.set_epoch(0)
+            self.trained = sampler.delivered
             return
         saved = state.stateful_callbacks.get(type(self).__name__, {}).get("attributes", {})
         if "position" not in saved:
@@ -172,6 +302,7 @@ class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
             rule = "kept by the checkpoint, which PlannedTrainer does"
             raise _checks.value_error("position", rule, None, remedy, at=f"step {state.global_step}")
         sampler.load_state_dict(saved["position"])
+        self.trained = sampler.delivered
         if args.max_steps <= 0:  # steps differ in size where the ranks are others than before
             done = sampler.total_steps(sampler.epoch + 1) - _batches_left(sampler) // sampler.micro_batches
             state.max_steps = state.global_step + _total_steps(sampler, args.num_train_epochs) - done
@@ -181,9 +312,13 @@ class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
         sampler = loader.batch_sampler
         if not _batches_left(sampler) and state.global_step < state.max_steps:
             sampler.set_epoch(sampler.epoch + 1)
+        self.trained = sampler.delivered
         # Workers are seeded from the loader's own generator: the global one is to be as a checkpoint left it.
         place = np.random.SeedSequence((args.seed, sampler.epoch, sampler.delivered))
         loader.generator.manual_seed(int(place.generate_state(1, np.uint64)[0]))
+
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        self.trained = kwargs["train_dataloader"].batch_sampler.delivered
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         sampler = kwargs["train_dataloader"].batch_sampler
@@ -192,8 +327,28 @@ class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
 
     def state(self) -> dict[str, Any]:
         """What the Trainer writes to its checkpoint."""
-        position = {} if self.sampler is None else {"position": self.sampler.state_dict()}
-        return {"args": {}, "attributes": position}
+        if self.sampler is None:
+            return {"args": {}, "attributes": {}}
+        return {"args": {}, "attributes": {"position": self.sampler.state_dict(delivered=self.trained)}}
+
+
+@contextmanager
+def _evaluating(model: Any) -> Iterator[None]:
+    """Without dropout, and without a change to running averages; then each module is as it was."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def _check_numbered(dataset: Any) -> None:
+    """Refuses a data set whose sequences have no numbers; one that is None is for evaluation only."""
+    if dataset is not None and (isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__")):
+        remedy = "Give one with __len__ and __getitem__, such as list(train_dataset): a plan is of sequence numbers."
+        raise _checks.type_error("train_dataset", "a data set of known length", dataset, remedy)
 
 
 def _batches_left(sampler: BatchSampler) -> int:
