@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -188,23 +189,63 @@ def test_optimal_edges_are_the_best_of_all(lengths, buckets):
     assert lw.padded_frames(lengths, lw.optimal_edges(lengths, buckets)) == best
 
 
+def edges_by_recurrence(lengths, buckets):
+    """The paper's recurrence over distinct lengths, in whole numbers of any size; of equals the widest last buckets."""
+    values = sorted(set(lengths))
+    reached = [sum(length <= value for length in lengths) for value in [0, *values]]
+    count = min(buckets, len(values))
+    best = [0] + [math.inf] * len(values)
+    tables = []
+    for _ in range(count):
+        ways = [
+            [(best[j] + values[i - 1] * (reached[i] - reached[j]), j) for j in range(i)]
+            for i in range(1, len(values) + 1)
+        ]
+        tables.append([0, *(min(way)[1] for way in ways)])
+        best = [math.inf, *(min(way)[0] for way in ways)]
+    ends = [len(values)]
+    for table in reversed(tables[1:]):
+        ends.append(table[ends[-1]])
+    return [values[end - 1] for end in reversed(ends)]
+
+
 @FAST
-@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=30), st.integers(1, 6))
-def test_bucket_layers_equal_their_own_python(steps, buckets):
+@given(
+    st.sampled_from([6, 40, 2**58]).flatmap(lambda longest: st.lists(st.integers(1, longest), min_size=1, max_size=14)),
+    st.integers(1, 14),
+)
+def test_optimal_edges_are_those_of_the_recurrence(lengths, buckets):
+    assert lw.optimal_edges(lengths, buckets).tolist() == edges_by_recurrence(lengths, buckets)
+
+
+@FAST
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=30),
+    st.integers(0, 60),
+)
+def test_priced_buckets_equal_their_own_python(steps, price):
     gaps, counts = np.array(steps, np.int64).T
     values, reached = np.append(0, np.cumsum(gaps)), np.append(0, np.cumsum(counts))
-    tables = []
-    for kernel in (_kernels.bucket_layer, _kernels.bucket_layer.py_func):
-        before = np.full(len(values), 2**62, np.int64)
-        before[0] = 0
-        table = []
-        for _ in range(min(buckets, len(gaps))):
-            best, cut = np.full(len(values), 2**62, np.int64), np.zeros(len(values), np.int32)
-            kernel(values, reached, before, best, cut)
-            table.append((best.tolist(), cut.tolist()))
-            before = best
-        tables.append(table)
-    assert tables[0] == tables[1]
+    best, most = np.zeros_like(values), np.zeros_like(values)
+    again, most_again = np.zeros_like(values), np.zeros_like(values)
+    _kernels.priced_buckets(values, reached, price, best, most)
+    _kernels.priced_buckets.py_func(values, reached, price, again, most_again)
+    assert (best.tolist(), most.tolist()) == (again.tolist(), most_again.tolist())
+    ends, ends_again = np.zeros(most[-1], np.int64), np.zeros(most[-1], np.int64)
+    _kernels.bucket_ends(values, reached, price, best, most, ends)
+    _kernels.bucket_ends.py_func(values, reached, price, best, most, ends_again)
+    assert ends.tolist() == ends_again.tolist()
+
+
+def test_optimal_edges_take_memory_for_the_lengths_and_not_for_each_bucket():
+    lengths = np.random.default_rng(5).permutation(np.arange(1, 50_001) ** 2)
+    lw.optimal_edges(lengths[:9], 3)
+    tracemalloc.start()
+    edges = lw.optimal_edges(lengths, 500)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(edges) == 500
+    assert peak < 30 * lengths.nbytes  # 500 rows of 32 bits would be 250 times as much
 
 
 def test_optimal_edges_of_lengths_near_the_largest_number_do_not_overflow():

@@ -135,44 +135,58 @@ def greedy_cut(lengths, walls, prices, budget, most, overshoot, offsets):
 
 
 @compiled
-def bucket_layer(lengths, counts, before, best, cut):
-    """One more bucket: best[i] = min over j < i of before[j] + lengths[i] (counts[i] - counts[j]), in linear time.
+def priced_buckets(lengths, counts, price, best, most):
+    """The least that the lengths up to each cost where a bucket costs `price` beside its frames, in linear time.
 
-    `lengths` are the distinct lengths, rising, with lengths[0] = 0 for the empty prefix; `counts` how many sequences
-    are no longer. Position j is a line in x = lengths[i], of slope -counts[j] and height before[j]; slopes fall and
-    queries rise, so the lower envelope is a queue read from its front. Lines meet at whole x by floor division: no
-    product that could overflow. `cut[i]` receives the j chosen, the smallest of equals.
+    best[i] = min over j < i of best[j] + price + lengths[i] (counts[i] - counts[j]), and most[i] the most buckets that
+    cost so little. `lengths` are the distinct lengths, rising, with lengths[0] = 0 for the empty prefix; `counts` how
+    many sequences are no longer. Position j is a line in x = lengths[i], of slope -counts[j] and height best[j];
+    slopes fall and queries rise, so the lower envelope is a queue read from its front. Lines meet at whole x by floor
+    division: no product that could overflow. Of lines that are equally low the last is taken: it has the most buckets.
     """
-    size = lengths.size
-    queue = np.empty(size, np.int64)
+    queue = np.empty(lengths.size, np.int64)
     front, back = 0, 0
-    for i in range(1, size):
-        # Line i - 1 enters. It is below line a from x >= meet(a, i - 1); the last line goes if it is never lowest.
+    best[0], most[0] = 0, 0
+    for i in range(1, lengths.size):
+        # Line i - 1 enters. It is no higher than line a from x >= meet(a, i - 1); the last line goes if it is never
+        # needed.
         entering = i - 1
-        if before[entering] < np.int64(2**62):
-            while back - front >= 2:
-                last, previous = queue[back - 1], queue[back - 2]
-                rise = before[last] - before[previous]
-                meet_last = -((-rise) // (counts[last] - counts[previous]))
-                rise = before[entering] - before[last]
-                meet_entering = -((-rise) // (counts[entering] - counts[last]))
-                if meet_entering > meet_last:
-                    break
-                back -= 1
-            queue[back] = entering
-            back += 1
+        while back - front >= 2:
+            last, previous = queue[back - 1], queue[back - 2]
+            rise = best[last] - best[previous]
+            meet_last = -((-rise) // (counts[last] - counts[previous]))
+            rise = best[entering] - best[last]
+            meet_entering = -((-rise) // (counts[entering] - counts[last]))
+            if meet_entering > meet_last:
+                break
+            back -= 1
+        queue[back] = entering
+        back += 1
         x = lengths[i]
-        best[i] = np.int64(2**62)
-        if back == front:
-            continue
         while back - front >= 2:
             first, second = queue[front], queue[front + 1]
-            if before[second] - counts[second] * x >= before[first] - counts[first] * x:
+            if best[second] - counts[second] * x > best[first] - counts[first] * x:
                 break
             front += 1
         j = queue[front]
-        best[i] = before[j] + x * (counts[i] - counts[j])
-        cut[i] = j
+        best[i] = best[j] + price + x * (counts[i] - counts[j])
+        most[i] = most[j] + 1
+
+
+@compiled
+def bucket_ends(lengths, counts, price, best, most, ends):
+    """Follows `best` and `most` of `priced_buckets` back, over as many buckets as `ends` [buckets] receives.
+
+    The last bucket ends at the last length. Where several ways to divide what is left pad equally little, its bucket is
+    the widest of them.
+    """
+    i = lengths.size - 1
+    for bucket in range(ends.size - 1, -1, -1):
+        ends[bucket] = i
+        j = np.searchsorted(most, bucket)  # the first that `bucket` buckets may end at: `most` never falls
+        while best[j] + price + lengths[i] * (counts[i] - counts[j]) != best[i]:
+            j += 1
+        i = j
 
 
 @compiled
