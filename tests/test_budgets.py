@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 import choices
 import length_sets
 import lengthwise as lw
+from lengthwise.cut import cut_greedily
+
+NO_WALLS = np.empty(0, np.int64)
 
 
 def plan_of(lengths, cut, *, order=None, cost=None):
@@ -127,6 +130,74 @@ def test_a_batch_takes_the_next_sequence_exactly_if_its_own_cost_allows(lengths,
         if end < len(rows):
             more = rows[plan.sequences[start : end + 1]]
             assert cost(np.array([len(more)]), more.max(axis=0)[None])[0] > budget
+
+
+@pytest.mark.parametrize("dims", range(1, 13))
+def test_no_batch_costs_more_than_its_budget_by_a_bit(dims):
+    """Prices such as 0.1 round at every sum, so that the sum of 8 lengths depends on the order of its terms."""
+    chance = np.random.default_rng(dims)
+    for _ in range(30):
+        linear, quadratic, each, fixed = chance.random(4)
+        cost = lw.Quadratic(linear=linear, quadratic=quadratic, per_sequence=each, per_batch=fixed)
+        lengths = chance.integers(1, 999, (30, dims))
+        count = int(chance.integers(1, 6))
+        budget = float(cost([count], lengths[:count].max(axis=0)[None])[0])
+        for limit in (budget, float(np.nextafter(budget, 0.0))):  # one the first batch just fits, one it just exceeds
+            offsets = cut_greedily(lengths, NO_WALLS, cost=cost, budget=limit)
+            sizes, longest = np.diff(offsets), np.maximum.reduceat(lengths, offsets[:-1], axis=0)
+            assert (cost(sizes, longest)[sizes > 1] <= limit).all()
+            assert offsets.tolist() == cut_one_by_one(lengths, [], cost, limit, 99, False)
+
+
+def cut_one_by_one(lengths, walls, cost, budget, most, overshoot):
+    """The rule in plain Python: a sequence joins the batch or begins the next, and stands alone where it is over."""
+    offsets, longest, full = [0], lengths[0], False
+    for index in range(len(lengths)):
+        size, joined = index - offsets[-1], np.maximum(longest, lengths[index])
+        over = not overshoot and cost([size + 1], joined[None])[0] > budget
+        if size and (full or over or size == most or index in walls):
+            offsets.append(index)
+            size, joined = 0, lengths[index]
+        reached = cost([size + 1], joined[None])[0]
+        longest, full = joined, reached >= budget if overshoot else reached > budget
+    return [*offsets, len(lengths)]
+
+
+def rising(counts, padded_lengths):
+    return np.asarray(counts) * np.asarray(padded_lengths, np.float64).sum(axis=1)
+
+
+def falling_at_times(counts, padded_lengths):
+    """What no cost may do, and what is then done must still be the rule: 37 x 2 + 20 x 5 = 174, but 111 + 100 = 11."""
+    return (37 * np.asarray(counts) + 5 * np.asarray(padded_lengths).sum(axis=1)) % 200
+
+
+@pytest.mark.parametrize("cost", [rising, falling_at_times])
+@pytest.mark.parametrize("overshoot", [False, True])
+@pytest.mark.parametrize("most", [3, 700, 10**9])
+@pytest.mark.parametrize("budget", [30, 190, 9_000, 60_000])
+def test_calls_of_a_cost_cut_what_the_rule_does(cost, overshoot, most, budget):
+    """Batches of one to hundreds, small beside large: the lengths of the second half are a hundredth of the others."""
+    chance = np.random.default_rng(most)
+    lengths = np.concatenate([chance.integers(100, 2_000, (300, 2)), chance.integers(1, 20, (1_500, 2))])
+    walls = np.unique(chance.integers(1, 1_800, 9))
+    found = cut_greedily(lengths, walls, cost=cost, budget=budget, most=most, overshoot=overshoot)
+    expected = cut_one_by_one(lengths, set(walls.tolist()), cost, budget, most, overshoot)
+    assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("size", [1, 3, 20, 400])
+def test_a_cost_is_called_far_less_often_than_there_are_sequences(size):
+    calls = []
+
+    def cost(counts, padded_lengths):
+        calls.append(len(counts))
+        return rising(counts, padded_lengths)
+
+    offsets = cut_greedily(np.full((20_000, 1), 7), NO_WALLS, cost=cost, budget=7 * size)
+    assert np.diff(offsets)[:-1].tolist() == [size] * (len(offsets) - 2)
+    assert len(calls) < 100
+    assert max(calls) < 20_000
 
 
 def test_a_callable_cuts_batches_longer_than_it_first_looks_ahead():

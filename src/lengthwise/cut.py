@@ -20,6 +20,10 @@ from lengthwise.cost import Cost, Padded, Quadratic, costs_alone, costs_of
 
 _SIZE_REMEDY = "Give the number of sequences in a batch, 16 say."
 
+_ASKED = 2**14  # costs that one call of a user's own cost is asked for: enough that the call itself hardly counts
+_LEAST_AHEAD = 8
+_BEYOND = 2**62
+
 
 class Cuts(NamedTuple):
     kept: NDArray[np.int64]
@@ -210,7 +214,7 @@ def cut_greedily(
     """The offsets of batches filled in order up to `budget`, or, where `overshoot`, until they reach it.
 
     A sequence over the budget by itself stands alone. The costs of this package run compiled; any other, and what
-    extends them, is called a few times for each batch.
+    extends them, is called for each stretch of some thousand (count, padded lengths).
     """
     most = most or len(lengths) + 1
     if not isinstance(cost, Padded | Quadratic) or type(cost) not in (Padded, Quadratic):
@@ -224,30 +228,47 @@ def cut_greedily(
 def _cut_by_calls(
     lengths: NDArray[np.int64], walls: NDArray[np.int64], cost: Cost, budget: float, most: int, overshoot: bool
 ) -> NDArray[np.int64]:
+    """The same by any callable, in calls that each answer for many small batches.
+
+    A batch starts where the one before it ends, which no one knows ahead. So a call fills a batch from every position
+    of a stretch, and the batches are then followed from end to start: where the sizes from positions 0..4 are
+    [2, 3, 1, 2, 2], the batches are 0-1, 2 and 3-4.
+    """
     count = len(lengths)
     borders = np.append(walls, count)
+    room = borders[np.searchsorted(borders, np.arange(count), side="right")] - np.arange(count)
+    room = np.minimum(room, most)  # the most sequences of a batch, by the position where it starts
     offsets = [0]
-    reach = 64
-    while offsets[-1] < count:
-        start = offsets[-1]
-        end = min(start + most, int(borders[np.searchsorted(borders, start, side="right")]))
-        size = _fitting(lengths[start : min(end, start + reach)], cost, budget, overshoot)
-        if size == reach and start + reach < end:
-            reach *= 2  # the batch may go on: look further ahead
-            continue
-        reach = max(64, 2 * size)
-        offsets.append(start + size)
-    return np.array(offsets if count else [0], np.int64)
+    ahead = _LEAST_AHEAD  # how many sequences a batch is tried with
+    while (start := offsets[-1]) < count:
+        stop = min(count, start + max(1, _ASKED // ahead))
+        ahead = min(ahead, int(room[start:stop].max()))
+        sizes = np.minimum(_sizes_from(lengths, start, stop, ahead, cost, budget, overshoot), room[start:stop])
+        ends = np.where(sizes <= ahead, np.arange(start, stop) + sizes, -1).tolist()
+        known = len(offsets)
+        while offsets[-1] < stop and (end := ends[offsets[-1] - start]) > 0:
+            offsets.append(end)
+        grown = int(np.diff(offsets[known - 1 :]).max(initial=1))
+        ahead = 2 * ahead if offsets[-1] < stop else max(_LEAST_AHEAD, 2 * grown)
+    return np.array(offsets, np.int64)
 
 
-def _fitting(ahead: NDArray[np.int64], cost: Cost, budget: float, overshoot: bool) -> int:
-    """How many of the sequences `ahead` [k, dims] the next batch takes, at least one."""
-    costs = costs_of(cost, np.arange(1, len(ahead) + 1), np.maximum.accumulate(ahead, axis=0))
-    if overshoot:
-        reached = np.flatnonzero(costs >= budget)
-        return int(reached[0]) + 1 if reached.size else len(ahead)
-    above = np.flatnonzero(costs > budget)
-    return max(1, int(above[0])) if above.size else len(ahead)
+def _sizes_from(
+    lengths: NDArray[np.int64], start: int, stop: int, ahead: int, cost: Cost, budget: float, overshoot: bool
+) -> NDArray[np.int64]:
+    """How many sequences a batch takes from each of the positions start..stop-1, at least one: [stop - start].
+
+    `_BEYOND` where the next `ahead` sequences do not close it.
+    """
+    rows = np.zeros((stop - start + ahead - 1, lengths.shape[1]), np.int64)
+    reached = lengths[start : stop + ahead - 1]
+    rows[: len(reached)] = reached
+    windows = np.lib.stride_tricks.sliding_window_view(rows, ahead, axis=0)
+    longest = np.maximum.accumulate(windows, axis=2).transpose(0, 2, 1).reshape(-1, lengths.shape[1])
+    costs = costs_of(cost, np.tile(np.arange(1, ahead + 1), stop - start), longest).reshape(-1, ahead)
+    closed = costs >= budget if overshoot else costs > budget
+    sizes = np.where(closed.any(axis=1), closed.argmax(axis=1) + overshoot, _BEYOND)
+    return np.maximum(sizes, 1)
 
 
 def _sizes_within(lengths: NDArray[np.int64], cost: Cost, budget: float) -> NDArray[np.float64]:
