@@ -18,6 +18,7 @@ EDGES = "Give the longest length of each bucket, rising: (100, 200, 400), say."
 LONGEST = "Give the longest length of each bucket."
 SEED = "Give a whole number from 0 to 2**64 - 1."
 COST = "Return an array, from counts [batches] and padded_lengths [batches, dims]."
+FEWER_CHUNKS = "Check the unit of the lengths, or give a larger size, and a larger step where one is given."
 GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists the names."
 
 
@@ -140,6 +141,23 @@ VALUES = {
     "chunk step": (
         lambda: lw.Chunks(10, step=11),
         "`step` must be at most 10, but is 11. Give at most the chunk size, 10; a larger step would lose frames.",
+    ),
+    "more chunks than a plan holds": (
+        lambda: lw.make_plan([2**50] * 2, lw.Batching(cut=FIXED, chunks=lw.Chunks(1))),
+        f"`chunks` must be at most 1073741824 in all, but is {2**51}. {FEWER_CHUNKS}",
+    ),
+    "more chunks than 64 bits count": (
+        lambda: lw.make_plan([2**63 - 1] * 2, lw.Batching(cut=FIXED, chunks=lw.Chunks(2))),
+        f"`chunks` must be at most 1073741824 in all, but is {2**63}. {FEWER_CHUNKS}",
+    ),
+    "chunks beyond the frames that can be counted": (
+        lambda: lw.make_plan([2**63 - 1], lw.Batching(cut=FIXED, chunks=lw.Chunks(2**62))),
+        "`lengths` must be few and short enough to be padded to less than 2**53 frames, "
+        "but is 9.223372036854776e+18. Check their unit; plan fewer sequences at a time.",
+    ),
+    "a cost of lengths in one row": (
+        lambda: lw.Quadratic()([2, 2], [100, 50]),
+        "`padded_lengths` must be of shape [batches, dims], but is (2,). Give one row for each batch.",
     ),
     "coefficient": (
         lambda: lw.Quadratic(linear=-1),

@@ -122,6 +122,9 @@ def test_doetsch_chunks_worked_by_hand():
     assert lw.Chunks(50, step=25)(np.array([120, 50, 51])).tolist() == spans
     assert lw.Chunks(50)(np.array([120])).tolist() == [[0, 0, 50], [0, 50, 100], [0, 100, 120]]
     assert lw.Chunks(120)(np.array([120])).tolist() == [[0, 0, 120]]
+    longest = 2**63 - 1
+    halves = [[0, 0, 2**62], [0, 2**62, longest]]
+    assert lw.Chunks(2**62)(np.array([longest])).tolist() == halves
     plan = lw.make_plan([120, 50, 51], lw.Batching(cut=lw.Budget(100), chunks=lw.Chunks(50, step=25)))
     assert plan.count == 7
     taken = sorted(span for batch in plan.batches() for span in batch.tolist())

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from lengthwise import _checks
 
+_MOST_CHUNKS = 2**30  # their spans take 24 GiB
+
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
@@ -23,6 +25,9 @@ class Chunks:
     Args:
         size: Frames in a chunk.
         step: Frames from one start to the next, at most `size`; `size` where not given.
+
+    Raises:
+        ValueError: When called: more than 2**30 chunks in all.
 
     References:
         Doetsch, Golik, Ney 2017, section 6, table 1 (chunk sizes 10, 50, 100, 500, max).
@@ -50,8 +55,17 @@ class Chunks:
         """
         step = self.step or self.size
         chunks = 1 + -(-np.maximum(lengths - self.size, 0) // step)
+        _check_few(chunks)
         sequences = np.repeat(np.arange(len(lengths)), chunks)
         first = np.cumsum(chunks) - chunks
         starts = (np.arange(len(sequences)) - first[sequences]) * step
-        stops = np.minimum(starts + self.size, lengths[sequences])
+        stops = starts + np.minimum(self.size, lengths[sequences] - starts)  # never beyond 2**63 - 1 on the way
         return np.stack([sequences, starts, stops], axis=1)
+
+
+def _check_few(chunks: NDArray[np.int64]) -> None:
+    """Refuses more chunks in all than a plan can hold, before any memory is asked for them."""
+    count = chunks.sum(dtype=np.float64)  # of int64 the sum could overflow
+    if count > _MOST_CHUNKS:
+        remedy = "Check the unit of the lengths, or give a larger size, and a larger step where one is given."
+        raise _checks.value_error("chunks", f"at most {_MOST_CHUNKS} in all", int(count), remedy)
