@@ -10,60 +10,31 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from lengthwise.arrange import CostliestFirst as CostliestFirst
-from lengthwise.arrange import InOrder as InOrder
-from lengthwise.arrange import LongestFirst as LongestFirst
-from lengthwise.arrange import ShortestFirst as ShortestFirst
-from lengthwise.arrange import ShuffledSteps as ShuffledSteps
-from lengthwise.batching import Batching as Batching
-from lengthwise.buckets import exponential_edges as exponential_edges
-from lengthwise.buckets import optimal_edges as optimal_edges
-from lengthwise.buckets import padded_frames as padded_frames
-from lengthwise.buckets import quantile_edges as quantile_edges
-from lengthwise.buckets import uniform_edges as uniform_edges
-from lengthwise.chunk import Chunks as Chunks
-from lengthwise.cost import Padded as Padded
-from lengthwise.cost import Quadratic as Quadratic
-from lengthwise.cut import Budget as Budget
-from lengthwise.cut import DynamicSize as DynamicSize
-from lengthwise.cut import FixedSize as FixedSize
-from lengthwise.deal import Balanced as Balanced
-from lengthwise.deal import InTurn as InTurn
-from lengthwise.deal import Mixed as Mixed
-from lengthwise.deal import Portions as Portions
-from lengthwise.evaluation import evaluation_plan as evaluation_plan
-from lengthwise.evaluation import evaluation_weights as evaluation_weights
-from lengthwise.evaluation import restore_order as restore_order
-from lengthwise.lengths import Description as Description
-from lengthwise.lengths import as_lengths as as_lengths
-from lengthwise.lengths import audio_files as audio_files
-from lengthwise.lengths import describe as describe
-from lengthwise.lengths import example_lengths as example_lengths
-from lengthwise.lengths import fingerprint as fingerprint
-from lengthwise.lengths import read_lengths as read_lengths
-from lengthwise.limit import mixing_limit as mixing_limit
-from lengthwise.loss import learning_rate_scales as learning_rate_scales
-from lengthwise.loss import loss_scales as loss_scales
-from lengthwise.metrics import Measures as Measures
-from lengthwise.metrics import measure as measure
-from lengthwise.metrics import mixing as mixing
-from lengthwise.metrics import step_mixing as step_mixing
-from lengthwise.metrics import straggler_waste as straggler_waste
-from lengthwise.named import cut_named as cut_named
-from lengthwise.named import mxnet_bucketing as mxnet_bucketing
-from lengthwise.named import strategies as strategies
-from lengthwise.named import strategy as strategy
-from lengthwise.order import AlternatedSort as AlternatedSort
-from lengthwise.order import Bucketed as Bucketed
-from lengthwise.order import MaxEntropy as MaxEntropy
-from lengthwise.order import SemiSorted as SemiSorted
-from lengthwise.order import Shuffled as Shuffled
-from lengthwise.order import Sorted as Sorted
-from lengthwise.order import Windowed as Windowed
-from lengthwise.plan import Plan as Plan
-from lengthwise.plan import PlanMismatchError as PlanMismatchError
-from lengthwise.planning import make_plan as make_plan
-from lengthwise.shapes import batch_shapes as batch_shapes
+from lengthwise.arrange import CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
+from lengthwise.batching import Batching
+from lengthwise.buckets import exponential_edges, optimal_edges, padded_frames, quantile_edges, uniform_edges
+from lengthwise.chunk import Chunks
+from lengthwise.cost import Padded, Quadratic
+from lengthwise.cut import Budget, DynamicSize, FixedSize
+from lengthwise.deal import Balanced, InTurn, Mixed, Portions
+from lengthwise.evaluation import evaluation_plan, evaluation_weights, restore_order
+from lengthwise.lengths import (
+    Description,
+    as_lengths,
+    audio_files,
+    describe,
+    example_lengths,
+    fingerprint,
+    read_lengths,
+)
+from lengthwise.limit import mixing_limit
+from lengthwise.loss import learning_rate_scales, loss_scales
+from lengthwise.metrics import Measures, measure, mixing, step_mixing, straggler_waste
+from lengthwise.named import cut_named, mxnet_bucketing, strategies, strategy
+from lengthwise.order import AlternatedSort, Bucketed, MaxEntropy, SemiSorted, Shuffled, Sorted, Windowed
+from lengthwise.plan import Plan, PlanMismatchError
+from lengthwise.planning import make_plan
+from lengthwise.shapes import batch_shapes
 
 if TYPE_CHECKING:
     from lengthwise import jax as jax
@@ -72,9 +43,79 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+_DOORS = ("jax", "plot", "torch")
+
+__all__ = [
+    "AlternatedSort",
+    "Balanced",
+    "Batching",
+    "Bucketed",
+    "Budget",
+    "Chunks",
+    "CostliestFirst",
+    "Description",
+    "DynamicSize",
+    "FixedSize",
+    "InOrder",
+    "InTurn",
+    "LongestFirst",
+    "MaxEntropy",
+    "Measures",
+    "Mixed",
+    "Padded",
+    "Plan",
+    "PlanMismatchError",
+    "Portions",
+    "Quadratic",
+    "SemiSorted",
+    "ShortestFirst",
+    "Shuffled",
+    "ShuffledSteps",
+    "Sorted",
+    "Windowed",
+    "as_lengths",
+    "audio_files",
+    "batch_shapes",
+    "cut_named",
+    "describe",
+    "evaluation_plan",
+    "evaluation_weights",
+    "example_lengths",
+    "exponential_edges",
+    "fingerprint",
+    "learning_rate_scales",
+    "loss_scales",
+    "make_plan",
+    "measure",
+    "mixing",
+    "mixing_limit",
+    "mxnet_bucketing",
+    "optimal_edges",
+    "padded_frames",
+    "quantile_edges",
+    "read_lengths",
+    "restore_order",
+    "step_mixing",
+    "straggler_waste",
+    "strategies",
+    "strategy",
+    "uniform_edges",
+]
+
 
 def __getattr__(name: str) -> Any:
-    # `lw.torch`, `lw.jax` and `lw.plot`, without importing what they stand on for those who do not ask for them.
-    if name in ("torch", "jax", "plot"):
+    """`lw.torch`, `lw.jax` and `lw.plot`, on first use: what they stand on takes seconds to import.
+
+    Raises:
+        AttributeError: There is no such name, or what it stands on is not installed; `hasattr` is then False.
+    """
+    if name not in _DOORS:
+        raise AttributeError(f"module 'lengthwise' has no attribute {name!r}")
+    try:
         return importlib.import_module(f"lengthwise.{name}")
-    raise AttributeError(f"module 'lengthwise' has no attribute {name!r}")
+    except ImportError as error:
+        raise AttributeError(str(error)) from error
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_DOORS, *(name for name in globals() if name.startswith("__"))])

@@ -1,0 +1,85 @@
+"""The names of `import lengthwise as lw`, and what stands behind a door that is locked."""
+
+import ast
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import lengthwise as lw
+
+EXTRAS = {"torch": "lengthwise.torch needs PyTorch", "jax": "lengthwise.jax needs JAX"}
+
+
+def printed(script):
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_extra_that_is_not_installed_is_named_and_hasattr_says_no(extra):
+    script = f"""
+    import sys
+
+    sys.modules[{extra!r}] = None
+    import lengthwise as lw
+
+    print(hasattr(lw, {extra!r}), getattr(lw, {extra!r}, "nothing"))
+    try:
+        lw.{extra}.BatchSampler
+    except AttributeError as error:
+        print(error)
+    for line in ("from lengthwise import {extra}", "import lengthwise.{extra}"):
+        try:
+            exec(line)
+        except ImportError as error:
+            print(error)
+    """
+    sentence = f'{EXTRAS[extra]}: pip install "lengthwise[{extra}]"'
+    assert printed(script).splitlines() == ["False nothing", sentence, sentence, sentence]
+
+
+def test_pictures_have_a_door_without_matplotlib():
+    script = """
+    import sys
+
+    sys.modules["matplotlib"] = None
+    import lengthwise as lw
+
+    print(hasattr(lw, "plot"), callable(lw.plot.sweep))
+    """
+    assert printed(script) == "True True\n"
+
+
+def test_a_star_imports_every_public_name_and_no_framework():
+    script = """
+    import sys
+
+    before = set(globals()) | {"before"}
+    from lengthwise import *
+
+    print(sorted(set(globals()) - before))
+    print(sorted({"torch", "jax", "matplotlib"} & set(sys.modules)))
+    """
+    assert printed(script).splitlines() == [str(sorted(lw.__all__)), "[]"]
+
+
+def test_all_are_the_names_that_the_front_door_imports():
+    nodes = ast.parse(Path(lw.__file__).read_text(encoding="utf-8")).body
+    imports = [
+        node for node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lengthwise")
+    ]
+    assert sorted(lw.__all__) == sorted(alias.name for node in imports for alias in node.names)
+
+
+def test_dir_lists_the_public_names_and_the_doors():
+    names = [name for name in dir(lw) if not name.startswith("_")]
+    assert names == sorted([*lw.__all__, "jax", "plot", "torch"])
+    assert {"__version__", "__doc__", "__all__"} <= set(dir(lw))
+
+
+def test_a_name_that_does_not_exist_is_missed():
+    with pytest.raises(AttributeError, match=r"^module 'lengthwise' has no attribute 'nothing'$"):
+        lw.nothing  # noqa: B018
