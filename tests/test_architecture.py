@@ -12,27 +12,24 @@ SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
 
 # A module may import only rooms above its own, and its own. `__init__` is the front door: `import lengthwise as lw`.
 ROOMS = (
-    *("_checks", "_names", "_files", "_compile", "_kernels", "_random"),
-    *("lengths", "cost", "buckets", "limit", "order", "cut", "deal", "arrange"),
+    *("_command", "_checks", "_names", "_files", "_compile", "_kernels", "_random"),
     *(
+        "lengths",
+        "cost",
+        "buckets",
+        "limit",
+        "order",
+        "cut",
+        "deal",
+        "arrange",
         "chunk",
         "_plan_file",
         "plan",
         "batching",
         "planning",
-        "shapes",
-        "loss",
-        "evaluation",
-        "metrics",
-        "named",
-        "__init__",
-        "plot",
-        "torch",
-        "jax",
-        "recipes",
-        "cli",
-        "__main__",
     ),
+    *("shapes", "loss", "evaluation", "metrics", "named"),
+    *("__init__", "plot", "torch", "jax", "recipes", "cli", "__main__"),
 )
 
 # So it is within the recipes: what all of them share, then the tasks, then the papers and the study of quality.

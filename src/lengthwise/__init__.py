@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from lengthwise import _command as _command  # first, for it minds Ctrl-C while the others load
 from lengthwise.arrange import CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
 from lengthwise.batching import Batching
 from lengthwise.buckets import exponential_edges, optimal_edges, padded_frames, quantile_edges, uniform_edges

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -37,6 +38,80 @@ def test_a_reader_that_leaves_early_is_no_error(more):
         process.stdout.close()  # as `head -0` does, long before there is anything to read
         complaint = process.stderr.read()
     assert (process.returncode, complaint) == (1, b"")
+
+
+STREAMS = {
+    "no output": ("buckets --buckets 2 --json - >&-", 0, ""),
+    "no streams": ("buckets --buckets 2 <&- >&- 2>&-", 0, ""),
+    "no complaints": ("buckets --buckets 0 2>&-", 2, ""),
+    "no progress": ("compare --subset 99 --strategies random --json /dev/null 2>&- >/dev/null", 0, ""),
+    "a full disk": (
+        "buckets --buckets 2 >/dev/full",
+        2,
+        "lengthwise buckets: The system says: No space left on device.\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_streams_that_are_closed_or_full_leave_no_traceback(name):
+    words, status, complaint = STREAMS[name]
+    command = ["sh", "-c", f'"$@" {words}', "sh", *COMMAND]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", complaint)
+
+
+def test_a_plan_is_saved_whole_where_standard_output_is_closed(tmp_path):
+    path = tmp_path / "plan.npz"
+    words = ["sh", "-c", '"$@" >&-', "sh", *COMMAND, "plan", "--subset", "99", "--output", str(path)]
+    subprocess.run(words, check=True)
+    assert lw.Plan.load(path).count == 99
+
+
+# What stands for Numba here is interrupted while it loads, and nobody catches that.
+INTERRUPTED = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+SCRIPT = "import sys\nfrom lengthwise.cli import main\nsys.exit(main())\n"
+
+
+@pytest.fixture
+def interrupted(tmp_path):
+    """Runs Python on words, and Ctrl-C comes while the package loads."""
+    (tmp_path / "numba.py").write_text(INTERRUPTED)
+
+    def run(*words):
+        paths = [str(tmp_path), *sys.path]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+        return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, env=environment)
+
+    return run
+
+
+def test_an_interrupt_while_the_command_loads_ends_it_quietly(interrupted, tmp_path):
+    script = tmp_path / "lengthwise"
+    script.write_text(SCRIPT)
+    for words in (("-m", "lengthwise", "plan"), ("-W", "error", "-mlengthwise"), (str(script), "plan")):
+        done = interrupted(*words)
+        assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")  # 130 to a shell
+
+
+def test_an_interrupt_of_a_program_that_imports_the_package_is_its_own(interrupted, tmp_path):
+    program = tmp_path / "lengthwise_mine.py"
+    program.write_text("try:\n    import lengthwise\nexcept KeyboardInterrupt:\n    print('mine')\n")
+    for words in ((str(program),), ("-m", "lengthwise_mine", "lengthwise")):
+        done = interrupted(*words)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "mine\n", "")
+
+
+def test_an_interrupt_of_a_command_at_work_is_said_in_a_line(tmp_path):
+    pipe = tmp_path / "lengths.txt"
+    os.mkfifo(pipe)
+    words = [*COMMAND, "inspect", str(pipe)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        with open(pipe, "w"):  # which waits until the command reads
+            process.send_signal(signal.SIGINT)
+            complaint = process.stderr.read()
+        out = process.stdout.read()
+    assert (process.returncode, out, complaint) == (130, "", "lengthwise inspect: stopped\n")
 
 
 def test_a_terminal_without_unicode_gets_plain_bars(four):

@@ -24,6 +24,14 @@ def test_a_table_keeps_within_the_terminal(run, monkeypatch, columns, name):
     assert "…" not in done.out
 
 
+@pytest.mark.parametrize("columns", ["0", "1", "-5", "wide", ""])
+def test_a_terminal_of_no_width_gets_a_table_that_can_be_read(run, monkeypatch, four, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    lines = run("buckets", four, "--buckets", 2).out.splitlines()
+    assert "up to  sequences  padding" in lines
+    assert "9              1   0.00 %" in lines
+
+
 @pytest.mark.parametrize("command", ["", "inspect", "compare", "plan", "buckets", "reproduce ge2021-table1", "study"])
 def test_help_keeps_within_eighty_columns(run, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from functools import partial
 
 import lengthwise as lw
+from lengthwise import _command
 from lengthwise._checks import sentence
-from lengthwise.cli import buckets, compare, inspect, plan, reproduce, study
+from lengthwise.cli import buckets, compare, inspect, plan, reproduce, streams, study
 from lengthwise.cli.parser import Parser
 
 COMMANDS = (inspect, compare, plan, buckets, study, reproduce)
@@ -20,28 +21,30 @@ _NO_MEMORY = "There is not enough memory for this. Give fewer sequences, or smal
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; what is wrong with its input is one sentence on standard error, and exit status 2."""
-    parsed = _parsed(arguments)
+    streams.open_closed()
+    _command.raise_on_interrupt()
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or PyTorch's profiler says when it starts and stops
+    parsed = argparse.Namespace(command="")
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = partial(_show_warning, parsed.command)
-            status = parsed.run(parsed)
-        sys.stdout.flush()
-        return status
+        try:
+            parsed = _parsed(arguments)
+            with warnings.catch_warnings():
+                warnings.showwarning = partial(_show_warning, parsed.command)
+                return parsed.run(parsed)
+        finally:
+            sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the output has had enough, as `head` has. Nothing more to say, when the interpreter ends neither;
-        # 1 is what rich leaves with when it meets the same.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        streams.give_up_output()
+        return 1  # what rich leaves with when it meets the same
     except (ValueError, TypeError, OSError, ImportError) as error:
-        print(f"lengthwise {parsed.command}: {_complaint(error)}", file=sys.stderr)
-        return 2
+        complaint, status = _complaint(error), 2
     except MemoryError:
-        print(f"lengthwise {parsed.command}: {_NO_MEMORY}", file=sys.stderr)
-        return 2
+        complaint, status = _NO_MEMORY, 2
     except KeyboardInterrupt:
-        print(f"lengthwise {parsed.command}: stopped", file=sys.stderr)
-        return 130
+        complaint, status = "stopped", 130
+    print(f"{f'lengthwise {parsed.command}'.strip()}: {complaint}", file=sys.stderr)
+    streams.give_up_output()
+    return status
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:

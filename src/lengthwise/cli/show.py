@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 PICTURES = (".png", ".svg", ".pdf")
 _GAP = 2  # blanks between the columns of a table
 _UNBOUNDED = 140  # columns where standard output is no terminal and COLUMNS does not say
+_NARROWEST = 40  # columns that a table is drawn in, though the terminal has fewer
 
 
 def add(parser: argparse.ArgumentParser, *, plot: str = "") -> None:
@@ -111,8 +112,8 @@ def say(text: str) -> None:
 def _console() -> Console:
     from rich.console import Console
 
-    bounded = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(highlight=False, emoji=False, width=None if bounded else _UNBOUNDED)
+    columns = shutil.get_terminal_size((_UNBOUNDED, 24)).columns  # COLUMNS=0 says nothing, as if it were not set
+    return Console(highlight=False, emoji=False, width=max(columns, _NARROWEST))
 
 
 def _drawn(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int) -> Any:
