@@ -125,13 +125,21 @@ def _print(rows: list[dict[str, Any]], title: str) -> None:
     notes = (
         "padding: the share of computed frames that are padding; ZPR: its plain mean over batches (Ge 2021, eq. 1); "
         "ABL: the mean length that batches are padded to; cost: padded frames of a batch.",
-        "mixing: 1 where what a batch is padded to tells nothing of the lengths in it, near 0 where it tells all.",
+        "mixing: 1 where what a batch is padded to tells nothing of the lengths in it, near 0 where it tells all; "
+        + _pooled(rows[0]["mixing_epochs"], rows[0]["mixing_bins"]),
     )
     show.table(heads, cells, title=title, notes=notes, spare=[heads[place] for place in _SPARE])
     for row in rows:
         for fact, text in (("dropped", "sequences dropped"), ("over_limit", "batches over the limit")):
             if row[fact]:
                 show.say(f"{row['strategy']}: {row[fact]:,} {text}")
+
+
+def _pooled(epochs: int, bins: int) -> str:
+    """Why the mixing of `lengthwise plan` is another number."""
+    if epochs == 1:
+        return f"estimated in {bins} bins."
+    return f"estimated in {bins} bins over {epochs} epochs, where `lengthwise plan` has one epoch and fewer bins."
 
 
 def _sizes(row: dict[str, Any]) -> str:

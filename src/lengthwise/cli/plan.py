@@ -101,9 +101,10 @@ def _document(plan: lw.Plan, measures: lw.Measures, worst: int) -> dict[str, Any
 def _print(document: dict[str, Any], title: str) -> None:
     measures = document["measures"]
     rows = [(name.replace("_", " "), _cell(name, value)) for name, value in measures.items()]
+    bins = measures["mixing_bins"]
     note = (
-        f"mixing: of this epoch alone, below about {1 / measures['mixing_bins']:.2f} it cannot be told from 0; "
-        "`lengthwise compare` pools several epochs."
+        f"mixing: estimated in {bins} bins on this epoch alone; below about {1 / bins:.2g} it cannot be told from 0. "
+        "`lengthwise compare` prints another number for short data: it pools epochs until they fill 128 bins."
     )
     show.table(("measure", "value"), rows, title=f"{title}\nplan {document['plan']['fingerprint']}", notes=(note,))
     if document["worst"]:
