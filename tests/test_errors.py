@@ -368,6 +368,71 @@ TYPES = {
 }
 
 
+# What a newcomer types, and the call that the sentence tells instead.
+CALLS = {
+    "Batching(16)": "Batching(budget=20_000), or Batching(cut=FixedSize(16))",
+    "Batching(batch_size=16)": "Batching(budget=20_000), or Batching(cut=FixedSize(16))",
+    "Batching(max_tokens=20_000)": "Batching(budget=20_000), or Batching(cut=FixedSize(16))",
+    "make_plan([1, 2])": "make_plan(lengths, Batching(budget=20_000))",
+    "make_plan([1, 2], batch_size=16)": "make_plan(lengths, Batching(budget=20_000))",
+    "measure(PLAN)": "measure(plan, lengths)",
+    "mixing()": "mixing(plan, lengths)",
+    "optimal_edges([1, 2])": "optimal_edges(lengths, 8)",
+    "FixedSize()": "FixedSize(16)",
+    "FixedSize(16, True)": "FixedSize(16)",
+    "Budget()": "Budget(20_000)",
+    "Budget(max_tokens=9)": "Budget(20_000)",
+    "DynamicSize()": "DynamicSize(16)",
+    "Quadratic(1.0)": "Quadratic(linear=1.0, quadratic=0.01)",
+    "Padded(2)": "Padded()",
+    "Chunks()": "Chunks(50)",
+    "Shuffled(0)": "Shuffled()",
+    "Sorted(True)": "Sorted(descending=True)",
+    "SemiSorted(lrf=0.1)": "SemiSorted(0.1)",
+    "AlternatedSort()": "AlternatedSort(58)",
+    "Windowed()": "Windowed(1_600)",
+    "Bucketed(8)": "Bucketed(buckets=8)",
+    "MaxEntropy(share=0.1)": "MaxEntropy(padding=0.1)",
+    "Balanced('drop')": 'Balanced(tail="drop")',
+    "Mixed('drop')": 'Mixed(tail="drop")',
+    "InTurn('drop')": 'InTurn(tail="drop")',
+    "Portions(tail='drop')": "Portions()",
+    "InOrder(1)": "InOrder()",
+    "ShuffledSteps(seed=1)": "ShuffledSteps()",
+    "ShortestFirst(1)": "ShortestFirst()",
+    "LongestFirst(1)": "LongestFirst()",
+    "CostliestFirst(3)": "CostliestFirst(steps=8)",
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_that_does_not_fit_is_told_one_that_does(call):
+    names = {**vars(lw), "PLAN": PLAN}
+    with pytest.raises(TypeError) as raised:
+        eval(call, names)
+    name, told = call.partition("(")[0], CALLS[call]
+    assert SENTENCE.match(str(raised.value))
+    assert str(raised.value).startswith(f"`{name}` must be called with ")
+    assert f", but is called as {name}(" in str(raised.value)
+    assert str(raised.value).endswith(f". Write {told}, say.")
+    for each in told.split(", or "):
+        eval(each, {**names, "lengths": [1, 2, 3, 4], "plan": PLAN})  # the remedy exists and works
+
+
+def test_every_choice_answers_a_call_that_does_not_fit():
+    choices = {name for name in lw.__all__ if name[0].isupper() and hasattr(getattr(lw, name), "__dataclass_fields__")}
+    assert choices - {"Description", "Measures", "Plan"} <= {call.partition("(")[0] for call in CALLS}
+
+
+def test_a_call_is_shown_with_what_must_be_named():
+    message = (
+        "`Bucketed` must be called with size=, edges=, buckets=, by=, pad_to_edge=, longer=, "
+        "but is called as Bucketed(8). Write Bucketed(buckets=8), say."
+    )
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        lw.Bucketed(8)
+
+
 @pytest.mark.parametrize(("call", "message"), VALUES.values(), ids=VALUES)
 def test_a_bad_value_is_refused_in_one_sentence(call, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):

@@ -5,8 +5,14 @@ Every complaint reads: "`name` must be <rule>, but is <value>[ at <place>]. <Wha
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import numbers
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+_Called = TypeVar("_Called", bound=Callable[..., Any])
 
 
 def sentence(name: str, rule: str, value: object, remedy: str, *, at: str = "") -> str:
@@ -92,3 +98,53 @@ def shown(value: object) -> str:
     except RecursionError:  # and lists within lists of up to some hundred levels
         text = "a list of hundreds of levels"
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def show_call(example: str) -> Callable[[_Called], _Called]:
+    """Decorates a choice or a function: a call that does not fit its arguments is answered by a sentence of ours.
+
+    Args:
+        example: A call that is right.
+
+    >>> @show_call("cut(16)")
+    ... def cut(batch_size): ...
+    >>> cut(size=16)
+    Traceback (most recent call last):
+    TypeError: `cut` must be called with batch_size, but is called as cut(size=16). Write cut(16), say.
+    """
+
+    def decorate(called: Any) -> Any:
+        if not isinstance(called, type):
+            return _answering(called, called.__name__, example)
+        called.__init__ = _answering(called.__init__, called.__name__, example)  # type: ignore[misc]
+        return called
+
+    return decorate
+
+
+def _answering(function: Any, name: str, example: str) -> Any:
+    signature = inspect.signature(function)
+    own = 1 if function.__name__ == "__init__" else 0  # self, which nobody writes
+    takes = [f"{each.name}=" if each.kind is each.KEYWORD_ONLY else each.name for each in signature.parameters.values()]
+
+    @functools.wraps(function)
+    def answering(*given: Any, **named: Any) -> Any:
+        try:
+            return function(*given, **named)
+        except TypeError:
+            if _fits(signature, given, named):
+                raise  # of what the function itself found
+        words = [*map(shown, given[own:]), *(f"{key}={shown(value)}" for key, value in named.items())]
+        call = f"{name}({' '.join(', '.join(words).split())})"
+        rule = ", ".join(takes[own:]) or "nothing"
+        raise TypeError(f"`{name}` must be called with {rule}, but is called as {call}. Write {example}, say.")
+
+    return answering
+
+
+def _fits(signature: inspect.Signature, given: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    try:
+        signature.bind(*given, **named)
+    except TypeError:
+        return False
+    return True

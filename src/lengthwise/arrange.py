@@ -25,6 +25,7 @@ class Arrangement(Protocol):
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]: ...
 
 
+@_checks.show_call("InOrder()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InOrder:
     """As the batches were cut: sorted order stays sorted."""
@@ -34,6 +35,7 @@ class InOrder:
         return np.arange(len(costs))
 
 
+@_checks.show_call("ShuffledSteps()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShuffledSteps:
     """Random order of the steps.
@@ -47,6 +49,7 @@ class ShuffledSteps:
         return _random.shuffled(key, len(costs))
 
 
+@_checks.show_call("ShortestFirst()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShortestFirst:
     """The shortest bucket first, its steps in random order, then the next; without buckets, by the length of the step.
@@ -61,6 +64,7 @@ class ShortestFirst:
         return shuffled[np.argsort(lengths[shuffled], kind="stable")]
 
 
+@_checks.show_call("LongestFirst()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LongestFirst:
     """The longest bucket first, its steps in random order, then the next; without buckets, the longest step."""
@@ -69,6 +73,7 @@ class LongestFirst:
         return ShortestFirst()(costs, -lengths, key)
 
 
+@_checks.show_call("CostliestFirst(steps=8)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CostliestFirst:
     """The steps that hold the costliest batches first, to run out of memory at once or never; the others at random.

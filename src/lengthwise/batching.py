@@ -11,6 +11,7 @@ from lengthwise import _checks, _names, arrange, chunk, cost, cut, deal, order
 _RANDOM = order.Shuffled()  # the default itself, which one that was given is not
 
 
+@_checks.show_call("Batching(budget=20_000), or Batching(cut=FixedSize(16))")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Batching:
     """How batches are made: one choice of each verb.

@@ -18,6 +18,7 @@ from lengthwise.lengths import as_lengths
 _EDGES_RULE, _EDGES_REMEDY = "whole numbers from 1 to 2**63 - 1", "Give the longest length of each bucket."
 
 
+@_checks.show_call("optimal_edges(lengths, 8)")
 def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """Edges that pad least: the exact optimum of Khomenko's objective.
 
@@ -62,6 +63,7 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     return values[ends]
 
 
+@_checks.show_call("uniform_edges(lengths, 8)")
 def uniform_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """Edges of equal width between the shortest and the longest length.
 
@@ -73,6 +75,7 @@ def uniform_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     return _whole(low, high, lambda steps: low + (high - low) * steps, min(_checked(buckets), most))
 
 
+@_checks.show_call("exponential_edges(lengths, 8)")
 def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """Edges whose widths grow by a constant factor, from the shortest to the longest length.
 
@@ -84,6 +87,7 @@ def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     return _whole(low, high, lambda steps: low * (high / low) ** steps, min(_checked(buckets), most))
 
 
+@_checks.show_call("quantile_edges(lengths, 8)")
 def quantile_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """Edges that leave about equally many sequences in each bucket; equal lengths stay together.
 

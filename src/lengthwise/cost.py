@@ -23,6 +23,7 @@ Cost = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
 _REMEDY = "Give the coefficients of count x (per_sequence + linear L + quadratic L^2)."
 
 
+@_checks.show_call("Padded()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Padded:
     """The padded frames: count x the longest, summed over the dimensions.
@@ -38,6 +39,7 @@ class Padded:
         return Quadratic().prices(dims)
 
 
+@_checks.show_call("Quadratic(linear=1.0, quadratic=0.01)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quadratic:
     """count x (per_sequence + sum over dims of linear L + quadratic L^2), and `per_batch` once: attention, for one.

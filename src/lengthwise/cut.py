@@ -65,6 +65,7 @@ class Cut(Protocol):
         ...
 
 
+@_checks.show_call("FixedSize(16)")
 @dataclass(frozen=True, slots=True)
 class FixedSize:
     """Batches of the same number of sequences; the last before a wall, and the last of all, may be smaller.
@@ -111,6 +112,7 @@ class FixedSize:
         return np.full(len(lengths), float(self.batch_size))
 
 
+@_checks.show_call("Budget(20_000)")
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Batches of at most `budget` in cost, hard: padded frames, unless the batching says another cost.
@@ -164,6 +166,7 @@ class Budget:
         return np.minimum(sizes, self.max_sequences or np.inf)
 
 
+@_checks.show_call("DynamicSize(16)")
 @dataclass(frozen=True, slots=True)
 class DynamicSize:
     """Batch sizes that grow as batches get shorter, from a base size for the longest (Ge et al. 2021, section 4).

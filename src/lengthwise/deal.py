@@ -67,6 +67,7 @@ class _Whole:
         return [np.arange(count)]
 
 
+@_checks.show_call('Balanced(tail="drop")')
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Balanced(_Whole):
     """Batches of like cost share a step, so that no rank waits long for another.
@@ -81,6 +82,7 @@ class Balanced(_Whole):
         return share_out(_in_order(by_cost.reshape(-1, world.slots)), costs, world.world_size)
 
 
+@_checks.show_call('Mixed(tail="drop")')
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mixed(_Whole):
     """Random batches share a step: representative steps, at the price of waiting where batches differ in cost.
@@ -94,6 +96,7 @@ class Mixed(_Whole):
         return share_out(_in_order(shuffled.reshape(-1, world.slots)), costs, world.world_size)
 
 
+@_checks.show_call('InTurn(tail="drop")')
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InTurn(_Whole):
     """Batches are dealt in the order they were cut, one to each rank in turn, as most systems do.
@@ -107,6 +110,7 @@ class InTurn(_Whole):
         return numbers.reshape(-1, world.micro_batches, world.world_size)
 
 
+@_checks.show_call("Portions()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Portions:
     """Every epoch the sequences are dealt at random into one portion for each rank, which batches its own.

@@ -69,6 +69,7 @@ class Measures:
         return asdict(self)
 
 
+@_checks.show_call("measure(plan, lengths)")
 def measure(plan: Plan, lengths: ArrayLike) -> Measures:
     """Measures a plan.
 
@@ -109,6 +110,7 @@ def measure(plan: Plan, lengths: ArrayLike) -> Measures:
     )
 
 
+@_checks.show_call("mixing(plan, lengths)")
 def mixing(plans: Plan | Sequence[Plan], lengths: ArrayLike, *, bins: int | None = None) -> float:
     """exp(-I(X; T)): how little the padded length of a batch tells of the lengths in it, from 0 to 1.
 
@@ -126,6 +128,7 @@ def mixing(plans: Plan | Sequence[Plan], lengths: ArrayLike, *, bins: int | None
     return _mixing(np.concatenate(sizes), np.concatenate(padded), bins)
 
 
+@_checks.show_call("step_mixing(plan, lengths)")
 def step_mixing(plans: Plan | Sequence[Plan], lengths: ArrayLike, *, bins: int | None = None) -> float:
     """`mixing` of whole optimiser steps: T is the mean padded length over the sequences of the step.
 

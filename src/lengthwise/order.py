@@ -45,6 +45,7 @@ class Order(Protocol):
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered: ...
 
 
+@_checks.show_call("Shuffled()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shuffled:
     """Random order: the most padding and the most mixing."""
@@ -53,6 +54,7 @@ class Shuffled:
         return Ordered(_random.shuffled(key, len(sizes)))
 
 
+@_checks.show_call("Sorted(descending=True)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sorted:
     """By length, rising unless `descending`; equal lengths in random order, so that no two epochs need be alike."""
@@ -66,6 +68,7 @@ class Sorted:
         return Ordered(_by_size(_random.shuffled(key, len(sizes)), -sizes if self.descending else sizes))
 
 
+@_checks.show_call("SemiSorted(0.1)")
 @dataclass(frozen=True, slots=True)
 class SemiSorted:
     """By length plus uniform noise: x' = x + U(-a/2, a/2), a = (longest - shortest) r.
@@ -91,6 +94,7 @@ class SemiSorted:
         return Ordered(_by_size(_random.shuffled(key.at("ties", lane=key.lane), len(sizes)), sizes + noise))
 
 
+@_checks.show_call("AlternatedSort(58)")
 @dataclass(frozen=True, slots=True)
 class AlternatedSort:
     """Shuffled, divided into bins of equal size, and each bin sorted: odd bins rising, even bins falling.
@@ -122,6 +126,7 @@ class AlternatedSort:
         return Ordered(by_bin[_every_other_reversed(count, bins)])
 
 
+@_checks.show_call("Windowed(1_600)")
 @dataclass(frozen=True, slots=True)
 class Windowed:
     """Shuffled, taken in windows of equal size, and each window sorted; no batch crosses windows.
@@ -146,6 +151,7 @@ class Windowed:
         return Ordered(sequences, walls)
 
 
+@_checks.show_call("Bucketed(buckets=8)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bucketed:
     """Sequences of like length share a bucket, in random order; no batch crosses buckets. One of three ways to say
@@ -224,6 +230,7 @@ class Bucketed:
         return Bucketed(edges=tuple(edges), pad_to_edge=self.pad_to_edge, longer=self.longer)
 
 
+@_checks.show_call("MaxEntropy(padding=0.1)")
 @dataclass(frozen=True, slots=True)
 class MaxEntropy:
     """As random as a given padding allows: by warp(length) + exponential noise, near the rate-distortion limit.

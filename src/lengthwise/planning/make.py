@@ -21,6 +21,7 @@ from lengthwise.planning.rest import check_runs, take_run
 from lengthwise.planning.tail import complete_steps
 
 
+@_checks.show_call("make_plan(lengths, Batching(budget=20_000))")
 def make_plan(
     lengths: ArrayLike,
     batching: Batching,
