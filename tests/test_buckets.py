@@ -79,3 +79,7 @@ def test_two_lengths_are_sorted_by_their_sum():
         order = lw.Sorted(descending=falling)
         batching = lw.Batching(order=order, cut=lw.FixedSize(1), deal=lw.InTurn(), arrange=lw.InOrder())
         assert lw.make_plan(lengths, batching).sequences.tolist() == expected
+
+
+def test_edges_of_half_precision_are_whole_numbers_too():
+    assert lw.padded_frames([3, 9], np.array([4, 16], np.float16)) == 20

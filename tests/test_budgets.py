@@ -222,3 +222,24 @@ def test_a_cost_that_extends_one_of_ours_is_asked_itself():
     plan = plan_of(lw.example_lengths(count=400), lw.Budget(20_000), cost=Twice())
     assert plan.costs.max() <= 20_000
     assert not len(plan.over_limit())
+
+
+@pytest.mark.parametrize("cut", [lw.Budget(1), lw.DynamicSize(2), lw.FixedSize(3)])
+def test_batches_that_cost_nothing_are_planned_and_measured(cut):
+    plan = plan_of([3, 1, 2, 5], cut, cost=lambda counts, _: np.zeros(len(counts)))
+    found = lw.measure(plan, [3, 1, 2, 5])
+    assert (found.dropped, found.straggler_waste, found.largest_cost) == (0, 0.0, 0.0)
+    assert sorted(plan.sequences.tolist()) == [0, 1, 2, 3]
+
+
+def test_a_cost_that_writes_into_what_it_is_given_changes_no_plan():
+    def careless(counts, padded_lengths):
+        counts *= padded_lengths[:, 0]
+        padded_lengths[:] = 0
+        return counts.astype(float)
+
+    lengths = lw.example_lengths(count=200)
+    careful = lw.make_plan(lengths, lw.Batching(budget=20_000, padding=0.1))
+    plan = lw.make_plan(lengths, lw.Batching(budget=20_000, padding=0.1, cost=careless))
+    assert plan.sequences.tolist() == careful.sequences.tolist()
+    assert plan.padded_lengths.tolist() == careful.padded_lengths.tolist()

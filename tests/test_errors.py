@@ -146,10 +146,6 @@ VALUES = {
         lambda: lw.make_plan([2**50] * 2, lw.Batching(cut=FIXED, chunks=lw.Chunks(1))),
         f"`chunks` must be at most 1073741824 in all, but is {2**51}. {FEWER_CHUNKS}",
     ),
-    "more chunks than 64 bits count": (
-        lambda: lw.make_plan([2**63 - 1] * 2, lw.Batching(cut=FIXED, chunks=lw.Chunks(2))),
-        f"`chunks` must be at most 1073741824 in all, but is {2**63}. {FEWER_CHUNKS}",
-    ),
     "chunks beyond the frames that can be counted": (
         lambda: lw.make_plan([2**63 - 1], lw.Batching(cut=FIXED, chunks=lw.Chunks(2**62))),
         "`lengths` must be few and short enough to be padded to less than 2**53 frames, "
@@ -209,7 +205,20 @@ VALUES = {
     ),
     "cost of nothing": (
         planned_with(lambda counts, padded: np.full(len(counts), np.nan) * padded[:, 0]),
-        f"`cost` must be finite, but is nan. {COST}",
+        "`cost` must be finite, but is nan. Give smaller coefficients or a smaller batch size, or mend the function.",
+    ),
+    "cost beyond all numbers": (
+        planned_with(lw.Quadratic(linear=1e308, quadratic=1e308)),
+        "`cost` must be finite, but is inf. Give smaller coefficients or a smaller batch size, or mend the function.",
+    ),
+    "more bins of mixing than memory holds": (
+        lambda: lw.mixing(PLAN, [1, 2, 3, 4], bins=2**31),
+        "`bins` must be at most 4096, but is 2147483648. Give the number of equal-mass bins, 64 say.",
+    ),
+    "more ranks than there are": (
+        lambda: lw.make_plan([3], BATCHING, world_size=2**53, micro_batches=2),
+        "`world_size` must be of ranks that take at most 16777216 batches together in a step, "
+        f"but is {2**54}. Check world_size and micro_batches.",
     ),
     "cost below zero": (
         planned_with(lambda counts, padded: 0.01 * counts * padded[:, 0] - 40.0),
@@ -336,6 +345,27 @@ TYPES = {
     ),
     "size": (lambda: lw.FixedSize("16"), f"`batch_size` must be a whole number, but is '16'. {SIZE}"),
     "true size": (lambda: lw.FixedSize(True), f"`batch_size` must be a whole number, but is True. {SIZE}"),
+    **{
+        f"no plan for {asked.__name__}": (
+            lambda asked=asked, given=given: asked(*given),
+            f"`{name}` must be a Plan, but is 7. Make one: make_plan(lengths, batching), say.",
+        )
+        for asked, name, given in (
+            (lw.measure, "plan", (7, [1])),
+            (lw.straggler_waste, "plan", (7,)),
+            (lw.mixing, "plans", (7, [1])),
+            (lw.step_mixing, "plans", ([PLAN, 7], [1, 2, 3, 4])),
+        )
+    },
+    "runs of another kind": (
+        lambda: lw.make_plan([3], BATCHING, after=3),
+        "`after` must be a list of runs, but is 3. "
+        "Give (world_size, micro_batches, batches that each rank took) of each run.",
+    ),
+    "an edge of no shape": (
+        lambda: lw.Bucketed(edges=np.array(3)),
+        f"`edges` must be whole numbers, but is array(3). {EDGES}",
+    ),
     "budget": (
         lambda: lw.Budget("20000"),
         "`budget` must be a number, but is '20000'. Give the padded frames that fit in memory.",

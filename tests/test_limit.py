@@ -257,3 +257,12 @@ def test_max_entropy_comes_nearer_the_limit_than_any_other(name, asked):
     for rival, orders in RIVALS.items():
         other = at_padding(padding, [padding_and_mixing(name, order) for order in orders])
         assert mixing > 1.05 * other, rival
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_noise_of_hardly_any_width_sorts(noise):
+    order = lw.MaxEntropy(scale=5e-324, noise=noise)
+    plan = lw.make_plan(
+        [9, 4, 7, 1], lw.Batching(cut=lw.FixedSize(1), order=order, deal=lw.InTurn(), arrange=lw.InOrder())
+    )
+    assert plan.sequences.tolist() == [3, 1, 2, 0]

@@ -1,5 +1,6 @@
 """Every measure, on tiny plans worked by hand and on random plans counted out in plain Python."""
 
+import dataclasses
 import json
 import math
 import random
@@ -55,6 +56,14 @@ def test_measures_are_json_ready():
     found = lw.measure(laid_out([1, 2], [[[[0, 1]]]]), [1, 2]).as_dict()
     assert json.loads(json.dumps(found)) == found
     assert list(found)[:3] == ["sequences", "batches", "steps"]
+
+
+@pytest.mark.parametrize(("low", "high", "waste"), [(0.0, 0.0, 0.0), (5e-324, 1e-323, 0.25), (5e307, 1e308, 0.25)])
+def test_ranks_wait_the_same_share_whatever_a_frame_costs(low, high, waste):
+    """A step of two micro-batches; two of 1e308 are together beyond all numbers."""
+    plan = laid_out([1, 1, 1, 1], [[[[0], [1]], [[2], [3]]]])
+    costs = np.array([high, low, high, low])
+    assert lw.straggler_waste(dataclasses.replace(plan, costs=costs)) == waste
 
 
 def test_micro_batches_of_a_rank_add_up_before_ranks_are_compared():

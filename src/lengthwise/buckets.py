@@ -169,6 +169,8 @@ def _whole_edges(edges: ArrayLike) -> NDArray[np.int64]:
         raise _checks.value_error("edges", "of shape [buckets]", array.shape, _EDGES_REMEDY)
     if array.dtype.kind not in "iuf":
         raise _checks.type_error("edges", _EDGES_RULE, array.tolist(), _EDGES_REMEDY)
+    if array.dtype.kind == "f":
+        array = array.astype(np.float64)  # half precision cannot be held against 2**63
     good = (array >= 1) & (array < 2**63) & (np.floor(array) == array)  # NaN compares as False
     if not good.all():
         at = int(np.argmin(good))

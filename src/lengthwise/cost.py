@@ -20,6 +20,7 @@ from lengthwise import _checks
 
 Cost = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
 
+_RETURN = "Return an array, from counts [batches] and padded_lengths [batches, dims]."
 _REMEDY = "Give the coefficients of count x (per_sequence + linear L + quadratic L^2)."
 
 
@@ -71,9 +72,10 @@ class Quadratic:
             remedy = "Give one row for each batch."
             raise _checks.value_error("padded_lengths", "of shape [batches, dims]", longest.shape, remedy)
         each = np.zeros(len(longest))
-        for length in longest.T:
-            each += self.linear * length + self.quadratic * (length * length)
-        return self.per_batch + np.asarray(counts) * (self.per_sequence + each)
+        with np.errstate(over="ignore", invalid="ignore"):  # `costs_of` says what is not finite
+            for length in longest.T:
+                each += self.linear * length + self.quadratic * (length * length)
+            return self.per_batch + np.asarray(counts) * (self.per_sequence + each)
 
     def prices(self, dims: int) -> NDArray[np.float64]:
         """The coefficients as the compiled cutter reads them: [2 + 2 dims]."""
@@ -90,17 +92,17 @@ def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.i
         ValueError: Not one finite number, 0 or more, for each batch.
     """
     returned = cost(counts.copy(), padded_lengths.copy())
-    remedy = "Return an array, from counts [batches] and padded_lengths [batches, dims]."
     try:
         found = np.asarray(returned)
     except (TypeError, ValueError, RuntimeError) as error:  # lists of different lengths, a tensor on a GPU
-        raise _checks.type_error("cost", "an array of numbers", returned, remedy) from error
+        raise _checks.type_error("cost", "an array of numbers", returned, _RETURN) from error
     if found.dtype.kind not in "iuf":  # a bool is no cost, nor is the real part of a complex number
-        raise _checks.type_error("cost", "an array of real numbers", found.dtype.name, remedy)
+        raise _checks.type_error("cost", "an array of real numbers", found.dtype.name, _RETURN)
     costs = found.astype(np.float64)
     if costs.shape != counts.shape:
-        raise _checks.value_error("cost", f"of shape {counts.shape}, one for each batch", costs.shape, remedy)
+        raise _checks.value_error("cost", f"of shape {counts.shape}, one for each batch", costs.shape, _RETURN)
     if not np.isfinite(costs).all():
+        remedy = "Give smaller coefficients or a smaller batch size, or mend the function."
         raise _checks.value_error("cost", "finite", float(costs[~np.isfinite(costs)][0]), remedy)
     if (costs < 0.0).any():
         raise _checks.value_error("cost", "at least 0", float(costs.min()), "Add a constant, or clip it at 0.")

@@ -120,7 +120,7 @@ def scaled_warp(sizes: NDArray[np.float64], scale: float, *, noise: str) -> Warp
     levels = _levels(sizes, _LEVELS)
     if len(levels.sizes) < 2:
         return Warp(lengths=np.array([0.0, 1.0]), heights=np.zeros(2))
-    return _law(levels, noise)[0](1.0 / scale)
+    return _law(levels, noise)[0](1.0 / max(scale, 1e-100))  # less would be the same order, and overflow
 
 
 def _falling_root(function: Callable[[float], float], low: float, high: float) -> float:

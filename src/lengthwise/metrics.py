@@ -6,7 +6,7 @@ X, T                         the length of a sequence, and the length its batch 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import _checks
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.plan import Plan
+
+_MOST_BINS = 4096  # on each axis: their histogram takes 128 MiB
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +84,7 @@ def measure(plan: Plan, lengths: ArrayLike) -> Measures:
     References:
         Ge et al. 2021, equation 1 and section 4. Mixing: the data-processing inequality in `limit`.
     """
+    _check_plan("plan", plan)
     items = _items(plan, lengths)
     sizes, padded = plan.batch_sizes, plan.padded_lengths.sum(axis=1).astype(np.float64)
     used = np.add.reduceat(items[plan.sequences], plan.offsets[:-1]) if len(sizes) else np.empty(0)
@@ -151,17 +154,27 @@ def step_mixing(plans: Plan | Sequence[Plan], lengths: ArrayLike, *, bins: int |
 
 def straggler_waste(plan: Plan) -> float:
     """The share of rank time spent waiting: 1 - mean over ranks / costliest rank, over all steps."""
-    if not plan.steps:
+    _check_plan("plan", plan)
+    largest = plan.costs.max(initial=0.0)
+    if not largest:  # no steps, or batches that cost nothing: nobody waits
         return 0.0
-    ranks = plan.costs[plan.grid].sum(axis=1)
+    # In units of about the largest cost, a power of two, so that no sum overflows and no quotient is rounded.
+    ranks = np.ldexp(plan.costs, -np.frexp(largest)[1])[plan.grid].sum(axis=1)
     return 1.0 - float(ranks.mean(axis=1).sum() / ranks.max(axis=1).sum())
 
 
 def _several(plans: Plan | Sequence[Plan]) -> list[Plan]:
-    several = [plans] if isinstance(plans, Plan) else list(plans)
+    several: list[Any] = list(plans) if isinstance(plans, Iterable) else [plans]
     if not several:
         raise _checks.value_error("plans", "one plan or more", several, "Give at least one plan.")
+    for plan in several:
+        _check_plan("plans", plan)
     return several
+
+
+def _check_plan(name: str, plan: object) -> None:
+    if not isinstance(plan, Plan):
+        raise _checks.type_error(name, "a Plan", plan, "Make one: make_plan(lengths, batching), say.")
 
 
 def _items(plan: Plan, lengths: ArrayLike) -> NDArray[np.int64]:
@@ -186,7 +199,9 @@ def mixing_bins(count: int) -> int:
 def _mixing(sizes: NDArray[np.int64], padded: NDArray[np.float64], bins: int | None) -> float:
     count = len(sizes)
     remedy = "Give the number of equal-mass bins, 64 say."
-    bins = mixing_bins(count) if bins is None else _checks.check_whole("bins", bins, minimum=1, remedy=remedy)
+    if bins is None:
+        bins = mixing_bins(count)
+    bins = _checks.check_whole("bins", bins, minimum=1, maximum=_MOST_BINS, remedy=remedy)
     if not count:
         return 1.0
     joint = np.zeros((bins, bins))

@@ -324,7 +324,7 @@ def _every_other_reversed(count: int, bins: int) -> NDArray[np.int64]:
 
 def _checked_edges(edges: tuple[int, ...]) -> tuple[int, ...]:
     remedy = "Give the longest length of each bucket, rising: (100, 200, 400), say."
-    if not isinstance(edges, Iterable):
+    if not isinstance(edges, Iterable) or (isinstance(edges, np.ndarray) and not edges.ndim):
         raise _checks.type_error("edges", "whole numbers", edges, remedy)
     whole = tuple(_checks.check_whole("edges", edge, minimum=1, remedy=remedy) for edge in edges)
     if not whole or any(low >= high for low, high in pairwise(whole)):

@@ -71,7 +71,7 @@ WRONG = {
     "plan --chunk 0": "`size` must be at least 1, but is 0.",
     "plan --chunk-step 4": "`chunk-step` must be given with --chunk, but is 4.",
     "plan --chunk 10 --chunk-step 20": "`step` must be at most 10, but is 20.",
-    "plan --chunk 100 {longest}": "`chunks` must be at most 1073741824 in all, but is 184467440737095520.",
+    "plan --chunk 100 {longest}": "`lengths` must be few and short enough to be padded",
     "plan --chunk 10 {pairs}": "`lengths` must be of shape [n], but is (40, 2).",
     "plan --deal portions --tail drop": "`tail` must be split with --deal portions, but is 'drop'.",
     "plan --deal portions --strategy mxnet:4,drop=true": "`tail` must be split with --deal portions, but is 'drop'.",

@@ -20,6 +20,8 @@ from lengthwise.planning.portions import draft_portions
 from lengthwise.planning.rest import check_runs, take_run
 from lengthwise.planning.tail import complete_steps
 
+_MOST_SLOTS = 2**24  # batches of one step
+
 
 @_checks.show_call("make_plan(lengths, Batching(budget=20_000))")
 def make_plan(
@@ -68,6 +70,7 @@ def make_plan(
     runs = check_runs(after)
     key = Key(seed=seed, epoch=epoch)
     first, *later = [*(run.world for run in runs), world]
+    _check_slots([first, *later])
 
     # Chunks, or whole sequences.
     _check_countable(array)
@@ -129,6 +132,14 @@ def _max_cost(items: NDArray[np.int64], drafts: list[Draft], batching: Batching)
         return np.inf
     longest = np.max([items.max(axis=0), *(draft.needed.max(axis=0, initial=0) for draft in drafts)], axis=0)
     return batching.cut.limit(batching.cost, longest)
+
+
+def _check_slots(worlds: list[World]) -> None:
+    """Refuses steps of so many batches that the grid of one takes gigabytes."""
+    most = max(world.slots for world in worlds)
+    if most > _MOST_SLOTS:
+        rule = f"of ranks that take at most {_MOST_SLOTS} batches together in a step"
+        raise _checks.value_error("world_size", rule, most, "Check world_size and micro_batches.")
 
 
 def _check_countable(items: NDArray[np.int64]) -> None:

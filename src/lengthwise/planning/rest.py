@@ -34,6 +34,8 @@ class Run(NamedTuple):
 def check_runs(runs: Sequence[Sequence[int]]) -> list[Run]:
     """The runs of `make_plan(after=...)`, refused where they are not three whole numbers each."""
     remedy = "Give (world_size, micro_batches, batches that each rank took) of each run."
+    if not isinstance(runs, tuple | list):
+        raise _checks.type_error("after", "a list of runs", runs, remedy)
     for run in runs:
         if not isinstance(run, tuple | list) or len(run) != 3:
             raise _checks.type_error("after", "of three whole numbers each", run, remedy)
