@@ -63,22 +63,22 @@ def test_streams_that_are_closed_or_full_leave_no_traceback(name):
 
 def test_a_plan_is_saved_whole_where_standard_output_is_closed(tmp_path):
     path = tmp_path / "plan.npz"
-    words = ["sh", "-c", '"$@" >&-', "sh", *COMMAND, "plan", "--subset", "99", "--output", str(path)]
+    words = ["sh", "-c", '"$@" >&-', "sh", *COMMAND, "plan", "--strategy", "random", "--output", str(path)]
     subprocess.run(words, check=True)
-    assert lw.Plan.load(path).count == 99
+    assert lw.Plan.load(path).count == 10_480
 
 
-# What stands for Numba here is interrupted while it loads, and nobody catches that.
+# What stands for a package here is interrupted while it loads, as by Ctrl-C.
 INTERRUPTED = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
 SCRIPT = "import sys\nfrom lengthwise.cli import main\nsys.exit(main())\n"
 
 
 @pytest.fixture
 def interrupted(tmp_path):
-    """Runs Python on words, and Ctrl-C comes while the package loads."""
-    (tmp_path / "numba.py").write_text(INTERRUPTED)
+    """Runs Python on words, and Ctrl-C comes while `package` loads: Numba loads with Lengthwise, tqdm when it works."""
 
-    def run(*words):
+    def run(*words, package="numba"):
+        (tmp_path / f"{package}.py").write_text(INTERRUPTED)
         paths = [str(tmp_path), *sys.path]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, env=environment)
@@ -102,16 +102,9 @@ def test_an_interrupt_of_a_program_that_imports_the_package_is_its_own(interrupt
         assert (done.returncode, done.stdout, done.stderr) == (0, "mine\n", "")
 
 
-def test_an_interrupt_of_a_command_at_work_is_said_in_a_line(tmp_path):
-    pipe = tmp_path / "lengths.txt"
-    os.mkfifo(pipe)
-    words = [*COMMAND, "inspect", str(pipe)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        with open(pipe, "w"):  # which waits until the command reads
-            process.send_signal(signal.SIGINT)
-            complaint = process.stderr.read()
-        out = process.stdout.read()
-    assert (process.returncode, out, complaint) == (130, "", "lengthwise inspect: stopped\n")
+def test_an_interrupt_of_a_command_at_work_is_said_in_a_line(interrupted):
+    done = interrupted("-m", "lengthwise", "compare", "--subset", "9", package="tqdm")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "lengthwise compare: stopped\n")
 
 
 def test_a_terminal_without_unicode_gets_plain_bars(four):

@@ -30,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parsed = _parsed(arguments)
             with warnings.catch_warnings():
                 warnings.showwarning = partial(_show_warning, parsed.command)
-                return parsed.run(parsed)
+                status = parsed.run(parsed)
+            return status
         finally:
             sys.stdout.flush()
     except BrokenPipeError:

@@ -48,7 +48,9 @@ def tell_missed_padding(
     _told.add(about)
     least, most = (_had(draft_by(order), items).padding for order in (Sorted(), Shuffled()))
     sentence = f"`padding` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {had.padding:.3f}."
-    warnings.warn(f"{sentence} {_why(asked, had, least, most)}", stacklevel=4)  # where make_plan is called
+    warnings.warn(
+        f"{sentence} {_why(asked, had, least, most)}", stacklevel=5
+    )  # where make_plan is called, through show_call
 
 
 def _had(drafts: list[Draft], items: NDArray[np.int64]) -> _Had:
