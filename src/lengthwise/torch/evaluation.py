@@ -16,7 +16,8 @@ from lengthwise.cut import Cut
 from lengthwise.evaluation import evaluation_plan, evaluation_weights, restore_order
 from lengthwise.lengths import as_lengths
 from lengthwise.plan import Plan
-from lengthwise.torch.consumer import consumer_of
+from lengthwise.torch.consumer import callers
+from lengthwise.torch.guard import check_callers
 from lengthwise.torch.ranks import Place, gathered
 
 
@@ -37,9 +38,13 @@ class EvaluationSampler(Sampler[list[int]]):
         rank: Which of the ranks this process is; torch.distributed's where it is running and none is given, else 0.
         world_size: How many ranks share out the batches; torch.distributed's where it is running, else 1.
 
+    Attributes:
+        reads_callers: True; set it to False for a sampler that does not look at who draws from it, and refuses none.
+
     Raises:
         ValueError: As `evaluation_plan` does; and with the first batch where its batches are shared out or batched once
-            more, or torch.distributed is not running in a process that was started as one of several.
+            more, a dataset draws from it, the dataset has more or fewer sequences than there are lengths, or
+            torch.distributed is not running in a process that was started as one of several.
         PlanMismatchError: Another rank plans otherwise, or not at all.
 
     >>> import lengthwise as lw
@@ -49,6 +54,8 @@ class EvaluationSampler(Sampler[list[int]]):
     >>> sampler.restore_order(["five", "nine", "two", "four"])
     ['five', 'nine', 'two', 'four']
     """
+
+    reads_callers = True
 
     def __init__(
         self,
@@ -65,6 +72,12 @@ class EvaluationSampler(Sampler[list[int]]):
         with self._place.alike(self._facts):
             self.lengths = as_lengths(lengths)
             self._plan = self._planned()
+
+    def __repr__(self) -> str:
+        return (
+            f"EvaluationSampler(rank {self.rank} of {self.world_size}, {len(self._plan)} batches, "
+            f"{len(self.lengths)} sequences cut by {self.cut})"
+        )
 
     @property
     def rank(self) -> int:
@@ -88,7 +101,8 @@ class EvaluationSampler(Sampler[list[int]]):
     def __iter__(self) -> Iterator[list[int]]:
         plan = self.plan
         self._place.check_started(self._facts)
-        consumer_of(self, world_size=plan.world_size)  # refuses what shares the batches out once more
+        if self.reads_callers:
+            check_callers(self, list(callers()), sequences=len(self.lengths), world_size=plan.world_size)
         for batch in plan.batches(self.rank):
             yield batch.tolist()
 

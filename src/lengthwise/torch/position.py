@@ -1,7 +1,8 @@
 """Where in an epoch a run stands: the arguments of `make_plan`, and the fingerprint of what it made of them.
 
     {"version": 1, "seed": 0, "lengths": "9f...", "batching": {"cut": {"choice": "cut.Budget", ...}, ...},
-     "epoch": 3, "world_size": 6, "micro_batches": 1, "plan": "3a...", "runs": [[8, 1, 120], [6, 1, 40]]}
+     "sequences": 9000, "epoch": 3, "world_size": 6, "micro_batches": 1, "plan": "3a...",
+     "runs": [[8, 1, 120], [6, 1, 40]]}
 
 says that of epoch 3 each of 8 ranks had 120 batches, and then, of what those left, each of 6 ranks 40. It was saved on
 those 6 ranks, and `plan` is of what the 8 had left them. Of a batching that is too long for a kilobyte, a digest.
@@ -22,6 +23,9 @@ from lengthwise.torch.facts import check_alike
 VERSION = 1
 KEYS = ("version", "seed", "lengths", "batching", "epoch", "world_size", "micro_batches", "plan", "runs")
 MAX_CHARACTERS = 999  # of a state, as JSON
+MAX_BATCHES = 2**20  # in a step of all ranks: more is a state that was damaged, and planning it would fill the memory
+MAX_RUNS = 1_000  # within an epoch, each of which is planned
+DAMAGED = "Load the state as it was saved."
 
 Run = tuple[int, int, int]  # world size, micro-batches, batches that each rank took
 
@@ -68,29 +72,65 @@ def state_of(facts: Mapping[str, Any], runs: tuple[Run, ...]) -> dict[str, Any]:
     return json.loads(json.dumps(state))
 
 
-def checked_state(state: Mapping[str, Any], facts: Mapping[str, Any]) -> Position:
+def check_place(world_size: int, micro_batches: int, *, remedy: str = "Give the number of ranks.") -> None:
+    """Refuses a number of ranks and micro-batches that no run has, and that would fill the memory with its plan."""
+    for name, number in (("world_size", world_size), ("micro_batches", micro_batches)):
+        _checks.check_whole(name, number, minimum=1, remedy=remedy)
+    if world_size * micro_batches > MAX_BATCHES:
+        rule, given = f"at most {MAX_BATCHES} batches in a step", world_size * micro_batches
+        raise _checks.value_error("world_size x micro_batches", rule, given, remedy)
+
+
+def checked_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences: int) -> Position:
     """What a state says.
 
     Args:
         state: What `state_of` gave.
         facts: Seed, lengths and batching of the sampler that is to go on.
+        sequences: How many lengths it has.
 
     Raises:
         ValueError: It is no such state.
         PlanMismatchError: It is one of another seed, of other lengths or of another batching.
     """
-    if not isinstance(state, Mapping) or any(name not in state for name in KEYS) or state["version"] != VERSION:
+    known = isinstance(state, Mapping) and all(name in state for name in KEYS) and isinstance(state["version"], int)
+    if not known or state["version"] != VERSION:
         rule = f"what BatchSampler.state_dict gives, of version {VERSION}"
-        raise _checks.value_error("state", rule, state, "Load it from the checkpoint as it was saved.")
+        raise _checks.value_error("state", rule, state, DAMAGED)
+    _check_plain(state)
+    epoch = _checks.check_whole("epoch", state["epoch"], minimum=0, remedy=DAMAGED)
+    _check_count(state, epoch, sequences)
     if isinstance(state["batching"], str):
         facts = {**facts, "batching": _digest(facts["batching"])}
     remedy = "Resume with what the checkpoint was made with, or begin a new run."
     check_alike({name: state[name] for name in facts}, facts, whose="the checkpoint's", remedy=remedy)
-    remedy = "Load the state as it was saved."
-    epoch = _checks.check_whole("epoch", state["epoch"], minimum=0, remedy=remedy)
-    world_size = _checks.check_whole("world_size", state["world_size"], minimum=1, remedy=remedy)
-    micro_batches = _checks.check_whole("micro_batches", state["micro_batches"], minimum=1, remedy=remedy)
-    return Position(epoch, _checked_runs(state["runs"]), (world_size, micro_batches), state["plan"])
+    place = state["world_size"], state["micro_batches"]
+    check_place(*place, remedy=DAMAGED)
+    return Position(epoch, _checked_runs(state["runs"]), place, state["plan"])
+
+
+def _check_plain(state: Mapping[str, Any]) -> None:
+    """Refuses what JSON cannot hold: an array cannot be compared, nor what contains itself be written."""
+    for name in ("seed", "lengths", "batching", "plan"):
+        try:
+            json.dumps(state[name])
+        except (TypeError, ValueError, RecursionError) as error:
+            rule = "of plain numbers and words"
+            raise _checks.value_error(name, rule, type(state[name]).__name__, DAMAGED) from error
+
+
+def _check_count(state: Mapping[str, Any], epoch: int, sequences: int) -> None:
+    """Refuses a data set that has grown or shrunk since; states of before this was kept do not tell."""
+    if (count := state.get("sequences")) is None:
+        return
+    count = _checks.check_whole("sequences", count, minimum=0, remedy=DAMAGED)
+    if count != sequences:
+        remedy = (
+            f"Finish epoch {epoch} with the lengths of those {count}; or begin epoch {epoch + 1} with all {sequences}: "
+            f"load no state, and call set_epoch({epoch + 1})."
+        )
+        rule = f"as many as the checkpoint's {count} sequences"
+        raise PlanMismatchError(_checks.sentence("lengths", rule, sequences, remedy))
 
 
 def _digest(choices: Mapping[str, Any]) -> str:
@@ -99,10 +139,12 @@ def _digest(choices: Mapping[str, Any]) -> str:
 
 
 def _checked_runs(runs: object) -> tuple[Run, ...]:
-    remedy = "Load the state as it was saved."
     if not isinstance(runs, list | tuple) or any(not isinstance(run, list | tuple) or len(run) != 3 for run in runs):
-        raise _checks.value_error("runs", "a list of three whole numbers each", runs, remedy)
+        raise _checks.value_error("runs", "a list of three whole numbers each", runs, DAMAGED)
+    if len(runs) > MAX_RUNS:
+        raise _checks.value_error("runs", f"at most {MAX_RUNS}", len(runs), DAMAGED)
     for run in runs:
         for number, least in zip(run, (1, 1, 0), strict=True):
-            _checks.check_whole("runs", number, minimum=least, remedy=remedy)
-    return tuple((int(world_size), int(micro_batches), int(taken)) for world_size, micro_batches, taken in runs)
+            _checks.check_whole("runs", number, minimum=least, remedy=DAMAGED)
+        check_place(*run[:2], remedy=DAMAGED)
+    return tuple((world_size, micro_batches, taken) for world_size, micro_batches, taken in runs)

@@ -13,6 +13,7 @@ from torch import distributed
 from lengthwise import _checks
 from lengthwise.plan import PlanMismatchError
 from lengthwise.torch.facts import check_alike
+from lengthwise.torch.position import check_place
 
 Facts = Callable[[], Mapping[str, object]]
 
@@ -114,7 +115,7 @@ def _check_given(rank: int | None, world_size: int | None) -> None:
         remedy = "Give both, or neither for torch.distributed's own."
         raise _checks.value_error("rank", "given together with world_size", given, remedy)
     if world_size is not None:
-        _checks.check_whole("world_size", world_size, minimum=1, remedy="Give the number of ranks.")
+        check_place(world_size, 1)
         remedy = "Ranks count from 0 to world_size - 1."
         _checks.check_whole("rank", rank, minimum=0, maximum=world_size - 1, remedy=remedy)
 

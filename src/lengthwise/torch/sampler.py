@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import warnings
+import weakref
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,66 +17,29 @@ from lengthwise.lengths import as_lengths
 from lengthwise.loss import loss_scales
 from lengthwise.plan import Plan
 from lengthwise.planning import make_plan
-from lengthwise.torch.consumer import Consumer, consumer_of
-from lengthwise.torch.position import Run, checked_state, parted, state_of
+from lengthwise.torch.consumer import callers, consumer_of, loader_among
+from lengthwise.torch.delivery import Count, Pass, Passes
+from lengthwise.torch.guard import check_callers
+from lengthwise.torch.notices import Notices
+from lengthwise.torch.position import Run, check_place, checked_state, parted, state_of
 from lengthwise.torch.ranks import Place
-
-
-@dataclass(slots=True)
-class _Pass:
-    """One iteration over a plan: from which batch, how many were drawn since, and by which loader's iterator.
-
-    `skipped` are those that something between the sampler and the loader threw away, to resume without a state.
-    """
-
-    plan: Plan
-    start: int
-    drawn: int = 0
-    skipped: int = 0
-    consumer: Consumer | None = None
-
-    @property
-    def handed(self) -> int:
-        """Batches that the trainer was handed, or skipped."""
-        return self.drawn if self.consumer is None else self.skipped + self.consumer.handed
-
-    def draw(self) -> None:
-        """Counts a batch that is about to be drawn."""
-        if self.consumer is not None:
-            self.skipped = self.drawn - self.consumer.fetched
-        self.drawn += 1
-
-    @property
-    def delivered(self) -> int:
-        """Batches of the plan that the trainer has had."""
-        return self.start + self.handed
-
-    @property
-    def ended(self) -> bool:
-        return self.delivered >= len(self.plan)
-
-    def taken(self) -> int:
-        """Batches to be counted in a state: a loader that asks as it draws means the one that it has just drawn."""
-        if self.consumer is not None and self.consumer.is_asking():
-            return self.start + self.drawn
-        if self.consumer is not None and not self.consumer.in_order and not self.ended:
-            remedy = "Let the loader keep its order, or save between epochs only."
-            raise _checks.value_error("in_order", "True, for a position to be kept", False, remedy)
-        return self.delivered
+from lengthwise.torch.rest import Rest
 
 
 class BatchSampler(Sampler[list[Any]]):
     """Yields the batches of one epoch, for `DataLoader(dataset, batch_sampler=...)`.
 
-    The dataset is never touched: planning needs its lengths only. What goes wrong in use: an epoch that is never set.
-    Call `set_epoch` before each epoch, or every epoch takes the same batches, which warns once; so does an epoch that
-    is left before its end. One of which nobody asks for anything, because the trainer has a sampler of its own, raises
-    when the next is set.
+    Planning needs the lengths only; of the dataset, the size alone is asked for. What goes wrong in use: an epoch that
+    is never set. Call `set_epoch` before each epoch, or every epoch takes the same batches, which warns once. An epoch
+    that is left before its end warns once, too. If the trainer never uses this sampler, the second `set_epoch` raises.
+
+    Each pass counts for itself. A look at the first batch takes nothing. A pass that begins within a loop leaves the
+    position of the loop alone. After an error that the loop survives, the batch that failed counts as taken.
 
     Where torch.distributed is running and no rank is given, making a sampler (and loading a state) is a collective: all
     ranks compare their plans, and disagreement, or a rank that can make no plan, is an error there on all of them and
-    not a hang later. Over nccl it goes through the
-    current GPU: call `torch.cuda.set_device` before, or all ranks of a machine meet on its first.
+    not a hang later. Over nccl it goes through the current GPU: call `torch.cuda.set_device` before, or all ranks of a
+    machine meet on its first.
 
     Args:
         lengths: [n] or [n, dims], in the order of the dataset.
@@ -87,13 +49,19 @@ class BatchSampler(Sampler[list[Any]]):
         world_size: How many ranks share out the batches; torch.distributed's where it is running, else 1.
         micro_batches: Batches of each rank in one optimiser step.
 
+    Attributes:
+        reads_callers: True; set it to False for a sampler that does not look at who draws from it. Then no caller is
+            refused, and a position counts the batches that were drawn, those that workers fetched ahead too: count
+            the delivered ones yourself, and give them to `state_dict`.
+
     Yields:
         A fresh list for each batch: of sequence numbers, or, where the batching takes chunks, of tuples (sequence,
         start, stop); the dataset's `__getitem__` is given one entry at a time.
 
     Raises:
-        ValueError: As `make_plan` does, at once and not in the first epoch; and with the first batch where something
-            between the sampler and its loader shares the batches out to the ranks once more.
+        ValueError: As `make_plan` does, at once and not in the first epoch; and with the first batch, where something
+            between the sampler and its loader shares the batches out to the ranks once more, where a dataset draws
+            from the sampler, or where the dataset has more or fewer sequences than there are lengths.
         PlanMismatchError: Another rank plans otherwise, or not at all.
 
     >>> import lengthwise as lw
@@ -103,6 +71,8 @@ class BatchSampler(Sampler[list[Any]]):
     """
 
     # No attribute `batch_size`: trainers that find one think that every batch has it, and drop those that do not.
+
+    reads_callers = True
 
     def __init__(
         self,
@@ -119,22 +89,32 @@ class BatchSampler(Sampler[list[Any]]):
         self.batching = batching
         self.seed = seed
         self.micro_batches = micro_batches
-        self._pass: _Pass | None = None
-        self._epoch_taken: int | None = None
+        self._passes = Passes()
+        self._restorer: weakref.ref[Any] | None = None  # the loader that loaded the position, until its first pass
+        self._epoch_set = False  # whether the epoch was set since the position was loaded
         self._asked = True  # for anything of the epoch, since it was set
-        self._warned: set[str] = set()
-        self._fingerprinted: tuple[Plan, str] | None = None
+        self._epoch_taken: int | None = None
+        self._notices = Notices()
         with self._place.alike(self._facts):
             if not isinstance(batching, Batching):
                 remedy = "Make one: lw.Batching(cut=lw.FixedSize(16)), say."
                 raise _checks.type_error("batching", "a lengthwise.Batching", batching, remedy)
             self.lengths = as_lengths(lengths)
-            self._plan_epoch(0)
+            self._base = self._planned(0)
             self._named = {
-                "seed": self._plan.seed,
-                "lengths": self._plan.lengths_fingerprint,
-                "batching": json.loads(self._plan.batching),
+                "seed": self._base.plan.seed,
+                "lengths": self._base.plan.lengths_fingerprint,
+                "batching": json.loads(self._base.plan.batching),
             }
+
+    def __repr__(self) -> str:
+        rest, count = self._base, self._passes.current
+        rest, delivered = (rest, rest.taken) if count is None else (count.rest, count.delivered)
+        return (
+            f"BatchSampler(rank {self.rank} of {self.world_size}, epoch {self.epoch}, "
+            f"{rest.before + delivered} of {len(rest)} batches delivered, {len(self.lengths)} sequences, "
+            f"{self.batching.order} cut by {self.batching.cut})"
+        )
 
     @property
     def rank(self) -> int:
@@ -147,56 +127,65 @@ class BatchSampler(Sampler[list[Any]]):
     @property
     def plan(self) -> Plan:
         """The plan of the epoch that is set; where a state was loaded, of what runs on other numbers of ranks left."""
-        self._asked = True
-        return self._bound()
+        return self._now().plan
 
     @property
     def epoch(self) -> int:
-        return self._plan.epoch
+        return self._base.plan.epoch
 
     @property
     def start(self) -> int:
-        """Batches of the epoch that each rank had before the next pass: 0, unless a state was loaded."""
-        return len(self) - len(self.plan) + self._taken
+        """Batches of the epoch that each rank had before the pass: 0, unless a state was loaded."""
+        return self._now().start
 
     @property
     def delivered(self) -> int:
         """Batches of the epoch that this rank has had, `start` included: what `state_dict` counts."""
-        return sum(taken for _, _, taken in self._runs_of(self._drawn_plan()))
+        rest, taken = self._position()
+        return rest.before + taken
 
     @property
     def sampler(self) -> BatchSampler:
         """Itself: some trainers set the epoch of `loader.batch_sampler.sampler` alone."""
         return self
 
-    def set_epoch(self, epoch: int) -> None:
-        """Plans `epoch`, which the next pass yields; a position that was loaded for it is kept."""
-        current = self._pass or _Pass(self._plan, self._taken)
-        if epoch == self.epoch and not (current.ended and current.handed):
-            self._asked = current.ended or self._pass is not None
+    def set_epoch(self, epoch: int, *, restart: bool = False) -> None:
+        """Plans `epoch`, which the next pass yields; a position that was loaded for it is kept.
+
+        Without a call, the pass after the one that ended a loaded epoch yields all of that epoch once more, and warns.
+
+        Args:
+            epoch: Counted from 0.
+            restart: Forget the position: the next pass yields the whole epoch.
+
+        >>> import lengthwise as lw
+        >>> sampler = BatchSampler([5, 9, 2], lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted()))
+        >>> sampler.load_state_dict(sampler.state_dict(delivered=2))
+        >>> sampler.set_epoch(0)
+        >>> list(sampler)
+        []
+        >>> sampler.set_epoch(0, restart=True)
+        >>> sorted(sampler)
+        [[1], [2, 0]]
+        """
+        count = self._passes.current
+        delivered = self._base.taken if count is None else count.delivered
+        rest = self._base if count is None else count.rest
+        ended = delivered >= len(rest.plan)
+        if epoch == self.epoch and not restart and not (ended and count is not None and count.handed):
+            self._asked, self._epoch_set = ended or count is not None, True
+            self._passes.retire()
             return
-        if current.delivered > 1 and not current.ended:
-            rule = f"{len(current.plan)} before the next epoch, or sequences are lost"
-            remedy = (
-                "Raise the trainer's limit (total_steps tells the steps of the epochs), or let it ask for every epoch's"
-                " length: Lightning's Trainer by reload_dataloaders_every_n_epochs=1."
-            )
-            self._warn("batches delivered", rule, current.delivered, remedy, at=f"epoch {self.epoch}")
-        if not self._asked:
-            remedy = (
-                "Give it to the loader, DataLoader(dataset, batch_sampler=sampler), that loader to the trainer, and no "
-                "training_data to deepspeed.initialize; to skip epochs, set only the one to begin with."
-            )
-            rule = "asked for batches of every epoch that is set"
-            raise _checks.value_error("sampler", rule, "not asked", remedy, at=f"epoch {self.epoch}")
-        self._leave()
-        self._plan_epoch(epoch)
-        self._asked = False
+        if epoch != self.epoch:
+            self._check_left(delivered, len(rest.plan))
+        self._epoch_taken = count.rest.plan.epoch if count is not None and count.handed > 1 and not restart else None
+        self._stand(self._planned(epoch))
+        self._asked, self._epoch_set = False, True
 
     def total_steps(self, epochs: int) -> int:
         """Optimiser steps of the epochs 0 to epochs - 1, exact, for a schedule of the learning rate: plans them all."""
         _checks.check_whole("epochs", epochs, minimum=0, remedy="Give the number of epochs.")
-        return sum(self._planned(epoch).steps for epoch in range(epochs))
+        return sum(self._planned(epoch).plan.steps for epoch in range(epochs))
 
     def loss_scales(
         self,
@@ -225,7 +214,7 @@ class BatchSampler(Sampler[list[Any]]):
             ranks_averaged=ranks_averaged,
             micro_batches_averaged=micro_batches_averaged,
         )
-        return scales[:, :, self.rank].reshape(-1)[self._taken :]
+        return scales[:, :, self.rank].reshape(-1)[self._now().taken :]
 
     def state_dict(self, *, delivered: int | None = None) -> dict[str, Any]:
         """Where this run stands: the same on every rank, exact at every batch.
@@ -240,14 +229,18 @@ class BatchSampler(Sampler[list[Any]]):
         Returns:
             For `load_state_dict`, here or on another number of ranks; plain numbers and words, fit for JSON.
         """
-        plan, taken = self._drawn_plan(), None
-        if delivered is not None:
+        if delivered is None:
+            rest, taken = self._position()
+        else:
+            count = self._passes.current
+            rest = self._bound() if count is None else count.rest
             remedy = "Count from the beginning of the epoch."
-            whole = _checks.check_whole("delivered", delivered, minimum=self.start, maximum=len(self), remedy=remedy)
-            taken = whole - (len(self) - len(self.plan))
+            whole = _checks.check_whole("delivered", delivered, minimum=rest.start, maximum=len(rest), remedy=remedy)
+            taken = whole - rest.before
+        plan = rest.plan
         place = {"world_size": plan.world_size, "micro_batches": plan.micro_batches}
-        facts = self._named | {"epoch": plan.epoch} | place | {"plan": self._fingerprint_of(plan)}
-        return state_of(facts, self._runs_of(plan, taken))
+        facts = self._named | {"sequences": len(self.lengths), "epoch": plan.epoch} | place
+        return state_of(facts | {"plan": rest.fingerprint}, rest.runs(taken))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on where `state` was saved: the next pass yields what was not delivered of its epoch, and nothing else.
@@ -262,65 +255,121 @@ class BatchSampler(Sampler[list[Any]]):
                 as where a cost function of your own was changed; or the ranks loaded different states, or another of
                 them could not load its own.
         """
+        loader, _ = loader_among(list(callers())) if self.reads_callers else (None, "")
         with self._place.alike(self._facts):
-            position = checked_state(state, self._named)
-            plan = self._planned(position.epoch, position.runs, position.place)
-            position.check_plan(self._fingerprint_of(plan))
+            position = checked_state(state, self._named, sequences=len(self.lengths))
+            rest = self._planned(position.epoch, position.runs, position.place)
+            position.check_plan(rest.fingerprint)
             if position.place != (self.world_size, self.micro_batches):
-                plan = self._planned(position.epoch, position.runs)
-            self._stand(plan, position.runs)
-            self._pass = self._epoch_taken = None
+                rest = self._planned(position.epoch, position.runs)
+            # torchdata's loader loads its state with its first pass: a later epoch that was set before goes on from
+            # one that ended.
+            if loader is None or rest.left or not self._epoch_set or self.epoch <= position.epoch:
+                self._epoch_set = loader is not None and self._epoch_set and self.epoch == position.epoch
+                self._stand(rest)
+                self._epoch_taken = None
+                self._restorer = None if loader is None else weakref.ref(loader)
 
     def __len__(self) -> int:
         """Batches of this rank in the whole epoch that is set: exact, before it begins. A pass yields `start` fewer."""
-        earlier, _ = parted(self._runs, self.world_size, self.micro_batches)
-        return sum(taken for _, _, taken in earlier) + len(self.plan)
+        return len(self._now())
 
     def __iter__(self) -> Iterator[list[Any]]:
-        plan = self.plan
-        self._place.check_started(self._facts)
-        self._leave()
-        if self.epoch == self._epoch_taken:
-            remedy = "Call set_epoch with a new number before each epoch."
-            self._warn("epoch", "another for every epoch", self.epoch, remedy, at="the second pass")
-        current = self._pass = _Pass(plan, self._taken)
-        for batch in plan.batches(self.rank, current.start):
-            if not current.drawn:
-                current.consumer = consumer_of(self, world_size=plan.world_size)
-            elif self.epoch != plan.epoch:
-                remedy = "Set the epoch, or load the position, before the loader begins to fetch its batches."
-                raise _checks.value_error("epoch", f"{plan.epoch} until its pass has ended", self.epoch, remedy)
-            elif current.handed:
-                self._epoch_taken = plan.epoch  # now: persistent workers count from 0 again before the next pass
-            current.draw()
-            yield [tuple(span) for span in batch.tolist()] if batch.ndim == 2 else batch.tolist()
+        return Pass(self._begin, self._check)
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles leave out the loader that draws: it is of this process."""
-        state = self.__dict__.copy()
-        if self._pass is not None:
-            state["_pass"] = replace(self._pass, drawn=self._pass.handed, consumer=None)
-        return state
+        count = self._passes.current
+        return self.__dict__ | {"_passes": Passes([] if count is None else [count.alone()]), "_restorer": None}
 
-    def _bound(self) -> Plan:
-        """The plan for as many ranks as there are: torch.distributed may have started after the sampler was made."""
-        if self._plan.world_size != self.world_size:
-            self._plan_epoch(self.epoch, self._runs)
-        return self._plan
+    def _begin(self, holder: Pass) -> tuple[Count, Iterator[NDArray[np.int64]]]:
+        """A pass, with its first batch: where it counts, and its batches."""
+        rest = self._bound()
+        self._asked = True
+        self._place.check_started(self._facts)
+        found = list(callers()) if self.reads_callers else []
+        if self.reads_callers:
+            check_callers(self, found, sequences=len(self.lengths), world_size=rest.plan.world_size)
+        restored = self._restorer is not None and loader_among(found)[0] is self._restorer()
+        self._restorer = None
+        if restored and not rest.left:  # a loader that restored the end of an epoch makes another pass at once
+            return Count(rest), iter(())
+        rest = self._second(rest)
+        count = Count(rest, holder, consumer_of(found))
+        self._passes.begin(count)
+        return count, rest.plan.batches(self.rank, rest.taken)
 
-    def _leave(self) -> None:
-        """Ends the pass, if there is one; a look at the first batch took nothing."""
-        if self._pass is not None and self._pass.handed > 1:
-            self._epoch_taken = self._pass.plan.epoch
-        self._pass = None
+    def _second(self, rest: Rest) -> Rest:
+        """What a pass goes over that may not be the first since the epoch was set: says so, once."""
+        last = self._passes.current
+        if last is not None and (last.is_under_way or not last.was_taken):
+            last = None
+        if last is not None or self.epoch == self._epoch_taken:
+            self._notices.second_pass(self.epoch)
+        if last is not None and last.ended and rest.start:  # the position that was loaded is used up
+            self._base = rest = self._planned(self.epoch)
+        if not rest.left and len(rest) and not self._epoch_set:
+            self._notices.nothing_left(self.epoch)
+        return rest
 
-    def _plan_epoch(self, epoch: int, runs: tuple[Run, ...] = ()) -> None:
-        self._stand(self._planned(epoch, runs), runs)
+    def _check(self, count: Count) -> None:
+        """Refuses a pass over another epoch than is set, and says once where one runs within another."""
+        remedy = "Set the epoch, or load the position, before the loader begins to fetch its batches."
+        if self.epoch != count.rest.plan.epoch:
+            rule = f"{count.rest.plan.epoch} until its pass has ended"
+            raise _checks.value_error("epoch", rule, self.epoch, remedy)
+        if count not in self._passes:
+            given = "loaded, or begun anew, since"
+            raise _checks.value_error("position", "kept until the pass has ended", given, remedy)
+        if count.handed and self._passes.is_second(count):
+            self._notices.within(self.epoch)
 
-    def _planned(self, epoch: int, runs: tuple[Run, ...] = (), place: tuple[int, int] | None = None) -> Plan:
-        """The plan of what `runs` left, for the world size and micro-batches of a place: this one, if none is given."""
+    def _check_left(self, delivered: int, batches: int) -> None:
+        """Before another epoch: warns of one that is left before its end, and refuses one that nobody asked for."""
+        if 1 < delivered < batches:
+            self._notices.left_early(delivered, batches, self.epoch)
+        if not self._asked:
+            remedy = (
+                "Give it to the loader, DataLoader(dataset, batch_sampler=sampler), that loader to the trainer, and no "
+                "training_data to deepspeed.initialize; to skip epochs, set only the one to begin with."
+            )
+            rule = "asked for batches of every epoch that is set"
+            raise _checks.value_error("sampler", rule, "not asked", remedy, at=f"epoch {self.epoch}")
+
+    def _stand(self, rest: Rest) -> None:
+        """From here on: the passes so far are over."""
+        self._base, self._passes = rest, Passes()
+
+    def _bound(self) -> Rest:
+        """For as many ranks as there are: torch.distributed may have started after the sampler was made."""
+        if self._base.plan.world_size != self.world_size:
+            self._base = self._planned(self.epoch, self._base.runs(self._base.taken))
+        return self._base
+
+    def _now(self) -> Rest:
+        """What the pass goes over, where there is one, or the next: whoever asks does use the sampler."""
+        self._asked = True
+        count = self._passes.current
+        if count is None or count.rest.plan.world_size != self.world_size:
+            return self._bound()
+        return count.rest
+
+    def _position(self) -> tuple[Rest, int]:
+        """What the trainer goes over, and how many batches of its plan it has had; the ranks may have ended since."""
+        count = self._passes.current
+        found = list(callers()) if self.reads_callers else []
+        if loader_among(found)[0] is not None and (count is None or count.consumer is not None):
+            count = self._passes.asking(found)
+        if count is not None:
+            return count.rest, count.taken(found)
+        rest = self._bound()
+        return rest, rest.taken
+
+    def _planned(self, epoch: int, runs: tuple[Run, ...] = (), place: tuple[int, int] | None = None) -> Rest:
+        """What `runs` left, for the world size and micro-batches of a place: this one, if none is given."""
         world_size, micro_batches = place or (self.world_size, self.micro_batches)
-        return make_plan(
+        check_place(world_size, micro_batches)
+        plan = make_plan(
             self.lengths,
             self.batching,
             seed=self.seed,
@@ -329,35 +378,10 @@ class BatchSampler(Sampler[list[Any]]):
             micro_batches=micro_batches,
             after=parted(runs, world_size, micro_batches)[0],
         )
-
-    def _stand(self, plan: Plan, runs: tuple[Run, ...]) -> None:
-        _, taken = parted(runs, plan.world_size, plan.micro_batches)
-        _checks.check_whole("runs", taken, minimum=0, maximum=len(plan), remedy="Load the state as it was saved.")
-        self._plan, self._runs, self._taken = plan, runs, taken
-
-    def _drawn_plan(self) -> Plan:
-        """Of the pass, where there is one: torch.distributed may have ended since it began."""
-        return self._bound() if self._pass is None else self._pass.plan
-
-    def _runs_of(self, plan: Plan, taken: int | None = None) -> tuple[Run, ...]:
-        """The runs of the epoch, `plan`'s the last: with `taken` batches, or with those that the trainer has had."""
-        earlier, _ = parted(self._runs, plan.world_size, plan.micro_batches)
-        if taken is None:
-            taken = self._taken if self._pass is None else self._pass.taken()
-        return *earlier, (plan.world_size, plan.micro_batches, taken)
-
-    def _fingerprint_of(self, plan: Plan) -> str:
-        """Made once for each plan: a loader may ask for a state with every batch."""
-        if self._fingerprinted is None or self._fingerprinted[0] is not plan:
-            self._fingerprinted = plan, plan.fingerprint()
-        return self._fingerprinted[1]
+        return Rest.after(runs, plan)
 
     def _facts(self) -> dict[str, Any]:
         """What all ranks must have alike."""
-        facts = {"micro_batches": self.micro_batches, "epoch": self.epoch, "runs": self._runs}
-        return self._named | facts | {"plan": self._fingerprint_of(self._plan)}
-
-    def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str) -> None:
-        if name not in self._warned:
-            self._warned.add(name)
-            warnings.warn(_checks.sentence(name, rule, value, remedy, at=at), stacklevel=3)
+        base = self._base
+        facts = {"micro_batches": self.micro_batches, "epoch": self.epoch, "runs": base.runs(base.taken)}
+        return self._named | facts | {"plan": base.fingerprint}

@@ -1,0 +1,95 @@
+"""Who draws from a sampler, and may not: refused with the first batch, by what to change.
+
+Whoever stands between a sampler and the trainer is read off the call stack. A sampler whose `reads_callers` is False
+asks for none of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch.utils.data import BatchSampler, IterableDataset, Sampler, get_worker_info
+
+from lengthwise import _checks
+from lengthwise.torch.consumer import Caller, loader_among
+
+# What a sampler that shares out batches calls the number of those it shares them out to.
+REPLICAS = ("num_replicas", "num_processes", "num_shards", "world_size")
+# Accelerate's loaders. They fetch the batch after the one that they hand on, and set epochs that they count themselves.
+PREPARED = ("DataLoaderShard", "DataLoaderDispatcher")
+
+
+def check_callers(sampler: Sampler, found: Sequence[Caller], *, sequences: int, world_size: int) -> None:
+    """Refuses callers that would take other batches than planned.
+
+    Args:
+        sampler: One of ours, which is about to yield its first batch.
+        found: Who draws it, the innermost first.
+        sequences: How many it has the lengths of.
+        world_size: How many ranks it shares the batches out to.
+
+    Raises:
+        ValueError: A data set draws from it, in this process or in a loader's worker; it is one rank's of several, and
+            something behind it shards its batches again; its batches are taken for sequence numbers, and batched once
+            more; Accelerate prepared its loader; or the loader's data set has another number of sequences.
+    """
+    _check_no_dataset_draws(found)
+    for holder, _ in found:
+        if isinstance(holder, BatchSampler) and getattr(holder, "sampler", None) is sampler:
+            remedy = "It yields whole batches: make the loader yourself, and give the trainer that loader."
+            raise _checks.value_error("sampler", "given to DataLoader as batch_sampler=", "sampler=", remedy)
+        if type(holder).__name__ in PREPARED:
+            remedy = "Leave the loader out of accelerator.prepare: the sampler gives each rank its own batches."
+            raise _checks.value_error("loader", "PyTorch's own", f"Accelerate's {type(holder).__name__}", remedy)
+        if world_size > 1 and isinstance(holder, Sampler) and holder is not sampler:
+            _check_no_second_share(holder, world_size)
+    _check_dataset_size(_dataset_of(found), sequences)
+
+
+def _dataset_of(found: Sequence[Caller]) -> Any:
+    """The data set of the loader that draws; None where there is none to be read."""
+    loader, _ = loader_among(found)
+    return None if loader is None else vars(loader).get("_dataset")
+
+
+def _check_no_dataset_draws(found: Sequence[Caller]) -> None:
+    """Refuses a data set that draws: each of its loader's workers would take all batches, and no count be right."""
+    worker = get_worker_info()
+    _, method = loader_among(found)
+    if worker is not None:
+        given = f"drawn from by the dataset, in worker {worker.id} of {worker.num_workers}"
+    elif method == "_next_data" or isinstance(_dataset_of(found), IterableDataset):
+        given = "drawn from by the dataset"
+    else:
+        return
+    remedy = (
+        "Give the loader a dataset with __getitem__, and the sampler as batch_sampler=; or let the dataset read"
+        " lw.make_plan(...).batches(rank), which keeps no position."
+    )
+    raise _checks.value_error("sampler", "drawn from by the loader", given, remedy)
+
+
+def _check_no_second_share(holder: Sampler, world_size: int) -> None:
+    """Refuses a sampler that deals batches out once more."""
+    found = [getattr(holder, name, 1) for name in REPLICAS]
+    shares = max(number for number in (1, *found) if isinstance(number, int))
+    if shares > 1:
+        rule = f"shared out once, by the sampler's own rank and world_size of {world_size}"
+        remedy = (
+            "Leave the loader out of accelerator.prepare, give Lightning's Trainer use_distributed_sampler=False, "
+            "or make the sampler with rank=0, world_size=1."
+        )
+        raise _checks.value_error("batches", rule, f"shared out to {shares} again by {type(holder).__name__}", remedy)
+
+
+def _check_dataset_size(dataset: Any, sequences: int) -> None:
+    """Refuses a data set of more or fewer sequences than there are lengths: the lengths would be those of others."""
+    try:
+        size = len(dataset)
+    except (TypeError, NotImplementedError):  # it has none, or will not say
+        return
+    if size != sequences:
+        rule = f"as many as the {size} sequences of the loader's dataset"
+        remedy = "Give the lengths of this dataset, in its order."
+        raise _checks.value_error("lengths", rule, sequences, remedy)

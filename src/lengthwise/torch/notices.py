@@ -1,0 +1,44 @@
+"""What a sampler warns of, each once: loops that go against the epoch that is set."""
+
+from __future__ import annotations
+
+import warnings
+
+from lengthwise import _checks
+
+
+class Notices:
+    """Warnings of one sampler; a copy of the sampler has its own."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def second_pass(self, epoch: int) -> None:
+        """An epoch that is taken once more."""
+        remedy = "Call set_epoch with a new number before each epoch."
+        self._warn("epoch", "another for every epoch", epoch, remedy, at="the second pass")
+
+    def nothing_left(self, epoch: int) -> None:
+        """A pass over an epoch that had ended when its state was saved."""
+        again = f"set_epoch({epoch}, restart=True)"
+        remedy = f"Call set_epoch({epoch + 1}) to go on, or {again} to take epoch {epoch} once more."
+        self._warn("batches left", "at least 1 for a pass to yield any", 0, remedy, at=f"epoch {epoch}")
+
+    def within(self, epoch: int) -> None:
+        """A pass that goes on while the loop that the position is of is under way."""
+        remedy = "The position is that of the first: give the other loop a sampler of its own."
+        self._warn("passes", "one at a time", "one within another", remedy, at=f"epoch {epoch}")
+
+    def left_early(self, delivered: int, batches: int, epoch: int) -> None:
+        """An epoch that is left before its end."""
+        remedy = (
+            "Raise the trainer's limit (total_steps tells the steps of the epochs), or let it ask for every epoch's"
+            " length: Lightning's Trainer by reload_dataloaders_every_n_epochs=1."
+        )
+        rule = f"{batches} before the next epoch, or sequences are lost"
+        self._warn("batches delivered", rule, delivered, remedy, at=f"epoch {epoch}")
+
+    def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str) -> None:
+        if name not in self._said:
+            self._said.add(name)
+            warnings.warn(_checks.sentence(name, rule, value, remedy, at=at), stacklevel=4)

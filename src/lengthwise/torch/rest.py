@@ -1,0 +1,60 @@
+"""What a run has before it: the plan of an epoch, or of what earlier runs left of it, and where in it to begin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from lengthwise import _checks
+from lengthwise.plan import Plan
+from lengthwise.torch.position import DAMAGED, Run, parted
+
+
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """Of an epoch of which 8 ranks had 120 batches each, and then 6 ranks 40: the plan of what the 8 left, and 40.
+
+    Attributes:
+        plan: Of what the earlier runs left; of the whole epoch where there were none.
+        earlier: The runs before, on other numbers of ranks or micro-batches.
+        taken: Batches of the plan that each rank had before the next pass.
+    """
+
+    plan: Plan
+    earlier: tuple[Run, ...]
+    taken: int
+
+    @classmethod
+    def after(cls, runs: tuple[Run, ...], plan: Plan) -> Rest:
+        """Where a run stands on the plan of what `runs` left."""
+        earlier, taken = parted(runs, plan.world_size, plan.micro_batches)
+        _checks.check_whole("runs", taken, minimum=0, maximum=len(plan), remedy=DAMAGED)
+        return cls(plan, earlier, taken)
+
+    @property
+    def before(self) -> int:
+        """Batches that each rank of the earlier runs had."""
+        return sum(taken for _, _, taken in self.earlier)
+
+    @property
+    def start(self) -> int:
+        """Batches of the epoch that each rank had before the next pass."""
+        return self.before + self.taken
+
+    def __len__(self) -> int:
+        """Batches of each rank in the whole epoch."""
+        return self.before + len(self.plan)
+
+    @property
+    def left(self) -> int:
+        """Batches that the next pass yields."""
+        return len(self.plan) - self.taken
+
+    def runs(self, taken: int) -> tuple[Run, ...]:
+        """The runs of the epoch, with `taken` batches of the plan in the last; without one that took none."""
+        return *self.earlier, *([(self.plan.world_size, self.plan.micro_batches, taken)] if taken else [])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Made once: a loader may ask for a state with every batch."""
+        return self.plan.fingerprint()

@@ -1,0 +1,231 @@
+"""Who may draw from a sampler: refused with the first batch, and samplers that do not look at their callers."""
+
+import pytest
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler
+from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
+
+import lengthwise as lw
+
+LENGTHS = lw.example_lengths("long-tailed", count=40)
+BATCHING = lw.Batching(cut=lw.FixedSize(4))
+BATCHES = 10
+
+
+def training(**changed):
+    return lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.FixedSize(4), **changed), rank=0, world_size=1)
+
+
+def evaluation():
+    return lw.torch.EvaluationSampler(LENGTHS, lw.FixedSize(4), rank=0, world_size=1)
+
+
+BOTH = pytest.mark.parametrize("make", [training, evaluation])
+WORKERS = pytest.mark.parametrize("workers", [0, 2])
+
+
+def as_is(item):
+    return item
+
+
+class Stream(IterableDataset):
+    """Iterates a sampler by itself."""
+
+    def __init__(self, batches, listed=False):
+        self.batches, self.listed = batches, listed
+
+    def __iter__(self):
+        return iter(list(self.batches)) if self.listed else (batch for batch in self.batches)
+
+
+class Table(Dataset):
+    """Draws from a sampler for each of its items."""
+
+    def __init__(self, batches):
+        self.batches = batches
+
+    def __len__(self):
+        return BATCHES
+
+    def __getitem__(self, number):
+        return next(iter(self.batches))
+
+
+@BOTH
+@WORKERS
+@pytest.mark.parametrize("dataset", [Stream, lambda batches: Stream(batches, listed=True), Table])
+def test_a_dataset_that_draws_from_a_sampler_is_refused(make, workers, dataset):
+    loader = DataLoader(dataset(make()), batch_size=None, num_workers=workers)
+    given = "drawn from by the dataset" + (", in worker 0 of 2" if workers else "")
+    with pytest.raises(ValueError, match=f"`sampler` must be drawn from by the loader, but is '{given}'. Give the"):
+        list(loader)
+
+
+def test_a_dataset_may_read_a_plan():
+    plan = lw.make_plan(LENGTHS, BATCHING)
+    loader = DataLoader(Stream(list(plan.batches(0))), batch_size=None, collate_fn=as_is)
+    assert sorted(number for batch in loader for number in batch.tolist()) == list(range(40))
+
+
+@BOTH
+@WORKERS
+@pytest.mark.parametrize("size", [39, 41, 0])
+def test_a_dataset_of_another_size_is_refused(make, workers, size):
+    loader = DataLoader(range(size), batch_sampler=make(), num_workers=workers)
+    said = f"`lengths` must be as many as the {size} sequences of the loader's dataset, but is 40. Give the lengths of"
+    with pytest.raises(ValueError, match=said):
+        list(loader)
+
+
+class Spans(Dataset):
+    """Gives chunks of its sequences, and has as many sequences as it says."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, span):
+        return span
+
+
+def test_of_chunks_the_sequences_are_counted():
+    sampler = training(chunks=lw.Chunks(300))
+    assert len(sampler.plan.spans) > len(LENGTHS)
+    batches = list(DataLoader(Spans(40), batch_sampler=sampler, collate_fn=as_is))
+    assert sum(len(batch) for batch in batches) == len(sampler.plan.spans)
+    sampler.set_epoch(1)
+    with pytest.raises(ValueError, match=f"as many as the {len(sampler.plan.spans)} sequences"):
+        list(DataLoader(Spans(len(sampler.plan.spans)), batch_sampler=sampler, collate_fn=as_is))
+
+
+class Unsized:
+    def __getitem__(self, item):
+        return item
+
+
+class Unwilling(Unsized):
+    def __len__(self):
+        raise NotImplementedError
+
+
+@BOTH
+@pytest.mark.parametrize("dataset", [Unsized(), Unwilling(), {number: number for number in range(40)}], ids=repr)
+def test_a_dataset_that_does_not_tell_its_size_is_taken_as_it_is(make, dataset):
+    loader = DataLoader(dataset, batch_sampler=make(), collate_fn=as_is)
+    assert sorted(number for batch in loader for number in batch) == list(range(40))
+
+
+class Wrapping(Sampler):
+    """Stands between a sampler and its loader; may draw all batches before it hands on the first."""
+
+    def __init__(self, inner, eager):
+        self.inner, self.eager = inner, eager
+
+    def __len__(self):
+        return len(self.inner)
+
+    def __iter__(self):
+        return iter(list(self.inner)) if self.eager else (batch for batch in self.inner)
+
+
+@WORKERS
+@pytest.mark.parametrize("eager", [True, False])
+@pytest.mark.parametrize("persistent", [True, False])
+def test_a_sampler_between_may_draw_as_it_likes(workers, eager, persistent):
+    sampler = training()
+    options = {"num_workers": workers, "persistent_workers": persistent and workers > 0}
+    loader = DataLoader(range(40), batch_sampler=Wrapping(sampler, eager), collate_fn=as_is, **options)
+    for epoch in (0, 1):
+        sampler.set_epoch(epoch)
+        whole = [batch.tolist() for batch in sampler.plan.batches()]
+        for taken, batch in enumerate(loader, start=1):
+            assert batch == whole[taken - 1]
+            assert sampler.delivered == taken
+
+
+@BOTH
+@pytest.mark.parametrize("eager", [True, False])
+def test_batches_are_the_same_under_a_wrapper(make, eager):
+    loader = DataLoader(range(40), batch_sampler=Wrapping(make(), eager), collate_fn=as_is)
+    assert list(loader) == list(make())
+
+
+class Uncounted(_SingleProcessDataLoaderIter):
+    """Of a loader that does not say how many batches it handed on."""
+
+    def __init__(self, loader):
+        super().__init__(loader)
+        del self._num_yielded
+
+    def __next__(self):
+        return self._next_data()
+
+
+class Foreign(DataLoader):
+    def _get_iterator(self):
+        return Uncounted(self)
+
+
+def test_a_loader_that_cannot_be_read_is_told_of_and_what_was_drawn_counts():
+    sampler = training()
+    loader = Foreign(range(40), batch_sampler=sampler, collate_fn=as_is)
+    said = (
+        r"`loader` must be one that counts the batches it hands on, .+ but is 'Uncounted'\. Give state_dict the .+\.$"
+    )
+    with pytest.warns(UserWarning, match=said):
+        assert [sampler.delivered for _ in loader] == list(range(1, BATCHES + 1))
+    silent = training()
+    silent.reads_callers = False
+    assert [silent.delivered for _ in Foreign(range(40), batch_sampler=silent)] == list(range(1, BATCHES + 1))
+
+
+@BOTH
+def test_a_sampler_that_does_not_read_its_callers_refuses_none(make):
+    sampler = make()
+    sampler.reads_callers = False
+    assert sorted(number for batch in DataLoader(Stream(sampler), batch_size=None) for number in batch) == list(
+        range(40)
+    )
+    assert len(list(DataLoader(range(99), batch_sampler=make_unread(make), collate_fn=as_is))) == BATCHES
+
+
+def make_unread(make):
+    sampler = make()
+    sampler.reads_callers = False
+    return sampler
+
+
+def test_a_sampler_that_does_not_read_its_callers_counts_what_it_yields():
+    sampler = make_unread(training)
+    loader = DataLoader(range(40), batch_sampler=sampler, num_workers=2, prefetch_factor=2, collate_fn=as_is)
+    for taken, _ in enumerate(loader, start=1):
+        assert sampler.delivered == min(taken + 4, BATCHES)  # four batches ahead of the loop
+        resumed = training()
+        resumed.load_state_dict(sampler.state_dict(delivered=taken))
+        assert resumed.start == taken
+
+
+@BOTH
+def test_two_samplers_say_what_they_are(make):
+    sampler = make()
+    assert "rank 0 of 1" in repr(sampler)
+    assert f"{BATCHES} batches" in repr(sampler)
+    assert "40 sequences" in repr(sampler)
+    assert "FixedSize(batch_size=4" in repr(sampler)
+
+
+def test_a_batch_sampler_says_where_it_stands():
+    sampler = training(order=lw.Sorted())
+    said = "(rank 0 of 1, epoch {}, {} of 10 batches delivered, 40 sequences, Sorted("
+    assert said.format(0, 0) in repr(sampler)
+    for _ in zip(range(3), sampler, strict=False):
+        pass
+    assert said.format(0, 3) in repr(sampler)
+    resumed = training(order=lw.Sorted())
+    resumed.load_state_dict(sampler.state_dict())
+    assert said.format(0, 3) in repr(resumed)
+    assert len(list(resumed)) == 7
+    assert said.format(0, 10) in repr(resumed)
+    resumed.set_epoch(5)
+    assert said.format(5, 0) in repr(resumed)
