@@ -68,6 +68,18 @@ def test_nothing_is_said_of_orders_that_promise_no_padding():
         assert not told(lengths_of(MANY), lw.Batching(order=order, cut=lw.FixedSize(16)))[1]
 
 
+@pytest.mark.parametrize("padding", ["edge", 0.5, None])
+def test_an_order_of_the_users_may_call_anything_its_padding(padding):
+    class InOrder:
+        def __init__(self):
+            self.padding = padding
+
+        def __call__(self, sizes, key):
+            return lw.Sorted()(sizes, key)
+
+    assert not told(lengths_of(MANY), lw.Batching(order=InOrder(), cut=lw.FixedSize(16)))[1]
+
+
 def test_a_giant_that_leaves_is_no_reason():
     lengths = np.append(lengths_of(MANY), 10**6)
     for oversize in ("alone", "drop"):

@@ -95,3 +95,18 @@ def test_only_giants():
     assert sorted(batch.tolist() for batch in alone.batches()) == [[0], [1]]
     with pytest.raises(ValueError, match="`plan` must be of at least one step"):
         lw.make_plan([50, 60], lw.Batching(cut=lw.Budget(10, oversize="drop"), padding=0.1))
+
+
+def test_a_cut_of_the_users_with_a_policy_of_its_own_gets_all_sequences():
+    class Cropping:
+        oversize = "crop"
+
+        def __init__(self):
+            cut = lw.Budget(10, oversize="alone")
+            self.limit, self.batch_sizes, self.cut = cut.limit, cut.batch_sizes, cut
+
+        def __call__(self, lengths, walls, **given):
+            return self.cut(lengths, walls, **given)
+
+    plan = lw.make_plan([5, 5, 90], lw.Batching(cut=Cropping(), order=lw.Sorted()))
+    assert sorted(batch.tolist() for batch in plan.batches()) == [[0, 1], [2]]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lengthwise.batching import Batching
 from lengthwise.lengths import fingerprint
-from lengthwise.order import Order, Shuffled, Sorted
+from lengthwise.order import MaxEntropy, Order, Shuffled, Sorted
 from lengthwise.planning.draft import Draft
 
 _TOLERANCE = 0.02  # of the computed frames: less is chance, or nothing that anybody would change
@@ -36,9 +36,9 @@ def tell_missed_padding(
         drafts: What the batching's own order came to.
         draft_by: Drafts the same sequences by another order, to see what padding they allow.
     """
-    asked = getattr(batching.order, "padding", None)
-    if asked is None:
-        return
+    if not isinstance(batching.order, MaxEntropy) or batching.order.padding is None:
+        return  # an order of the user's may call anything its padding
+    asked = batching.order.padding
     had = _had(drafts, items)
     if not had.batches or abs(had.padding - asked) <= _TOLERANCE:
         return

@@ -31,7 +31,8 @@ def sort_out(items: NDArray[np.int64], batching: Batching) -> Kinds:
     everything, nothing = np.ones(len(items), bool), np.zeros(len(items), bool)
     policy = getattr(batching.cut, "oversize", "error")
     padded_to_edge = getattr(batching.order, "pad_to_edge", False)
-    if policy == "error" or (policy == "alone" and padded_to_edge) or not len(items):
+    # A cut of the user's may have other policies, and keeps them to itself.
+    if policy not in ("alone", "drop") or (policy == "alone" and padded_to_edge) or not len(items):
         return Kinds(everything, nothing)
     over = costs_alone(batching.cost, items) > batching.cut.limit(batching.cost, items.max(axis=0))
     return Kinds(~over, over if policy == "alone" else nothing)
