@@ -33,6 +33,7 @@ def npz(**arrays):
 MIXED = '{"type": "MixedCut", "tracks": %s}'
 EXACT = "Floats round whole numbers beyond that: give integers, in a file as digits alone."
 DIGITS = "Write it in the digits 0 to 9, without underscores."
+QUOTES = "Write it as a number, without quotes."
 TEXTS = "if these are texts, write a column of their counts of characters or words."
 
 # File name, content, options, and what the message holds in this order; {} is the path.
@@ -98,6 +99,7 @@ BAD = [
     ("a.tsv", "n\n1_0.5\n", {"frame_shift": 0.1}, ["`n` must be a number, but is '1_0.5' at line 2 of {}. " + DIGITS]),
     ("utt2num_frames", "a ٣\n", {}, ["`utt2num_frames` must be a number, but is '٣' at line 1 of {}. " + DIGITS]),
     ("a.jsonl", '{"n": "1_000"}', {}, ["`n` must be a number, but is '1_000' at line 1 of {}. " + DIGITS]),
+    ("a.jsonl", '{"n": 5}\n{"n": "7"}', {}, ["`n` must be a number, but is '7' at line 2 of {}. " + QUOTES]),
     ("a.parquet", parquet(n=["3", "1_000"]), {}, ["`n` must be a number, but is '1_000' at row 1 of {}. " + DIGITS]),
     ("a.txt", "1\xa0234\n", {}, ["`lengths` must be a number, but is '1\\xa0234' at line 1 of {}."]),
     (

@@ -176,7 +176,8 @@ def not_a_number(value: object, *, name: str, at: str, remedy: str = DROP_SEQUEN
     if isinstance(value, dict) and value:
         remedy = f"Name one of its fields, as {name}.{next(iter(value))}."
     elif isinstance(value, str) and is_number(value):
-        remedy = "Write it in the digits 0 to 9, without underscores."
+        plain = "Write it as a number, without quotes." if _plain(value) else ""  # "7" beside numbers in JSON
+        remedy = plain or "Write it in the digits 0 to 9, without underscores."
     elif isinstance(value, str) and any(map(str.isalpha, value)):
         remedy = (
             f"{remedy.removesuffix('.')}; if these are texts, write a column of their counts of characters or words."
