@@ -83,3 +83,8 @@ def test_truths_that_stand_apart_from_the_ink_are_refused_where_there_are_severa
     notes = "<head><annotation type='truth'>to</annotation></head><head><annotation type='truth'>be</annotation></head>"
     with pytest.raises(ValueError, match="annotated with its truth"):
         read(tmp_path, notes + A)
+
+
+def test_groups_may_be_nested_deeper_than_calls(tmp_path):
+    note = "<annotation type='truth'>be</annotation>"
+    assert read(tmp_path, "<traceGroup>" * 3_000 + note + A + "</traceGroup>" * 3_000 + B) == [([0], "be")]

@@ -108,13 +108,15 @@ def _labelled(
     element: ElementTree.Element, ids: Mapping[str, ElementTree.Element], path: str | Path
 ) -> Iterator[tuple[list[ElementTree.Element], str]]:
     """The traces and the truth of an element that has both, or else of those in it."""
-    text = _truth(element)
-    traces = _traces(element, ids, path) if text else []
-    if traces:
-        yield traces, text
-        return
-    for child in element:
-        yield from _labelled(child, ids, path)
+    waiting = [element]  # no recursion: elements may be nested deeper than Python calls may
+    while waiting:
+        each = waiting.pop()
+        text = _truth(each)
+        traces = _traces(each, ids, path) if text else []
+        if traces:
+            yield traces, text
+        else:
+            waiting += reversed(each)
 
 
 def _labelled_from_afar(
