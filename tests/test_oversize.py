@@ -110,3 +110,20 @@ def test_a_cut_of_the_users_with_a_policy_of_its_own_gets_all_sequences():
 
     plan = lw.make_plan([5, 5, 90], lw.Batching(cut=Cropping(), order=lw.Sorted()))
     assert sorted(batch.tolist() for batch in plan.batches()) == [[0, 1], [2]]
+
+
+@pytest.mark.parametrize("by", ["optimal", "uniform", "quantile", "exponential"])
+@pytest.mark.parametrize("deal", [lw.Balanced(), lw.Portions()])
+def test_where_every_batch_is_padded_to_an_edge_only_giants_are_over_the_budget(by, deal):
+    order = lw.Bucketed(buckets=6, by=by, pad_to_edge=True)
+    plan = plan_of(LENGTHS, order, "alone", deal=deal)
+    assert LENGTHS[np.concatenate([plan.batch(number) for number in plan.over_limit()])].min() == min(GIANTS)
+    assert len(np.unique(plan.padded_lengths)) <= 6
+    # The others have five edges, and pad as they do without giants.
+    within = plan_of(ORDINARY, lw.Bucketed(buckets=5, by=by, pad_to_edge=True), "error", deal=deal)
+    assert sorted(set(plan.padded_lengths[:, 0])) == [*sorted(set(within.padded_lengths[:, 0])), max(GIANTS)]
+
+
+def test_a_single_bucket_to_pad_to_is_that_of_the_giant():
+    plan = plan_of(LENGTHS, lw.Bucketed(buckets=1, pad_to_edge=True), "alone")
+    assert np.unique(plan.padded_lengths).tolist() == [max(GIANTS)]

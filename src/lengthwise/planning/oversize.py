@@ -16,26 +16,32 @@ from lengthwise.planning.draft import Draft
 
 
 class Kinds(NamedTuple):
-    """Which of the sequences are `ordered`, and which stand `alone`, [n] each; those that are neither are dropped."""
+    """Which of the sequences are `ordered`, and which stand `alone`, [n] each; those that are neither are dropped.
+
+    The order is `fitted` to some of the `ordered`: to all that are within the budget by themselves.
+    """
 
     ordered: NDArray[np.bool_]
     alone: NDArray[np.bool_]
+    fitted: NDArray[np.bool_]
 
 
 def sort_out(items: NDArray[np.int64], batching: Batching) -> Kinds:
     """Sorts out the sequences that a cut with `oversize` "alone" or "drop" will not share a batch with others.
 
     Where batches are padded to the edges of buckets, one that stands alone is padded to an edge too. So there it stays
-    with the others, and has its part in where the edges are.
+    with the others; the last edge is for such sequences alone, and the others are fitted without them.
     """
     everything, nothing = np.ones(len(items), bool), np.zeros(len(items), bool)
     policy = getattr(batching.cut, "oversize", "error")
     padded_to_edge = getattr(batching.order, "pad_to_edge", False)
     # A cut of the user's may have other policies, and keeps them to itself.
-    if policy not in ("alone", "drop") or (policy == "alone" and padded_to_edge) or not len(items):
-        return Kinds(everything, nothing)
+    if policy not in ("alone", "drop") or not len(items):
+        return Kinds(everything, nothing, everything)
     over = costs_alone(batching.cost, items) > batching.cut.limit(batching.cost, items.max(axis=0))
-    return Kinds(~over, over if policy == "alone" else nothing)
+    if policy == "alone" and padded_to_edge:
+        return Kinds(everything, nothing, ~over)
+    return Kinds(~over, over if policy == "alone" else nothing, ~over)
 
 
 def put_alone(ordered: Draft, alone: NDArray[np.int64], items: NDArray[np.int64]) -> Draft:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._random import Key
 from lengthwise.batching import Batching
 from lengthwise.deal import World
-from lengthwise.order import Order
+from lengthwise.order import Bucketed, Order
 from lengthwise.planning.draft import Draft, draft
 from lengthwise.planning.missed import tell_missed_padding
-from lengthwise.planning.oversize import put_alone, sort_out
+from lengthwise.planning.oversize import Kinds, put_alone, sort_out
 
 
 def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, key: Key) -> list[Draft]:
@@ -24,14 +26,28 @@ def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, k
     def draft_by(order: Order) -> list[Draft]:
         return [draft(items, own, batching, order, lane) for own, lane in zip(members, keys, strict=True)]
 
-    drafts = draft_by(_fit_order(items[kinds.ordered], batching, len(portions)))
+    drafts = draft_by(_fit_order(items, kinds, batching, len(portions)))
     tell_missed_padding(drafts, items, batching, draft_by)
     alone = [portion[kinds.alone[portion]] for portion in portions]
     return [put_alone(one, giants, items) for one, giants in zip(drafts, alone, strict=True)]
 
 
-def _fit_order(items: NDArray[np.int64], batching: Batching, portions: int) -> Order:
-    """The order, fitted to all sequences of the plan where it has something to fit."""
+def _fit_order(items: NDArray[np.int64], kinds: Kinds, batching: Batching, portions: int) -> Order:
+    """The order, fitted once; of several buckets to pad to, the last is kept for what is over the budget by itself.
+
+    Three uniform buckets over 10, 20 and a giant of 900 would be padded to 306, 603 and 900; so they are 15, 20, 900.
+    """
+    giants, order = kinds.ordered & ~kinds.fitted, batching.order
+    if not (giants.any() and kinds.fitted.any() and isinstance(order, Bucketed) and (order.buckets or 1) > 1):
+        return _fit(items[kinds.ordered], batching, portions)
+    fewer = replace(order, buckets=(order.buckets or 1) - 1)
+    fitted = _fit(items[kinds.fitted], replace(batching, order=fewer), portions)
+    edges = {*(getattr(fitted, "edges", None) or ()), int(items[giants].sum(axis=1).max())}
+    return Bucketed(edges=tuple(sorted(edges)), pad_to_edge=order.pad_to_edge)
+
+
+def _fit(items: NDArray[np.int64], batching: Batching, portions: int) -> Order:
+    """The order, fitted to `items` where it has something to fit."""
     fit = getattr(batching.order, "fit", None)
     if fit is None or not len(items):
         return batching.order
