@@ -13,31 +13,26 @@ SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
 # A module may import only rooms above its own, and its own. `__init__` is the front door: `import lengthwise as lw`.
 ROOMS = (
     *("_command", "_checks", "_names", "_files", "_compile", "_kernels", "_random"),
-    *(
-        "lengths",
-        "cost",
-        "buckets",
-        "limit",
-        "order",
-        "cut",
-        "deal",
-        "arrange",
-        "chunk",
-        "_plan_file",
-        "plan",
-        "batching",
-        "planning",
-    ),
-    *("shapes", "loss", "evaluation", "metrics", "named"),
-    *("__init__", "plot", "torch", "jax", "recipes", "cli", "__main__"),
+    *("lengths", "choices", "planning", "measures", "__init__", "plot", "torch", "jax", "recipes", "cli", "__main__"),
 )
 
-# So it is within the recipes: what all of them share, then the tasks, then the papers and the study of quality.
-RECIPES = (
-    *("__init__", "skipped", "contents", "kept", "claims", "pages", "knobs", "study"),
-    *("speech", "handwriting", "acoustic", "synthesis", "compiled"),
-    *("khomenko2016", "doetsch2017", "ge2021", "quality"),
-)
+# So it is within the rooms that have an order of their own; `__init__` stands below what it imports.
+WITHIN = {
+    "choices": (
+        *("__init__", "cost", "chunk", "buckets", "rate_distortion", "warp"),
+        *("order", "cut", "deal", "arrange", "tags", "batching", "named"),
+    ),
+    "planning": (
+        *("plan_file", "plan", "batches", "draft", "oversize", "missed", "portions", "tail", "grid", "rest", "make"),
+        *("__init__", "shapes", "loss", "evaluation"),
+    ),
+    # What all of them share, then the tasks, then the papers and the study of quality.
+    "recipes": (
+        *("__init__", "skipped", "contents", "kept", "claims", "pages", "knobs", "study"),
+        *("speech", "handwriting", "acoustic", "synthesis", "compiled"),
+        *("khomenko2016", "doetsch2017", "ge2021", "quality"),
+    ),
+}
 
 FILES = sorted(SOURCE.rglob("*.py"))
 EXTRAS = (
@@ -70,7 +65,7 @@ def _from_names(node, path):
     package = path.relative_to(SOURCE.parent).parts[:-1]
     base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
     module = ".".join(filter(None, (base, node.module)))
-    # `from lengthwise import cut` names a room; `from lengthwise.cut import Cut` a thing within one.
+    # `from lengthwise import cut` names a room; `from lengthwise.choices.cut import Cut` a thing within one.
     return [f"{module}.{alias.name}" for alias in node.names]
 
 
@@ -98,12 +93,14 @@ def test_imports_run_down_the_list_of_rooms(path):
     assert rooms_imported(path) <= set(allowed)
 
 
-@pytest.mark.parametrize("path", [path for path in INSIDE if room_of(path) == "recipes"], ids=relative)
-def test_imports_run_down_the_list_of_recipes(path):
-    own = path.relative_to(SOURCE / "recipes").parts[0].removesuffix(".py")
-    allowed = RECIPES[: RECIPES.index(own) + 1]
-    names = [name.split(".") for name in imported(path)]
-    assert {name[2] for name in names if name[:2] == ["lengthwise", "recipes"]} <= set(allowed)
+@pytest.mark.parametrize("path", [path for path in INSIDE if room_of(path) in WITHIN], ids=relative)
+def test_imports_run_down_the_list_within_a_room(path):
+    room = room_of(path)
+    own = path.relative_to(SOURCE / room).parts[0].removesuffix(".py")
+    assert own in WITHIN[room], f"{relative(path)}: add it to WITHIN, below all that it imports"
+    allowed = WITHIN[room][: WITHIN[room].index(own) + 1]
+    thirds = {(*name.split("."), "__init__")[2] for name in imported(path) if name.startswith(f"lengthwise.{room}.")}
+    assert {third if third in WITHIN[room] else "__init__" for third in thirds} <= set(allowed)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise.deal import share_out
+from lengthwise.choices.deal import share_out
 
 RANKS = 8
 LENGTHS = lw.example_lengths("long-tailed")

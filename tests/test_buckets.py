@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import length_sets
 import lengthwise as lw
-from lengthwise.buckets import EDGES
+from lengthwise.choices.buckets import EDGES
 
 LENGTHS = length_sets.flat.filter(len)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import choices
 import length_sets
 import lengthwise as lw
-from lengthwise.cut import cut_greedily
+from lengthwise.choices.cut import cut_greedily
 
 NO_WALLS = np.empty(0, np.int64)
 

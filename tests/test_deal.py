@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
-from lengthwise.deal import share_out
+from lengthwise.choices.deal import share_out
 from lengthwise.planning.tail import split_largest
 
 LENGTHS = lw.example_lengths(count=2_000)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from test_architecture import RECIPES, ROOMS
+from test_architecture import ROOMS, WITHIN
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -67,9 +67,11 @@ def test_links_lead_somewhere():
 
 
 def test_the_page_on_the_house_lists_its_rooms_in_order():
-    rooms, _, recipes = (ROOT / "docs" / "architecture.md").read_text().partition("| recipes | hold |")
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rooms, *tables = re.split(r"^\| (?:choices|planning|recipes) \| \w+ \|$", page, flags=re.MULTILINE)
     assert _first_cells(rooms) == [room for room in ROOMS if room != "__init__"]
-    assert _first_cells(recipes) == [recipe for recipe in RECIPES if recipe != "__init__"]
+    for table, own in zip(tables, WITHIN.values(), strict=True):
+        assert _first_cells(table) == [file for file in own if file != "__init__"]
 
 
 def _first_cells(text):

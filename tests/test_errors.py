@@ -384,7 +384,7 @@ TYPES = {
     ),
     "a class": (
         lambda: lw.Batching(cut=FIXED, order=lw.Sorted),
-        "`order` must be a choice such as Sorted(), but is <class 'lengthwise.order.Sorted'>. "
+        "`order` must be a choice such as Sorted(), but is <class 'lengthwise.choices.order.Sorted'>. "
         "Give order=Sorted(), say.",
     ),
     "chunks": (

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import lengthwise as lw
-from lengthwise.cut import OversizeError
-from lengthwise.plan import PlanMismatchError
+from lengthwise.choices.cut import OversizeError
+from lengthwise.planning.plan import PlanMismatchError
 
 SOURCE = Path(__file__).parents[1] / "src"
 

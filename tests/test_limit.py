@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise.limit import NOISES, fitted_warp
+from lengthwise.choices.warp import NOISES, fit_warp
 
 PADDINGS = (0.005, 0.02, 0.05, 0.08, 0.12, 0.17, 0.22, 0.3, 0.45, 0.7)
 EPOCHS = 4
@@ -221,7 +221,7 @@ def test_padding_beyond_that_of_random_batching_gives_nearly_random_batching():
 @pytest.mark.parametrize("noise", NOISES)
 def test_a_warp_rises_with_length(noise):
     sizes = lw.example_lengths(count=3_000).astype(np.float64)
-    warp = fitted_warp(sizes, 0.1, noise=noise, batch_sizes=lambda lengths: np.full(len(lengths), 16.0))
+    warp = fit_warp(sizes, 0.1, noise=noise, batch_sizes=lambda lengths: np.full(len(lengths), 16.0))
     heights = warp(np.unique(sizes))
     assert (np.diff(heights) >= 0).all()
     assert heights[-1] > heights[0] + 1

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise import _plan_file
+from lengthwise.planning import plan_file
 
 BATCHING = lw.Batching(cut=lw.FixedSize(2), chunks=lw.Chunks(4), order=lw.Sorted())
 PLAN = lw.make_plan([5, 9, 2, 4, 7, 7, 1, 3], BATCHING, seed=3, world_size=2, after=[(2, 1, 1)])
-ARRAYS = {name: getattr(PLAN, name) for name in _plan_file.DIMS}
+ARRAYS = {name: getattr(PLAN, name) for name in plan_file.DIMS}
 FACTS = {name: getattr(PLAN, name) for name in ("count", "batching", "seed", "epoch", "lengths_fingerprint", "limit")}
 DAMAGED = r"[^\n]*This is a damaged plan file: make the plan anew\.$"
 
@@ -35,8 +35,8 @@ def store(path, facts, arrays):
 
 def stored():
     """The facts and arrays of a file of the plan."""
-    facts = {"version": _plan_file.VERSION, **FACTS, "limit": repr(PLAN.limit), "fingerprint": PLAN.fingerprint()}
-    return {**facts, "checksum": _plan_file._checksum(ARRAYS, facts)}, dict(ARRAYS)
+    facts = {"version": plan_file.VERSION, **FACTS, "limit": repr(PLAN.limit), "fingerprint": PLAN.fingerprint()}
+    return {**facts, "checksum": plan_file._checksum(ARRAYS, facts)}, dict(ARRAYS)
 
 
 def test_the_plan_of_these_tests_holds_every_array(tmp_path):
@@ -140,7 +140,7 @@ def test_a_fact_that_another_plan_may_have_is_refused(tmp_path, name, value):
 def test_a_fingerprint_that_is_not_the_plans_is_refused(tmp_path):
     facts, arrays = stored()
     facts["fingerprint"] = 16 * "0"
-    store(tmp_path / "plan.npz", facts | {"checksum": _plan_file._checksum(arrays, facts)}, arrays)
+    store(tmp_path / "plan.npz", facts | {"checksum": plan_file._checksum(arrays, facts)}, arrays)
     with pytest.raises(ValueError, match=rf"^`fingerprint` must be .*{PLAN.fingerprint()}, but is '0+' at {DAMAGED}"):
         lw.Plan.load(tmp_path / "plan.npz")
 
@@ -160,7 +160,7 @@ def test_an_array_that_another_plan_may_have_is_refused(tmp_path, name):
             lw.Plan.load(tmp_path / "plan.npz")
 
 
-@pytest.mark.parametrize("name", [*_plan_file._FACTS, "version"])
+@pytest.mark.parametrize("name", [*plan_file._FACTS, "version"])
 def test_a_fact_that_is_missing_is_refused(tmp_path, name):
     facts, arrays = stored()
     del facts[name]

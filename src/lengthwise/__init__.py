@@ -11,14 +11,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from lengthwise import _command as _command  # first, for it minds Ctrl-C while the others load
-from lengthwise.arrange import CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
-from lengthwise.batching import Batching
-from lengthwise.buckets import exponential_edges, optimal_edges, padded_frames, quantile_edges, uniform_edges
-from lengthwise.chunk import Chunks
-from lengthwise.cost import Padded, Quadratic
-from lengthwise.cut import Budget, DynamicSize, FixedSize
-from lengthwise.deal import Balanced, InTurn, Mixed, Portions
-from lengthwise.evaluation import evaluation_plan, evaluation_weights, restore_order
+from lengthwise.choices.arrange import CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.buckets import exponential_edges, optimal_edges, padded_frames, quantile_edges, uniform_edges
+from lengthwise.choices.chunk import Chunks
+from lengthwise.choices.cost import Padded, Quadratic
+from lengthwise.choices.cut import Budget, DynamicSize, FixedSize
+from lengthwise.choices.deal import Balanced, InTurn, Mixed, Portions
+from lengthwise.choices.named import cut_named, mxnet_bucketing, strategies, strategy
+from lengthwise.choices.order import AlternatedSort, Bucketed, MaxEntropy, SemiSorted, Shuffled, Sorted, Windowed
 from lengthwise.lengths import (
     Description,
     as_lengths,
@@ -28,14 +29,13 @@ from lengthwise.lengths import (
     fingerprint,
     read_lengths,
 )
-from lengthwise.limit import mixing_limit
-from lengthwise.loss import learning_rate_scales, loss_scales
-from lengthwise.metrics import Measures, measure, mixing, step_mixing, straggler_waste
-from lengthwise.named import cut_named, mxnet_bucketing, strategies, strategy
-from lengthwise.order import AlternatedSort, Bucketed, MaxEntropy, SemiSorted, Shuffled, Sorted, Windowed
-from lengthwise.plan import Plan, PlanMismatchError
+from lengthwise.measures.limit import mixing_limit
+from lengthwise.measures.metrics import Measures, measure, mixing, step_mixing, straggler_waste
 from lengthwise.planning import make_plan
-from lengthwise.shapes import batch_shapes
+from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, restore_order
+from lengthwise.planning.loss import learning_rate_scales, loss_scales
+from lengthwise.planning.plan import Plan, PlanMismatchError
+from lengthwise.planning.shapes import batch_shapes
 
 if TYPE_CHECKING:
     from lengthwise import jax as jax

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _checks
-from lengthwise.plan import Plan
+from lengthwise.planning.plan import Plan
 
 _SHAPES_REMEDY = "Give lw.batch_shapes(lengths, batching), of the lengths and the batching that are planned."
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise.buckets import EDGES
+from lengthwise.choices.buckets import EDGES
 from lengthwise.cli import main
 
 

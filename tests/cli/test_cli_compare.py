@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
+from lengthwise.choices.named import ARRANGEMENTS, STRATEGIES
 from lengthwise.cli import compare, source
-from lengthwise.metrics import mixing_bins
-from lengthwise.named import ARRANGEMENTS, STRATEGIES
+from lengthwise.measures.metrics import mixing_bins
 
 PROMISED = {
     "strategy",

@@ -10,7 +10,7 @@ pytest.importorskip("matplotlib")
 import matplotlib
 
 from lengthwise import plot
-from lengthwise.named import STRATEGIES
+from lengthwise.choices.named import STRATEGIES
 from lengthwise.plot import style
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise.buckets import EDGES
+from lengthwise.choices.buckets import EDGES
 from lengthwise.cli import show, source
 
 

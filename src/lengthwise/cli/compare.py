@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
+from lengthwise.choices.named import ARRANGEMENTS, STRATEGIES
 from lengthwise.cli import cuts, show, source
-from lengthwise.metrics import mixing_bins
-from lengthwise.named import ARRANGEMENTS, STRATEGIES
+from lengthwise.measures.metrics import mixing_bins
 
 DEFAULT = "random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8,max-entropy:0.05,max-entropy:0.1"
 POOLED = 161_290  # sequences, of several epochs where there are fewer, that 128 bins of mixing take to fill

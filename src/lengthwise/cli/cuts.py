@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 import lengthwise as lw
-from lengthwise.cut import Cut
+from lengthwise.choices.cut import Cut
 
 BATCH_SIZE = 16
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import lengthwise as lw
 from lengthwise._checks import check_whole, value_error
+from lengthwise.choices.deal import TAILS
 from lengthwise.cli import cuts, show, source
-from lengthwise.deal import TAILS
 
 DEALS = {"balanced": lw.Balanced, "mixed": lw.Mixed, "in-turn": lw.InTurn}
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.cost import Cost, costs_of
+from lengthwise.choices.cost import Cost, costs_of
 
 
 class Batches(NamedTuple):

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from lengthwise import _checks
 from lengthwise._random import Key
-from lengthwise.batching import Batching
-from lengthwise.cost import Cost
-from lengthwise.cut import OversizeError
-from lengthwise.order import Order
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.cost import Cost
+from lengthwise.choices.cut import OversizeError
+from lengthwise.choices.order import Order
 from lengthwise.planning.batches import Batches, pad
 
 

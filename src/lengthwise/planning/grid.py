@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._random import Key
-from lengthwise.batching import Batching
-from lengthwise.deal import World
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.deal import World
 from lengthwise.planning.batches import Batches
 
 

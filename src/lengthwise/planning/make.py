@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _checks
 from lengthwise._random import Key
-from lengthwise.batching import Batching
-from lengthwise.deal import World
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.deal import World
 from lengthwise.lengths import as_lengths, fingerprint
-from lengthwise.plan import Plan
 from lengthwise.planning.batches import select
 from lengthwise.planning.draft import Draft, one_length, price
 from lengthwise.planning.grid import deal_and_arrange, in_grid
+from lengthwise.planning.plan import Plan
 from lengthwise.planning.portions import draft_portions
 from lengthwise.planning.rest import check_runs, take_run
 from lengthwise.planning.tail import complete_steps

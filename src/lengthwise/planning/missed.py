@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.batching import Batching
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted
 from lengthwise.lengths import fingerprint
-from lengthwise.order import MaxEntropy, Order, Shuffled, Sorted
 from lengthwise.planning.draft import Draft
 
 _TOLERANCE = 0.02  # of the computed frames: less is chance, or nothing that anybody would change

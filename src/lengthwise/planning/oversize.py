@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.batching import Batching
-from lengthwise.cost import costs_alone
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.cost import costs_alone
 from lengthwise.planning.draft import Draft
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from lengthwise import _checks
 from lengthwise._random import Key
-from lengthwise.batching import Batching
-from lengthwise.deal import World, share_out
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.deal import World, share_out
 from lengthwise.planning.batches import Batches, select
 from lengthwise.planning.grid import deal_and_arrange, in_grid
 from lengthwise.planning.tail import complete_steps

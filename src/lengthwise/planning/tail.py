@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lengthwise import _random
 from lengthwise._random import Key
-from lengthwise.cost import Cost
+from lengthwise.choices.cost import Cost
 from lengthwise.planning.batches import Batches, join, pad
 
 

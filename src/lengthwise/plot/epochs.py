@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise._checks import value_error
 from lengthwise.lengths import as_lengths
-from lengthwise.metrics import measure
-from lengthwise.plan import Plan
+from lengthwise.measures.metrics import measure
+from lengthwise.planning.plan import Plan
 from lengthwise.plot import style
 from lengthwise.plot.style import Axes, Figure, Line2D, Look, MaxNLocator, Patch
 

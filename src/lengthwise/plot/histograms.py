@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise._checks import type_error, value_error
-from lengthwise.buckets import padded_frames
+from lengthwise.choices.buckets import padded_frames
 from lengthwise.lengths import as_lengths
 from lengthwise.plot import style
 from lengthwise.plot.style import Axes, Figure, MaxNLocator

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from numpy.typing import ArrayLike
 
 from lengthwise._checks import check_choice
-from lengthwise.cost import Cost
-from lengthwise.cut import Cut
+from lengthwise.choices.cost import Cost
+from lengthwise.choices.cut import Cut
 from lengthwise.plot import style
 from lengthwise.plot.style import Axes, Figure, FuncFormatter, PercentFormatter
 from lengthwise.plot.sweeps import KNOBS, Knob, measured, sweep

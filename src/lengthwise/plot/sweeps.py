@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _checks
-from lengthwise.cost import Cost
-from lengthwise.cut import Cut
+from lengthwise.choices.cost import Cost
+from lengthwise.choices.cut import Cut
+from lengthwise.choices.named import strategy
 from lengthwise.lengths import as_lengths
-from lengthwise.metrics import measure, mixing, mixing_bins, step_mixing
-from lengthwise.named import strategy
+from lengthwise.measures.metrics import measure, mixing, mixing_bins, step_mixing
 from lengthwise.planning import make_plan
 
 Row = dict[str, Any]

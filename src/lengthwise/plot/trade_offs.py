@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise._checks import value_error
 from lengthwise.lengths import as_lengths
-from lengthwise.limit import mixing_limit
+from lengthwise.measures.limit import mixing_limit
 from lengthwise.plot import style
 from lengthwise.plot.style import Axes, Figure, PercentFormatter
 

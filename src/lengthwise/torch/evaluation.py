@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from torch.utils.data import Sampler
 
 from lengthwise import _checks
-from lengthwise.cost import Cost
-from lengthwise.cut import Cut
-from lengthwise.evaluation import evaluation_plan, evaluation_weights, restore_order
+from lengthwise.choices.cost import Cost
+from lengthwise.choices.cut import Cut
 from lengthwise.lengths import as_lengths
-from lengthwise.plan import Plan
+from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, restore_order
+from lengthwise.planning.plan import Plan
 from lengthwise.torch.consumer import callers
 from lengthwise.torch.guard import check_callers
 from lengthwise.torch.ranks import Place, gathered

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lengthwise import _checks
-from lengthwise.plan import PlanMismatchError
+from lengthwise.planning.plan import PlanMismatchError
 
 
 def check_alike(
@@ -19,7 +19,7 @@ def check_alike(
     >>> known = {"seed": 0, "cut": {"choice": "cut.Budget", "budget": 200.0}}
     >>> check_alike(known, {"seed": 0, "cut": {"choice": "cut.Budget", "budget": 201.0}}, whose="mine", remedy="Ask.")
     Traceback (most recent call last):
-    lengthwise.plan.PlanMismatchError: `cut.budget` must be mine, 200.0, but is 201.0. Ask.
+    lengthwise.planning.plan.PlanMismatchError: `cut.budget` must be mine, 200.0, but is 201.0. Ask.
     """
     for name, value in known.items():
         if facts[name] != value:

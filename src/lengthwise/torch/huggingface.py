@@ -19,8 +19,8 @@ from torch.utils.data import DataLoader, IterableDataset
 from transformers.trainer_callback import ExportableState
 
 from lengthwise import _checks
-from lengthwise.loss import REDUCTIONS
-from lengthwise.plan import Plan
+from lengthwise.planning.loss import REDUCTIONS
+from lengthwise.planning.plan import Plan
 from lengthwise.torch.labels import MEANS, NEXT_LABELS, OTHER, count_labels, mean_of
 from lengthwise.torch.sampler import BatchSampler
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _checks
-from lengthwise.plan import Plan
+from lengthwise.planning.plan import Plan
 from lengthwise.torch.sampler import BatchSampler
 
 KEY = "lengthwise"  # of the sampler's position, in a checkpoint

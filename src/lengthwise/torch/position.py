@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lengthwise import _checks
-from lengthwise.plan import PlanMismatchError
+from lengthwise.planning.plan import PlanMismatchError
 from lengthwise.torch.facts import check_alike
 
 VERSION = 1

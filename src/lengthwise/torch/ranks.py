@@ -11,7 +11,7 @@ from typing import Any
 from torch import distributed
 
 from lengthwise import _checks
-from lengthwise.plan import PlanMismatchError
+from lengthwise.planning.plan import PlanMismatchError
 from lengthwise.torch.facts import check_alike
 from lengthwise.torch.position import check_place
 

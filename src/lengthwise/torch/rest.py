@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lengthwise import _checks
-from lengthwise.plan import Plan
+from lengthwise.planning.plan import Plan
 from lengthwise.torch.position import DAMAGED, Run, parted
 
 

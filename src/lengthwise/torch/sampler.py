@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from torch.utils.data import Sampler
 
 from lengthwise import _checks
-from lengthwise.batching import Batching
+from lengthwise.choices.batching import Batching
 from lengthwise.lengths import as_lengths
-from lengthwise.loss import loss_scales
-from lengthwise.plan import Plan
 from lengthwise.planning import make_plan
+from lengthwise.planning.loss import loss_scales
+from lengthwise.planning.plan import Plan
 from lengthwise.torch.consumer import callers, consumer_of, loader_among
 from lengthwise.torch.delivery import Count, Pass, Passes
 from lengthwise.torch.guard import check_callers

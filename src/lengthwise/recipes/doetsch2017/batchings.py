@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise._checks import check_whole
-from lengthwise.cost import Cost
-from lengthwise.cut import Cuts
+from lengthwise.choices.cost import Cost
+from lengthwise.choices.cut import Cuts
 
 PAPER_FRAMES = 5000  # section 6
 PAPER_CHUNKS = (10, 50, 100, 500)  # table 1

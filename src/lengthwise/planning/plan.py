@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _checks, _plan_file
+from lengthwise import _checks
+from lengthwise.planning import plan_file
 
 _ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "spans", "delivered")
 _FACTS = ("count", "batching", "seed", "epoch", "lengths_fingerprint", "limit")
@@ -183,7 +184,7 @@ class Plan:
         """
         arrays = {name: array for name in _ARRAYS if (array := getattr(self, name)) is not None}
         facts = {name: getattr(self, name) for name in _FACTS}
-        _plan_file.write(path, arrays, facts | {"fingerprint": self.fingerprint()})
+        plan_file.write(path, arrays, facts | {"fingerprint": self.fingerprint()})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:
@@ -193,9 +194,9 @@ class Plan:
             FileNotFoundError: There is no such file.
             ValueError: The file is no plan, of another version, or damaged.
         """
-        arrays, facts = _plan_file.read(path)
+        arrays, facts = plan_file.read(path)
         plan = cls(**{name: arrays.get(name) for name in _ARRAYS}, **{name: facts[name] for name in _FACTS})
-        _plan_file.check_fingerprint(path, plan.fingerprint(), facts)
+        plan_file.check_fingerprint(path, plan.fingerprint(), facts)
         return plan
 
 

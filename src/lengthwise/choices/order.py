@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from lengthwise import _checks, _random
 from lengthwise._random import Key
-from lengthwise.buckets import EDGES
-from lengthwise.limit import NOISES, BatchSizes, Warp, fitted_warp, scaled_warp
+from lengthwise.choices.buckets import EDGES
+from lengthwise.choices.warp import NOISES, BatchSizes, Warp, fit_warp, scale_warp
 
 
 class Ordered(NamedTuple):
@@ -236,7 +236,7 @@ class MaxEntropy:
     """As random as a given padding allows: by warp(length) + exponential noise, near the rate-distortion limit.
 
     Where semi-sorted batching adds uniform noise to the length, this draws the noise from the law that gives away least
-    of the lengths in a batch; `limit` explains it. At equal padding it mixes more than any strategy of the three
+    of the lengths in a batch; `warp` explains it. At equal padding it mixes more than any strategy of the three
     papers.
 
     Args:
@@ -275,14 +275,14 @@ class MaxEntropy:
             raise _checks.value_error(
                 "MaxEntropy", "fitted to the lengths first", self, "Call its `fit`, as make_plan does."
             )
-        return _WarpedSort(scaled_warp(sizes, self.scale, noise=self.noise))(sizes, key)
+        return _WarpedSort(scale_warp(sizes, self.scale, noise=self.noise))(sizes, key)
 
     def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Order:
         """The sort whose noise spends `padding` on `sizes` [n]; where `scale` is given, there is nothing to fit."""
         if self.padding is None:
             return self
         share = 1.0 / portions
-        return _WarpedSort(fitted_warp(sizes, self.padding, noise=self.noise, batch_sizes=batch_sizes, share=share))
+        return _WarpedSort(fit_warp(sizes, self.padding, noise=self.noise, batch_sizes=batch_sizes, share=share))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _checks
-from lengthwise.arrange import CostliestFirst
-from lengthwise.batching import Batching
-from lengthwise.cost import Cost, Padded
-from lengthwise.cut import Cut
-from lengthwise.deal import Balanced
-from lengthwise.loss import batch_weights
-from lengthwise.order import Sorted
-from lengthwise.plan import Plan
+from lengthwise.choices.arrange import CostliestFirst
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.cost import Cost, Padded
+from lengthwise.choices.cut import Cut
+from lengthwise.choices.deal import Balanced
+from lengthwise.choices.order import Sorted
 from lengthwise.planning import make_plan
+from lengthwise.planning.loss import batch_weights
+from lengthwise.planning.plan import Plan
 
 
 def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, world_size: int = 1) -> Plan:
@@ -39,7 +39,7 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
     Returns:
         The same plan every time: there is no epoch and no seed.
 
-    >>> from lengthwise.cut import FixedSize
+    >>> from lengthwise.choices.cut import FixedSize
     >>> [batch.tolist() for batch in evaluation_plan([5, 9, 2, 4], FixedSize(2)).batches()]
     [[0, 1], [2, 3]]
     """
@@ -66,7 +66,7 @@ def evaluation_weights(plan: Plan, weights: ArrayLike | None = None) -> NDArray[
     Returns:
         [steps, micro_batches, ranks] float64, 0 for batches that only keep the ranks in step; they sum to 1.
 
-    >>> from lengthwise.cut import FixedSize
+    >>> from lengthwise.choices.cut import FixedSize
     >>> evaluation_weights(evaluation_plan([5, 9, 2], FixedSize(2)))
     array([[[0.66666667]],
            [[0.33333333]]])
@@ -88,7 +88,7 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
     Raises:
         ValueError: There are not as many as the ranks took.
 
-    >>> from lengthwise.cut import FixedSize
+    >>> from lengthwise.choices.cut import FixedSize
     >>> lengths = [5, 9, 2, 4]
     >>> plan = evaluation_plan(lengths, FixedSize(2))
     >>> restore_order(plan, [[lengths[number] for batch in plan.batches() for number in batch]])

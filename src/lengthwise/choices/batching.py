@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import InitVar, dataclass, fields, is_dataclass
+from dataclasses import InitVar, dataclass, fields
 from typing import Any
 
-from lengthwise import _checks, _names, arrange, chunk, cost, cut, deal, order
+from lengthwise import _checks, _names
+from lengthwise.choices import arrange, chunk, cost, cut, deal, order, tags
 
 _RANDOM = order.Shuffled()  # the default itself, which one that was given is not
 
@@ -63,7 +64,7 @@ class Batching:
 
     def to_json(self) -> str:
         """The choices as JSON, from which `from_json` makes them again."""
-        return json.dumps({field.name: _described(getattr(self, field.name)) for field in fields(self)})
+        return json.dumps({field.name: _describe(getattr(self, field.name)) for field in fields(self)})
 
     @classmethod
     def from_json(cls, text: str) -> Batching:
@@ -75,7 +76,7 @@ class Batching:
             raise _checks.value_error("text", "JSON", text, remedy) from error
         if not isinstance(described, dict) or set(described) - {field.name for field in fields(cls)}:
             raise _checks.value_error("text", "a batching as JSON", text, remedy)
-        return cls(**{name: _made(choice) for name, choice in described.items()})
+        return cls(**{name: _make(choice) for name, choice in described.items()})
 
 
 # What each choice must be able to do, and one that can.
@@ -93,32 +94,30 @@ def _check_choice(name: str, choice: object, verbs: tuple[str, ...], example: st
     """Refuses a number, a name, and a class that was not called."""
     if choice is None and name == "chunks":
         return
-    room = type(choice).__module__
-    misplaced = room in _ROOMS and room.rpartition(".")[2] != _ROOM_OF.get(name, name)
+    tag = tags.tag_of(choice)
+    misplaced = tag is not None and tag.partition(".")[0] != _VERB_OF.get(name, name)
     if misplaced or isinstance(choice, type) or not all(callable(getattr(choice, verb, None)) for verb in verbs):
         raise _checks.type_error(name, f"a choice such as {example}", choice, f"Give {name}={example}, say.")
 
 
-def _described(choice: Any) -> Any:
-    """A choice as JSON: its class and fields; one of the user's by its name, as `_names` says."""
+def _describe(choice: Any) -> Any:
+    """A choice as JSON: its tag and fields; one of the user's by its name, as `_names` says."""
     if choice is None:
         return None
-    if is_dataclass(choice) and type(choice).__module__ in _ROOMS:
-        room = type(choice).__module__.rpartition(".")[2]
-        values = {field.name: getattr(choice, field.name) for field in fields(choice)}
-        return {"choice": f"{room}.{type(choice).__name__}", **values}
-    return {"choice": _names.name_of(choice), "repr": _names.parts_of(choice)}
+    tag = tags.tag_of(choice)
+    if tag is None:
+        return {"choice": _names.name_of(choice), "repr": _names.parts_of(choice)}
+    return {"choice": tag, **{field.name: getattr(choice, field.name) for field in fields(choice)}}
 
 
-def _made(described: Any) -> Any:
+def _make(described: Any) -> Any:
     if described is None:
         return None
     remedy = "Give what Batching.to_json wrote."
     if not isinstance(described, dict) or not isinstance(described.get("choice"), str):
         raise _checks.value_error("choice", 'of the form {"choice": ...}', described, remedy)
-    room, _, name = described["choice"].rpartition(".")
-    kind = getattr(_ROOMS.get(f"lengthwise.{room}"), name, None)
-    if not (isinstance(kind, type) and is_dataclass(kind)):
+    kind = tags.CLASSES.get(described["choice"])
+    if kind is None:
         remedy = "Make the Batching in code, with the cost itself."
         raise _checks.value_error("choice", "one of this package", described["choice"], remedy)
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in described.items()}
@@ -129,5 +128,4 @@ def _made(described: Any) -> Any:
     return kind(**values)
 
 
-_ROOM_OF = {"chunks": "chunk"}  # where a field is not called as its room is
-_ROOMS = {room.__name__: room for room in (order, cut, deal, arrange, cost, chunk)}
+_VERB_OF = {"chunks": "chunk"}  # where a field is not called as its tags are

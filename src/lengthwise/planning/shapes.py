@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _checks
-from lengthwise.batching import Batching
-from lengthwise.deal import Balanced
-from lengthwise.order import Bucketed
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.deal import Balanced
+from lengthwise.choices.order import Bucketed
 from lengthwise.planning import make_plan
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _checks, _kernels
-from lengthwise.cost import Cost, Padded, Quadratic, costs_alone, costs_of
+from lengthwise.choices.cost import Cost, Padded, Quadratic, costs_alone, costs_of
 
 _SIZE_REMEDY = "Give the number of sequences in a batch, 16 say."
 

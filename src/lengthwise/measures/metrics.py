@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _checks
 from lengthwise.lengths import as_lengths, fingerprint
-from lengthwise.plan import Plan
+from lengthwise.planning.plan import Plan
 
 _MOST_BINS = 4096  # on each axis: their histogram takes 128 MiB
 
@@ -82,7 +82,7 @@ def measure(plan: Plan, lengths: ArrayLike) -> Measures:
         ValueError: `lengths` are not those of the plan.
 
     References:
-        Ge et al. 2021, equation 1 and section 4. Mixing: the data-processing inequality in `limit`.
+        Ge et al. 2021, equation 1 and section 4. Mixing: the data-processing inequality; see `mixing_limit`.
     """
     _check_plan("plan", plan)
     items = _items(plan, lengths)

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from lengthwise import _checks
-from lengthwise.arrange import Arrangement, CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
-from lengthwise.batching import Batching
-from lengthwise.cost import Cost, Padded
-from lengthwise.cut import Budget, Cut, DynamicSize, FixedSize
-from lengthwise.deal import Balanced
-from lengthwise.order import AlternatedSort, Bucketed, MaxEntropy, Order, SemiSorted, Shuffled, Sorted, Windowed
+from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.cost import Cost, Padded
+from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
+from lengthwise.choices.deal import Balanced
+from lengthwise.choices.order import AlternatedSort, Bucketed, MaxEntropy, Order, SemiSorted, Shuffled, Sorted, Windowed
 
 
 class Strategy(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _checks
-from lengthwise.plan import Plan
+from lengthwise.planning.plan import Plan
 
 REDUCTIONS = ("mean", "sum")
 
