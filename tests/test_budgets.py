@@ -149,13 +149,13 @@ def test_no_batch_costs_more_than_its_budget_by_a_bit(dims):
             assert offsets.tolist() == cut_one_by_one(lengths, [], cost, limit, 99, False)
 
 
-def cut_one_by_one(lengths, walls, cost, budget, most, overshoot):
+def cut_one_by_one(lengths, boundaries, cost, budget, most, overshoot):
     """The rule in plain Python: a sequence joins the batch or begins the next, and stands alone where it is over."""
     offsets, longest, full = [0], lengths[0], False
     for index in range(len(lengths)):
         size, joined = index - offsets[-1], np.maximum(longest, lengths[index])
         over = not overshoot and cost([size + 1], joined[None])[0] > budget
-        if size and (full or over or size == most or index in walls):
+        if size and (full or over or size == most or index in boundaries):
             offsets.append(index)
             size, joined = 0, lengths[index]
         reached = cost([size + 1], joined[None])[0]
@@ -180,9 +180,9 @@ def test_calls_of_a_cost_cut_what_the_rule_does(cost, overshoot, most, budget):
     """Batches of one to hundreds, small beside large: the lengths of the second half are a hundredth of the others."""
     chance = np.random.default_rng(most)
     lengths = np.concatenate([chance.integers(100, 2_000, (300, 2)), chance.integers(1, 20, (1_500, 2))])
-    walls = np.unique(chance.integers(1, 1_800, 9))
-    found = cut_greedily(lengths, walls, cost=cost, budget=budget, most=most, overshoot=overshoot)
-    expected = cut_one_by_one(lengths, set(walls.tolist()), cost, budget, most, overshoot)
+    boundaries = np.unique(chance.integers(1, 1_800, 9))
+    found = cut_greedily(lengths, boundaries, cost=cost, budget=budget, most=most, overshoot=overshoot)
+    expected = cut_one_by_one(lengths, set(boundaries.tolist()), cost, budget, most, overshoot)
     assert found.tolist() == expected
 
 

@@ -94,7 +94,7 @@ def test_negative_log_is_within_1e_15():
         assert (found >= 0).all()
 
 
-def cut_by_hand(lengths, walls, prices, budget, most, overshoot):
+def cut_by_hand(lengths, boundaries, prices, budget, most, overshoot):
     """The rule, said again without running sums: what the next sequence would make of the batch, priced whole."""
     dims = lengths.shape[1]
 
@@ -107,7 +107,7 @@ def cut_by_hand(lengths, walls, prices, budget, most, overshoot):
     for index in range(1, len(lengths)):
         start = offsets[-1]
         at_the_budget = cost(start, index) >= budget if overshoot else cost(start, index + 1) > budget
-        if index in walls or index - start == most or at_the_budget:
+        if index in boundaries or index - start == most or at_the_budget:
             offsets.append(index)
     return [*offsets, len(lengths)] if len(lengths) else [0]
 
@@ -121,15 +121,15 @@ def cut_by_hand(lengths, walls, prices, budget, most, overshoot):
     st.one_of(st.integers(1, 9), st.just(99)),
     st.booleans(),
 )
-def test_greedy_cut_is_the_rule(rows, walls, coefficients, budget, most, overshoot):
+def test_greedy_cut_is_the_rule(rows, boundaries, coefficients, budget, most, overshoot):
     lengths = np.array(rows, np.int64)
-    walls = np.array(sorted(wall for wall in walls if wall < len(lengths)), np.int64)
+    boundaries = np.array(sorted(boundary for boundary in boundaries if boundary < len(lengths)), np.int64)
     fixed, each, linear, quadratic = coefficients
     prices = np.array([fixed, each] + [linear] * lengths.shape[1] + [quadratic] * lengths.shape[1])
-    expected = cut_by_hand(lengths, walls.tolist(), prices, budget, most, overshoot)
+    expected = cut_by_hand(lengths, boundaries.tolist(), prices, budget, most, overshoot)
     for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func):
         offsets = np.empty(len(lengths) + 1, np.int64)
-        batches = kernel(lengths, walls, prices, float(budget), most, overshoot, offsets)
+        batches = kernel(lengths, boundaries, prices, float(budget), most, overshoot, offsets)
         assert offsets[: batches + 1].tolist() == expected
 
 

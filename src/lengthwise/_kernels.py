@@ -93,21 +93,22 @@ def stable_argsort(keys, order, spare):
 
 
 @compiled
-def greedy_cut(lengths, walls, prices, budget, most, overshoot, offsets):
+def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
     """Cuts the sequences of `lengths` [n, dims] in order into batches, and returns how many.
 
     A batch of `count` sequences whose longest are L costs
     fixed + count (each + sum_d linear_d L_d + quadratic_d L_d^2), with `prices` = [fixed, each, linear...,
     quadratic...]. It is closed before a sequence that would bring it over `budget`, or, where `overshoot`, behind the
-    sequence that reaches it; and at every wall (rising positions), and at `most` sequences. `offsets` [n + 1] receives
-    the starts and the end. Operations come in the order of `cost.Quadratic`, so that both round alike at the budget.
+    sequence that reaches it; and at every boundary (rising positions), and at `most` sequences. `offsets` [n + 1]
+    receives the starts and the end. Operations come in the order of `cost.Quadratic`, so that both round alike at the
+    budget.
     """
     count, dims = lengths.shape
     longest = np.zeros(dims, np.int64)
     batches = 0
     size = 0
     full = False
-    wall = 0
+    boundary = 0
     for index in range(count):
         each = 0.0
         for dim in range(dims):
@@ -115,9 +116,9 @@ def greedy_cut(lengths, walls, prices, budget, most, overshoot, offsets):
             each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
         cost = prices[0] + (size + 1) * (prices[1] + each)
         closed = full or size == most or (not overshoot and cost > budget)
-        while wall < walls.size and walls[wall] <= index:
-            closed = closed or walls[wall] == index
-            wall += 1
+        while boundary < boundaries.size and boundaries[boundary] <= index:
+            closed = closed or boundaries[boundary] == index
+            boundary += 1
         if size == 0 or closed:
             offsets[batches] = index
             batches += 1

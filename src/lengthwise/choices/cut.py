@@ -1,9 +1,9 @@
 """Cut: sequences in order become batches. A cutter knows nothing but the cost of (count, padded lengths).
 
-lengths   [m, dims]     what each sequence must be padded to at least, in the order's order
-walls     rising positions in 1..m-1 that no batch may cross
-kept      [k]           positions that stay; what a policy drops is not among them
-offsets   [batches+1]   batch b is kept[offsets[b]:offsets[b+1]]; strictly rising
+lengths      [m, dims]     what each sequence must be padded to at least, in the order's order
+boundaries                 rising positions in 1..m-1 that no batch may cross
+kept         [k]           positions that stay; what a policy drops is not among them
+offsets      [batches+1]   batch b is kept[offsets[b]:offsets[b+1]]; strictly rising
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Cut(Protocol):
     """What every cutter does. `longest` [dims] is the longest of the whole data set."""
 
     def __call__(
-        self, lengths: NDArray[np.int64], walls: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
+        self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts: ...
 
     def limit(self, cost: Cost, longest: NDArray[np.int64]) -> float:
@@ -68,7 +68,7 @@ class Cut(Protocol):
 @_checks.show_call("FixedSize(16)")
 @dataclass(frozen=True, slots=True)
 class FixedSize:
-    """Batches of the same number of sequences; the last before a wall, and the last of all, may be smaller.
+    """Batches of the same number of sequences; the last before a boundary, and the last of all, may be smaller.
 
     Args:
         batch_size: Sequences in a batch.
@@ -87,11 +87,11 @@ class FixedSize:
         _checks.check_flag("drop_incomplete", self.drop_incomplete)
 
     def __call__(
-        self, lengths: NDArray[np.int64], walls: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
+        self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
         del cost, longest
         count = len(lengths)
-        borders = np.unique(np.concatenate([[0], walls, [count]])).astype(np.int64)
+        borders = np.unique(np.concatenate([[0], boundaries, [count]])).astype(np.int64)
         widths = np.diff(borders)
         if self.drop_incomplete:
             full = widths // self.batch_size * self.batch_size
@@ -141,7 +141,7 @@ class Budget:
             _checks.keep(self, max_sequences=most)
 
     def __call__(
-        self, lengths: NDArray[np.int64], walls: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
+        self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
         del longest
         kept = np.arange(len(lengths))
@@ -152,8 +152,8 @@ class Budget:
             raise OversizeError(self.budget, float(costs[worst]), worst)
         if self.oversize == "drop":
             kept = np.flatnonzero(~over)
-            walls = np.searchsorted(kept, walls)
-        offsets = cut_greedily(lengths[kept], walls, cost=cost, budget=self.budget, most=self.max_sequences)
+            boundaries = np.searchsorted(kept, boundaries)
+        offsets = cut_greedily(lengths[kept], boundaries, cost=cost, budget=self.budget, most=self.max_sequences)
         return Cuts(kept, offsets)
 
     def limit(self, cost: Cost, longest: NDArray[np.int64]) -> float:
@@ -192,10 +192,10 @@ class DynamicSize:
         _checks.check_choice("rule", self.rule, ("hard", "paper"))
 
     def __call__(
-        self, lengths: NDArray[np.int64], walls: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
+        self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
         budget = self.limit(cost, longest)
-        offsets = cut_greedily(lengths, walls, cost=cost, budget=budget, overshoot=self.rule == "paper")
+        offsets = cut_greedily(lengths, boundaries, cost=cost, budget=budget, overshoot=self.rule == "paper")
         return Cuts(np.arange(len(lengths)), offsets)
 
     def limit(self, cost: Cost, longest: NDArray[np.int64]) -> float:
@@ -207,7 +207,7 @@ class DynamicSize:
 
 def cut_greedily(
     lengths: NDArray[np.int64],
-    walls: NDArray[np.int64],
+    boundaries: NDArray[np.int64],
     *,
     cost: Cost,
     budget: float,
@@ -221,15 +221,15 @@ def cut_greedily(
     """
     most = most or len(lengths) + 1
     if not isinstance(cost, Padded | Quadratic) or type(cost) not in (Padded, Quadratic):
-        return _cut_by_calls(lengths, walls, cost, budget, most, overshoot)
+        return _cut_by_calls(lengths, boundaries, cost, budget, most, overshoot)
     prices = cost.prices(lengths.shape[1])
     offsets = np.empty(len(lengths) + 1, np.int64)
-    batches = _kernels.greedy_cut(lengths, walls, prices, float(budget), most, overshoot, offsets)
+    batches = _kernels.greedy_cut(lengths, boundaries, prices, float(budget), most, overshoot, offsets)
     return offsets[: batches + 1].copy()
 
 
 def _cut_by_calls(
-    lengths: NDArray[np.int64], walls: NDArray[np.int64], cost: Cost, budget: float, most: int, overshoot: bool
+    lengths: NDArray[np.int64], boundaries: NDArray[np.int64], cost: Cost, budget: float, most: int, overshoot: bool
 ) -> NDArray[np.int64]:
     """The same by any callable, in calls that each answer for many small batches.
 
@@ -238,7 +238,7 @@ def _cut_by_calls(
     [2, 3, 1, 2, 2], the batches are 0-1, 2 and 3-4.
     """
     count = len(lengths)
-    borders = np.append(walls, count)
+    borders = np.append(boundaries, count)
     room = borders[np.searchsorted(borders, np.arange(count), side="right")] - np.arange(count)
     room = np.minimum(room, most)  # the most sequences of a batch, by the position where it starts
     offsets = [0]

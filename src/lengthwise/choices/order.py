@@ -1,9 +1,9 @@
 """Order: in which order the sequences are cut into batches, and where no batch may cross.
 
-    sizes       [n]   float64: what each sequence counts for when it is sorted, its length where it has but one
-    sequences   [m]   sequence numbers; m < n only where a choice was asked to drop
-    walls             rising positions in 1..m-1 that no batch may cross: the borders of buckets
-    edges       [m]   what each sequence is padded to at least (fixed shapes), or None
+    sizes        [n]   float64: what each sequence counts for when it is sorted, its length where it has but one
+    sequences    [m]   sequence numbers; m < n only where a choice was asked to drop
+    boundaries         rising positions in 1..m-1 that no batch may cross: the borders of buckets
+    edges        [m]   what each sequence is padded to at least (fixed shapes), or None
 
 Every order is a sort by some key, and differs in how much chance the key holds.
 """
@@ -26,7 +26,7 @@ from lengthwise.choices.warp import NOISES, BatchSizes, Warp, fit_warp, scale_wa
 
 class Ordered(NamedTuple):
     sequences: NDArray[np.int64]
-    walls: NDArray[np.int64] = np.empty(0, np.int64)
+    boundaries: NDArray[np.int64] = np.empty(0, np.int64)
     edges: NDArray[np.int64] | None = None
 
 
@@ -147,8 +147,8 @@ class Windowed:
         shuffled = _random.shuffled(key, len(sizes))
         window_of = np.empty(len(sizes), np.int64)
         window_of[shuffled] = np.arange(len(sizes)) // self.window
-        sequences, walls, _ = _gathered(_by_size(shuffled, sizes), window_of)
-        return Ordered(sequences, walls)
+        sequences, boundaries, _ = _gathered(_by_size(shuffled, sizes), window_of)
+        return Ordered(sequences, boundaries)
 
 
 @_checks.show_call("Bucketed(buckets=8)")
@@ -206,16 +206,16 @@ class Bucketed:
             rank = np.empty(len(sizes), np.int64)
             rank[_by_size(shuffled, sizes)] = np.arange(len(sizes))
             missing = -len(sizes) % self.size
-            sequences, walls, _ = _gathered(shuffled, (rank + missing) // self.size)
-            return Ordered(sequences, walls)
+            sequences, boundaries, _ = _gathered(shuffled, (rank + missing) // self.size)
+            return Ordered(sequences, boundaries)
         if self.edges is None:
             raise _checks.value_error(
                 "Bucketed", "fitted to the lengths first", self, "Call its `fit`, as make_plan does."
             )
         edges = np.array(self.edges, np.int64)
         bucket = np.searchsorted(edges, sizes)
-        sequences, walls, bucket = _gathered(shuffled[bucket[shuffled] < len(edges)], bucket)
-        return Ordered(sequences, walls, edges[bucket] if self.pad_to_edge else None)
+        sequences, boundaries, bucket = _gathered(shuffled[bucket[shuffled] < len(edges)], bucket)
+        return Ordered(sequences, boundaries, edges[bucket] if self.pad_to_edge else None)
 
     def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Bucketed:
         """The same buckets with their edges found on `sizes` [n], so that all portions share their edges."""
@@ -304,7 +304,7 @@ def _by_size(sequences: NDArray[np.int64], sizes: NDArray[np.float64]) -> NDArra
 def _gathered(
     sequences: NDArray[np.int64], bucket: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Sequences bucket by bucket, in the order they come in; the walls between; and the bucket of each position."""
+    """Sequences bucket by bucket, in the order they come in; the boundaries; and the bucket of each position."""
     sequences = sequences[_random.argsort(bucket[sequences])]
     return sequences, np.flatnonzero(np.diff(bucket[sequences])) + 1, bucket[sequences]
 

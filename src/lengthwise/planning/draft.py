@@ -17,11 +17,11 @@ from lengthwise.planning.batches import Batches, pad
 
 
 class Draft(NamedTuple):
-    """Members in order, cut; `needed` [k, dims] is what each must be padded to, `walls` the borders of buckets."""
+    """Members in order, cut; `needed` [k, dims] is what each must be padded to, `boundaries` the borders of buckets."""
 
     members: NDArray[np.int64]
     offsets: NDArray[np.int64]
-    walls: NDArray[np.int64]
+    boundaries: NDArray[np.int64]
     needed: NDArray[np.int64]
 
 
@@ -31,25 +31,25 @@ def draft(items: NDArray[np.int64], members: NDArray[np.int64], batching: Batchi
         none = np.empty(0, np.int64)
         return Draft(members, np.zeros(1, np.int64), none, items[members])
     own = items[members]
-    sequences, walls, edges = order(own.sum(axis=1).astype(np.float64), key)
+    sequences, boundaries, edges = order(own.sum(axis=1).astype(np.float64), key)
     needed = own[sequences] if edges is None else np.maximum(one_length(own)[sequences], edges)[:, None]
     # An edge may be longer than any sequence.
     longest = np.maximum(items.max(axis=0), needed.max(axis=0, initial=0))
     try:
-        kept, offsets = batching.cut(needed, walls, cost=batching.cost, longest=longest)
+        kept, offsets = batching.cut(needed, boundaries, cost=batching.cost, longest=longest)
     except OversizeError as error:
         sequence = int(members[sequences[error.position]])
         raise OversizeError(error.budget, error.cost, error.position, sequence=sequence) from None
-    return Draft(members[sequences[kept]], offsets, np.searchsorted(kept, walls), needed[kept])
+    return Draft(members[sequences[kept]], offsets, np.searchsorted(kept, boundaries), needed[kept])
 
 
 def price(draft: Draft, cost: Cost) -> Batches:
-    """The batches of the draft, padded and priced; those between two walls count as long as the longest of them."""
+    """The batches of the draft, padded and priced; batches of one bucket count as long as its longest."""
     batches = pad(draft.members, draft.offsets, draft.needed, cost)
-    if not len(draft.walls):
+    if not len(draft.boundaries):
         return batches
-    bucket = np.searchsorted(draft.walls, draft.offsets[:-1], side="right")
-    longest = np.zeros(len(draft.walls) + 1)
+    bucket = np.searchsorted(draft.boundaries, draft.offsets[:-1], side="right")
+    longest = np.zeros(len(draft.boundaries) + 1)
     np.maximum.at(longest, bucket, batches.levels)
     return batches._replace(buckets=longest[bucket])
 

@@ -67,18 +67,20 @@ def put_alone(ordered: Draft, alone: NDArray[np.int64], items: NDArray[np.int64]
     return Draft(
         np.insert(ordered.members, at, rising),
         offsets,
-        _walls_around(ordered.walls, int(at), len(alone), int(offsets[-1])),
+        _boundaries_around(ordered.boundaries, int(at), len(alone), int(offsets[-1])),
         np.insert(ordered.needed, at, items[rising], axis=0),
     )
 
 
-def _walls_around(walls: NDArray[np.int64], at: int, alone: int, members: int) -> NDArray[np.int64]:
+def _boundaries_around(boundaries: NDArray[np.int64], at: int, alone: int, members: int) -> NDArray[np.int64]:
     """The borders of the buckets, with `alone` buckets of one sequence each put in before position `at`.
 
-    >>> _walls_around(np.array([4, 8]), 8, 2, 12)  # two of them where the third bucket began
+    >>> _boundaries_around(np.array([4, 8]), 8, 2, 12)  # two of them where the third bucket began
     array([ 4,  8,  9, 10])
     """
-    if not len(walls):
-        return walls
-    around = np.concatenate([walls[walls <= at], at + np.arange(alone + 1), walls[walls > at] + alone])
+    if not len(boundaries):
+        return boundaries
+    around = np.concatenate(
+        [boundaries[boundaries <= at], at + np.arange(alone + 1), boundaries[boundaries > at] + alone]
+    )
     return np.unique(around[(around > 0) & (around < members)])

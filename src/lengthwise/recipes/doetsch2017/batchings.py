@@ -47,7 +47,7 @@ class TrueFrames:
         check_whole("frames", self.frames, minimum=1, remedy="Give the frames of a batch, 5000 say.")
 
     def __call__(
-        self, lengths: NDArray[np.int64], walls: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
+        self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
         """Takes sequences in order until the next would bring the batch over `frames`.
 
@@ -58,14 +58,14 @@ class TrueFrames:
         """
         del cost, longest
         ends = np.cumsum(lengths.sum(axis=1))
-        borders = np.append(walls, len(lengths))
+        borders = np.append(boundaries, len(lengths))
         offsets = [0]
         while offsets[-1] < len(lengths):
             start = offsets[-1]
             before = ends[start - 1] if start else 0
             full = int(np.searchsorted(ends, before + self.frames, side="right"))
-            wall = int(borders[np.searchsorted(borders, start, side="right")])
-            offsets.append(min(max(full, start + 1), wall))
+            boundary = int(borders[np.searchsorted(borders, start, side="right")])
+            offsets.append(min(max(full, start + 1), boundary))
         return Cuts(np.arange(len(lengths)), np.array(offsets))
 
     def limit(self, cost: Cost, longest: NDArray[np.int64]) -> float:
