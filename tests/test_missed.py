@@ -30,7 +30,7 @@ def told(lengths, batching, **run):
 REASONS = {
     "less than sorting pads": (MANY, 0.001, lw.FixedSize(900), r"Sorting pads 0\.\d+ here: make the batches smaller"),
     "more than random batches pad": (MANY, 0.5, lw.FixedSize(16), r"Random batches pad 0\.\d+ here, and nothing pads"),
-    "two lengths": (PAIRS, 0.01, lw.FixedSize(64), r"Sorting by the sum of 2 lengths pads 0\.\d+: make"),
+    "two lengths": (PAIRS, 0.01, lw.FixedSize(64), r"Sorting by the sum of 2 lengths pads 0\.\d+ here: make"),
     "two lengths, in between": (
         PAIRS,
         0.4,
@@ -61,6 +61,16 @@ def test_it_is_said_once_for_the_same_lengths_and_batching():
 @pytest.mark.parametrize("padding", [0.02, 0.1, 0.2])
 def test_nothing_is_said_where_the_padding_is_had(padding):
     assert not told(lengths_of(MANY), lw.Batching(padding=padding, cut=lw.FixedSize(16)))[1]
+
+
+def test_nothing_is_said_of_lengths_that_are_all_alike():
+    assert not told(np.full(next(_fresh), 700), lw.Batching(padding=0.1, cut=lw.FixedSize(16)))[1]
+
+
+def test_where_a_heavy_tail_makes_noise_pad_more_than_sorting_that_is_the_remedy():
+    lengths = np.minimum(np.random.default_rng(0).zipf(1.6, 20_000), 100_000)[:5_000]
+    _, caught = told(lengths, lw.Batching(padding=0.05, cut=lw.Budget(100_000)))
+    assert "Sorting pads 0.174 here: take order=lw.Sorted(), or ask for more." in str(caught[0].message)
 
 
 def test_nothing_is_said_of_orders_that_promise_no_padding():

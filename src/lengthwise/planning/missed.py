@@ -47,10 +47,11 @@ def tell_missed_padding(
         return
     _told.add(about)
     least, most = (_had(draft_by(order), items).padding for order in (Sorted(), Shuffled()))
+    if asked > most and most <= _TOLERANCE:  # lengths that are all alike: there is nothing to spend, and nothing lost
+        return
     sentence = f"`padding` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {had.padding:.3f}."
-    warnings.warn(
-        f"{sentence} {_why(asked, had, least, most)}", stacklevel=5
-    )  # where make_plan is called, through show_call
+    # The level is that of the caller of make_plan, which is decorated.
+    warnings.warn(f"{sentence} {_why(asked, had, least, most)}", stacklevel=5)
 
 
 def _had(drafts: list[Draft], items: NDArray[np.int64]) -> _Had:
@@ -67,10 +68,10 @@ def _why(asked: float, had: _Had, least: float, most: float) -> str:
     correct = f"ask for {'less' if had.padding > asked else 'more'} to correct it."
     if asked > most:
         return f"Random batches pad {most:.3f} here, and nothing pads more: ask for less."
-    if asked < least and had.dims > 1:
-        return f"Sorting by the sum of {had.dims} lengths pads {least:.3f}: make the batches smaller, or ask for more."
     if asked < least:
-        return f"Sorting pads {least:.3f} here: make the batches smaller, or ask for more."
+        sorting = "Sorting" if had.dims == 1 else f"Sorting by the sum of {had.dims} lengths"
+        remedy = "take order=lw.Sorted()" if had.padding > least + _TOLERANCE else "make the batches smaller"
+        return f"{sorting} pads {least:.3f} here: {remedy}, or ask for more."
     if had.dims > 1:
         return f"It is fitted to the sum of the {had.dims} lengths: {correct}"
     if had.batches < _FEW:
