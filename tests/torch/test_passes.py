@@ -15,7 +15,8 @@ BATCHES = 11
 WORKERS = {"num_workers": 2, "prefetch_factor": 1}
 AHEAD = {"num_workers": 2, "prefetch_factor": 8}  # all batches of an epoch are fetched before the first is handed on
 KINDS = {"plain": None, "no workers": {}, "workers": WORKERS, "ahead": AHEAD}
-EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
+EVERY_KIND = pytest.mark.parametrize("kind", list(KINDS))
+KINDS["persistent"] = WORKERS | {"persistent_workers": True}
 TWICE = "`passes` must be one at a time, but is 'one within another' at epoch 0. The position is that of the first:"
 
 # torchdata's loader calls a function that PyTorch has deprecated.
@@ -255,6 +256,45 @@ def test_torchdatas_loader_goes_on_from_the_end_of_an_epoch(kind):
     sampler, again = loaded(epoch=1)  # set before the loader loads its state, which it does with its first pass
     assert list(again) == planned(1)
     assert sampler.state_dict()["epoch"] == 1
+
+
+@pytest.mark.parametrize("kind", STATEFUL)
+@pytest.mark.parametrize("taken", [1, 4, BATCHES])
+def test_torchdatas_loader_begins_an_epoch_anew_where_it_is_asked_to(kind, taken):
+    loader = stateful(made(), **STATEFUL[kind])
+    batches = iter(loader)
+    for _ in range(taken):
+        next(batches)
+    sampler = made()
+    again = stateful(sampler, **STATEFUL[kind])
+    again.load_state_dict(loader.state_dict())
+    sampler.set_epoch(0, restart=True)  # set before the loader loads its state, which it does with its first pass
+    assert list(again) == planned()
+    sampler.set_epoch(1)
+    assert list(again) == planned(1)
+
+
+@pytest.mark.parametrize("taken", [2, 4])
+def test_a_loader_with_persistent_workers_says_that_it_has_one_iterator(taken):
+    sampler = made()
+    loader = over(sampler, "persistent")
+    batches = iter(loader)
+    for _ in range(taken):
+        next(batches)
+    rule = f"`batches of a pass` must be {BATCHES} before its loader with persistent workers begins anew"
+    with pytest.warns(UserWarning, match=f"{rule}, but is {taken} at epoch 0. A loop over"):
+        assert next(iter(loader)) == planned()[0]
+    assert next(batches) == planned()[1]  # as PyTorch has it
+    assert sampler.delivered == 2
+
+
+@EVERY_KIND
+def test_an_epoch_that_is_set_again_within_its_last_batch_was_asked_for(kind):
+    sampler = made()
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        for _ in over(sampler, kind):
+            sampler.set_epoch(epoch)
 
 
 @pytest.mark.parametrize("kind", STATEFUL)

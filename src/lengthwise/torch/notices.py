@@ -29,6 +29,15 @@ class Notices:
         remedy = "The position is that of the first: give the other loop a sampler of its own."
         self._warn("passes", "one at a time", "one within another", remedy, at=f"epoch {epoch}")
 
+    def begun_anew(self, delivered: int, batches: int, epoch: int) -> None:
+        """A loader with persistent workers has one iterator, which began anew in the middle of a pass."""
+        remedy = (
+            "A loop over that loader goes on with the new pass: look at batches through a loader without persistent"
+            " workers, and call set_epoch before each epoch."
+        )
+        rule = f"{batches} before its loader with persistent workers begins anew"
+        self._warn("batches of a pass", rule, delivered, remedy, at=f"epoch {epoch}")
+
     def left_early(self, delivered: int, batches: int, epoch: int) -> None:
         """An epoch that is left before its end."""
         remedy = (

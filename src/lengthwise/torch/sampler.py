@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from lengthwise.lengths import as_lengths
 from lengthwise.planning import make_plan
 from lengthwise.planning.loss import loss_scales
 from lengthwise.planning.plan import Plan
-from lengthwise.torch.consumer import callers, consumer_of, loader_among
+from lengthwise.torch.consumer import Caller, callers, consumer_of, loader_among
 from lengthwise.torch.delivery import Count, Pass, Passes
 from lengthwise.torch.guard import check_callers
 from lengthwise.torch.notices import Notices
@@ -92,6 +92,7 @@ class BatchSampler(Sampler[list[Any]]):
         self._passes = Passes()
         self._restorer: weakref.ref[Any] | None = None  # the loader that loaded the position, until its first pass
         self._epoch_set = False  # whether the epoch was set since the position was loaded
+        self._restarted = False  # whether the next pass is to yield a whole epoch, whatever its loader restores
         self._asked = True  # for anything of the epoch, since it was set
         self._epoch_taken: int | None = None
         self._notices = Notices()
@@ -176,11 +177,12 @@ class BatchSampler(Sampler[list[Any]]):
             self._asked, self._epoch_set = ended or count is not None, True
             self._passes.retire()
             return
+        used = epoch == self.epoch and count is not None
         if epoch != self.epoch:
             self._check_left(delivered, len(rest.plan))
         self._epoch_taken = count.rest.plan.epoch if count is not None and count.handed > 1 and not restart else None
         self._stand(self._planned(epoch))
-        self._asked, self._epoch_set = False, True
+        self._asked, self._epoch_set, self._restarted = used, True, restart
 
     def total_steps(self, epochs: int) -> int:
         """Optimiser steps of the epochs 0 to epochs - 1, exact, for a schedule of the learning rate: plans them all."""
@@ -263,8 +265,10 @@ class BatchSampler(Sampler[list[Any]]):
             if position.place != (self.world_size, self.micro_batches):
                 rest = self._planned(position.epoch, position.runs)
             # torchdata's loader loads its state with its first pass: a later epoch that was set before goes on from
-            # one that ended.
-            if loader is None or rest.left or not self._epoch_set or self.epoch <= position.epoch:
+            # one that ended, and one that was begun anew has no position.
+            later = self._epoch_set and self.epoch > position.epoch
+            if loader is None or not (self._restarted or (later and not rest.left)):
+                self._restarted = False
                 self._epoch_set = loader is not None and self._epoch_set and self.epoch == position.epoch
                 self._stand(rest)
                 self._epoch_taken = None
@@ -285,7 +289,7 @@ class BatchSampler(Sampler[list[Any]]):
     def _begin(self, holder: Pass) -> tuple[Count, Iterator[NDArray[np.int64]]]:
         """A pass, with its first batch: where it counts, and its batches."""
         rest = self._bound()
-        self._asked = True
+        self._asked, self._restarted = True, False
         self._place.check_started(self._facts)
         found = list(callers()) if self.reads_callers else []
         if self.reads_callers:
@@ -294,14 +298,16 @@ class BatchSampler(Sampler[list[Any]]):
         self._restorer = None
         if restored and not rest.left:  # a loader that restored the end of an epoch makes another pass at once
             return Count(rest), iter(())
-        rest = self._second(rest)
+        rest = self._second(rest, found)
         count = Count(rest, holder, consumer_of(found))
         self._passes.begin(count)
         return count, rest.plan.batches(self.rank, rest.taken)
 
-    def _second(self, rest: Rest) -> Rest:
+    def _second(self, rest: Rest, found: Sequence[Caller]) -> Rest:
         """What a pass goes over that may not be the first since the epoch was set: says so, once."""
         last = self._passes.current
+        if last is not None and last.is_under_way and last.is_asked_for(found):
+            self._notices.begun_anew(last.delivered, len(last.rest.plan), self.epoch)
         if last is not None and (last.is_under_way or not last.was_taken):
             last = None
         if last is not None or self.epoch == self._epoch_taken:
