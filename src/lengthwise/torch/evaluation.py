@@ -21,6 +21,7 @@ from lengthwise.torch.guard import check_callers
 from lengthwise.torch.ranks import Place, gathered
 
 
+@_checks.show_call("EvaluationSampler(lengths, Budget(20_000))")
 class EvaluationSampler(Sampler[list[int]]):
     """Yields this rank's batches of an evaluation, for `DataLoader(dataset, batch_sampler=...)`.
 

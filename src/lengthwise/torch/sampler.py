@@ -26,6 +26,7 @@ from lengthwise.torch.ranks import Place
 from lengthwise.torch.rest import Rest
 
 
+@_checks.show_call("BatchSampler(lengths, Batching(budget=20_000))")
 class BatchSampler(Sampler[list[Any]]):
     """Yields the batches of one epoch, for `DataLoader(dataset, batch_sampler=...)`.
 
@@ -34,7 +35,8 @@ class BatchSampler(Sampler[list[Any]]):
     that is left before its end warns once, too. If the trainer never uses this sampler, the second `set_epoch` raises.
 
     Each pass counts for itself. A look at the first batch takes nothing. A pass that begins within a loop leaves the
-    position of the loop alone. After an error that the loop survives, the batch that failed counts as taken.
+    position of the loop alone, from the loop's second batch on. After an error that the loop survives, the batch that
+    failed counts as taken; but not the last of an epoch under workers, which a resume takes once more.
 
     Where torch.distributed is running and no rank is given, making a sampler (and loading a state) is a collective: all
     ranks compare their plans, and disagreement, or a rank that can make no plan, is an error there on all of them and
