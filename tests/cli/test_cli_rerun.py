@@ -20,7 +20,7 @@ CLAIM = {
     "verdict": "partly",
     "why": "It is a little.",
 }
-DOCUMENT = {"size": {"name": "small"}, "claims": [CLAIM], "study": {"data": {"name": "made up"}}}
+DOCUMENT = {"size": {"name": "small"}, "claims": [CLAIM], "study": {"data": {"name": "made up", "skipped": []}}}
 
 
 @dataclass(frozen=True, kw_only=True)
