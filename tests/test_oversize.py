@@ -105,8 +105,8 @@ def test_a_cut_of_the_users_with_a_policy_of_its_own_gets_all_sequences():
             cut = lw.Budget(10, oversize="alone")
             self.limit, self.batch_sizes, self.cut = cut.limit, cut.batch_sizes, cut
 
-        def __call__(self, lengths, walls, **given):
-            return self.cut(lengths, walls, **given)
+        def __call__(self, lengths, boundaries, **given):
+            return self.cut(lengths, boundaries, **given)
 
     plan = lw.make_plan([5, 5, 90], lw.Batching(cut=Cropping(), order=lw.Sorted()))
     assert sorted(batch.tolist() for batch in plan.batches()) == [[0, 1], [2]]

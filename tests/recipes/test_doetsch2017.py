@@ -98,9 +98,9 @@ def papers_outcomes():
 @given(
     st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 120), st.lists(st.integers(1, 39), max_size=3)
 )
-def test_batches_hold_as_many_true_frames_as_they_may(lengths, frames, walls):
+def test_batches_hold_as_many_true_frames_as_they_may(lengths, frames, boundaries):
     array = np.array(lengths)[:, None]
-    borders = np.array(sorted({wall for wall in walls if wall < len(lengths)}), np.int64)
+    borders = np.array(sorted({boundary for boundary in boundaries if boundary < len(lengths)}), np.int64)
     cuts = TrueFrames(frames)(array, borders, cost=lw.Padded(), longest=array.max(axis=0))
     offsets = cuts.offsets.tolist()
     assert (offsets[0], offsets[-1]) == (0, len(lengths))
