@@ -139,11 +139,12 @@ def test_a_loop_that_is_left_keeps_its_place(kind):
 def test_workers_end_with_the_loop_that_is_left(kind):
     maker, options = LOADERS[kind]
     sampler = made()
+    others = multiprocessing.active_children()
     gc.disable()  # a garbage collector must not be waited for: where it comes by, PyTorch may wait for its workers
     try:
         for _ in maker(sampler, **options):
             break
-        assert multiprocessing.active_children() == []
+        assert set(multiprocessing.active_children()) <= set(others)
     finally:
         gc.enable()
     assert sampler.state_dict()["runs"] == [[2, 1, 1]]
