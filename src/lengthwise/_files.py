@@ -71,6 +71,16 @@ def check_folder(name: str, path: str | os.PathLike[str]) -> None:
         raise FileNotFoundError(_checks.sentence(name, "in a folder that is there", os.fspath(path), remedy))
 
 
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Refuses to read a pipe or a device: its reader might wait without end.
+
+    Raises:
+        OSError: It is one. A path where nothing is passes, for whoever opens it to refuse.
+    """
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise OSError(errno.EINVAL, "a pipe or a device", os.fspath(path))
+
+
 @contextmanager
 def refusals(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Says in one sentence why the system refuses to let a file be "written" or "read", in the system's class of error.

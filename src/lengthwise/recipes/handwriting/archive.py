@@ -10,6 +10,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from lengthwise import _files
 from lengthwise._checks import value_error
 from lengthwise.recipes.handwriting.pen import FARTHEST, within_reach
 
@@ -47,6 +48,7 @@ def read_archive(path: str | Path, *, max_classes: int) -> tuple[dict[str, NDArr
 
 
 def _stored(path: Path) -> dict[str, NDArray]:
+    _files.check_regular(path)
     with path.open("rb") as file:
         try:
             return _loaded(file, path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lengthwise import _files
 from lengthwise._checks import value_error
 
 
@@ -40,6 +41,7 @@ def read_lexicon(path: str | Path) -> dict[str, tuple[str, ...]]:
 
 def _lines(path: Path) -> list[str]:
     try:
+        _files.check_regular(path)
         return path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise value_error("lexicon", "UTF-8", "not", "Encode it anew.", at=f"byte {error.start} of {path}") from error
