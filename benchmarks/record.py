@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from lengthwise import _files
+from lengthwise import files
 
 RESULTS = Path(__file__).parent / "results"
 DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))  # real lengths
@@ -45,5 +45,5 @@ def write(what: str, document: dict[str, Any], *, device_name: str = "") -> Path
         "versions": {name: version(name) for name in ("lengthwise", "numpy", "numba")},
     }
     path = RESULTS / f"{what}_{slug}_{now:%Y-%m-%d}.json"
-    _files.write(path, json.dumps({**facts, **document}, indent=1) + "\n")
+    files.write(path, json.dumps({**facts, **document}, indent=1) + "\n")
     return path

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lengthwise import _files
+from lengthwise import files
 from lengthwise.recipes.doetsch2017 import page as doetsch2017_page
 from lengthwise.recipes.ge2021 import page as ge2021_page
 from lengthwise.recipes.khomenko2016 import page as khomenko2016_page
@@ -41,7 +41,7 @@ def main() -> int:
     for page in stale:
         print(f"{page.relative_to(ROOT)} {'is stale: run python benchmarks/tables.py' if check else 'written'}")
         if not check:
-            _files.write(page, pages()[page])
+            files.write(page, pages()[page])
     return 1 if check and stale else 0
 
 

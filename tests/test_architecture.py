@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
 
 # A module may import only rooms above its own, and its own. `__init__` is the front door: `import lengthwise as lw`.
 ROOMS = (
-    *("_command", "_checks", "_names", "_files", "_compile", "_kernels", "_random"),
+    *("_command", "checks", "_names", "files", "_compile", "_kernels", "_random"),
     *("lengths", "choices", "planning", "measures", "__init__", "plot", "torch", "jax", "recipes", "cli", "__main__"),
 )
 

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 import lengthwise as lw
-from lengthwise import _files
+from lengthwise import files
 
 LENGTHS = [5, 9, 2, 4, 7, 7, 1, 3]
 HOUR = 3600
@@ -27,7 +27,7 @@ def names_in(folder):
 
 @pytest.mark.parametrize("content", ["größer\n", "größer\n".encode(), memoryview("größer\n".encode()), b""])
 def test_what_is_written_is_there(tmp_path, content):
-    _files.write(tmp_path / "one", content)
+    files.write(tmp_path / "one", content)
     assert (tmp_path / "one").read_bytes() == (content.encode() if isinstance(content, str) else bytes(content))
     assert names_in(tmp_path) == ["one"]
 
@@ -36,7 +36,7 @@ def test_what_is_written_is_there(tmp_path, content):
 def test_a_new_file_has_the_permissions_that_the_umask_leaves(tmp_path, umask, mode):
     before = os.umask(umask)
     try:
-        _files.write(tmp_path / "one", "new")
+        files.write(tmp_path / "one", "new")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "one").stat().st_mode) == mode
@@ -46,7 +46,7 @@ def test_a_new_file_has_the_permissions_that_the_umask_leaves(tmp_path, umask, m
 def test_an_existing_file_keeps_its_permissions(tmp_path, mode):
     (tmp_path / "one").write_text("old")
     (tmp_path / "one").chmod(mode)
-    _files.write(tmp_path / "one", "new")
+    files.write(tmp_path / "one", "new")
     assert ((tmp_path / "one").read_text(), stat.S_IMODE((tmp_path / "one").stat().st_mode)) == ("new", mode)
 
 
@@ -54,7 +54,7 @@ def test_an_existing_file_keeps_its_permissions(tmp_path, mode):
 def test_an_existing_file_keeps_its_owner(tmp_path):
     (tmp_path / "one").write_text("old")
     os.chown(tmp_path / "one", 1234, 4321)
-    _files.write(tmp_path / "one", "new")
+    files.write(tmp_path / "one", "new")
     status = (tmp_path / "one").stat()
     assert (status.st_uid, status.st_gid) == (1234, 4321)
 
@@ -64,13 +64,13 @@ def test_a_read_only_file_is_not_replaced(tmp_path):
     (tmp_path / "one").write_text("old")
     (tmp_path / "one").chmod(0o444)
     with pytest.raises(PermissionError, match="The system says: Permission denied"):
-        _files.write(tmp_path / "one", "new")
+        files.write(tmp_path / "one", "new")
     assert (tmp_path / "one").read_text() == "old"
 
 
 def test_a_name_as_long_as_names_can_be(tmp_path):
     name = "ö" * 127  # 254 bytes
-    _files.write(tmp_path / name, "new")
+    files.write(tmp_path / name, "new")
     assert names_in(tmp_path) == [name]
 
 
@@ -110,14 +110,14 @@ def test_a_link_to_itself_is_refused(tmp_path):
 
 
 def test_a_full_disk_leaves_the_old_file_whole(tmp_path):
-    _files.write(tmp_path / "one", "old")
+    files.write(tmp_path / "one", "old")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
         with pytest.raises(
             OSError, match=r"^`path` must be a file that can be written, but is .* too large"
         ) as refused:
-            _files.write(tmp_path / "one", bytes(5000))
+            files.write(tmp_path / "one", bytes(5000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert refused.value.errno == errno.EFBIG
@@ -151,7 +151,7 @@ def test_a_pipe_is_written_as_it_is(tmp_path):
 
 
 def test_standard_output_is_written_in_turn(tmp_path):
-    script = "from lengthwise import _files; print('one'); _files.write('/dev/stdout', 'two\\n'); print('three')"
+    script = "from lengthwise import files; print('one'); files.write('/dev/stdout', 'two\\n'); print('three')"
     command = [sys.executable, "-W", "error", "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("one\ntwo\nthree\n", "")
@@ -167,14 +167,14 @@ def test_the_draft_of_a_writer_that_was_killed_goes_with_the_next_write(tmp_path
         (tmp_path / name).write_text("half")
         if name != young:
             os.utime(tmp_path / name, (os.stat(tmp_path).st_mtime - 2 * HOUR,) * 2)
-    _files.write(tmp_path / "one", "new")
+    files.write(tmp_path / "one", "new")
     assert names_in(tmp_path) == sorted(["one", young, *others])
 
 
 WRITER = """
 import sys, threading
 import lengthwise as lw
-from lengthwise import _files
+from lengthwise import files
 
 path, seed = sys.argv[1], int(sys.argv[2])
 batching = lw.Batching(cut=lw.FixedSize(2))
@@ -206,8 +206,8 @@ def test_every_load_is_whole_while_threads_and_processes_write(tmp_path):
 
 
 def test_a_line_is_added_behind_the_others(tmp_path):
-    _files.append(tmp_path / "lines", "größer\n")
-    _files.append(tmp_path / "lines", "two\n")
+    files.append(tmp_path / "lines", "größer\n")
+    files.append(tmp_path / "lines", "two\n")
     assert (tmp_path / "lines").read_text(encoding="utf-8") == "größer\ntwo\n"
     with pytest.raises(IsADirectoryError, match=r"^`path` must be a file that can be written"):
-        _files.append(tmp_path, "three\n")
+        files.append(tmp_path, "three\n")

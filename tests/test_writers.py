@@ -1,4 +1,4 @@
-"""One room writes files, `_files`: read from the source, where no other file opens, makes or moves one."""
+"""One room writes files, `files`: read from the source, where no other file opens, makes or moves one."""
 
 import ast
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
-FILES = sorted(path for path in SOURCE.rglob("*.py") if path.name != "_files.py")
+FILES = sorted(path for path in SOURCE.rglob("*.py") if path.name != "files.py")
 
 # Calls that make, write or move a file, by their last name, or by their last two.
 NAMES = {"write_text", "write_bytes", "touch", "tofile", "mkstemp", "NamedTemporaryFile", "rename", "symlink_to"}

@@ -21,7 +21,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.serialize import dumps
 from numba.core.sigutils import normalize_signature
 
-from lengthwise import _checks
+from lengthwise import checks
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -91,4 +91,4 @@ def _warn(folder: str) -> None:
         "Every process compiles for some seconds until you delete that folder, make room there, or set NUMBA_CACHE_DIR"
         " to a folder that can be written."
     )
-    warnings.warn(_checks.sentence("cache", "a folder to keep compiled kernels in", folder, remedy), stacklevel=2)
+    warnings.warn(checks.sentence("cache", "a folder to keep compiled kernels in", folder, remedy), stacklevel=2)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _checks, _kernels
+from lengthwise import _kernels, checks
 
 # What draws, and its number in the cipher's counter. Plans depend on these numbers: add, never renumber.
 STAGES = {
@@ -38,8 +38,8 @@ class Key:
 
     def __post_init__(self) -> None:
         limits = {"minimum": 0, "maximum": 2**64 - 1, "remedy": "Give a whole number from 0 to 2**64 - 1."}
-        _checks.check_whole("seed", self.seed, **limits)
-        _checks.check_whole("epoch", self.epoch, **limits)
+        checks.check_whole("seed", self.seed, **limits)
+        checks.check_whole("epoch", self.epoch, **limits)
 
     def at(self, stage: str, *, lane: int = 0) -> Key:
         """The same seed and epoch, another stage (and lane: one rank's portion, say)."""

@@ -20,7 +20,7 @@ except ImportError as error:
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.planning.plan import Plan
 
 _SHAPES_REMEDY = "Give lw.batch_shapes(lengths, batching), of the lengths and the batching that are planned."
@@ -75,7 +75,7 @@ class PadCollate:
     def __init__(self, shapes: ArrayLike, *, pad_to: Any = None) -> None:
         self.shapes = _checked_shapes(shapes)
         for size in jax.tree.leaves(pad_to):
-            _checks.check_whole("pad_to", size, minimum=1, remedy="Give the longest labels, or None.")
+            checks.check_whole("pad_to", size, minimum=1, remedy="Give the longest labels, or None.")
         self.pad_to = pad_to
 
     def __call__(self, samples: Sequence[Any]) -> Any:
@@ -88,7 +88,7 @@ class PadCollate:
         pairs = zip(columns, sizes, strict=True)
         measured = [len(array) for column, size in pairs if not size for array in column if array.ndim]
         if not measured:
-            raise _checks.value_error("pad_to", "None for one array at least", self.pad_to, "Give (None, 24), say.")
+            raise checks.value_error("pad_to", "None for one array at least", self.pad_to, "Give (None, 24), say.")
         rows, padded_length = self.shapes_of(np.array([len(samples)]), np.array([max(measured)]))[0].tolist()
         return self.pad(samples, rows=rows, padded_length=padded_length)
 
@@ -101,12 +101,12 @@ class PadCollate:
         at = np.searchsorted(self.shapes[:, 1], lengths)
         if (at == len(self.shapes)).any():
             rule = f"padded to at least the longest sequence, {lengths.max()}"
-            raise _checks.value_error("shapes", rule, self.shapes[-1].tolist(), _SHAPES_REMEDY)
+            raise checks.value_error("shapes", rule, self.shapes[-1].tolist(), _SHAPES_REMEDY)
         shapes = self.shapes[at]
         if (over := counts > shapes[:, 0]).any():
             worst = int(over.argmax())
             rule = f"of at least {counts[worst]} rows where sequences are {lengths[worst]} long"
-            raise _checks.value_error("shapes", rule, shapes[worst].tolist(), _SHAPES_REMEDY)
+            raise checks.value_error("shapes", rule, shapes[worst].tolist(), _SHAPES_REMEDY)
         return shapes
 
     def pad(self, samples: Sequence[Any], *, rows: int, padded_length: int) -> Any:
@@ -157,7 +157,7 @@ def batches(
     """
     if plan.padded_lengths.shape[1] != 1:
         remedy = "Plan on one length, lengths[:, 0] say."
-        raise _checks.value_error("plan", "of one length a sequence", plan.padded_lengths.shape[1], remedy)
+        raise checks.value_error("plan", "of one length a sequence", plan.padded_lengths.shape[1], remedy)
     shapes = collate.shapes_of(plan.batch_sizes, plan.padded_lengths[:, 0])
     index, parts = _checked_shard(shard, collate.shapes)
     taken = plan.batches(rank, start)
@@ -179,12 +179,12 @@ def _part(dataset: Dataset, members: list[Any], collate: PadCollate, rows: int, 
 def _columns(samples: Sequence[Any], pad_to: Any) -> tuple[list[list[NDArray[Any]]], list[int], Any]:
     """The leaves of the samples, leaf by leaf; what each is padded to, 0 for the padded length; and their tree."""
     if not len(samples):
-        raise _checks.value_error("samples", "at least one", 0, "Leave empty batches out.")
+        raise checks.value_error("samples", "at least one", 0, "Leave empty batches out.")
     leaves, trees = zip(*(jax.tree.flatten(sample) for sample in samples), strict=True)
     for number, tree in enumerate(trees):
         if tree != trees[0]:
             remedy = "Give every sample the same keys and parts."
-            raise _checks.value_error("samples", f"built as {trees[0]}", tree, remedy, at=f"sample {number}")
+            raise checks.value_error("samples", f"built as {trees[0]}", tree, remedy, at=f"sample {number}")
     columns = [[np.asarray(leaf) for leaf in column] for column in zip(*leaves, strict=True)]
     return columns, _sizes(samples[0], pad_to), trees[0]
 
@@ -197,7 +197,7 @@ def _sizes(sample: Any, pad_to: Any) -> list[int]:
         return jax.tree.leaves(jax.tree.map(spread, pad_to, sample, is_leaf=lambda part: part is None))
     except ValueError as error:
         remedy = "Give one number or None for each part of a sample."
-        raise _checks.value_error("pad_to", "a prefix of the sample's tree", pad_to, remedy) from error
+        raise checks.value_error("pad_to", "a prefix of the sample's tree", pad_to, remedy) from error
 
 
 def _padded(column: list[NDArray[Any]], rows: int, size: int) -> Padded | NDArray[Any]:
@@ -220,30 +220,30 @@ def _check_column(column: list[NDArray[Any]], size: int) -> None:
         if (array.ndim, array.shape[1:]) != frame:
             rule = f"alike but in the first axis, which is padded, as {column[0].shape}"
             remedy = "Make them alike in the dataset's __getitem__."
-            raise _checks.value_error("samples", rule, array.shape, remedy, at=f"sample {number}")
+            raise checks.value_error("samples", rule, array.shape, remedy, at=f"sample {number}")
         if array.ndim and len(array) > size:
             remedy = "Raise the number in pad_to; an array that is as long as its sequence has None there."
-            raise _checks.value_error("samples", f"at most {size} long", len(array), remedy, at=f"sample {number}")
+            raise checks.value_error("samples", f"at most {size} long", len(array), remedy, at=f"sample {number}")
 
 
 def _checked_shapes(shapes: ArrayLike) -> NDArray[np.int64]:
     array = np.asarray(shapes)
     if array.ndim != 2 or array.shape[1] != 2 or not len(array) or array.dtype.kind not in "iu":
         value = f"{array.dtype} {list(array.shape)}"
-        raise _checks.value_error("shapes", "whole numbers [k, 2], k at least 1", value, _SHAPES_REMEDY)
+        raise checks.value_error("shapes", "whole numbers [k, 2], k at least 1", value, _SHAPES_REMEDY)
     if (array < 1).any() or (np.diff(array[:, 1]) <= 0).any():
-        raise _checks.value_error("shapes", "positive, and padded lengths rising", array.tolist(), _SHAPES_REMEDY)
+        raise checks.value_error("shapes", "positive, and padded lengths rising", array.tolist(), _SHAPES_REMEDY)
     return array.astype(np.int64)
 
 
 def _checked_shard(shard: tuple[int, int], shapes: NDArray[np.int64]) -> tuple[int, int]:
     remedy = "Give (jax.process_index(), jax.process_count())."
     if not isinstance(shard, tuple) or len(shard) != 2:
-        raise _checks.type_error("shard", "a pair (index, count)", shard, remedy)
-    count = _checks.check_whole("shard", shard[1], minimum=1, remedy=remedy)
-    index = _checks.check_whole("shard", shard[0], minimum=0, maximum=count - 1, remedy=remedy)
+        raise checks.type_error("shard", "a pair (index, count)", shard, remedy)
+    count = checks.check_whole("shard", shard[1], minimum=1, remedy=remedy)
+    index = checks.check_whole("shard", shard[0], minimum=0, maximum=count - 1, remedy=remedy)
     if (uneven := shapes[:, 0] % count != 0).any():
         remedy = f"Round them up: shapes[:, 0] = -(-shapes[:, 0] // {count}) * {count}."
         rule = f"of rows that divide by the {count} shards"
-        raise _checks.value_error("shapes", rule, shapes[uneven][0].tolist(), remedy)
+        raise checks.value_error("shapes", rule, shapes[uneven][0].tolist(), remedy)
     return index, count

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _checks, _random
+from lengthwise import _random, checks
 from lengthwise._random import Key
 
 
@@ -25,7 +25,7 @@ class Arrangement(Protocol):
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]: ...
 
 
-@_checks.show_call("InOrder()")
+@checks.show_call("InOrder()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InOrder:
     """As the batches were cut: sorted order stays sorted."""
@@ -35,7 +35,7 @@ class InOrder:
         return np.arange(len(costs))
 
 
-@_checks.show_call("ShuffledSteps()")
+@checks.show_call("ShuffledSteps()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShuffledSteps:
     """Random order of the steps.
@@ -49,7 +49,7 @@ class ShuffledSteps:
         return _random.shuffled(key, len(costs))
 
 
-@_checks.show_call("ShortestFirst()")
+@checks.show_call("ShortestFirst()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShortestFirst:
     """The shortest bucket first, its steps in random order, then the next; without buckets, by the length of the step.
@@ -64,7 +64,7 @@ class ShortestFirst:
         return shuffled[np.argsort(lengths[shuffled], kind="stable")]
 
 
-@_checks.show_call("LongestFirst()")
+@checks.show_call("LongestFirst()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LongestFirst:
     """The longest bucket first, its steps in random order, then the next; without buckets, the longest step."""
@@ -73,7 +73,7 @@ class LongestFirst:
         return ShortestFirst()(costs, -lengths, key)
 
 
-@_checks.show_call("CostliestFirst(steps=8)")
+@checks.show_call("CostliestFirst(steps=8)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CostliestFirst:
     """The steps that hold the costliest batches first, to run out of memory at once or never; the others at random.
@@ -87,7 +87,7 @@ class CostliestFirst:
     def __post_init__(self) -> None:
         if self.steps is not None:
             remedy = "Give how many costly steps come first, or None for all."
-            _checks.keep(self, steps=_checks.check_whole("steps", self.steps, minimum=1, remedy=remedy))
+            checks.keep(self, steps=checks.check_whole("steps", self.steps, minimum=1, remedy=remedy))
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
         del lengths

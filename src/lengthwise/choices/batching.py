@@ -6,13 +6,13 @@ import json
 from dataclasses import InitVar, dataclass, fields
 from typing import Any
 
-from lengthwise import _checks, _names
+from lengthwise import _names, checks
 from lengthwise.choices import arrange, chunk, cost, cut, deal, order, tags
 
 _RANDOM = order.Shuffled()  # the default itself, which one that was given is not
 
 
-@_checks.show_call("Batching(budget=20_000), or Batching(cut=FixedSize(16))")
+@checks.show_call("Batching(budget=20_000), or Batching(cut=FixedSize(16))")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Batching:
     """How batches are made: one choice of each verb.
@@ -52,9 +52,9 @@ class Batching:
     def __post_init__(self, budget: float | None, padding: float | None) -> None:
         if (self.cut is None) == (budget is None):
             given = (self.cut, budget)
-            raise _checks.value_error("Batching", "given one of cut, budget", given, "Choose one: budget=20_000, say.")
+            raise checks.value_error("Batching", "given one of cut, budget", given, "Choose one: budget=20_000, say.")
         if padding is not None and self.order is not _RANDOM:
-            raise _checks.value_error("Batching", "given one of order, padding", padding, "Choose one of the two.")
+            raise checks.value_error("Batching", "given one of order, padding", padding, "Choose one of the two.")
         if budget is not None:
             object.__setattr__(self, "cut", cut.Budget(budget))
         if padding is not None:
@@ -73,9 +73,9 @@ class Batching:
         try:
             described = json.loads(text)
         except ValueError as error:
-            raise _checks.value_error("text", "JSON", text, remedy) from error
+            raise checks.value_error("text", "JSON", text, remedy) from error
         if not isinstance(described, dict) or set(described) - {field.name for field in fields(cls)}:
-            raise _checks.value_error("text", "a batching as JSON", text, remedy)
+            raise checks.value_error("text", "a batching as JSON", text, remedy)
         return cls(**{name: _make(choice) for name, choice in described.items()})
 
 
@@ -97,7 +97,7 @@ def _check_choice(name: str, choice: object, verbs: tuple[str, ...], example: st
     tag = tags.tag_of(choice)
     misplaced = tag is not None and tag.partition(".")[0] != _VERB_OF.get(name, name)
     if misplaced or isinstance(choice, type) or not all(callable(getattr(choice, verb, None)) for verb in verbs):
-        raise _checks.type_error(name, f"a choice such as {example}", choice, f"Give {name}={example}, say.")
+        raise checks.type_error(name, f"a choice such as {example}", choice, f"Give {name}={example}, say.")
 
 
 def _describe(choice: Any) -> Any:
@@ -115,16 +115,16 @@ def _make(described: Any) -> Any:
         return None
     remedy = "Give what Batching.to_json wrote."
     if not isinstance(described, dict) or not isinstance(described.get("choice"), str):
-        raise _checks.value_error("choice", 'of the form {"choice": ...}', described, remedy)
+        raise checks.value_error("choice", 'of the form {"choice": ...}', described, remedy)
     kind = tags.CLASSES.get(described["choice"])
     if kind is None:
         remedy = "Make the Batching in code, with the cost itself."
-        raise _checks.value_error("choice", "one of this package", described["choice"], remedy)
+        raise checks.value_error("choice", "one of this package", described["choice"], remedy)
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in described.items()}
     del values["choice"]
     unknown = sorted(set(values) - {field.name for field in fields(kind)})
     if unknown:
-        raise _checks.value_error("choice", f"without {unknown[0]}", described["choice"], remedy)
+        raise checks.value_error("choice", f"without {unknown[0]}", described["choice"], remedy)
     return kind(**values)
 
 

@@ -12,13 +12,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import _checks, _kernels
+from lengthwise import _kernels, checks
 from lengthwise.lengths import as_lengths
 
 _EDGES_RULE, _EDGES_REMEDY = "whole numbers from 1 to 2**63 - 1", "Give the longest length of each bucket."
 
 
-@_checks.show_call("optimal_edges(lengths, 8)")
+@checks.show_call("optimal_edges(lengths, 8)")
 def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """Edges that pad least: the exact optimum of Khomenko's objective.
 
@@ -63,7 +63,7 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     return values[ends]
 
 
-@_checks.show_call("uniform_edges(lengths, 8)")
+@checks.show_call("uniform_edges(lengths, 8)")
 def uniform_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """Edges of equal width between the shortest and the longest length.
 
@@ -75,7 +75,7 @@ def uniform_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     return _whole(low, high, lambda steps: low + (high - low) * steps, min(_checked(buckets), most))
 
 
-@_checks.show_call("exponential_edges(lengths, 8)")
+@checks.show_call("exponential_edges(lengths, 8)")
 def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """Edges whose widths grow by a constant factor, from the shortest to the longest length.
 
@@ -87,7 +87,7 @@ def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     return _whole(low, high, lambda steps: low * (high / low) ** steps, min(_checked(buckets), most))
 
 
-@_checks.show_call("quantile_edges(lengths, 8)")
+@checks.show_call("quantile_edges(lengths, 8)")
 def quantile_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """Edges that leave about equally many sequences in each bucket; equal lengths stay together.
 
@@ -127,7 +127,7 @@ def padded_frames(lengths: ArrayLike, edges: ArrayLike) -> int:
     edges = _whole_edges(edges)
     if np.any(np.diff(edges) <= 0) or edges.max(initial=0) < values[-1]:
         rule = f"rising, the last at least the longest length, {values[-1]}"
-        raise _checks.value_error("edges", rule, edges.tolist(), _EDGES_REMEDY)
+        raise checks.value_error("edges", rule, edges.tolist(), _EDGES_REMEDY)
     padded = edges[np.searchsorted(edges, values)]
     _check_countable("edges", padded[-1], counts)
     return int(padded @ counts)
@@ -137,7 +137,7 @@ def _histogram(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]
     array = as_lengths(lengths)
     if array.ndim != 1 or not len(array):
         remedy = "Give at least one sequence, and one length each: lengths[:, 0], say (on the command line: FILE:0)."
-        raise _checks.value_error("lengths", "of shape [n], n at least 1", array.shape, remedy)
+        raise checks.value_error("lengths", "of shape [n], n at least 1", array.shape, remedy)
     values, counts = np.unique(array, return_counts=True)
     _check_countable("lengths", values[-1], counts)
     return values, counts
@@ -153,28 +153,28 @@ def _check_countable(name: str, longest: np.int64, counts: NDArray[np.int64]) ->
     """Refuses what is too much to add up in int64 when all is padded to `longest`."""
     if int(longest) * int(counts.sum()) >= 2**62:
         rule, remedy = "below 2**62 frames in all, padded", "Give them in a coarser unit."
-        raise _checks.value_error(name, rule, int(longest), remedy)
+        raise checks.value_error(name, rule, int(longest), remedy)
 
 
 def _checked(buckets: int) -> int:
-    return _checks.check_whole("buckets", buckets, minimum=1, remedy="Give the number of buckets, 6 say.")
+    return checks.check_whole("buckets", buckets, minimum=1, remedy="Give the number of buckets, 6 say.")
 
 
 def _whole_edges(edges: ArrayLike) -> NDArray[np.int64]:
     try:
         array = np.asarray(edges)
     except ValueError as error:  # rows of different widths
-        raise _checks.value_error("edges", "of shape [buckets]", edges, _EDGES_REMEDY) from error
+        raise checks.value_error("edges", "of shape [buckets]", edges, _EDGES_REMEDY) from error
     if array.ndim != 1:
-        raise _checks.value_error("edges", "of shape [buckets]", array.shape, _EDGES_REMEDY)
+        raise checks.value_error("edges", "of shape [buckets]", array.shape, _EDGES_REMEDY)
     if array.dtype.kind not in "iuf":
-        raise _checks.type_error("edges", _EDGES_RULE, array.tolist(), _EDGES_REMEDY)
+        raise checks.type_error("edges", _EDGES_RULE, array.tolist(), _EDGES_REMEDY)
     if array.dtype.kind == "f":
         array = array.astype(np.float64)  # half precision cannot be held against 2**63
     good = (array >= 1) & (array < 2**63) & (np.floor(array) == array)  # NaN compares as False
     if not good.all():
         at = int(np.argmin(good))
-        raise _checks.value_error("edges", _EDGES_RULE, array[at].item(), _EDGES_REMEDY, at=f"bucket {at}")
+        raise checks.value_error("edges", _EDGES_RULE, array[at].item(), _EDGES_REMEDY, at=f"bucket {at}")
     return array.astype(np.int64)
 
 

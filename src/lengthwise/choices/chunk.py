@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _checks
+from lengthwise import checks
 
 _MOST_CHUNKS = 2**30  # their spans take 24 GiB
 
 
-@_checks.show_call("Chunks(50)")
+@checks.show_call("Chunks(50)")
 @dataclass(frozen=True, slots=True)
 class Chunks:
     """Cuts every sequence into chunks of `size` frames that begin every `step` frames.
@@ -39,11 +39,11 @@ class Chunks:
 
     def __post_init__(self) -> None:
         remedy = "Give the frames in a chunk, 50 say."
-        _checks.keep(self, size=_checks.check_whole("size", self.size, minimum=1, remedy=remedy))
+        checks.keep(self, size=checks.check_whole("size", self.size, minimum=1, remedy=remedy))
         remedy = f"Give at most the chunk size, {self.size}; a larger step would lose frames."
         if self.step is not None:
-            step = _checks.check_whole("step", self.step, minimum=1, maximum=self.size, remedy=remedy)
-            _checks.keep(self, step=step)
+            step = checks.check_whole("step", self.step, minimum=1, maximum=self.size, remedy=remedy)
+            checks.keep(self, step=step)
 
     def __call__(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
         """The spans of `lengths` [n], sequence by sequence: [chunks, 3].
@@ -69,4 +69,4 @@ def _check_few(chunks: NDArray[np.int64]) -> None:
     count = chunks.sum(dtype=np.float64)  # of int64 the sum could overflow
     if count > _MOST_CHUNKS:
         remedy = "Check the unit of the lengths, or give a larger size, and a larger step where one is given."
-        raise _checks.value_error("chunks", f"at most {_MOST_CHUNKS} in all", int(count), remedy)
+        raise checks.value_error("chunks", f"at most {_MOST_CHUNKS} in all", int(count), remedy)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import _checks
+from lengthwise import checks
 
 Cost = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
 
@@ -24,7 +24,7 @@ _RETURN = "Return an array, from counts [batches] and padded_lengths [batches, d
 _REMEDY = "Give the coefficients of count x (per_sequence + linear L + quadratic L^2)."
 
 
-@_checks.show_call("Padded()")
+@checks.show_call("Padded()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Padded:
     """The padded frames: count x the longest, summed over the dimensions.
@@ -40,7 +40,7 @@ class Padded:
         return Quadratic().prices(dims)
 
 
-@_checks.show_call("Quadratic(linear=1.0, quadratic=0.01)")
+@checks.show_call("Quadratic(linear=1.0, quadratic=0.01)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quadratic:
     """count x (per_sequence + sum over dims of linear L + quadratic L^2), and `per_batch` once: attention, for one.
@@ -62,7 +62,7 @@ class Quadratic:
 
     def __post_init__(self) -> None:
         for name in ("linear", "quadratic", "per_sequence", "per_batch"):
-            _checks.keep(self, **{name: _checks.check_number(name, getattr(self, name), remedy=_REMEDY)})
+            checks.keep(self, **{name: checks.check_number(name, getattr(self, name), remedy=_REMEDY)})
 
     def __call__(self, counts: ArrayLike, padded_lengths: ArrayLike) -> NDArray[np.float64]:
         # Dimension after dimension, as the compiled cutter adds them. NumPy's own sum of 8 or more adds in another
@@ -70,7 +70,7 @@ class Quadratic:
         longest = np.asarray(padded_lengths, np.float64)
         if longest.ndim != 2:
             remedy = "Give one row for each batch."
-            raise _checks.value_error("padded_lengths", "of shape [batches, dims]", longest.shape, remedy)
+            raise checks.value_error("padded_lengths", "of shape [batches, dims]", longest.shape, remedy)
         each = np.zeros(len(longest))
         with np.errstate(over="ignore", invalid="ignore"):  # `costs_of` says what is not finite
             for length in longest.T:
@@ -95,17 +95,17 @@ def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.i
     try:
         found = np.asarray(returned)
     except (TypeError, ValueError, RuntimeError) as error:  # lists of different lengths, a tensor on a GPU
-        raise _checks.type_error("cost", "an array of numbers", returned, _RETURN) from error
+        raise checks.type_error("cost", "an array of numbers", returned, _RETURN) from error
     if found.dtype.kind not in "iuf":  # a bool is no cost, nor is the real part of a complex number
-        raise _checks.type_error("cost", "an array of real numbers", found.dtype.name, _RETURN)
+        raise checks.type_error("cost", "an array of real numbers", found.dtype.name, _RETURN)
     costs = found.astype(np.float64)
     if costs.shape != counts.shape:
-        raise _checks.value_error("cost", f"of shape {counts.shape}, one for each batch", costs.shape, _RETURN)
+        raise checks.value_error("cost", f"of shape {counts.shape}, one for each batch", costs.shape, _RETURN)
     if not np.isfinite(costs).all():
         remedy = "Give smaller coefficients or a smaller batch size, or mend the function."
-        raise _checks.value_error("cost", "finite", float(costs[~np.isfinite(costs)][0]), remedy)
+        raise checks.value_error("cost", "finite", float(costs[~np.isfinite(costs)][0]), remedy)
     if (costs < 0.0).any():
-        raise _checks.value_error("cost", "at least 0", float(costs.min()), "Add a constant, or clip it at 0.")
+        raise checks.value_error("cost", "at least 0", float(costs.min()), "Add a constant, or clip it at 0.")
     return costs
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _checks, _kernels
+from lengthwise import _kernels, checks
 from lengthwise.choices.cost import Cost, Padded, Quadratic, costs_alone, costs_of
 
 _SIZE_REMEDY = "Give the number of sequences in a batch, 16 say."
@@ -41,7 +41,7 @@ class OversizeError(ValueError):
         )
         rule = f"at least the cost of the costliest sequence, {cost:.16g}"
         at = f"sequence {sequence}" if sequence is not None else f"position {position}"
-        super().__init__(_checks.sentence("budget", rule, budget, remedy, at=at))
+        super().__init__(checks.sentence("budget", rule, budget, remedy, at=at))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # An exception is made again from its `args`, the sentence here. One that cannot be hangs a pool of processes.
@@ -65,7 +65,7 @@ class Cut(Protocol):
         ...
 
 
-@_checks.show_call("FixedSize(16)")
+@checks.show_call("FixedSize(16)")
 @dataclass(frozen=True, slots=True)
 class FixedSize:
     """Batches of the same number of sequences; the last before a boundary, and the last of all, may be smaller.
@@ -81,10 +81,8 @@ class FixedSize:
     drop_incomplete: bool = False
 
     def __post_init__(self) -> None:
-        _checks.keep(
-            self, batch_size=_checks.check_whole("batch_size", self.batch_size, minimum=1, remedy=_SIZE_REMEDY)
-        )
-        _checks.check_flag("drop_incomplete", self.drop_incomplete)
+        checks.keep(self, batch_size=checks.check_whole("batch_size", self.batch_size, minimum=1, remedy=_SIZE_REMEDY))
+        checks.check_flag("drop_incomplete", self.drop_incomplete)
 
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
@@ -112,7 +110,7 @@ class FixedSize:
         return np.full(len(lengths), float(self.batch_size))
 
 
-@_checks.show_call("Budget(20_000)")
+@checks.show_call("Budget(20_000)")
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Batches of at most `budget` in cost, hard: padded frames, unless the batching says another cost.
@@ -134,11 +132,11 @@ class Budget:
 
     def __post_init__(self) -> None:
         remedy = "Give the padded frames that fit in memory."
-        _checks.keep(self, budget=_checks.check_number("budget", self.budget, above=True, remedy=remedy))
-        _checks.check_choice("oversize", self.oversize, ("error", "alone", "drop"))
+        checks.keep(self, budget=checks.check_number("budget", self.budget, above=True, remedy=remedy))
+        checks.check_choice("oversize", self.oversize, ("error", "alone", "drop"))
         if self.max_sequences is not None:
-            most = _checks.check_whole("max_sequences", self.max_sequences, minimum=1, remedy=_SIZE_REMEDY)
-            _checks.keep(self, max_sequences=most)
+            most = checks.check_whole("max_sequences", self.max_sequences, minimum=1, remedy=_SIZE_REMEDY)
+            checks.keep(self, max_sequences=most)
 
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
@@ -166,7 +164,7 @@ class Budget:
         return np.minimum(sizes, self.max_sequences or np.inf)
 
 
-@_checks.show_call("DynamicSize(16)")
+@checks.show_call("DynamicSize(16)")
 @dataclass(frozen=True, slots=True)
 class DynamicSize:
     """Batch sizes that grow as batches get shorter, from a base size for the longest (Ge et al. 2021, section 4).
@@ -186,10 +184,8 @@ class DynamicSize:
     rule: str = "hard"
 
     def __post_init__(self) -> None:
-        _checks.keep(
-            self, batch_size=_checks.check_whole("batch_size", self.batch_size, minimum=1, remedy=_SIZE_REMEDY)
-        )
-        _checks.check_choice("rule", self.rule, ("hard", "paper"))
+        checks.keep(self, batch_size=checks.check_whole("batch_size", self.batch_size, minimum=1, remedy=_SIZE_REMEDY))
+        checks.check_choice("rule", self.rule, ("hard", "paper"))
 
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]

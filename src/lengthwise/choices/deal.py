@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _checks, _random
+from lengthwise import _random, checks
 from lengthwise._random import Key
 
 TAILS = ("split", "repeat", "drop")
@@ -60,14 +60,14 @@ class _Whole:
     tail: str = "split"
 
     def __post_init__(self) -> None:
-        _checks.check_choice("tail", self.tail, TAILS)
+        checks.check_choice("tail", self.tail, TAILS)
 
     def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
         del world, key
         return [np.arange(count)]
 
 
-@_checks.show_call('Balanced(tail="drop")')
+@checks.show_call('Balanced(tail="drop")')
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Balanced(_Whole):
     """Batches of like cost share a step, so that no rank waits long for another.
@@ -82,7 +82,7 @@ class Balanced(_Whole):
         return share_out(_in_order(by_cost.reshape(-1, world.slots)), costs, world.world_size)
 
 
-@_checks.show_call('Mixed(tail="drop")')
+@checks.show_call('Mixed(tail="drop")')
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mixed(_Whole):
     """Random batches share a step: representative steps, at the price of waiting where batches differ in cost.
@@ -96,7 +96,7 @@ class Mixed(_Whole):
         return share_out(_in_order(shuffled.reshape(-1, world.slots)), costs, world.world_size)
 
 
-@_checks.show_call('InTurn(tail="drop")')
+@checks.show_call('InTurn(tail="drop")')
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InTurn(_Whole):
     """Batches are dealt in the order they were cut, one to each rank in turn, as most systems do.
@@ -110,7 +110,7 @@ class InTurn(_Whole):
         return numbers.reshape(-1, world.micro_batches, world.world_size)
 
 
-@_checks.show_call("Portions()")
+@checks.show_call("Portions()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Portions:
     """Every epoch the sequences are dealt at random into one portion for each rank, which batches its own.

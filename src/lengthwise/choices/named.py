@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost, Padded
@@ -65,7 +65,7 @@ def strategy(text: str, *, cut: Cut, cost: Cost | None = None) -> Batching:
     """
     named = list(strategies(text, cut=cut, cost=cost).values())
     if len(named) != 1:
-        raise _checks.value_error("strategy", "one strategy", text, "Name one; `strategies` takes several.")
+        raise checks.value_error("strategy", "one strategy", text, "Name one; `strategies` takes several.")
     return named[0]
 
 
@@ -81,7 +81,7 @@ def strategies(text: str, *, cut: Cut, cost: Cost | None = None) -> dict[str, Ba
     named: dict[str, Batching] = {}
     for label in _labels(text):
         if label in named:
-            raise _checks.value_error("strategies", "different from each other", label, "Name each only once.")
+            raise checks.value_error("strategies", "different from each other", label, "Name each only once.")
         named[label] = _batching(label, cut, cost or Padded())
     return named
 
@@ -95,7 +95,7 @@ def cut_named(text: str) -> Cut:
     name, value, options = _parsed(text, "cut")
     kinds = {"fixed": (FixedSize, "batch_size"), "budget": (Budget, "budget"), "dynamic": (DynamicSize, "batch_size")}
     if name not in kinds or value is None:
-        raise _checks.value_error(
+        raise checks.value_error(
             "cut", "fixed:SIZE, budget:COST or dynamic:SIZE", text, "Write dynamic:16,rule=paper, say."
         )
     kind, field = kinds[name]
@@ -124,7 +124,7 @@ def mxnet_bucketing(edges: tuple[int, ...], *, batch_size: int, drop: bool = Fal
 def _labels(text: str) -> list[str]:
     """Splits at commas, but before a part with `=`, which belongs to the one before."""
     if not isinstance(text, str):
-        raise _checks.type_error("strategies", "text", text, _GRAMMAR)
+        raise checks.type_error("strategies", "text", text, _GRAMMAR)
     parts = [part.strip() for part in text.split(",")]
     labels: list[str] = []
     for part in parts:
@@ -139,13 +139,13 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     name, value, options = _parsed(label, "strategy")
     known = STRATEGIES.get(name)
     if known is None:
-        raise _checks.value_error("strategy", "one of " + ", ".join(STRATEGIES), name, _GRAMMAR)
+        raise checks.value_error("strategy", "one of " + ", ".join(STRATEGIES), name, _GRAMMAR)
     if (value is None) == bool(known.value) and not (name == "max-entropy" and "scale" in options):
         form = f"{name}:{known.value}" if known.value else name
-        raise _checks.value_error("strategy", f"written {form}", label, _GRAMMAR)
+        raise checks.value_error("strategy", f"written {form}", label, _GRAMMAR)
     arrangement = options.pop("arrange", "shuffled")
     if arrangement not in ARRANGEMENTS:
-        raise _checks.value_error("arrange", "one of " + ", ".join(ARRANGEMENTS), arrangement, _GRAMMAR)
+        raise checks.value_error("arrange", "one of " + ", ".join(ARRANGEMENTS), arrangement, _GRAMMAR)
     _refuse_options(options, _SET_BY_NAME.get(name, ()) + ((known.field,) if value is not None else ()), label)
     deal = Balanced()
     if name == "mxnet":
@@ -172,17 +172,17 @@ def _refuse_options(options: dict[str, Any], taken: tuple[str, ...], text: str) 
     for key in taken:
         if key in options:
             remedy = "The name and its value say it already."
-            raise _checks.value_error(key, "left out here", options[key], remedy, at=text)
+            raise checks.value_error(key, "left out here", options[key], remedy, at=text)
 
 
 def _mxnet_options(options: dict[str, Any], cut: Cut) -> tuple[Cut, Balanced]:
     """Sets what the strategy `mxnet` means in `options`, and returns the cut and the deal it goes with."""
-    drop = _checks.check_flag("drop", options.pop("drop", False))
+    drop = checks.check_flag("drop", options.pop("drop", False))
     options |= {"by": "uniform", "pad_to_edge": True}
     if not drop:
         return cut, Balanced()
     if not isinstance(cut, FixedSize):
-        raise _checks.value_error("drop", "left out unless batches are of fixed size", cut, "Give a batch size.")
+        raise checks.value_error("drop", "left out unless batches are of fixed size", cut, "Give a batch size.")
     return replace(cut, drop_incomplete=True), Balanced(tail="drop")
 
 
@@ -192,10 +192,10 @@ def _parsed(text: str, what: str) -> tuple[str, Any, dict[str, Any]]:
     name, colon, value = head.partition(":")
     pairs = [part.partition("=") for part in rest]
     if not name or (colon and not value) or any(not key or not sign or not word for key, sign, word in pairs):
-        raise _checks.value_error(what, "of the form name[:value][,key=value...]", text, _GRAMMAR)
+        raise checks.value_error(what, "of the form name[:value][,key=value...]", text, _GRAMMAR)
     options = {key.replace("-", "_"): _value(word) for key, _, word in pairs}
     if len(options) < len(pairs):
-        raise _checks.value_error(what, "without a key that stands twice", text, "Keep one of them.")
+        raise checks.value_error(what, "without a key that stands twice", text, "Keep one of them.")
     return name, _value(value) if colon else None, options
 
 
@@ -213,5 +213,5 @@ def _called(make: Callable[..., Any], options: dict[str, Any], text: str, *, als
     unknown = sorted(set(options) - set(known))
     if unknown:
         rule = "one of " + ", ".join([*known, *also])
-        raise _checks.value_error("key", rule, unknown[0], _GRAMMAR, at=text)
+        raise checks.value_error("key", rule, unknown[0], _GRAMMAR, at=text)
     return make(**options)

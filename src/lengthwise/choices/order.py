@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _checks, _random
+from lengthwise import _random, checks
 from lengthwise._random import Key
 from lengthwise.choices.buckets import EDGES
 from lengthwise.choices.warp import NOISES, BatchSizes, Warp, fit_warp, scale_warp
@@ -45,7 +45,7 @@ class Order(Protocol):
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered: ...
 
 
-@_checks.show_call("Shuffled()")
+@checks.show_call("Shuffled()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shuffled:
     """Random order: the most padding and the most mixing."""
@@ -54,7 +54,7 @@ class Shuffled:
         return Ordered(_random.shuffled(key, len(sizes)))
 
 
-@_checks.show_call("Sorted(descending=True)")
+@checks.show_call("Sorted(descending=True)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sorted:
     """By length, rising unless `descending`; equal lengths in random order, so that no two epochs need be alike."""
@@ -62,13 +62,13 @@ class Sorted:
     descending: bool = False
 
     def __post_init__(self) -> None:
-        _checks.check_flag("descending", self.descending)
+        checks.check_flag("descending", self.descending)
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         return Ordered(_by_size(_random.shuffled(key, len(sizes)), -sizes if self.descending else sizes))
 
 
-@_checks.show_call("SemiSorted(0.1)")
+@checks.show_call("SemiSorted(0.1)")
 @dataclass(frozen=True, slots=True)
 class SemiSorted:
     """By length plus uniform noise: x' = x + U(-a/2, a/2), a = (longest - shortest) r.
@@ -85,8 +85,8 @@ class SemiSorted:
 
     def __post_init__(self) -> None:
         remedy = "Give the width of the noise as a share of the range of lengths, 0.1 say."
-        factor = _checks.check_number("randomization_factor", self.randomization_factor, remedy=remedy)
-        _checks.keep(self, randomization_factor=factor)
+        factor = checks.check_number("randomization_factor", self.randomization_factor, remedy=remedy)
+        checks.keep(self, randomization_factor=factor)
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         width = (sizes.max() - sizes.min()) * self.randomization_factor
@@ -94,7 +94,7 @@ class SemiSorted:
         return Ordered(_by_size(_random.shuffled(key.at("ties", lane=key.lane), len(sizes)), sizes + noise))
 
 
-@_checks.show_call("AlternatedSort(58)")
+@checks.show_call("AlternatedSort(58)")
 @dataclass(frozen=True, slots=True)
 class AlternatedSort:
     """Shuffled, divided into bins of equal size, and each bin sorted: odd bins rising, even bins falling.
@@ -113,7 +113,7 @@ class AlternatedSort:
 
     def __post_init__(self) -> None:
         remedy = "Give the number of bins, 58 say."
-        _checks.keep(self, bins=_checks.check_whole("bins", self.bins, minimum=1, remedy=remedy))
+        checks.keep(self, bins=checks.check_whole("bins", self.bins, minimum=1, remedy=remedy))
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         count = len(sizes)
@@ -126,7 +126,7 @@ class AlternatedSort:
         return Ordered(by_bin[_every_other_reversed(count, bins)])
 
 
-@_checks.show_call("Windowed(1_600)")
+@checks.show_call("Windowed(1_600)")
 @dataclass(frozen=True, slots=True)
 class Windowed:
     """Shuffled, taken in windows of equal size, and each window sorted; no batch crosses windows.
@@ -141,7 +141,7 @@ class Windowed:
 
     def __post_init__(self) -> None:
         remedy = "Give the sequences in a window, 100 batches of them, say."
-        _checks.keep(self, window=_checks.check_whole("window", self.window, minimum=1, remedy=remedy))
+        checks.keep(self, window=checks.check_whole("window", self.window, minimum=1, remedy=remedy))
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         shuffled = _random.shuffled(key, len(sizes))
@@ -151,7 +151,7 @@ class Windowed:
         return Ordered(sequences, boundaries)
 
 
-@_checks.show_call("Bucketed(buckets=8)")
+@checks.show_call("Bucketed(buckets=8)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bucketed:
     """Sequences of like length share a bucket, in random order; no batch crosses buckets. One of three ways to say
@@ -179,26 +179,24 @@ class Bucketed:
     def __post_init__(self) -> None:
         given = [name for name in ("size", "edges", "buckets") if getattr(self, name) is not None]
         if len(given) != 1:
-            raise _checks.value_error(
-                "Bucketed", "given one of size, edges, buckets", given, "Choose one of the three."
-            )
+            raise checks.value_error("Bucketed", "given one of size, edges, buckets", given, "Choose one of the three.")
         for name in ("size", "buckets"):
             if (value := getattr(self, name)) is not None:
                 remedy = "Give a whole number of at least 1."
-                _checks.keep(self, **{name: _checks.check_whole(name, value, minimum=1, remedy=remedy)})
+                checks.keep(self, **{name: checks.check_whole(name, value, minimum=1, remedy=remedy)})
         if self.edges is not None:
-            _checks.keep(self, edges=_checked_edges(self.edges))
+            checks.keep(self, edges=_checked_edges(self.edges))
         if self.size is not None and self.pad_to_edge:
-            raise _checks.value_error("pad_to_edge", "False with size", True, "Give buckets or edges for fixed shapes.")
-        _checks.check_flag("pad_to_edge", self.pad_to_edge)
-        _checks.check_choice("by", self.by, tuple(EDGES))
-        _checks.check_choice("longer", self.longer, ("error", "drop"))
+            raise checks.value_error("pad_to_edge", "False with size", True, "Give buckets or edges for fixed shapes.")
+        checks.check_flag("pad_to_edge", self.pad_to_edge)
+        checks.check_choice("by", self.by, tuple(EDGES))
+        checks.check_choice("longer", self.longer, ("error", "drop"))
         if self.buckets is None and self.by != "optimal":
             remedy = "Leave it out, or give buckets, whose edges it finds."
-            raise _checks.value_error("by", "left out with size or edges", self.by, remedy)
+            raise checks.value_error("by", "left out with size or edges", self.by, remedy)
         if self.edges is None and self.longer != "error":
             remedy = "Leave it out, or give edges: no sequence is too long for other buckets."
-            raise _checks.value_error("longer", "left out with size or buckets", self.longer, remedy)
+            raise checks.value_error("longer", "left out with size or buckets", self.longer, remedy)
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         shuffled = _random.shuffled(key, len(sizes))
@@ -209,7 +207,7 @@ class Bucketed:
             sequences, boundaries, _ = _gathered(shuffled, (rank + missing) // self.size)
             return Ordered(sequences, boundaries)
         if self.edges is None:
-            raise _checks.value_error(
+            raise checks.value_error(
                 "Bucketed", "fitted to the lengths first", self, "Call its `fit`, as make_plan does."
             )
         edges = np.array(self.edges, np.int64)
@@ -226,11 +224,11 @@ class Bucketed:
         if sizes.max() > edges[-1] and self.longer == "error":
             remedy = "Add a longer edge, or choose longer='drop'."
             rule = f"no shorter than the longest sequence, {sizes.max():.16g}"
-            raise _checks.value_error("edges", rule, tuple(edges), remedy)
+            raise checks.value_error("edges", rule, tuple(edges), remedy)
         return Bucketed(edges=tuple(edges), pad_to_edge=self.pad_to_edge, longer=self.longer)
 
 
-@_checks.show_call("MaxEntropy(padding=0.1)")
+@checks.show_call("MaxEntropy(padding=0.1)")
 @dataclass(frozen=True, slots=True)
 class MaxEntropy:
     """As random as a given padding allows: by warp(length) + exponential noise, near the rate-distortion limit.
@@ -261,18 +259,18 @@ class MaxEntropy:
     def __post_init__(self) -> None:
         if (self.padding is None) == (self.scale is None):
             given = (self.padding, self.scale)
-            raise _checks.value_error("MaxEntropy", "given one of padding, scale", given, "Choose one of the two.")
+            raise checks.value_error("MaxEntropy", "given one of padding, scale", given, "Choose one of the two.")
         if self.padding is not None:
             remedy = "Give a share of the computed frames, 0.05 say."
-            _checks.keep(self, padding=_checks.check_number("padding", self.padding, maximum=0.99, remedy=remedy))
+            checks.keep(self, padding=checks.check_number("padding", self.padding, maximum=0.99, remedy=remedy))
         if self.scale is not None:
             remedy = "Give the mean of the noise, in the unit of the lengths."
-            _checks.keep(self, scale=_checks.check_number("scale", self.scale, above=True, remedy=remedy))
-        _checks.check_choice("noise", self.noise, NOISES)
+            checks.keep(self, scale=checks.check_number("scale", self.scale, above=True, remedy=remedy))
+        checks.check_choice("noise", self.noise, NOISES)
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         if self.scale is None:
-            raise _checks.value_error(
+            raise checks.value_error(
                 "MaxEntropy", "fitted to the lengths first", self, "Call its `fit`, as make_plan does."
             )
         return _WarpedSort(scale_warp(sizes, self.scale, noise=self.noise))(sizes, key)
@@ -325,8 +323,8 @@ def _every_other_reversed(count: int, bins: int) -> NDArray[np.int64]:
 def _checked_edges(edges: tuple[int, ...]) -> tuple[int, ...]:
     remedy = "Give the longest length of each bucket, rising: (100, 200, 400), say."
     if not isinstance(edges, Iterable) or (isinstance(edges, np.ndarray) and not edges.ndim):
-        raise _checks.type_error("edges", "whole numbers", edges, remedy)
-    whole = tuple(_checks.check_whole("edges", edge, minimum=1, remedy=remedy) for edge in edges)
+        raise checks.type_error("edges", "whole numbers", edges, remedy)
+    whole = tuple(checks.check_whole("edges", edge, minimum=1, remedy=remedy) for edge in edges)
     if not whole or any(low >= high for low, high in pairwise(whole)):
-        raise _checks.value_error("edges", "rising and not empty", whole, remedy)
+        raise checks.value_error("edges", "rising and not empty", whole, remedy)
     return whole

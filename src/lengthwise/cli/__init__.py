@@ -11,7 +11,7 @@ from functools import partial
 
 import lengthwise as lw
 from lengthwise import _command
-from lengthwise._checks import sentence
+from lengthwise.checks import sentence
 from lengthwise.cli import buckets, compare, inspect, plan, reproduce, streams, study
 from lengthwise.cli.parser import Parser
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.cli import rerun
 from lengthwise.cli.extras import needed_for
 from lengthwise.cli.parser import command

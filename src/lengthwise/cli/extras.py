@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lengthwise._checks import sentence
+from lengthwise.checks import sentence
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lengthwise as lw
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.cli import rerun
 from lengthwise.cli.extras import needed_for
 from lengthwise.cli.ge2021_table1 import SEEDS, training_sets

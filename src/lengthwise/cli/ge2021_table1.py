@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise._checks import check_whole, value_error
+from lengthwise.checks import check_whole, value_error
 from lengthwise.cli import show, source
 from lengthwise.recipes.ge2021 import table1
 from lengthwise.recipes.ge2021.batchings import PAPER_KNOBS

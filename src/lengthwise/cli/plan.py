@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 import lengthwise as lw
-from lengthwise._checks import check_whole, value_error
+from lengthwise.checks import check_whole, value_error
 from lengthwise.choices.deal import TAILS
 from lengthwise.cli import cuts, show, source
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.cli import show
 from lengthwise.cli.extras import needed_for
 from lengthwise.cli.parser import command

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lengthwise import _files
-from lengthwise._checks import value_error
+from lengthwise import files
+from lengthwise.checks import value_error
 from lengthwise.cli import show
 
 Size = TypeVar("Size")  # a frozen dataclass, each paper's own
@@ -84,7 +84,7 @@ def write(
     show.write_json(document, str(target))
     read = json.loads(target.read_text(encoding="utf-8"))
     write_figures(read, folder)
-    _files.write(folder / f"{name}.md", page(read, json_link=target.name))
+    files.write(folder / f"{name}.md", page(read, json_link=target.name))
     return read
 
 

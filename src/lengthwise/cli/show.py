@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise import _files
-from lengthwise._checks import value_error
+from lengthwise import files
+from lengthwise.checks import value_error
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,7 +54,7 @@ def check(arguments: argparse.Namespace) -> None:
 def _check_path(name: str, path: str) -> None:
     if path in ("", "-") or Path(path).is_dir():
         raise value_error(name, "a file to write", path, "Name the file.")
-    _files.check_folder(name, path)
+    files.check_folder(name, path)
 
 
 def write_json(document: Any, path: str | None) -> None:
@@ -65,7 +65,7 @@ def write_json(document: Any, path: str | None) -> None:
     if path == "-":
         sys.stdout.write(text)
     else:
-        _files.write(path, text)
+        files.write(path, text)
 
 
 def table(

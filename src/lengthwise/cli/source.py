@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise import _random
-from lengthwise._checks import check_whole, value_error
+from lengthwise.checks import check_whole, value_error
 from lengthwise.lengths import split_source
 
 EXAMPLES = ("long-tailed", "speech")

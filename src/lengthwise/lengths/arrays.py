@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise._checks import sentence, type_error, value_error
+from lengthwise.checks import sentence, type_error, value_error
 from lengthwise.lengths.rules import Place, check_dims, frozen, whole_lengths
 
 COUNT_THEM = "Give the length of each sequence, as `[len(sequence) for sequence in sequences]`."

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import sentence
+from lengthwise.checks import sentence
 from lengthwise.lengths.columns import (
     DROP_SEQUENCE,
     Column,

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _files
-from lengthwise._checks import sentence, value_error
+from lengthwise import files
+from lengthwise.checks import sentence, value_error
 from lengthwise.lengths.columns import Column
 from lengthwise.lengths.sources import source_error
 from lengthwise.lengths.text import KALDI_FILES
@@ -90,9 +90,9 @@ def _names_or_refuse(folder: Path, *, also: str = "") -> list[str]:
 
 
 def _audio_names(folder: Path) -> Iterator[str]:
-    for path, folders, files in os.walk(folder, onerror=_refuse_folder):
+    for path, folders, found in os.walk(folder, onerror=_refuse_folder):
         folders[:] = [name for name in folders if not name.startswith(".")]  # which os.walk then passes over
-        for file in files:
+        for file in found:
             if file.lower().endswith(AUDIO_SUFFIXES) and not file.startswith("."):
                 yield (Path(path) / file).relative_to(folder).as_posix()
 
@@ -196,4 +196,4 @@ def _is_whole(header: Header) -> bool:
 def save_cache(folder: Path, headers: dict[str, Header]) -> None:
     """Writes the cache, where the folder can be written; where not, the files are measured again next time."""
     with suppress(OSError):
-        _files.write(folder / CACHE_NAME, json.dumps({"version": CACHE_VERSION, "files": headers}))
+        files.write(folder / CACHE_NAME, json.dumps({"version": CACHE_VERSION, "files": headers}))

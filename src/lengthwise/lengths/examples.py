@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import check_choice, check_whole
 from lengthwise._random import Key, negative_log, uniform
+from lengthwise.checks import check_choice, check_whole
 from lengthwise.lengths.rules import frozen
 
 LJSPEECH_TRAIN = 10_480  # clips in the training set of Ge et al. 2021: 80 % of 13,100

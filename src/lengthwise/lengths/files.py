@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise._checks import check_number, type_error, value_error
+from lengthwise.checks import check_number, type_error, value_error
 from lengthwise.lengths.arrays import as_lengths
 from lengthwise.lengths.arrow import read_arrow, read_parquet
 from lengthwise.lengths.audio import AUDIO_SUFFIXES, has_audio, read_audio_folder

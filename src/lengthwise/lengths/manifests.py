@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.lengths.columns import (
     DROP_SEQUENCE,
     Column,

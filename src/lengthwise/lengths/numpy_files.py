@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.lengths.arrays import as_numbers, sequence_place
 from lengthwise.lengths.columns import Column, chosen_dimensions
 from lengthwise.lengths.sources import source_error

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 
 Place = Callable[[int], str]  # 6 -> "line 8 of train.csv"
 

@@ -6,7 +6,7 @@ import os
 
 
 def source_sentence(rule: str, path: str | os.PathLike[str], remedy: str) -> str:
-    """Writes the sentence of `lengthwise._checks` for a path, which that one would cut after 80 characters.
+    """Writes the sentence of `lengthwise.checks` for a path, which that one would cut after 80 characters.
 
     >>> source_sentence("a .npy file", "a.npy", "Write it anew.")
     "`source` must be a .npy file, but is 'a.npy'. Write it anew."

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.lengths.columns import Column, choose_columns, is_number, parse_numbers, unit_of, wanted_columns
 from lengthwise.lengths.text import line_place, open_text
 

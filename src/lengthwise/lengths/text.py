@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.lengths.columns import Column, Unit, chosen_dimensions, parse_numbers
 from lengthwise.lengths.rules import Place
 from lengthwise.lengths.sources import source_error

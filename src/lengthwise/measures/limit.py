@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.choices.rate_distortion import blahut_arimoto, decay_of, group_levels
 from lengthwise.lengths import as_lengths
 
@@ -31,11 +31,11 @@ def mixing_limit(lengths: ArrayLike, padding: float) -> float:
     References:
         Blahut 1972, "Computation of channel capacity and rate-distortion functions".
     """
-    _checks.check_number("padding", padding, maximum=0.999, remedy="Give a share from 0 to 0.999, 0.05 say.")
+    checks.check_number("padding", padding, maximum=0.999, remedy="Give a share from 0 to 0.999, 0.05 say.")
     checked = as_lengths(lengths)
     if checked.ndim != 1 or not len(checked):
         remedy = "Give at least one sequence, and one length each: lengths[:, 0], say."
-        raise _checks.value_error("lengths", "of shape [n], n at least 1", checked.shape, remedy)
+        raise checks.value_error("lengths", "of shape [n], n at least 1", checked.shape, remedy)
     sizes, masses, _ = group_levels(checked.astype(np.float64), _CELLS)
     target = float(sizes @ masses) * padding / (1.0 - padding)
     if target >= sizes[-1] - sizes @ masses:

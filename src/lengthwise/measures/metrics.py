@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.planning.plan import Plan
 
@@ -71,7 +71,7 @@ class Measures:
         return asdict(self)
 
 
-@_checks.show_call("measure(plan, lengths)")
+@checks.show_call("measure(plan, lengths)")
 def measure(plan: Plan, lengths: ArrayLike) -> Measures:
     """Measures a plan.
 
@@ -113,7 +113,7 @@ def measure(plan: Plan, lengths: ArrayLike) -> Measures:
     )
 
 
-@_checks.show_call("mixing(plan, lengths)")
+@checks.show_call("mixing(plan, lengths)")
 def mixing(plans: Plan | Sequence[Plan], lengths: ArrayLike, *, bins: int | None = None) -> float:
     """exp(-I(X; T)): how little the padded length of a batch tells of the lengths in it, from 0 to 1.
 
@@ -131,7 +131,7 @@ def mixing(plans: Plan | Sequence[Plan], lengths: ArrayLike, *, bins: int | None
     return _mixing(np.concatenate(sizes), np.concatenate(padded), bins)
 
 
-@_checks.show_call("step_mixing(plan, lengths)")
+@checks.show_call("step_mixing(plan, lengths)")
 def step_mixing(plans: Plan | Sequence[Plan], lengths: ArrayLike, *, bins: int | None = None) -> float:
     """`mixing` of whole optimiser steps: T is the mean padded length over the sequences of the step.
 
@@ -166,7 +166,7 @@ def straggler_waste(plan: Plan) -> float:
 def _several(plans: Plan | Sequence[Plan]) -> list[Plan]:
     several: list[Any] = list(plans) if isinstance(plans, Iterable) else [plans]
     if not several:
-        raise _checks.value_error("plans", "one plan or more", several, "Give at least one plan.")
+        raise checks.value_error("plans", "one plan or more", several, "Give at least one plan.")
     for plan in several:
         _check_plan("plans", plan)
     return several
@@ -174,7 +174,7 @@ def _several(plans: Plan | Sequence[Plan]) -> list[Plan]:
 
 def _check_plan(name: str, plan: object) -> None:
     if not isinstance(plan, Plan):
-        raise _checks.type_error(name, "a Plan", plan, "Make one: make_plan(lengths, batching), say.")
+        raise checks.type_error(name, "a Plan", plan, "Make one: make_plan(lengths, batching), say.")
 
 
 def _items(plan: Plan, lengths: ArrayLike) -> NDArray[np.int64]:
@@ -182,7 +182,7 @@ def _items(plan: Plan, lengths: ArrayLike) -> NDArray[np.int64]:
     array = as_lengths(lengths)
     if fingerprint(array) != plan.lengths_fingerprint:
         rule = f"those of the plan, of fingerprint {plan.lengths_fingerprint}"
-        raise _checks.value_error("lengths", rule, fingerprint(array), "Plan again for these lengths.")
+        raise checks.value_error("lengths", rule, fingerprint(array), "Plan again for these lengths.")
     if plan.spans is not None:
         return plan.spans[:, 2] - plan.spans[:, 1]
     return array if array.ndim == 1 else array.sum(axis=1)
@@ -201,7 +201,7 @@ def _mixing(sizes: NDArray[np.int64], padded: NDArray[np.float64], bins: int | N
     remedy = "Give the number of equal-mass bins, 64 say."
     if bins is None:
         bins = mixing_bins(count)
-    bins = _checks.check_whole("bins", bins, minimum=1, maximum=_MOST_BINS, remedy=remedy)
+    bins = checks.check_whole("bins", bins, minimum=1, maximum=_MOST_BINS, remedy=remedy)
     if not count:
         return 1.0
     joint = np.zeros((bins, bins))

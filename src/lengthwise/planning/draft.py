@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost
@@ -60,5 +60,5 @@ def one_length(array: NDArray[np.int64]) -> NDArray[np.int64]:
         remedy = (
             "Give one length each, lengths[:, 0] say (on the command line: FILE:0), for chunks and padding to edges."
         )
-        raise _checks.value_error("lengths", "of shape [n]", array.shape, remedy)
+        raise checks.value_error("lengths", "of shape [n]", array.shape, remedy)
     return flat

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.choices.arrange import CostliestFirst
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost, Padded
@@ -96,13 +96,13 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
     """
     remedy = "Give one list for each rank, of one output for each sequence of its batches."
     if len(outputs) != plan.world_size:
-        raise _checks.value_error("outputs", f"of {plan.world_size} ranks", len(outputs), remedy)
+        raise checks.value_error("outputs", f"of {plan.world_size} ranks", len(outputs), remedy)
     restored: list[Any] = [None] * plan.count
     for rank, given in enumerate(outputs):
         numbers, counted = _taken(plan, rank)
         if len(given) != len(numbers):
             rule = f"{len(numbers)} outputs, one for each sequence it took"
-            raise _checks.value_error("outputs", rule, len(given), remedy, at=f"rank {rank}")
+            raise checks.value_error("outputs", rule, len(given), remedy, at=f"rank {rank}")
         for number, counts, output in zip(numbers.tolist(), counted.tolist(), given, strict=True):
             if counts:
                 restored[number] = output

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.planning.plan import Plan
 
 REDUCTIONS = ("mean", "sum")
@@ -58,9 +58,9 @@ def loss_scales(
     >>> loss_scales(plan)  # means over 2 and 1 of 3 sequences, averaged over 2 ranks
     array([[[1.33333333, 0.66666667]]])
     """
-    _checks.check_choice("reduction", reduction, REDUCTIONS)
-    _checks.check_flag("ranks_averaged", ranks_averaged)
-    _checks.check_flag("micro_batches_averaged", micro_batches_averaged)
+    checks.check_choice("reduction", reduction, REDUCTIONS)
+    checks.check_flag("ranks_averaged", ranks_averaged)
+    checks.check_flag("micro_batches_averaged", micro_batches_averaged)
     counted = batch_weights(plan, weights)
     totals = counted.sum(axis=(1, 2), keepdims=True)
     shares = counted if reduction == "mean" else plan.first_taken.astype(np.float64)
@@ -93,8 +93,8 @@ def learning_rate_scales(
     >>> learning_rate_scales(lw.make_plan([5] * 8, lw.Batching(cut=lw.FixedSize(4))), reference=2)
     array([2., 2.])
     """
-    _checks.check_number("reference", reference, above=True, remedy="Give the size of a step it was chosen for.")
-    _checks.check_choice("rule", rule, ("linear", "sqrt"))
+    checks.check_number("reference", reference, above=True, remedy="Give the size of a step it was chosen for.")
+    checks.check_choice("rule", rule, ("linear", "sqrt"))
     ratios = batch_weights(plan, weights).sum(axis=(1, 2)) / reference
     return ratios if rule == "linear" else np.sqrt(ratios)
 
@@ -111,10 +111,10 @@ def _checked(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
     checked = np.asarray(weights, np.float64)
     if checked.shape != (plan.count,):
         remedy = "Give one weight for each sequence, or for each chunk of a plan of chunks."
-        raise _checks.value_error("weights", f"of shape [{plan.count}]", checked.shape, remedy)
+        raise checks.value_error("weights", f"of shape [{plan.count}]", checked.shape, remedy)
     good = np.isfinite(checked) & (checked >= 0)
     if not good.all():
         at = int(np.argmin(good))
         remedy = "Give 0 to leave a sequence out of the loss."
-        raise _checks.value_error("weights", "finite and at least 0", float(checked[at]), remedy, at=f"sequence {at}")
+        raise checks.value_error("weights", "finite and at least 0", float(checked[at]), remedy, at=f"sequence {at}")
     return checked

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import World
@@ -23,7 +23,7 @@ from lengthwise.planning.tail import complete_steps
 _MOST_SLOTS = 2**24  # batches of one step
 
 
-@_checks.show_call("make_plan(lengths, Batching(budget=20_000))")
+@checks.show_call("make_plan(lengths, Batching(budget=20_000))")
 def make_plan(
     lengths: ArrayLike,
     batching: Batching,
@@ -65,7 +65,7 @@ def make_plan(
     """
     array = as_lengths(lengths)
     if not isinstance(batching, Batching):
-        raise _checks.type_error("batching", "a Batching", batching, "Make one: Batching(budget=20_000), say.")
+        raise checks.type_error("batching", "a Batching", batching, "Make one: Batching(budget=20_000), say.")
     world = _check_world(world_size, micro_batches)
     runs = check_runs(after)
     key = Key(seed=seed, epoch=epoch)
@@ -89,7 +89,7 @@ def make_plan(
     )
     if len(items) and not numbers.size:
         remedy = "Choose tail='split', smaller batches, or a policy that drops less."
-        raise _checks.value_error("plan", "of at least one step", f"{len(batches.costs)} batches", remedy)
+        raise checks.value_error("plan", "of at least one step", f"{len(batches.costs)} batches", remedy)
 
     # Deal and arrange; then what earlier runs took is taken, each from what the one before it left.
     grid = deal_and_arrange(batches, numbers, first, batching, deal=key.at("deal"), arrange=key.at("arrange"))
@@ -121,9 +121,9 @@ def make_plan(
 
 
 def _check_world(world_size: int, micro_batches: int) -> World:
-    ranks = _checks.check_whole("world_size", world_size, minimum=1, remedy="Give the number of ranks.")
+    ranks = checks.check_whole("world_size", world_size, minimum=1, remedy="Give the number of ranks.")
     remedy = "Give the batches a rank takes in a step."
-    return World(ranks, _checks.check_whole("micro_batches", micro_batches, minimum=1, remedy=remedy))
+    return World(ranks, checks.check_whole("micro_batches", micro_batches, minimum=1, remedy=remedy))
 
 
 def _max_cost(items: NDArray[np.int64], drafts: list[Draft], batching: Batching) -> float:
@@ -139,7 +139,7 @@ def _check_slots(worlds: list[World]) -> None:
     most = max(world.slots for world in worlds)
     if most > _MOST_SLOTS:
         rule = f"of ranks that take at most {_MOST_SLOTS} batches together in a step"
-        raise _checks.value_error("world_size", rule, most, "Check world_size and micro_batches.")
+        raise checks.value_error("world_size", rule, most, "Check world_size and micro_batches.")
 
 
 def _check_countable(items: NDArray[np.int64]) -> None:
@@ -148,4 +148,4 @@ def _check_countable(items: NDArray[np.int64]) -> None:
     if frames >= 2.0**53:
         rule = "few and short enough to be padded to less than 2**53 frames"
         remedy = "Check their unit; plan fewer sequences at a time."
-        raise _checks.value_error("lengths", rule, frames, remedy)
+        raise checks.value_error("lengths", rule, frames, remedy)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.planning import plan_file
 
 _ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "spans", "delivered")
@@ -100,7 +100,7 @@ class Plan:
     def batch(self, number: int) -> NDArray[np.int64]:
         """The sequences of one batch, [k], or, where the plan is of chunks, their spans, [k, 3]: a fresh array."""
         remedy = "Give the number of a batch, as in the grid."
-        _checks.check_whole("number", number, minimum=0, maximum=len(self.costs) - 1, remedy=remedy)
+        checks.check_whole("number", number, minimum=0, maximum=len(self.costs) - 1, remedy=remedy)
         members = self.sequences[self.offsets[number] : self.offsets[number + 1]]
         return members.copy() if self.spans is None else self.spans[members]
 
@@ -111,14 +111,14 @@ class Plan:
             ValueError: `rank` is not one of the plan's ranks, or `start` lies beyond the epoch.
         """
         remedy = "Plan with the world_size of the run."
-        _checks.check_whole("rank", rank, minimum=0, maximum=self.world_size - 1, remedy=remedy)
+        checks.check_whole("rank", rank, minimum=0, maximum=self.world_size - 1, remedy=remedy)
         remedy = "Start the next epoch instead."
-        _checks.check_whole("start", start, minimum=0, maximum=len(self), remedy=remedy)
+        checks.check_whole("start", start, minimum=0, maximum=len(self), remedy=remedy)
         return (self.batch(number) for number in self.grid[:, :, rank].reshape(-1)[start:])
 
     def worst(self, count: int) -> NDArray[np.int64]:
         """The numbers of the `count` costliest batches, costliest first: run these before the night."""
-        _checks.check_whole("count", count, minimum=0, remedy="Give how many batches to list.")
+        checks.check_whole("count", count, minimum=0, remedy="Give how many batches to list.")
         return np.argsort(-self.costs, kind="stable")[:count]
 
     def dropped(self) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _checks, _files
+from lengthwise import checks, files
 
 VERSION = 2
 DIMS = {"sequences": 1, "offsets": 1, "padded_lengths": 2, "costs": 1, "grid": 3, "spans": 2, "delivered": 1}
@@ -34,13 +34,13 @@ def write(path: str | os.PathLike[str], arrays: Arrays, facts: Facts) -> None:
     """Writes a plan file, whole or not at all.
 
     Raises:
-        OSError: As `_files.write` does.
+        OSError: As `files.write` does.
     """
     facts = {"version": VERSION, **facts, "limit": repr(float(facts["limit"]))}  # as text: JSON knows no infinity
     facts["checksum"] = _checksum(arrays, facts)
     content = io.BytesIO()
     np.savez_compressed(content, facts=np.array(json.dumps(facts)), **arrays)
-    _files.write(path, content.getbuffer())
+    files.write(path, content.getbuffer())
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Arrays, Facts]:
@@ -57,12 +57,12 @@ def read(path: str | os.PathLike[str]) -> tuple[Arrays, Facts]:
     except MemoryError:
         raise
     except Exception as error:  # whatever zipfile, zlib, NumPy and json make of bytes that are not theirs
-        raise _checks.value_error("path", "a plan that Plan.save wrote", str(path), _REMEDY) from error
+        raise checks.value_error("path", "a plan that Plan.save wrote", str(path), _REMEDY) from error
     if version != VERSION:
         remedy = "Make the plan anew, and save it with Plan.save."
-        raise _checks.value_error("path", f"a plan file of version {VERSION}", version, remedy, at=str(path))
+        raise checks.value_error("path", f"a plan file of version {VERSION}", version, remedy, at=str(path))
     for name, rule, value in _faults(arrays, facts):
-        raise _checks.value_error(name, rule, value, _REMEDY, at=str(path))
+        raise checks.value_error(name, rule, value, _REMEDY, at=str(path))
     return arrays, facts | {"limit": float(facts["limit"])}
 
 
@@ -70,16 +70,16 @@ def check_fingerprint(path: str | os.PathLike[str], fingerprint: str, facts: Fac
     """Refuses a file whose plan has another fingerprint than the file says."""
     if fingerprint != facts["fingerprint"]:
         rule = f"the fingerprint of the plan, {fingerprint}"
-        raise _checks.value_error("fingerprint", rule, facts["fingerprint"], _REMEDY, at=str(path))
+        raise checks.value_error("fingerprint", rule, facts["fingerprint"], _REMEDY, at=str(path))
 
 
 def _stored(path: str | os.PathLike[str]) -> bytes:
     if not os.path.exists(path):
         rule, remedy = "a file that is there", "Make the plan and save it there, or name another file."
-        raise FileNotFoundError(_checks.sentence("path", rule, str(path), remedy))
+        raise FileNotFoundError(checks.sentence("path", rule, str(path), remedy))
     if not os.path.isfile(path):  # a folder; nobody may ever write into a pipe, and /dev/zero has no end
-        raise _checks.value_error("path", "a plan file", str(path), "Name the file that Plan.save wrote.")
-    with _files.refusals(path, "read"), open(path, "rb") as file:
+        raise checks.value_error("path", "a plan file", str(path), "Name the file that Plan.save wrote.")
+    with files.refusals(path, "read"), open(path, "rb") as file:
         return file.read()
 
 

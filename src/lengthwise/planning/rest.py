@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import World, share_out
@@ -35,12 +35,12 @@ def check_runs(runs: Sequence[Sequence[int]]) -> list[Run]:
     """The runs of `make_plan(after=...)`, refused where they are not three whole numbers each."""
     remedy = "Give (world_size, micro_batches, batches that each rank took) of each run."
     if not isinstance(runs, tuple | list):
-        raise _checks.type_error("after", "a list of runs", runs, remedy)
+        raise checks.type_error("after", "a list of runs", runs, remedy)
     for run in runs:
         if not isinstance(run, tuple | list) or len(run) != 3:
-            raise _checks.type_error("after", "of three whole numbers each", run, remedy)
+            raise checks.type_error("after", "of three whole numbers each", run, remedy)
         for number, least in zip(run, (1, 1, 0), strict=True):
-            _checks.check_whole("after", number, minimum=least, remedy=remedy)
+            checks.check_whole("after", number, minimum=least, remedy=remedy)
     return [Run(World(int(ranks), int(micro_batches)), int(taken)) for ranks, micro_batches, taken in runs]
 
 
@@ -62,7 +62,7 @@ def take_run(
         keys: For the tail, the deal and the arrangement.
     """
     remedy = "Give what the checkpoint says."
-    _checks.check_whole("after", run.taken, minimum=0, maximum=grid.shape[0] * grid.shape[1], remedy=remedy)
+    checks.check_whole("after", run.taken, minimum=0, maximum=grid.shape[0] * grid.shape[1], remedy=remedy)
     seen = in_grid(batches, grid.reshape(-1, run.world.world_size)[: run.taken])
     taken = batches.members[np.repeat(seen, np.diff(batches.offsets))]
     whole_steps, torn = divmod(run.taken, run.world.micro_batches)

@@ -12,7 +12,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import Balanced
 from lengthwise.choices.order import Bucketed
@@ -45,10 +45,10 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
            [ 2, 40]])
     """
     if not isinstance(batching, Batching):
-        raise _checks.type_error("batching", "a Batching", batching, "Make one: Batching(budget=20_000), say.")
+        raise checks.type_error("batching", "a Batching", batching, "Make one: Batching(budget=20_000), say.")
     if not (isinstance(batching.order, Bucketed) and batching.order.pad_to_edge):
         remedy = "Take order=lw.Bucketed(buckets=8, pad_to_edge=True)."
-        raise _checks.value_error("order", "one that pads every batch to an edge", batching.order, remedy)
+        raise checks.value_error("order", "one that pads every batch to an edge", batching.order, remedy)
     plan = make_plan(lengths, dataclasses.replace(batching, deal=Balanced()))
     padded_lengths, shape_of = np.unique(plan.padded_lengths[:, 0], return_inverse=True)
     rows = np.zeros(len(padded_lengths), np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.plot import style
 from lengthwise.plot.style import Axes, Figure
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.metrics import measure
 from lengthwise.planning.plan import Plan

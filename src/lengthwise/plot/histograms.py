@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise._checks import type_error, value_error
+from lengthwise.checks import type_error, value_error
 from lengthwise.choices.buckets import padded_frames
 from lengthwise.lengths import as_lengths
 from lengthwise.plot import style

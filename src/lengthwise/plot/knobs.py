@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from numpy.typing import ArrayLike
 
-from lengthwise._checks import check_choice
+from lengthwise.checks import check_choice
 from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import Cut
 from lengthwise.plot import style

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.plot.style import Look, blank_figure, in_house_style, look
 
 PANELS = (("elapsed_seconds", "training time (s)"), ("epoch", "epochs"))

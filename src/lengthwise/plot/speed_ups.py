@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.plot import style
 from lengthwise.plot.style import Axes, Figure
 

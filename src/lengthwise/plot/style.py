@@ -10,8 +10,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from lengthwise import _files
-from lengthwise._checks import value_error
+from lengthwise import files
+from lengthwise.checks import value_error
 
 # All of matplotlib that the pictures use comes from here, so that its absence is told once, and how to mend it.
 try:
@@ -165,7 +165,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     with _settings():
         figure.savefig(content, format=suffix[1:], dpi=DOTS_PER_INCH, metadata=_NO_DATES[suffix])
     target.parent.mkdir(parents=True, exist_ok=True)
-    _files.write(target, content.getbuffer())
+    files.write(target, content.getbuffer())
 
 
 def _settings() -> AbstractContextManager[None]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import Cut
 from lengthwise.choices.named import strategy
@@ -108,12 +108,12 @@ def sweep(
     """
     array = as_lengths(lengths)
     if not len(array):
-        raise _checks.value_error("lengths", "at least one sequence", len(array), "Give the lengths to batch.")
+        raise checks.value_error("lengths", "at least one sequence", len(array), "Give the lengths to batch.")
     for name in strategies:
-        _checks.check_choice("strategies", name, tuple(KNOBS))
-    _checks.check_whole("points", points, minimum=2, remedy="Give how many values of each knob to try.")
+        checks.check_choice("strategies", name, tuple(KNOBS))
+    checks.check_whole("points", points, minimum=2, remedy="Give how many values of each knob to try.")
     epochs = min(_MOST_EPOCHS, -(-_ENOUGH // len(array))) if epochs is None else epochs
-    epochs = _checks.check_whole("epochs", epochs, minimum=1, remedy="Give how many epochs to measure.")
+    epochs = checks.check_whole("epochs", epochs, minimum=1, remedy="Give how many epochs to measure.")
 
     def row(label: str, knob: float | None = None) -> Row:
         return measured(array, label, cut, epochs=epochs, cost=cost) | {"knob": knob}

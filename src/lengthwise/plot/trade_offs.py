@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.limit import mixing_limit
 from lengthwise.plot import style

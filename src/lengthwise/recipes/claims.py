@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from lengthwise._checks import check_choice, value_error
+from lengthwise.checks import check_choice, value_error
 
 VERDICTS = ("reproduced", "partly", "not")
 

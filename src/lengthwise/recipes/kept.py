@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from lengthwise._checks import sentence
+from lengthwise.checks import sentence
 
 # What `zipfile` raises on archives of damaged headers: encrypted or of an unknown method, as it then seems.
 UNREADABLE = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, RuntimeError, ValueError, OverflowError)

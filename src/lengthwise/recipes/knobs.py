@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise._checks import check_choice, check_number
+from lengthwise.checks import check_choice, check_number
 
 EPOCHS = 16  # plans of seed 0 that a padding share is the mean of
 _NEIGHBOURS = 2  # on either side, tried too: between whole numbers padding does not rise steadily

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 import torch
 from torch import Tensor, distributed, nn
 
-from lengthwise import _checks
+from lengthwise import checks
 
 
 class ParameterAveraging:
@@ -73,9 +73,9 @@ class ParameterAveraging:
         group: distributed.ProcessGroup | None = None,
     ) -> None:
         if not isinstance(model, nn.Module):
-            raise _checks.type_error("model", "a torch.nn.Module", model, "Give the model that this rank trains.")
-        self.alpha = _checks.check_number("alpha", alpha, above=True, remedy="Give 1 for the mean itself.")
-        self.beta = _checks.check_number("beta", beta, maximum=1.0, remedy="Give a small share such as 1e-6, or 0.")
+            raise checks.type_error("model", "a torch.nn.Module", model, "Give the model that this rank trains.")
+        self.alpha = checks.check_number("alpha", alpha, above=True, remedy="Give 1 for the mean itself.")
+        self.beta = checks.check_number("beta", beta, maximum=1.0, remedy="Give a small share such as 1e-6, or 0.")
         self.model = model
         self.group = group
         self.world_size = _world_size(group)
@@ -95,7 +95,7 @@ class ParameterAveraging:
         """
         if _world_size(self.group) != self.world_size:
             remedy = "Make the averaging after torch.distributed.init_process_group."
-            raise _checks.value_error("world_size", f"{self.world_size} still", _world_size(self.group), remedy)
+            raise checks.value_error("world_size", f"{self.world_size} still", _world_size(self.group), remedy)
         for parameters in _alike(dict(self.model.named_parameters())):
             self._update(list(parameters.values()), [self._previous[name] for name in parameters])
         buffers = dict(self.model.named_buffers())
@@ -126,7 +126,7 @@ class ParameterAveraging:
         if wrong:
             rule = f"of shape {shapes.get(wrong[0], 'none')}"
             remedy = "Load the state that was saved with this model."
-            raise _checks.value_error("state", rule, given.get(wrong[0]), remedy, at=wrong[0])
+            raise checks.value_error("state", rule, given.get(wrong[0]), remedy, at=wrong[0])
         for name, previous in self._previous.items():
             previous.copy_(state[name])
 
@@ -171,7 +171,7 @@ class ParameterAveraging:
         if ends.tolist() != [number, -number]:
             remedy = "Give every rank the same layers, alpha and beta."
             at = f"rank {distributed.get_rank(self.group)}"
-            raise _checks.value_error("model", "the same on all ranks", type(self.model).__name__, remedy, at=at)
+            raise checks.value_error("model", "the same on all ranks", type(self.model).__name__, remedy, at=at)
 
 
 def _world_size(group: distributed.ProcessGroup | None) -> int:
@@ -180,11 +180,11 @@ def _world_size(group: distributed.ProcessGroup | None) -> int:
     if distributed.is_initialized():
         remedy = "Give the group that this rank averages with."
         size = distributed.get_world_size(group)  # -1 where this rank is no member
-        return _checks.check_whole("world_size", size, minimum=1, remedy=remedy)
+        return checks.check_whole("world_size", size, minimum=1, remedy=remedy)
     if distributed.is_torchelastic_launched() and os.environ["WORLD_SIZE"] != "1":
         shown = f"not running, with a WORLD_SIZE of {os.environ['WORLD_SIZE']}"
         remedy = "Call torch.distributed.init_process_group first."
-        raise _checks.value_error("torch.distributed", "running", shown, remedy)
+        raise checks.value_error("torch.distributed", "running", shown, remedy)
     return 1
 
 

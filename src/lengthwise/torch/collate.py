@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.torch.fields import Field, Sequences, place, put_together, take_apart
 
 
@@ -98,7 +98,7 @@ class PadCollate:
 
     def __post_init__(self) -> None:
         shapes = None if self.shapes is None else _checked_shapes(self.shapes)
-        _checks.keep(self, shapes=shapes, value=_checked_value(self.value))
+        checks.keep(self, shapes=shapes, value=_checked_value(self.value))
 
     def __call__(self, samples: Sequence[Any]) -> Any:
         fields = take_apart(samples)
@@ -119,7 +119,7 @@ class PadCollate:
                 return shape
         rule = f"within (rows, padded length) {' or '.join(map(str, self.shapes)) or 'of nothing'}"
         remedy = "Take the shapes that lw.batch_shapes gives for the lengths and the batching of the sampler."
-        raise _checks.value_error("samples", rule, needed, remedy)
+        raise checks.value_error("samples", rule, needed, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _packed(field: Sequences) -> PackedSequence:
     if shortest == 0:
         at = place(field.name, sample=field.lengths.index(0))
         remedy = "Drop the sample, or use PadCollate, which pads it."
-        raise _checks.value_error("samples", "at least one frame long", shortest, remedy, at=at)
+        raise checks.value_error("samples", "at least one frame long", shortest, remedy, at=at)
     values, lengths, _ = _padded(field, len(field.entries), max(field.lengths), 0.0)
     return pack_padded_sequence(values, lengths.cpu(), batch_first=True, enforce_sorted=False)
 
@@ -184,7 +184,7 @@ def _concatenated(field: Sequences) -> Concatenated:
     offsets = [0, *accumulate(field.lengths)]
     if offsets[-1] >= 2**31:
         rule, remedy = "below 2**31 frames in all, which int32 offsets can count", "Plan smaller batches."
-        raise _checks.value_error("samples", rule, offsets[-1], remedy, at=place(field.name))
+        raise checks.value_error("samples", rule, offsets[-1], remedy, at=place(field.name))
     values = field.allocate(offsets[-1])
     field.copy_to(values[start:stop] for start, stop in pairwise(offsets))
     return Concatenated(values, torch.tensor(offsets, dtype=torch.int32, device=field.device), max(field.lengths))
@@ -204,7 +204,7 @@ def _for_each(name: str, given: Sequence[Any], sequences: list[Sequences]) -> Se
     if len(given) != len(sequences):
         fields = ", ".join(field.name for field in sequences)
         rule = f"one for all sequence fields, or one for each of {len(sequences)} ({fields})"
-        raise _checks.value_error(name, rule, tuple(given), "Give them in the order of the sample.")
+        raise checks.value_error(name, rule, tuple(given), "Give them in the order of the sample.")
     return given
 
 
@@ -212,22 +212,22 @@ def _check_held(value: float, field: Sequences) -> None:
     dtype, remedy = field.dtype, "Give one value for each sequence field, in the order of the sample."
     if dtype.is_floating_point or dtype.is_complex:
         if math.isfinite(value) and abs(value) > torch.finfo(dtype).max:
-            raise _checks.value_error("value", f"a number that {dtype} holds", value, remedy, at=place(field.name))
+            raise checks.value_error("value", f"a number that {dtype} holds", value, remedy, at=place(field.name))
         return
     low, high = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
     if not (float(value).is_integer() and low <= value <= high):
-        raise _checks.value_error("value", f"a whole number that {dtype} holds", value, remedy, at=place(field.name))
+        raise checks.value_error("value", f"a whole number that {dtype} holds", value, remedy, at=place(field.name))
 
 
 def _checked_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
     """The shapes as whole numbers, of rising padded length and then rising rows."""
     remedy = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], say."
     if not (isinstance(shapes, Iterable) and all(isinstance(shape, Iterable) for shape in shapes)):
-        raise _checks.type_error("shapes", "rows of whole numbers", shapes, remedy)
-    whole = [tuple(_checks.check_whole("shapes", size, minimum=1, remedy=remedy) for size in shape) for shape in shapes]
+        raise checks.type_error("shapes", "rows of whole numbers", shapes, remedy)
+    whole = [tuple(checks.check_whole("shapes", size, minimum=1, remedy=remedy) for size in shape) for shape in shapes]
     for shape in whole:
         if len(shape) < 2 or len(shape) != len(whole[0]):
-            raise _checks.value_error("shapes", "rows of one width, at least 2", shape, remedy)
+            raise checks.value_error("shapes", "rows of one width, at least 2", shape, remedy)
     return tuple(sorted(whole, key=lambda shape: (shape[1:], shape[0])))
 
 
@@ -238,5 +238,5 @@ def _checked_value(value: Any) -> float | tuple[float, ...]:
 def _checked_number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         remedy = "Give what padding holds, 0.0 say: one number, or one for each sequence field."
-        raise _checks.type_error("value", "a number", value, remedy)
+        raise checks.type_error("value", "a number", value, remedy)
     return float(value)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from lengthwise import _checks
+from lengthwise import checks
 
 
 class Caller(NamedTuple):
@@ -120,6 +120,6 @@ def consumer_of(found: Sequence[Caller]) -> Consumer | None:
     if one_by_one and not isinstance(vars(loader).get("_num_yielded"), int):
         remedy = "Give state_dict the batches that were delivered, and set the sampler's reads_callers to False."
         rule = "one that counts the batches it hands on, as PyTorch's does"
-        warnings.warn(_checks.sentence("loader", rule, type(loader).__name__, remedy), stacklevel=2)
+        warnings.warn(checks.sentence("loader", rule, type(loader).__name__, remedy), stacklevel=2)
         return None
     return Consumer(loader, one_by_one=one_by_one)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.torch.consumer import Caller, Consumer
 from lengthwise.torch.rest import Rest
 
@@ -107,7 +107,7 @@ class Count:
             return self.rest.taken + self.drawn
         if not self.consumer.in_order and not self.ended:
             remedy = "Let the loader keep its order, or save between epochs only."
-            raise _checks.value_error("in_order", "True, for a position to be kept", False, remedy)
+            raise checks.value_error("in_order", "True, for a position to be kept", False, remedy)
         return self.delivered
 
     def alone(self) -> Count:

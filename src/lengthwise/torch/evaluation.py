@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch.utils.data import Sampler
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import Cut
 from lengthwise.lengths import as_lengths
@@ -21,7 +21,7 @@ from lengthwise.torch.guard import check_callers
 from lengthwise.torch.ranks import Place, gathered
 
 
-@_checks.show_call("EvaluationSampler(lengths, Budget(20_000))")
+@checks.show_call("EvaluationSampler(lengths, Budget(20_000))")
 class EvaluationSampler(Sampler[list[int]]):
     """Yields this rank's batches of an evaluation, for `DataLoader(dataset, batch_sampler=...)`.
 
@@ -132,7 +132,7 @@ class EvaluationSampler(Sampler[list[int]]):
         """
         if self._place.is_given and self.world_size > 1:
             remedy = "Gather the outputs of all ranks and give them to lw.restore_order(sampler.plan, outputs)."
-            raise _checks.value_error("rank", "torch.distributed's own, to gather outputs", self.rank, remedy)
+            raise checks.value_error("rank", "torch.distributed's own, to gather outputs", self.rank, remedy)
         given = list(outputs)
         return restore_order(self.plan, [given] if self._place.is_given else gathered(given))
 

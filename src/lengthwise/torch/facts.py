@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.planning.plan import PlanMismatchError
 
 
@@ -24,8 +24,8 @@ def check_alike(
     for name, value in known.items():
         if facts[name] != value:
             part, expected, given = _difference(name, value, facts[name])
-            rule = f"{whose}, {_checks.shown(expected)}"
-            raise PlanMismatchError(_checks.sentence(part, rule, given, remedy, at=at))
+            rule = f"{whose}, {checks.shown(expected)}"
+            raise PlanMismatchError(checks.sentence(part, rule, given, remedy, at=at))
 
 
 def _difference(name: str, known: object, given: object) -> tuple[str, object, object]:

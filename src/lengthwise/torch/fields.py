@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lengthwise import _checks
+from lengthwise import checks
 
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 
@@ -85,7 +85,7 @@ def take_apart(samples: Sequence[Any]) -> list[Field]:
     (['ab', 'c'], 'frames', [2, 1])
     """
     if len(samples) == 0:
-        raise _checks.value_error("samples", "at least one", samples, "Leave empty batches out.")
+        raise checks.value_error("samples", "at least one", samples, "Leave empty batches out.")
     return list(_fields(samples, ""))
 
 
@@ -173,7 +173,7 @@ def _dtype(array: Tensor | NDArray[Any], at: str) -> torch.dtype:
         return torch.from_numpy(np.empty(0, array.dtype.newbyteorder("="))).dtype
     except TypeError as error:
         remedy = "Convert it in the data set's __getitem__."
-        raise _checks.value_error("samples", "of a dtype that PyTorch has", str(array.dtype), remedy, at=at) from error
+        raise checks.value_error("samples", "of a dtype that PyTorch has", str(array.dtype), remedy, at=at) from error
 
 
 def _same(what: str, values: list[Any], name: str, *, remedy: str = _ALIKE) -> Any:
@@ -181,5 +181,5 @@ def _same(what: str, values: list[Any], name: str, *, remedy: str = _ALIKE) -> A
     for sample, value in enumerate(values):
         if value != values[0]:
             rule = f"of one {what} in every sample, {values[0]} as in sample 0"
-            raise _checks.value_error("samples", rule, value, remedy, at=place(name, sample=sample))
+            raise checks.value_error("samples", rule, value, remedy, at=place(name, sample=sample))
     return values[0]

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch.utils.data import BatchSampler, IterableDataset, Sampler, get_worker_info
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.torch.consumer import Caller, loader_among
 
 # What a sampler that shares out batches calls the number of those it shares them out to.
@@ -38,10 +38,10 @@ def check_callers(sampler: Sampler, found: Sequence[Caller], *, sequences: int, 
     for holder, _ in found:
         if isinstance(holder, BatchSampler) and getattr(holder, "sampler", None) is sampler:
             remedy = "It yields whole batches: make the loader yourself, and give the trainer that loader."
-            raise _checks.value_error("sampler", "given to DataLoader as batch_sampler=", "sampler=", remedy)
+            raise checks.value_error("sampler", "given to DataLoader as batch_sampler=", "sampler=", remedy)
         if type(holder).__name__ in PREPARED:
             remedy = "Leave the loader out of accelerator.prepare: the sampler gives each rank its own batches."
-            raise _checks.value_error("loader", "PyTorch's own", f"Accelerate's {type(holder).__name__}", remedy)
+            raise checks.value_error("loader", "PyTorch's own", f"Accelerate's {type(holder).__name__}", remedy)
         if world_size > 1 and isinstance(holder, Sampler) and holder is not sampler:
             _check_no_second_share(holder, world_size)
     _check_dataset_size(_dataset_of(found), sequences)
@@ -67,7 +67,7 @@ def _check_no_dataset_draws(found: Sequence[Caller]) -> None:
         "Give the loader a dataset with __getitem__, and the sampler as batch_sampler=; or let the dataset read"
         " lw.make_plan(...).batches(rank), which keeps no position."
     )
-    raise _checks.value_error("sampler", "drawn from by the loader", given, remedy)
+    raise checks.value_error("sampler", "drawn from by the loader", given, remedy)
 
 
 def _check_no_second_share(holder: Sampler, world_size: int) -> None:
@@ -80,7 +80,7 @@ def _check_no_second_share(holder: Sampler, world_size: int) -> None:
             "Leave the loader out of accelerator.prepare, give Lightning's Trainer use_distributed_sampler=False, "
             "or make the sampler with rank=0, world_size=1."
         )
-        raise _checks.value_error("batches", rule, f"shared out to {shares} again by {type(holder).__name__}", remedy)
+        raise checks.value_error("batches", rule, f"shared out to {shares} again by {type(holder).__name__}", remedy)
 
 
 def _check_dataset_size(dataset: Any, sequences: int) -> None:
@@ -92,4 +92,4 @@ def _check_dataset_size(dataset: Any, sequences: int) -> None:
     if size != sequences:
         rule = f"as many as the {size} sequences of the loader's dataset"
         remedy = "Give the lengths of this dataset, in its order."
-        raise _checks.value_error("lengths", rule, sequences, remedy)
+        raise checks.value_error("lengths", rule, sequences, remedy)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch.utils.data import DataLoader, IterableDataset
 from transformers.trainer_callback import ExportableState
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.planning.loss import REDUCTIONS
 from lengthwise.planning.plan import Plan
 from lengthwise.torch.labels import MEANS, NEXT_LABELS, OTHER, count_labels, mean_of
@@ -79,10 +79,10 @@ class PlannedTrainer(transformers.Trainer):
         super().__init__(*args, callbacks=[_PlannedEpochs(), *(callbacks or ())], **kwargs)
         if not isinstance(batch_sampler, BatchSampler):
             remedy = "Make one of the lengths and a batching."
-            raise _checks.type_error("batch_sampler", "a lengthwise.torch.BatchSampler", batch_sampler, remedy)
+            raise checks.type_error("batch_sampler", "a lengthwise.torch.BatchSampler", batch_sampler, remedy)
         self.batch_sampler = batch_sampler
         self.weights = weights
-        self.reduction = _checks.check_choice("reduction", reduction, REDUCTIONS)
+        self.reduction = checks.check_choice("reduction", reduction, REDUCTIONS)
         self._known = reduction == "sum"  # what the loss of a batch is: said, or seen
         self._scaled: tuple[Plan, NDArray[np.float64]] | None = None
         self._check_settings()
@@ -96,7 +96,7 @@ class PlannedTrainer(transformers.Trainer):
         if len(dataset) != len(self.batch_sampler.lengths):
             remedy = "Give the lengths of this data set, in its order."
             rule = f"as many as the {len(dataset)} sequences of train_dataset"
-            raise _checks.value_error("lengths", rule, len(self.batch_sampler.lengths), remedy)
+            raise checks.value_error("lengths", rule, len(self.batch_sampler.lengths), remedy)
         kept = {name: getattr(loader, name) for name in _KEPT}
         return DataLoader(dataset, batch_sampler=self.batch_sampler, generator=torch.Generator(), **kept)
 
@@ -131,7 +131,7 @@ class PlannedTrainer(transformers.Trainer):
         if not self._computed:
             remedy = "Let it call super().compute_loss, or put PlannedTrainer before the Trainer that has it."
             name = type(self).compute_loss.__qualname__
-            raise _checks.value_error("compute_loss", "PlannedTrainer's, or call it", name, remedy)
+            raise checks.value_error("compute_loss", "PlannedTrainer's, or call it", name, remedy)
         return loss
 
     def compute_loss(
@@ -220,7 +220,7 @@ class PlannedTrainer(transformers.Trainer):
         self._learn(votes)
         if 0 < labelling < len(gathered):
             remedy = "Let the data collator give them for every batch, or give weights."
-            raise _checks.value_error("labels", f"a tensor on all {len(gathered)} ranks", f"one on {labelling}", remedy)
+            raise checks.value_error("labels", f"a tensor on all {len(gathered)} ranks", f"one on {labelling}", remedy)
         if not labelling:
             return scales
         shares = scales > 0 if self.reduction == "sum" else counts[int(self._shifted)]
@@ -233,7 +233,7 @@ class PlannedTrainer(transformers.Trainer):
         if ranks[OTHER]:
             remedy = "Give 1 for each sequence if it is the mean over sequences, or reduction='sum' if it is the sum."
             rule = f"given, as the loss of {type(self.model).__name__} is not the mean over its labels"
-            raise _checks.value_error("weights", rule, None, remedy)
+            raise checks.value_error("weights", rule, None, remedy)
         if any(votes):
             self._known, self._loss_shifts_labels = True, ranks[NEXT_LABELS] > 0
 
@@ -264,15 +264,15 @@ class PlannedTrainer(transformers.Trainer):
         ranks = self.args.world_size // (self.get_tp_size() * self.get_cp_size() * self.get_sp_size())
         if self.batch_sampler.world_size != ranks:
             remedy = "Make the sampler without rank and world_size, or with those of data parallelism."
-            raise _checks.value_error("world_size", f"the Trainer's, {ranks}", self.batch_sampler.world_size, remedy)
+            raise checks.value_error("world_size", f"the Trainer's, {ranks}", self.batch_sampler.world_size, remedy)
         if self.args.n_gpu > 1:  # nn.DataParallel splits every batch, and takes the mean of the pieces' means
             remedy = "Start one process for each GPU with torchrun, or let CUDA_VISIBLE_DEVICES name one."
-            raise _checks.value_error("n_gpu", "at most 1 in each process", self.args.n_gpu, remedy)
+            raise checks.value_error("n_gpu", "at most 1 in each process", self.args.n_gpu, remedy)
         needed = _DECIDED | {"gradient_accumulation_steps": self.batch_sampler.micro_batches}
         for name, value in needed.items():
             if getattr(self.args, name, value) != value:
                 remedy = "Set it so in TrainingArguments: the batch sampler decides what a batch and a step are."
-                raise _checks.value_error(name, repr(value), getattr(self.args, name), remedy)
+                raise checks.value_error(name, repr(value), getattr(self.args, name), remedy)
 
 
 class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
@@ -290,7 +290,7 @@ class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
         sampler = kwargs["train_dataloader"].batch_sampler
         if not isinstance(sampler, BatchSampler):
             remedy = "Keep PlannedTrainer's get_train_dataloader, and leave its loader out of accelerator.prepare."
-            raise _checks.type_error("train_dataloader.batch_sampler", "the batch sampler itself", sampler, remedy)
+            raise checks.type_error("train_dataloader.batch_sampler", "the batch sampler itself", sampler, remedy)
         self.sampler = sampler
         if not state.global_step:
             sampler.set_epoch(0)
@@ -300,7 +300,7 @@ class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
         if "position" not in saved:
             remedy = "Resume from a checkpoint of PlannedTrainer, or begin a new run with this one's model."
             rule = "kept by the checkpoint, which PlannedTrainer does"
-            raise _checks.value_error("position", rule, None, remedy, at=f"step {state.global_step}")
+            raise checks.value_error("position", rule, None, remedy, at=f"step {state.global_step}")
         sampler.load_state_dict(saved["position"])
         self.trained = sampler.delivered
         if args.max_steps <= 0:  # steps differ in size where the ranks are others than before
@@ -348,7 +348,7 @@ def _check_numbered(dataset: Any) -> None:
     """Refuses a data set whose sequences have no numbers; one that is None is for evaluation only."""
     if dataset is not None and (isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__")):
         remedy = "Give one with __len__ and __getitem__, such as list(train_dataset): a plan is of sequence numbers."
-        raise _checks.type_error("train_dataset", "a data set of known length", dataset, remedy)
+        raise checks.type_error("train_dataset", "a data set of known length", dataset, remedy)
 
 
 def _batches_left(sampler: BatchSampler) -> int:

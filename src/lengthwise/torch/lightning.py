@@ -13,7 +13,7 @@ except ImportError as error:
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.planning.plan import Plan
 from lengthwise.torch.sampler import BatchSampler
 
@@ -46,7 +46,7 @@ class PlannedEpochs(Callback):
     def __init__(self, sampler: BatchSampler, *, weights: ArrayLike | None = None) -> None:
         if not isinstance(sampler, BatchSampler):
             remedy = "Make one of the lengths and a batching."
-            raise _checks.type_error("sampler", "a lengthwise.torch.BatchSampler", sampler, remedy)
+            raise checks.type_error("sampler", "a lengthwise.torch.BatchSampler", sampler, remedy)
         self.sampler = sampler
         self.weights = weights
         self._averaged = True
@@ -74,7 +74,7 @@ class PlannedEpochs(Callback):
         loaders = CombinedLoader(trainer.train_dataloader).flattened
         if all(getattr(loader, "batch_sampler", None) is not self.sampler for loader in loaders):
             remedy = "Give it to the DataLoader too, as its batch_sampler."
-            raise _checks.value_error("train_dataloader", "one of the callback's own sampler", loaders, remedy)
+            raise checks.value_error("train_dataloader", "one of the callback's own sampler", loaders, remedy)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         """Sets the next epoch before Lightning reads its length; one that was left before its end stays where it is."""
@@ -104,26 +104,26 @@ class PlannedEpochs(Callback):
             return
         if KEY not in checkpoint:
             remedy = "Resume from one that was saved with PlannedEpochs, or begin a new run with its model."
-            raise _checks.value_error("ckpt_path", "a checkpoint with the sampler's position", None, remedy)
+            raise checks.value_error("ckpt_path", "a checkpoint with the sampler's position", None, remedy)
         self.sampler.load_state_dict(checkpoint[KEY])
         if self.sampler.start % self.sampler.micro_batches:  # Lightning counts from the beginning of the epoch
             rule = f"whole steps of {self.sampler.micro_batches} micro_batches"
             remedy = "Resume with as many micro_batches as before, or from the end of an epoch."
-            raise _checks.value_error("start", rule, self.sampler.start, remedy)
+            raise checks.value_error("start", rule, self.sampler.start, remedy)
         self.sampler.set_epoch(_agree(checkpoint["loops"]["fit_loop"], self.sampler))
 
     def _check_settings(self, trainer: Trainer) -> None:
         sharing = (trainer.distributed_sampler_kwargs or {}).get("num_replicas", 1)
         if self.sampler.world_size != sharing:
             remedy = "Make the sampler without rank and world_size, or with those of data parallelism."
-            raise _checks.value_error("world_size", f"the Trainer's, {sharing}", self.sampler.world_size, remedy)
+            raise checks.value_error("world_size", f"the Trainer's, {sharing}", self.sampler.world_size, remedy)
         needed = {"reload_dataloaders_every_n_epochs": 1}
         if self._averaged:
             needed["accumulate_grad_batches"] = self.sampler.micro_batches
         for name, value in needed.items():
             if getattr(trainer, name) != value:
                 remedy = "Give it to the Trainer: the sampler decides what a step and an epoch are."
-                raise _checks.value_error(name, str(value), getattr(trainer, name), remedy)
+                raise checks.value_error(name, str(value), getattr(trainer, name), remedy)
 
 
 def _agree(loop: dict[str, Any], sampler: BatchSampler) -> int:

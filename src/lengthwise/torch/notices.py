@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from lengthwise import _checks
+from lengthwise import checks
 
 
 class Notices:
@@ -50,4 +50,4 @@ class Notices:
     def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str) -> None:
         if name not in self._said:
             self._said.add(name)
-            warnings.warn(_checks.sentence(name, rule, value, remedy, at=at), stacklevel=4)
+            warnings.warn(checks.sentence(name, rule, value, remedy, at=at), stacklevel=4)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.planning.plan import PlanMismatchError
 from lengthwise.torch.facts import check_alike
 
@@ -50,7 +50,7 @@ class Position:
                 "Lengths, batching and seed agree, so look for a cost function (or another choice of your own) that was"
                 " changed, or for another version of lengthwise."
             )
-            raise PlanMismatchError(_checks.sentence("plan", f"the checkpoint's, {self.plan!r}", fingerprint, remedy))
+            raise PlanMismatchError(checks.sentence("plan", f"the checkpoint's, {self.plan!r}", fingerprint, remedy))
 
 
 def parted(runs: tuple[Run, ...], world_size: int, micro_batches: int) -> tuple[tuple[Run, ...], int]:
@@ -75,10 +75,10 @@ def state_of(facts: Mapping[str, Any], runs: tuple[Run, ...]) -> dict[str, Any]:
 def check_place(world_size: int, micro_batches: int, *, remedy: str = "Give the number of ranks.") -> None:
     """Refuses a number of ranks and micro-batches that no run has, and that would fill the memory with its plan."""
     for name, number in (("world_size", world_size), ("micro_batches", micro_batches)):
-        _checks.check_whole(name, number, minimum=1, remedy=remedy)
+        checks.check_whole(name, number, minimum=1, remedy=remedy)
     if world_size * micro_batches > MAX_BATCHES:
         rule, given = f"at most {MAX_BATCHES} batches in a step", world_size * micro_batches
-        raise _checks.value_error("world_size x micro_batches", rule, given, remedy)
+        raise checks.value_error("world_size x micro_batches", rule, given, remedy)
 
 
 def checked_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences: int) -> Position:
@@ -96,9 +96,9 @@ def checked_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequenc
     known = isinstance(state, Mapping) and all(name in state for name in KEYS) and isinstance(state["version"], int)
     if not known or state["version"] != VERSION:
         rule = f"what BatchSampler.state_dict gives, of version {VERSION}"
-        raise _checks.value_error("state", rule, state, DAMAGED)
+        raise checks.value_error("state", rule, state, DAMAGED)
     _check_plain(state)
-    epoch = _checks.check_whole("epoch", state["epoch"], minimum=0, remedy=DAMAGED)
+    epoch = checks.check_whole("epoch", state["epoch"], minimum=0, remedy=DAMAGED)
     _check_count(state, epoch, sequences)
     if isinstance(state["batching"], str):
         facts = {**facts, "batching": _digest(facts["batching"])}
@@ -116,21 +116,21 @@ def _check_plain(state: Mapping[str, Any]) -> None:
             json.dumps(state[name])
         except (TypeError, ValueError, RecursionError) as error:
             rule = "of plain numbers and words"
-            raise _checks.value_error(name, rule, type(state[name]).__name__, DAMAGED) from error
+            raise checks.value_error(name, rule, type(state[name]).__name__, DAMAGED) from error
 
 
 def _check_count(state: Mapping[str, Any], epoch: int, sequences: int) -> None:
     """Refuses a data set that has grown or shrunk since; states of before this was kept do not tell."""
     if (count := state.get("sequences")) is None:
         return
-    count = _checks.check_whole("sequences", count, minimum=0, remedy=DAMAGED)
+    count = checks.check_whole("sequences", count, minimum=0, remedy=DAMAGED)
     if count != sequences:
         remedy = (
             f"Finish epoch {epoch} with the lengths of those {count}; or begin epoch {epoch + 1} with all {sequences}: "
             f"load no state, and call set_epoch({epoch + 1})."
         )
         rule = f"as many as the checkpoint's {count} sequences"
-        raise PlanMismatchError(_checks.sentence("lengths", rule, sequences, remedy))
+        raise PlanMismatchError(checks.sentence("lengths", rule, sequences, remedy))
 
 
 def _digest(choices: Mapping[str, Any]) -> str:
@@ -140,11 +140,11 @@ def _digest(choices: Mapping[str, Any]) -> str:
 
 def _checked_runs(runs: object) -> tuple[Run, ...]:
     if not isinstance(runs, list | tuple) or any(not isinstance(run, list | tuple) or len(run) != 3 for run in runs):
-        raise _checks.value_error("runs", "a list of three whole numbers each", runs, DAMAGED)
+        raise checks.value_error("runs", "a list of three whole numbers each", runs, DAMAGED)
     if len(runs) > MAX_RUNS:
-        raise _checks.value_error("runs", f"at most {MAX_RUNS}", len(runs), DAMAGED)
+        raise checks.value_error("runs", f"at most {MAX_RUNS}", len(runs), DAMAGED)
     for run in runs:
         for number, least in zip(run, (1, 1, 0), strict=True):
-            _checks.check_whole("runs", number, minimum=least, remedy=DAMAGED)
+            checks.check_whole("runs", number, minimum=least, remedy=DAMAGED)
         check_place(*run[:2], remedy=DAMAGED)
     return tuple((world_size, micro_batches, taken) for world_size, micro_batches, taken in runs)

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import distributed
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.planning.plan import PlanMismatchError
 from lengthwise.torch.facts import check_alike
 from lengthwise.torch.position import check_place
@@ -72,7 +72,7 @@ class Place:
         elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
             rule = "started, or rank and world_size given, before the first batch"
             remedy = "Call torch.distributed.init_process_group, or every process takes all sequences."
-            raise _checks.value_error("torch.distributed", rule, f"WORLD_SIZE={os.environ['WORLD_SIZE']}", remedy)
+            raise checks.value_error("torch.distributed", rule, f"WORLD_SIZE={os.environ['WORLD_SIZE']}", remedy)
 
     def _compare(self, facts: Facts) -> None:
         """Compares with the other ranks, once torch.distributed runs and where it tells the rank: a collective."""
@@ -113,11 +113,11 @@ def _check_given(rank: int | None, world_size: int | None) -> None:
     if (rank is None) != (world_size is None):
         given = f"rank={rank}, world_size={world_size}"
         remedy = "Give both, or neither for torch.distributed's own."
-        raise _checks.value_error("rank", "given together with world_size", given, remedy)
+        raise checks.value_error("rank", "given together with world_size", given, remedy)
     if world_size is not None:
         check_place(world_size, 1)
         remedy = "Ranks count from 0 to world_size - 1."
-        _checks.check_whole("rank", rank, minimum=0, maximum=world_size - 1, remedy=remedy)
+        checks.check_whole("rank", rank, minimum=0, maximum=world_size - 1, remedy=remedy)
 
 
 def _check_said(said: list[_Said], remedy: str) -> None:
@@ -130,6 +130,6 @@ def _check_said(said: list[_Said], remedy: str) -> None:
     for rank, each in enumerate(said):
         if each.refusal:
             rule = "made on every rank"
-            raise PlanMismatchError(_checks.sentence("plan", rule, "refused", each.refusal, at=f"rank {rank}"))
+            raise PlanMismatchError(checks.sentence("plan", rule, "refused", each.refusal, at=f"rank {rank}"))
     for rank, each in enumerate(said):
         check_alike(said[0].facts, each.facts, whose="what rank 0 has", remedy=remedy, at=f"rank {rank}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.planning.plan import Plan
 from lengthwise.torch.position import DAMAGED, Run, parted
 
@@ -28,7 +28,7 @@ class Rest:
     def after(cls, runs: tuple[Run, ...], plan: Plan) -> Rest:
         """Where a run stands on the plan of what `runs` left."""
         earlier, taken = parted(runs, plan.world_size, plan.micro_batches)
-        _checks.check_whole("runs", taken, minimum=0, maximum=len(plan), remedy=DAMAGED)
+        checks.check_whole("runs", taken, minimum=0, maximum=len(plan), remedy=DAMAGED)
         return cls(plan, earlier, taken)
 
     @property

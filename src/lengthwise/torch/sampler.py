@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch.utils.data import Sampler
 
-from lengthwise import _checks
+from lengthwise import checks
 from lengthwise.choices.batching import Batching
 from lengthwise.lengths import as_lengths
 from lengthwise.planning import make_plan
@@ -26,7 +26,7 @@ from lengthwise.torch.ranks import Place
 from lengthwise.torch.rest import Rest
 
 
-@_checks.show_call("BatchSampler(lengths, Batching(budget=20_000))")
+@checks.show_call("BatchSampler(lengths, Batching(budget=20_000))")
 class BatchSampler(Sampler[list[Any]]):
     """Yields the batches of one epoch, for `DataLoader(dataset, batch_sampler=...)`.
 
@@ -101,7 +101,7 @@ class BatchSampler(Sampler[list[Any]]):
         with self._place.alike(self._facts):
             if not isinstance(batching, Batching):
                 remedy = "Make one: lw.Batching(cut=lw.FixedSize(16)), say."
-                raise _checks.type_error("batching", "a lengthwise.Batching", batching, remedy)
+                raise checks.type_error("batching", "a lengthwise.Batching", batching, remedy)
             self.lengths = as_lengths(lengths)
             self._base = self._planned(0)
             self._named = {
@@ -188,7 +188,7 @@ class BatchSampler(Sampler[list[Any]]):
 
     def total_steps(self, epochs: int) -> int:
         """Optimiser steps of the epochs 0 to epochs - 1, exact, for a schedule of the learning rate: plans them all."""
-        _checks.check_whole("epochs", epochs, minimum=0, remedy="Give the number of epochs.")
+        checks.check_whole("epochs", epochs, minimum=0, remedy="Give the number of epochs.")
         return sum(self._planned(epoch).plan.steps for epoch in range(epochs))
 
     def loss_scales(
@@ -239,7 +239,7 @@ class BatchSampler(Sampler[list[Any]]):
             count = self._passes.current
             rest = self._bound() if count is None else count.rest
             remedy = "Count from the beginning of the epoch."
-            whole = _checks.check_whole("delivered", delivered, minimum=rest.start, maximum=len(rest), remedy=remedy)
+            whole = checks.check_whole("delivered", delivered, minimum=rest.start, maximum=len(rest), remedy=remedy)
             taken = whole - rest.before
         plan = rest.plan
         place = {"world_size": plan.world_size, "micro_batches": plan.micro_batches}
@@ -325,10 +325,10 @@ class BatchSampler(Sampler[list[Any]]):
         remedy = "Set the epoch, or load the position, before the loader begins to fetch its batches."
         if self.epoch != count.rest.plan.epoch:
             rule = f"{count.rest.plan.epoch} until its pass has ended"
-            raise _checks.value_error("epoch", rule, self.epoch, remedy)
+            raise checks.value_error("epoch", rule, self.epoch, remedy)
         if count not in self._passes:
             given = "loaded, or begun anew, since"
-            raise _checks.value_error("position", "kept until the pass has ended", given, remedy)
+            raise checks.value_error("position", "kept until the pass has ended", given, remedy)
         if count.handed and self._passes.is_second(count):
             self._notices.within(self.epoch)
 
@@ -342,7 +342,7 @@ class BatchSampler(Sampler[list[Any]]):
                 "training_data to deepspeed.initialize; to skip epochs, set only the one to begin with."
             )
             rule = "asked for batches of every epoch that is set"
-            raise _checks.value_error("sampler", rule, "not asked", remedy, at=f"epoch {self.epoch}")
+            raise checks.value_error("sampler", rule, "not asked", remedy, at=f"epoch {self.epoch}")
 
     def _stand(self, rest: Rest) -> None:
         """From here on: the passes so far are over."""

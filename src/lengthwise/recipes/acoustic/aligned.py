@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _files
+from lengthwise import files
 from lengthwise.recipes.acoustic.em import WordModel
 from lengthwise.recipes.acoustic.hmm import WordStates
 from lengthwise.recipes.acoustic.mixtures import Mixtures
@@ -78,7 +78,7 @@ def _write(path: Path, key: str, aligned: Aligned) -> None:
         test=aligned.test,
         **{name: getattr(model.mixtures, name) for name in MIXTURES},
     )
-    _files.write(path, content.getbuffer())
+    files.write(path, content.getbuffer())
 
 
 def _read(path: Path, key: str) -> Aligned | None:

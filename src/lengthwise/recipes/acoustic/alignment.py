@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.recipes.acoustic.hmm import NEVER, Chain, WordStates, chain_of
 from lengthwise.recipes.skipped import Skipped
 from lengthwise.recipes.speech.corpus import Corpus

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import check_number, value_error
+from lengthwise.checks import check_number, value_error
 
 DISCOUNT = 0.5  # taken off every count, for what was never seen
 

@@ -14,7 +14,7 @@ import jiwer
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import check_number, check_whole, value_error
+from lengthwise.checks import check_number, check_whole, value_error
 from lengthwise.recipes.acoustic.alignment import Scores, batches_of_like_length
 from lengthwise.recipes.acoustic.bigram import Bigram
 from lengthwise.recipes.acoustic.hmm import BORDER, NEVER, WordStates

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import check_whole, value_error
+from lengthwise.checks import check_whole, value_error
 from lengthwise.recipes.acoustic.alignment import StatePath, batches_of_like_length, best_paths, even_path, path_states
 from lengthwise.recipes.acoustic.hmm import Chain, WordStates, chain_of
 from lengthwise.recipes.acoustic.mixtures import Mixtures, global_mixtures, refit, split

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import check_whole, value_error
+from lengthwise.checks import check_whole, value_error
 
 BORDER = float(np.log(0.5))  # a silence at a border of words is as likely as none
 NEVER = -np.inf

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import check_whole, value_error
+from lengthwise.checks import check_whole, value_error
 from lengthwise.recipes.acoustic.alignment import alignable, fitting
 from lengthwise.recipes.acoustic.em import Rounds, Trained, WordModel, frame_labels, train_words
 from lengthwise.recipes.acoustic.frames import NO_LABEL

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.recipes.acoustic.aligned import Aligned, kept
 from lengthwise.recipes.acoustic.alignment import Scores, state_priors
 from lengthwise.recipes.acoustic.bigram import Bigram, count_bigram, even_bigram

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import lengthwise as lw
-from lengthwise._checks import check_whole
+from lengthwise.checks import check_whole
 from lengthwise.recipes.acoustic.alignment import Scores
 from lengthwise.recipes.acoustic.decoder import word_error_rate
 from lengthwise.recipes.acoustic.frames import NO_LABEL, Utterances

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import check_number, check_whole, value_error
+from lengthwise.checks import check_number, check_whole, value_error
 from lengthwise.recipes.acoustic.alignment import StatePath, path_states
 from lengthwise.recipes.acoustic.hmm import WordStates, chain_of
 from lengthwise.recipes.acoustic.units import NO_UNIT, PLACES, Context, Units, contexts_of, number_states

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.recipes.acoustic.hmm import WordStates
 
 PLACES = 3  # states of a unit

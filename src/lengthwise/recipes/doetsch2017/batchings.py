@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise._checks import check_whole
+from lengthwise.checks import check_whole
 from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import Cuts
 

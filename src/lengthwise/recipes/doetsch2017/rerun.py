@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import check_whole, value_error
+from lengthwise.checks import check_whole, value_error
 from lengthwise.recipes.acoustic.decoder import Search
 from lengthwise.recipes.acoustic.em import Rounds
 from lengthwise.recipes.acoustic.labelling import Labelling

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise._checks import check_whole, value_error
+from lengthwise.checks import check_whole, value_error
 from lengthwise.recipes.knobs import fit_knob, padding_share
 
 RANDOMIZATION_FACTOR = 0.1  # LRF, table 1

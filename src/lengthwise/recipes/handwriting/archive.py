@@ -10,8 +10,8 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _files
-from lengthwise._checks import value_error
+from lengthwise import files
+from lengthwise.checks import value_error
 from lengthwise.recipes.handwriting.pen import FARTHEST, within_reach
 
 # Of each array: what it is in words, the kinds of numbers, and the shape of one entry.
@@ -48,7 +48,7 @@ def read_archive(path: str | Path, *, max_classes: int) -> tuple[dict[str, NDArr
 
 
 def _stored(path: Path) -> dict[str, NDArray]:
-    _files.check_regular(path)
+    files.check_regular(path)
     with path.open("rb") as file:
         try:
             return _loaded(file, path)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import check_whole, value_error
+from lengthwise.checks import check_whole, value_error
 from lengthwise.recipes.handwriting.archive import read_archive
 from lengthwise.recipes.handwriting.pen import Sample, Stroke, as_sample, height, resample, split_strokes
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise._checks import check_number, check_whole, value_error
+from lengthwise.checks import check_number, check_whole, value_error
 from lengthwise.recipes.contents import fingerprint
 from lengthwise.recipes.handwriting.characters import Characters, join_characters, of_scripts, read_characters
 from lengthwise.recipes.handwriting.inkml import read_inkml

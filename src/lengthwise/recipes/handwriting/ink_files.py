@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from lengthwise._checks import check_whole, sentence
+from lengthwise.checks import check_whole, sentence
 from lengthwise.recipes.handwriting.pen import Sample, Stroke, as_sample, height, resample
 from lengthwise.recipes.skipped import Skipped
 

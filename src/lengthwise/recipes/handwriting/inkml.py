@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lengthwise._checks import sentence
+from lengthwise.checks import sentence
 from lengthwise.recipes.handwriting.ink_files import Segments, read_ink
 from lengthwise.recipes.handwriting.pen import FARTHEST, Sample, Stroke, within_reach
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from lengthwise._checks import check_whole, value_error
+from lengthwise.checks import check_whole, value_error
 from lengthwise.recipes.handwriting.pen import Sample
 from lengthwise.recipes.study.layers import bidirectional_layers
 

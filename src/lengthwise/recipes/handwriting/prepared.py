@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.recipes.handwriting.data import Corpus, Samples
 from lengthwise.recipes.handwriting.model import frames_needed, stack_frames
 

@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import check_number, check_whole, sentence, value_error
+from lengthwise.checks import check_number, check_whole, sentence, value_error
 from lengthwise.recipes.handwriting.pen import Sample, Stroke, as_sample, resample
 
 FONTS = ("futural", "scripts")  # print and script; the other single-stroke Latin fonts repeat their small letters

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import lengthwise as lw
-from lengthwise._checks import check_flag, check_number, check_whole, value_error
+from lengthwise.checks import check_flag, check_number, check_whole, value_error
 from lengthwise.recipes.handwriting.data import Corpus
 from lengthwise.recipes.handwriting.model import Recognizer, ctc_losses, decode, pad_frames
 from lengthwise.recipes.handwriting.prepared import Prepared, PreparedCorpus, learnable, prepare_corpus

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from lengthwise import _files
-from lengthwise._checks import sentence
+from lengthwise import files
+from lengthwise.checks import sentence
 
 KEYWORD = re.compile(r"^\.([A-Za-z_]+)[ \t]*(.*)$")
 SEGMENT = re.compile(r'^(\S+)(?:\s+([^\s"]+))?(?:\s+[^\s"]+)?\s*"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -170,7 +170,7 @@ def _statements(path: Path) -> Iterator[Statement]:
 
 def _text(path: Path) -> str:
     try:
-        _files.check_regular(path)
+        files.check_regular(path)
         try:
             return path.read_text(encoding="utf-8")
         except UnicodeDecodeError:  # most of the data are older than UTF-8; every byte is a character of Latin-1

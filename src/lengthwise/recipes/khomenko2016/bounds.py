@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise._checks import check_number, check_whole
+from lengthwise.checks import check_number, check_whole
 
 SEQUENCES = 10_000  # of each family
 MEDIAN = 200.0  # of the log-normal families; what buckets win does not depend on it but for rounding

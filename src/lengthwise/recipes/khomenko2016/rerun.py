@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.recipes.handwriting.data import Corpus
 from lengthwise.recipes.handwriting.task import HandwritingTask, Network
 from lengthwise.recipes.khomenko2016.bounds import FAMILIES, SEQUENCES, bound_of, sigma_that_allows

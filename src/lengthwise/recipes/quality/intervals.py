@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lengthwise._checks import check_number, check_whole, value_error
+from lengthwise.checks import check_number, check_whole, value_error
 
 CONFIDENCE = 0.95
 _HALVINGS = 60  # of the bounds of an angle: as many as a float can tell apart

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise._checks import check_number, check_whole, value_error
+from lengthwise.checks import check_number, check_whole, value_error
 from lengthwise.recipes.knobs import fit_knob, padding_share
 from lengthwise.recipes.study.setups import Setup
 

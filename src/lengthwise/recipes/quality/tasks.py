@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from lengthwise._checks import check_whole, value_error
+from lengthwise.checks import check_whole, value_error
 from lengthwise.recipes.acoustic.em import Rounds
 from lengthwise.recipes.acoustic.labelling import Labelling
 from lengthwise.recipes.acoustic.prepared import prepare

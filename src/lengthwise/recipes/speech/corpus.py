@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 
 Samples = NDArray[np.float32]
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _files
-from lengthwise._checks import check_choice, check_number, check_whole, value_error
+from lengthwise import files
+from lengthwise.checks import check_choice, check_number, check_whole, value_error
 from lengthwise.recipes.speech.corpus import Corpus, Samples, Utterance
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -192,7 +192,7 @@ def _voices(recordings: Recordings, strings: Strings) -> list[NDArray[np.int64]]
 
 def _stored(path: Path) -> list[NDArray]:
     """The arrays of `ARRAYS`, in that order."""
-    _files.check_regular(path)
+    files.check_regular(path)
     with path.open("rb") as file:
         rule = "an .npz with the arrays " + ", ".join(ARRAYS)
         if not zipfile.is_zipfile(file):

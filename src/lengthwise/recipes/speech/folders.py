@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from lengthwise import _files
-from lengthwise._checks import check_flag, value_error
+from lengthwise import files
+from lengthwise.checks import check_flag, value_error
 from lengthwise.recipes.skipped import Skipped
 from lengthwise.recipes.speech.corpus import Corpus, Utterance
 from lengthwise.recipes.speech.kaldi import Piece, read_pieces
@@ -52,7 +52,7 @@ def _beside(folder: Path, skipped: Skipped) -> Iterator[Piece]:
     for path in wavs:
         name = path.relative_to(folder).with_suffix("").as_posix()
         try:
-            _files.check_regular(path.with_suffix(".txt"))
+            files.check_regular(path.with_suffix(".txt"))
             words = tuple(path.with_suffix(".txt").read_text(encoding="utf-8-sig").split())
         except (OSError, UnicodeDecodeError):
             words = ()

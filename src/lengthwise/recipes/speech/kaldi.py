@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from lengthwise import _files
-from lengthwise._checks import value_error
+from lengthwise import files
+from lengthwise.checks import value_error
 from lengthwise.recipes.skipped import Skipped
 
 
@@ -91,7 +91,7 @@ def read_table(path: Path) -> dict[str, str]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        _files.check_regular(path)
+        files.check_regular(path)
         return path.read_text(encoding="utf-8-sig").replace("\t", " ").split("\n")
     except UnicodeDecodeError as error:
         raise value_error(path.name, "UTF-8", "not", "Encode it anew.", at=f"byte {error.start} of {path}") from error

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lengthwise import _files
-from lengthwise._checks import value_error
+from lengthwise import files
+from lengthwise.checks import value_error
 
 
 def read_lexicon(path: str | Path) -> dict[str, tuple[str, ...]]:
@@ -41,7 +41,7 @@ def read_lexicon(path: str | Path) -> dict[str, tuple[str, ...]]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        _files.check_regular(path)
+        files.check_regular(path)
         return path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise value_error("lexicon", "UTF-8", "not", "Encode it anew.", at=f"byte {error.start} of {path}") from error

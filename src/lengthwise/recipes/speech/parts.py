@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lengthwise._checks import check_number, value_error
+from lengthwise.checks import check_number, value_error
 from lengthwise.recipes.speech.corpus import Corpus
 from lengthwise.recipes.speech.digits import Recordings, Strings, digit_strings, read_recordings, spoken_by
 from lengthwise.recipes.speech.folders import read_folder

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.recipes.skipped import Skipped
 from lengthwise.recipes.speech.corpus import Samples
 from lengthwise.recipes.speech.digits import RATE, Recordings

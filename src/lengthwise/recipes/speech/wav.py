@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from lengthwise import _files
-from lengthwise._checks import value_error
+from lengthwise import files
+from lengthwise.checks import value_error
 from lengthwise.recipes.speech.corpus import Samples
 
 
@@ -28,7 +28,7 @@ def read_header(path: Path) -> Wav:
         ValueError: Where it cannot be read, or the file has several channels or no sample.
     """
     try:
-        _files.check_regular(path)
+        files.check_regular(path)
         info = soundfile.info(str(path))
     except (soundfile.SoundFileError, OSError) as error:
         raise value_error("wav", "audio that can be read", "not", "Repair or remove it.", at=str(path)) from error
@@ -47,7 +47,7 @@ def read_samples(path: Path, start: int, stop: int) -> Samples:
         ValueError: Where the file cannot be read.
     """
     try:
-        _files.check_regular(path)
+        files.check_regular(path)
         samples, _ = soundfile.read(str(path), start=start, stop=stop, dtype="float32")
     except (soundfile.SoundFileError, OSError) as error:
         raise value_error("wav", "audio that can be read", "not", "Repair or remove it.", at=str(path)) from error

@@ -18,8 +18,8 @@ from typing import Any
 
 import torch
 
-from lengthwise import _files
-from lengthwise._checks import value_error
+from lengthwise import files
+from lengthwise.checks import value_error
 from lengthwise.recipes.kept import is_whole, pass_over
 
 STUDY = "study.json"  # what the checkpoints are of
@@ -55,7 +55,7 @@ class Checkpoints:
             if path.exists():  # each checkpoint still says which study's it is
                 pass_over("study", path, "It is written anew.")
             self.folder.mkdir(parents=True, exist_ok=True)
-            _files.write(path, text)
+            files.write(path, text)
 
     def epochs(self, run: str, rank: int) -> list[int]:
         """The epochs after which a rank's state is there, rising, whole or not."""
@@ -67,7 +67,7 @@ class Checkpoints:
         """Keeps a rank's state after an epoch, and the one before it."""
         content = io.BytesIO()
         torch.save({**state, OWNER: self._owner(run, rank, epoch)}, content)
-        _files.write(self._path(run, rank, epoch), content.getbuffer())
+        files.write(self._path(run, rank, epoch), content.getbuffer())
         for old in self.epochs(run, rank)[:-KEPT]:
             self._path(run, rank, old).unlink()
 

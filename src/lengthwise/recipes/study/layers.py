@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from lengthwise._checks import check_whole
+from lengthwise.checks import check_whole
 
 
 class BidirectionalLayer(nn.Module):

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import distributed
 
-from lengthwise._checks import sentence
+from lengthwise.checks import sentence
 from lengthwise.recipes.study.watch import Watch, run_watched
 
 Item = TypeVar("Item")

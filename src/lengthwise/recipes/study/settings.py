@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from lengthwise._checks import check_choice, check_flag, check_number, check_whole, type_error, value_error
+from lengthwise.checks import check_choice, check_flag, check_number, check_whole, type_error, value_error
 
 LEARNING_RATES = {"adam": 0.01, "adadelta": 1.0}
 AVERAGINGS = ("parameter", "gradient")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise._checks import check_choice, check_number, check_whole, value_error
+from lengthwise.checks import check_choice, check_number, check_whole, value_error
 from lengthwise.recipes.study.settings import AVERAGINGS, Settings
 
 RULES = {"linear": "linear", "root": "sqrt"}  # as `lengthwise.learning_rate_scales` calls them

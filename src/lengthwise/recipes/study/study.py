@@ -17,7 +17,7 @@ from typing import Any
 from tqdm import tqdm
 
 import lengthwise as lw
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.recipes.study.checkpoints import Checkpoints
 from lengthwise.recipes.study.machine import describe_machine, now
 from lengthwise.recipes.study.parallel import on_ranks

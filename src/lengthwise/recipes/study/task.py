@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lengthwise._checks import check_choice
+from lengthwise.checks import check_choice
 
 COUNTS = ("sequences", "frames")
 

@@ -12,8 +12,8 @@ import functools
 from collections import Counter
 from pathlib import Path
 
-from lengthwise import _files
-from lengthwise._checks import check_flag, check_whole, value_error
+from lengthwise import files
+from lengthwise.checks import check_flag, check_whole, value_error
 from lengthwise.recipes.skipped import Skipped
 from lengthwise.recipes.speech.wav import Wav, read_header, read_samples
 from lengthwise.recipes.synthesis.corpus import Recording, SpeechCorpus
@@ -55,7 +55,7 @@ def read_texts(path: Path, skipped: Skipped) -> dict[str, str]:
         ValueError: Where the file cannot be read as UTF-8, or as `skipped` says.
     """
     try:
-        _files.check_regular(path)
+        files.check_regular(path)
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         remedy = "Write it: one line `id|text` for each recording."

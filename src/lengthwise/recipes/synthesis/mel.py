@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from lengthwise._checks import check_number, check_whole, value_error
+from lengthwise.checks import check_number, check_whole, value_error
 from lengthwise.recipes.contents import fingerprint
 from lengthwise.recipes.skipped import Skipped
 from lengthwise.recipes.speech.corpus import Samples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lengthwise._checks import check_number, check_whole
+from lengthwise.checks import check_number, check_whole
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

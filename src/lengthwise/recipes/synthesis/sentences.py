@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lengthwise._checks import check_whole
+from lengthwise.checks import check_whole
 
 VOCABULARY = """
     determiner the this that my our your one every another

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from lengthwise._checks import check_flag, check_whole, value_error
+from lengthwise.checks import check_flag, check_whole, value_error
 from lengthwise.recipes.skipped import Skipped
 from lengthwise.recipes.synthesis.corpus import SpeechCorpus
 from lengthwise.recipes.synthesis.ljspeech import read_folder, read_texts

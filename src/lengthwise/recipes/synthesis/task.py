@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import lengthwise as lw
-from lengthwise._checks import check_choice, check_flag, check_number, check_whole, value_error
+from lengthwise.checks import check_choice, check_flag, check_number, check_whole, value_error
 from lengthwise.recipes.contents import fingerprint
 from lengthwise.recipes.skipped import Skipped
 from lengthwise.recipes.synthesis.corpus import Recording, SpeechCorpus

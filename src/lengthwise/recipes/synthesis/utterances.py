@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lengthwise._checks import value_error
+from lengthwise.checks import value_error
 from lengthwise.recipes.synthesis.mel import Mel
 
 FEWEST_SYMBOLS = 2  # batch norm has no variance of one place

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from lengthwise import _files
-from lengthwise._checks import value_error
+from lengthwise import files
+from lengthwise.checks import value_error
 from lengthwise.recipes.skipped import Skipped
 from lengthwise.recipes.synthesis import espeak
 from lengthwise.recipes.synthesis.ljspeech import METADATA, WAVS, read_texts
@@ -46,8 +46,8 @@ def speak_sentences(texts: Mapping[str, str], folder: str | Path, *, progress: b
     _write_metadata(folder, kept)
     for name, text in tqdm(texts.items(), unit="sentence", disable=not progress):
         if name not in kept:
-            _files.write(folder / WAVS / f"{name}.wav", speak(text, library=library, data=data))
-            _files.append(folder / METADATA, _line(name, text))
+            files.write(folder / WAVS / f"{name}.wav", speak(text, library=library, data=data))
+            files.append(folder / METADATA, _line(name, text))
     _write_metadata(folder, {**texts, **kept})
 
 
@@ -94,7 +94,7 @@ def _spoken(folder: Path) -> dict[str, str]:
 
 
 def _write_metadata(folder: Path, texts: Mapping[str, str]) -> None:
-    _files.write(folder / METADATA, "".join(_line(*row) for row in texts.items()))
+    files.write(folder / METADATA, "".join(_line(*row) for row in texts.items()))
 
 
 def _line(name: str, text: str) -> str:

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
-from lengthwise import _checks
+from lengthwise import checks
 
 # The target's name is no part of it: that name may be as long as names can be.
 _DRAFT = re.compile(r"\.lengthwise-[0-9a-f]{16}\.draft")
@@ -68,7 +68,7 @@ def check_folder(name: str, path: str | os.PathLike[str]) -> None:
     folder = Path(os.path.realpath(path) if os.path.islink(path) else path).parent
     if not folder.is_dir():
         remedy = f"Make the folder {folder} first."
-        raise FileNotFoundError(_checks.sentence(name, "in a folder that is there", os.fspath(path), remedy))
+        raise FileNotFoundError(checks.sentence(name, "in a folder that is there", os.fspath(path), remedy))
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
@@ -94,7 +94,7 @@ def refusals(path: str | os.PathLike[str], what: str) -> Iterator[None]:
         if error.strerror is None:  # a sentence already
             raise
         remedy = f"The system says: {error.strerror}. Mend that, or name another file."
-        refusal = type(error)(_checks.sentence("path", f"a file that can be {what}", os.fspath(path), remedy))
+        refusal = type(error)(checks.sentence("path", f"a file that can be {what}", os.fspath(path), remedy))
         refusal.errno = error.errno
         raise refusal from error
 

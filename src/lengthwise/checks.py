@@ -1,6 +1,7 @@
 """The error sentence, and the checks that raise it.
 
-Every complaint reads: "`name` must be <rule>, but is <value>[ at <place>]. <What to do>."
+Every complaint reads: "`name` must be <rule>, but is <value>[ at <place>]. <What to do>." An order, a cut or a recipe
+of your own may raise its errors by these functions too.
 """
 
 from __future__ import annotations
