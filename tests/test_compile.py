@@ -1,5 +1,6 @@
 """The cache of compiled kernels: a damaged file counts as missing, and a folder that cannot be written is told once."""
 
+import os
 import pickle
 import runpy
 import shutil
@@ -72,6 +73,23 @@ def test_a_damaged_file_is_written_anew_without_a_word(kernels, tmp_path, kind, 
     again = kernels()["double"]
     assert again(4) == 8
     assert was_read(again)
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_pipe_in_the_place_of_a_file_is_replaced_and_not_waited_for(kernels, tmp_path, kind, linked):
+    kernels()["double"](4)
+    [file] = files_of(tmp_path, kind)
+    file.unlink()
+    pipe = tmp_path / "pipe" if linked else file
+    os.mkfifo(pipe)
+    if linked:
+        file.symlink_to(pipe)
+    assert kernels()["double"](4) == 8
+    again = kernels()["double"]
+    assert again(4) == 8
+    assert was_read(again)
+    assert file.is_file()
 
 
 def test_what_is_whole_is_read(kernels):

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.serialize import dumps
 from numba.core.sigutils import normalize_signature
 
-from lengthwise import checks
+from lengthwise import checks, files
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -48,10 +48,27 @@ class _Checked(CompileResultCacheImpl):
         return super().rebuild(target_context, pickle.loads(content))
 
 
+class _RegularFiles(IndexDataCacheFile):
+    """The index and the machine code of one kernel on disk. A pipe in the place of one is refused, not waited for."""
+
+    def _load_index(self) -> Any:
+        files.check_regular(self._index_path)
+        return super()._load_index()
+
+    def _load_data(self, name: str) -> Any:
+        files.check_regular(self._data_path(name))
+        return super()._load_data(name)
+
+
 class _KernelCache(FunctionCache):
     """Numba's cache of one kernel, in which a damaged file is no file."""
 
     _impl_class = _Checked
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = _RegularFiles(self._cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The machine code for these types of arguments; None where it must be compiled."""

@@ -1,5 +1,6 @@
 """Several passes in an epoch, errors within one, and passes where nothing is left: where does the run stand then?"""
 
+import contextlib
 import itertools
 import json
 import warnings
@@ -79,6 +80,72 @@ def test_a_count_within_a_loop_leaves_the_position_alone(kind):
                 pass
         assert sampler.delivered == taken
         assert rest_of(sampler) == planned()[taken:]
+
+
+def shown(batches):
+    yield from batches
+
+
+def looped(batches):
+    for batch in batches:  # noqa: UP028
+        yield batch
+
+
+class Ahead:
+    """An iterator of Python's between a loop and its batches."""
+
+    def __init__(self, batches):
+        self.batches = iter(batches)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return next(self.batches)
+
+
+LOOPS = {"for": iter, "enumerate": enumerate, "zip": zip, "yield from": shown, "generator": looped, "iterator": Ahead}
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("way", list(LOOPS))
+@pytest.mark.filterwarnings("ignore:`passes` must be", "ignore:`epoch` must be another")
+def test_a_count_within_the_first_batch_of_a_for_leaves_the_position_alone(kind, way):
+    sampler = made()
+    loader = over(sampler, kind)
+    numbers = itertools.count(1)
+    for _ in LOOPS[way](loader):
+        taken = next(numbers)
+        if taken == 1:
+            assert sum(1 for _ in loader) == BATCHES
+        assert sampler.delivered == taken
+        assert rest_of(sampler) == planned()[taken:]
+    assert sampler.delivered == BATCHES
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("last", [1, 3])
+@pytest.mark.filterwarnings("ignore:`passes` must be")
+def test_a_loop_that_is_left_after_a_count_within_it_keeps_its_position(kind, last):
+    sampler = made()
+    loader = over(sampler, kind)
+    for taken, _ in enumerate(loader, start=1):
+        if taken == last:
+            assert len(list(loader)) == BATCHES
+            break
+    assert sampler.delivered == last
+    assert rest_of(sampler) == planned()[last:]
+
+
+@EVERY_KIND
+def test_a_look_that_is_kept_gives_way_to_the_loop_after_it(kind):
+    sampler = made()
+    loader = over(sampler, kind)
+    kept = iter(loader)
+    next(kept)
+    assert [batch for batch in loader] == planned()  # noqa: C416
+    assert sampler.delivered == BATCHES
+    del kept
 
 
 @EVERY_KIND
@@ -170,8 +237,27 @@ def test_a_loop_that_goes_on_after_errors_has_had_what_it_went_past(kind, broken
         assert rest_of(sampler) == planned()[passed:]
     with pytest.raises(StopIteration):
         next(loader)
-    if kind == "no workers":
-        assert sampler.delivered == BATCHES
+    assert sampler.delivered == BATCHES
+    assert rest_of(sampler) == []
+
+
+@pytest.mark.parametrize("kind", ["no workers", "workers", "ahead", "persistent"])
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_epoch_whose_last_batch_failed_was_not_left_early(kind, kept):
+    sampler = made()
+    batches = over(sampler, kind, broken=planned()[-1])
+    for epoch in range(2):
+        sampler.set_epoch(epoch)  # of a loop that survived: warnings are errors here
+        loader, handed = iter(batches), 0
+        for _ in range(BATCHES + 1):
+            with contextlib.suppress(OSError, StopIteration):
+                next(loader)
+                handed += 1
+        assert handed == BATCHES - (
+            1 if epoch == 0 else len({tuple(b) for b in planned(1) if set(b) & set(planned()[-1])})
+        )
+        if not kept:
+            del loader
 
 
 @EVERY_KIND

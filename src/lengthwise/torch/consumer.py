@@ -5,11 +5,13 @@ PyTorch tells a sampler neither. Its loader is read off the call stack, once a p
 
 from __future__ import annotations
 
+import dis
 import sys
 import warnings
 import weakref
 from collections.abc import Iterator, Sequence
-from types import FrameType
+from inspect import CO_GENERATOR
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from torch.utils.data.dataloader import _BaseDataLoaderIter
@@ -41,6 +43,54 @@ def loader_among(found: Sequence[Caller]) -> tuple[_BaseDataLoaderIter | None, s
     return None, ""
 
 
+class Loop(NamedTuple):
+    """A `for` that asks for batches: the code that it stands in, and the place of its instruction there."""
+
+    code: CodeType
+    place: int
+
+    @property
+    def is_running(self) -> bool:
+        """Whether whoever calls this is called from the loop's body; the loop itself asks for no batch then."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code is self.code and _instruction(frame) != self.place:
+                return True
+            frame = frame.f_back
+        return False
+
+
+def asking_loops() -> tuple[Loop, ...]:
+    """The loops that ask for the batch, the innermost first; none where a call asks, as `next(iterator)`.
+
+    Between a loop and the sampler stand loaders, progress bars and prefetchers: generators, whose loops count too, and
+    iterators, whose method is `__next__`.
+    """
+    found = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        place = _instruction(frame)
+        passes_on = frame.f_code.co_name == "__next__" or frame.f_code.co_flags & CO_GENERATOR or _is_torchs(frame)
+        if frame.f_code.co_code[place] == dis.opmap["FOR_ITER"] and not _is_torchs(frame):
+            found.append(Loop(frame.f_code, place))
+        if not passes_on:
+            break
+        frame = frame.f_back
+    return tuple(found)
+
+
+def _is_torchs(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__", "").partition(".")[0] in ("torch", "torchdata")
+
+
+def _instruction(frame: FrameType) -> int:
+    """The place of the instruction that a frame is at, in bytes. Python may point behind it, at its cache."""
+    place = frame.f_lasti
+    while place > 0 and frame.f_code.co_code[place] == dis.opmap["CACHE"]:
+        place -= 2
+    return place
+
+
 class Consumer:
     """The iterator of a loader that draws from a sampler.
 
@@ -59,6 +109,7 @@ class Consumer:
         self._state: dict[str, Any] | None = vars(iterator)
         self._before = self._state["_num_yielded"] if one_by_one else 0  # torchdata's counts on from a loaded state
         self._known = 0
+        self._all_back = False
         weakref.finalize(iterator, self.end).atexit = False
 
     @property
@@ -76,6 +127,18 @@ class Consumer:
     @property
     def fetches_ahead(self) -> bool:
         return self._state is not None and "_send_idx" in self._state
+
+    @property
+    def has_all_back(self) -> bool:
+        """Whether workers gave back all that they were sent: each batch was handed on, or could not be loaded."""
+        if self._state is None or not self.fetches_ahead:
+            return self._all_back
+        return self._state["_rcvd_idx"] >= self._state["_send_idx"]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the loader was asked for more than there is. Persistent workers go on, and do not tell."""
+        return self._state is not None and self._state.get("_shutdown", False) and self.has_all_back
 
     def lost(self, drawn: int) -> int:
         """Of `drawn` batches, those that nobody will be handed; exact where the next one is about to be drawn.
@@ -97,11 +160,11 @@ class Consumer:
         return loader is not None and vars(loader) is self._state
 
     def remember(self) -> None:
-        """Keeps the count: persistent workers count from 0 again in the next pass."""
-        self._known = self.handed
+        """Keeps the counts: persistent workers count from 0 again in the next pass."""
+        self._known, self._all_back = self.handed, self.has_all_back
 
     def end(self) -> None:
-        """Lets the loader go, and keeps its count."""
+        """Lets the loader go, and keeps its counts."""
         self.remember()
         self._state = None
 

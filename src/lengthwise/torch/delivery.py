@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise.torch.consumer import Caller, Consumer
+from lengthwise.torch.consumer import Caller, Consumer, Loop, asking_loops
 from lengthwise.torch.rest import Rest
 
 
@@ -29,14 +29,26 @@ class Count:
         rest: What the pass goes over.
         holder: The pass, which is not held.
         consumer: The loader that draws; None where a plain loop does, which is handed what it draws.
+        reads_loops: Whether to look through the callers for the loop that asks for batches.
     """
 
-    def __init__(self, rest: Rest, holder: object | None = None, consumer: Consumer | None = None) -> None:
+    def __init__(
+        self,
+        rest: Rest,
+        holder: object | None = None,
+        consumer: Consumer | None = None,
+        *,
+        reads_loops: bool = False,
+    ) -> None:
         self.rest = rest
+        self.reads_loops = reads_loops
         self.drawn = 0
         self.exhausted = False  # whether more was asked for than there is
         self.consumer = consumer
         self.outer: Count | None = None  # the loop within which it began
+        self.loops: tuple[Loop, ...] = ()  # that ask for its batches
+        self.holds = False  # whether a pass began in the body of one of them
+        self.is_nested = False  # whether it began in such a body itself
         self._lost = 0
         self._retired = False
         self._holder = None if holder is None else weakref.ref(holder)
@@ -46,7 +58,9 @@ class Count:
     @property
     def handed(self) -> int:
         """Batches that the trainer was handed, and those lost before."""
-        return self.drawn if self.consumer is None else min(self.drawn, self._lost + self.consumer.handed)
+        if self.consumer is None or self.consumer.is_over:
+            return self.drawn
+        return min(self.drawn, self._lost + self.consumer.handed)
 
     @property
     def delivered(self) -> int:
@@ -56,6 +70,11 @@ class Count:
     @property
     def ended(self) -> bool:
         return self.delivered >= len(self.rest.plan)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether each batch was handed on, or its loading failed: nothing can follow."""
+        return self.ended or (self.drawn >= self.rest.left and self.consumer is not None and self.consumer.has_all_back)
 
     @property
     def is_held(self) -> bool:
@@ -70,7 +89,7 @@ class Count:
     @property
     def is_under_way(self) -> bool:
         """Whether a loop is in the middle of it; one batch alone may be a look that somebody keeps."""
-        return self.is_live and not self._retired and self.handed > 1 and not self.ended
+        return self.is_live and not self._retired and (self.handed > 1 or self.holds) and not self.ended
 
     @property
     def is_look(self) -> bool:
@@ -80,7 +99,12 @@ class Count:
     @property
     def is_within(self) -> bool:
         """Whether it began within a loop, and not in the place of one that was left."""
-        return self.outer is not None and (self.outer.is_live or self.outer.ended)
+        return self.is_nested or (self.outer is not None and (self.outer.is_live or self.outer.ended))
+
+    @property
+    def is_running(self) -> bool:
+        """Whether whoever calls this is called from the body of a loop over the pass."""
+        return not self._retired and any(loop.is_running for loop in self.loops)
 
     @property
     def was_taken(self) -> bool:
@@ -139,13 +163,16 @@ class Passes:
         own = [count for count in self._counts if not count.is_look and not count.is_within]
         if own and own[-1].handed <= 1:
             own = [count for count in own if count.ended and count.handed > 1] or own
-        return (own or self._counts)[-1]
+        return (own or [count for count in self._counts if not count.is_nested] or self._counts)[-1]
 
     def begin(self, count: Count) -> None:
         """Adds a pass; those that it makes meaningless are forgotten."""
         for other in self._counts:
             if other.consumer is not None:
                 other.consumer.end_for(count.consumer)
+        holder = next((other for other in reversed(self._counts) if other.is_live and other.is_running), None)
+        if holder is not None:
+            holder.holds = count.is_nested = True
         current = self.current
         count.outer = current if current is not None and current.is_under_way else None
         self._counts = [other for other in self._counts if other.is_live or other is current]
@@ -191,6 +218,8 @@ class Pass(Iterator[list[Any]]):
         elif self._count.drawn < self._count.rest.left:
             self._check(self._count)
         self._count.note()
+        if self._count.reads_loops and not self._count.handed:
+            self._count.loops = asking_loops()
         batch = next(self._batches, None)
         if batch is None:
             self._count.exhausted = True

@@ -181,7 +181,7 @@ class BatchSampler(Sampler[list[Any]]):
             return
         used = epoch == self.epoch and count is not None
         if epoch != self.epoch:
-            self._check_left(delivered, len(rest.plan))
+            self._check_left(delivered, len(rest.plan), spent=count is not None and count.is_spent)
         self._epoch_taken = count.rest.plan.epoch if count is not None and count.handed > 1 and not restart else None
         self._stand(self._planned(epoch))
         self._asked, self._epoch_set, self._restarted = used, True, restart
@@ -301,7 +301,7 @@ class BatchSampler(Sampler[list[Any]]):
         if restored and not rest.left:  # a loader that restored the end of an epoch makes another pass at once
             return Count(rest), iter(())
         rest = self._second(rest, found)
-        count = Count(rest, holder, consumer_of(found))
+        count = Count(rest, holder, consumer_of(found), reads_loops=self.reads_callers)
         self._passes.begin(count)
         return count, rest.plan.batches(self.rank, rest.taken)
 
@@ -332,9 +332,12 @@ class BatchSampler(Sampler[list[Any]]):
         if count.handed and self._passes.is_second(count):
             self._notices.within(self.epoch)
 
-    def _check_left(self, delivered: int, batches: int) -> None:
-        """Before another epoch: warns of one that is left before its end, and refuses one that nobody asked for."""
-        if 1 < delivered < batches:
+    def _check_left(self, delivered: int, batches: int, *, spent: bool) -> None:
+        """Before another epoch: warns of one that is left before its end, and refuses one that nobody asked for.
+
+        A loop may survive that its last batches cannot be loaded. Nothing is left then, and their loader has said so.
+        """
+        if 1 < delivered < batches and not spent:
             self._notices.left_early(delivered, batches, self.epoch)
         if not self._asked:
             remedy = (
