@@ -20,7 +20,7 @@ ROOMS = (
 WITHIN = {
     "choices": (
         *("__init__", "cost", "chunk", "buckets", "rate_distortion", "warp"),
-        *("order", "cut", "deal", "arrange", "tags", "batching", "named"),
+        *("order", "cut", "world", "deal", "arrange", "tags", "batching", "named"),
     ),
     "planning": (
         *("plan_file", "plan", "batches", "draft", "oversize", "missed", "portions", "tail", "grid", "rest", "make"),

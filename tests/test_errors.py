@@ -217,8 +217,13 @@ VALUES = {
     ),
     "more ranks than there are": (
         lambda: lw.make_plan([3], BATCHING, world_size=2**53, micro_batches=2),
-        "`world_size` must be of ranks that take at most 16777216 batches together in a step, "
-        f"but is {2**54}. Check world_size and micro_batches.",
+        f"`world_size x micro_batches` must be at most 1048576 batches in a step, but is {2**54}. "
+        "Check world_size and micro_batches.",
+    ),
+    "runs of another kind": (
+        lambda: lw.make_plan([3], BATCHING, after=3),
+        "`after` must be a list of three whole numbers each, but is 3. "
+        "Give (world_size, micro_batches, batches that each rank took) of each run.",
     ),
     "cost below zero": (
         planned_with(lambda counts, padded: 0.01 * counts * padded[:, 0] - 40.0),
@@ -357,11 +362,6 @@ TYPES = {
             (lw.step_mixing, "plans", ([PLAN, 7], [1, 2, 3, 4])),
         )
     },
-    "runs of another kind": (
-        lambda: lw.make_plan([3], BATCHING, after=3),
-        "`after` must be a list of runs, but is 3. "
-        "Give (world_size, micro_batches, batches that each rank took) of each run.",
-    ),
     "an edge of no shape": (
         lambda: lw.Bucketed(edges=np.array(3)),
         f"`edges` must be whole numbers, but is array(3). {EDGES}",

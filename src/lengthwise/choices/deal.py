@@ -11,27 +11,16 @@ taken on another number of ranks that divides it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _random, checks
 from lengthwise._random import Key
+from lengthwise.choices.world import World
 
 TAILS = ("split", "repeat", "drop")
-
-
-class World(NamedTuple):
-    """What a step is shared out to: `world_size` ranks, and on each `micro_batches` batches, one after another."""
-
-    world_size: int
-    micro_batches: int
-
-    @property
-    def slots(self) -> int:
-        """Batches in a step."""
-        return self.world_size * self.micro_batches
 
 
 class Deal(Protocol):

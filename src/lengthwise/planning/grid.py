@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.deal import World
+from lengthwise.choices.world import World
 from lengthwise.planning.batches import Batches
 
 

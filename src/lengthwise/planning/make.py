@@ -10,17 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.deal import World
+from lengthwise.choices.world import check_world
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.planning.batches import select
 from lengthwise.planning.draft import Draft, one_length, price
 from lengthwise.planning.grid import deal_and_arrange, in_grid
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.portions import draft_portions
-from lengthwise.planning.rest import check_runs, take_run
+from lengthwise.planning.rest import read_runs, take_run
 from lengthwise.planning.tail import complete_steps
-
-_MOST_SLOTS = 2**24  # batches of one step
 
 
 @checks.show_call("make_plan(lengths, Batching(budget=20_000))")
@@ -66,11 +64,10 @@ def make_plan(
     array = as_lengths(lengths)
     if not isinstance(batching, Batching):
         raise checks.type_error("batching", "a Batching", batching, "Make one: Batching(budget=20_000), say.")
-    world = _check_world(world_size, micro_batches)
-    runs = check_runs(after)
+    world = check_world(world_size, micro_batches)
+    runs = read_runs(after)
     key = Key(seed=seed, epoch=epoch)
     first, *later = [*(run.world for run in runs), world]
-    _check_slots([first, *later])
 
     # Chunks, or whole sequences.
     _check_countable(array)
@@ -120,26 +117,12 @@ def make_plan(
     )
 
 
-def _check_world(world_size: int, micro_batches: int) -> World:
-    ranks = checks.check_whole("world_size", world_size, minimum=1, remedy="Give the number of ranks.")
-    remedy = "Give the batches a rank takes in a step."
-    return World(ranks, checks.check_whole("micro_batches", micro_batches, minimum=1, remedy=remedy))
-
-
 def _max_cost(items: NDArray[np.int64], drafts: list[Draft], batching: Batching) -> float:
     """The cost that no batch may exceed, given the longest that anything is padded to, or would be if not dropped."""
     if not len(items):
         return np.inf
     longest = np.max([items.max(axis=0), *(draft.needed.max(axis=0, initial=0) for draft in drafts)], axis=0)
     return batching.cut.limit(batching.cost, longest)
-
-
-def _check_slots(worlds: list[World]) -> None:
-    """Refuses steps of so many batches that the grid of one takes gigabytes."""
-    most = max(world.slots for world in worlds)
-    if most > _MOST_SLOTS:
-        rule = f"of ranks that take at most {_MOST_SLOTS} batches together in a step"
-        raise checks.value_error("world_size", rule, most, "Check world_size and micro_batches.")
 
 
 def _check_countable(items: NDArray[np.int64]) -> None:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.deal import World
 from lengthwise.choices.order import Bucketed, Order
+from lengthwise.choices.world import World
 from lengthwise.planning.draft import Draft, draft
 from lengthwise.planning.missed import tell_missed_padding
 from lengthwise.planning.oversize import Kinds, put_alone, sort_out

@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.deal import World, share_out
+from lengthwise.choices.deal import share_out
+from lengthwise.choices.world import World, check_world
 from lengthwise.planning.batches import Batches, select
 from lengthwise.planning.grid import deal_and_arrange, in_grid
 from lengthwise.planning.tail import complete_steps
+
+_MAX_RUNS = 1_000  # within an epoch, each of which is planned
 
 
 class Run(NamedTuple):
@@ -30,21 +33,44 @@ class Run(NamedTuple):
     world: World
     taken: int
 
-
-def check_runs(runs: Sequence[Sequence[int]]) -> list[Run]:
-    """The runs of `make_plan(after=...)`, refused where they are not three whole numbers each."""
-    remedy = "Give (world_size, micro_batches, batches that each rank took) of each run."
-    if not isinstance(runs, tuple | list):
-        raise checks.type_error("after", "a list of runs", runs, remedy)
-    for run in runs:
-        if not isinstance(run, tuple | list) or len(run) != 3:
-            raise checks.type_error("after", "of three whole numbers each", run, remedy)
-        for number, least in zip(run, (1, 1, 0), strict=True):
-            checks.check_whole("after", number, minimum=least, remedy=remedy)
-    return [Run(World(int(ranks), int(micro_batches)), int(taken)) for ranks, micro_batches, taken in runs]
+    @property
+    def numbers(self) -> tuple[int, int, int]:
+        """World size, micro-batches and batches taken: as `make_plan(after=...)` and a checkpoint hold a run."""
+        return self.world.world_size, self.world.micro_batches, self.taken
 
 
-class Rest(NamedTuple):
+def read_runs(
+    runs: object,
+    *,
+    name: str = "after",
+    remedy: str = "Give (world_size, micro_batches, batches that each rank took) of each run.",
+) -> tuple[Run, ...]:
+    """The runs that three whole numbers each stand for.
+
+    Args:
+        runs: As `Run.numbers` gives them.
+        name: What the caller calls them.
+        remedy: What to do where they are none.
+
+    >>> read_runs([(8, 1, 120), (6, 1, 40)])[1]
+    Run(world=World(world_size=6, micro_batches=1), taken=40)
+    """
+    if not isinstance(runs, tuple | list) or any(not isinstance(run, tuple | list) or len(run) != 3 for run in runs):
+        raise checks.value_error(name, "a list of three whole numbers each", runs, remedy)
+    if len(runs) > _MAX_RUNS:
+        raise checks.value_error(name, f"at most {_MAX_RUNS}", len(runs), remedy)
+    return tuple(_read_run(run, name, remedy) for run in runs)
+
+
+def _read_run(numbers: Sequence[object], name: str, remedy: str) -> Run:
+    world_size, micro_batches, taken = (
+        checks.check_whole(name, number, minimum=least, remedy=remedy)
+        for number, least in zip(numbers, (1, 1, 0), strict=True)
+    )
+    return Run(check_world(world_size, micro_batches, remedy=remedy), taken)
+
+
+class Remainder(NamedTuple):
     """What a run leaves to the next: batches, their grid for its world, and the members that were taken."""
 
     batches: Batches
@@ -54,7 +80,7 @@ class Rest(NamedTuple):
 
 def take_run(
     batches: Batches, grid: NDArray[np.int64], run: Run, world: World, batching: Batching, keys: Sequence[Key]
-) -> Rest:
+) -> Remainder:
     """Takes what `run` took, and shares out what it left to the next run's `world`.
 
     Args:
@@ -68,9 +94,9 @@ def take_run(
     whole_steps, torn = divmod(run.taken, run.world.micro_batches)
     if world.slots == run.world.slots and not torn:
         steps = grid[whole_steps:].reshape(-1, world.slots)
-        return Rest(batches, share_out(steps, batches.costs, world.world_size), taken)
+        return Remainder(batches, share_out(steps, batches.costs, world.world_size), taken)
     unseen = select(batches, in_grid(batches, grid) & ~seen)
-    return Rest(*_deal_again(unseen, world, batching, keys), taken)
+    return Remainder(*_deal_again(unseen, world, batching, keys), taken)
 
 
 def _deal_again(

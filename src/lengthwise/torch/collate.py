@@ -105,8 +105,8 @@ class PadCollate:
         sequences = [field for field in fields if isinstance(field, Sequences)]
         rows, *lengths = self._shape(len(samples), sequences)
         values = _for_each("value", self.value if isinstance(self.value, tuple) else (self.value,), sequences)
-        padded = map(_padded, sequences, [rows] * len(sequences), lengths, values)
-        return put_together(samples[0], [_filled(field, rows) for field in fields], padded)
+        padded = map(_pad, sequences, [rows] * len(sequences), lengths, values)
+        return put_together(samples[0], [_fill(field, rows) for field in fields], padded)
 
     def _shape(self, count: int, sequences: list[Sequences]) -> tuple[int, ...]:
         """Rows of the batch, and the padded length of each sequence field."""
@@ -139,7 +139,7 @@ class PackCollate:
 
     def __call__(self, samples: Sequence[Any]) -> Any:
         fields = take_apart(samples)
-        return put_together(samples[0], fields, [_packed(field) for field in fields if isinstance(field, Sequences)])
+        return put_together(samples[0], fields, [_pack(field) for field in fields if isinstance(field, Sequences)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +156,11 @@ class ConcatCollate:
 
     def __call__(self, samples: Sequence[Any]) -> Any:
         fields = take_apart(samples)
-        joined = [_concatenated(field) for field in fields if isinstance(field, Sequences)]
+        joined = [_concatenate(field) for field in fields if isinstance(field, Sequences)]
         return put_together(samples[0], fields, joined)
 
 
-def _padded(field: Sequences, rows: int, length: int, value: float) -> Padded:
+def _pad(field: Sequences, rows: int, length: int, value: float) -> Padded:
     _check_held(value, field)
     values = field.allocate(rows, length).fill_(value)
     field.copy_to(values[row, :stop] for row, stop in enumerate(field.lengths))
@@ -170,17 +170,17 @@ def _padded(field: Sequences, rows: int, length: int, value: float) -> Padded:
     return Padded(values, lengths, mask)
 
 
-def _packed(field: Sequences) -> PackedSequence:
+def _pack(field: Sequences) -> PackedSequence:
     shortest = min(field.lengths)
     if shortest == 0:
         at = place(field.name, sample=field.lengths.index(0))
         remedy = "Drop the sample, or use PadCollate, which pads it."
         raise checks.value_error("samples", "at least one frame long", shortest, remedy, at=at)
-    values, lengths, _ = _padded(field, len(field.entries), max(field.lengths), 0.0)
+    values, lengths, _ = _pad(field, len(field.entries), max(field.lengths), 0.0)
     return pack_padded_sequence(values, lengths.cpu(), batch_first=True, enforce_sorted=False)
 
 
-def _concatenated(field: Sequences) -> Concatenated:
+def _concatenate(field: Sequences) -> Concatenated:
     offsets = [0, *accumulate(field.lengths)]
     if offsets[-1] >= 2**31:
         rule, remedy = "below 2**31 frames in all, which int32 offsets can count", "Plan smaller batches."
@@ -190,7 +190,7 @@ def _concatenated(field: Sequences) -> Concatenated:
     return Concatenated(values, torch.tensor(offsets, dtype=torch.int32, device=field.device), max(field.lengths))
 
 
-def _filled(field: Field, rows: int) -> Field:
+def _fill(field: Field, rows: int) -> Field:
     """Numbers with zeros for the rows that the batch lacks; other fields as they are."""
     if not isinstance(field, Tensor):
         return field

@@ -18,7 +18,7 @@ from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, 
 from lengthwise.planning.plan import Plan
 from lengthwise.torch.consumer import callers
 from lengthwise.torch.guard import check_callers
-from lengthwise.torch.ranks import Place, gathered
+from lengthwise.torch.ranks import OwnRank, gather
 
 
 @checks.show_call("EvaluationSampler(lengths, Budget(20_000))")
@@ -67,12 +67,12 @@ class EvaluationSampler(Sampler[list[int]]):
         rank: int | None = None,
         world_size: int | None = None,
     ) -> None:
-        self._place = Place(rank, world_size, remedy="Give every rank the same lengths, cut and cost.")
+        self._own_rank = OwnRank(rank, world_size, remedy="Give every rank the same lengths, cut and cost.")
         self.cut = cut
         self.cost = cost
-        with self._place.alike(self._facts):
+        with self._own_rank.alike(self._facts):
             self.lengths = as_lengths(lengths)
-            self._plan = self._planned()
+            self._plan = self._make_plan()
 
     def __repr__(self) -> str:
         return (
@@ -82,17 +82,17 @@ class EvaluationSampler(Sampler[list[int]]):
 
     @property
     def rank(self) -> int:
-        return self._place.rank
+        return self._own_rank.rank
 
     @property
     def world_size(self) -> int:
-        return self._place.world_size
+        return self._own_rank.world_size
 
     @property
     def plan(self) -> Plan:
         """The same for every pass, for as many ranks as there are: torch.distributed may start after it was made."""
         if self._plan.world_size != self.world_size:
-            self._plan = self._planned()
+            self._plan = self._make_plan()
         return self._plan
 
     def __len__(self) -> int:
@@ -101,7 +101,7 @@ class EvaluationSampler(Sampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         plan = self.plan
-        self._place.check_started(self._facts)
+        self._own_rank.check_started(self._facts)
         if self.reads_callers:
             check_callers(self, list(callers()), sequences=len(self.lengths), world_size=plan.world_size)
         for batch in plan.batches(self.rank):
@@ -130,13 +130,13 @@ class EvaluationSampler(Sampler[list[int]]):
             ValueError: Rank and world size were given, so that nothing can be gathered: `lw.restore_order` takes the
                 outputs of all ranks.
         """
-        if self._place.is_given and self.world_size > 1:
+        if self._own_rank.is_given and self.world_size > 1:
             remedy = "Gather the outputs of all ranks and give them to lw.restore_order(sampler.plan, outputs)."
             raise checks.value_error("rank", "torch.distributed's own, to gather outputs", self.rank, remedy)
         given = list(outputs)
-        return restore_order(self.plan, [given] if self._place.is_given else gathered(given))
+        return restore_order(self.plan, [given] if self._own_rank.is_given else gather(given))
 
-    def _planned(self) -> Plan:
+    def _make_plan(self) -> Plan:
         return evaluation_plan(self.lengths, self.cut, cost=self.cost, world_size=self.world_size)
 
     def _facts(self) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class PlannedTrainer(transformers.Trainer):
         callbacks: Sequence[transformers.TrainerCallback] | None = None,
         **kwargs: Any,
     ) -> None:
-        _check_numbered(kwargs.get("train_dataset", args[3] if len(args) > 3 else None))
+        _check_dataset(kwargs.get("train_dataset", args[3] if len(args) > 3 else None))
         super().__init__(*args, callbacks=[_PlannedEpochs(), *(callbacks or ())], **kwargs)
         if not isinstance(batch_sampler, BatchSampler):
             remedy = "Make one of the lengths and a batching."
@@ -90,7 +90,7 @@ class PlannedTrainer(transformers.Trainer):
 
     def get_train_dataloader(self) -> DataLoader:
         """The Trainer's own loader in all but its batches, and not prepared by Accelerate."""
-        _check_numbered(self.train_dataset)
+        _check_dataset(self.train_dataset)
         loader = super().get_train_dataloader()
         dataset: Any = loader.dataset
         if len(dataset) != len(self.batch_sampler.lengths):
@@ -119,7 +119,7 @@ class PlannedTrainer(transformers.Trainer):
         scales = self._scales()[last - len(batches) : last]
         if batches and self.weights is None:
             scales = self._scales_by_labels(batches, scales)
-        counts = [count_labels(batch, shifted=self._shifted) for batch in batches]
+        counts = [count_labels(batch, shifted=self._shifts_labels) for batch in batches]
         self._coming = iter(zip(counts, scales.tolist(), strict=True))
         return batches, None  # no count of the step: the scale holds it
 
@@ -146,7 +146,7 @@ class PlannedTrainer(transformers.Trainer):
             self._computed = True
             count, scale = self._batch
         else:
-            count = count_labels(inputs, shifted=self._shifted)
+            count = count_labels(inputs, shifted=self._shifts_labels)
             scale = self._evaluation_scale(count, num_items_in_batch)
         computed = self._loss_of_batch(model, inputs, return_outputs, count)
         return (computed[0] * scale, computed[1]) if return_outputs else computed * scale
@@ -178,7 +178,7 @@ class PlannedTrainer(transformers.Trainer):
             self.args.average_tokens_across_devices = asked
 
     @property
-    def _shifted(self) -> bool:
+    def _shifts_labels(self) -> bool:
         """Whether the Trainer counts the labels of a row from the second on."""
         return getattr(self, "_loss_shifts_labels", False)
 
@@ -188,7 +188,7 @@ class PlannedTrainer(transformers.Trainer):
         return self.accelerator.num_processes // self.get_tp_size()
 
     @property
-    def _averaged(self) -> bool:
+    def _averages_micro_batches(self) -> bool:
         """Whether the Trainer divides the loss of each batch by the micro-batches of a step."""
         scaled = getattr(self, "loss_is_scaled_for_ga", None)
         return not (self.compute_loss_func is not None if scaled is None else scaled)
@@ -197,7 +197,7 @@ class PlannedTrainer(transformers.Trainer):
         """One for each batch of this pass, by the weights of its sequences."""
         plan = self.batch_sampler.plan
         if self._scaled is None or self._scaled[0] is not plan:
-            choices = {"reduction": self.reduction, "micro_batches_averaged": self._averaged}
+            choices = {"reduction": self.reduction, "micro_batches_averaged": self._averages_micro_batches}
             self._scaled = plan, self.batch_sampler.loss_scales(self.weights, **choices)
         return self._scaled[1]
 
@@ -223,9 +223,11 @@ class PlannedTrainer(transformers.Trainer):
             raise checks.value_error("labels", f"a tensor on all {len(gathered)} ranks", f"one on {labelling}", remedy)
         if not labelling:
             return scales
-        shares = scales > 0 if self.reduction == "sum" else counts[int(self._shifted)]
-        whole = max(labels[int(self._shifted)], 1) / (self.get_tp_size() * self.get_cp_size() * self.get_sp_size())
-        return shares / whole * self._ranks * (len(batches) if self._averaged else 1)
+        shares = scales > 0 if self.reduction == "sum" else counts[int(self._shifts_labels)]
+        whole = max(labels[int(self._shifts_labels)], 1) / (
+            self.get_tp_size() * self.get_cp_size() * self.get_sp_size()
+        )
+        return shares / whole * self._ranks * (len(batches) if self._averages_micro_batches else 1)
 
     def _learn(self, votes: list[int]) -> None:
         """Takes what the ranks have seen of the loss: from how many ranks each of `MEANS` was heard."""
@@ -252,13 +254,15 @@ class PlannedTrainer(transformers.Trainer):
         if self.is_fsdp_enabled or self.is_deepspeed_enabled:
             return None
         devices = [self.args.device] if self.args.device.type == "cuda" else []
-        with torch.no_grad(), torch.random.fork_rng(devices), _evaluating(self.model):
-            return mean_of(self._evaluated, batch, shifted=self._shifted)
+        with torch.no_grad(), torch.random.fork_rng(devices), _evaluation_mode(self.model):
+            return mean_of(self._evaluate_loss, batch, shifted=self._shifts_labels)
 
-    def _evaluated(self, batch: Mapping[str, Any]) -> float:
+    def _evaluate_loss(self, batch: Mapping[str, Any]) -> float:
         inputs = self._prepare_inputs(dict(batch))
         with self.compute_loss_context_manager():
-            return float(self._loss_of_batch(self.model, inputs, False, count_labels(inputs, shifted=self._shifted)))
+            return float(
+                self._loss_of_batch(self.model, inputs, False, count_labels(inputs, shifted=self._shifts_labels))
+            )
 
     def _check_settings(self) -> None:
         ranks = self.args.world_size // (self.get_tp_size() * self.get_cp_size() * self.get_sp_size())
@@ -333,7 +337,7 @@ class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
 
 
 @contextmanager
-def _evaluating(model: Any) -> Iterator[None]:
+def _evaluation_mode(model: Any) -> Iterator[None]:
     """Without dropout, and without a change to running averages; then each module is as it was."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
@@ -344,7 +348,7 @@ def _evaluating(model: Any) -> Iterator[None]:
             module.training = mode
 
 
-def _check_numbered(dataset: Any) -> None:
+def _check_dataset(dataset: Any) -> None:
     """Refuses a data set whose sequences have no numbers; one that is None is for evaluation only."""
     if dataset is not None and (isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__")):
         remedy = "Give one with __len__ and __getitem__, such as list(train_dataset): a plan is of sequence numbers."

@@ -17,30 +17,35 @@ from dataclasses import dataclass
 from typing import Any
 
 from lengthwise import checks
+from lengthwise.choices.world import World, check_world
 from lengthwise.planning.plan import PlanMismatchError
+from lengthwise.planning.rest import Run, read_runs
 from lengthwise.torch.facts import check_alike
 
 VERSION = 1
 KEYS = ("version", "seed", "lengths", "batching", "epoch", "world_size", "micro_batches", "plan", "runs")
 MAX_CHARACTERS = 999  # of a state, as JSON
-MAX_BATCHES = 2**20  # in a step of all ranks: more is a state that was damaged, and planning it would fill the memory
-MAX_RUNS = 1_000  # within an epoch, each of which is planned
 DAMAGED = "Load the state as it was saved."
-
-Run = tuple[int, int, int]  # world size, micro-batches, batches that each rank took
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What a state says: the epoch, the runs so far, and the place that it was saved at."""
+    """What a state says.
+
+    Attributes:
+        epoch: Counted from 0.
+        runs: Those of the epoch so far, the one that saved the state included where it took anything.
+        world: Which the state was saved in.
+        plan: The fingerprint of the plan for that world.
+    """
 
     epoch: int
     runs: tuple[Run, ...]
-    place: tuple[int, int]  # world size, micro-batches
+    world: World
     plan: str
 
     def check_plan(self, fingerprint: str) -> None:
-        """Refuses another plan for that place: going on by it would lose some sequences and repeat others.
+        """Refuses another plan for that world: going on by it would lose some sequences and repeat others.
 
         Raises:
             PlanMismatchError: It is another one.
@@ -53,39 +58,31 @@ class Position:
             raise PlanMismatchError(checks.sentence("plan", f"the checkpoint's, {self.plan!r}", fingerprint, remedy))
 
 
-def parted(runs: tuple[Run, ...], world_size: int, micro_batches: int) -> tuple[tuple[Run, ...], int]:
-    """The runs before this one, and how many batches this one has taken: it goes on where the last was of its shape.
+def split_runs(runs: tuple[Run, ...], world: World) -> tuple[tuple[Run, ...], int]:
+    """The runs before this one, and how many batches this one has taken: it goes on where the last was of its world.
 
-    >>> parted(((8, 1, 120), (6, 1, 40)), 6, 1), parted(((8, 1, 120),), 6, 1)
-    ((((8, 1, 120),), 40), (((8, 1, 120),), 0))
+    >>> earlier, own = Run(World(8, 1), 120), Run(World(6, 1), 40)
+    >>> split_runs((earlier, own), World(6, 1)) == ((earlier,), 40), split_runs((earlier,), World(6, 1))[1]
+    (True, 0)
     """
-    if runs and runs[-1][:2] == (world_size, micro_batches):
-        return runs[:-1], runs[-1][2]
+    if runs and runs[-1].world == world:
+        return runs[:-1], runs[-1].taken
     return runs, 0
 
 
-def state_of(facts: Mapping[str, Any], runs: tuple[Run, ...]) -> dict[str, Any]:
-    """What `checked_state` reads, made anew in all its parts; runs that took nothing are left out."""
-    state = {"version": VERSION, **facts, "runs": [run for run in runs if run[2]]}
+def write_state(facts: Mapping[str, Any], world: World, runs: tuple[Run, ...]) -> dict[str, Any]:
+    """What `read_state` reads, made anew in all its parts; runs that took nothing are left out."""
+    state = {"version": VERSION, **facts, **world._asdict(), "runs": [run.numbers for run in runs if run.taken]}
     if len(json.dumps(state)) > MAX_CHARACTERS:
         state["batching"] = _digest(facts["batching"])
     return json.loads(json.dumps(state))
 
 
-def check_place(world_size: int, micro_batches: int, *, remedy: str = "Give the number of ranks.") -> None:
-    """Refuses a number of ranks and micro-batches that no run has, and that would fill the memory with its plan."""
-    for name, number in (("world_size", world_size), ("micro_batches", micro_batches)):
-        checks.check_whole(name, number, minimum=1, remedy=remedy)
-    if world_size * micro_batches > MAX_BATCHES:
-        rule, given = f"at most {MAX_BATCHES} batches in a step", world_size * micro_batches
-        raise checks.value_error("world_size x micro_batches", rule, given, remedy)
-
-
-def checked_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences: int) -> Position:
+def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences: int) -> Position:
     """What a state says.
 
     Args:
-        state: What `state_of` gave.
+        state: What `write_state` gave.
         facts: Seed, lengths and batching of the sampler that is to go on.
         sequences: How many lengths it has.
 
@@ -104,9 +101,8 @@ def checked_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequenc
         facts = {**facts, "batching": _digest(facts["batching"])}
     remedy = "Resume with what the checkpoint was made with, or begin a new run."
     check_alike({name: state[name] for name in facts}, facts, whose="the checkpoint's", remedy=remedy)
-    place = state["world_size"], state["micro_batches"]
-    check_place(*place, remedy=DAMAGED)
-    return Position(epoch, _checked_runs(state["runs"]), place, state["plan"])
+    world = check_world(state["world_size"], state["micro_batches"], remedy=DAMAGED)
+    return Position(epoch, read_runs(state["runs"], name="runs", remedy=DAMAGED), world, state["plan"])
 
 
 def _check_plain(state: Mapping[str, Any]) -> None:
@@ -136,15 +132,3 @@ def _check_count(state: Mapping[str, Any], epoch: int, sequences: int) -> None:
 def _digest(choices: Mapping[str, Any]) -> str:
     """16 hex digits that name a batching."""
     return hashlib.blake2b(json.dumps(choices).encode(), digest_size=8).hexdigest()
-
-
-def _checked_runs(runs: object) -> tuple[Run, ...]:
-    if not isinstance(runs, list | tuple) or any(not isinstance(run, list | tuple) or len(run) != 3 for run in runs):
-        raise checks.value_error("runs", "a list of three whole numbers each", runs, DAMAGED)
-    if len(runs) > MAX_RUNS:
-        raise checks.value_error("runs", f"at most {MAX_RUNS}", len(runs), DAMAGED)
-    for run in runs:
-        for number, least in zip(run, (1, 1, 0), strict=True):
-            checks.check_whole("runs", number, minimum=least, remedy=DAMAGED)
-        check_place(*run[:2], remedy=DAMAGED)
-    return tuple((world_size, micro_batches, taken) for world_size, micro_batches, taken in runs)

@@ -11,14 +11,14 @@ from typing import Any
 from torch import distributed
 
 from lengthwise import checks
+from lengthwise.choices.world import check_world
 from lengthwise.planning.plan import PlanMismatchError
 from lengthwise.torch.facts import check_alike
-from lengthwise.torch.position import check_place
 
 Facts = Callable[[], Mapping[str, object]]
 
 
-class Place:
+class OwnRank:
     """Which of the ranks a sampler is, as given or else as torch.distributed says now; every rank takes its own share.
 
     Args:
@@ -57,8 +57,8 @@ class Place:
         try:
             yield
         except Exception as error:
-            if _running() and not self.is_given:
-                gathered(_Said(refusal=f"{type(error).__name__}: {error}"))
+            if _is_running() and not self.is_given:
+                gather(_Said(refusal=f"{type(error).__name__}: {error}"))
             raise
         self._compare(facts)
 
@@ -66,7 +66,7 @@ class Place:
         """With the first batch: compares what could not be compared before, and misses ranks that were not started."""
         if self.is_given:
             return
-        if _running():
+        if _is_running():
             if not self._compared:
                 self._compare(facts)
         elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -76,14 +76,14 @@ class Place:
 
     def _compare(self, facts: Facts) -> None:
         """Compares with the other ranks, once torch.distributed runs and where it tells the rank: a collective."""
-        self._compared = _running()
+        self._compared = _is_running()
         if self._compared and not self.is_given:
-            _check_said(gathered(_Said(facts=dict(facts()))), self._remedy)
+            _check_said(gather(_Said(facts=dict(facts()))), self._remedy)
 
     def _now(self) -> tuple[int, int]:
         if self._given is not None:
             return self._given
-        return (distributed.get_rank(), distributed.get_world_size()) if _running() else (0, 1)
+        return (distributed.get_rank(), distributed.get_world_size()) if _is_running() else (0, 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,16 +94,16 @@ class _Said:
     refusal: str = ""
 
 
-def gathered(value: Any) -> list[Any]:
+def gather(value: Any) -> list[Any]:
     """`value` of every rank, on every rank: a collective."""
     values: list[Any] = [value]
-    if _running():
+    if _is_running():
         values = [None] * distributed.get_world_size()
         distributed.all_gather_object(values, value)
     return values
 
 
-def _running() -> bool:
+def _is_running() -> bool:
     """Whether torch.distributed has been started in this process."""
     return distributed.is_available() and distributed.is_initialized()
 
@@ -115,7 +115,7 @@ def _check_given(rank: int | None, world_size: int | None) -> None:
         remedy = "Give both, or neither for torch.distributed's own."
         raise checks.value_error("rank", "given together with world_size", given, remedy)
     if world_size is not None:
-        check_place(world_size, 1)
+        check_world(world_size)
         remedy = "Ranks count from 0 to world_size - 1."
         checks.check_whole("rank", rank, minimum=0, maximum=world_size - 1, remedy=remedy)
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lengthwise import checks
+from lengthwise.choices.world import World
 from lengthwise.planning.plan import Plan
-from lengthwise.torch.position import DAMAGED, Run, parted
+from lengthwise.planning.rest import Run
+from lengthwise.torch.position import DAMAGED, split_runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,14 +29,14 @@ class Rest:
     @classmethod
     def after(cls, runs: tuple[Run, ...], plan: Plan) -> Rest:
         """Where a run stands on the plan of what `runs` left."""
-        earlier, taken = parted(runs, plan.world_size, plan.micro_batches)
+        earlier, taken = split_runs(runs, World(plan.world_size, plan.micro_batches))
         checks.check_whole("runs", taken, minimum=0, maximum=len(plan), remedy=DAMAGED)
         return cls(plan, earlier, taken)
 
     @property
     def before(self) -> int:
         """Batches that each rank of the earlier runs had."""
-        return sum(taken for _, _, taken in self.earlier)
+        return sum(run.taken for run in self.earlier)
 
     @property
     def start(self) -> int:
@@ -52,7 +54,8 @@ class Rest:
 
     def runs(self, taken: int) -> tuple[Run, ...]:
         """The runs of the epoch, with `taken` batches of the plan in the last; without one that took none."""
-        return *self.earlier, *([(self.plan.world_size, self.plan.micro_batches, taken)] if taken else [])
+        own = Run(World(self.plan.world_size, self.plan.micro_batches), taken)
+        return (*self.earlier, own) if taken else self.earlier
 
     @cached_property
     def fingerprint(self) -> str:

@@ -13,16 +13,18 @@ from torch.utils.data import Sampler
 
 from lengthwise import checks
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.world import World, check_world
 from lengthwise.lengths import as_lengths
 from lengthwise.planning import make_plan
 from lengthwise.planning.loss import loss_scales
 from lengthwise.planning.plan import Plan
+from lengthwise.planning.rest import Run
 from lengthwise.torch.consumer import Caller, callers, consumer_of, loader_among
 from lengthwise.torch.delivery import Count, Pass, Passes
 from lengthwise.torch.guard import check_callers
 from lengthwise.torch.notices import Notices
-from lengthwise.torch.position import Run, check_place, checked_state, parted, state_of
-from lengthwise.torch.ranks import Place
+from lengthwise.torch.position import read_state, split_runs, write_state
+from lengthwise.torch.ranks import OwnRank
 from lengthwise.torch.rest import Rest
 
 
@@ -87,7 +89,7 @@ class BatchSampler(Sampler[list[Any]]):
         micro_batches: int = 1,
     ) -> None:
         remedy = "Give every rank the same lengths, batching, seed, micro_batches and checkpoint."
-        self._place = Place(rank, world_size, remedy=remedy)
+        self._own_rank = OwnRank(rank, world_size, remedy=remedy)
         self.batching = batching
         self.seed = seed
         self.micro_batches = micro_batches
@@ -98,12 +100,12 @@ class BatchSampler(Sampler[list[Any]]):
         self._asked = True  # for anything of the epoch, since it was set
         self._epoch_taken: int | None = None
         self._notices = Notices()
-        with self._place.alike(self._facts):
+        with self._own_rank.alike(self._facts):
             if not isinstance(batching, Batching):
                 remedy = "Make one: lw.Batching(cut=lw.FixedSize(16)), say."
                 raise checks.type_error("batching", "a lengthwise.Batching", batching, remedy)
             self.lengths = as_lengths(lengths)
-            self._base = self._planned(0)
+            self._base = self._plan_rest(0)
             self._named = {
                 "seed": self._base.plan.seed,
                 "lengths": self._base.plan.lengths_fingerprint,
@@ -121,11 +123,11 @@ class BatchSampler(Sampler[list[Any]]):
 
     @property
     def rank(self) -> int:
-        return self._place.rank
+        return self._own_rank.rank
 
     @property
     def world_size(self) -> int:
-        return self._place.world_size
+        return self._own_rank.world_size
 
     @property
     def plan(self) -> Plan:
@@ -183,13 +185,13 @@ class BatchSampler(Sampler[list[Any]]):
         if epoch != self.epoch:
             self._check_left(delivered, len(rest.plan), spent=count is not None and count.is_spent)
         self._epoch_taken = count.rest.plan.epoch if count is not None and count.handed > 1 and not restart else None
-        self._stand(self._planned(epoch))
+        self._stand(self._plan_rest(epoch))
         self._asked, self._epoch_set, self._restarted = used, True, restart
 
     def total_steps(self, epochs: int) -> int:
         """Optimiser steps of the epochs 0 to epochs - 1, exact, for a schedule of the learning rate: plans them all."""
         checks.check_whole("epochs", epochs, minimum=0, remedy="Give the number of epochs.")
-        return sum(self._planned(epoch).plan.steps for epoch in range(epochs))
+        return sum(self._plan_rest(epoch).plan.steps for epoch in range(epochs))
 
     def loss_scales(
         self,
@@ -242,9 +244,8 @@ class BatchSampler(Sampler[list[Any]]):
             whole = checks.check_whole("delivered", delivered, minimum=rest.start, maximum=len(rest), remedy=remedy)
             taken = whole - rest.before
         plan = rest.plan
-        place = {"world_size": plan.world_size, "micro_batches": plan.micro_batches}
-        facts = self._named | {"sequences": len(self.lengths), "epoch": plan.epoch} | place
-        return state_of(facts | {"plan": rest.fingerprint}, rest.runs(taken))
+        facts = self._named | {"sequences": len(self.lengths), "epoch": plan.epoch, "plan": rest.fingerprint}
+        return write_state(facts, World(plan.world_size, plan.micro_batches), rest.runs(taken))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on where `state` was saved: the next pass yields what was not delivered of its epoch, and nothing else.
@@ -260,12 +261,12 @@ class BatchSampler(Sampler[list[Any]]):
                 them could not load its own.
         """
         loader, _ = loader_among(list(callers())) if self.reads_callers else (None, "")
-        with self._place.alike(self._facts):
-            position = checked_state(state, self._named, sequences=len(self.lengths))
-            rest = self._planned(position.epoch, position.runs, position.place)
+        with self._own_rank.alike(self._facts):
+            position = read_state(state, self._named, sequences=len(self.lengths))
+            rest = self._plan_rest(position.epoch, position.runs, position.world)
             position.check_plan(rest.fingerprint)
-            if position.place != (self.world_size, self.micro_batches):
-                rest = self._planned(position.epoch, position.runs)
+            if position.world != (self.world_size, self.micro_batches):
+                rest = self._plan_rest(position.epoch, position.runs)
             # torchdata's loader loads its state with its first pass: a later epoch that was set before goes on from
             # one that ended, and one that was begun anew has no position.
             later = self._epoch_set and self.epoch > position.epoch
@@ -292,7 +293,7 @@ class BatchSampler(Sampler[list[Any]]):
         """A pass, with its first batch: where it counts, and its batches."""
         rest = self._bound()
         self._asked, self._restarted = True, False
-        self._place.check_started(self._facts)
+        self._own_rank.check_started(self._facts)
         found = list(callers()) if self.reads_callers else []
         if self.reads_callers:
             check_callers(self, found, sequences=len(self.lengths), world_size=rest.plan.world_size)
@@ -315,7 +316,7 @@ class BatchSampler(Sampler[list[Any]]):
         if last is not None or self.epoch == self._epoch_taken:
             self._notices.second_pass(self.epoch)
         if last is not None and last.ended and rest.start:  # the position that was loaded is used up
-            self._base = rest = self._planned(self.epoch)
+            self._base = rest = self._plan_rest(self.epoch)
         if not rest.left and len(rest) and not self._epoch_set:
             self._notices.nothing_left(self.epoch)
         return rest
@@ -333,10 +334,7 @@ class BatchSampler(Sampler[list[Any]]):
             self._notices.within(self.epoch)
 
     def _check_left(self, delivered: int, batches: int, *, spent: bool) -> None:
-        """Before another epoch: warns of one that is left before its end, and refuses one that nobody asked for.
-
-        A loop may survive that its last batches cannot be loaded. Nothing is left then, and their loader has said so.
-        """
+        """Warns of an epoch left before its end, unless its last batches failed; refuses one that nobody asked for."""
         if 1 < delivered < batches and not spent:
             self._notices.left_early(delivered, batches, self.epoch)
         if not self._asked:
@@ -354,7 +352,7 @@ class BatchSampler(Sampler[list[Any]]):
     def _bound(self) -> Rest:
         """For as many ranks as there are: torch.distributed may have started after the sampler was made."""
         if self._base.plan.world_size != self.world_size:
-            self._base = self._planned(self.epoch, self._base.runs(self._base.taken))
+            self._base = self._plan_rest(self.epoch, self._base.runs(self._base.taken))
         return self._base
 
     def _now(self) -> Rest:
@@ -376,23 +374,26 @@ class BatchSampler(Sampler[list[Any]]):
         rest = self._bound()
         return rest, rest.taken
 
-    def _planned(self, epoch: int, runs: tuple[Run, ...] = (), place: tuple[int, int] | None = None) -> Rest:
-        """What `runs` left, for the world size and micro-batches of a place: this one, if none is given."""
-        world_size, micro_batches = place or (self.world_size, self.micro_batches)
-        check_place(world_size, micro_batches)
+    def _plan_rest(self, epoch: int, runs: tuple[Run, ...] = (), world: World | None = None) -> Rest:
+        """What `runs` left, for `world`; for the ranks and micro-batches of this run, if none is given."""
+        world = world or check_world(self.world_size, self.micro_batches)
         plan = make_plan(
             self.lengths,
             self.batching,
             seed=self.seed,
             epoch=epoch,
-            world_size=world_size,
-            micro_batches=micro_batches,
-            after=parted(runs, world_size, micro_batches)[0],
+            world_size=world.world_size,
+            micro_batches=world.micro_batches,
+            after=[run.numbers for run in split_runs(runs, world)[0]],
         )
         return Rest.after(runs, plan)
 
     def _facts(self) -> dict[str, Any]:
         """What all ranks must have alike."""
         base = self._base
-        facts = {"micro_batches": self.micro_batches, "epoch": self.epoch, "runs": base.runs(base.taken)}
+        facts = {
+            "micro_batches": self.micro_batches,
+            "epoch": self.epoch,
+            "runs": [run.numbers for run in base.runs(base.taken)],
+        }
         return self._named | facts | {"plan": base.fingerprint}
