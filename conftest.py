@@ -7,6 +7,7 @@ JAX warns when a process that imported it forks, as a DataLoader with workers do
 `tests/test_in_jax_process.py` starts that one.
 """
 
+import gc
 import os
 
 from hypothesis import settings
@@ -17,6 +18,10 @@ OF_JAX = (
     "tests/recipes/test_compiled.py",
     "tests/test_jax.py",
 )
+
+# A loader's worker is a fork. Were it to collect the garbage of the tests before it, it would end their process groups,
+# and wait without end for threads that it does not have. So a fork leaves alone what it inherits.
+os.register_at_fork(after_in_child=gc.freeze)
 
 settings.register_profile("without-deadline", deadline=None)
 settings.load_profile("without-deadline")
