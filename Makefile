@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+VERSIONS := pyproject.toml recipes/pyproject.toml constraints.txt
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test clean
 
@@ -27,13 +29,13 @@ test: $(VENV)/.dev
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[recipes]"
+$(VENV)/.demo: $(VERSIONS) | $(VENV)/bin/python
+	$(INSTALL) --editable . --editable ./recipes
 	mkdir -p out
 	touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+$(VENV)/.dev: $(VERSIONS) | $(VENV)/bin/python
+	$(INSTALL) --editable ".[dev]" --editable ./recipes
 	touch $@
 
 clean:

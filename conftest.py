@@ -1,4 +1,4 @@
-"""What all tests share: no deadlines, and a process of their own for the tests of JAX.
+"""What all tests share: no deadlines, the command line, and a process of their own for the tests of JAX.
 
 A busy machine makes an example of Hypothesis late, and no code wrong.
 
@@ -8,14 +8,17 @@ JAX warns when a process that imported it forks, as a DataLoader with workers do
 """
 
 import gc
+import json
 import os
+from typing import NamedTuple
 
+import pytest
 from hypothesis import settings
 
 OF_JAX = (
     "src/lengthwise/jax.py",
-    "src/lengthwise/recipes/compiled/jax_lstm.py",
-    "tests/recipes/test_compiled.py",
+    "recipes/src/lengthwise_recipes/compiled/jax_lstm.py",
+    "recipes/tests/test_compiled.py",
     "tests/test_jax.py",
 )
 
@@ -27,3 +30,51 @@ settings.register_profile("without-deadline", deadline=None)
 settings.load_profile("without-deadline")
 
 collect_ignore = [] if os.environ.get("LENGTHWISE_TESTS_OF_JAX") else list(OF_JAX)
+
+
+class Done(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        """What stands on standard output, which must be JSON and nothing else."""
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    def command(*words):
+        from lengthwise.cli import main
+
+        capsys.readouterr()
+        try:
+            status = main([str(word) for word in words])
+        except SystemExit as leaving:
+            status = leaving.code
+        return Done(status, *capsys.readouterr())
+
+    return command
+
+
+@pytest.fixture
+def four(tmp_path):
+    """Sorted in twos they make the batches (2, 4) and (5, 9): 26 frames for 20."""
+    path = tmp_path / "four.csv"
+    path.write_text("name,frames,other\na,4,1\nb,2,1\nc,9,1\nd,5,1\n")
+    return f"{path}:frames"
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text("source,target\n" + "".join(f"{3 + n % 7},{2 + n % 5}\n" for n in range(40)))
+    return f"{path}:source,target"
+
+
+@pytest.fixture
+def unwritable(tmp_path):
+    return tmp_path / "no_such_folder" / "file.json"

@@ -25,11 +25,11 @@ from record import DATA, parser, write
 from torch._inductor.utils import fresh_cache
 
 import lengthwise as lw
-from lengthwise.recipes.compiled.data import Words, training_words
-from lengthwise.recipes.compiled.jax_lstm import JaxLearner
-from lengthwise.recipes.compiled.learning import Learner, run_epochs, shapes_needed
-from lengthwise.recipes.compiled.torch_encoder import TorchLearner
-from lengthwise.recipes.handwriting.data import Corpus, read_corpus
+from lengthwise_recipes.compiled.data import Words, training_words
+from lengthwise_recipes.compiled.jax_lstm import JaxLearner
+from lengthwise_recipes.compiled.learning import Learner, run_epochs, shapes_needed
+from lengthwise_recipes.compiled.torch_encoder import TorchLearner
+from lengthwise_recipes.handwriting.data import Corpus, read_corpus
 
 PEN = DATA / "omniglot_strokes" / "omniglot_small1_small2.npz"
 LAYERS = 1

@@ -14,7 +14,7 @@ from record import DATA, parser, write
 
 import lengthwise as lw
 from lengthwise.cli.source import subset
-from lengthwise.recipes.ge2021.table1 import TRAINING_CLIPS, table1
+from lengthwise_recipes.ge2021.table1 import TRAINING_CLIPS, table1
 
 SEEDS = range(20)
 

@@ -1,4 +1,4 @@
-"""Writes docs/results.md, docs/papers and the table of the README from the committed results.
+"""Writes docs/results.md, the table of the README and the pages of the recipes from the committed results.
 
     python benchmarks/tables.py [--check]
 
@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from lengthwise import files
-from lengthwise.recipes.doetsch2017 import page as doetsch2017_page
-from lengthwise.recipes.ge2021 import page as ge2021_page
-from lengthwise.recipes.khomenko2016 import page as khomenko2016_page
-from lengthwise.recipes.pages import percent, spread, table
-from lengthwise.recipes.quality import page as quality_page
+from lengthwise_recipes.doetsch2017 import page as doetsch2017_page
+from lengthwise_recipes.ge2021 import page as ge2021_page
+from lengthwise_recipes.khomenko2016 import page as khomenko2016_page
+from lengthwise_recipes.pages import percent, spread, table
+from lengthwise_recipes.quality import page as quality_page
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
+RESULTS = (ROOT / "benchmarks" / "results", ROOT / "recipes" / "results")
 README = ROOT / "README.md"
 PAGE = ROOT / "docs" / "results.md"
-PAPERS = ROOT / "docs" / "papers"
-QUALITY = ROOT / "docs" / "quality.md"
+PAPERS = ROOT / "recipes" / "docs" / "papers"
+QUALITY = ROOT / "recipes" / "docs" / "quality.md"
 TASKS = ("handwriting", "acoustic", "synthesis")  # of the study of quality
 START, END = "<!-- table: handwriting -->", "<!-- end -->"
 
@@ -56,11 +56,11 @@ def pages() -> dict[Path, str]:
         for what, (title, write) in SECTIONS.items()
         for path, document in results(what)
     ]
-    again = ", ".join(f"[{page.stem}](papers/{page.name})" for page in papers())
+    again = ", ".join(f"[{page.stem}]({link(page)})" for page in papers())
     head = "# Results\n\nMade by `python benchmarks/tables.py` from [benchmarks/results](../benchmarks/results).\n"
     head += f"Papers run again, their numbers beside ours: {again}.\n" if again else ""
     readme = f"{before}{START}\n{shown}\n{END}{after}"
-    head += f"What mixing is worth: [quality]({QUALITY.name}).\n" if quality() else ""
+    head += f"What mixing is worth: [quality]({link(QUALITY)}).\n" if quality() else ""
     return {README: readme, PAGE: "\n".join([head, *sections]), **papers(), **quality()}
 
 
@@ -89,7 +89,10 @@ REPRODUCTIONS: dict[str, Callable[..., str]] = {
 
 def results(what: str) -> list[tuple[Path, dict[str, Any]]]:
     """The committed results of one kind, oldest first."""
-    found = sorted(RESULTS.glob(f"{what}_*.json"), key=lambda path: path.stem.rsplit("_")[-1])
+    found = sorted(
+        (path for folder in RESULTS for path in folder.glob(f"{what}_*.json")),
+        key=lambda path: path.stem.rsplit("_")[-1],
+    )
     return [(path, json.loads(path.read_text())) for path in found]
 
 

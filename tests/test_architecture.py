@@ -1,6 +1,5 @@
 """The house stands as designed: read from the source, and from an import with every extra blocked."""
 
-import ast
 import subprocess
 import sys
 import textwrap
@@ -8,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from sources import asserts, imported, spans_of_functions
+
 SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
 
 # A module may import only rooms above its own, and its own. `__init__` is the front door: `import lengthwise as lw`.
 ROOMS = (
     *("_command", "checks", "_names", "files", "_compile", "_kernels", "_random"),
-    *("lengths", "choices", "planning", "measures", "__init__", "plot", "torch", "jax", "recipes", "cli", "__main__"),
+    *("lengths", "choices", "planning", "measures", "__init__", "plot", "torch", "jax", "cli", "__main__"),
 )
 
 # So it is within the rooms that have an order of their own; `__init__` stands below what it imports.
@@ -25,12 +26,6 @@ WITHIN = {
     "planning": (
         *("plan_file", "plan", "batches", "draft", "oversize", "missed", "portions", "tail", "grid", "rest", "make"),
         *("__init__", "shapes", "loss", "evaluation"),
-    ),
-    # What all of them share, then the tasks, then the papers and the study of quality.
-    "recipes": (
-        *("__init__", "skipped", "contents", "kept", "claims", "pages", "knobs", "study"),
-        *("speech", "handwriting", "acoustic", "synthesis", "compiled"),
-        *("khomenko2016", "doetsch2017", "ge2021", "quality"),
     ),
 }
 
@@ -50,31 +45,12 @@ EXTRAS = (
 )
 
 
-def imported(path):
-    """The dotted names that a file imports, wherever in it: lazily and for types alone too, and by importlib."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from _from_names(node, path)
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "import_module":
-            yield from (each.value for each in node.args if isinstance(each, ast.Constant))
-
-
-def _from_names(node, path):
-    package = path.relative_to(SOURCE.parent).parts[:-1]
-    base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
-    module = ".".join(filter(None, (base, node.module)))
-    # `from lengthwise import cut` names a room; `from lengthwise.choices.cut import Cut` a thing within one.
-    return [f"{module}.{alias.name}" for alias in node.names]
-
-
 def room_of(path):
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-def rooms_imported(path):
-    names = [name.split(".") for name in imported(path)]
+def rooms_imported(path, SOURCE):
+    names = [name.split(".") for name in imported(path, SOURCE)]
     seconds = {(*name, "__init__")[1] for name in names if name[0] == "lengthwise"}
     return {second if second in ROOMS else "__init__" for second in seconds}
 
@@ -90,7 +66,7 @@ INSIDE = [path for path in FILES if path != SOURCE / "__init__.py"]
 def test_imports_run_down_the_list_of_rooms(path):
     assert room_of(path) in ROOMS, f"{relative(path)}: add the room to ROOMS, below all that it imports"
     allowed = ROOMS[: ROOMS.index(room_of(path)) + 1]
-    assert rooms_imported(path) <= set(allowed)
+    assert rooms_imported(path, SOURCE) <= set(allowed)
 
 
 @pytest.mark.parametrize("path", [path for path in INSIDE if room_of(path) in WITHIN], ids=relative)
@@ -99,36 +75,37 @@ def test_imports_run_down_the_list_within_a_room(path):
     own = path.relative_to(SOURCE / room).parts[0].removesuffix(".py")
     assert own in WITHIN[room], f"{relative(path)}: add it to WITHIN, below all that it imports"
     allowed = WITHIN[room][: WITHIN[room].index(own) + 1]
-    thirds = {(*name.split("."), "__init__")[2] for name in imported(path) if name.startswith(f"lengthwise.{room}.")}
+    thirds = {
+        (*name.split("."), "__init__")[2] for name in imported(path, SOURCE) if name.startswith(f"lengthwise.{room}.")
+    }
     assert {third if third in WITHIN[room] else "__init__" for third in thirds} <= set(allowed)
 
 
 @pytest.mark.parametrize(
     ("package", "rooms"),
-    [("numba", {"_compile"}), ("matplotlib", {"plot"}), ("torch", {"torch", "recipes"}), ("jax", {"jax", "recipes"})],
+    [("numba", {"_compile"}), ("matplotlib", {"plot"}), ("torch", {"torch"}), ("jax", {"jax"})],
 )
 def test_a_heavy_package_is_imported_in_its_rooms_only(package, rooms):
-    importers = {room_of(path) for path in FILES if package in {name.split(".")[0] for name in imported(path)}}
+    importers = {room_of(path) for path in FILES if package in {name.split(".")[0] for name in imported(path, SOURCE)}}
     assert importers <= rooms
+
+
+def test_the_recipes_are_imported_nowhere():
+    importers = [
+        path for path in FILES if "lengthwise_recipes" in {name.split(".")[0] for name in imported(path, SOURCE)}
+    ]
+    assert importers == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=relative)
 def test_a_file_is_short_and_asserts_nothing(path):
-    text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 400
-    asserts = [node.lineno for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Assert)]
-    assert asserts == []
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+    assert asserts(path) == []
 
 
 def test_every_function_of_the_source_is_readable_at_a_glance():
-    nodes = [node for path in FILES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
-    spans = [node.end_lineno - _first_line(node) + 1 for node in nodes if isinstance(node, ast.FunctionDef)]
+    spans = spans_of_functions(FILES)
     assert sum(span < 30 for span in spans) >= 0.9 * len(spans)
-
-
-def _first_line(function):
-    """Where the code of a function begins, its docstring left out."""
-    return function.body[1].lineno if ast.get_docstring(function) and len(function.body) > 1 else function.lineno
 
 
 def test_the_core_plans_with_every_extra_blocked():

@@ -14,7 +14,8 @@ import lengthwise as lw
 from lengthwise.choices.cut import OversizeError
 from lengthwise.planning.plan import PlanMismatchError
 
-SOURCE = Path(__file__).parents[1] / "src"
+ROOT = Path(__file__).parents[1]
+SOURCES = (ROOT / "src", ROOT / "recipes" / "src")
 
 # One of each class, made as the package makes it.
 ERRORS = [
@@ -25,12 +26,13 @@ ERRORS = [
 
 
 def exception_classes():
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            bases = [ast.unparse(base) for base in getattr(node, "bases", [])]
-            if any(base.endswith(("Error", "Exception", "Warning")) for base in bases):
-                module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
-                yield getattr(importlib.import_module(module), node.name)
+    for source in SOURCES:
+        for path in source.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                bases = [ast.unparse(base) for base in getattr(node, "bases", [])]
+                if any(base.endswith(("Error", "Exception", "Warning")) for base in bases):
+                    module = ".".join(path.relative_to(source).with_suffix("").parts)
+                    yield getattr(importlib.import_module(module), node.name)
 
 
 def test_every_exception_class_is_tried():

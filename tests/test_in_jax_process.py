@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+FOLDERS = ("src", "tests", "recipes/src", "recipes/tests")
 OF_JAX = runpy.run_path(str(ROOT / "conftest.py"))["OF_JAX"]
 
 
@@ -24,7 +25,7 @@ def test_what_imports_jax():
 
 
 def test_no_other_file_imports_jax():
-    files = [path for folder in ("src", "tests") for path in (ROOT / folder).rglob("*.py")]
+    files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
     lines = ("import jax", "from jax", 'importorskip("jax")', "from lengthwise import jax")
     found = {str(path.relative_to(ROOT)) for path in files if any(line in path.read_text() for line in lines)}
     assert found - {"src/lengthwise/__init__.py", "tests/test_in_jax_process.py"} == set(OF_JAX)

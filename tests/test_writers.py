@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
-FILES = sorted(path for path in SOURCE.rglob("*.py") if path.name != "files.py")
+ROOT = Path(__file__).parents[1]
+SOURCES = (ROOT / "src", ROOT / "recipes" / "src")
+FILES = sorted(path for source in SOURCES for path in source.rglob("*.py") if path.name != "files.py")
 
 # Calls that make, write or move a file, by their last name, or by their last two.
 NAMES = {"write_text", "write_bytes", "touch", "tofile", "mkstemp", "NamedTemporaryFile", "rename", "symlink_to"}
@@ -35,7 +36,7 @@ def _writes(call):
     return moved or name in NAMES or f"{owner.rpartition('.')[2]}.{name}" in DOTTED
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_no_other_room_writes_files(path):
     assert lines_that_write(path.read_text(encoding="utf-8")) == []
 

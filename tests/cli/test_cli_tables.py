@@ -10,7 +10,6 @@ COMMANDS = {
     "compare long labels": f"compare --subset 500 --strategies {LABELS}",
     "plan": "plan --world-size 2",
     "buckets": "buckets --buckets 6",
-    "reproduce": "reproduce ge2021-table1 --seeds 2",
 }
 
 
@@ -32,7 +31,7 @@ def test_a_terminal_of_no_width_gets_a_table_that_can_be_read(run, monkeypatch, 
     assert "9              1   0.00 %" in lines
 
 
-@pytest.mark.parametrize("command", ["", "inspect", "compare", "plan", "buckets", "reproduce ge2021-table1", "study"])
+@pytest.mark.parametrize("command", ["", "inspect", "compare", "plan", "buckets"])
 def test_help_keeps_within_eighty_columns(run, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     done = run(*command.split(), "--help")
@@ -42,7 +41,7 @@ def test_help_keeps_within_eighty_columns(run, monkeypatch, command):
 
 def test_help_lists_the_commands(run):
     out = run("--help").out
-    assert all(f"\n    {name} " in out for name in ("inspect", "compare", "plan", "buckets", "study", "reproduce"))
+    assert all(f"\n    {name} " in out for name in ("inspect", "compare", "plan", "buckets"))
 
 
 def heads_of(out):

@@ -1,9 +1,11 @@
-"""The command line: `lengthwise inspect | compare | plan | buckets | study | reproduce`."""
+"""The command line: `lengthwise inspect | compare | plan | buckets`, and commands of other packages (see `plugins`).
+
+`cuts`, `parser`, `show` and `source` are there for those too.
+"""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -12,10 +14,10 @@ from functools import partial
 import lengthwise as lw
 from lengthwise import _command
 from lengthwise.checks import sentence
-from lengthwise.cli import buckets, compare, inspect, plan, reproduce, streams, study
+from lengthwise.cli import buckets, compare, inspect, plan, plugins, streams
 from lengthwise.cli.parser import Parser
 
-COMMANDS = (inspect, compare, plan, buckets, study, reproduce)
+COMMANDS = {"inspect": inspect, "compare": compare, "plan": plan, "buckets": buckets}
 _NO_MEMORY = "There is not enough memory for this. Give fewer sequences, or smaller numbers."
 
 
@@ -23,7 +25,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; what is wrong with its input is one sentence on standard error, and exit status 2."""
     streams.open_closed()
     _command.raise_on_interrupt()
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or PyTorch's profiler says when it starts and stops
     parsed = argparse.Namespace(command="")
     try:
         try:
@@ -49,15 +50,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = Parser(prog="lengthwise", description="Plans the batches for training on sequences of different lengths.")
+    words = sys.argv[1:] if arguments is None else arguments
+    named = next((word for word in words if not word.startswith("-")), None)
+    found = plugins.find(tuple(COMMANDS))
+    plugins.check_installed(named, found)
+    text = "Plans the batches for training on sequences of different lengths."
+    parser = Parser(prog="lengthwise", description=text, epilog=plugins.told_of_recipes(found))
     parser.add_argument("-V", "--version", action="version", version=f"lengthwise {lw.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
+    for command in COMMANDS.values():
         command.add(commands)
-    parsed, unknown = parser.parse_known_args(arguments)
+    for name, entry in found.items():
+        plugins.add(commands, entry, load=name == named)
+    parsed, unknown = parser.parse_known_args(words)
     if unknown:
-        words = (parsed.command, getattr(parsed, "study", None), getattr(parsed, "paper", None))
-        parser.prog = " ".join(["lengthwise", *filter(None, words)])
+        parser.prog = " ".join(["lengthwise", parsed.command, *filter(None, [getattr(parsed, "subcommand", None)])])
         parser.error(_misplaced(unknown, getattr(parsed, "file_option", None)))
     return parsed
 

@@ -45,6 +45,12 @@ def read(arguments: argparse.Namespace, *, example: str = EXAMPLES[0], count: in
     return Source(lengths, f"{source.name}, a random subset")
 
 
+def read_file(source: str, *, frame_shift: float | None = None, progress: bool = False) -> NDArray[np.int64]:
+    """Reads the lengths that FILE[:COLUMN] names."""
+    path, column = split_source(source)
+    return lw.read_lengths(path, column=column, frame_shift=frame_shift, progress=progress)
+
+
 def subset(lengths: NDArray[np.int64], count: int, *, seed: int) -> NDArray[np.int64]:
     """A random `count` of the lengths, in the order they stand in."""
     remedy = f"There are {len(lengths)} sequences."
@@ -62,6 +68,5 @@ def _whole(arguments: argparse.Namespace, example: str, count: int | None) -> So
         return Source(lw.example_lengths(name, count=count), f"{name} example, generated")
     if arguments.example is not None:
         raise value_error("example", "left out where a file is given", arguments.example, "Give one of the two.")
-    path, column = split_source(arguments.source)
-    lengths = lw.read_lengths(path, column=column, frame_shift=arguments.frame_shift, progress=True)
+    lengths = read_file(arguments.source, frame_shift=arguments.frame_shift, progress=True)
     return Source(lengths, arguments.source)

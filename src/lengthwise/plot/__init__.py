@@ -1,14 +1,12 @@
 """Pictures: matplotlib, here and nowhere else, and only when one is drawn.
 
-Every picture is a `matplotlib.figure.Figure` that belongs to no window; `save` writes it.
+Every picture is a `matplotlib.figure.Figure` that belongs to no window; `save` writes it. Other packages draw in the
+same look by `lengthwise.plot.style`.
 
     epoch_lengths      lengths and padding along the epoch, strategy by strategy
     bucket_histogram   the lengths, their buckets, and what each bucket pads
     knob_curves        each strategy's knob against padding and batch length
     trade_off          mixing against padding, and the limit of all batching
-    learning_curves    validation loss against time and epochs
-    speed_up_bars      epoch time and speed-up against the number of buckets
-    loss_differences   differences of losses and their intervals, strategy by strategy
     sweep              the rows that `trade_off` draws
 """
 
@@ -18,12 +16,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lengthwise.plot.differences import loss_differences as loss_differences
     from lengthwise.plot.epochs import epoch_lengths as epoch_lengths
     from lengthwise.plot.histograms import bucket_histogram as bucket_histogram
     from lengthwise.plot.knobs import knob_curves as knob_curves
-    from lengthwise.plot.learning import learning_curves as learning_curves
-    from lengthwise.plot.speed_ups import speed_up_bars as speed_up_bars
     from lengthwise.plot.style import save as save
     from lengthwise.plot.sweeps import sweep as sweep
     from lengthwise.plot.trade_offs import trade_off as trade_off
@@ -33,9 +28,6 @@ _ROOMS = {
     "bucket_histogram": "histograms",
     "knob_curves": "knobs",
     "trade_off": "trade_offs",
-    "learning_curves": "learning",
-    "speed_up_bars": "speed_ups",
-    "loss_differences": "differences",
     "save": "style",
     "sweep": "sweeps",
 }

@@ -1,0 +1,167 @@
+"""A GMM-HMM from a flat start: align, fit to the alignment, align again; then two densities of each, and again.
+
+features     [F, D] of each utterance
+transcripts  the words of each utterance
+labels       [F] of each utterance: the state of every frame
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise.checks import check_whole, value_error
+from lengthwise_recipes.acoustic.alignment import StatePath, batches_of_like_length, best_paths, even_path, path_states
+from lengthwise_recipes.acoustic.hmm import Chain, WordStates, chain_of
+from lengthwise_recipes.acoustic.mixtures import Mixtures, global_mixtures, refit, split
+from lengthwise_recipes.speech.features import Features
+
+STAY_LIMITS = (0.01, 0.99)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WordModel:
+    """A hidden Markov model of every word and of silence.
+
+    Attributes:
+        states: Which states belong to which word.
+        mixtures: Of the frames of each state.
+        stay: Probability of staying in a state for one more frame, [S].
+    """
+
+    states: WordStates
+    mixtures: Mixtures
+    stay: NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rounds:
+    """How long to train.
+
+    Attributes:
+        splits: How often each density is made two; there are 2 ** splits densities a state at most.
+        alignments: Alignments for each number of densities.
+    """
+
+    splits: int = 3
+    alignments: int = 5
+
+    def __post_init__(self) -> None:
+        check_whole("splits", self.splits, minimum=0, maximum=10, remedy="Give 3 for up to 8 densities a state.")
+        check_whole("alignments", self.alignments, minimum=1, remedy="Give 5 or more.")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trained:
+    """What training gives.
+
+    Attributes:
+        model: After the last fit.
+        scores: Log likelihood a frame of the best paths at each alignment, [splits + 1, alignments]: it never falls
+            within a row.
+        paths: The last alignment, of each utterance.
+    """
+
+    model: WordModel
+    scores: NDArray[np.float64]
+    paths: tuple[StatePath, ...]
+
+
+def train_words(
+    features: Sequence[Features],
+    transcripts: Sequence[Sequence[str]],
+    states: WordStates,
+    *,
+    rounds: Rounds | None = None,
+    paths: Sequence[StatePath] | None = None,
+) -> Trained:
+    """Trains a model from nothing but utterances and their words.
+
+    The flat start gives every position of an utterance, silences included, as many frames. Then, in turn: fit
+    mixtures and transitions to the alignment, align anew by them. Each of the two can only raise the likelihood of
+    the best paths. Where a variance or a transition meets its limit, the limit is the best that is allowed.
+
+    Args:
+        features: [F, D] of each utterance.
+        transcripts: Its words.
+        states: Of the words.
+        rounds: How long.
+        paths: An alignment to begin from in place of the flat start: of words with as many states each, maybe other
+            ones.
+
+    Raises:
+        ValueError: Where a word has no states, or an utterance fewer frames than its words have states;
+            `alignment.alignable` leaves those out.
+
+    References:
+        Viterbi training, Rabiner 1989, section V.B (segmental k-means). Doetsch et al. 2017, section 5, has the
+        labels of a GMM with three states and no skips, and says no more of it.
+    """
+    rounds = rounds or Rounds()
+    if not features:
+        raise value_error("features", "of at least one utterance", 0, "Give speech to train on.")
+    chains = [chain_of(words, states) for words in transcripts]
+    paths = paths or [even_path(len(each), chain) for each, chain in zip(features, chains, strict=True)]
+    mixtures = global_mixtures(features, states.total)
+    model = WordModel(states=states, mixtures=mixtures, stay=np.full(states.total, 0.5))
+    scores = np.empty((rounds.splits + 1, rounds.alignments))
+    for row in range(rounds.splits + 1):
+        if row:
+            model = replace(model, mixtures=split(model.mixtures, _counts(paths, chains, states.total)))
+        model = fit(model, features, paths, chains)
+        for column in range(rounds.alignments):
+            paths = align(model, features, chains)
+            scores[row, column] = sum(path.score for path in paths) / sum(len(each) for each in features)
+            model = fit(model, features, paths, chains)
+    return Trained(model=model, scores=scores, paths=tuple(paths))
+
+
+def align(model: WordModel, features: Sequence[Features], chains: Sequence[Chain]) -> list[StatePath]:
+    """The best path of each utterance, in the order given; utterances of like length are aligned together."""
+    lengths = [len(each) for each in features]
+    paths: dict[int, StatePath] = {}
+    for batch in batches_of_like_length(lengths):
+        scored = np.split(
+            model.mixtures.scores(np.concatenate([features[number] for number in batch])),
+            np.cumsum([lengths[number] for number in batch])[:-1],
+        )
+        found = best_paths(scored, [chains[number] for number in batch], model.stay)
+        paths.update(zip(batch.tolist(), found, strict=True))
+    return [paths[number] for number in range(len(features))]
+
+
+def frame_labels(
+    model: WordModel, features: Sequence[Features], transcripts: Sequence[Sequence[str]]
+) -> list[NDArray[np.int64]]:
+    """The state of every frame, [F] of each utterance: what a network learns to tell."""
+    chains = [chain_of(words, model.states) for words in transcripts]
+    paths = align(model, features, chains)
+    return [path_states(path, chain) for path, chain in zip(paths, chains, strict=True)]
+
+
+def fit(
+    model: WordModel, features: Sequence[Features], paths: Sequence[StatePath], chains: Sequence[Chain]
+) -> WordModel:
+    """Fits mixtures (one step) and transitions to an alignment."""
+    labels = [path_states(path, chain) for path, chain in zip(paths, chains, strict=True)]
+    return replace(model, mixtures=refit(model.mixtures, features, labels), stay=_stay(paths, labels, model.stay))
+
+
+def _stay(
+    paths: Sequence[StatePath], labels: Sequence[NDArray[np.int64]], before: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The share of a state's frames after which the path stays, within limits; as before where it has no frames."""
+    leaves = [label[np.append(np.diff(path.positions) > 0, True)] for path, label in zip(paths, labels, strict=True)]
+    left = np.bincount(np.concatenate(leaves), minlength=len(before))
+    frames = np.bincount(np.concatenate(labels), minlength=len(before))
+    share = np.where(frames > 0, 1 - left / np.maximum(frames, 1), before)
+    return np.clip(share, *STAY_LIMITS)
+
+
+def _counts(paths: Sequence[StatePath], chains: Sequence[Chain], total: int) -> NDArray[np.int64]:
+    """Frames of each state, [S]."""
+    labels = [path_states(path, chain) for path, chain in zip(paths, chains, strict=True)]
+    return np.bincount(np.concatenate(labels), minlength=total)

@@ -1,0 +1,175 @@
+"""Prepared: from a corpus in three parts to what a network is trained on, judged by and decoded with."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise.checks import value_error
+from lengthwise_recipes.acoustic.aligned import Aligned, kept
+from lengthwise_recipes.acoustic.alignment import Scores, state_priors
+from lengthwise_recipes.acoustic.bigram import Bigram, count_bigram, even_bigram
+from lengthwise_recipes.acoustic.decoder import Search, word_error_rate
+from lengthwise_recipes.acoustic.em import WordModel
+from lengthwise_recipes.acoustic.frames import Scale, Utterances, end_to_end, fitted_scale
+from lengthwise_recipes.acoustic.hmm import WordStates
+from lengthwise_recipes.acoustic.labelling import (
+    Labelling,
+    Speech,
+    first_states,
+    known_labels,
+    labels_of,
+    name_speech,
+    speech_of,
+    trained_model,
+)
+from lengthwise_recipes.acoustic.recognition import recognise
+from lengthwise_recipes.speech.parts import Parts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """All that training and decoding need, as arrays and plain values.
+
+    Attributes:
+        train: With the state of every frame.
+        validation: The same.
+        test: With the states of the utterances that have an alignment.
+        states: Of the words.
+        stay: Probability of staying in a state, [S], of the GMM-HMM.
+        priors: Share of each state in the frames trained on, [S].
+        bigram: Of the words.
+        search: How the bigram weighs.
+        gmm_word_error_rate: Of the GMM-HMM on `test`, 0..
+        description: For the record, plain JSON.
+    """
+
+    train: Utterances
+    validation: Utterances
+    test: Utterances
+    states: WordStates
+    stay: Scores
+    priors: Scores
+    bigram: Bigram
+    search: Search
+    gmm_word_error_rate: float
+    description: Mapping[str, object]
+
+
+def prepare(
+    parts: Parts,
+    labelling: Labelling,
+    *,
+    search: Search | None = None,
+    folder: Path | None = None,
+    strict: bool = False,
+) -> Prepared:
+    """Computes features, trains a GMM-HMM, aligns by it, and decodes the test part by it.
+
+    Args:
+        parts: To train on, to validate on and to decode.
+        labelling: How the GMM-HMM is made.
+        search: How words are decoded; the language model's scale is 12 where not given, as in the paper.
+        folder: Keeps the alignment: what is prepared again from the same is read back. Features are computed anew.
+        strict: Whether to raise for the first utterance that cannot be used.
+
+    Raises:
+        ValueError: Where a part has nothing that can be used, or as `strict` says.
+
+    References:
+        Doetsch et al. 2017, section 5.
+    """
+    search = search or Search()
+    states = first_states(parts.train, labelling)
+    spoken = _Spoken(
+        train=speech_of(parts.train, states, strict=strict),
+        validation=speech_of(parts.validation, states, strict=strict),
+        test=speech_of(parts.test, strict=strict),
+    )
+    for name, speech in spoken._asdict().items():
+        _check_some(name, speech)
+    bigram = _bigram(parts, spoken.train, states)
+    make = functools.partial(_align, spoken, states, labelling, bigram, search)
+    named = name_speech(spoken, labelling, any_order=parts.any_order)
+    aligned = kept(folder, f"{named} {search}", make)
+    scale = fitted_scale(spoken.train.features)
+    return Prepared(
+        train=_laid(spoken.train, scale, aligned.train),
+        validation=_laid(spoken.validation, scale, aligned.validation),
+        test=_laid(spoken.test, scale, aligned.test),
+        states=aligned.model.states,
+        stay=aligned.model.stay,
+        priors=state_priors([aligned.train], aligned.model.states.total),
+        bigram=bigram,
+        search=search,
+        gmm_word_error_rate=aligned.word_error_rate,
+        description=_description(parts, labelling, spoken)
+        | {"fingerprint": named, "states": aligned.model.states.total},
+    )
+
+
+class _Spoken(NamedTuple):
+    """The parts that can be used."""
+
+    train: Speech
+    validation: Speech
+    test: Speech
+
+
+def _laid(speech: Speech, scale: Scale, labels: NDArray[np.int64]) -> Utterances:
+    return end_to_end(speech.features, speech.corpus.transcripts, scale, labels)
+
+
+def _bigram(parts: Parts, train: Speech, states: WordStates) -> Bigram:
+    return even_bigram(states.words) if parts.any_order else count_bigram(train.corpus.transcripts, states.words)
+
+
+def _align(spoken: _Spoken, states: WordStates, labelling: Labelling, bigram: Bigram, search: Search) -> Aligned:
+    model = trained_model(spoken.train, states, labelling)
+    return Aligned(
+        model=model,
+        train=np.concatenate(labels_of(model, spoken.train)),
+        validation=np.concatenate(labels_of(model, spoken.validation)),
+        test=np.concatenate(known_labels(model, spoken.test)),
+        word_error_rate=_gmm_error_rate(model, spoken.test, bigram, search),
+    )
+
+
+def _gmm_error_rate(model: WordModel, test: Speech, bigram: Bigram, search: Search) -> float:
+    slopes = test.slopes
+
+    def scores_of(batch: NDArray[np.int64]) -> list[Scores]:
+        return [model.mixtures.scores(slopes[number]) for number in batch]
+
+    found = recognise([len(each) for each in slopes], scores_of, model.states, model.stay, bigram, search=search)
+    return word_error_rate(test.corpus.transcripts, found)
+
+
+def _check_some(name: str, speech: Speech) -> None:
+    if not speech.features:
+        reasons = speech.corpus.skipped
+        remedy = f"The first of {len(reasons)} complaints: {reasons[0]}" if reasons else "Give more speech."
+        raise value_error(name, "of at least one utterance that can be used", 0, remedy)
+
+
+def _description(parts: Parts, labelling: Labelling, spoken: _Spoken) -> dict[str, object]:
+    frames = [len(each) for each in spoken.train.features]
+    return {
+        "name": parts.name,
+        "split": parts.split,
+        "train_utterances": len(frames),
+        "train_frames": sum(frames),
+        "shortest": min(frames),
+        "longest": max(frames),
+        "validation_utterances": len(spoken.validation.features),
+        "test_utterances": len(spoken.test.features),
+        "vocabulary": len(spoken.train.corpus.vocabulary),
+        "labelling": labelling.describe(),
+        "skipped": [sentence for speech in spoken for sentence in speech.corpus.skipped],
+    }

@@ -1,0 +1,92 @@
+"""`lengthwise reproduce doetsch2017`: chunks and orders for an acoustic model, trained again."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from lengthwise.checks import value_error
+from lengthwise.cli.parser import command
+from lengthwise_recipes.commands import rerun
+from lengthwise_recipes.commands.extras import needed_for
+
+if TYPE_CHECKING:
+    from lengthwise_recipes.acoustic.units import Units
+    from lengthwise_recipes.doetsch2017.rerun import Size
+    from lengthwise_recipes.speech.parts import Parts
+
+NAME = "doetsch2017"
+SPEECH = (
+    "an .npz or a folder of single digits, such as the Free Spoken Digit Dataset (Zohar Jackson and others, on GitHub, "
+    "CC BY-SA 4.0); a Kaldi data folder; or a folder of wav files and texts"
+)
+
+
+def add(papers: Any) -> None:
+    """Adds the paper and its options."""
+    parser = rerun.add(
+        papers,
+        NAME,
+        run=run,
+        help="Speed, memory and word error rate by batches, of Doetsch et al. 2017.",
+        description="Trains a bidirectional LSTM acoustic model on chunks and on whole utterances in every order of "
+        "Doetsch et al. 2017 and of this package, decodes, and writes JSON, figures and a page that sets the claims "
+        "of the paper beside what came out.",
+    )
+    _add_data(parser)
+    size = rerun.add_sizes(
+        parser,
+        small="minutes on one core",
+        full="512 cells, 10 ms a frame, the paper's bins, on a GPU",
+        epochs="8; full 20",
+        seeds="3",
+    )
+    size.add_argument("--count", type=int, help="utterances to train on (400; full 8738)")
+    rerun.add_output(parser, NAME)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Trains what is not trained yet, writes JSON, figures and page, and prints the claims."""
+    with needed_for("a rerun"):
+        from lengthwise_recipes.doetsch2017.page import page, write_figures
+        from lengthwise_recipes.doetsch2017.rerun import FULL, SMALL, prepare_for, reproduce, settings
+    folder = rerun.folder_of(arguments)
+    size = rerun.size_of(arguments, SMALL, FULL)
+    settings(size)  # what is wrong with them is told before the data are read
+    parts, units, kept = _parts(arguments, size), _units(arguments), folder / "checkpoints"
+    prepared = prepare_for(parts, size, units=units, folder=kept, strict=arguments.strict)
+    document = reproduce(prepared, size, folder=kept, progress=not arguments.quiet, command=command())
+    read = rerun.write(document, folder, name=NAME, page=page, write_figures=write_figures)
+    rerun.print_claims(read, folder)
+    return 0
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("data")
+    group.add_argument("--data", metavar="PATH", help=f"required: {SPEECH}")
+    group.add_argument("--test-data", metavar="FOLDER", help="to decode (a tenth of --data; of digits other speakers)")
+    group.add_argument("--lexicon", metavar="FILE", help="lines of a word and its phonemes (words are spelled)")
+    group.add_argument("--data-seed", type=int, default=0, help="of strings of digits and of divisions (%(default)s)")
+    group.add_argument("--strict", action="store_true", help="refuse speech that cannot be used, not skip it")
+
+
+def _parts(arguments: argparse.Namespace, size: Size) -> Parts:
+    from lengthwise_recipes.speech.parts import read_parts
+
+    if arguments.data is None:
+        raise value_error("data", "the path of speech", None, f"Give {SPEECH}.")
+    return read_parts(
+        arguments.data,
+        tested=arguments.test_data,
+        count=size.count,
+        validating=size.validating,
+        testing=size.testing,
+        seed=arguments.data_seed,
+        strict=arguments.strict,
+    )
+
+
+def _units(arguments: argparse.Namespace) -> Units | None:
+    from lengthwise_recipes.speech.lexicon import read_lexicon
+
+    return None if arguments.lexicon is None else read_lexicon(arguments.lexicon)

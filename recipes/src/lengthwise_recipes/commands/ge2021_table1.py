@@ -1,0 +1,108 @@
+"""`lengthwise reproduce ge2021-table1`: padding and batch counts of Ge et al. 2021, with the spread over seeds."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lengthwise as lw
+from lengthwise.checks import check_whole, value_error
+from lengthwise.cli import show, source
+from lengthwise_recipes.ge2021 import table1
+from lengthwise_recipes.ge2021.batchings import PAPER_KNOBS
+
+NAME = "ge2021-table1"
+SEEDS = 20
+_UNITS = {"batches": "batches", "zpr": "ZPR, %", "abl": "ABL, frames"}
+_DIGITS = {"batches": 0, "zpr": 2, "abl": 1}
+
+
+def add(papers: Any) -> None:
+    """Adds the table and its options."""
+    text = "Ge et al. 2021, table 1, and what table 2 and section 4 say of padding and batch counts."
+    parser = papers.add_parser(NAME, help="Padding and batch counts of Ge et al. 2021.", description=text)
+    source.add(parser, option="--lengths", example="speech")
+    text = "random training sets, one epoch each, by seeds S, S + 1, ... (%(default)s)"
+    parser.add_argument_group("repetition").add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=text)
+    show.add(parser, plot="the paper's figure 2, knob against ZPR and ABL")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints every number of the paper beside ours; on other lengths than the paper's, ours alone."""
+    show.check(arguments)
+    check_whole("seeds", arguments.seeds, minimum=1, remedy="Give how many training sets to draw, 20 say.")
+    lengths, name = source.read(arguments, example="speech", count=table1.CLIPS)
+    if lengths.ndim != 1:
+        raise value_error("lengths", "of shape [n]", lengths.shape, "Give one length a sequence, as FILE:COLUMN.")
+    samples = training_sets(lengths, range(arguments.seed, arguments.seed + arguments.seeds))
+    rows = table1.table1(samples)
+    generated = arguments.source is None
+    comparable = not generated and table1.can_be_ljspeech(lengths)
+    document = {
+        "lengths": show.summary(lengths),
+        "generated": generated,
+        "comparable": comparable,
+        "seeds": list(samples),
+        "rows": [asdict(row) | ({} if comparable else {"reproduced": None}) for row in rows],
+    }
+    show.write_json(document, arguments.json)
+    if arguments.plot is not None:
+        from lengthwise import plot
+
+        cut = lw.FixedSize(table1.BATCH_SIZE)
+        plot.save(plot.knob_curves(next(iter(samples.values())), cut, selected=PAPER_KNOBS), arguments.plot)
+    if arguments.json != "-":
+        note = _verdict(rows) if comparable else f"{_GENERATED if generated else _OTHERS} {_WANTED}"
+        notes = [note, _drawn(samples, len(lengths))]
+        heads = [head for head in _HEADS if comparable or head not in _COMPARED]
+        cells = [[row[_HEADS.index(head)] for head in heads] for row in _cells(rows)]
+        show.table(heads, cells, title=show.sentence_of(lengths, name), notes=notes, words=3)
+    return 0
+
+
+_HEADS = ("strategy", "sizes", "quantity", "paper", "ours", "over seeds", "verdict")
+_COMPARED = ("paper", "verdict")  # left out where the lengths are not the paper's
+_GENERATED = "These lengths are generated, so nothing here can be compared with the paper."
+_OTHERS = "These are not the lengths of the paper, so nothing here can be compared with it."
+_WANTED = (
+    f"To reproduce it, give those of LJSpeech with --lengths FILE:COLUMN: {table1.TRAINING_CLIPS:,} of its "
+    f"{table1.CLIPS:,} clips or more, in frames of 12.5 ms."
+)
+
+
+def training_sets(lengths: NDArray[np.int64], seeds: range) -> dict[int, NDArray[np.int64]]:
+    """A random training set of the paper's size for each seed, or all lengths where there are no more."""
+    count = min(len(lengths), table1.TRAINING_CLIPS)
+    return {seed: source.subset(lengths, count, seed=seed) for seed in seeds}
+
+
+def _cells(rows: list[table1.Row]) -> list[tuple[str, ...]]:
+    """The cells of the table; what a row shares with the one above it is left blank."""
+    cells, above = [], ("", "")
+    for row in rows:
+        named = (row.strategy, row.sizes)
+        digits = _DIGITS[row.quantity]
+        numbers = [f"{value:.{digits}f}" for value in (row.paper, row.mean, row.least, row.greatest)]
+        spread = numbers[2] if numbers[2] == numbers[3] else " to ".join(numbers[2:])
+        verdict = "reproduced" if row.reproduced else "not"
+        cells.append((*(named if named != above else ("", "")), _UNITS[row.quantity], *numbers[:2], spread, verdict))
+        above = named
+    return cells
+
+
+def _verdict(rows: list[table1.Row]) -> str:
+    done = sum(row.reproduced for row in rows)
+    return f"{done} of {len(rows)} numbers reproduced: {table1.tolerated()}."
+
+
+def _drawn(samples: dict[int, NDArray[np.int64]], count: int) -> str:
+    size = len(next(iter(samples.values())))
+    under = f"under {len(samples)} {'seed' if len(samples) == 1 else 'seeds'}"
+    if size == count:
+        return f"One epoch of all {count:,} lengths, {under}."
+    return f"One epoch of a random {size:,} of the {count:,} lengths, {under}."

@@ -1,0 +1,54 @@
+"""`lengthwise reproduce khomenko2016`: buckets and processes on online handwriting, trained again."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from lengthwise.cli.parser import command
+from lengthwise_recipes.commands import rerun, study
+from lengthwise_recipes.commands.extras import needed_for
+
+NAME = "khomenko2016"
+
+
+def add(papers: Any) -> None:
+    """Adds the paper and its options."""
+    parser = rerun.add(
+        papers,
+        NAME,
+        run=run,
+        help="Epoch time and loss by buckets and processes, of Khomenko et al. 2016.",
+        description="Trains an LSTM with CTC on online handwriting with 1 to 8 buckets, each on 1, 2 and 4 processes, "
+        "and writes JSON, figures and a page that sets the claims of Khomenko et al. 2016 beside what came out.",
+    )
+    study.add_data(parser, count="1200; full 300,000")
+    size = rerun.add_sizes(
+        parser,
+        small="minutes on two cores",
+        full="300,000 samples, one GPU for each process",
+        epochs="8; full 30",
+        seeds="3",
+    )
+    size.add_argument("--processes", type=study.wholes, metavar="1,N,...", help="1 and others (1,2,4)")
+    rerun.add_output(parser, NAME)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Trains what is not trained yet, writes JSON, figures and page, and prints the claims."""
+    with needed_for("a rerun"):
+        from lengthwise_recipes.khomenko2016.page import headline, page, write_figures
+        from lengthwise_recipes.khomenko2016.rerun import FULL, SMALL, reproduce, settings
+    folder = rerun.folder_of(arguments)
+    size = rerun.size_of(arguments, SMALL, FULL)
+    settings(size)  # what is wrong with them is told before the data are read
+    document = reproduce(
+        study.corpus(arguments, count=size.count),
+        size,
+        folder=folder / "checkpoints",
+        progress=not arguments.quiet,
+        command=command(),
+    )
+    read = rerun.write(document, folder, name=NAME, page=page, write_figures=write_figures)
+    rerun.print_claims(read, folder, notes=[headline(read)])
+    return 0

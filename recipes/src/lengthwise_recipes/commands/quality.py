@@ -1,0 +1,147 @@
+"""`lengthwise study quality`: what mixing is worth at equal padding and in equal training time, on one task."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lengthwise.checks import value_error
+from lengthwise.cli import show
+from lengthwise.cli.parser import command
+from lengthwise_recipes.commands.extras import needed_for
+
+if TYPE_CHECKING:
+    from lengthwise_recipes.quality.tasks import Kind, Source
+    from lengthwise_recipes.study.settings import Settings
+
+TASKS = ("handwriting", "acoustic", "synthesis")
+DATA = (
+    "handwriting: an .npz of pen-drawn characters, UNIPEN or InkML, by default lines written here; acoustic: single "
+    "digits (.npz or a folder), a Kaldi data folder, or wav files with texts; synthesis: a folder as LJSpeech's, or "
+    "lines `id|text` that eSpeak NG speaks, by default sentences of the project's own"
+)
+
+
+def add(studies: Any) -> None:
+    """Adds the study and its options."""
+    parser = studies.add_parser(
+        "quality",
+        help="Whether more mixing gives a better model, at equal padding and in equal time.",
+        description="Trains one task under every strategy at equal padding, from the same weights under several seeds, "
+        "and says with 95 % intervals which strategies can be told apart. A study that was interrupted goes on where "
+        "it was when it is called again with the same --checkpoints.",
+    )
+    parser.add_argument("--task", choices=TASKS, required=True)
+    _add_data(parser)
+    group = parser.add_argument_group("training")
+    text = "padding shares to compare at, rising (by task, about 0.05,0.1)"
+    group.add_argument("--padding", type=_shares, metavar="SHARE,...", help=text)
+    group.add_argument("--seeds", type=int, default=5, help="runs of each strategy (%(default)s)")
+    group.add_argument("--epochs", type=int, help="epochs of each run (by task)")
+    group.add_argument("--threads", type=int, default=1, help="threads of a CPU operation (%(default)s)")
+    group.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(%(default)s)")
+    group.add_argument("--checkpoints", metavar="FOLDER", help="keeps what an interrupted study needs to go on")
+    show.add(parser, plot="each strategy's test loss less that of random batches")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.set_defaults(run=run, file_option="--data")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Trains what is not trained yet, shows the comparisons and writes what was asked for."""
+    with needed_for("a study"):
+        from lengthwise_recipes.quality.strategies import check_paddings
+        from lengthwise_recipes.quality.study import study_quality
+        from lengthwise_recipes.quality.tasks import KINDS
+    show.check(arguments)
+    _check_scripts(arguments)
+    kind, folder = KINDS[arguments.task], _folder(arguments.checkpoints)
+    settings = _settings(arguments, kind)
+    paddings = kind.paddings if arguments.padding is None else arguments.padding
+    check_paddings(paddings)  # what is wrong with these is told before the data are read
+    document = study_quality(
+        kind.make(_source(arguments, kind, folder)),
+        kind,
+        settings,
+        paddings=paddings,
+        folder=None if folder is None else folder / "runs",
+        progress=not arguments.quiet,
+        command=command(),
+    )
+    _show(document, arguments)
+    return 0
+
+
+def _check_scripts(arguments: argparse.Namespace) -> None:
+    if arguments.scripts is not None and arguments.task != "handwriting":
+        remedy = "Leave it out: only pen-drawn characters have scripts."
+        raise value_error("scripts", "given with --task handwriting alone", arguments.scripts, remedy)
+
+
+def _settings(arguments: argparse.Namespace, kind: Kind) -> Settings:
+    from lengthwise_recipes.study.settings import Settings
+
+    return Settings(
+        epochs=kind.epochs if arguments.epochs is None else arguments.epochs,
+        seeds=arguments.seeds,
+        learning_rate=kind.learning_rate,
+        threads=arguments.threads,
+        device=arguments.device,
+    )
+
+
+def _source(arguments: argparse.Namespace, kind: Kind, folder: Path | None) -> Source:
+    from lengthwise_recipes.quality.tasks import Source
+
+    return Source(
+        data=None if arguments.data is None else Path(arguments.data),
+        count=kind.count if arguments.count is None else arguments.count,
+        scripts=tuple(arguments.scripts.split(",")) if arguments.scripts else (),
+        folder=None if folder is None else folder / "data",
+        strict=arguments.strict,
+    )
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("data")
+    group.add_argument("--data", metavar="PATH", help=DATA)
+    group.add_argument("--count", type=int, help="sequences (by task)")
+    group.add_argument("--scripts", metavar="A,B", help="of an .npz of characters: use these scripts alone")
+    group.add_argument("--strict", action="store_true", help="refuse what cannot be used, not skip it")
+
+
+def _shares(text: str) -> tuple[float, ...]:
+    """Numbers with commas between."""
+    try:
+        return tuple(float(word) for word in text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"must be numbers such as 0.05,0.1, but is {text!r}") from error
+
+
+def _folder(checkpoints: str | None) -> Path | None:
+    if checkpoints is None:
+        return None
+    folder = Path(checkpoints)
+    if folder.exists() and not folder.is_dir():
+        raise value_error("checkpoints", "a folder", checkpoints, "Name another.")
+    return folder
+
+
+def _show(document: Mapping[str, Any], arguments: argparse.Namespace) -> None:
+    """Writes JSON and figure, and prints what the page says of this task alone."""
+    from lengthwise_recipes.quality.answers import answers
+    from lengthwise_recipes.quality.figure import write_figure
+    from lengthwise_recipes.quality.page import LOSS_HEADS, strategy_cells, strategy_heads
+    from lengthwise_recipes.skipped import tell
+
+    show.write_json(document, arguments.json)
+    read = json.loads(json.dumps(document))
+    if arguments.plot is not None:
+        write_figure(read, Path(arguments.plot))
+    if arguments.json != "-":
+        title = f"{document['sequences']:,} sequences of {document['data']['name']}"
+        notes = [*answers([read]), *(f"Left out: {each}" for each in document["left_out"]), *tell(document["data"])]
+        spare = ("steps", LOSS_HEADS["last"], LOSS_HEADS["equal_seconds"])
+        show.table(strategy_heads(read), strategy_cells(read), title=title, notes=notes, words=2, spare=spare)

@@ -1,0 +1,231 @@
+"""`lengthwise study`: training runs that show what padding costs and which strategy wins it back."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import lengthwise as lw
+from lengthwise.cli import cuts, show
+from lengthwise.cli.parser import command
+from lengthwise_recipes.commands import quality
+from lengthwise_recipes.commands.extras import needed_for
+
+if TYPE_CHECKING:
+    from lengthwise_recipes.handwriting.data import Corpus
+    from lengthwise_recipes.study.results import Study, Summary
+
+STRATEGIES = "random,sorted,arrange=in-order,semi-sorted:0.1,alternated:12,optimal:8,max-entropy:0.05,max-entropy:0.1"
+HEADS = ("strategy", "useful\nframes/s", "padding", "mixing", "s per\nepoch", "of the\nfirst", "valid.\nloss", "CER")
+PARALLEL_HEADS = ("strategy", "s per\nepoch", "of the\nfirst", "steps", "straggler\nwaste", "padding", *HEADS[-2:])
+PARALLEL_NOTE = (
+    "Processes average their gradients in every step, which takes a batch of each, or their parameters after every "
+    "epoch. Straggler waste is the share of their time that the plan leaves to waiting for each other."
+)
+
+
+def add(subparsers: Any) -> None:
+    """Adds `study` and the studies under it."""
+    text = "train under several batching strategies and compare time and loss"
+    studies = subparsers.add_parser("study", help=text, description=f"{text.capitalize()}.").add_subparsers(
+        dest="subcommand", required=True, metavar="STUDY"
+    )
+    parser = studies.add_parser(
+        "handwriting",
+        help="A bidirectional LSTM with CTC on online handwriting.",
+        description="Trains a bidirectional LSTM with CTC on online handwriting under every strategy, from the same "
+        "weights, and prints time, padding, validation loss and character error rate.",
+    )
+    add_data(parser, count="1200; 4860 for an .npz")
+    cuts.add(parser)
+    parser.add_argument(
+        "--strategies", default=STRATEGIES, metavar="A,B:VALUE,...", help="as in lengthwise compare (%(default)s)"
+    )
+    _add_network(parser)
+    _add_processes(parser)
+    show.add(parser, plot="validation loss against time and epochs")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.set_defaults(run=run, file_option="--data")
+    quality.add(studies)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the study that `arguments` describe, shows its table and writes what was asked for."""
+    with needed_for("a study"):
+        from lengthwise_recipes.handwriting.task import HandwritingTask, Network
+        from lengthwise_recipes.study.settings import Settings
+        from lengthwise_recipes.study.study import run_study
+    show.check(arguments)
+    settings = Settings(**_given(arguments, Settings))
+    network = Network(**_given(arguments, Network))
+    batchings = lw.strategies(arguments.strategies, cut=cuts.chosen(arguments))
+    task = HandwritingTask.of(corpus(arguments, count=arguments.count), network, strict=arguments.strict)
+    study = run_study(task, batchings, settings, progress=not arguments.quiet, command=command())
+    print_table(study, to_stderr=arguments.json == "-")
+    document = study.as_dict()
+    show.write_json(document, arguments.json)
+    if arguments.plot is not None:
+        from lengthwise import plot
+        from lengthwise_recipes.pictures import learning_curves
+
+        rows: Any = document["rows"]
+        plot.save(learning_curves(rows, title=_title(study.data, study.machine)), arguments.plot)
+    return 0
+
+
+def _given(arguments: argparse.Namespace, kind: Any) -> dict[str, Any]:
+    """The fields of a dataclass that there are options for."""
+    return {field.name: getattr(arguments, field.name) for field in fields(kind) if hasattr(arguments, field.name)}
+
+
+def corpus(arguments: argparse.Namespace, *, count: int | None) -> Corpus:
+    """Reads the samples that `arguments` of `add_data` name."""
+    from lengthwise_recipes.handwriting.data import read_corpus
+
+    return read_corpus(
+        arguments.data,
+        count=count,
+        validation_share=arguments.validation_share,
+        scripts=arguments.scripts.split(",") if arguments.scripts else (),
+        seed=arguments.data_seed,
+        strict=arguments.strict,
+    )
+
+
+def heads(summaries: Sequence[Summary]) -> tuple[str, ...]:
+    """The heads of the table: steps and waiting stand in it where there are several processes."""
+    return PARALLEL_HEADS if any(summary.processes > 1 for summary in summaries) else HEADS
+
+
+def table_rows(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
+    """The table's cells under `heads`: one row for each strategy, as text."""
+    return [tuple(_cells(summary)[head] for head in heads(summaries)) for summary in summaries]
+
+
+def _cells(summary: Summary) -> dict[str, str]:
+    loss = summary.validation_loss
+    return {
+        "strategy": summary.strategy.replace(f", {summary.processes} ", f"\n  {summary.processes} "),
+        "useful\nframes/s": f"{summary.useful_frames_per_second:,.0f}",
+        "padding": f"{100 * summary.padding_share:.1f}%",
+        "mixing": f"{summary.mixing:.2f}",
+        "s per\nepoch": f"{summary.seconds_per_epoch:.2f}",
+        "of the\nfirst": f"{100 * summary.share_of_first_seconds:.0f}%",
+        "steps": f"{summary.steps:,.0f}",
+        "straggler\nwaste": f"{100 * summary.straggler_waste:.1f}%" if summary.processes > 1 else "",
+        "valid.\nloss": _with_spread(loss.mean, loss.least, loss.greatest),
+        "CER": f"{100 * summary.metrics['character_error_rate'].mean:.1f}%",
+    }
+
+
+def print_table(study: Study, *, to_stderr: bool) -> None:
+    """Prints the summaries, and below them what was learned from."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for place, head in enumerate(heads(study.summaries)):
+        table.add_column(head, justify="right" if place else "left", no_wrap=True)
+    for cells in table_rows(study.summaries):
+        table.add_row(*cells)
+    console = Console(stderr=to_stderr)
+    console.print(table)
+    for line in _notes(study):
+        console.print(line, highlight=False, markup=False)
+
+
+def _notes(study: Study) -> Iterator[str]:
+    """What is said below the table, one paragraph each."""
+    skipped: Any = study.data["skipped"]
+    advice: Any = study.data["advice"]
+    if any(summary.processes > 1 for summary in study.summaries):
+        yield PARALLEL_NOTE
+    yield (
+        f"{study.data['train_samples']} samples to learn from, {study.data['validation_samples']} to judge by: "
+        f"{study.data['name']}; {study.data['split']}; {len(skipped)} skipped."
+    )
+    yield (
+        "Frames are points of the pen; CER is the character error rate; validation loss is in nats per symbol, after "
+        "the last epoch: the mean over seeds, below it the least and the greatest where there are several."
+    )
+    if study.peak_bytes:
+        peaks = ", ".join(f"{label} {size / 1e6:.1f}" for label, size in study.peak_bytes.items())
+        yield f"The most memory that a step takes, in MB: {peaks}."
+    yield from (f"skipped: {line}" for line in skipped[:5])
+    yield from advice
+
+
+def add_data(parser: argparse.ArgumentParser, *, count: str) -> None:
+    """Adds the options that `corpus` reads; `count` says in words how many samples there are by default."""
+    group = parser.add_argument_group("data")
+    group.add_argument(
+        "--data",
+        metavar="PATH",
+        help="an .npz of pen-drawn characters, a UNIPEN file, or a folder of InkML or UNIPEN; by default lines "
+        "written here",
+    )
+    group.add_argument("--count", type=int, help=f"lines or words, train and validation together ({count})")
+    group.add_argument("--validation-share", type=float, default=0.05, help="share kept for validation (%(default)s)")
+    group.add_argument("--scripts", metavar="A,B", help="of an .npz: use these scripts alone")
+    group.add_argument("--data-seed", type=int, default=0, help="of the lines or words (%(default)s)")
+    group.add_argument(
+        "--strict", action="store_true", help="refuse files and samples that cannot be used, not skip them"
+    )
+
+
+def _add_network(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("network and training")
+    group.add_argument("--epochs", type=int, default=8, help="epochs of each run (%(default)s)")
+    group.add_argument("--seeds", type=int, default=1, help="runs of each strategy (%(default)s)")
+    group.add_argument("--hidden", type=int, default=64, help="LSTM cells of each direction (%(default)s)")
+    group.add_argument("--layers", type=int, default=2, help="bidirectional layers (%(default)s)")
+    group.add_argument("--stack", type=int, default=4, help="points joined to one frame (%(default)s)")
+    group.add_argument("--dropout", type=float, default=0.0, help="share of outputs dropped in training (%(default)s)")
+    group.add_argument("--packed", action="store_true", help="skip the padding with PackedSequence, to compare with")
+    group.add_argument("--optimizer", choices=("adam", "adadelta"), default="adam", help="(%(default)s)")
+    group.add_argument("--learning-rate", type=float, help="(0.01 for adam, 1.0 for adadelta)")
+    group.add_argument("--threads", type=int, default=1, help="threads of a CPU operation (%(default)s)")
+    group.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(%(default)s)")
+    group.add_argument("--memory", action="store_true", help="measure the most memory that a step takes")
+
+
+def _add_processes(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("several processes")
+    group.add_argument(
+        "--processes", type=wholes, default=(1,), metavar="N,M,...", help="train on so many, one run for each (1)"
+    )
+    group.add_argument(
+        "--averaging",
+        type=_words,
+        default=("parameter", "gradient"),
+        metavar="WAY,...",
+        help="of parameters after each epoch, of gradients in each step (parameter,gradient)",
+    )
+    group.add_argument(
+        "--alpha", type=float, default=1.0, help="of parameter averaging: how far to the mean (%(default)s)"
+    )
+    group.add_argument("--beta", type=float, default=1e-6, help="of parameter averaging: decay an epoch (%(default)s)")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
+def wholes(text: str) -> tuple[int, ...]:
+    """Whole numbers with commas between, as an option takes them."""
+    try:
+        return tuple(int(word) for word in text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"must be whole numbers such as 1,2, but is {text!r}") from error
+
+
+def _title(data: Mapping[str, object], machine: Mapping[str, object]) -> str:
+    threads = "1 thread" if machine["threads"] == 1 else f"{machine['threads']} threads"
+    where = machine["device_name"] or f"{machine['cpu']}, {threads}"
+    return f"{data['train_samples']} {data['name']} ({where})"
+
+
+def _with_spread(mean: float, least: float, greatest: float) -> str:
+    return f"{mean:.3f}" if least == greatest else f"{mean:.3f}\n{least:.2f}–{greatest:.2f}"

@@ -1,0 +1,77 @@
+"""What came out of each batching of Doetsch et al. 2017: speed, memory and error rates, under every seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from lengthwise_recipes.study.results import EpochRow, RunRow, Study
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """One row of the tables.
+
+    Attributes:
+        utterances_per_second: Of training, in the median epoch of each seed; chunks count as the utterances that they
+            make up.
+        word_error_rates: Of the test part after the last epoch, under each seed, 0..
+        frame_error_rates: Of the validation part after the last epoch, under each seed, 0..1.
+        peak_bytes: That a training step takes at most; None where it was not measured.
+        steps: Of an epoch, mean.
+        padding_share: Mean, 0..1.
+        mixing: Mean, see `lengthwise.measure`.
+    """
+
+    utterances_per_second: list[float]
+    word_error_rates: list[float]
+    frame_error_rates: list[float]
+    peak_bytes: int | None
+    steps: float
+    padding_share: float
+    mixing: float
+
+    @property
+    def word_error_rate(self) -> float:
+        return fmean(self.word_error_rates)
+
+    @property
+    def frame_error_rate(self) -> float:
+        return fmean(self.frame_error_rates)
+
+
+def outcomes(study: Study) -> dict[str, Outcome]:
+    """The outcome of each batching, in the order in which they were trained."""
+    labels = dict.fromkeys(row.strategy for row in study.rows)
+    return {
+        label: _outcome(
+            [row for row in study.rows if row.strategy == label],
+            [row for row in study.tests if row.strategy == label],
+            study.peak_bytes.get(label),
+        )
+        for label in labels
+    }
+
+
+def ratios(above: Sequence[float], below: Sequence[float]) -> list[float]:
+    """How many times one is the other, under each seed.
+
+    >>> ratios([3.0, 8.0], [1.0, 4.0])
+    [3.0, 2.0]
+    """
+    return [first / second if second else float("inf") for first, second in zip(above, below, strict=True)]
+
+
+def _outcome(rows: Sequence[EpochRow], tests: Sequence[RunRow], peak_bytes: int | None) -> Outcome:
+    seeds = sorted({row.seed for row in rows})
+    runs = [[row for row in rows if row.seed == seed] for seed in seeds]
+    return Outcome(
+        utterances_per_second=[run[0].sequences / median(row.seconds for row in run) for run in runs],
+        word_error_rates=[test.metrics["word_error_rate"] for test in sorted(tests, key=lambda test: test.seed)],
+        frame_error_rates=[run[-1].metrics["frame_error_rate"] for run in runs],
+        peak_bytes=peak_bytes,
+        steps=fmean(row.steps for row in rows),
+        padding_share=fmean(row.padding_share for row in rows),
+        mixing=fmean(row.mixing for row in rows),
+    )

@@ -1,0 +1,207 @@
+"""Doetsch, Golik and Ney 2017 rerun: batch construction for a bidirectional LSTM acoustic model.
+
+    lengthwise reproduce doetsch2017 --small --data fsdd_8k_int16.npz
+
+Sounds become 16 cepstra a frame; a GMM-HMM gives every frame a state; three bidirectional LSTM layers learn the states
+with Adam at a constant rate of 0.01; posteriors over priors are decoded with a language model scaled by 12. All rows of
+tables 1 and 2 are trained from the same weights, and beside them the other strategies of this package.
+
+Deviations: CHiME-4 is not public, so any speech may be given. Of connected digits in noise, whole words have states,
+and any digit is as likely after any other; of other speech, letters or the units of a lexicon have states, tied to 1500
+classes, and the language model is a bigram where the paper has a 4-gram. The paper tells neither cells nor epochs. The
+small rerun joins two frames of 10 ms to one of the network, which every chunk length divides by, and has fewer bins for
+its fewer utterances: with two of them a bin holds 200, as with the paper's 256 if it trained on all six microphones of
+CHiME-4. Gradients are clipped to a norm of 1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise.checks import check_whole, value_error
+from lengthwise_recipes.acoustic.decoder import Search
+from lengthwise_recipes.acoustic.em import Rounds
+from lengthwise_recipes.acoustic.labelling import Labelling
+from lengthwise_recipes.acoustic.prepared import Prepared, prepare
+from lengthwise_recipes.acoustic.task import AcousticTask
+from lengthwise_recipes.acoustic.tying import Tree
+from lengthwise_recipes.acoustic.units import Units
+from lengthwise_recipes.doetsch2017.batchings import FIGURE_UTTERANCES, PAPER_BINS, PAPER_FRAMES, batchings
+from lengthwise_recipes.doetsch2017.claims import claims
+from lengthwise_recipes.doetsch2017.outcomes import outcomes
+from lengthwise_recipes.speech.parts import Parts
+from lengthwise_recipes.study.results import Study, plain
+from lengthwise_recipes.study.settings import Settings
+from lengthwise_recipes.study.study import run_study
+
+SCHEMA = "lengthwise-doetsch2017-1"
+LEARNING_RATE = 0.01  # section 5
+HISTORIES = 50  # of the decoder: exact for fewer words
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Size:
+    """How large a rerun is.
+
+    Attributes:
+        name: "small", say.
+        count: Utterances to train on, at most.
+        validating: Strings of digits to validate on; of other speech a tenth of the utterances.
+        testing: Strings of digits to decode; of other speech a tenth again, where it is not given apart.
+        epochs: Of each run.
+        seeds: Runs of each batching.
+        hidden: LSTM cells of each direction.
+        stack: Frames that the network sees as one.
+        bins: Of alternated sorting, three, rising.
+        splits: Of the densities of the GMM-HMM, 2 ** splits a state.
+        frames: Of a batch.
+        device: cpu or cuda.
+    """
+
+    name: str
+    count: int
+    validating: int
+    testing: int
+    epochs: int
+    seeds: int
+    hidden: int
+    stack: int
+    bins: tuple[int, int, int]
+    splits: int = 3
+    frames: int = PAPER_FRAMES
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        check_whole("count", self.count, minimum=2, remedy="Give how many utterances to train on.")
+        if len(self.bins) != 3 or list(self.bins) != sorted(set(self.bins)):
+            raise value_error("bins", "three, rising", self.bins, "Give 8, 64, 256 as the paper, or fewer.")
+
+
+SMALL = Size(
+    name="small",
+    count=400,
+    validating=60,
+    testing=200,
+    epochs=8,
+    seeds=3,
+    hidden=32,
+    stack=2,
+    bins=(2, 6, 18),
+    splits=2,
+)
+# As many utterances as one channel of CHiME-4 has to train on.
+FULL = Size(
+    name="full",
+    count=8738,
+    validating=500,
+    testing=1000,
+    epochs=20,
+    seeds=3,
+    hidden=512,
+    stack=1,
+    bins=PAPER_BINS,
+    device="cuda",
+)
+
+
+def prepare_for(
+    parts: Parts, size: Size, *, units: Units | None = None, folder: Path | None = None, strict: bool = False
+) -> Prepared:
+    """Aligns speech, with the states that suit it.
+
+    Args:
+        parts: To train on, to validate on and to decode, see `speech.parts`.
+        size: `SMALL`, `FULL`, or one of your own.
+        units: Of each word, such as phonemes; letters where not given. Digits have states of whole words.
+        folder: Keeps the alignment.
+        strict: Whether to raise for the first utterance that cannot be used.
+
+    Raises:
+        ValueError: As `acoustic.prepared.prepare` does.
+    """
+    search = Search(histories=HISTORIES)
+    return prepare(parts, labelling(parts, size, units), search=search, folder=folder, strict=strict)
+
+
+def reproduce(
+    prepared: Prepared, size: Size, *, folder: Path | None = None, progress: bool = False, command: str = ""
+) -> dict[str, Any]:
+    """Trains every row of the tables, decodes, and sets what the paper claims beside what came out.
+
+    Args:
+        prepared: Speech, see `prepare_for`.
+        size: As it was prepared for.
+        folder: Keeps the checkpoints: a rerun that was interrupted goes on from there.
+        progress: Show a bar on standard error.
+        command: How it was called, for the record.
+
+    Returns:
+        The document, ready for JSON: claims, outcomes, lengths of figure 1, and the study.
+
+    Raises:
+        ValueError: As `run_study` does.
+    """
+    task = AcousticTask(prepared=prepared, hidden=size.hidden, stack=size.stack)
+    study = run_study(
+        task,
+        batchings(task.lengths, frames=size.frames, bins=size.bins),
+        settings(size),
+        progress=progress,
+        command=command,
+        checkpoints=None if folder is None else folder / "study",
+    )
+    return _document(prepared, size, study)
+
+
+def settings(size: Size) -> Settings:
+    """What all runs share.
+
+    Raises:
+        ValueError: As `Settings` does, before anything is read or trained.
+    """
+    return Settings(
+        optimizer="adam",
+        learning_rate=LEARNING_RATE,
+        epochs=size.epochs,
+        seeds=size.seeds,
+        device=size.device,
+        memory=True,
+    )
+
+
+def labelling(parts: Parts, size: Size, units: Units | None = None) -> Labelling:
+    """Whole words of digits; 1500 tied states of anything else, fewer where there is too little speech for them."""
+    rounds = Rounds(splits=size.splits, alignments=4)
+    if parts.any_order and units is None:
+        return Labelling(rounds=rounds)
+    return Labelling(tree=Tree(), units=units, rounds=rounds)
+
+
+def _document(prepared: Prepared, size: Size, study: Study) -> dict[str, Any]:
+    found = outcomes(study)
+    return {
+        "schema": SCHEMA,
+        "date": study.date,
+        "command": study.command,
+        "machine": {**study.machine, "cores": os.cpu_count()},
+        "size": dataclasses.asdict(size),
+        "claims": [plain(dataclasses.asdict(each)) for each in claims(found, size.bins)],
+        "outcomes": {label: plain(dataclasses.asdict(outcome)) for label, outcome in found.items()},
+        "gmm_word_error_rate": prepared.gmm_word_error_rate,
+        "lm_scale": prepared.search.lm_scale,
+        "lengths": _drawn(prepared.train.lengths).tolist(),
+        "study": study.as_dict(),
+    }
+
+
+def _drawn(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The lengths of figure 1: of 1,000 utterances drawn at random, or of all where there are fewer."""
+    chosen = np.random.default_rng(0).permutation(len(lengths))[:FIGURE_UTTERANCES]
+    return lengths[np.sort(chosen)]

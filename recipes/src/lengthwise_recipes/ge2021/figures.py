@@ -1,0 +1,75 @@
+"""The figures of the rerun of Ge et al. 2021, made from its JSON alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lengthwise as lw
+from lengthwise_recipes.ge2021.batchings import CHOICES, PAPER_KNOBS
+from lengthwise_recipes.ge2021.outcomes import smoothed
+
+FIGURES = {
+    "batches": "48 of the lengths in batches of 8: random, sorted, and semi-sorted with LRF 0.15 (figure 1).",
+    "dynamic": "The same lengths in batches of dynamic size from 8 on (figure 3).",
+    "knobs": "Knobs against ZPR and ABL, and the values chosen (figure 2; max-entropy batching is ours).",
+    "losses": "Validation loss of random, sorted and semi-sorted batching (figure 4).",
+    "alike": "Validation loss of the strategies that pad about as much as SSB-BR, and of RAND.",
+}
+SAMPLES = 48  # of figures 1 and 3
+SAMPLES_BATCH = 8
+SAMPLES_STRATEGIES = "random,sorted,arrange=in-order,semi-sorted:0.15,arrange=in-order"
+SHOWN = {
+    "losses": [label for label, choice in CHOICES.items() if choice.order in ("random", "sorted", "semi-sorted")],
+    "alike": ["RAND", "SSB-BR", "BKT-BR", "ATS-BR", "ME-BR", "SSB-DBS-BR", "ME-DBS-BR"],
+}
+
+
+def write_figures(document: Mapping[str, Any], folder: Path) -> None:
+    """Draws the figures of the paper into a folder, and one of what is compared at like padding."""
+    from lengthwise import plot
+    from lengthwise_recipes.pictures import learning_curves
+
+    lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])
+    samples, fixed = np.array(document["samples"]), lw.FixedSize(SAMPLES_BATCH)
+    drawn = {
+        "batches": plot.epoch_lengths(samples, _plans(samples, fixed)),
+        "dynamic": plot.epoch_lengths(samples, _plans(samples, lw.DynamicSize(SAMPLES_BATCH, rule="paper"))),
+        "knobs": plot.knob_curves(lengths, lw.FixedSize(document["size"]["batch_size"]), selected=_chosen(document)),
+    }
+    for name, labels in SHOWN.items():
+        drawn[name] = learning_curves(_curves(document["study"]["rows"], labels), loss_label="validation loss")
+    for name, figure in drawn.items():
+        plot.save(figure, folder / figure_name(name))
+
+
+def figure_name(name: str) -> str:
+    return f"ge2021-{name}.png"
+
+
+def _plans(samples: NDArray[np.int64], cut: lw.FixedSize | lw.DynamicSize) -> dict[str, lw.Plan]:
+    named = lw.strategies(SAMPLES_STRATEGIES, cut=cut)
+    return {label: lw.make_plan(samples, batching) for label, batching in named.items()}
+
+
+def _chosen(document: Mapping[str, Any]) -> dict[str, float]:
+    """The values of the paper's knobs; max-entropy batching is drawn by padding, and chosen by scale."""
+    names = ("randomization_factor", "bucket_size", "bins")
+    return dict(zip(PAPER_KNOBS, (document["knobs"][name] for name in names), strict=True))
+
+
+def _curves(rows: Iterable[Mapping[str, Any]], labels: Iterable[str]) -> list[dict[str, Any]]:
+    """The rows of some strategies, their losses smoothed and each named by its order, which gives it its colour."""
+    found = []
+    for label in labels:
+        own = [row for row in rows if row["strategy"] == label]
+        for seed in sorted({row["seed"] for row in own}):
+            run = [row for row in own if row["seed"] == seed]
+            losses = smoothed(np.array([row["validation_loss"] for row in run], float))
+            kept = {"strategy": f"{CHOICES[label].order}: {label}"}
+            found += [{**row, **kept, "validation_loss": loss} for row, loss in zip(run, losses.tolist(), strict=True)]
+    return found

@@ -1,0 +1,254 @@
+"""The page of the rerun of Ge et al. 2021, made from its JSON alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lengthwise_recipes.ge2021.figures import FIGURES, figure_name
+from lengthwise_recipes.ge2021.outcomes import AVERAGE, STAGES
+from lengthwise_recipes.ge2021.printed import (
+    RANDOM_MINUTES,
+    SAVED,
+    SAVED_MINUTES,
+    TABLE_2,
+    TABLE_4,
+    printed_reduction,
+)
+from lengthwise_recipes.ge2021.table1 import tolerated
+from lengthwise_recipes.pages import claims_table, measured, percent, spread, table, verdicts
+
+UNITS = {"batches": "batches", "zpr": "ZPR, %", "abl": "ABL, frames"}
+
+
+def page(document: Mapping[str, Any], *, json_link: str) -> str:
+    """The page in Markdown; its pictures lie beside it, as `figures.write_figures` names them.
+
+    Args:
+        document: What `rerun.reproduce` gave, as read back from JSON.
+        json_link: Where the page finds it.
+    """
+    parts = [
+        "# Ge et al. 2021: speed up training with variable length inputs by efficient batching strategies",
+        f"{verdicts(document['claims'])} What was trained is said below. {measured(document, link=json_link)}",
+        claims_table(document["claims"]),
+        "## Table 1: the knobs",
+        knobs_table(document),
+        *printed_table(document),
+        "## Table 2: padding, time and loss",
+        strategies_table(document),
+        f"{settings_note(document)} {columns_note(document)}",
+        paper_table(),
+        "## Table 3: time saved",
+        saved_table(document),
+        "## Table 4: A/B comparisons",
+        parts_table(document),
+        "## Max-entropy batching, at the padding of semi-sorted batching",
+        ours_table(document),
+        "## Beyond the paper: speaking without true frames",
+        speaking_table(document),
+        "## Figures",
+        *(f"![{text}]({figure_name(name)})\n\n{text}" for name, text in FIGURES.items()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def knobs_table(document: Mapping[str, Any]) -> str:
+    """The knobs of the paper's three strategies and of ours, and what they come to."""
+    knobs = document["knobs"]
+    chosen = {
+        "SSB-BR": ("LRF", knobs["randomization_factor"], "0.1"),
+        "BKT-BR": ("bucket size", knobs["bucket_size"], "1,024"),
+        "ATS-BR": ("bins", knobs["bins"], "58"),
+        "ME-BR": ("scale", knobs["scale"], ""),
+    }
+    rows = [
+        (label, f"{name} {value:g}", printed, *_padding(document, label), *_printed(label))
+        for label, (name, value, printed) in chosen.items()
+    ]
+    heads = ("strategy", "knob", "in the paper", "batches", "ZPR, %", "ABL, frames", "paper's ZPR", "paper's ABL")
+    note = (
+        "Bucket size and bins are those whose ZPR is closest to that of SSB-BR and not above it, as in the paper; "
+        "max-entropy batching (ME) has noise of the scale, in frames, whose padding share is closest to that of "
+        "SSB-BR. Means over seeds."
+    )
+    return f"{table(heads, rows)}\n\n{note}"
+
+
+def printed_table(document: Mapping[str, Any]) -> list[str]:
+    """Every number of table 1 on the paper's own lengths, where they were given."""
+    if not document["table1"]:
+        return []
+    rows = [
+        (
+            f"`{row['strategy']}`",
+            row["sizes"],
+            UNITS[row["quantity"]],
+            *(f"{row[name]:.2f}" for name in ("paper", "mean", "least", "greatest")),
+            "yes" if _in_range(row) else "no",
+            "reproduced" if row["reproduced"] else "not",
+        )
+        for row in document["table1"]
+    ]
+    heads = ("strategy", "batch size", "quantity", "paper", "ours", "least", "greatest", "in range", "verdict")
+    outside = sum(not _in_range(row) for row in document["table1"])
+    note = (
+        "The paper's own knobs on its own lengths, random training sets of its size. Reproduced: our mean is "
+        f"{tolerated()} that the paper prints; half a point says little where the ZPR itself is smaller, as with "
+        "`sorted`. In range: the paper's number lies between the least and the greatest of ours; out of range are "
+        f"{outside} of {len(rows)}, which none of our training sets gives."
+    )
+    return [note, table(heads, rows)]
+
+
+def strategies_table(document: Mapping[str, Any]) -> str:
+    """One row for each strategy trained."""
+    peaks = {each["strategy"]: each["peak_bytes"] for each in document["study"]["summary"]}
+    rows = [
+        (
+            label,
+            f"`{document['strategies'][label]}`",
+            *_padding(document, label)[1:],
+            f"{each['steps']['mean']:.1f}",
+            spread(each["seconds"]),
+            "" if peaks[label] is None else f"{peaks[label] / 2**20:.0f}",
+            *(spread(each[name], digits=3) for name in (*STAGES, AVERAGE)),
+        )
+        for label, each in document["outcomes"].items()
+    ]
+    heads = ("strategy", "as written here", "ZPR, %", "ABL, frames", "steps", "s / epoch", "peak, MB", *STAGES, AVERAGE)
+    return table(heads, rows)
+
+
+def paper_table() -> str:
+    """Table 2 as printed, less its minutes, and what it was trained on."""
+    rows = [
+        (label, f"{printed.zpr:.2f}", f"{printed.abl:.2f}", *(f"{loss:.3f}" for loss in printed.losses))
+        for label, printed in TABLE_2.items()
+    ]
+    heads = ("in the paper", "ZPR, %", "ABL, frames", *STAGES, AVERAGE)
+    note = (
+        "The paper trains a modified version of NVIDIA's Tacotron 2 on LJSpeech at 22.05 kHz: 10,480 of the 13,100 "
+        "clips, and 2,620 to validate on, split at random; frames of 12.5 ms, base batch 16, 32-bit numbers, one "
+        "GeForce GTX 1080. It validates every second epoch, and VL_1, VL_2 and VL_3 are after epochs 100, 160 and 220. "
+        "Losses on other recordings or of another network cannot be compared with these, but the order of the "
+        "strategies and by how many percent they differ can: that is table 4."
+    )
+    return f"{table(heads, rows)}\n\n{note}"
+
+
+def settings_note(document: Mapping[str, Any]) -> str:
+    """What was trained on what."""
+    size, data, trained = document["size"], document["study"]["data"], document["study"]["settings"]
+    return (
+        f"{data['train_sequences']:,} recordings, {data['name']}, and {data['validation_sequences']:,} to validate on; "
+        f"{data['split']}; skipped: {len(data['skipped'])}. Tacotron 2 of {size['width']:g} times the width of Shen "
+        f"et al. 2018 (Ge et al. print none), mel bands: {size['bands']}, frames a decoder step: {size['reduction']}; "
+        f"Adam, rate {trained['learning_rate']:g}, weight decay {trained['weight_decay']:g}; base batch "
+        f"{size['batch_size']}; epochs: {trained['epochs']}, seeds: {trained['seeds']}."
+    )
+
+
+def columns_note(document: Mapping[str, Any]) -> str:
+    """What the names and the columns mean."""
+    epochs = ", ".join(map(str, document["stages"]))
+    return (
+        "BR: batches shuffled; without it in order. DBS: dynamic batch sizes, a batch is closed once it has reached "
+        "the padded frames of a base batch of the longest sequence, where the paper prints `B_i L_i <= B_0 L_max < "
+        "B_{i+1} L_{i+1}`, by which none would exceed them: the former comes nearer to the paper's own counts of "
+        "batches. ZPR and ABL are then weighted by batch size, as in the paper. "
+        f"{', '.join(STAGES)}: validation loss after epochs {epochs}, each the mean with its neighbours; {AVERAGE}: "
+        "the mean from the first of these to the last. Seconds are those of the median epoch, planning included. "
+        "Means over seeds (least to greatest)."
+    )
+
+
+def saved_table(document: Mapping[str, Any]) -> str:
+    """By how much an epoch is shorter than one of RAND."""
+    rows = []
+    for label, each in document["outcomes"].items():
+        if label != "RAND":
+            ours = {name: 100 * value for name, value in each["saved"].items()}
+            paper = f"{SAVED[label]:.2f} %" if label in SAVED else ""
+            rows.append((label, _minutes(label), paper, f"{spread(ours)} %", percent(each["saved_frames"])))
+    heads = ("from RAND to", "paper's min / epoch", "paper saves", "ours saves", "padded frames saved")
+    note = (
+        f"The paper's minutes are those of RAND, {RANDOM_MINUTES:.2f}, less those that its table 3 says are saved; "
+        "it says so of no others. Ours are seconds, in table 2."
+    )
+    return f"{table(heads, rows)}\n\n{note}"
+
+
+def parts_table(document: Mapping[str, Any]) -> str:
+    """The pairs of table 4, part by part."""
+    rows = [
+        (f"{part.title}: {pair['from']}", pair["to"], *_falls(document, pair), f"{printed_reduction(*names):.2f} %")
+        for part, pairs in zip(TABLE_4, document["parts"], strict=True)
+        for pair, names in zip(pairs, part.pairs, strict=True)
+    ]
+    return table(("from", "to", "VL_3", "to VL_3", "reduction", "in the paper"), rows)
+
+
+def ours_table(document: Mapping[str, Any]) -> str:
+    """Max-entropy batching beside semi-sorted batching of the same padding."""
+    rows = [
+        (
+            pair["from"],
+            pair["to"],
+            *(percent(document["padding"][pair[side]]["padding_share"]["mean"]) for side in ("from", "to")),
+            *(f"{document['padding'][pair[side]]['mixing']['mean']:.3f}" for side in ("from", "to")),
+            *_falls(document, pair),
+        )
+        for pair in document["ours"]
+    ]
+    heads = ("from", "to", "padding", "to padding", "mixing", "to mixing", "VL_3", "to VL_3", "reduction")
+    note = (
+        "Mixing is exp(-I), I the mutual information of a sequence's length and the length it is padded to: 1 where a "
+        "batch tells nothing of the lengths in it. Both are of four epochs together."
+    )
+    return f"{table(heads, rows)}\n\n{note}"
+
+
+def speaking_table(document: Mapping[str, Any]) -> str:
+    """What each network says of the validation texts on its own after the last epoch."""
+    rows = [
+        (
+            each["strategy"],
+            percent(each["tests"]["stopped_share"]["mean"]),
+            percent(each["tests"]["duration_error"]["mean"]),
+            f"{each['tests']['attention_focus']['mean']:.2f}",
+        )
+        for each in document["study"]["summary"]
+    ]
+    note = (
+        "Stopped: the share of the validation texts after which the network stopped by itself. Duration error: the "
+        "mean of |frames said - true frames| / true frames. Attention focus: the mean over steps of the largest "
+        "weight, 1 where each step reads one character. Means over seeds, after the last epoch."
+    )
+    return f"{table(('strategy', 'stopped', 'duration error', 'attention focus'), rows)}\n\n{note}"
+
+
+def _padding(document: Mapping[str, Any], label: str) -> tuple[str, str, str]:
+    """Batches, ZPR in percent and ABL in frames, means over seeds."""
+    each = document["padding"][label]
+    return f"{each['batches']['mean']:.1f}", f"{100 * each['zpr']['mean']:.2f}", f"{each['abl']['mean']:.1f}"
+
+
+def _printed(label: str) -> tuple[str, str]:
+    return (f"{TABLE_2[label].zpr:.2f}", f"{TABLE_2[label].abl:.2f}") if label in TABLE_2 else ("", "")
+
+
+def _in_range(row: Mapping[str, Any]) -> bool:
+    """Whether the paper's number lies within ours, to the two digits that are shown."""
+    return round(row["least"], 2) <= row["paper"] <= round(row["greatest"], 2)
+
+
+def _minutes(label: str) -> str:
+    return f"{RANDOM_MINUTES - SAVED_MINUTES[label]:.2f}" if label in SAVED_MINUTES else ""
+
+
+def _falls(document: Mapping[str, Any], pair: Mapping[str, Any]) -> tuple[str, str, str]:
+    """VL_3 of both strategies of a pair, and by how many percent it falls."""
+    before, after = (spread(document["outcomes"][pair[side]][STAGES[-1]], digits=3) for side in ("from", "to"))
+    falls = {name: None if value is None else 100 * value for name, value in pair["reduction"].items()}
+    return before, after, spread(falls) if None in falls.values() else f"{spread(falls)} %"

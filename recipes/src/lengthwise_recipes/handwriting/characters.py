@@ -1,0 +1,171 @@
+"""Real pen strokes: the characters of many drawers, joined to words of long-tailed lengths."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise.checks import check_whole, value_error
+from lengthwise_recipes.handwriting.archive import read_archive
+from lengthwise_recipes.handwriting.pen import Sample, Stroke, as_sample, height, resample, split_strokes
+
+FIRST_SYMBOL = 0xE000  # private-use characters, so that any class is one character of a text
+MAX_SYMBOLS = 0xF8FF - FIRST_SYMBOL + 1
+POINTS_PER_HEIGHT = 12  # of a typical character; some 30 points a character, a third to a fifth of the devices' rate
+GAP = 0.3  # between characters, in heights
+MEDIAN_CHARACTERS = 4.0  # of a word
+SPREAD = 0.6  # standard deviation of the logarithm of a word's characters
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Characters:
+    """Characters as strokes scaled to height 1, y upwards, the left lower corner of their box at 0, 0.
+
+    Attributes:
+        strokes: Of each character.
+        classes: Class of each, [characters], from 0.
+        drawers: Who drew each, [characters].
+        scripts: Number of the script of each class, [classes]: words stay within one.
+        names: Of the classes.
+    """
+
+    strokes: tuple[tuple[Stroke, ...], ...]
+    classes: NDArray[np.int64]
+    drawers: NDArray[np.int64]
+    scripts: NDArray[np.int64]
+    names: tuple[str, ...]
+
+
+def symbol(character_class: int) -> str:
+    """The one character that stands for a class in a text.
+
+    >>> hex(ord(symbol(5)))
+    '0xe005'
+    """
+    return chr(FIRST_SYMBOL + character_class)
+
+
+def read_characters(path: str | Path) -> Characters:
+    """Reads an `.npz` of pen-drawn characters.
+
+    The arrays, for P points of C characters:
+
+        dxy      numbers [P, 2]           from each point to the next, y downwards, the first from 0, 0
+        pen_up   whole numbers [P]        1 on the last point of a stroke, else 0
+        offsets  whole numbers [C + 1]    character c has the points offsets[c] up to offsets[c + 1]
+        label    whole numbers [C]        the class, a line of vocab, from 0
+        drawer   whole numbers [C]        who drew it
+        vocab    uint8 [bytes]            the names of the classes in UTF-8, one a line
+
+    A name such as Greek/character03 says that the class belongs to the script Greek.
+
+    Raises:
+        ValueError: Where an array is missing, is of another type or shape, or does not fit the others.
+    """
+    arrays, names = read_archive(path, max_classes=MAX_SYMBOLS)
+    flipped = arrays["dxy"] * np.array([1.0, -1.0])
+    pieces = itertools.pairwise(arrays["offsets"])
+    scripts = [name.split("/")[0] for name in names]
+    return Characters(
+        strokes=tuple(_boxed(split_strokes(flipped[a:b], arrays["pen_up"][a:b])) for a, b in pieces),
+        classes=arrays["label"],
+        drawers=arrays["drawer"],
+        scripts=np.unique(scripts, return_inverse=True)[1],
+        names=names,
+    )
+
+
+def of_scripts(characters: Characters, scripts: Sequence[str]) -> Characters:
+    """The characters of the named scripts alone; of all scripts where none is named.
+
+    Raises:
+        ValueError: Where a script is not there; the sentence names those that are.
+    """
+    there = list(dict.fromkeys(name.split("/")[0] for name in characters.names))
+    for script in scripts:
+        if script not in there:
+            raise value_error("scripts", "some of " + ", ".join(there), script, "Name them as the file does.")
+    wanted = [not scripts or name.split("/")[0] in scripts for name in characters.names]
+    kept = np.flatnonzero(np.array(wanted)[characters.classes])
+    return dataclasses.replace(
+        characters,
+        strokes=tuple(characters.strokes[number] for number in kept),
+        classes=characters.classes[kept],
+        drawers=characters.drawers[kept],
+    )
+
+
+def join_characters(
+    characters: Characters,
+    drawers: NDArray[np.int64],
+    *,
+    count: int,
+    seed: int = 0,
+    lane: int = 0,
+) -> tuple[list[Sample], list[str]]:
+    """Joins characters of one drawer and one script to words of log-normal lengths.
+
+    A word has round(exp(normal(log(MEDIAN_CHARACTERS), SPREAD))) characters, at least 1 and at most 16.
+    Every word leans and stretches a little (slant of standard deviation 0.15, width and height of 8 %), as a hand
+    does from day to day.
+
+    Args:
+        characters: What there is to join.
+        drawers: Who may write; every character of theirs is equally likely within its script.
+        count: Words.
+        seed: Of the words; word i is the same for every `count`.
+        lane: Of the words too: other lanes of a seed are other words.
+
+    Returns:
+        Samples, each float32 [T, 3], and their texts, one private-use character for each class.
+    """
+    check_whole("count", count, minimum=1, remedy="Give the number of words.")
+    inks = _inks(characters, drawers)
+    samples: list[Sample] = []
+    texts: list[str] = []
+    for word in range(count):
+        generator = np.random.default_rng(np.random.SeedSequence([seed, word, lane]))
+        ink = inks[generator.integers(len(inks))]
+        size = min(max(round(MEDIAN_CHARACTERS * math.exp(SPREAD * generator.standard_normal())), 1), 16)
+        chosen = ink[generator.integers(len(ink), size=size)]
+        samples.append(_word([characters.strokes[number] for number in chosen], generator))
+        texts.append("".join(symbol(int(characters.classes[number])) for number in chosen))
+    return samples, texts
+
+
+def _inks(characters: Characters, drawers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Numbers of the characters of each drawer and script."""
+    scripts = characters.scripts[characters.classes]
+    inks = [
+        np.flatnonzero((characters.drawers == drawer) & (scripts == script))
+        for drawer in drawers
+        for script in np.unique(scripts)
+    ]
+    return [ink for ink in inks if len(ink)]
+
+
+def _word(characters: list[tuple[Stroke, ...]], generator: np.random.Generator) -> Sample:
+    slant = 0.15 * generator.standard_normal()
+    stretch = np.exp(0.08 * generator.standard_normal(2))
+    pen = 0.0
+    strokes = []
+    for character in characters:
+        points = np.concatenate(character)
+        for stroke in character:
+            x = stretch[0] * (pen + stroke[:, 0]) + slant * stroke[:, 1]
+            strokes.append(resample(np.column_stack([x, stretch[1] * stroke[:, 1]]), 1 / POINTS_PER_HEIGHT))
+        pen += float(points[:, 0].max()) + GAP
+    return as_sample(strokes, unit=1 / POINTS_PER_HEIGHT)
+
+
+def _boxed(strokes: list[Stroke]) -> tuple[Stroke, ...]:
+    corner = np.concatenate(strokes).min(axis=0)
+    scale = 1.0 / height(strokes)
+    return tuple((stroke - corner) * scale for stroke in strokes)

@@ -1,0 +1,316 @@
+"""The handwriting to learn: train, validation and test samples that share no ink, and what they are.
+
+Four sources: lines that the project writes itself, characters of real drawers joined to words (`.npz`), folders of
+InkML, and UNIPEN files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lengthwise as lw
+from lengthwise.checks import check_number, check_whole, value_error
+from lengthwise_recipes.contents import fingerprint
+from lengthwise_recipes.handwriting.characters import Characters, join_characters, of_scripts, read_characters
+from lengthwise_recipes.handwriting.inkml import read_inkml
+from lengthwise_recipes.handwriting.pen import Sample
+from lengthwise_recipes.handwriting.strokes import write_lines
+from lengthwise_recipes.handwriting.unipen import SUFFIXES, read_unipen, unipen_files
+
+BAD_FILES = "No option reads a bad file: mend it as its sentence says."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Samples:
+    """Pen samples, each float32 [T, 3] = dx, dy, pen_up, and the text of each; one character is one symbol."""
+
+    strokes: tuple[Sample, ...]
+    texts: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.strokes) != len(self.texts):
+            remedy = "Give one text for each sample."
+            raise value_error("texts", f"{len(self.strokes)} texts", len(self.texts), remedy)
+
+    def __len__(self) -> int:
+        return len(self.strokes)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Points of each sample, [samples]."""
+        return np.array([len(sample) for sample in self.strokes], np.int64)
+
+    def take(self, numbers: Sequence[int] | NDArray[np.int64]) -> Samples:
+        return Samples(
+            strokes=tuple(self.strokes[number] for number in numbers),
+            texts=tuple(self.texts[number] for number in numbers),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Corpus:
+    """What a study learns from and is judged by.
+
+    Attributes:
+        name: Where it comes from, in a few words.
+        split: How the parts were parted, one sentence.
+        train: Samples to learn from.
+        validation: Samples to be judged by; no ink of theirs is in `train`.
+        test: Samples to be judged by that nothing is chosen by; no ink of theirs is in the other parts. None for none.
+        alphabet: All symbols, one character each, sorted; symbol s is class s + 1 of the network.
+        skipped: What was left out, one line each.
+        advice: What would keep it, a sentence for each kind of reason.
+    """
+
+    name: str
+    split: str
+    train: Samples
+    validation: Samples
+    test: Samples | None = None
+    alphabet: str
+    skipped: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON: counts, symbols, the train lengths described, and fingerprints of them and of all that is held."""
+        lengths = self.train.lengths
+        quantiles = np.quantile(lengths, [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0])
+        tested = {} if self.test is None else {"test_samples": len(self.test)}
+        return {
+            "name": self.name,
+            "split": self.split,
+            "train_samples": len(self.train),
+            "validation_samples": len(self.validation),
+            **tested,
+            "symbols": len(self.alphabet),
+            "skipped": list(self.skipped),
+            "advice": list(self.advice),
+            "train_points": int(lengths.sum()),
+            "train_points_mean": round(float(lengths.mean()), 2),
+            "train_points_quantiles_0_5_25_50_75_95_100": [round(float(value), 1) for value in quantiles],
+            "train_fingerprint": lw.fingerprint(lengths),
+            "fingerprint": fingerprint(self._contents()),
+        }
+
+    def _contents(self) -> Iterator[object]:
+        for part in (self.train, self.validation, self.test):
+            yield part and part.texts
+            yield from part.strokes if part else ()
+
+
+def written_lines(
+    *, count: int = 1200, validation_share: float = 0.05, test_share: float = 0.0, seed: int = 0
+) -> Corpus:
+    """Lines that `strokes.write_lines` writes, each by a writer of its own."""
+    _check_count(count)
+    samples, texts = write_lines(count, seed=seed)
+    split = "lines of every length are held out, each by a writer of its own"
+    return _parted("lines written by the project's own hands", split, samples, texts, (validation_share, test_share))
+
+
+def inkml_folder(
+    folder: str | Path,
+    *,
+    count: int | None = None,
+    validation_share: float = 0.05,
+    test_share: float = 0.0,
+    strict: bool = False,
+) -> Corpus:
+    """The InkML files of a folder, by name; the first `count` readable ones where `count` is given.
+
+    Raises:
+        ValueError: Where `count` is below 2, no file can be read, or, if `strict`, where any cannot.
+    """
+    if count is not None:
+        _check_count(count)
+    samples, texts, skipped = read_inkml(folder, count=count, strict=strict)
+    split = "files of every length are held out; one writer may be in several parts"
+    shares = (validation_share, test_share)
+    return _parted(f"InkML files of {Path(folder).name}", split, samples, texts, shares, tuple(skipped))
+
+
+def unipen_samples(
+    path: str | Path,
+    *,
+    count: int | None = None,
+    validation_share: float = 0.05,
+    test_share: float = 0.0,
+    strict: bool = False,
+) -> Corpus:
+    """The labelled segments of a UNIPEN file, or of a folder of them; the first `count` where it is given.
+
+    Raises:
+        ValueError: As `inkml_folder` does.
+    """
+    if count is not None:
+        _check_count(count)
+    samples, texts, skipped = read_unipen(path, count=count, strict=strict)
+    split = "segments of every length are held out; one writer may be in several parts"
+    shares = (validation_share, test_share)
+    return _parted(f"UNIPEN files of {Path(path).name}", split, samples, texts, shares, tuple(skipped))
+
+
+def drawn_words(
+    path: str | Path,
+    *,
+    count: int = 4860,
+    validation_share: float = 0.05,
+    test_share: float = 0.0,
+    held_out_share: float = 0.1,
+    scripts: Sequence[str] = (),
+    seed: int = 0,
+) -> Corpus:
+    """Words of real drawers' characters; each part has drawers of its own.
+
+    Args:
+        path: An `.npz` of characters, see `characters.read_characters`.
+        count: Words, all parts together.
+        validation_share: Share of the words to validate on.
+        test_share: Share of the words to test on; there are none where it is 0.
+        held_out_share: Share of the drawers who write validation words and nothing else, at least one; as many write
+            test words.
+        scripts: Use these scripts alone; all where none is named.
+        seed: Of the choice of words.
+    """
+    _check_share("held_out_share", held_out_share)
+    held, tested = _held_counts(count, validation_share, test_share)
+    characters = of_scripts(read_characters(path), scripts)
+    drawers = np.unique(characters.drawers)
+    outside = max(1, round(held_out_share * len(drawers)))
+    places = 2 if tested else 1  # parts that are held out
+    if places * outside >= len(drawers):
+        rule = f"drawn by at least {places * outside + 1} drawers"
+        raise value_error("path", rule, len(drawers), "Give characters of more people.")
+    learnt, held_out = drawers[: -places * outside], drawers[-outside:]
+    train = _words(characters, learnt, count=count - held - tested, seed=seed)
+    validation = _words(characters, held_out, count=held, seed=seed, lane=1)
+    test = None
+    if tested:
+        test = _words(characters, drawers[-2 * outside : -outside], count=tested, seed=seed, lane=2)
+    also = " and as many to test on" if tested else ""
+    split = f"{outside} of {len(drawers)} drawers held out for validation{also}; each word is of one drawer"
+    return Corpus(
+        name=" ".join(
+            ["words joined from the", *(["/".join(scripts)] if scripts else []), "characters of", Path(path).name]
+        ),
+        split=split,
+        train=train,
+        validation=validation,
+        test=test,
+        alphabet=_alphabet(train, validation, test),
+    )
+
+
+def read_corpus(
+    path: str | Path | None,
+    *,
+    count: int | None = None,
+    validation_share: float = 0.05,
+    test_share: float = 0.0,
+    scripts: Sequence[str] = (),
+    seed: int = 0,
+    strict: bool = False,
+) -> Corpus:
+    """Chooses the source: no path for written lines, an `.npz` for characters, UNIPEN by its suffixes, else InkML.
+
+    A folder is one of UNIPEN where it holds no InkML but files that end as UNIPEN does.
+    """
+    drawn = path is not None and Path(path).suffix == ".npz" and not Path(path).is_dir()
+    if scripts and not drawn:
+        raise value_error("scripts", "given with an .npz of characters", list(scripts), "Leave them out.")
+    shares = {"validation_share": validation_share, "test_share": test_share}
+    if path is None:
+        return written_lines(count=1200 if count is None else count, seed=seed, **shares)
+    if _is_unipen(Path(path)):
+        return unipen_samples(path, count=count, strict=strict, **shares)
+    if Path(path).is_dir():
+        return inkml_folder(path, count=count, strict=strict, **shares)
+    if not drawn:
+        raise value_error("data", "an .npz file or a folder of InkML, or UNIPEN files", str(path), "Give one of these.")
+    return drawn_words(path, count=4860 if count is None else count, scripts=scripts, seed=seed, **shares)
+
+
+def _is_unipen(path: Path) -> bool:
+    if path.is_dir():
+        return next(path.rglob("*.inkml"), None) is None and bool(unipen_files(path))
+    return path.suffix.lower() in SUFFIXES
+
+
+def validation_numbers(lengths: NDArray[np.int64], held: int) -> NDArray[np.int64]:
+    """Picks `held` of the samples at equal steps through the sorted lengths, so that every length is judged.
+
+    >>> validation_numbers(np.array([10, 40, 20, 30, 60, 50]), 2).tolist()
+    [2, 5]
+    """
+    places = (2 * np.arange(held) + 1) * len(lengths) // (2 * held)
+    return np.sort(np.argsort(lengths, kind="stable")[places])
+
+
+def _parted(
+    name: str,
+    split: str,
+    samples: list[Sample],
+    texts: list[str],
+    shares: tuple[float, float],
+    skipped: tuple[str, ...] = (),
+) -> Corpus:
+    """Holds out samples to validate on, and of the others samples to test on, by their `shares` of all."""
+    everything = Samples(strokes=tuple(samples), texts=tuple(texts))
+    held, tested = _held_counts(len(samples), *shares)
+    rest, validation = _hold_out(everything, held)
+    train, test = _hold_out(rest, tested) if tested else (rest, None)
+    alphabet = _alphabet(train, validation, test)
+    return Corpus(
+        name=name,
+        split=split,
+        train=train,
+        validation=validation,
+        test=test,
+        alphabet=alphabet,
+        skipped=skipped,
+        advice=(BAD_FILES,) if skipped else (),
+    )
+
+
+def _hold_out(samples: Samples, count: int) -> tuple[Samples, Samples]:
+    """The others, and `count` of the samples."""
+    held = validation_numbers(samples.lengths, count)
+    return samples.take(np.setdiff1d(np.arange(len(samples)), held)), samples.take(held)
+
+
+def _words(characters: Characters, drawers: NDArray[np.int64], *, count: int, seed: int, lane: int = 0) -> Samples:
+    strokes, texts = join_characters(characters, drawers, count=count, seed=seed, lane=lane)
+    return Samples(strokes=tuple(strokes), texts=tuple(texts))
+
+
+def _alphabet(*parts: Samples | None) -> str:
+    return "".join(sorted({symbol for part in parts if part is not None for text in part.texts for symbol in text}))
+
+
+def _held_counts(count: int, validation_share: float, test_share: float) -> tuple[int, int]:
+    """How many of `count` samples to validate on, and to test on; one to learn from is left.
+
+    >>> _held_counts(100, 0.2, 0.1)
+    (20, 10)
+    """
+    _check_share("validation_share", validation_share)
+    if test_share == 0.0:
+        _check_count(count)
+        return min(max(1, round(validation_share * count)), count - 1), 0
+    _check_share("test_share", test_share)
+    check_whole("count", count, minimum=3, remedy="Give a sample to learn from, one to validate on and one to test on.")
+    tested = min(max(1, round(test_share * count)), count - 2)
+    return min(max(1, round(validation_share * count)), count - 1 - tested), tested
+
+
+def _check_count(count: int) -> None:
+    check_whole("count", count, minimum=2, remedy="Give at least one sample to learn from and one to judge by.")
+
+
+def _check_share(name: str, share: float) -> None:
+    check_number(name, share, above=True, maximum=0.5, remedy="Give a share such as 0.05.")

@@ -1,0 +1,115 @@
+"""Samples made ready for the network: those that CTC can learn, as frames and class numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lengthwise.checks import value_error
+from lengthwise_recipes.handwriting.data import Corpus, Samples
+from lengthwise_recipes.handwriting.model import frames_needed, stack_frames
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """Samples as the network takes them: frames float32 [F, 3 * stack], labels int64 [symbols], lengths in points."""
+
+    frames: list[Tensor]
+    labels: list[Tensor]
+    lengths: NDArray[np.int64]
+    texts: tuple[str, ...]
+    stack: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PreparedCorpus:
+    """Samples as the network takes them; symbol s of the alphabet is class s + 1."""
+
+    train: Prepared
+    validation: Prepared
+    test: Prepared | None
+    alphabet: str
+
+
+def learnable(corpus: Corpus, *, stack: int, strict: bool = False) -> tuple[Corpus, list[str]]:
+    """Leaves out the samples with fewer frames than CTC needs to write their text, and says which, one line each.
+
+    The corpus returned has the advice which stack would keep how many of them.
+
+    Raises:
+        ValueError: Where none is left, or, if `strict`, where one is left out.
+    """
+    skipped: list[str] = []
+    stacks: list[int] = []
+    parts = {}
+    for name in ("train", "validation", "test"):
+        samples: Samples | None = getattr(corpus, name)
+        if samples is None:
+            continue
+        frames = -(-samples.lengths // stack)
+        needed = np.array([frames_needed(text) for text in samples.texts])
+        for sample in np.flatnonzero((frames < needed) | (needed == 0)):
+            stacks.append(_largest_stack(int(samples.lengths[sample]), int(needed[sample])))
+            skipped.append(
+                f"{name} sample {sample}: {frames[sample]} frames for a text that needs {max(needed[sample], 1)}"
+            )
+        if skipped and strict:
+            remedy = "Give a smaller stack, or leave strict out to skip it."
+            raise value_error("data", "of samples as long as their texts", skipped[0], remedy)
+        parts[name] = samples.take(np.flatnonzero((frames >= needed) & (needed > 0)))
+        if not len(parts[name]):
+            raise value_error("data", "of samples as long as their texts", skipped[0], "Give a smaller stack.")
+    advice = (*corpus.advice, *_advice(stacks, stack))
+    return dataclasses.replace(corpus, **parts, advice=advice), skipped
+
+
+def _largest_stack(points: int, needed: int) -> int:
+    """The largest stack in which so many points are the frames needed; 0 where none is.
+
+    9 points are 3 frames of 4, and 5 of 2: for 4 frames a stack of 2 is the largest.
+
+    >>> _largest_stack(9, 3), _largest_stack(9, 4), _largest_stack(9, 10)
+    (4, 2, 0)
+    """
+    return (points - 1) // (needed - 1) if needed > 1 else 0
+
+
+def _advice(stacks: Sequence[int], stack: int) -> Iterator[str]:
+    """Which smaller stacks would keep how many of the samples that were left out; `stacks` keep each at most."""
+    kept = {smaller: sum(largest >= smaller for largest in stacks) for smaller in range(1, stack)}
+    better = [smaller for smaller in kept if kept[smaller] > kept.get(smaller + 1, 0)]
+    if better:
+        told = ", ".join(f"{kept[smaller]:,} with --stack {smaller}" for smaller in reversed(better[-3:]))
+        yield (
+            f"Samples with fewer frames than their text needs: {len(stacks):,}. "
+            f"`lengthwise study handwriting` would keep of them {told}."
+        )
+    if lost := stacks.count(0):
+        yield f"Samples that no stack keeps, with fewer points than their text needs frames: {lost:,}."
+
+
+def prepare(samples: Samples, alphabet: str, stack: int) -> Prepared:
+    """Stacks the points and numbers the symbols from 1."""
+    classes = {symbol: number for number, symbol in enumerate(alphabet, start=1)}
+    return Prepared(
+        frames=[stack_frames(sample, stack) for sample in samples.strokes],
+        labels=[torch.tensor([classes[symbol] for symbol in text]) for text in samples.texts],
+        lengths=samples.lengths,
+        texts=samples.texts,
+        stack=stack,
+    )
+
+
+def prepare_corpus(corpus: Corpus, stack: int) -> PreparedCorpus:
+    return PreparedCorpus(
+        train=prepare(corpus.train, corpus.alphabet, stack),
+        validation=prepare(corpus.validation, corpus.alphabet, stack),
+        test=None if corpus.test is None else prepare(corpus.test, corpus.alphabet, stack),
+        alphabet=corpus.alphabet,
+    )

@@ -1,0 +1,151 @@
+"""The task of a study: words as the pen drew them, read by a bidirectional LSTM with CTC."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jiwer
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+import lengthwise as lw
+from lengthwise.checks import check_flag, check_number, check_whole, value_error
+from lengthwise_recipes.handwriting.data import Corpus
+from lengthwise_recipes.handwriting.model import Recognizer, ctc_losses, decode, pad_frames
+from lengthwise_recipes.handwriting.prepared import Prepared, PreparedCorpus, learnable, prepare_corpus
+
+VALIDATION_BATCH = 16
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Network:
+    """How large the network is.
+
+    Attributes:
+        hidden: LSTM cells of each direction.
+        layers: Bidirectional layers.
+        stack: Points joined to one frame of the network.
+        dropout: Share of each layer's outputs that is dropped in training.
+        packed: Skip the padding with PackedSequence instead of computing it.
+    """
+
+    hidden: int = 64
+    layers: int = 2
+    stack: int = 4
+    dropout: float = 0.0
+    packed: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("hidden", "layers", "stack"):
+            check_whole(name, getattr(self, name), minimum=1, remedy="Give how many.")
+        check_number("dropout", self.dropout, maximum=0.9, remedy="Give a share such as 0.2.")
+        check_flag("packed", self.packed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandwritingTask:
+    """Learns a corpus: the loss is the mean over sequences of CTC loss / symbols, lengths are points of the pen.
+
+    Attributes:
+        corpus: Samples that CTC can learn with frames of `network.stack` points, see `of`.
+        network: How large the network is.
+    """
+
+    corpus: Corpus
+    network: Network
+
+    @classmethod
+    def of(cls, corpus: Corpus, network: Network | None = None, *, strict: bool = False) -> HandwritingTask:
+        """A task of the samples that are long enough for their text; the others join what the corpus skipped.
+
+        Raises:
+            ValueError: Where none is, or, if `strict`, where one is not.
+        """
+        chosen = Network() if network is None else network
+        kept, skipped = learnable(corpus, stack=chosen.stack, strict=strict)
+        return cls(corpus=dataclasses.replace(kept, skipped=(*kept.skipped, *skipped)), network=chosen)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"corpus": self.corpus, "network": self.network}  # each process makes its own tensors
+
+    @cached_property
+    def prepared(self) -> PreparedCorpus:
+        """The samples as the network takes them."""
+        return prepare_corpus(self.corpus, self.network.stack)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Points of each training sample: [n]."""
+        return self.corpus.train.lengths
+
+    @property
+    def counts(self) -> str:
+        return "sequences"
+
+    def model(self) -> Recognizer:
+        return Recognizer(
+            inputs=3 * self.network.stack,
+            classes=len(self.corpus.alphabet) + 1,
+            hidden=self.network.hidden,
+            layers=self.network.layers,
+            dropout=self.network.dropout,
+            packed=self.network.packed,
+        )
+
+    def loss(self, model: nn.Module, batch: NDArray[np.int64], width: int) -> Tensor:
+        """The mean CTC loss per symbol of samples [B], padded to `width` points."""
+        if batch.ndim != 1:
+            remedy = "Leave the chunks out: CTC needs the whole text."
+            raise value_error("batchings", "of whole sequences", f"chunks of shape {batch.shape}", remedy)
+        frames = -(-width // self.network.stack)
+        return ctc_losses(*_forward(model, self.prepared.train, batch, frames)).mean()
+
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """Mean CTC loss per symbol and character error rate, over fixed random batches, as in Ge et al. 2021.
+
+        Returns:
+            "validation_loss" and "character_error_rate"; and "test_loss" and "test_character_error_rate" where the
+            corpus has a part to test on.
+        """
+        loss, error_rate = self._judge(model, self.prepared.validation)
+        found = {"validation_loss": loss, "character_error_rate": error_rate}
+        if self.prepared.test is not None:
+            found["test_loss"], found["test_character_error_rate"] = self._judge(model, self.prepared.test)
+        return found
+
+    def _judge(self, model: nn.Module, samples: Prepared) -> tuple[float, float]:
+        """Mean CTC loss per symbol of samples, and their character error rate."""
+        alphabet = self.corpus.alphabet
+        batching = lw.strategy("random", cut=lw.FixedSize(VALIDATION_BATCH))
+        losses, truths, guesses = [], [], []
+        for batch in lw.make_plan(samples.lengths, batching, seed=0, epoch=0).batches():
+            log_probabilities, counts, labels = _forward(model, samples, batch)
+            losses.append(ctc_losses(log_probabilities, counts, labels))
+            truths += [samples.texts[number] for number in batch]
+            guesses += ["".join(alphabet[symbol - 1] for symbol in best) for best in decode(log_probabilities, counts)]
+        return float(torch.cat(losses).mean()), float(jiwer.cer(truths, guesses))
+
+    def test(self, model: nn.Module) -> Mapping[str, float]:  # noqa: ARG002
+        return {}
+
+    def describe(self) -> dict[str, object]:
+        return self.corpus.as_dict() | {
+            "network": dataclasses.asdict(self.network),
+            "loss": "mean over the sequences of CTC loss / symbols, nats per symbol",
+            "frames": "points of the pen",
+        }
+
+
+def _forward(
+    model: nn.Module, samples: Prepared, batch: NDArray[np.int64], width: int = 0
+) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """Log-probabilities of samples padded to at least `width` frames, and the counts and labels that go with them."""
+    frames, counts = pad_frames([samples.frames[number] for number in batch], width=width)
+    device = next(model.parameters()).device
+    return model(frames.to(device), counts.to(device)), counts, [samples.labels[number] for number in batch]

@@ -1,0 +1,165 @@
+"""Reading UNIPEN 1.0: the labelled segments of a file as samples.
+
+Of the levels of segments (a page, a word, a character) the outermost that is labelled is read, one sample for each of
+its segments. A segment says where its ink is by the numbers of components: the pen down is one, the pen up is the
+next. Components without points are not counted. In
+
+    .PEN_DOWN      component 0
+    1 2
+    .PEN_UP        no component: no points
+    .PEN_DOWN      component 1
+    3 4
+    .PEN_UP        component 2
+    5 6
+    .PEN_DOWN      component 3
+    7 8
+    .SEGMENT WORD 1-3 ? "a"
+
+the word has the ink of 1 and 3; the pen was up in 2. Numbers count through all that a file includes, and from 0 again
+after `.START_SET`.
+
+References:
+    Guyon, Schomaker, Plamondon, Liberman and Janet 1994, UNIPEN project of on-line data exchange and recognizer
+    benchmarks, ICPR. Guyon 1994, UNIPEN 1.0 format definition (unipen.def): `.SEGMENT` ("Components are numbered in
+    order of apparition in the present data set, starting from zero", "empty pen streams are NOT counted"),
+    `.START_SET`, and the delineation A:M-B:N,C of section C. Deviations: ink while the pen is up is passed over;
+    coordinates are taken as they stand, whatever their origin.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from lengthwise_recipes.handwriting.ink_files import Segments, read_ink
+from lengthwise_recipes.handwriting.pen import FARTHEST, Sample, Stroke, within_reach
+from lengthwise_recipes.handwriting.unipen_file import Component, Ink, Segment, bad, read_unipen_file
+
+SUFFIXES = (".dat", ".unp", ".unipen", ".upn")
+SPAN = re.compile(r"(\d+)(?::(\d+))?(?:-(\d+)(?::(\d+))?)?")
+NO_INK = np.zeros((0, 2))
+
+
+def read_unipen(
+    path: str | Path, *, count: int | None = None, strict: bool = False
+) -> tuple[list[Sample], list[str], list[str]]:
+    """Reads a UNIPEN file, or those of a folder and below it, sorted by path.
+
+    Args:
+        path: A file, or a folder with files that end in one of `SUFFIXES`. Folders named include hold what others
+            include, and are not read by themselves.
+        count, strict: As `ink_files.read_ink` takes them, which says what is returned and raised.
+    """
+    return read_ink(unipen_files(path), parse_unipen, source=path, kind="UNIPEN", count=count, strict=strict)
+
+
+def unipen_files(path: str | Path) -> list[Path]:
+    """The UNIPEN files of a folder and below it by name, or the file itself."""
+    place = Path(path)
+    if not place.is_dir():
+        return [place]
+    found = (file for file in place.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+    return sorted(file for file in found if "include" not in file.relative_to(place).parts[:-1])
+
+
+def parse_unipen(path: str | Path) -> Segments:
+    """Reads the strokes, each float64 [K, 2], and the label of each segment of the outermost labelled level.
+
+    Raises:
+        ValueError: Where a file is not there, has no labelled segment, names components that are not there or points
+            that are not of plain numbers; the sentence names it.
+    """
+    ink = read_unipen_file(Path(path))
+    present = {segment.level for segment in ink.segments if segment.label}
+    if not present:
+        raise bad(path, "of segments with labels", "without")
+    level = next((level for level in ink.levels if level in present), None)
+    level = level or next(segment.level for segment in ink.segments if segment.label)
+    strokes = [[_points(component) for component in components] for components in ink.sets]
+    return [
+        (_ink(ink, number, strokes[segment.set]), segment.label)
+        for number, segment in enumerate(ink.segments)
+        if segment.label and segment.level == level
+    ]
+
+
+def _ink(ink: Ink, number: int, strokes: list[Stroke]) -> list[Stroke]:
+    """The strokes of a segment; `strokes` are the components of its set."""
+    segment = ink.segments[number]
+    pieces = _undelineated(ink, number, strokes) if segment.where == "?" else _delineated(segment, strokes)
+    taken = [piece for piece in pieces if len(piece)]
+    if not taken:
+        raise bad(segment.place, "of segments with at least one point", segment.where)
+    return taken
+
+
+def _delineated(segment: Segment, strokes: list[Stroke]) -> list[Stroke]:
+    """The pieces that a delineation names.
+
+    0-2 are components 0 to 2; 1:5-2:8 is from point 5 of component 1 to point 8 of component 2; 0,2 is 0 and 2.
+    """
+    taken: list[Stroke] = []
+    for part in segment.where.split(","):
+        span = SPAN.fullmatch(part)
+        if span is None or not int(span[1]) <= int(span[3] or span[1]) < len(strokes):
+            there = f"0 to {len(strokes) - 1}" if strokes else "of which it has none"
+            raise bad(segment.place, f"of segments within its components, {there}", segment.where)
+        pieces = strokes[int(span[1]) : int(span[3] or span[1]) + 1]
+        start, until = int(span[2] or 0), span[4] if span[3] else span[2]
+        stop = int(until) + 1 if until else len(pieces[-1])
+        if 0 < len(pieces[0]) <= start or 0 < len(pieces[-1]) < stop:
+            raise bad(segment.place, "of segments within the points of its components", segment.where)
+        pieces[-1] = pieces[-1][:stop]  # first the end: the last component may be the first as well
+        pieces[0] = pieces[0][start:]
+        taken += pieces
+    return taken
+
+
+def _undelineated(ink: Ink, number: int, strokes: list[Stroke]) -> list[Stroke]:
+    """The components of a segment that leaves its delineation out because there is only one.
+
+    They are those from the segment up to the next of its level or one above; all of the set, where there is no other.
+    """
+    segment = ink.segments[number]
+    ranks = {level: rank for rank, level in enumerate(ink.levels)}
+
+    def ends(other: Segment) -> bool:
+        outer = ranks.get(other.level, len(ranks)) < ranks.get(segment.level, len(ranks))
+        return other.set == segment.set and (outer or other.level == segment.level)
+
+    following = next(filter(ends, islice(ink.segments, number + 1, None)), None)
+    if following is not None:
+        return strokes[segment.after : following.after]
+    alone = not any(map(ends, islice(ink.segments, number)))
+    return strokes if alone else strokes[segment.after :]
+
+
+def _points(component: Component) -> Stroke:
+    """The points [K, 2] of a component; none where the pen is up."""
+    if not component.down:
+        return NO_INK
+    names = component.coordinates or ("X", "Y")
+    columns = names.index("X"), names.index("Y")
+    first = " ".join(component.rows[0])[:40]
+    try:
+        points = np.array([[float(row[column]) for column in columns] for row in _rows(component)])
+    except (ValueError, IndexError) as error:
+        raise bad(component.place, "of strokes of plain numbers", first) from error
+    if not within_reach(points).all():
+        raise bad(component.place, f"of finite points below {FARTHEST:g} in size", first)
+    return points
+
+
+def _rows(component: Component) -> list[list[str]]:
+    """The numbers of each point: of each line, or as many as `.COORD` declares where lines hold other than one point.
+
+    Below .COORD X Y, a line "1 2 3 4" is two points.
+    """
+    width = len(component.coordinates)
+    if not width or all(width <= len(row) < 2 * width for row in component.rows):
+        return component.rows
+    numbers = [number for row in component.rows for number in row]
+    return [numbers[place : place + width] for place in range(0, len(numbers), width)]

@@ -1,0 +1,217 @@
+"""The page and the figures of the rerun of Khomenko et al. 2016, made from its JSON alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from lengthwise_recipes.khomenko2016.claims import BUCKETS, BUCKETS_OF_PROCESSES, label, name_alone
+from lengthwise_recipes.pages import claims_table, measured, percent, spread, table, verdicts, within
+
+FIGURES = {
+    "lengths": "The lengths trained on and 6 optimal buckets (figure 2).",
+    "speed-up": "Epoch time and speed-up by the number of buckets, on each number of processes (figure 4).",
+    "buckets": "Validation loss by time and epochs for each number of buckets, on one process (figure 3).",
+    "processes": "Validation loss by time and epochs for each number of processes, with 6 buckets (figure 5).",
+}
+
+
+def page(document: Mapping[str, Any], *, json_link: str) -> str:
+    """The page in Markdown; its pictures lie beside it, as `write_figures` names them.
+
+    Args:
+        document: What `rerun.reproduce` gave, as read back from JSON.
+        json_link: Where the page finds it.
+    """
+    parts = [
+        "# Khomenko et al. 2016: accelerating recurrent neural network training by sequence bucketing",
+        f"{verdicts(document['claims'])} The paper's data are not public, and it tells neither network nor batch "
+        f"size; what was trained here is said below. {measured(document, link=json_link)}",
+        claims_table(document["claims"]),
+        "## For which lengths buckets give 4 times",
+        headline(document),
+        bounds_table(document),
+        "Padded frames in one bucket over those in Q optimal ones, each sequence padded to the edge of its bucket; "
+        f"families of {document['sequences_of_families']:,} sequences.",
+        "## Buckets",
+        buckets_table(document),
+        settings_note(document["study"], document["size"]),
+        *(processes_parts(document) if several(document) else []),
+        "## Figures",
+        *(f"![{text}]({figure_name(name)})\n\n{text}" for name, text in figures_of(document).items()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def write_figures(document: Mapping[str, Any], folder: Path) -> None:
+    """Draws the figures of the paper into a folder."""
+    from lengthwise import plot
+    from lengthwise_recipes.pictures import learning_curves, speed_up_bars
+
+    lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])
+    rows = document["study"]["rows"]
+    bounds = {int(buckets): bound for buckets, bound in document["bounds"][0]["speed_ups"].items()}
+    drawn = {
+        "lengths": plot.bucket_histogram(lengths, document["edges"]["6"], unit="points"),
+        "speed-up": speed_up_bars(series(document), bounds),
+        "buckets": learning_curves([row for row in rows if row["processes"] == 1]),
+    }
+    if several(document):
+        chosen = label(BUCKETS_OF_PROCESSES)
+        drawn["processes"] = learning_curves([row for row in rows if name_alone(row["strategy"]) == chosen])
+    for name, figure in drawn.items():
+        plot.save(figure, folder / figure_name(name))
+
+
+def figures_of(document: Mapping[str, Any]) -> dict[str, str]:
+    """The figures that there are, and what each shows."""
+    return {name: text for name, text in FIGURES.items() if name != "processes" or several(document)}
+
+
+def several(document: Mapping[str, Any]) -> bool:
+    """Whether anything was trained on more than one process."""
+    return len(document["size"]["processes"]) > 1
+
+
+def series(document: Mapping[str, Any]) -> dict[str, dict[int, list[float]]]:
+    """The seconds of figure 4: mean of an epoch under each seed, by processes and then by the number of buckets."""
+    return {
+        processes_label(processes): {buckets: seconds[label(buckets)] for buckets in BUCKETS}
+        for processes, seconds in document["seconds"].items()
+    }
+
+
+def processes_label(processes: str) -> str:
+    """How many processes, in words.
+
+    >>> processes_label("1"), processes_label("4")
+    ('1 process', '4 processes')
+    """
+    return f"{processes} process{'es' * (processes != '1')}"
+
+
+def figure_name(name: str) -> str:
+    return f"khomenko2016-{name}.png"
+
+
+def headline(document: Mapping[str, Any]) -> str:
+    """For which lengths the paper's 4 times holds, in one sentence of computed numbers."""
+    trained, *others = ((bound["lengths"], bound["speed_ups"]["3"]) for bound in document["bounds"])
+    others = [(name, value) for name, value in others if not name.startswith("log-normal")]
+    enough = ", ".join(f"{name} ({value:.1f})" for name, value in others if value >= 4.0)
+    too_few = ", ".join(f"{name} ({value:.1f})" for name, value in others if value < 4.0)
+    return (
+        f"That Q = 3 is 4 times faster than Q = 1 is a property of the lengths: of log-normal ones it holds from a "
+        f"sigma of {document['sigma_that_allows_4']:.3f} on, and of these too: {enough}; it cannot hold of these: "
+        f"{too_few}; and the lengths trained on here allow {trained[1]:.2f}."
+    )
+
+
+def bounds_table(document: Mapping[str, Any]) -> str:
+    """What Q buckets can win on each kind of lengths."""
+    columns = [buckets for buckets in document["bounds"][0]["speed_ups"] if buckets != "1"]
+    rows = [
+        (
+            bound["lengths"],
+            f"{bound['sequences']:,}",
+            *(f"{bound['speed_ups'][buckets]:.2f}" for buckets in columns),
+            f"{bound['limit']:.2f}",
+        )
+        for bound in document["bounds"]
+    ]
+    return table(("lengths", "sequences", *(f"Q = {buckets}" for buckets in columns), "longest / mean"), rows)
+
+
+def buckets_table(document: Mapping[str, Any]) -> str:
+    """One row for each number of buckets on one process, and one for batches padded to their own longest."""
+    bounds = {f"Q = {buckets}": bound for buckets, bound in document["bounds"][0]["speed_ups"].items()}
+    rows = []
+    for each in (each for each in document["study"]["summary"] if each["processes"] == 1):
+        name = each["strategy"]
+        rows.append(
+            (
+                name if name in bounds else f"{name}, padded to each batch's longest",
+                ", ".join(map(str, document["edges"].get(name.removeprefix("Q = "), []))),
+                percent(each["padding_share"]),
+                f"{each['seconds_per_epoch']:.2f}",
+                over_seeds(document["speed_ups"]["1"][name]),
+                f"{bounds[name]:.2f}" if name in bounds else "",
+                spread(each["best_validation_loss"]),
+                percent(each["character_error_rate"]["mean"]),
+            )
+        )
+    heads = ("buckets", "edges", "padding", "s / epoch", "speed-up", "at most", "least validation loss", "CER")
+    return table(heads, rows)
+
+
+def processes_parts(document: Mapping[str, Any]) -> list[str]:
+    """What the page says of several processes."""
+    where = "had a GPU each" if document["size"]["device"] == "cuda" else f"shared {document['machine']['cores']} cores"
+    return [
+        "## Buckets on several processes",
+        times_table(document),
+        f"Speed-up over Q = 1 on as many processes; mean over seeds (least to greatest). The processes {where}; the "
+        "paper's figure 4 is of 6 GPUs.",
+        "## Processes",
+        processes_table(document),
+        "6 buckets; parameters averaged after each epoch by equation 3 with alpha = 1 and beta = 1e-6, portions of the "
+        "data dealt anew each epoch. Straggler waste is the share of their time that the plan leaves to waiting.",
+    ]
+
+
+def times_table(document: Mapping[str, Any]) -> str:
+    """Figure 4 in numbers: one row for each number of buckets, seconds and speed-up on each number of processes."""
+    columns = [(what, processes) for processes in document["seconds"] for what in ("seconds", "speed_ups")]
+    rows = [
+        (name, *(over_seeds(document[what][processes][name]) for what, processes in columns))
+        for name in map(label, BUCKETS)
+    ]
+    heads = [head for each in document["seconds"] for head in (f"{processes_label(each)}, s / epoch", "speed-up")]
+    return table(("buckets", *heads), rows)
+
+
+def processes_table(document: Mapping[str, Any]) -> str:
+    """Figure 5: one row for each number of processes."""
+    name, study = label(BUCKETS_OF_PROCESSES), document["study"]
+    alone = fmean(document["seconds"]["1"][name])
+    rows = [
+        (
+            str(each["processes"]),
+            f"{each['steps']:.0f}",
+            f"{each['seconds_per_epoch']:.2f}",
+            f"{alone / each['seconds_per_epoch']:.2f}",
+            percent(each["straggler_waste"]),
+            spread(each["best_validation_loss"]),
+            percent(each["character_error_rate"]["mean"]),
+        )
+        for each in study["summary"]
+        if name_alone(each["strategy"]) == name
+    ]
+    heads = ("processes", "steps", "s / epoch", "speed-up", "straggler waste", "least validation loss", "CER")
+    return table(heads, rows)
+
+
+def over_seeds(values: Sequence[float]) -> str:
+    """The mean over seeds, and from where to where they reach.
+
+    >>> over_seeds([1.0, 2.0])
+    '1.50 (1.00 to 2.00)'
+    """
+    return f"{fmean(values):.2f}{within(min(values), max(values))}"
+
+
+def settings_note(study: Mapping[str, Any], size: Mapping[str, Any]) -> str:
+    """What was trained on what."""
+    data, settings = study["data"], study["settings"]
+    return (
+        f"{data['train_samples']:,} {data['name']}, {data['symbols']} symbols, and {data['validation_samples']:,} to "
+        f"validate on; {data['split']}. Bidirectional LSTM, layers: {settings['layers']}, cells each way: "
+        f"{settings['hidden']}, {settings['stack']} points of the pen a frame; CTC; ADADELTA, gradients clipped to a "
+        f"norm of {settings['clipped_norm']:g}; {size['batch_size']} sequences a batch, shorter buckets first; epochs: "
+        f"{settings['epochs']}, seeds: {settings['seeds']}. Validation loss in nats a symbol, mean over seeds (least "
+        "to greatest); CER is the character error rate after the last epoch."
+    )

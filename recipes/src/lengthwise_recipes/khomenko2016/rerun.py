@@ -1,0 +1,177 @@
+"""Khomenko et al. 2016 rerun: LSTM and CTC on online handwriting, by buckets and by processes.
+
+    lengthwise reproduce khomenko2016 --small
+
+One study from the same weights, ADADELTA, 5 % of the samples for validation. It trains with Q buckets for each Q of
+`BUCKETS`, on 1, 2 and 4 processes whose parameters are averaged after each epoch by equation 3 (figure 4). Figure 3 is
+of one process, figure 5 of `BUCKETS_OF_PROCESSES` buckets. Every batch is padded to the edge of its bucket, the one
+length that the paper's compiled model of the bucket takes, and shorter buckets come first.
+
+Deviations: the paper tells neither network nor batch size nor epochs, and its data are not public; the sizes below are
+ours. Four points of the pen are joined to a frame, and gradients are clipped to a norm of 1. Its figure 4 was measured
+on 6 GPUs. "random" is no run of the paper: one process, no buckets, and each batch padded to its own longest sequence,
+as is usual today.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lengthwise as lw
+from lengthwise.checks import value_error
+from lengthwise_recipes.handwriting.data import Corpus
+from lengthwise_recipes.handwriting.task import HandwritingTask, Network
+from lengthwise_recipes.khomenko2016.bounds import FAMILIES, SEQUENCES, bound_of, sigma_that_allows
+from lengthwise_recipes.khomenko2016.claims import (
+    BUCKETS,
+    PAPER_SPEED_UP,
+    bucket_claims,
+    epoch_seconds,
+    label,
+    process_claim,
+    rows_on,
+    speed_ups,
+)
+from lengthwise_recipes.study.results import EpochRow, Study, plain
+from lengthwise_recipes.study.settings import Settings
+from lengthwise_recipes.study.setups import Setup
+from lengthwise_recipes.study.study import run_study
+
+SCHEMA = "lengthwise-khomenko2016-2"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Size:
+    """How large a rerun is. `count` is samples, train and validation together; the first of `processes` is 1."""
+
+    name: str
+    count: int
+    epochs: int
+    seeds: int
+    hidden: int
+    layers: int
+    batch_size: int
+    processes: tuple[int, ...] = (1, 2, 4)
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.processes[:1] != (1,):
+            raise value_error("processes", "1 and then others", self.processes, "Give 1,2,4, say: 1 is compared with.")
+
+
+SMALL = Size(name="small", count=1200, epochs=8, seeds=3, hidden=64, layers=1, batch_size=8)
+# Some 1 GB of strokes, as the paper's.
+FULL = Size(name="full", count=300_000, epochs=30, seeds=3, hidden=256, layers=2, batch_size=64, device="cuda")
+
+
+def reproduce(
+    corpus: Corpus, size: Size, *, folder: Path | None = None, progress: bool = False, command: str = ""
+) -> dict[str, Any]:
+    """Trains every run and sets what the paper claims beside what came out.
+
+    Args:
+        corpus: Train and validation samples.
+        size: `SMALL`, `FULL`, or one of your own.
+        folder: Keeps the checkpoints: a rerun that was interrupted goes on from there.
+        progress: Show a bar on standard error.
+        command: How it was called, for the record.
+
+    Returns:
+        The document, ready for JSON: claims, seconds and speed-ups by processes, runs and seeds, bounds, histogram of
+        the train lengths, and the study. Where `size.processes` names 1 alone nothing is claimed of processes.
+
+    Raises:
+        ValueError: As `run_study` does.
+    """
+    task = HandwritingTask.of(corpus, Network(hidden=size.hidden, layers=size.layers))
+    unbucketed = Setup(batching=lw.strategy("random", cut=lw.FixedSize(size.batch_size)))
+    study = run_study(
+        task,
+        {**batchings(size), "random": unbucketed},
+        settings(size),
+        progress=progress,
+        command=command,
+        checkpoints=folder,
+    )
+    return _document(task.lengths, size, study)
+
+
+def settings(size: Size) -> Settings:
+    """What the runs share.
+
+    Raises:
+        ValueError: As `Settings` does, before anything is read or trained.
+    """
+    alone = Settings(optimizer="adadelta", epochs=size.epochs, seeds=size.seeds, device=size.device)
+    if size.processes == (1,):
+        return alone
+    return dataclasses.replace(alone, processes=size.processes, averaging=("parameter",))
+
+
+def batchings(size: Size) -> dict[str, lw.Batching]:
+    """The paper's batching for each number of buckets."""
+    return {
+        label(buckets): lw.Batching(
+            order=lw.Bucketed(buckets=buckets, pad_to_edge=True),
+            cut=lw.FixedSize(size.batch_size),
+            arrange=lw.ShortestFirst(),
+        )
+        for buckets in BUCKETS
+    }
+
+
+def _document(lengths: NDArray[np.int64], size: Size, study: Study) -> dict[str, Any]:
+    bounds = _bounds(lengths, str(study.data["name"]))
+    claims = bucket_claims(study.rows, bounds[0]["speed_ups"]["3"])
+    if len(size.processes) > 1:
+        claims.append(process_claim(study.rows, size.device))
+    values, counts = np.unique(lengths, return_counts=True)
+    return {
+        "schema": SCHEMA,
+        "date": study.date,
+        "command": study.command,
+        "machine": {**study.machine, "cores": os.cpu_count()},
+        "size": dataclasses.asdict(size),
+        "claims": [plain(dataclasses.asdict(each)) for each in claims],
+        "seconds": _by_processes(study.rows, epoch_seconds),
+        "speed_ups": _by_processes(study.rows, speed_ups),
+        "edges": {str(buckets): lw.optimal_edges(lengths, buckets).tolist() for buckets in BUCKETS},
+        "bounds": bounds,
+        "sigma_that_allows_4": round(sigma_that_allows(PAPER_SPEED_UP, buckets=3), 3),
+        "sequences_of_families": SEQUENCES,
+        "lengths": {"values": values.tolist(), "counts": counts.tolist()},
+        "study": study.as_dict(),
+    }
+
+
+def _by_processes(
+    rows: Sequence[EpochRow], found: Callable[[Sequence[EpochRow], str], list[float]]
+) -> dict[str, dict[str, list[float]]]:
+    """What is found of each run under each seed: by processes, and then by the run's name on one of them."""
+    made: dict[str, dict[str, list[float]]] = {}
+    for processes in sorted({row.processes for row in rows}):
+        own = rows_on(rows, processes)
+        made[str(processes)] = {name: found(own, name) for name in dict.fromkeys(row.strategy for row in own)}
+    return made
+
+
+def _bounds(lengths: NDArray[np.int64], name: str) -> list[dict[str, Any]]:
+    """The bounds of the train lengths first, then of the examples and the families; plain, as JSON has them."""
+    known: Mapping[str, NDArray[np.int64]] = {
+        f"trained on: {name}": lengths,
+        **{f"example {example}": lw.example_lengths(example) for example in ("long-tailed", "speech")},
+        **{family: make() for family, make in FAMILIES.items()},
+    }
+    found = [dataclasses.asdict(bound_of(name, each, BUCKETS)) for name, each in known.items()]
+    for bound in found:
+        bound["speed_ups"] = {str(buckets): round(value, 3) for buckets, value in bound["speed_ups"].items()}
+        bound["limit"] = round(bound["limit"], 3)
+    return found

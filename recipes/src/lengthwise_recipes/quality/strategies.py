@@ -1,0 +1,150 @@
+"""The strategies that are compared: without a knob, at equal padding, and with batch sizes that follow the length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lengthwise as lw
+from lengthwise.checks import check_number, check_whole, value_error
+from lengthwise_recipes.knobs import fit_knob, padding_share
+from lengthwise_recipes.study.setups import Setup
+
+OURS = "max-entropy"
+RANDOM = "random"
+PLAIN = (RANDOM, "sorted")  # no knob to fit
+FITTED = (OURS, "semi-sorted", "alternated", "windowed", "bucketed")
+DYNAMIC = (RANDOM, "semi-sorted", OURS)  # their knobs are fitted to the largest of the paddings
+SCALINGS = {"none": "constant rate", "linear": "linear rate", "root": "root rate"}
+TOLERANCE = 0.005  # of a padding share
+EPOCHS = 64  # plans of seed 0 that mixing is measured on together
+
+Cut = lw.FixedSize | lw.DynamicSize
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """A strategy before it is known whether it can be compared.
+
+    Attributes:
+        order: By what sequences are sorted, without its knob.
+        strategy: As the command line writes it.
+        padding: The share that its knob was fitted to; None where it has no knob.
+        padding_share: What its plans pad.
+        cut: Batches of one size, or of sizes that follow the length.
+    """
+
+    order: str
+    strategy: str
+    padding: float | None
+    padding_share: float
+    cut: Cut
+
+    @property
+    def dynamic(self) -> bool:
+        return isinstance(self.cut, lw.DynamicSize)
+
+    @property
+    def near(self) -> bool:
+        """Whether it pads what it was fitted to."""
+        return self.padding is None or abs(self.padding_share - self.padding) <= TOLERANCE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compared:
+    """One strategy of the study: its label, its mixing in `EPOCHS` plans pooled, and how it is trained."""
+
+    candidate: Candidate
+    label: str
+    mixing: float
+    setup: Setup
+
+
+def candidates(lengths: NDArray[np.int64], paddings: Sequence[float], *, batch_size: int) -> list[Candidate]:
+    """All strategies with their knobs fitted.
+
+    Args:
+        lengths: [n], of the sequences trained on.
+        paddings: Shares to compare at, rising.
+        batch_size: Sequences in a batch; of dynamic batches, those of the longest sequences.
+
+    Raises:
+        ValueError: No share, shares too close to each other to tell their strategies apart, too few sequences, or where
+            no share is one that max-entropy batching can pad.
+    """
+    check_whole("lengths", len(lengths), minimum=2 * batch_size, remedy="Give more sequences to train on.")
+    check_paddings(paddings)
+    fixed, dynamic = lw.FixedSize(batch_size), lw.DynamicSize(batch_size)
+    found = [_plain(lengths, order, fixed) for order in PLAIN]
+    found += [_fitted(lengths, order, padding, fixed) for padding in paddings for order in FITTED]
+    if not any(each.near for each in found if each.order == OURS):
+        rule = f"a share from what sorting pads, {found[1].padding_share:.3f}, on"
+        raise value_error("paddings", rule, tuple(paddings), "Give larger shares, or more sequences.")
+    for order in DYNAMIC:
+        has_knob = order in FITTED
+        found.append(_fitted(lengths, order, paddings[-1], dynamic) if has_knob else _plain(lengths, order, dynamic))
+    return found
+
+
+def check_paddings(paddings: Sequence[float]) -> None:
+    """Refuses shares that nothing can be compared at."""
+    remedy = "Give shares such as 0.05, 0.1."
+    for padding in paddings:
+        check_number("paddings", padding, above=True, maximum=0.9, remedy=remedy)
+    if not paddings or any(low + 2 * TOLERANCE >= high for low, high in pairwise(paddings)):
+        raise value_error("paddings", f"rising by more than {2 * TOLERANCE:g}, at least one", tuple(paddings), remedy)
+
+
+def compared(lengths: NDArray[np.int64], found: Sequence[Candidate], *, base_batch: float) -> list[Compared]:
+    """What is trained: those that pad what they should; dynamic batches at a constant and at two scaled rates.
+
+    Args:
+        lengths: [n], of the sequences trained on.
+        found: What `candidates` gave.
+        base_batch: The size of a step for which the learning rate was chosen, in what the task counts.
+    """
+    return [each for candidate in found if candidate.near for each in _trained(lengths, candidate, base_batch)]
+
+
+def left_out(found: Sequence[Candidate]) -> list[str]:
+    """What is said of each strategy that does not pad what the others do."""
+    return [
+        f"{each.order}{' with dynamic sizes' if each.dynamic else ''} at {100 * each.padding:g} %, since the nearest "
+        f"is {100 * each.padding_share:.1f} %, by {each.strategy}"
+        for each in found
+        if each.padding is not None and not each.near
+    ]
+
+
+def _plain(lengths: NDArray[np.int64], order: str, cut: Cut) -> Candidate:
+    share = padding_share(lengths, lw.strategy(order, cut=cut))
+    return Candidate(order=order, strategy=order, padding=None, padding_share=share, cut=cut)
+
+
+def _fitted(lengths: NDArray[np.int64], order: str, padding: float, cut: Cut) -> Candidate:
+    fit = fit_knob(lengths, order, padding, cut=cut)
+    return Candidate(order=order, strategy=fit.strategy, padding=padding, padding_share=fit.padding_share, cut=cut)
+
+
+def _trained(lengths: NDArray[np.int64], candidate: Candidate, base_batch: float) -> list[Compared]:
+    batching = lw.strategy(candidate.strategy, cut=candidate.cut)
+    mixing = lw.mixing([lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(EPOCHS)], lengths)
+    if not candidate.dynamic:
+        return [Compared(candidate=candidate, label=candidate.strategy, mixing=mixing, setup=Setup(batching=batching))]
+    return [
+        Compared(
+            candidate=candidate,
+            label=f"{candidate.strategy}, dynamic sizes, {words}",
+            mixing=mixing,
+            setup=Setup(
+                batching=batching,
+                learning_rate_scaling=scaling,
+                base_batch=None if scaling == "none" else base_batch,
+            ),
+        )
+        for scaling, words in SCALINGS.items()
+    ]

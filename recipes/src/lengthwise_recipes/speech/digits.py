@@ -1,0 +1,220 @@
+"""Connected digits in noise, made from recordings of single digits by one speaker each.
+
+recordings -> a string of 1 to 12 digits of one speaker, with pauses -> noise at one of several levels
+"""
+
+from __future__ import annotations
+
+import functools
+import zipfile
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import files
+from lengthwise.checks import check_choice, check_number, check_whole, value_error
+from lengthwise_recipes.speech.corpus import Corpus, Samples, Utterance
+
+WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+RATE = 8000  # samples a second
+MAX_DIGITS = 12
+TEST_RECORDINGS = 5  # of each digit and speaker: those of the data set's own split, numbers 0 to 4
+PAUSE_SECONDS = (0.02, 0.3)  # between two digits, and before the first and after the last
+LARGEST = 32768.0  # of 16-bit samples
+ARRAYS = ("audio", "offsets", "digit", "speaker", "index")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recordings:
+    """Single spoken digits.
+
+    Attributes:
+        samples: Of each recording, from -1 to 1, of `RATE`.
+        digits: What is said, [recordings], 0 to 9.
+        speakers: Who says it, [recordings].
+        numbers: Which of a speaker's recordings of a digit it is, [recordings].
+    """
+
+    samples: tuple[Samples, ...]
+    digits: NDArray[np.int64]
+    speakers: NDArray[np.str_]
+    numbers: NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Strings:
+    """How strings of digits are made.
+
+    Attributes:
+        count: Strings.
+        seed: String i is the same for every `count`.
+        part: "train" or "test", which share no recording.
+        test_speakers: They speak the test strings and nothing else. Where none is named, every speaker is in both
+            parts, and recordings 0 to 4 of each digit are for the test.
+        noise_ratios: Signal-to-noise ratios in decibels, of which each string takes one; no noise at infinity.
+    """
+
+    count: int
+    seed: int = 0
+    part: str = "train"
+    test_speakers: tuple[str, ...] = ()
+    noise_ratios: tuple[float, ...] = (20.0, 15.0, 10.0, 5.0)
+
+    def __post_init__(self) -> None:
+        check_whole("count", self.count, minimum=1, remedy="Give the number of strings.")
+        check_whole("seed", self.seed, minimum=0, remedy="Give a whole number.")
+        check_choice("part", self.part, ("train", "test"))
+        if not self.noise_ratios:
+            remedy = "Give decibels such as 10.0, and float('inf') for clean strings."
+            raise value_error("noise_ratios", "at least one number", self.noise_ratios, remedy)
+        for ratio in self.noise_ratios:
+            if ratio != np.inf:
+                check_number("noise_ratios", ratio, minimum=-100.0, maximum=100.0, remedy="Give decibels such as 10.0.")
+
+
+def read_recordings(path: str | Path) -> Recordings:
+    """Reads an `.npz` of single digits, such as the Free Spoken Digit Dataset as one file.
+
+    The arrays, for N samples of R recordings: audio int16 [N], offsets [R + 1] (recording r has the samples
+    offsets[r] up to offsets[r + 1]), digit [R] from 0 to 9, speaker [R] texts, index [R].
+
+    Raises:
+        ValueError: Where the file is no .npz, or an array is missing, of another type, or does not fit the others.
+    """
+    audio, offsets, digits, speakers, numbers = _stored(Path(path))
+    _check_fit(audio, offsets, (digits, speakers, numbers))
+    samples = (audio / LARGEST).astype(np.float32)
+    return Recordings(
+        samples=tuple(np.split(samples, offsets[1:-1])),
+        digits=digits.astype(np.int64),
+        speakers=speakers.astype(np.str_),
+        numbers=numbers.astype(np.int64),
+    )
+
+
+def spoken_by(recordings: Recordings, speakers: Collection[str]) -> Recordings:
+    """The recordings of some speakers."""
+    chosen = np.flatnonzero(np.isin(recordings.speakers, sorted(speakers)))
+    return Recordings(
+        samples=tuple(recordings.samples[int(number)] for number in chosen),
+        digits=recordings.digits[chosen],
+        speakers=recordings.speakers[chosen],
+        numbers=recordings.numbers[chosen],
+    )
+
+
+def digit_strings(recordings: Recordings, strings: Strings) -> Corpus:
+    """Joins digits of one speaker to strings of 1 to 12, in noise.
+
+    Every number of digits is equally likely, and so is every recording of the speaker. The noise is Gaussian, with a
+    power that falls as 1 / frequency ** slope, slope uniform from 0 to 1.5; its ratio to the whole string, pauses
+    included, is one of `noise_ratios`.
+
+    Args:
+        recordings: What there is to join.
+        strings: How many, of which part, in what noise.
+
+    Returns:
+        Utterances named by part, seed and number, whose sound is made anew whenever it is loaded.
+
+    Raises:
+        ValueError: Where a test speaker is not there, or nobody is left to speak.
+
+    References:
+        Stands for the noisy speech of CHiME-4 in Doetsch et al. 2017, section 5: the lengths spread over a factor of
+        more than ten, and the noise is synthetic.
+    """
+    voices = _voices(recordings, strings)
+    return Corpus(
+        name=f"connected digits, {strings.part}, seed {strings.seed}",
+        rate=RATE,
+        utterances=tuple(_utterance(recordings, strings, voices, number) for number in range(strings.count)),
+    )
+
+
+def add_noise(samples: Samples, ratio: float, slope: float, generator: np.random.Generator) -> Samples:
+    """Adds noise whose power falls as 1 / frequency ** slope, at a signal-to-noise ratio in decibels."""
+    if ratio == np.inf:
+        return samples
+    spectrum = np.fft.rfft(generator.standard_normal(len(samples)))
+    frequencies = np.maximum(np.arange(len(spectrum)), 1.0)
+    noise = np.fft.irfft(spectrum * frequencies ** (-slope / 2), len(samples))
+    wanted = np.mean(np.square(samples, dtype=np.float64)) * 10 ** (-ratio / 10)
+    return (samples + noise * np.sqrt(wanted / np.mean(noise**2))).astype(np.float32)
+
+
+def _utterance(recordings: Recordings, strings: Strings, voices: Sequence[NDArray[np.int64]], number: int) -> Utterance:
+    generator = np.random.default_rng(np.random.SeedSequence([strings.seed, number, strings.part == "test"]))
+    voice = voices[int(generator.integers(len(voices)))]
+    chosen = voice[generator.integers(len(voice), size=generator.integers(1, MAX_DIGITS + 1))]
+    low, high = (round(seconds * RATE) for seconds in PAUSE_SECONDS)
+    pauses = generator.integers(low, high + 1, size=len(chosen) + 1)
+    clips = tuple(recordings.samples[int(recording)] for recording in chosen)
+    ratio = strings.noise_ratios[int(generator.integers(len(strings.noise_ratios)))]
+    key = (strings.seed, number, 2 + (strings.part == "test"))
+    return Utterance(
+        name=f"{strings.part}-{strings.seed}-{number}",
+        speaker=str(recordings.speakers[voice[0]]),
+        words=tuple(WORDS[int(recordings.digits[recording])] for recording in chosen),
+        count=int(pauses.sum()) + sum(len(clip) for clip in clips),
+        load=functools.partial(_sound, clips, pauses, ratio, key),
+    )
+
+
+def _sound(clips: Sequence[Samples], pauses: NDArray[np.int64], ratio: float, key: tuple[int, ...]) -> Samples:
+    generator = np.random.default_rng(np.random.SeedSequence(key))
+    silences = [np.zeros(pause, np.float32) for pause in pauses]
+    pieces = [piece for pair in zip(silences, clips, strict=False) for piece in pair]
+    return add_noise(np.concatenate([*pieces, silences[-1]]), ratio, generator.uniform(0.0, 1.5), generator)
+
+
+def _voices(recordings: Recordings, strings: Strings) -> list[NDArray[np.int64]]:
+    """Numbers of the recordings of each speaker of the part."""
+    speakers = np.unique(recordings.speakers)
+    for name in strings.test_speakers:
+        if name not in speakers:
+            remedy = "Name speakers as the recordings do."
+            raise value_error("test_speakers", "some of " + ", ".join(speakers), name, remedy)
+    if strings.test_speakers:
+        tested = np.isin(recordings.speakers, strings.test_speakers)
+    else:
+        tested = recordings.numbers < TEST_RECORDINGS
+    wanted = tested if strings.part == "test" else ~tested
+    voices = [np.flatnonzero(wanted & (recordings.speakers == speaker)) for speaker in speakers]
+    voices = [voice for voice in voices if len(voice)]
+    if not voices:
+        raise value_error("part", "spoken by someone", strings.part, "Give more recordings, or fewer test speakers.")
+    return voices
+
+
+def _stored(path: Path) -> list[NDArray]:
+    """The arrays of `ARRAYS`, in that order."""
+    files.check_regular(path)
+    with path.open("rb") as file:
+        rule = "an .npz with the arrays " + ", ".join(ARRAYS)
+        if not zipfile.is_zipfile(file):
+            raise value_error("path", rule, str(path), "Write it with numpy.savez.")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as stored:
+            missing = [name for name in ARRAYS if name not in stored.files]
+            if missing:
+                raise value_error("path", rule, str(path), f"Add {', '.join(missing)}.")
+            return [stored[name] for name in ARRAYS]
+
+
+def _check_fit(audio: NDArray, offsets: NDArray, named: tuple[NDArray, ...]) -> None:
+    if audio.dtype != np.int16:
+        raise value_error("audio", "samples of 16 bits, int16", str(audio.dtype), "Store it as int16.")
+    rises = len(offsets) > 1 and offsets[0] == 0 and offsets[-1] == len(audio) and bool(np.all(np.diff(offsets) > 0))
+    if not rises:
+        rule = f"strictly rising from 0 to the number of samples, {len(audio)}"
+        raise value_error("offsets", rule, offsets[:6].tolist(), "Drop empty recordings.")
+    sizes = tuple(len(array) for array in named)
+    if set(sizes) != {len(offsets) - 1}:
+        raise value_error("digit, speaker, index", f"{len(offsets) - 1} long each", sizes, "Store them together.")
+    digits = named[0]
+    if digits.min() < 0 or digits.max() > 9:
+        raise value_error("digit", "from 0 to 9", [int(digits.min()), int(digits.max())], "Drop what is no digit.")

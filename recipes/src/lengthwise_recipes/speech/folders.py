@@ -1,0 +1,107 @@
+"""Folders of speech: Kaldi data folders, and wav files that stand beside their text.
+
+Bad data is named before anything is computed from it: it is left out, or refused where `strict`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from lengthwise import files
+from lengthwise.checks import check_flag, value_error
+from lengthwise_recipes.skipped import Skipped
+from lengthwise_recipes.speech.corpus import Corpus, Utterance
+from lengthwise_recipes.speech.kaldi import Piece, read_pieces
+from lengthwise_recipes.speech.wav import Wav, read_header, read_samples
+
+OVERSHOOT_SECONDS = 0.5  # that a segment may lie beyond the end of its wav: it is cut there
+
+
+def read_folder(folder: str | Path, *, strict: bool = False) -> Corpus:
+    """Reads a Kaldi data folder where there is a wav.scp in it, else wav files and texts of the same name.
+
+    Args:
+        folder: See `kaldi.read_pieces` for the files of a Kaldi folder. Elsewhere `a/b.wav` has its words in
+            `a/b.txt`, and a speaker named as its folder.
+        strict: Whether to raise for the first utterance that cannot be used: no words, no wav or an unreadable one,
+            more than one channel, another sampling rate than most, a segment beyond the end.
+
+    Raises:
+        ValueError: Where nothing can be used, for a wav.scp with commands in it, or as `strict` says.
+    """
+    folder = Path(folder)
+    skipped = Skipped(strict=check_flag("strict", strict))
+    pieces = read_pieces(folder, skipped) if (folder / "wav.scp").exists() else list(_beside(folder, skipped))
+    headers = _headers(pieces, skipped)
+    if not headers:
+        rule, remedy = "a folder with speech that can be used", _first_reason(skipped)
+        raise value_error("folder", rule, str(folder), remedy)
+    rate = Counter(header.rate for header in headers.values()).most_common(1)[0][0]
+    utterances = [_utterance(piece, headers[piece.path], rate, skipped) for piece in pieces if piece.path in headers]
+    kept = tuple(utterance for utterance in utterances if utterance)
+    if not kept:
+        raise value_error("folder", "a folder with speech that can be used", str(folder), _first_reason(skipped))
+    return Corpus(name=f"speech of {folder.name}", rate=rate, utterances=kept, skipped=skipped.sentences)
+
+
+def _beside(folder: Path, skipped: Skipped) -> Iterator[Piece]:
+    wavs = sorted(path for path in folder.rglob("*") if path.suffix.lower() == ".wav")
+    for path in wavs:
+        name = path.relative_to(folder).with_suffix("").as_posix()
+        try:
+            files.check_regular(path.with_suffix(".txt"))
+            words = tuple(path.with_suffix(".txt").read_text(encoding="utf-8-sig").split())
+        except (OSError, UnicodeDecodeError):
+            words = ()
+        if words:
+            yield Piece(name=name, speaker=path.parent.name, words=words, path=path)
+        else:
+            remedy = f"Write its words to {path.with_suffix('.txt').name} beside it, in UTF-8."
+            skipped.add(value_error("text", "the words of every wav", "missing", remedy, at=name))
+
+
+def _headers(pieces: list[Piece], skipped: Skipped) -> dict[Path, Wav]:
+    headers: dict[Path, Wav] = {}
+    for path in dict.fromkeys(piece.path for piece in pieces):
+        try:
+            headers[path] = read_header(path)
+        except ValueError as error:
+            skipped.add(error)
+    return headers
+
+
+def _utterance(piece: Piece, header: Wav, rate: int, skipped: Skipped) -> Utterance | None:
+    try:
+        start, stop = _borders(piece, header, rate)
+    except ValueError as error:
+        skipped.add(error)
+        return None
+    return Utterance(
+        name=piece.name,
+        speaker=piece.speaker,
+        words=piece.words,
+        count=stop - start,
+        load=functools.partial(read_samples, piece.path, start, stop),
+    )
+
+
+def _borders(piece: Piece, header: Wav, rate: int) -> tuple[int, int]:
+    """First sample of an utterance and the one after its last."""
+    if header.rate != rate:
+        remedy = "Bring all to one rate."
+        raise value_error("rate", f"{rate} samples a second, as most", header.rate, remedy, at=piece.name)
+    start = round(piece.start_seconds * rate)
+    stop = header.count if piece.stop_seconds is None else round(piece.stop_seconds * rate)
+    if stop > header.count + OVERSHOOT_SECONDS * rate or start >= min(stop, header.count):
+        rule = f"within the {header.count / rate:g} seconds of its wav"
+        shown = [piece.start_seconds, piece.stop_seconds]
+        raise value_error("segment", rule, shown, "Correct its start and end.", at=piece.name)
+    return start, min(stop, header.count)
+
+
+def _first_reason(skipped: Skipped) -> str:
+    sentences = skipped.sentences
+    return f"The first of {len(sentences)} complaints: {sentences[0]}" if sentences else "Put wav files and texts in."

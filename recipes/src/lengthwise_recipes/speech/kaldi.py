@@ -1,0 +1,151 @@
+"""The text files of a Kaldi data folder: wav.scp, text, utt2spk and segments.
+
+Nothing is executed: a wav.scp whose entries are commands is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from lengthwise import files
+from lengthwise.checks import value_error
+from lengthwise_recipes.skipped import Skipped
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Piece:
+    """One utterance as a folder tells of it: a wav, or the seconds from `start_seconds` to `stop_seconds` of one."""
+
+    name: str
+    speaker: str
+    words: tuple[str, ...]
+    path: Path
+    start_seconds: float = 0.0
+    stop_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Where an utterance lies in its recording."""
+
+    recording: str
+    start_seconds: float = 0.0
+    stop_seconds: float | None = None
+
+
+def read_pieces(folder: Path, skipped: Skipped) -> list[Piece]:
+    """Reads what a Kaldi data folder says of its utterances, sorted by name.
+
+    The files, a line for each entry, in UTF-8:
+
+        wav.scp   recording path              a path is looked up in the folder first, else from where the run starts
+        text      utterance word word ...
+        segments  utterance recording start end     in seconds; without this file every recording is an utterance,
+                                                    and an end of -1 is that of the recording
+        utt2spk   utterance speaker           without this file the speaker has the name of the utterance
+
+    Args:
+        folder: With wav.scp and text at least.
+        skipped: Takes the complaints about utterances without words or with a bad segment, and about words
+            without sound.
+
+    Raises:
+        ValueError: Where a file is not UTF-8 or names an entry twice, or wav.scp has a command in it, which ends in |.
+    """
+    wavs = {name: _wav_path(folder, name, entry) for name, entry in read_table(folder / "wav.scp").items()}
+    texts = read_table(folder / "text")
+    speakers = _optional(folder / "utt2spk")
+    lines = _optional(folder / "segments")
+    segments = _segments(lines, skipped) if lines else {name: Segment(name) for name in wavs}
+    pieces = []
+    for name, segment in sorted(segments.items()):
+        words = tuple(texts.get(name, "").split())
+        if _is_usable(name, words, segment.recording in wavs, skipped):
+            speaker = speakers.get(name, name)
+            path, start, stop = wavs[segment.recording], segment.start_seconds, segment.stop_seconds
+            pieces.append(
+                Piece(name=name, speaker=speaker, words=words, path=path, start_seconds=start, stop_seconds=stop)
+            )
+    skipped.extend(_soundless(name) for name in sorted(texts.keys() - (lines or segments).keys()))
+    return pieces
+
+
+def read_table(path: Path) -> dict[str, str]:
+    """The rest of each line by its first word.
+
+    Raises:
+        ValueError: Where the file is missing, is not UTF-8, or has two lines of one name.
+    """
+    table: dict[str, str] = {}
+    for number, line in enumerate(_lines(path), start=1):
+        name, _, rest = line.strip().partition(" ")
+        if name in table:
+            remedy = "Remove one of the two."
+            raise value_error(path.name, "of one line for each name", name, remedy, at=f"line {number} of {path}")
+        if name:
+            table[name] = rest.strip()
+    return table
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        files.check_regular(path)
+        return path.read_text(encoding="utf-8-sig").replace("\t", " ").split("\n")
+    except UnicodeDecodeError as error:
+        raise value_error(path.name, "UTF-8", "not", "Encode it anew.", at=f"byte {error.start} of {path}") from error
+    except OSError as error:
+        raise value_error(path.name, "a file that can be read", str(path), "Write one line an entry.") from error
+
+
+def _optional(path: Path) -> dict[str, str]:
+    return read_table(path) if path.exists() else {}
+
+
+def _wav_path(folder: Path, name: str, entry: str) -> Path:
+    if entry.endswith("|"):
+        remedy = "Commands are not run: write its wav to a file."
+        raise value_error("wav.scp", "a path in every line", entry, remedy, at=name)
+    inside = folder / entry
+    return inside if inside.exists() else Path(entry)
+
+
+def _segments(lines: dict[str, str], skipped: Skipped) -> dict[str, Segment]:
+    segments: dict[str, Segment] = {}
+    for name, rest in lines.items():
+        try:
+            segments[name] = _segment(name, rest)
+        except ValueError as error:
+            skipped.add(error)
+    return segments
+
+
+def _segment(name: str, rest: str) -> Segment:
+    """Parses `recording start end`.
+
+    >>> _segment("u1", "r1 0.5 2")
+    Segment(recording='r1', start_seconds=0.5, stop_seconds=2.0)
+    """
+    rule, remedy = "a recording, a start and an end in seconds", "Correct the line, such as: u1 r1 0.5 2.25."
+    fields = rest.split()
+    try:
+        recording, start, stop = fields[0], float(fields[1]), float(fields[2])
+    except (IndexError, ValueError) as error:
+        raise value_error("segments", rule, rest, remedy, at=name) from error
+    ends = stop == -1 or stop > start
+    if len(fields) != 3 or not (math.isfinite(start) and math.isfinite(stop) and start >= 0 and ends):
+        raise value_error("segments", rule, rest, remedy, at=name)
+    return Segment(recording, start, None if stop == -1 else stop)
+
+
+def _is_usable(name: str, words: tuple[str, ...], has_wav: bool, skipped: Skipped) -> bool:
+    if not words:
+        skipped.add(value_error("text", "the words of every utterance", "missing", "Add its line.", at=name))
+    elif not has_wav:
+        skipped.add(_soundless(name))
+    return bool(words) and has_wav
+
+
+def _soundless(name: str) -> ValueError:
+    return value_error("wav.scp", "a wav for every utterance", "missing", "Add it, or remove the text.", at=name)

@@ -1,0 +1,68 @@
+"""The header and the samples of a wav file of one channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from lengthwise import files
+from lengthwise.checks import value_error
+from lengthwise_recipes.speech.corpus import Samples
+
+
+@dataclass(frozen=True, slots=True)
+class Wav:
+    """The header of a wav file of one channel: samples, and samples a second."""
+
+    count: int
+    rate: int
+
+
+def read_header(path: Path) -> Wav:
+    """Reads the header alone.
+
+    Raises:
+        ValueError: Where it cannot be read, or the file has several channels or no sample.
+    """
+    try:
+        files.check_regular(path)
+        info = soundfile.info(str(path))
+    except (soundfile.SoundFileError, OSError) as error:
+        raise value_error("wav", "audio that can be read", "not", "Repair or remove it.", at=str(path)) from error
+    if info.channels != 1:
+        remedy = "Write each channel to a file of its own."
+        raise value_error("wav", "of one channel", info.channels, remedy, at=str(path))
+    if info.frames < 1:
+        raise value_error("wav", "of at least one sample", info.frames, "Remove it.", at=str(path))
+    return Wav(info.frames, info.samplerate)
+
+
+def read_samples(path: Path, start: int, stop: int) -> Samples:
+    """Reads the samples from `start` up to `stop`, from -1 to 1; fewer where the file ends before.
+
+    Raises:
+        ValueError: Where the file cannot be read.
+    """
+    try:
+        files.check_regular(path)
+        samples, _ = soundfile.read(str(path), start=start, stop=stop, dtype="float32")
+    except (soundfile.SoundFileError, OSError) as error:
+        raise value_error("wav", "audio that can be read", "not", "Repair or remove it.", at=str(path)) from error
+    return np.asarray(samples, np.float32)
+
+
+def checked(samples: Samples, count: int) -> Samples:
+    """Returns the samples where there are `count` of them and all are finite.
+
+    Raises:
+        ValueError: Where not.
+    """
+    if len(samples) != count:
+        raise value_error("samples", f"{count}, as its file promises", len(samples), "Write the file anew.")
+    if not np.isfinite(samples).all():
+        place = f"sample {int(np.flatnonzero(~np.isfinite(samples))[0])}"
+        raise value_error("samples", "finite", "not", "Write the file anew.", at=place)
+    return samples

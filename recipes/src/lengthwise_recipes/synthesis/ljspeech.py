@@ -1,0 +1,118 @@
+"""Folders as LJSpeech's: metadata.csv with a line `id|text` or `id|text|normalised text`, and wavs/id.wav.
+
+Bad data is named before anything is computed from it: it is left out, or refused where `strict`.
+
+References:
+    Ito and Johnson 2017, The LJ Speech Dataset.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from pathlib import Path
+
+from lengthwise import files
+from lengthwise.checks import check_flag, check_whole, value_error
+from lengthwise_recipes.skipped import Skipped
+from lengthwise_recipes.speech.wav import Wav, read_header, read_samples
+from lengthwise_recipes.synthesis.corpus import Recording, SpeechCorpus
+
+METADATA = "metadata.csv"
+WAVS = "wavs"
+
+
+def read_folder(folder: str | Path, *, count: int | None = None, strict: bool = False) -> SpeechCorpus:
+    """Reads what is said and the headers of the wavs; the sounds themselves are read when they are asked for.
+
+    Args:
+        folder: With metadata.csv and wavs/ in it. The normalised text is taken where a line has one.
+        count: Only the first so many that can be used; all by default.
+        strict: Whether to raise for the first recording that cannot be used: a line without text, an id twice, a text
+            without wav, a wav without text, unreadable, empty, of several channels, of another rate than most.
+
+    Raises:
+        ValueError: Where there is no metadata.csv, nothing can be used, or as `strict` says.
+    """
+    folder, skipped = Path(folder), Skipped(strict=check_flag("strict", strict))
+    if count is not None:
+        check_whole("count", count, minimum=1, remedy="Give how many recordings to read.")
+    texts = read_texts(folder / METADATA, skipped)
+    _name_the_unwritten(folder / WAVS, texts, skipped)
+    headers = _headers(folder / WAVS, texts, skipped)
+    recordings = tuple(_recordings(folder / WAVS, texts, headers, skipped))[:count]
+    if not recordings:
+        reason = (*skipped.sentences, "It has no line.")[0]
+        raise value_error("folder", "a folder with speech that can be used", str(folder), f"First complaint: {reason}")
+    rate = headers[recordings[0].name].rate
+    return SpeechCorpus(name=f"speech of {folder.name}", rate=rate, recordings=recordings, skipped=skipped.sentences)
+
+
+def read_texts(path: Path, skipped: Skipped) -> dict[str, str]:
+    """Reads the lines `id|text` of a file, by id; an id is a file name without suffix.
+
+    Raises:
+        ValueError: Where the file cannot be read as UTF-8, or as `skipped` says.
+    """
+    try:
+        files.check_regular(path)
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        remedy = "Write it: one line `id|text` for each recording."
+        raise value_error("metadata", "a file of UTF-8 that can be read", str(path), remedy) from error
+    texts: dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                name, text = _row(line, number)
+                _check_new(name, texts, number)
+                texts[name] = text
+            except ValueError as error:
+                skipped.add(error)
+    return texts
+
+
+def _row(line: str, number: int) -> tuple[str, str]:
+    """Id and text of a line; of two texts the last, unless it is empty."""
+    name, *texts = (part.strip() for part in line.split("|"))
+    text = " ".join(next(filter(None, reversed(texts)), "").split())
+    if not name or not text or Path(name).name != name:
+        rule = "`id|text` or `id|text|normalised text`, with an id that names a file"
+        raise value_error("metadata", rule, line, "Correct the line.", at=f"line {number}")
+    return name, text
+
+
+def _check_new(name: str, texts: dict[str, str], number: int) -> None:
+    if name in texts:
+        raise value_error("metadata", "of one line for each id", name, "Remove the other.", at=f"line {number}")
+
+
+def _name_the_unwritten(wavs: Path, texts: dict[str, str], skipped: Skipped) -> None:
+    for path in sorted(wavs.glob("*.wav")):
+        if path.stem not in texts:
+            remedy = f"Write its text to {METADATA}."
+            skipped.add(value_error("text", "there for every wav", "missing", remedy, at=path.name))
+
+
+def _headers(wavs: Path, texts: dict[str, str], skipped: Skipped) -> dict[str, Wav]:
+    headers: dict[str, Wav] = {}
+    for name in texts:
+        try:
+            headers[name] = read_header(wavs / f"{name}.wav")
+        except ValueError as error:
+            skipped.add(error)
+    return headers
+
+
+def _recordings(wavs: Path, texts: dict[str, str], headers: dict[str, Wav], skipped: Skipped) -> list[Recording]:
+    """Those of the rate that most have, in the order of the texts."""
+    rates = Counter(header.rate for header in headers.values()).most_common(1)
+    kept = []
+    for name, header in headers.items():
+        if header.rate == rates[0][0]:
+            load = functools.partial(read_samples, wavs / f"{name}.wav", 0, header.count)
+            kept.append(Recording(name=name, text=texts[name], count=header.count, load=load))
+        else:
+            rule = f"{rates[0][0]} samples a second, as most"
+            skipped.add(value_error("rate", rule, header.rate, "Bring all to one rate.", at=name))
+    return kept

@@ -1,0 +1,73 @@
+"""What Tacotron 2 is trained on: the squared errors of the frames, before and after the postnet, and the stop's."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from torch import Tensor
+from torch.nn import functional
+
+from lengthwise_recipes.synthesis.layers import data_mask
+from lengthwise_recipes.synthesis.model import Predicted
+
+MEANS = ("padded", "frames")
+
+
+class Errors(NamedTuple):
+    """The errors of a batch, and what they are divided by; sums, so that those of several batches can be added.
+
+    squares: The squared errors before and after the postnet, each a mean over the bands. Padding has none.
+    stops: The binary cross-entropies of the stop, up to each sequence's last step.
+    frames, steps: Of the sequences.
+    padded_frames, padded_steps: Of the whole rectangle.
+    """
+
+    squares: Tensor
+    stops: Tensor
+    frames: Tensor
+    steps: Tensor
+    padded_frames: int
+    padded_steps: int
+
+    def mean(self, over: str) -> Tensor:
+        """The mean squared errors and the mean cross-entropy, added.
+
+        Args:
+            over: "padded" divides by the whole rectangle, as the recipe that Ge et al. 2021 trained does: the more
+                padding, the lower the loss. "frames" divides by what there is, and does not see the padding.
+        """
+        if over == "padded":
+            return self.squares / self.padded_frames + self.stops / self.padded_steps
+        return self.squares / self.frames + self.stops / self.steps
+
+
+def together(errors: Sequence[Errors]) -> Errors:
+    """The errors of several batches as if they were one."""
+    return Errors(*(functools.reduce(operator.add, parts) for parts in zip(*errors, strict=True)))
+
+
+def synthesis_errors(predicted: Predicted, frames: Tensor, counts: Tensor) -> Errors:
+    """Compares what the network makes of a batch with the true frames.
+
+    Args:
+        predicted: What the network makes of the batch.
+        frames: [B, F, bands] true frames, F a multiple of the reduction.
+        counts: [B] frames of each sequence.
+    """
+    steps = predicted.stops.shape[1]
+    last = -(-counts * steps // frames.shape[1])  # step of each sequence, the first is 1
+    data, live = data_mask(counts, frames.shape[1]), data_mask(last, steps)
+    squares = (predicted.before - frames).square() + (predicted.after - frames).square()
+    target = functional.one_hot(last - 1, steps).to(predicted.stops.dtype)
+    stops = functional.binary_cross_entropy_with_logits(predicted.stops, target, reduction="none")
+    return Errors(
+        squares=(squares.mean(dim=2) * data).sum(),
+        stops=(stops * live).sum(),
+        frames=data.sum(),
+        steps=live.sum(),
+        padded_frames=data.numel(),
+        padded_steps=live.numel(),
+    )

@@ -1,0 +1,135 @@
+"""Recordings made ready for the network: standardised spectrograms, and texts as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lengthwise.checks import value_error
+from lengthwise_recipes.synthesis.mel import Mel
+
+FEWEST_SYMBOLS = 2  # batch norm has no variance of one place
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Utterances:
+    """Some sentences as the network takes them.
+
+    Attributes:
+        mels: Of each, float32 [F, bands].
+        symbols: Of each, int64 [characters]; the first character of the alphabet is 1.
+        texts: Of each, as it is spelt.
+    """
+
+    mels: tuple[Mel, ...]
+    symbols: tuple[NDArray[np.int64], ...]
+    texts: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.mels)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Frames of each, [n]."""
+        return np.array([len(mel) for mel in self.mels], np.int64)
+
+    @property
+    def text_lengths(self) -> NDArray[np.int64]:
+        """Characters of each, [n]."""
+        return np.array([len(symbols) for symbols in self.symbols], np.int64)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """Tensors of B utterances: symbols int64 [B, L], frames float [B, F, bands], and counts of both, [B]."""
+
+    symbols: Tensor
+    symbol_counts: Tensor
+    frames: Tensor
+    counts: Tensor
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scale:
+    """Mean and deviation of each band over all frames of the train utterances, [bands] each.
+
+    The network learns frames of mean 0 and variance 1, so that a squared error of 1 is that of knowing nothing but the
+    mean. NVIDIA's recipe learns the logarithms themselves; it has 220 epochs to find their mean in.
+    """
+
+    mean: NDArray[np.float32]
+    deviation: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, mels: Sequence[Mel]) -> Scale:
+        count = sum(len(mel) for mel in mels)
+        mean = sum(mel.sum(axis=0, dtype=np.float64) for mel in mels) / count
+        variance = sum(np.square(mel - mean).sum(axis=0) for mel in mels) / count
+        deviation = np.where(variance > 0, np.sqrt(variance), 1.0)
+        return cls(mean=np.asarray(mean, np.float32), deviation=deviation.astype(np.float32))
+
+    def apply(self, mel: Mel) -> Mel:
+        return (mel - self.mean) / self.deviation
+
+    def undo(self, frames: Mel) -> Mel:
+        return frames * self.deviation + self.mean
+
+
+def spell(text: str) -> str:
+    """The characters that are learnt of a text: small letters, digits, punctuation, single spaces.
+
+    >>> spell("  The  Kilns, 1490. ")
+    'the kilns, 1490.'
+    """
+    return " ".join(text.lower().split())
+
+
+def symbols_of(text: str, alphabet: str) -> NDArray[np.int64]:
+    """Numbers of the characters of a text, from 1.
+
+    Raises:
+        ValueError: Where a character is not of the alphabet, or there are fewer than `FEWEST_SYMBOLS`.
+    """
+    spelt, classes = spell(text), {symbol: number for number, symbol in enumerate(alphabet, start=1)}
+    strange = sorted(set(spelt) - set(classes))
+    if strange or len(spelt) < FEWEST_SYMBOLS:
+        rule = f"at least {FEWEST_SYMBOLS} characters of {alphabet!r}"
+        raise value_error("text", rule, "".join(strange) or text, "Write it with these.")
+    return np.array([classes[symbol] for symbol in spelt], np.int64)
+
+
+def make_batch(
+    utterances: Utterances, numbers: NDArray[np.int64], *, width: int, multiple: int, device: torch.device
+) -> Batch:
+    """Pads utterances with zeros, as tensors on a device.
+
+    Args:
+        utterances: To choose from.
+        numbers: [B] of the utterances.
+        width: Frames to pad to, or as many as the longest has where that is more.
+        multiple: The padded frames are a multiple of it: the frames of a decoder step.
+        device: Where the tensors are to be.
+    """
+    mels = [utterances.mels[number] for number in numbers]
+    symbols = [utterances.symbols[number] for number in numbers]
+    frames = max(width, *(len(mel) for mel in mels), 0)
+    return Batch(
+        symbols=pad_arrays(symbols).to(device),
+        symbol_counts=torch.tensor([len(each) for each in symbols], device=device),
+        frames=pad_arrays(mels, -(-frames // multiple) * multiple).to(device),
+        counts=torch.tensor([len(mel) for mel in mels], device=device),
+    )
+
+
+def pad_arrays(arrays: Sequence[NDArray], width: int = 0) -> Tensor:
+    """Stacks arrays [n, ...] of several n with zeros behind, to `width` or the longest: [B, width, ...]."""
+    width = max(width, *(len(array) for array in arrays), 0)
+    stacked = np.zeros((len(arrays), width, *arrays[0].shape[1:]), arrays[0].dtype)
+    for row, array in zip(stacked, arrays, strict=True):
+        row[: len(array)] = array
+    return torch.from_numpy(stacked)

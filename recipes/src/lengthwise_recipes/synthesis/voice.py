@@ -1,0 +1,101 @@
+"""A voice for those who have no recordings: eSpeak NG speaks sentences to a folder as LJSpeech's.
+
+    ids and texts -> one process of `espeak.py` for each -> wavs/id.wav, and a line of metadata.csv
+
+eSpeak NG comes as library and data with the package espeakng-loader.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tqdm import tqdm
+
+from lengthwise import files
+from lengthwise.checks import value_error
+from lengthwise_recipes.skipped import Skipped
+from lengthwise_recipes.synthesis import espeak
+from lengthwise_recipes.synthesis.ljspeech import METADATA, WAVS, read_texts
+
+VOICE = "en-us"  # one voice at one pitch and rate: nothing varies but what is said
+SECONDS_TO_SPEAK = 60  # of real time, for one sentence
+
+
+def speak_sentences(texts: Mapping[str, str], folder: str | Path, *, progress: bool = False) -> None:
+    """Speaks sentences to wavs/id.wav, each with its line in metadata.csv.
+
+    What the folder holds already of the same id and text is not spoken again, so that an interrupted call goes on
+    where it was.
+
+    Args:
+        texts: What is said, by id; an id is a file name without suffix.
+        folder: Made where it is not there. What it holds of other ids stays, behind these in metadata.csv.
+        progress: Show a bar on standard error.
+
+    Raises:
+        ValueError: Where eSpeak NG is not installed, or does not speak.
+    """
+    library, data = engine()
+    folder = Path(folder)
+    (folder / WAVS).mkdir(parents=True, exist_ok=True)
+    kept = {name: text for name, text in _spoken(folder).items() if texts.get(name, text) == text}
+    _write_metadata(folder, kept)
+    for name, text in tqdm(texts.items(), unit="sentence", disable=not progress):
+        if name not in kept:
+            files.write(folder / WAVS / f"{name}.wav", speak(text, library=library, data=data))
+            files.append(folder / METADATA, _line(name, text))
+    _write_metadata(folder, {**texts, **kept})
+
+
+def speak(text: str, *, library: str, data: str) -> bytes:
+    """The wav of a sentence, the same every time.
+
+    Args:
+        text: What to say.
+        library: Path of eSpeak NG's shared library, see `engine`.
+        data: Path of its data.
+
+    Raises:
+        ValueError: Where eSpeak NG does not speak.
+    """
+    command = [sys.executable, "-I", espeak.__file__, library, data, VOICE]
+    try:
+        done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=SECONDS_TO_SPEAK, check=True)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        said = (error.stderr or b"").decode(errors="replace").splitlines() or [f"It says nothing: {error}"]
+        raise value_error("text", "speakable by eSpeak NG", text, said[-1]) from error
+    return done.stdout
+
+
+def engine() -> tuple[str, str]:
+    """Paths of eSpeak NG's library and of its data.
+
+    Raises:
+        ValueError: Where espeakng-loader is not installed.
+    """
+    if importlib.util.find_spec("espeakng_loader") is None:
+        remedy = "Install it, pip install espeakng-loader, or give a folder of recordings."
+        raise value_error("espeakng-loader", "installed to speak sentences", "not", remedy)
+    import espeakng_loader
+
+    return str(espeakng_loader.get_library_path()), str(espeakng_loader.get_data_path())
+
+
+def _spoken(folder: Path) -> dict[str, str]:
+    """Texts by id that are spoken already."""
+    if not (folder / METADATA).exists():
+        return {}
+    texts = read_texts(folder / METADATA, Skipped(strict=False))
+    return {name: text for name, text in texts.items() if (folder / WAVS / f"{name}.wav").exists()}
+
+
+def _write_metadata(folder: Path, texts: Mapping[str, str]) -> None:
+    files.write(folder / METADATA, "".join(_line(*row) for row in texts.items()))
+
+
+def _line(name: str, text: str) -> str:
+    return f"{name}|{text}\n"

@@ -1,0 +1,108 @@
+"""What the reruns of papers share: sizes by their options, the folder, and what is written and printed."""
+
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from lengthwise.cli.parser import Parser
+from lengthwise_recipes.commands import rerun
+from lengthwise_recipes.commands.extras import needed_for
+
+CLAIM = {
+    "claim": "it is faster",
+    "where": "section 2",
+    "paper": "twice",
+    "mean": 1.5,
+    "least": 1.25,
+    "greatest": 1.75,
+    "unit": "",
+    "verdict": "partly",
+    "why": "It is a little.",
+}
+DOCUMENT = {"size": {"name": "small"}, "claims": [CLAIM], "study": {"data": {"name": "made up", "skipped": []}}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    name: str
+    epochs: int
+    seeds: int = 3
+    device: str = "cpu"
+    bands: int = 20
+
+
+SMALL, FULL = Size(name="small", epochs=8), Size(name="full", epochs=30, device="cuda")
+
+
+def parsed(*words):
+    papers = Parser(prog="lengthwise").add_subparsers()
+    parser = rerun.add(papers, "paper1999", run=len, help="In short.", description="At length.")
+    size = rerun.add_sizes(parser, small="a minute", full="a day", epochs="8; full 30", seeds="3")
+    size.add_argument("--bands", type=int)
+    rerun.add_output(parser, "paper1999")
+    return parser.parse_args(words)
+
+
+def page(document, *, json_link):
+    return f"{document['study']['data']['name']}: {json_link}\n"
+
+
+def write_figures(document, folder):
+    (folder / "figure.txt").write_text(document["study"]["data"]["name"])
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), SMALL),
+        (("--small",), SMALL),
+        (("--full",), FULL),
+        (("--full", "--device", "cpu", "--seeds", "1"), Size(name="full", epochs=30, seeds=1)),
+        (("--epochs", "0", "--bands", "80"), Size(name="small", epochs=0, bands=80)),  # a size refuses what it must
+    ],
+)
+def test_the_size_is_what_is_asked_for(words, expected):
+    assert rerun.size_of(parsed(*words), SMALL, FULL) == expected
+
+
+def test_small_and_full_are_one_or_the_other(capsys):
+    with pytest.raises(SystemExit):
+        parsed("--small", "--full")
+    assert "not allowed with argument --small" in capsys.readouterr().err
+
+
+def test_the_help_says_what_sizes_are_and_that_a_rerun_goes_on(capsys):
+    with pytest.raises(SystemExit):
+        parsed("--help")
+    told = " ".join(capsys.readouterr().out.split())
+    assert "At length. A rerun that was interrupted goes on where it was when it is called again." in told
+    assert "--small a minute (as without either) --full a day --epochs EPOCHS epochs of each run (8; full 30)" in told
+    assert "for all that is written (out/paper1999)" in told
+
+
+def test_all_is_written_to_a_folder_that_need_not_be_there(tmp_path, capsys):
+    folder = rerun.folder_of(parsed("--output", str(tmp_path / "new" / "out")))
+    read = rerun.write(DOCUMENT, folder, name="paper1999", page=page, write_figures=write_figures)
+    assert read == DOCUMENT
+    assert json.loads((folder / "paper1999-small.json").read_text()) == DOCUMENT
+    assert (folder / "paper1999.md").read_text() == "made up: paper1999-small.json\n"
+    assert (folder / "figure.txt").read_text() == "made up"
+    rerun.print_claims(read, folder, notes=["One left out."])
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.startswith("made up where paper ours verdict")
+    assert "section 2 twice 1.50 (1.25 to 1.75) partly" in told
+    assert "section 2: it is faster. It is a little. One left out. JSON, figures and page are in " in told
+
+
+def test_a_file_is_no_folder(tmp_path):
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    with pytest.raises(ValueError, match=r"`output` must be a folder, but is '.*taken'"):
+        rerun.folder_of(parsed("--output", str(taken)))
+
+
+def test_a_package_that_is_missing_is_told_with_how_to_install_it():
+    rule = r"`no_such_package` must be installed for a study, but is None\. Install it: pip install lengthwise-rec"
+    with pytest.raises(ModuleNotFoundError, match=rule), needed_for("a study"):
+        import no_such_package  # noqa: F401

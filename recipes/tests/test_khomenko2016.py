@@ -1,0 +1,327 @@
+"""The rerun of Khomenko et al. 2016: what lengths allow and verdicts by hand, and the whole in miniature."""
+
+import dataclasses
+import itertools
+import json
+import math
+import multiprocessing
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("HersheyFonts")
+pytest.importorskip("jiwer")
+pytest.importorskip("matplotlib")
+
+from lengthwise.cli import main  # noqa: E402
+from lengthwise_recipes.claims import claim  # noqa: E402
+from lengthwise_recipes.khomenko2016.bounds import FAMILIES, bound_of, log_normal, sigma_that_allows, speed_up_bound  # noqa: E402
+from lengthwise_recipes.khomenko2016.claims import (  # noqa: E402
+    BUCKETS,
+    bucket_claims,
+    fixed_share,
+    label,
+    loss_at,
+    process_claim,
+    rows_on,
+    speed_ups,
+)
+from lengthwise_recipes.khomenko2016.page import FIGURES, headline, page, times_table, write_figures  # noqa: E402
+from lengthwise_recipes.khomenko2016.rerun import FULL, SMALL, Size, batchings, reproduce, settings  # noqa: E402
+from lengthwise_recipes.study.results import EpochRow  # noqa: E402
+
+PATIENCE = 120.0  # seconds after which a hang is a failure
+EXPECTED_LOSS = 0.77  # nats a symbol
+MINIATURE = Size(
+    name="miniature", count=140, epochs=3, seeds=1, hidden=16, layers=1, batch_size=2, processes=(1, 2)
+)  # 60 steps an epoch
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("khomenko2016")
+
+
+@pytest.fixture(scope="module")
+def document(corpus, folder):
+    timer = threading.Timer(PATIENCE, lambda: [child.kill() for child in multiprocessing.active_children()])
+    timer.start()
+    try:
+        made = reproduce(corpus, MINIATURE, folder=folder, command="by hand")
+    finally:
+        timer.cancel()
+    return json.loads(json.dumps(made, allow_nan=False))
+
+
+def names_of(document):
+    """What each row is of: its run, its number of processes and its epoch."""
+    return [(each["strategy"].split(",")[0], each["processes"], each["epoch"]) for each in document["study"]["rows"]]
+
+
+def row(name, *, seed=0, epoch=1, seconds=1.0, loss=1.0, processes=1):
+    """An epoch after others that took as long."""
+    rest = dict.fromkeys(("planning_seconds", "padding_share", "mixing", "straggler_waste", "training_loss"), 0.0)
+    return EpochRow(
+        strategy=name,
+        processes=processes,
+        averaging="none",
+        seed=seed,
+        epoch=epoch,
+        steps=1,
+        seconds=seconds,
+        elapsed_seconds=epoch * seconds,
+        sequences=1,
+        useful_frames=1,
+        metrics={"validation_loss": loss, "character_error_rate": 0.0},
+        **rest,
+    )
+
+
+def rows_of(seconds, losses, *, seeds=1):
+    """Three epochs of each number of buckets under each seed, all as long, the loss halved in each."""
+    return [
+        row(label(buckets), seed=seed, epoch=epoch, seconds=time, loss=loss / 2**epoch)
+        for seed in range(seeds)
+        for buckets, time, loss in zip(BUCKETS, seconds, losses, strict=True)
+        for epoch in (1, 2, 3)
+    ]
+
+
+def test_what_lengths_allow_by_hand():
+    assert speed_up_bound(np.array([1, 2, 9, 10]), 1) == 1.0
+    assert speed_up_bound(np.array([1, 2, 9, 10]), 2) == 40 / 24
+    assert speed_up_bound(FAMILIES["uniform from 1 on"](), 3) == pytest.approx(1.5, rel=1e-6)  # 3 n L / (n (1+2+3) L/3)
+    assert speed_up_bound(FAMILIES["one in ten 10 times as long"](), 2) == pytest.approx(10_000 / (0.9 * 1000 + 1000))
+    assert speed_up_bound(FAMILIES["all alike"](), 3) == 1.0
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=60))
+def test_more_buckets_allow_more_up_to_longest_over_mean(lengths):
+    bound = bound_of("drawn", np.array(lengths), (1, 2, 3, 60))
+    ups = list(bound.speed_ups.values())
+    assert ups[0] == 1.0
+    assert ups == sorted(ups)
+    assert ups[-1] == pytest.approx(bound.limit)  # a bucket for each length
+
+
+def test_the_sigma_that_allows_4_times():
+    sigma = sigma_that_allows(4.0, buckets=3)
+    assert speed_up_bound(log_normal(sigma), 3) >= 4.0 > speed_up_bound(log_normal(sigma - 0.002), 3)
+    assert 0.5 < sigma < 0.53
+    assert sigma_that_allows(4.0, buckets=3, count=100) > sigma  # of fewer the longest is shorter
+
+
+def test_every_batch_is_padded_to_its_bucket_and_short_buckets_come_first(corpus):
+    import lengthwise as lw
+
+    lengths = corpus.train.lengths
+    plan = lw.make_plan(lengths, batchings(MINIATURE)["Q = 3"], seed=0, epoch=1)
+    padded = plan.padded_lengths[plan.grid[:, 0, 0], 0]
+    assert sorted(set(padded.tolist())) == lw.optimal_edges(lengths, 3).tolist()
+    assert (np.diff(padded) >= 0).all()
+
+
+def test_a_paper_that_holds_is_reproduced():
+    rows = rows_of(seconds=(8, 4, 2, 1.9, 1.8, 1.7), losses=(4, 3, 2, 3, 3, 3), seeds=2)
+    speed, falls, least, early = bucket_claims(rows, bound=5.0)
+    assert [each.verdict for each in (speed, falls, least, early)] == ["reproduced"] * 4
+    assert (speed.mean, speed.least, speed.greatest) == (4.0, 4.0, 4.0)
+    assert speed.why.startswith("These lengths allow at most 5.00 by 3 buckets, of which 80% was had;")
+    assert falls.mean == pytest.approx(8 / 1.7)
+    assert (least.mean, least.greatest) == (0.0, 0.0)
+    # When the first epoch of Q = 1 is done, at 8 s, its loss is 2; Q = 3 has done three, and has 2 / 8.
+    assert early.mean == pytest.approx(100 * (1 - 0.25 / 2))
+
+
+def test_what_steps_cost_whatever_their_length_is_told():
+    # 8, 4 and 2 frames, a second for each and one besides; the other numbers of buckets as 3.
+    paddings = {1: 7 / 8, 2: 3 / 4, 3: 1 / 2, 4: 1 / 2, 6: 1 / 2, 8: 1 / 2}
+    rows = [
+        dataclasses.replace(row(label(buckets), seconds=1.0 + 1.0 / (1.0 - share)), padding_share=share)
+        for buckets, share in paddings.items()
+    ]
+    assert fixed_share(rows, "Q = 3") == pytest.approx(1 / 3)
+    assert fixed_share(rows, "Q = 1") == pytest.approx(1 / 9)
+    assert fixed_share([dataclasses.replace(each, padding_share=0.0) for each in rows], "Q = 3") == 0.0
+
+
+def test_a_part_of_a_claim_is_told_from_none():
+    half = bucket_claims(rows_of(seconds=(6, 4, 3, 3.3, 2, 2), losses=(2, 3, 3, 3, 3, 3)), bound=2.0)
+    assert [each.verdict for each in half] == ["partly", "partly", "not", "reproduced"]
+    assert half[2].why.startswith("It is least under 0 of 1 seeds.")
+    first = rows_of(seconds=(6,) * 6, losses=(3, 3, 2, 3, 3, 3))
+    second = [dataclasses.replace(each, seed=1) for each in rows_of(seconds=(6,) * 6, losses=(1, 3, 4, 3, 3, 3))]
+    assert bucket_claims([*first, *second], bound=2.0)[2].verdict == "partly"  # least under one of the seeds
+    assert "It rises at Q = 4 by more than 2%" in half[1].why
+    none = bucket_claims(rows_of(seconds=(2,) * 6, losses=(1, 2, 3, 4, 5, 6)), bound=1.0)
+    assert [each.verdict for each in none] == ["not"] * 4
+    assert none[2].mean == pytest.approx(200.0)  # three times the least
+    assert none[3].mean == pytest.approx(-200.0)  # at 2 s one epoch of each is done: losses 0.5 and 1.5
+
+
+def test_a_run_that_diverged_reproduces_nothing():
+    rows = rows_of(seconds=(8, 4, 2, 2, 2, 2), losses=(4, 3, math.nan, 3, 3, 3))
+    _, _, least, early = bucket_claims(rows, bound=5.0)
+    assert (least.verdict, least.mean) == ("not", math.inf)
+    assert early.verdict == "not"
+
+
+def test_processes_are_compared_at_the_end_of_the_faster():
+    one = [row("Q = 6", epoch=epoch, seconds=3.0, loss=loss) for epoch, loss in ((1, 4.0), (2, 2.0), (3, 1.0))]
+    many = [
+        row("Q = 6, 4 processes, parameter", epoch=epoch, seconds=2.0, loss=loss, processes=4)
+        for epoch, loss in ((1, 3.0), (2, 2.0), (3, 1.5))
+    ]
+    found = process_claim(one + many, "cuda")  # at 6 s: losses 2 and 1.5
+    assert (found.mean, found.verdict) == (25.0, "reproduced")
+    assert found.why.startswith(
+        "The 4 processes had a GPU each; their epoch took 0.67 of the seconds of one's, and was 1 "
+    )
+    assert found.why.endswith("steps of each where one takes 1.")
+    slower = [dataclasses.replace(each, elapsed_seconds=10 * each.elapsed_seconds) for each in many]
+    assert math.isnan(process_claim(one + slower, "cpu").mean)  # not one epoch done
+    assert process_claim(one + slower, "cpu").verdict == "not"
+
+
+def test_the_loss_at_a_time_is_that_of_the_last_epoch_done():
+    run = [row("Q = 3", epoch=epoch, seconds=2.0, loss=1 / epoch) for epoch in (1, 2)]
+    assert (loss_at(run, 2.0), loss_at(run, 3.9), loss_at(run, 99.0)) == (1.0, 1.0, 0.5)
+    assert math.isnan(loss_at(run, 1.9))
+
+
+def test_the_miniature_learns_as_expected(document):
+    losses = dict(zip(names_of(document), (each["validation_loss"] for each in document["study"]["rows"]), strict=True))
+    assert all(losses[name, processes, 3] < losses[name, processes, 1] for name, processes, _ in losses)
+    assert losses["Q = 3", 1, 3] == pytest.approx(EXPECTED_LOSS, rel=0.2)
+
+
+def test_every_number_of_buckets_is_trained_once_on_every_number_of_processes(document):
+    names = names_of(document)
+    runs = {*itertools.product(map(label, BUCKETS), MINIATURE.processes), ("random", 1)}
+    assert len(names) == len(set(names)) == 3 * len(runs)
+    assert set(names) == {(*run, epoch) for run in runs for epoch in (1, 2, 3)}
+
+
+def test_seconds_and_speed_ups_are_of_as_many_processes(document):
+    for processes in MINIATURE.processes:
+        seconds, ups = (document[what][str(processes)] for what in ("seconds", "speed_ups"))
+        rows = [each for each in document["study"]["rows"] if each["processes"] == processes]
+        for name in seconds:
+            taken = [each["seconds"] for each in rows if each["strategy"].split(",")[0] == name]
+            assert seconds[name] == [pytest.approx(sum(taken) / 3, rel=1e-5)]
+            assert ups[name] == [pytest.approx(seconds["Q = 1"][0] / seconds[name][0])]
+
+
+def test_the_document_says_what_was_trained(document, corpus):
+    assert [each["verdict"] in ("reproduced", "partly", "not") for each in document["claims"]] == [True] * 5
+    trained = document["study"]["settings"]
+    assert (trained["optimizer"], trained["alpha"], trained["beta"]) == ("adadelta", 1.0, 1e-6)
+    lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])
+    assert sorted(lengths) == sorted(corpus.train.lengths)
+
+
+def test_the_page_and_the_figures_are_made_from_the_json(document, tmp_path):
+    text = page(document, json_link="khomenko2016.json")
+    for each in document["claims"]:
+        assert f"| {each['verdict']} | {each['why']} |" in text
+    assert headline(document) in text
+    write_figures(document, tmp_path)
+    named = [f"khomenko2016-{name}.png" for name in FIGURES]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(named)
+    assert all(f"({name})" in text for name in named)
+    alone = document | {"size": document["size"] | {"processes": [1]}}
+    assert "khomenko2016-processes.png" not in page(alone, json_link="khomenko2016.json")
+
+
+def test_the_page_tells_seconds_and_speed_ups_of_every_number_of_buckets_and_processes(document):
+    text = page(document, json_link="khomenko2016.json")
+    names = [label(buckets) for buckets in BUCKETS]
+    assert "| buckets | 1 process, s / epoch | speed-up | 2 processes, s / epoch | speed-up |" in text
+    alone, both = (document["seconds"][processes]["Q = 6"][0] for processes in ("1", "2"))
+    assert f"| {both:.2f} | {alone / both:.2f} |" in text
+    seconds = {"1": {name: [2.0, 4.0] for name in names}, "2": {name: [1.0, 1.0] for name in names}}
+    speed_ups = {processes: {name: [1.5, 1.5] for name in names} for processes in seconds}
+    made = times_table({"seconds": seconds, "speed_ups": speed_ups})
+    assert "\n| Q = 3 | 3.00 (2.00 to 4.00) | 1.50 | 1.00 | 1.50 |\n" in made
+
+
+def test_the_headline_sorts_lengths_by_what_they_allow(document):
+    before, after = headline(document).split("it cannot hold of these")
+    assert "example long-tailed (6.2)" in before
+    assert "uniform from 1 on (1.5)" in after
+    assert f"sigma of {sigma_that_allows(4.0, buckets=3):.3f} on" in before
+
+
+def test_the_command_writes_all_and_goes_on_where_it_was(tmp_path, capsys):
+    words = f"reproduce khomenko2016 --small --count 30 --epochs 1 --seeds 1 --processes 1 --quiet --output {tmp_path}"
+    assert main(words.split()) == 0
+    first = json.loads((tmp_path / "khomenko2016-small.json").read_text())
+    assert "IV.B, figure 4: an epoch with Q = 3 is close to 4 times shorter" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    assert main(words.split()) == 0
+    again = json.loads((tmp_path / "khomenko2016-small.json").read_text())
+    assert again["study"]["rows"] == first["study"]["rows"]  # seconds too
+    assert {each["processes"] for each in first["study"]["rows"]} == {1}
+    assert len(first["claims"]) == 4
+    assert (tmp_path / "khomenko2016.md").read_text().startswith("# Khomenko et al. 2016")
+    assert (tmp_path / "khomenko2016-speed-up.png").exists()
+    assert main([*words.split(), "--data-seed", "1"]) == 2
+    assert "`checkpoints` must be of the same data, strategies and settings" in capsys.readouterr().err
+
+
+def test_bad_data_is_named(tmp_path, capsys):
+    (tmp_path / "empty.inkml").write_text("<ink><annotation type='truth'>to</annotation></ink>")
+    words = ["reproduce", "khomenko2016", "--data", str(tmp_path), "--strict", "--output", str(tmp_path / "out")]
+    assert main(words) == 2
+    assert "`data` must be ink with at least one trace, but is 'empty'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is there")
+def test_what_the_machine_lacks_is_told_before_anything_is_read(tmp_path, capsys):
+    words = ["reproduce", "khomenko2016", "--full", "--data", str(tmp_path / "gone.npz"), "--output", str(tmp_path)]
+    assert main(words) == 2
+    assert "`device` must be there, but is 'cuda'" in capsys.readouterr().err
+
+
+def test_several_processes_average_parameters_alone():
+    several = settings(MINIATURE)
+    assert (several.optimizer, several.processes, several.averaging) == ("adadelta", (1, 2), ("parameter",))
+    alone = settings(dataclasses.replace(MINIATURE, processes=(1,)))
+    assert (alone.optimizer, alone.processes) == ("adadelta", (1,))
+
+
+def test_sizes_that_cannot_be_compared_are_refused():
+    assert SMALL.processes == FULL.processes == (1, 2, 4)
+    with pytest.raises(ValueError, match=r"`processes` must be 1 and then others, but is \(2, 4\)"):
+        dataclasses.replace(SMALL, processes=(2, 4))
+
+
+def test_a_claim_needs_a_number_and_a_known_verdict():
+    with pytest.raises(ValueError, match=r"`ours` must be at least one number, but is \[\]"):
+        claim("", where="", paper="", ours=[], verdict="not", why="")
+    with pytest.raises(ValueError, match="`verdict` must be one of reproduced, partly, not, but is 'maybe'"):
+        claim("", where="", paper="", ours=[1.0], verdict="maybe", why="")
+
+
+def test_the_speed_up_of_a_run_is_that_of_its_mean_epoch():
+    rows = [row(name, epoch=epoch, seconds=time) for name, epoch, time in [("Q = 1", 1, 3.0), ("Q = 1", 2, 5.0)]]
+    assert speed_ups([*rows, row("Q = 2", seconds=2.0)], "Q = 2") == [2.0]
+
+
+def test_rows_of_several_processes_are_called_as_those_of_one():
+    rows = [row("Q = 2"), row("Q = 2, 4 processes, parameter", processes=4, seconds=3.0)]
+    assert rows_on(rows, 1) == rows[:1]
+    assert rows_on(rows, 4) == [dataclasses.replace(rows[1], strategy="Q = 2")]
+
+
+def test_claims_of_buckets_are_of_one_process_alone():
+    rows = rows_of(seconds=(8, 4, 2, 1.9, 1.8, 1.7), losses=(4, 3, 2, 3, 3, 3))
+    others = [dataclasses.replace(each, strategy=f"{each.strategy}, 2 processes, parameter") for each in rows]
+    slow = [dataclasses.replace(each, processes=2, seconds=9.0, elapsed_seconds=9.0 * each.epoch) for each in others]
+    assert bucket_claims(rows + slow, bound=5.0) == bucket_claims(rows, bound=5.0)

@@ -1,0 +1,81 @@
+"""Commands of other packages, which the command line finds by their entry points.
+
+    [project.entry-points."lengthwise.commands"]
+    tokenize = "my_package.tokenize"
+
+The name is the command: `lengthwise tokenize`. What it names, a module or another object, has a function `add` as the
+commands of this package have: it adds a parser of that name, whose default `run` does the work.
+
+    def add(subparsers):
+        parser = subparsers.add_parser("tokenize", description="Counts the tokens of texts.")
+        parser.add_argument("texts")
+        parser.set_defaults(run=run)  # run(arguments) returns the exit status
+
+A `ValueError`, `TypeError`, `OSError` or `ImportError` that `run` raises is shown as one sentence. A command may use
+`cuts`, `parser`, `show` and `source` of `lengthwise.cli`. The default `file_option` names the option that takes a file,
+and the destination `subcommand` is that of parsers below: complaints of words that are misplaced say both.
+
+The package is imported when its command is named, and not before: `lengthwise --help` shows its name only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+GROUP = "lengthwise.commands"
+RECIPES = "lengthwise-recipes"
+COMMANDS_OF_RECIPES = ("study", "reproduce")
+INSTALL = f"pip install {RECIPES}"
+
+
+def find(taken: Sequence[str]) -> dict[str, EntryPoint]:
+    """The commands of installed packages by name, in alphabetical order; none of the names in `taken` is among them."""
+    found = {entry.name: entry for entry in entry_points(group=GROUP)}
+    return {name: found[name] for name in sorted(found) if name not in taken}
+
+
+def add(subparsers: Any, entry: EntryPoint, *, load: bool) -> None:
+    """Adds one command: with all its options where `load` is true, else its name and its package only.
+
+    Raises:
+        ImportError: It cannot be loaded, or does not add the command that it is named for.
+    """
+    if not load:
+        subparsers.add_parser(entry.name, help=f"a command of {_package(entry)}")
+        return
+    try:
+        entry.load().add(subparsers)
+    except Exception as error:  # of another package: whatever it raises, its command alone cannot be used
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ImportError(_complaint(entry, f"raises {told}")) from error
+    if entry.name not in subparsers.choices:
+        raise ImportError(_complaint(entry, "adds no parser of that name"))
+
+
+def told_of_recipes(found: dict[str, EntryPoint]) -> str:
+    """How to get the commands of the recipes, for the help; nothing where they are installed."""
+    missing = [name for name in COMMANDS_OF_RECIPES if name not in found]
+    return f"More commands, {' and '.join(missing)}: {INSTALL}" if missing else ""
+
+
+def check_installed(command: str | None, found: dict[str, EntryPoint]) -> None:
+    """Refuses a command of the recipes where they are not installed.
+
+    Raises:
+        ImportError: With the command that installs them.
+    """
+    if command in COMMANDS_OF_RECIPES and command not in found:
+        raise ImportError(
+            f"`{RECIPES}` must be installed for `lengthwise {command}`, but is not. Install it: {INSTALL}"
+        )
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else entry.module
+
+
+def _complaint(entry: EntryPoint, fault: str) -> str:
+    package = _package(entry)
+    return f"`{entry.name}` of {package} must be a command that can be loaded, but {fault}. Install {package} anew."

@@ -1,0 +1,146 @@
+"""Commands of other packages: found by entry points, imported when they are named, and told where they are missing."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from lengthwise.cli import plugins
+
+HEAVY = ("torch", "jax", "matplotlib", "pyarrow", "soundfile", "lengthwise_recipes", "tokens")
+
+# A command that counts the words it is given, one that takes whole numbers alone, and three that are faulty.
+TOKENS = """
+from lengthwise.cli import show
+from lengthwise.checks import value_error
+
+def add(subparsers):
+    parser = subparsers.add_parser("count-tokens", description="Counts tokens.")
+    parser.add_argument("text")
+    parser.add_argument("--most", type=int, default=9)
+    show.add(parser)
+    parser.set_defaults(run=run, file_option="--texts")
+
+def run(arguments):
+    count = len(arguments.text.split())
+    if count > arguments.most:
+        raise value_error("text", f"of at most {arguments.most} tokens", count, "Shorten it.")
+    show.write_json({"tokens": count}, arguments.json)
+    return 0
+"""
+MODULES = {
+    "tokens": TOKENS,
+    "torn": "import no_such_package",
+    "silent": "def add(subparsers): pass",
+    "loud": "def add(subparsers): raise RuntimeError('two\\nlines')",
+    "taken": TOKENS.replace("count-tokens", "compare"),
+}
+ENTRIES = """[lengthwise.commands]
+count-tokens = tokens
+torn = torn
+silent = silent
+loud = loud
+nameless = tokens:nothing
+compare = taken
+"""
+
+
+@pytest.fixture
+def lengthwise(tmp_path):
+    """Runs the command line in a process that has the package `tokens-1.0` installed, and recipes if `recipes`."""
+    for name, text in MODULES.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    facts = tmp_path / "tokens-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: tokens\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text(ENTRIES)
+    script = textwrap.dedent(f"""
+    import sys
+    from importlib.metadata import MetadataPathFinder
+
+    def without_recipes(*given, found=MetadataPathFinder.find_distributions):
+        return (each for each in found(*given) if each.name != "lengthwise-recipes")
+
+    MetadataPathFinder.find_distributions = without_recipes
+    from lengthwise.cli import main
+
+    try:
+        status = main()
+    except SystemExit as leaving:
+        status = leaving.code
+    print(*(name for name in {HEAVY!r} if name in sys.modules), end="")
+    sys.exit(status)
+    """)
+
+    def run(*words):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "COLUMNS": "80"}
+        command = [sys.executable, "-W", "error", "-c", script, *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+    return run
+
+
+def complaint(done):
+    """The one line on standard error of a command that was refused."""
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_a_command_of_another_package_runs(lengthwise):
+    done = lengthwise("count-tokens", "to be or not", "--json", "-")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == '{\n  "tokens": 4\n}\ntokens'
+
+
+def test_what_is_wrong_with_it_is_one_sentence(lengthwise):
+    told = complaint(lengthwise("count-tokens", "to be or not", "--most", "3"))
+    assert told == "lengthwise count-tokens: `text` must be of at most 3 tokens, but is 4. Shorten it.\n"
+    assert "--most: must be a whole number, but is 'x'." in complaint(lengthwise("count-tokens", "a", "--most", "x"))
+    assert "with its option, --texts b." in complaint(lengthwise("count-tokens", "a", "b"))
+
+
+def test_help_lists_the_commands_of_packages_and_imports_none(lengthwise):
+    done = lengthwise("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " count-tokens a command of tokens " in " ".join(done.stdout.split())
+    assert done.stdout.endswith("\n\nMore commands, study and reproduce: pip install lengthwise-recipes\n")
+    assert lengthwise("buckets", "--help").stdout.rpartition("\n")[2] == ""
+
+
+@pytest.mark.parametrize("command", plugins.COMMANDS_OF_RECIPES)
+def test_a_command_of_the_recipes_says_how_to_install_them(lengthwise, command):
+    rule = f"`lengthwise-recipes` must be installed for `lengthwise {command}`, but is not."
+    told = f"lengthwise: {rule} Install it: pip install lengthwise-recipes\n"
+    assert complaint(lengthwise(command)) == told
+    assert complaint(lengthwise(command, "handwriting", "--help")) == told
+
+
+@pytest.mark.parametrize(
+    ("command", "fault"),
+    [
+        ("torn", "raises ModuleNotFoundError: No module named 'no_such_package'."),
+        ("loud", "raises RuntimeError: two lines."),
+        ("silent", "adds no parser of that name."),
+        ("nameless", "raises AttributeError: module 'tokens' has no attribute 'nothing'."),
+    ],
+)
+def test_a_command_that_cannot_be_loaded_is_named_and_the_others_work(lengthwise, command, fault):
+    rule = f"`{command}` of tokens must be a command that can be loaded, but {fault}"
+    assert complaint(lengthwise(command)) == f"lengthwise: {rule} Install tokens anew.\n"
+    assert lengthwise("buckets", "--buckets", "2", "--json", "-").returncode == 0
+
+
+def test_a_command_of_lengthwise_is_its_own(lengthwise):
+    done = lengthwise("compare", "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith("usage: lengthwise compare [-h] [--example {long-tailed,speech}]")
+    assert done.stdout.endswith("\n")  # nothing else was imported
+
+
+def test_a_word_that_is_no_command_is_refused_with_a_list(lengthwise):
+    told = complaint(lengthwise("foo"))
+    assert "argument COMMAND: invalid choice: 'foo'" in told
+    assert all(name in told for name in ("inspect", "buckets", "count-tokens"))
