@@ -1,5 +1,7 @@
 """Passes, looks, errors, saves and loads in any order, against a model that knows what the loop was handed."""
 
+import contextlib
+import itertools
 import json
 import random
 
@@ -150,3 +152,69 @@ class Trial:
 )
 def test_every_sequence_is_seen_exactly_once_whatever_happens(kind, seed, epochs):
     Trial(seed, kind).run(epochs)
+
+
+def generated(batches):
+    yield from batches
+
+
+WAYS = (
+    *(iter, enumerate, generated),
+    *(lambda batches: zip(batches, itertools.count(), strict=False), lambda batches: (batch for batch in batches)),
+    *(lambda batches: map(str, batches), lambda batches: enumerate(generated(batches))),
+)
+
+
+def look_at_one(batches, _):
+    next(iter(batches))
+
+
+def count_all(batches, _):
+    assert sum(1 for _ in batches) == len(batches)
+
+
+def leave_early(batches, chance):
+    for number, _ in enumerate(batches):
+        if number == chance.randrange(4):
+            break
+
+
+def fail_within(batches, _):
+    with contextlib.suppress(KeyError):
+        for number, _ in enumerate(batches):
+            if number == 2:
+                raise KeyError
+
+
+def nest(batches, chance):
+    for _ in batches:
+        if chance.random() < 0.2:
+            chance.choice(DETOURS)(batches, chance)
+
+
+DETOURS = (look_at_one, count_all, leave_early, fail_within, nest)
+
+
+@pytest.mark.filterwarnings("ignore:`(passes|epoch|batches delivered)` must be")
+@pytest.mark.parametrize("kind", ["plain", "no workers"])
+@pytest.mark.parametrize("seed", range(40))
+def test_a_for_keeps_its_position_whatever_runs_in_its_body(kind, seed):
+    chance = random.Random(seed)
+    sampler = lw.torch.BatchSampler(LENGTHS, BATCHING, seed=5)
+    loader = sampler if kind == "plain" else DataLoader(Data(), batch_sampler=sampler, collate_fn=list)
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        last = chance.choice([1, 2, 5, len(sampler)])
+        numbers = itertools.count(1)
+        for _ in chance.choice(WAYS)(loader):
+            taken = next(numbers)
+            if chance.random() < 0.3:
+                chance.choice(DETOURS)(loader, chance)
+            assert sampler.delivered == taken
+            if taken == last:
+                break
+        assert sampler.delivered == last
+        resumed = lw.torch.BatchSampler(LENGTHS, BATCHING, seed=5)
+        resumed.load_state_dict(sampler.state_dict())
+        resumed.set_epoch(epoch)
+        assert list(resumed) == [batch.tolist() for batch in sampler.plan.batches()][last:]
