@@ -50,7 +50,7 @@ def pages() -> dict[Path, str]:
     before, _, rest = README.read_text().partition(START)
     _, _, after = rest.partition(END)
     studies = results("study-handwriting-latin-greek")
-    shown = handwriting(*studies[-1]) if studies else "Not measured yet."
+    shown = handwriting_in_short(*studies[-1]) if studies else "Not measured yet."
     sections = [
         section(path, document, title, write)
         for what, (title, write) in SECTIONS.items()
@@ -132,6 +132,37 @@ def handwriting(path: Path, document: dict[str, Any]) -> str:
         f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} to validate on; "
         f"{data['split']}. Loss: validation, nats a symbol, mean of {document['settings']['seeds']} seeds "
         f"(least to greatest). {source(path, document)}"
+    )
+    return f"{table(heads, rows)}\n\n{note}"
+
+
+IN_SHORT = ("random", "sorted", "semi-sorted:0.1", "optimal:8", "max-entropy:0.05", "max-entropy:0.15")
+
+
+def handwriting_in_short(_: Path, document: dict[str, Any]) -> str:
+    """The table of the README: some strategies of a study, and the few columns that tell what they are worth."""
+    summary = {each["strategy"]: each for each in document["summary"]}
+    first = summary["random"]["seconds_per_epoch"]
+    rows = [
+        (
+            f"`{label}`",
+            percent(each["padding_share"]),
+            f"{each['mixing']:.2f}",
+            f"{each['seconds_per_epoch']:.1f}",
+            f"{each['seconds_per_epoch'] / first:.2f}",
+            spread(each["validation_loss"]),
+            percent(each["character_error_rate"]["mean"]),
+        )
+        for label, each in ((label, summary[label]) for label in IN_SHORT)
+    ]
+    settings, data, machine = document["settings"], document["data"], document["machine"]
+    heads = ("strategy", "padding", "mixing", "s / epoch", "of random", "loss at the end", "wrong characters")
+    words = (
+        f"{data['train_samples']:,} handwritten words, {data['validation_samples']:,} by other writers to validate on."
+    )
+    note = (
+        f"{words} {settings['epochs']} epochs,\nmeans of {settings['seeds']} seeds (loss: least to greatest). "
+        f"{processor(machine)}, {document['date'][:10]}.\nAll strategies, and the command: [results](docs/results.md)."
     )
     return f"{table(heads, rows)}\n\n{note}"
 
@@ -339,11 +370,15 @@ SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
 
 
 def source(path: Path, document: dict[str, Any]) -> str:
-    machine = document["machine"]
-    where = machine.get("device_name") or machine.get("processor") or machine.get("cpu")
     command = document["command"].replace("../shared/data", "$LENGTHWISE_DATA")  # where it lies is each reader's own
+    return f"{processor(document['machine'])}, {document['date'][:10]}, `{command}` ([JSON]({link(path)}))."
+
+
+def processor(machine: dict[str, Any]) -> str:
+    """What computed, and in how many threads."""
+    where = machine.get("device_name") or machine.get("processor") or machine.get("cpu")
     threads = f", {machine['threads']} thread{'s' * (machine['threads'] > 1)}" if "threads" in machine else ""
-    return f"{where}{threads}, {document['date'][:10]}, `{command}` ([JSON]({link(path)}))."
+    return f"{where}{threads}"
 
 
 def link(path: Path) -> str:

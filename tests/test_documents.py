@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import lengthwise as lw
 from test_architecture import ROOMS, WITHIN
 
 ROOT = Path(__file__).parents[1]
@@ -35,10 +36,23 @@ def test_the_page_on_gradients_says_what_was_measured():
     assert f"by {100 * min(usual):.1f} to {100 * max(usual):.0f} %" in page
 
 
-def test_the_readme_is_one_page_with_code_on_the_first_screen():
+def test_the_readme_is_three_screens_with_code_on_the_first():
     lines = README.splitlines()
-    assert len(lines) <= 120
+    assert len(lines) <= 130
     assert "import lengthwise as lw" in lines[:20]
+    assert [line for line in lines if len(line) > 100] == []
+
+
+def test_the_readme_says_how_many_frames_random_batches_compute():
+    lengths = lw.example_lengths("long-tailed")
+    computed = {}
+    for name, order in {"random": lw.Shuffled(), "padding=0.1": lw.MaxEntropy(padding=0.1)}.items():
+        plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(16), order=order))
+        computed[name] = 1 / (1 - lw.measure(plan, lengths).padding_share)
+    text = " ".join(README.split())
+    random = f"On {len(lengths):,} lengths with a long tail, random batches of 16 compute {computed['random']:.1f}"
+    assert random in text
+    assert f"With `padding=0.1`, Lengthwise computes {computed['padding=0.1']:.1f}" in text
 
 
 def test_the_tables_are_those_of_the_committed_results():
