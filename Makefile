@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 VERSIONS := pyproject.toml recipes/pyproject.toml constraints.txt
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test clean
+.PHONY: demo test docs clean
 
 demo: $(VENV)/.demo
 	@echo
@@ -25,6 +25,9 @@ test: $(VENV)/.dev
 	$(BIN)/pyright
 	$(BIN)/pytest
 
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site begins at out/site/index.html."
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +35,10 @@ $(VENV)/bin/python:
 $(VENV)/.demo: $(VERSIONS) | $(VENV)/bin/python
 	$(INSTALL) --editable . --editable ./recipes
 	mkdir -p out
+	touch $@
+
+$(VENV)/.docs: $(VERSIONS) | $(VENV)/bin/python
+	$(INSTALL) --editable ".[docs]"
 	touch $@
 
 $(VENV)/.dev: $(VERSIONS) | $(VENV)/bin/python

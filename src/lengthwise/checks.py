@@ -29,10 +29,12 @@ def sentence(name: str, rule: str, value: object, remedy: str, *, at: str = "") 
 
 
 def value_error(name: str, rule: str, value: object, remedy: str, *, at: str = "") -> ValueError:
+    """Makes the error for a value that breaks its rule; see `sentence`. Raise what it returns."""
     return ValueError(sentence(name, rule, value, remedy, at=at))
 
 
 def type_error(name: str, rule: str, value: object, remedy: str) -> TypeError:
+    """Makes the error for a value of the wrong type; see `sentence`. Raise what it returns."""
     return TypeError(sentence(name, rule, value, remedy))
 
 

@@ -1,0 +1,112 @@
+"""Hook of mkdocs: brings to the site what pages need from outside of docs/, and makes their links hold there.
+
+Pages are written for the repository: a link is the path from one file to another, or, with a slash in front, from the
+top of the repository. The site has the same files at other addresses:
+
+    docs/guide.md                  guide.md
+    recipes/docs/papers/a.md       papers/a.md             as if it lay in docs/
+    CHANGELOG.md                   changelog.md
+    benchmarks/results/a.json      benchmarks/results/a.json    where a page links to it
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+FOLDERS = ("docs", "recipes/docs")  # their contents are at the top of the site
+PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+
+_CODE = re.compile(r"(^ *(```+|~~~+).*?^ *\2[`~]* *$|(?<!`)(`+)(?!`).*?(?<!`)\3(?!`))", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(#[^)\s]*)?(?=[)\s])")
+_WORDS = re.compile(r"\[([^\]]+)\]\(lost:[^)]*\)")
+
+
+def on_files(files: Files, *, config: Any) -> Files:
+    """Adds the pages outside of docs/, their pictures, and every file that a page links to."""
+    root = Path(config.config_file_path).parent
+    for path in (*PAGES, *_below(root, FOLDERS[1:])):
+        if (root / path).exists():
+            _add(files, root, path, config)
+    for page in files.documentation_pages():
+        for path in sorted(targets(page.content_string, repository_path(page, root))):
+            if (root / path).is_file() and not files.get_file_from_path(site_path(path)):
+                _add(files, root, path, config)
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
+    """Turns links between files of the repository into links between files of the site."""
+    root = Path(config.config_file_path).parent
+    return with_links(markdown, page.file.src_uri, repository_path(page.file, root), files)
+
+
+def with_links(markdown: str, place: str, path: str, files: Files) -> str:
+    """The page at `place` of the site and `path` of the repository; a folder's link becomes plain words."""
+
+    def link(found: re.Match[str]) -> str:
+        target = site_path(resolve(found[1], path))
+        if not files.get_file_from_path(target):
+            return found[0] if Path(found[1]).suffix else f"lost:{found[1]}"
+        return posixpath.relpath(target, posixpath.dirname(place) or ".") + (found[2] or "")
+
+    return "".join(_WORDS.sub(r"\1", _LINK.sub(link, part)) if prose else part for prose, part in _parts(markdown))
+
+
+def targets(markdown: str, path: str) -> set[str]:
+    """What the page at `path` links to, as paths of the repository."""
+    return {resolve(found[1], path) for prose, part in _parts(markdown) if prose for found in _LINK.finditer(part)}
+
+
+def resolve(target: str, path: str) -> str:
+    """The path from the top of the repository of what the page at `path` links to.
+
+    >>> resolve("../results.md", "docs/papers/a.md"), resolve("/LICENSE", "docs/papers/a.md")
+    ('docs/results.md', 'LICENSE')
+    """
+    base = "" if target.startswith("/") else posixpath.dirname(path)
+    return posixpath.normpath(posixpath.join(base, target.lstrip("/")))
+
+
+def site_path(path: str) -> str:
+    """Where a file of the repository is on the site.
+
+    >>> site_path("recipes/docs/quality.md"), site_path("CHANGELOG.md"), site_path("a/b.json")
+    ('quality.md', 'changelog.md', 'a/b.json')
+    """
+    for folder in FOLDERS:
+        if path.startswith(f"{folder}/"):
+            return path.removeprefix(f"{folder}/")
+    return PAGES.get(path, path)
+
+
+def repository_path(file: File, root: Path) -> str:
+    """Where a file of the site is in the repository."""
+    return Path(file.abs_src_path or root / "docs" / file.src_uri).relative_to(root).as_posix()
+
+
+def _below(root: Path, folders: tuple[str, ...]) -> Iterator[str]:
+    for folder in folders:
+        yield from (path.relative_to(root).as_posix() for path in sorted((root / folder).rglob("*")) if path.is_file())
+
+
+def _add(files: Files, root: Path, path: str, config: Any) -> None:
+    place = site_path(path)
+    if files.get_file_from_path(place):
+        raise ValueError(f"`{path}` must be the only file at {place} of the site, but is not. Rename one of them.")
+    files.append(File.generated(config, place, abs_src_path=str(root / path)))
+
+
+def _parts(markdown: str) -> Iterator[tuple[bool, str]]:
+    """The page in pieces: whether each is prose, and its text; code is none."""
+    end = 0
+    for code in _CODE.finditer(markdown):
+        yield True, markdown[end : code.start()]
+        yield False, code[0]
+        end = code.end()
+    yield True, markdown[end:]
