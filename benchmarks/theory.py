@@ -1,0 +1,111 @@
+"""Draws the pictures of the page "Why max-entropy".
+
+    python benchmarks/theory.py
+
+docs/theory-joint.png shows what batches tell of the lengths in them, docs/theory-noise.png what one length is padded
+to. Both are of the long-tailed example in batches of 16, the epochs of one seed together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from record import parser
+
+import lengthwise as lw
+from lengthwise import plot
+from lengthwise.plot import style
+from lengthwise.plot.style import Axes, Figure, PercentFormatter
+
+DOCS = Path(__file__).parents[1] / "docs"
+STRATEGIES = "sorted,semi-sorted:0.02,max-entropy:0.1,random"
+CUT = lw.FixedSize(16)
+EPOCHS = 16
+CELLS = 64  # of equal count along each axis of the first picture
+LENGTH, WIDTH = 400, 20  # the second picture shows what lengths from 390 to 409 are padded to
+
+
+class Padded(NamedTuple):
+    """The epochs of a strategy together: lengths [n], what each is padded to [n], padding share and mixing."""
+
+    lengths: NDArray[np.int64]
+    to: NDArray[np.int64]
+    padding: float
+    mixing: float
+
+
+def main() -> None:
+    """Draws both."""
+    parser(__doc__).parse_args()
+    lengths = lw.example_lengths("long-tailed")
+    batchings = lw.strategies(STRATEGIES, cut=CUT)
+    padded = {label: pooled(lengths, batching) for label, batching in batchings.items()}
+    plot.save(joint(padded), DOCS / "theory-joint.png")
+    plot.save(noise({label: padded[label] for label in list(padded)[1:3]}), DOCS / "theory-noise.png")
+
+
+def pooled(lengths: NDArray[np.int64], batching: lw.Batching) -> Padded:
+    """Plans every epoch, and puts what they hold into one."""
+    plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(EPOCHS)]
+    sequences = np.concatenate([plan.sequences for plan in plans])
+    to = np.concatenate([np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes) for plan in plans])
+    padding = 1.0 - lengths[sequences].sum() / to.sum()
+    return Padded(lengths[sequences], to, float(padding), lw.mixing(plans, lengths, bins=128))
+
+
+@style.in_house_style
+def joint(padded: dict[str, Padded]) -> Figure:
+    """How often each length is padded to each length, by rank; a panel for each strategy."""
+    figure = style.blank_figure(height=2.45)
+    panels = figure.subplots(1, len(padded), sharex=True, sharey=True)
+    for axes, (label, each) in zip(panels, padded.items(), strict=True):
+        counts, _, _ = np.histogram2d(ranks(each.lengths), ranks(each.to), bins=CELLS)
+        axes.imshow(np.sqrt(counts.T), origin="lower", extent=(0, 1, 0, 1), cmap="Greys", aspect="equal")
+        axes.set_title(f"{label}\npadding {each.padding:.1%}\nmixing {each.mixing:.2f}")
+    percent(axis for axes in panels for axis in (axes.xaxis, axes.yaxis))
+    figure.supxlabel("length: share of the sequences that are shorter", fontsize=9)
+    panels[0].set_ylabel("padded length, likewise")
+    return figure
+
+
+def ranks(values: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The share of the values that is smaller, 0 to 1; equal ones in the order in which they stand.
+
+    >>> ranks(np.array([30, 10, 20, 40])).tolist()
+    [0.5, 0.0, 0.25, 0.75]
+    """
+    places = np.empty(len(values))
+    places[np.argsort(values, kind="stable")] = np.arange(len(values)) / len(values)
+    return places
+
+
+@style.in_house_style
+def noise(padded: dict[str, Padded]) -> Figure:
+    """What lengths about LENGTH are padded to, under each strategy."""
+    figure = style.blank_figure(height=2.8)
+    axes: Axes = figure.subplots()
+    edges = np.arange(LENGTH - WIDTH // 2, 2 * LENGTH, WIDTH)
+    for label, each in padded.items():
+        to = each.to[abs(each.lengths - LENGTH + 0.5) < WIDTH / 2]
+        shares = np.histogram(to, edges)[0] / len(to)
+        look = style.look(label)
+        axes.stairs(shares, edges, color=look.colour, linewidth=2, label=f"{label}: padding {each.padding:.1%}")
+    axes.axvline(LENGTH, color=style.INK, linestyle=(0, (5, 3)), linewidth=1)
+    axes.set_xlabel(f"padded length of the sequences of {LENGTH - WIDTH // 2} to {LENGTH + WIDTH // 2 - 1} frames")
+    axes.set_ylabel("share of them")
+    percent([axes.yaxis])
+    axes.legend()
+    return figure
+
+
+def percent(axes: Iterable[object]) -> None:
+    for axis in axes:
+        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+
+
+if __name__ == "__main__":
+    main()
