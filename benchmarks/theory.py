@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +102,7 @@ def noise(padded: dict[str, Padded]) -> Figure:
     return figure
 
 
-def percent(axes: Iterable[object]) -> None:
+def percent(axes: Iterable[Any]) -> None:
     for axis in axes:
         axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
 

@@ -58,10 +58,10 @@ def _rows(group: argparse._ArgumentGroup) -> Iterator[str]:
 
 def _written(action: argparse.Action) -> str:
     """An option as it is written: each name in a piece of code of its own, the value behind the last."""
-    value = action.metavar or "|".join(action.choices or ())
+    value = action.metavar or f"{{{','.join(action.choices or ())}}}"
     *others, last = sorted(action.option_strings, key=len) or [""]
     words = " ".join(filter(None, (last, "" if action.nargs == 0 else str(value))))
-    return ", ".join(f"`{name}`" for name in (*others, words)).replace("|", "\\|")
+    return ", ".join(f"`{name}`" for name in (*others, words))
 
 
 if __name__ == "__main__":

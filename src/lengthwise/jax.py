@@ -73,10 +73,10 @@ class PadCollate:
     """
 
     def __init__(self, shapes: ArrayLike, *, pad_to: Any = None) -> None:
-        self.shapes = _checked_shapes(shapes)
+        self.shapes: NDArray[np.int64] = _checked_shapes(shapes)
         for size in jax.tree.leaves(pad_to):
             checks.check_whole("pad_to", size, minimum=1, remedy="Give the longest labels, or None.")
-        self.pad_to = pad_to
+        self.pad_to: Any = pad_to
 
     def __call__(self, samples: Sequence[Any]) -> Any:
         """Makes one batch of at least one sample.

@@ -10,7 +10,11 @@ from lengthwise.checks import check_whole, value_error
 from lengthwise.choices.deal import TAILS
 from lengthwise.cli import cuts, show, source
 
-DEALS = {"balanced": lw.Balanced, "mixed": lw.Mixed, "in-turn": lw.InTurn}
+DEALS: dict[str, type[lw.Balanced | lw.Mixed | lw.InTurn]] = {
+    "balanced": lw.Balanced,
+    "mixed": lw.Mixed,
+    "in-turn": lw.InTurn,
+}
 
 
 def add(subparsers: Any) -> None:
