@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 VERSIONS := pyproject.toml recipes/pyproject.toml constraints.txt
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test docs clean
+.PHONY: demo test docs lowest wheel clean
 
 demo: $(VENV)/.demo
 	@echo
@@ -26,8 +26,29 @@ test: $(VENV)/.dev
 	$(BIN)/pytest
 
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The site begins at out/site/index.html."
+
+# The lowest versions that pyproject.toml allows, of all that planning, reading and drawing need; PyTorch as pinned.
+OF_THE_CORE := tests/lengths tests/plot tests/torch tests/test_promises.py tests/test_golden.py tests/test_plan.py \
+	tests/test_plan_file.py tests/test_same_plan.py tests/test_rest.py tests/test_kernels.py tests/test_random.py \
+	tests/test_buckets.py tests/test_metrics.py tests/test_limit.py tests/test_loss.py tests/test_errors.py
+
+lowest:
+	$(PYTHON) -m venv --clear out/lowest
+	out/lowest/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		hypothesis pytest torch uv
+	VIRTUAL_ENV=out/lowest out/lowest/bin/uv pip install --quiet --resolution lowest-direct --editable ".[plot,io]"
+	out/lowest/bin/python -m pytest -p no:cacheprovider -W default::DeprecationWarning $(OF_THE_CORE)
+
+# What is handed out: built, installed alone, and used once.
+wheel: | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt hatchling
+	rm -rf dist
+	$(BIN)/hatchling build
+	$(PYTHON) -m venv --clear out/wheel
+	out/wheel/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
+	cd out && wheel/bin/lengthwise compare --subset 1000 --strategies random,max-entropy:0.1
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
