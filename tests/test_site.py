@@ -1,12 +1,13 @@
 """The site is built without a warning, its links lead somewhere, and the reference has every public name."""
 
+import doctest
 import json
 import re
-import runpy
 import subprocess
 import sys
 from collections import Counter
 from html.parser import HTMLParser
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -87,6 +88,26 @@ def test_the_site_has_the_pages_from_outside_of_the_folder_of_documents(site):
     assert not list(site.rglob("site.py"))
 
 
+def test_the_examples_of_the_hook_are_right():
+    tool = _tool("site")
+    done = doctest.testmod(tool)
+    assert (done.failed, done.attempted > 1) == (0, True)
+
+
+def test_examples_in_docstrings_become_blocks_of_code_and_brackets_no_links():
+    docstring = "Of dp[i][k]:\n\n    >>> a[1][0]\n    1\n\nEnd."
+    shown = "Of dp[i]\\[k]:\n\n    ```pycon\n    >>> a[1][0]\n    1\n    ```\n\nEnd."
+    assert _tool("docstrings").as_markdown(docstring) == shown
+
+
+def _tool(name):
+    pytest.importorskip("mkdocs")
+    spec = spec_from_file_location(f"tool_{name}", DOCS / "tools" / f"{name}.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def in_reference():
     """Every name that the pages of the reference say something of, as often as they do."""
     texts = [page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md")]
@@ -130,10 +151,8 @@ def test_the_reference_has_nothing_but_public_names():
 
 
 def test_the_page_on_the_command_line_is_what_the_parsers_say():
-    page = runpy.run_path(str(DOCS / "tools" / "command_line.py"))["page"]
-    assert (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8") == page(), (
-        "run python docs/tools/command_line.py"
-    )
+    text = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
+    assert text == _tool("command_line").page(), "run python docs/tools/command_line.py"
 
 
 def results(what):

@@ -20,7 +20,8 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 FOLDERS = ("docs", "recipes/docs")  # their contents are at the top of the site
-PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "recipes/README.md": "recipes.md"}
+FRONT = {"README.md": "index.md"}  # the site has a front page of its own
 
 _CODE = re.compile(r"(^ *(```+|~~~+).*?^ *\2[`~]* *$|(?<!`)(`+)(?!`).*?(?<!`)\3(?!`))", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(#[^)\s]*)?(?=[)\s])")
@@ -76,13 +77,13 @@ def resolve(target: str, path: str) -> str:
 def site_path(path: str) -> str:
     """Where a file of the repository is on the site.
 
-    >>> site_path("recipes/docs/quality.md"), site_path("CHANGELOG.md"), site_path("a/b.json")
-    ('quality.md', 'changelog.md', 'a/b.json')
+    >>> site_path("recipes/docs/quality.md"), site_path("README.md"), site_path("a/b.json")
+    ('quality.md', 'index.md', 'a/b.json')
     """
     for folder in FOLDERS:
         if path.startswith(f"{folder}/"):
             return path.removeprefix(f"{folder}/")
-    return PAGES.get(path, path)
+    return (PAGES | FRONT).get(path, path)
 
 
 def repository_path(file: File, root: Path) -> str:
