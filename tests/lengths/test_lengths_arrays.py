@@ -131,7 +131,7 @@ BAD = [
     (pa.array([1, None]), ValueError, "`lengths` must be finite, but is nan at sequence 1."),
     ([True, False], TypeError, "`lengths` must be whole numbers, but is True at sequence 0."),
     ([5, True], TypeError, "`lengths` must be whole numbers, but is True at sequence 1."),
-    ([5.0, np.True_], TypeError, "`lengths` must be whole numbers, but is np.True_ at sequence 1."),
+    ([5.0, np.True_], TypeError, f"`lengths` must be whole numbers, but is {np.True_!r} at sequence 1."),
     ([[5, 6], [7, False]], TypeError, "whole numbers, but is False at sequence 1, dimension 1."),
     (pa.array([[5, 6], [7, 8]]), TypeError, "but is array([5, 6]) at sequence 0. Give the length of each sequence, as"),
     (["hello", "you"], TypeError, "is 'hello' at sequence 0. Give the length of each sequence, as `[len(sequence) for"),
