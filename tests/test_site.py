@@ -81,10 +81,16 @@ def test_the_site_loads_nothing_from_elsewhere(pages):
 
 
 def test_the_site_has_the_pages_from_outside_of_the_folder_of_documents(site):
-    names = ("quality.html", "papers/khomenko2016.html", "papers/doetsch2017.html", "papers/ge2021.html")
+    names = (
+        "recipes.html",
+        "quality.html",
+        "papers/khomenko2016.html",
+        "papers/doetsch2017.html",
+        "papers/ge2021.html",
+    )
     for name in (*names, "changelog.html", "contributing.html"):
         assert (site / name).is_file(), name
-    assert list((site / "benchmarks" / "results").glob("*.json"))
+    assert list(site.glob("**/results/*.json"))
     assert not list(site.rglob("site.py"))
 
 
@@ -157,6 +163,12 @@ def test_the_page_on_the_command_line_is_what_the_parsers_say():
 
 def results(what):
     return json.loads(sorted((ROOT / "benchmarks" / "results").glob(f"{what}_*.json"))[-1].read_text())
+
+
+def test_the_front_page_has_the_first_lesson_of_the_readme():
+    readme, page = (path.read_text(encoding="utf-8") for path in (ROOT / "README.md", DOCS / "index.md"))
+    first = re.search(r"```python\n.*?```", readme, re.DOTALL)[0]
+    assert first in page
 
 
 def test_the_front_page_says_what_was_measured():

@@ -18,7 +18,8 @@ PAGE = Path(__file__).parents[1] / "reference" / "command-line.md"
 HEAD = """# Command line
 
 `lengthwise COMMAND --help` says the same as this page. A file is written `FILE` or `FILE:COLUMN`; the
-[guide](../guide.md#lengths) lists what can be read.
+[guide](../guide.md#lengths) lists what can be read. `lengthwise study` and `lengthwise reproduce` come with the
+[recipes](../../recipes/README.md).
 """
 
 
@@ -34,12 +35,11 @@ def page() -> str:
 
 
 def _parsers() -> dict[str, argparse.ArgumentParser]:
-    """The commands of the library; those with commands of their own rerun papers, and are told there."""
+    """The commands of the library; those of other packages are told there."""
     commands = Parser(prog="lengthwise").add_subparsers()
-    for command in cli.COMMANDS:
+    for command in cli.COMMANDS.values():
         command.add(commands)
-    parsers = commands.choices.items()
-    return {name: parser for name, parser in parsers if not any(isinstance(a.choices, dict) for a in parser._actions)}
+    return dict(commands.choices)
 
 
 def _section(name: str, parser: argparse.ArgumentParser) -> str:
