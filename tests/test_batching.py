@@ -1,7 +1,13 @@
 """What a batching is made of: equal choices are the same, however their numbers were given."""
 
-import numpy as np
+import copy
+import pickle
+from dataclasses import replace
 
+import numpy as np
+import pytest
+
+import choices
 import lengthwise as lw
 
 LENGTHS = lw.example_lengths("long-tailed", count=3_000)
@@ -47,3 +53,64 @@ def test_dropping_as_mxnet_does_leaves_full_batches_on_any_number_of_ranks():
     plan = lw.make_plan(lengths, lw.mxnet_bucketing((8, 20), batch_size=4, drop=True), world_size=3)
     assert plan.batch_sizes.tolist() == [4, 4, 4]
     assert set(np.array(lengths)[plan.sequences]) <= {5, 6, 7, 9}
+
+
+EVERY_CHOICE = [
+    *({"cut": cut} for cut in choices.cuts(100.0, 50.0).values()),
+    *({"order": order} for order in choices.ORDERS.values()),
+    *({"deal": deal} for deal in choices.DEALS.values()),
+    *({"arrange": arrangement} for arrangement in choices.ARRANGEMENTS.values()),
+    *({"cost": cost} for cost in (choices.COSTS["padded"], choices.COSTS["quadratic"])),
+    *({"chunks": chunks} for chunks in choices.CHUNKS.values()),
+    {"budget": 20_000, "padding": 0.25},
+]
+
+
+@pytest.mark.parametrize("given", EVERY_CHOICE, ids=repr)
+def test_what_was_given_is_read_off_and_a_batching_is_written_as_it_may_be_made(given):
+    batching = lw.Batching(**{"budget": 90.0, **given} if "cut" not in given else given)
+    assert {name: getattr(batching, name) for name in given} == given
+    assert eval(repr(batching), vars(lw)) == batching
+
+
+@pytest.mark.parametrize("given", EVERY_CHOICE, ids=repr)
+def test_copies_are_the_same_and_hash_alike(given):
+    batching = lw.Batching(**{"budget": 90.0, **given} if "cut" not in given else given)
+    copies = [pickle.loads(pickle.dumps(batching)), copy.copy(batching), copy.deepcopy(batching), replace(batching)]
+    assert set(copies) == {batching}
+    assert {each.to_json() for each in copies} == {batching.to_json()}
+
+
+def test_budget_and_padding_are_read_off_the_choices_however_they_were_given():
+    short = lw.Batching(budget=20_000, padding=0.1)
+    long = lw.Batching(cut=lw.Budget(20_000), order=lw.MaxEntropy(padding=0.1))
+    assert short == long
+    assert (short.budget, short.padding) == (long.budget, long.padding) == (20_000, 0.1)
+    assert repr(short) == repr(long) == "Batching(budget=20000.0, padding=0.1)"
+    none = lw.Batching(cut=lw.FixedSize(4), order=lw.MaxEntropy(scale=3))
+    assert (none.budget, none.padding) == (None, None)
+
+
+def test_what_the_short_words_do_not_say_is_written_out():
+    batching = lw.Batching(
+        cut=lw.Budget(90, oversize="drop"), order=lw.MaxEntropy(padding=0.1, noise="truncated"), deal=lw.Mixed()
+    )
+    assert repr(batching) == (
+        "Batching(cut=Budget(budget=90.0, oversize='drop', max_sequences=None), "
+        "order=MaxEntropy(padding=0.1, scale=None, noise='truncated'), deal=Mixed(tail='split'))"
+    )
+
+
+def test_one_thing_is_replaced_and_the_rest_stays():
+    batching = lw.Batching(cut=lw.Budget(20_000, oversize="alone"), padding=0.1, deal=lw.Mixed())
+    assert replace(batching, budget=9_000) == lw.Batching(
+        cut=lw.Budget(9_000, oversize="alone"), padding=0.1, deal=lw.Mixed()
+    )
+    assert replace(batching, padding=0.2).order == lw.MaxEntropy(padding=0.2)
+    assert replace(batching, padding=0.2).cut == batching.cut
+    assert replace(batching, cut=lw.FixedSize(16)).budget is None
+    assert replace(batching, order=lw.Sorted()).padding is None
+    with pytest.raises(ValueError, match=r"^`Batching` must be given one of cut, budget"):
+        replace(lw.Batching(cut=lw.FixedSize(16)), budget=9_000)
+    with pytest.raises(ValueError, match=r"^`Batching` must be given one of order, padding"):
+        replace(lw.Batching(budget=9, order=lw.Sorted()), padding=0.1)

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import json
-from dataclasses import InitVar, dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 from lengthwise import _names, checks
-from lengthwise.choices import arrange, chunk, cost, cut, deal, order, tags
+from lengthwise.choices import tags
+from lengthwise.choices.arrange import Arrangement, ShuffledSteps
+from lengthwise.choices.chunk import Chunks
+from lengthwise.choices.cost import Cost, Padded
+from lengthwise.choices.cut import Budget, Cut
+from lengthwise.choices.deal import TAILS, Balanced, Deal
+from lengthwise.choices.order import MaxEntropy, Order, Shuffled
 
-_RANDOM = order.Shuffled()  # the default itself, which one that was given is not
+DEFAULT_ORDER = Shuffled()  # known by its identity: an equal one that was given was asked for
+_DEFAULTS = {"deal": Balanced(), "arrange": ShuffledSteps(), "cost": Padded(), "chunks": None}
 
 
 @checks.show_call("Batching(budget=20_000), or Batching(cut=FixedSize(16))")
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, init=False, repr=False, slots=True)
 class Batching:
     """How batches are made: one choice of each verb.
 
     For those who do not want to choose, `Batching(budget=20_000, padding=0.1)` is as random as 10 % padding allows in
     batches of at most 20,000 padded frames: `MaxEntropy(padding=0.1)`, `Budget(20_000)`, `ShuffledSteps()`.
+
+    All choices are attributes. So are `budget` and `padding`, read off the cut and the order. Two batchings of the same
+    choices are equal, however they were written. `dataclasses.replace(batching, budget=10_000)` changes the budget, and
+    leaves the rest as it is.
 
     Args:
         cut: Which sequences of the order share a batch; or give `budget`.
@@ -29,38 +41,74 @@ class Batching:
             and name, a partial by its parts, a dataclass by its fields, another object by its class. Where two share
             a name, as the lambdas of a module do, only the fingerprint of the plan tells them apart.
         chunks: Take sequences apart first.
-        budget: Short for `cut=Budget(budget)`.
-        padding: Short for `order=MaxEntropy(padding=padding)`.
+        budget: Short for `cut=Budget(budget)`; beside a `Budget`, the budget in place of its own.
+        padding: Short for `order=MaxEntropy(padding=padding)`; beside a `MaxEntropy`, the padding in place of its own.
 
     Raises:
-        ValueError: Neither or both of `cut` and `budget`, or both of `order` and `padding`.
+        ValueError: Neither `cut` nor `budget`; `budget` beside another cut, or `padding` beside another order.
         TypeError: A choice of another verb, a class instead of a choice, or no choice at all.
 
-    >>> Batching(budget=20_000, padding=0.1).order
+    >>> batching = Batching(budget=20_000, padding=0.1)
+    >>> batching
+    Batching(budget=20000.0, padding=0.1)
+    >>> batching.order
     MaxEntropy(padding=0.1, scale=None, noise='optimal')
+    >>> replace(batching, budget=10_000).cut
+    Budget(budget=10000.0, oversize='error', max_sequences=None)
     """
 
-    cut: cut.Cut = None  # type: ignore[assignment]  # set below where `budget` is given
-    order: order.Order = _RANDOM
-    deal: deal.Deal = deal.Balanced()
-    arrange: arrange.Arrangement = arrange.ShuffledSteps()
-    cost: cost.Cost = cost.Padded()
-    chunks: chunk.Chunks | None = None
-    budget: InitVar[float | None] = None
-    padding: InitVar[float | None] = None
+    cut: Cut
+    order: Order
+    deal: Deal
+    arrange: Arrangement
+    cost: Cost
+    chunks: Chunks | None
 
-    def __post_init__(self, budget: float | None, padding: float | None) -> None:
-        if (self.cut is None) == (budget is None):
-            given = (self.cut, budget)
-            raise checks.value_error("Batching", "given one of cut, budget", given, "Choose one: budget=20_000, say.")
-        if padding is not None and self.order is not _RANDOM:
-            raise checks.value_error("Batching", "given one of order, padding", padding, "Choose one of the two.")
-        if budget is not None:
-            object.__setattr__(self, "cut", cut.Budget(budget))
-        if padding is not None:
-            object.__setattr__(self, "order", order.MaxEntropy(padding=padding))
+    def __init__(
+        self,
+        *,
+        cut: Cut | None = None,
+        order: Order = DEFAULT_ORDER,
+        deal: Deal = _DEFAULTS["deal"],
+        arrange: Arrangement = _DEFAULTS["arrange"],
+        cost: Cost = _DEFAULTS["cost"],
+        chunks: Chunks | None = None,
+        budget: float | None = None,
+        padding: float | None = None,
+    ) -> None:
+        chosen_cut, chosen_order = _choose_cut(cut, budget), _choose_order(order, padding)
+        checks.keep(self, cut=chosen_cut, order=chosen_order, deal=deal, arrange=arrange, cost=cost, chunks=chunks)
         for name, (verbs, example) in _CHOICES.items():
             _check_choice(name, getattr(self, name), verbs, example)
+        checks.check_choice("tail", getattr(deal, "tail", None), TAILS)
+
+    @property
+    def budget(self) -> float | None:
+        """The most that a batch may cost, in the unit of the cost; None where the cut is no `Budget`."""
+        return self.cut.budget if isinstance(self.cut, Budget) else None
+
+    @property
+    def padding(self) -> float | None:
+        """The share of padding that the order is to spend, 0..1; None where it is no `MaxEntropy` of a padding."""
+        return self.order.padding if isinstance(self.order, MaxEntropy) else None
+
+    def __repr__(self) -> str:
+        """As it may be written: `budget` and `padding` where they say it all, and without the defaults behind them."""
+        said_by_budget = self.budget is not None and self.cut == Budget(self.budget)
+        said_by_padding = self.padding is not None and self.order == MaxEntropy(padding=self.padding)
+        said = [
+            f"budget={self.budget}" if said_by_budget else f"cut={self.cut!r}",
+            f"padding={self.padding}" if said_by_padding else f"order={self.order!r}",
+        ]
+        others = {name: getattr(self, name) for name in _DEFAULTS}
+        said += [f"{name}={choice!r}" for name, choice in others.items() if choice != _DEFAULTS[name]]
+        return f"Batching({', '.join(said)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A default order is left out, so that it is the default again where a copy is made.
+        choices = {field.name: getattr(self, field.name) for field in fields(self)}
+        given = {name: choice for name, choice in choices.items() if choice is not DEFAULT_ORDER}
+        return partial(type(self), **given), ()
 
     def to_json(self) -> str:
         """The choices as JSON, from which `from_json` makes them again."""
@@ -68,7 +116,7 @@ class Batching:
 
     @classmethod
     def from_json(cls, text: str) -> Batching:
-        """Makes the batching that `to_json` wrote; a cost of your own cannot be made from its name, and raises."""
+        """Makes the batching that `to_json` wrote; a choice of your own cannot be made from its name, and raises."""
         remedy = "Give what Batching.to_json wrote."
         try:
             described = json.loads(text)
@@ -77,6 +125,27 @@ class Batching:
         if not isinstance(described, dict) or set(described) - {field.name for field in fields(cls)}:
             raise checks.value_error("text", "a batching as JSON", text, remedy)
         return cls(**{name: _make(choice) for name, choice in described.items()})
+
+
+def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
+    if budget is not None and cut is None:
+        return Budget(budget)
+    if budget is not None and type(cut) is Budget:
+        return replace(cut, budget=budget)
+    if (cut is None) == (budget is None):
+        remedy = "Choose one: budget=20_000, say."
+        raise checks.value_error("Batching", "given one of cut, budget", (cut, budget), remedy)
+    return cut
+
+
+def _choose_order(order: Order, padding: float | None) -> Order:
+    if padding is None:
+        return order
+    if order is DEFAULT_ORDER:
+        return MaxEntropy(padding=padding)
+    if type(order) is MaxEntropy:
+        return replace(order, padding=padding)
+    raise checks.value_error("Batching", "given one of order, padding", padding, "Choose one of the two.")
 
 
 # What each choice must be able to do, and one that can.
@@ -118,7 +187,7 @@ def _make(described: Any) -> Any:
         raise checks.value_error("choice", 'of the form {"choice": ...}', described, remedy)
     kind = tags.CLASSES.get(described["choice"])
     if kind is None:
-        remedy = "Make the Batching in code, with the cost itself."
+        remedy = "Make the Batching in code, with the choice itself."
         raise checks.value_error("choice", "one of this package", described["choice"], remedy)
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in described.items()}
     del values["choice"]
