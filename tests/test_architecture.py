@@ -24,8 +24,8 @@ WITHIN = {
         *("order", "cut", "world", "deal", "arrange", "tags", "batching", "named"),
     ),
     "planning": (
-        *("plan_file", "plan", "batches", "draft", "oversize", "missed", "portions", "tail", "grid", "rest", "make"),
-        *("__init__", "shapes", "loss", "evaluation"),
+        *("plan_file", "plan", "batches", "own", "draft", "oversize", "missed", "portions"),
+        *("tail", "grid", "rest", "make", "__init__", "shapes", "loss", "evaluation"),
     ),
 }
 

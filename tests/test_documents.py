@@ -21,7 +21,7 @@ def test_the_code_of_the_readme_runs(code, capsys):
     assert "padding_share=" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["index.md", "guide.md", "gradients.md", "theory.md"])
+@pytest.mark.parametrize("name", ["index.md", "guide.md", "own-choices.md", "gradients.md", "theory.md"])
 def test_the_code_of_a_page_runs(name):
     page = (ROOT / "docs" / name).read_text()
     exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), name, "exec"), {})

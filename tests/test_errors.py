@@ -176,6 +176,12 @@ VALUES = {
         lambda: lw.make_plan([3, 0], BATCHING),
         "`lengths` must be at least 1, but is 0 at sequence 1. Drop the sequence or repair its length.",
     ),
+    "stage": (
+        lambda: lw.Key(stage="cut"),
+        "`stage` must be one of examples, portions, order, ties, deal, arrange, tail, "
+        "subset, rest, but is 'cut'. Choose one of these words.",
+    ),
+    "lane": (lambda: lw.Key(lane=-1), "`lane` must be at least 0, but is -1. Give a whole number from 0 to 2**56 - 1."),
     "seed below 0": (lambda: lw.make_plan([3], BATCHING, seed=-1), f"`seed` must be at least 0, but is -1. {SEED}"),
     "epoch of 2**64": (
         lambda: lw.make_plan([3], BATCHING, epoch=2**64),
@@ -319,7 +325,7 @@ VALUES = {
     ),
     "a cost of one's own from JSON": (
         lambda: lw.Batching.from_json(lw.Batching(budget=9, cost=np.add).to_json()),
-        "`choice` must be one of this package, but is 'numpy:add'. Make the Batching in code, with the cost itself.",
+        "`choice` must be one of this package, but is 'numpy:add'. Make the Batching in code, with the choice itself.",
     ),
 }
 
@@ -405,6 +411,7 @@ CALLS = {
     "Batching(max_tokens=20_000)": "Batching(budget=20_000), or Batching(cut=FixedSize(16))",
     "make_plan([1, 2])": "make_plan(lengths, Batching(budget=20_000))",
     "make_plan([1, 2], batch_size=16)": "make_plan(lengths, Batching(budget=20_000))",
+    "Key(7)": "Key(seed=0, epoch=3)",
     "measure(PLAN)": "measure(plan, lengths)",
     "mixing()": "mixing(plan, lengths)",
     "optimal_edges([1, 2])": "optimal_edges(lengths, 8)",

@@ -1,6 +1,7 @@
 """The names of `import lengthwise as lw`, and what stands behind a door that is locked."""
 
 import ast
+import inspect
 import subprocess
 import sys
 import textwrap
@@ -11,6 +12,14 @@ import pytest
 import lengthwise as lw
 
 EXTRAS = {"torch": "lengthwise.torch needs PyTorch", "jax": "lengthwise.jax needs JAX"}
+
+VERBS = {
+    "Arrangement": {"__call__"},
+    "Cost": {"__call__"},
+    "Cut": {"__call__", "limit", "batch_sizes"},
+    "Deal": {"tail", "portions", "grid"},
+    "Order": {"__call__"},
+}
 
 
 def printed(script):
@@ -73,6 +82,21 @@ def test_all_are_the_names_that_the_front_door_imports():
     ]
     names = sorted(alias.name for node in imports for alias in node.names if not alias.name.startswith("_"))
     assert lw.__all__ == names
+
+
+@pytest.mark.parametrize("name", lw.__all__)
+def test_every_public_name_says_what_it_is(name):
+    thing = getattr(lw, name)
+    written = inspect.getdoc(thing) or ""
+    assert written, "no docstring"
+    assert not written.startswith(f"{name}("), "the docstring that Python makes of the fields"
+
+
+@pytest.mark.parametrize("name", ["Arrangement", "Cost", "Cut", "Deal", "Order"])
+def test_a_protocol_says_of_every_method_what_it_takes(name):
+    verbs = {verb: member for verb, member in vars(getattr(lw, name)).items() if verb in VERBS[name]}
+    assert set(verbs) == VERBS[name]
+    assert all(inspect.getdoc(member) for member in verbs.values())
 
 
 def test_dir_lists_the_public_names_and_the_doors():

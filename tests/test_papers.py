@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
-from lengthwise import _random
 from lengthwise._random import Key
 
 DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -27,7 +26,7 @@ def training_sets():
     if not path.exists():
         pytest.skip(f"no {path}: set LENGTHWISE_DATA to the folder with the real lengths")
     clips = lw.read_lengths(path, column="frames_12p5ms")
-    return [clips[_random.shuffled(Key(seed=seed, stage="examples"), len(clips))[:10_480]] for seed in range(SUBSETS)]
+    return [clips[Key(seed=seed, stage="examples").permutation(len(clips))[:10_480]] for seed in range(SUBSETS)]
 
 
 def mean_over(training_sets, name, cut, *measures):
@@ -97,7 +96,7 @@ def test_doetsch_alternated_sorting_worked_by_hand():
     lengths = np.array([70, 10, 40, 20, 80, 30, 60, 50])
     # The shuffle of seed 0, epoch 0 puts the sequences in this order, so that the bins of two bins hold these lengths:
     shuffled = [6, 2, 0, 3, 1, 4, 7, 5]
-    assert _random.shuffled(Key(), 8).tolist() == shuffled
+    assert Key().permutation(8).tolist() == shuffled
     first, second = sorted(lengths[shuffled[:4]]), sorted(lengths[shuffled[4:]])
     assert lengths[ordered(lengths, lw.AlternatedSort(bins=2))].tolist() == first + second[::-1]
     # Three bins of 3, 3 and 2: up, down, up.

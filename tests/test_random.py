@@ -20,7 +20,7 @@ def chi_square(counts, expected):
 
 @pytest.mark.parametrize("key", KEYS, ids=repr)
 def test_numbers_are_uniform(key):
-    numbers = _random.uniform(key, COUNT)
+    numbers = key.uniform(COUNT)
     assert (numbers >= 0).all()
     assert (numbers < 1).all()
     bins = 200
@@ -30,37 +30,37 @@ def test_numbers_are_uniform(key):
 
 @pytest.mark.parametrize("key", KEYS, ids=repr)
 def test_every_bit_is_as_often_one_as_zero(key):
-    words = _random.words(key, 20_000)
+    words = key.words(20_000)
     ones = [int((words >> np.uint64(bit) & np.uint64(1)).sum()) for bit in range(64)]
     assert max(abs(count - 10_000) for count in ones) < 5 * np.sqrt(20_000 / 4)
 
 
 @pytest.mark.parametrize(("one", "other"), list(itertools.combinations(KEYS, 2)))
 def test_streams_of_different_keys_are_independent(one, other):
-    first, second = _random.uniform(one, COUNT), _random.uniform(other, COUNT)
+    first, second = one.uniform(COUNT), other.uniform(COUNT)
     assert abs(np.corrcoef(first, second)[0, 1]) < 5 / np.sqrt(COUNT)
     cells = np.bincount((first * 10).astype(int) * 10 + (second * 10).astype(int), minlength=100)
     assert chi_square(cells, COUNT / 100) < 100 + 5 * np.sqrt(200)
 
 
 def test_successive_numbers_are_independent():
-    numbers = _random.uniform(Key(), COUNT)
+    numbers = Key().uniform(COUNT)
     assert abs(np.corrcoef(numbers[:-1], numbers[1:])[0, 1]) < 5 / np.sqrt(COUNT)
 
 
 def test_no_two_streams_share_a_word():
     streams = itertools.product((0, 1, 2), (0, 1, 2), _random.STAGES, (0, 1))
     keys = [Key(seed=seed, epoch=epoch, stage=stage, lane=lane) for seed, epoch, stage, lane in streams]
-    words = np.concatenate([_random.words(key, 100) for key in keys])
+    words = np.concatenate([key.words(100) for key in keys])
     assert len(np.unique(words)) == len(words)
 
 
 def test_seed_and_epoch_are_not_added():
-    assert _random.words(Key(seed=0, epoch=1), 4).tolist() != _random.words(Key(seed=1, epoch=0), 4).tolist()
+    assert Key(seed=0, epoch=1).words(4).tolist() != Key(seed=1, epoch=0).words(4).tolist()
 
 
 def test_fewer_words_are_the_first_of_more():
-    assert _random.words(Key(seed=3), 7).tolist() == _random.words(Key(seed=3), 100)[:7].tolist()
+    assert Key(seed=3).words(7).tolist() == Key(seed=3).words(100)[:7].tolist()
 
 
 def test_stages_have_numbers_of_their_own():
@@ -69,8 +69,8 @@ def test_stages_have_numbers_of_their_own():
 
 
 def test_golden_words():
-    assert _random.words(Key(), 3).tolist() == [4925249918008276254, 10265621268231006908, 3797989197207778043]
-    assert _random.words(Key(seed=7, epoch=3, stage="ties", lane=2), 3).tolist() == [
+    assert Key().words(3).tolist() == [4925249918008276254, 10265621268231006908, 3797989197207778043]
+    assert Key(seed=7, epoch=3, stage="ties", lane=2).words(3).tolist() == [
         13083244685417701013,
         8080330311569806230,
         11849236434731730359,
@@ -78,21 +78,21 @@ def test_golden_words():
 
 
 def test_shuffles_of_four_are_equally_likely():
-    shuffles = [tuple(_random.shuffled(Key(seed=seed), 4).tolist()) for seed in range(12_000)]
+    shuffles = [tuple(Key(seed=seed).permutation(4).tolist()) for seed in range(12_000)]
     counts = Counter(shuffles)
     assert set(counts) == set(itertools.permutations(range(4)))
     assert chi_square(list(counts.values()), 12_000 / 24) < 24 + 5 * np.sqrt(48)
 
 
 def test_a_long_shuffle_puts_every_number_anywhere():
-    places = np.array([np.argsort(_random.shuffled(Key(epoch=epoch), 10)) for epoch in range(4_000)])
+    places = np.array([np.argsort(Key(epoch=epoch).permutation(10)) for epoch in range(4_000)])
     for number in range(10):
         counts = np.bincount(places[:, number], minlength=10)
         assert chi_square(counts, 400) < 10 + 5 * np.sqrt(20)
 
 
 def test_exponential_numbers_have_mean_and_variance_one():
-    numbers = _random.exponential(Key(seed=5), 1_000_000)
+    numbers = Key(seed=5).exponential(1_000_000)
     assert (numbers >= 0).all()
     assert numbers.mean() == pytest.approx(1.0, abs=5 / 1_000)
     assert numbers.var() == pytest.approx(1.0, abs=5 * np.sqrt(8) / 1_000)

@@ -11,15 +11,27 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from lengthwise import _command as _command  # first, for it minds Ctrl-C while the others load
-from lengthwise.choices.arrange import CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
+from lengthwise._random import Key
+from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.buckets import exponential_edges, optimal_edges, padded_frames, quantile_edges, uniform_edges
 from lengthwise.choices.chunk import Chunks
-from lengthwise.choices.cost import Padded, Quadratic
-from lengthwise.choices.cut import Budget, DynamicSize, FixedSize
-from lengthwise.choices.deal import Balanced, InTurn, Mixed, Portions
+from lengthwise.choices.cost import Cost, Padded, Quadratic
+from lengthwise.choices.cut import Budget, Cut, Cuts, DynamicSize, FixedSize, OversizeError
+from lengthwise.choices.deal import Balanced, Deal, InTurn, Mixed, Portions
 from lengthwise.choices.named import cut_named, mxnet_bucketing, strategies, strategy
-from lengthwise.choices.order import AlternatedSort, Bucketed, MaxEntropy, SemiSorted, Shuffled, Sorted, Windowed
+from lengthwise.choices.order import (
+    AlternatedSort,
+    Bucketed,
+    MaxEntropy,
+    Order,
+    Ordered,
+    SemiSorted,
+    Shuffled,
+    Sorted,
+    Windowed,
+)
+from lengthwise.choices.world import World
 from lengthwise.lengths import (
     Description,
     as_lengths,
@@ -48,21 +60,30 @@ _DOORS = ("jax", "plot", "torch")
 
 __all__ = [
     "AlternatedSort",
+    "Arrangement",
     "Balanced",
     "Batching",
     "Bucketed",
     "Budget",
     "Chunks",
+    "Cost",
     "CostliestFirst",
+    "Cut",
+    "Cuts",
+    "Deal",
     "Description",
     "DynamicSize",
     "FixedSize",
     "InOrder",
     "InTurn",
+    "Key",
     "LongestFirst",
     "MaxEntropy",
     "Measures",
     "Mixed",
+    "Order",
+    "Ordered",
+    "OversizeError",
     "Padded",
     "Plan",
     "PlanMismatchError",
@@ -74,6 +95,7 @@ __all__ = [
     "ShuffledSteps",
     "Sorted",
     "Windowed",
+    "World",
     "as_lengths",
     "audio_files",
     "batch_shapes",

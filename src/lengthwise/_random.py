@@ -27,9 +27,26 @@ STAGES = {
 }
 
 
+@checks.show_call("Key(seed=0, epoch=3)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Key:
-    """Names a stream of random numbers: who draws (`stage`, `lane`) in which epoch of which seed."""
+    """Names a stream of random numbers: who draws (`stage`, `lane`) in which epoch of which seed.
+
+    A key is not used up. Two draws of one key begin with the same words; another stage or lane draws others. Every
+    order, deal and arrangement is called with a key of its own; `key.at("ties", lane=key.lane)` is a second stream.
+
+    Args:
+        seed, epoch: From 0 to 2**64 - 1. No two seeds, and no two epochs, share a stream.
+        stage: What is drawn for: "order", "ties", "deal", "arrange", ...
+        lane: Which of several that draw for the same stage, such as the portion of a rank; from 0 to 2**56 - 1.
+
+    Raises:
+        ValueError: A number out of range, or a stage that there is not.
+
+    >>> key = Key(seed=7, epoch=3)
+    >>> key.permutation(5)
+    array([3, 4, 0, 2, 1])
+    """
 
     seed: int = 0
     epoch: int = 0
@@ -37,35 +54,39 @@ class Key:
     lane: int = 0
 
     def __post_init__(self) -> None:
-        limits = {"minimum": 0, "maximum": 2**64 - 1, "remedy": "Give a whole number from 0 to 2**64 - 1."}
-        checks.check_whole("seed", self.seed, **limits)
-        checks.check_whole("epoch", self.epoch, **limits)
+        remedy = "Give a whole number from 0 to 2**64 - 1."
+        checks.check_whole("seed", self.seed, minimum=0, maximum=2**64 - 1, remedy=remedy)
+        checks.check_whole("epoch", self.epoch, minimum=0, maximum=2**64 - 1, remedy=remedy)
+        checks.check_choice("stage", self.stage, tuple(STAGES))
+        remedy = "Give a whole number from 0 to 2**56 - 1."
+        checks.check_whole("lane", self.lane, minimum=0, maximum=2**56 - 1, remedy=remedy)
 
     def at(self, stage: str, *, lane: int = 0) -> Key:
         """The same seed and epoch, another stage (and lane: one rank's portion, say)."""
         return Key(seed=self.seed, epoch=self.epoch, stage=stage, lane=lane)
 
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """Draws `count` random 64-bit words: [count] uint64.
 
-def words(key: Key, count: int) -> NDArray[np.uint64]:
-    """Draws `count` random 64-bit words.
+        References:
+            Threefry-2x64-20 of Salmon et al. 2011; the key is (seed, epoch), the counter (block, stage and lane).
+        """
+        out = np.empty(count, np.uint64)
+        counter = np.uint64(STAGES[self.stage] | self.lane << 8)
+        _kernels.threefry(np.uint64(self.seed), np.uint64(self.epoch), counter, out)
+        return out
 
-    References:
-        Threefry-2x64-20 of Salmon et al. 2011; the key is (seed, epoch), the counter (block, stage and lane).
-    """
-    out = np.empty(count, np.uint64)
-    counter = np.uint64(STAGES[key.stage] | key.lane << 8)
-    _kernels.threefry(np.uint64(key.seed), np.uint64(key.epoch), counter, out)
-    return out
+    def uniform(self, count: int) -> NDArray[np.float64]:
+        """Draws `count` numbers in [0, 1), multiples of 2**-53: [count] float64."""
+        return (self.words(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
+    def exponential(self, count: int) -> NDArray[np.float64]:
+        """Draws `count` exponential numbers of mean 1, the same to the last bit on every platform: [count] float64."""
+        return negative_log(1.0 - self.uniform(count))
 
-def uniform(key: Key, count: int) -> NDArray[np.float64]:
-    """Draws `count` numbers in [0, 1), multiples of 2**-53."""
-    return (words(key, count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-def exponential(key: Key, count: int) -> NDArray[np.float64]:
-    """Draws `count` exponential numbers of mean 1."""
-    return negative_log(1.0 - uniform(key, count))
+    def permutation(self, count: int) -> NDArray[np.int64]:
+        """Draws a random order of 0..count-1: [count] int64, the numbers sorted by a random word each."""
+        return argsort(self.words(count))
 
 
 def negative_log(fractions: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -86,8 +107,3 @@ def argsort(keys: NDArray[np.uint64] | NDArray[np.int64] | NDArray[np.float64]) 
     order, spare = np.empty(bits.size, np.int64), np.empty(bits.size, np.int64)
     _kernels.stable_argsort(bits, order, spare)
     return order
-
-
-def shuffled(key: Key, count: int) -> NDArray[np.int64]:
-    """A random permutation of 0..count-1: the numbers sorted by a random word each."""
-    return argsort(words(key, count))

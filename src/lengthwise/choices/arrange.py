@@ -15,14 +15,26 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _random, checks
+from lengthwise import checks
 from lengthwise._random import Key
 
 
 class Arrangement(Protocol):
     """What every arrangement does."""
 
-    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]: ...
+    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
+        """Puts steps in order.
+
+        Args:
+            costs: [steps] float64, the cost of the costliest batch of each step, in the unit of the budget.
+            lengths: [steps] float64, how long the batches of each step are: their bucket's longest where there are
+                buckets, else their own; the mean of the step, in the unit of the lengths.
+            key: The source of all chance, for this epoch.
+
+        Returns:
+            [steps] int64, a permutation of 0..steps-1.
+        """
+        ...
 
 
 @checks.show_call("InOrder()")
@@ -46,7 +58,7 @@ class ShuffledSteps:
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
         del lengths
-        return _random.shuffled(key, len(costs))
+        return key.permutation(len(costs))
 
 
 @checks.show_call("ShortestFirst()")
@@ -60,7 +72,7 @@ class ShortestFirst:
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
         del costs
-        shuffled = _random.shuffled(key, len(lengths))
+        shuffled = key.permutation(len(lengths))
         return shuffled[np.argsort(lengths[shuffled], kind="stable")]
 
 
@@ -91,6 +103,6 @@ class CostliestFirst:
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
         del lengths
-        shuffled = _random.shuffled(key, len(costs))
+        shuffled = key.permutation(len(costs))
         leading = shuffled[np.argsort(-costs[shuffled], kind="stable")[: self.steps]]
         return np.concatenate([leading, shuffled[~np.isin(shuffled, leading)]])

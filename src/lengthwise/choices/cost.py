@@ -10,18 +10,36 @@ classes here are compiled.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 
-Cost = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
-
 _RETURN = "Return an array, from counts [batches] and padded_lengths [batches, dims]."
 _REMEDY = "Give the coefficients of count x (per_sequence + linear L + quadratic L^2)."
+
+
+class Cost(Protocol):
+    """What every cost does: any function of counts [batches] and padded lengths [batches, dims].
+
+    What a batch costs is at least 0, and must not fall when its count or one of its lengths rises. A cost may be asked
+    about batches that are in no plan, of counts up to 2**40 too, where an order is fitted to the batch sizes of a cut.
+    """
+
+    def __call__(self, counts: NDArray[np.int64], padded_lengths: NDArray[np.int64], /) -> NDArray[np.float64]:
+        """Prices batches.
+
+        Args:
+            counts: [batches] int64, how many sequences each batch holds.
+            padded_lengths: [batches, dims] int64, what each dimension of each batch is padded to.
+
+        Returns:
+            [batches], finite, in the unit that the budget is given in.
+        """
+        ...
 
 
 @checks.show_call("Padded()")

@@ -26,12 +26,29 @@ _BEYOND = 2**62
 
 
 class Cuts(NamedTuple):
+    """What a cut gives: batch b is kept[offsets[b]:offsets[b + 1]].
+
+    Attributes:
+        kept: [k] int64, positions 0..m-1 in the order, each at most once; what a policy drops is not among them. They
+            rise where the order has boundaries; elsewhere a packer may reorder.
+        offsets: [batches + 1] int64, strictly rising from 0 to k.
+    """
+
     kept: NDArray[np.int64]
     offsets: NDArray[np.int64]
 
 
 class OversizeError(ValueError):
-    """A sequence costs more than the budget by itself; `position` is where it stands in the order."""
+    """A sequence costs more than the budget by itself.
+
+    A cut raises it with the position; `make_plan` then says which sequence it is.
+
+    Attributes:
+        budget: The most that a batch may cost.
+        cost: What the sequence costs alone, in the unit of the budget.
+        position: Where it stands in the order, from 0.
+        sequence: Its number in the lengths, from 0; None where it is not known yet.
+    """
 
     def __init__(self, budget: float, cost: float, position: int, *, sequence: int | None = None) -> None:
         self.budget, self.cost, self.position, self.sequence = budget, cost, position, sequence
@@ -50,11 +67,23 @@ class OversizeError(ValueError):
 
 
 class Cut(Protocol):
-    """What every cutter does. `longest` [dims] is the longest of the whole data set."""
+    """What every cut does. `longest` [dims] int64 is the longest of the whole data set, in each dimension."""
 
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
-    ) -> Cuts: ...
+    ) -> Cuts:
+        """Cuts sequences into batches.
+
+        Args:
+            lengths: [m, dims] int64, what each sequence must be padded to at least, in the order's order; m may be 0
+                where all sequences were dropped.
+            boundaries: [b] int64, rising positions in 1..m-1 that no batch may cross.
+            cost: What a batch costs.
+
+        Raises:
+            OversizeError: A sequence costs more than the budget by itself, and no policy says what becomes of it.
+        """
+        ...
 
     def limit(self, cost: Cost, longest: NDArray[np.int64]) -> float:
         """The cost no batch may exceed; infinite where there is none."""

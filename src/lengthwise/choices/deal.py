@@ -24,21 +24,33 @@ TAILS = ("split", "repeat", "drop")
 
 
 class Deal(Protocol):
-    """What every dealer does. `tail` says what happens where the batches do not fill the last step:
-
-    "split" the largest batches until they do; "repeat" the cheapest, to which `loss_scales` gives 0 the second time;
-    or "drop" some, other ones each epoch. Where every batch is down to one sequence, "split" repeats too.
-    """
+    """What every deal does."""
 
     @property
-    def tail(self) -> str: ...
+    def tail(self) -> str:
+        """What happens where the batches do not fill the last step.
+
+        "split" the largest batches until they do; "repeat" the cheapest, to which `loss_scales` gives 0 the second
+        time; or "drop" some, other ones each epoch. Where every batch is down to one sequence, "split" repeats too.
+        """
+        ...
 
     def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
-        """The sequence numbers 0..count-1 in the portions that are to be batched apart."""
+        """The sequence numbers 0..count-1 in the portions that are to be batched apart: one portion, or one a rank."""
         ...
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
-        """Shares out the batches `numbers`, which fill whole steps: [steps, micro_batches, ranks]."""
+        """Shares out batches to the ranks.
+
+        Args:
+            numbers: [portions, each] int64, the batches that take part, which fill whole steps; some may stand twice.
+            costs: [batches] float64, what each batch costs, in the unit of the budget.
+            world: What a step is shared out to.
+            key: The source of all chance, for this epoch.
+
+        Returns:
+            [steps, micro_batches, ranks] int64: all of `numbers`, each as often as it stands there.
+        """
         ...
 
 
@@ -66,7 +78,7 @@ class Balanced(_Whole):
     """
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
-        shuffled = numbers[0, _random.shuffled(key, numbers.size)]
+        shuffled = numbers[0, key.permutation(numbers.size)]
         by_cost = shuffled[_random.argsort(costs[shuffled])]
         return share_out(_in_order(by_cost.reshape(-1, world.slots)), costs, world.world_size)
 
@@ -81,7 +93,7 @@ class Mixed(_Whole):
     """
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
-        shuffled = numbers[0, _random.shuffled(key, numbers.size)]
+        shuffled = numbers[0, key.permutation(numbers.size)]
         return share_out(_in_order(shuffled.reshape(-1, world.slots)), costs, world.world_size)
 
 
@@ -116,7 +128,7 @@ class Portions:
         return "split"
 
     def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
-        shuffled = _random.shuffled(key.at("portions"), count)
+        shuffled = key.at("portions").permutation(count)
         return [np.sort(portion) for portion in np.array_split(shuffled, world.world_size)]
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:

@@ -25,6 +25,15 @@ from lengthwise.choices.warp import NOISES, BatchSizes, Warp, fit_warp, scale_wa
 
 
 class Ordered(NamedTuple):
+    """What an order gives.
+
+    Attributes:
+        sequences: [m] int64, numbers from 0 to n - 1, each at most once; m < n only where the order was asked to drop.
+        boundaries: [k] int64, rising positions in 1..m-1 that no batch may cross; none where not given.
+        edges: [m] int64, what each of `sequences` is padded to at least, in the unit of the lengths; None for no more
+            than the longest of the batch. Only for sequences of one length.
+    """
+
     sequences: NDArray[np.int64]
     boundaries: NDArray[np.int64] = np.empty(0, np.int64)
     edges: NDArray[np.int64] | None = None
@@ -42,7 +51,14 @@ class Order(Protocol):
     lengths it is given. `portions` is how many equal parts the sequences are dealt into before they are sorted.
     """
 
-    def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered: ...
+    def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
+        """Puts sequences in order.
+
+        Args:
+            sizes: [n] float64, the length of each sequence, summed over its dimensions.
+            key: The source of all chance, for this portion of this epoch.
+        """
+        ...
 
 
 @checks.show_call("Shuffled()")
@@ -51,7 +67,7 @@ class Shuffled:
     """Random order: the most padding and the most mixing."""
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        return Ordered(_random.shuffled(key, len(sizes)))
+        return Ordered(key.permutation(len(sizes)))
 
 
 @checks.show_call("Sorted(descending=True)")
@@ -65,7 +81,7 @@ class Sorted:
         checks.check_flag("descending", self.descending)
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        return Ordered(_by_size(_random.shuffled(key, len(sizes)), -sizes if self.descending else sizes))
+        return Ordered(_by_size(key.permutation(len(sizes)), -sizes if self.descending else sizes))
 
 
 @checks.show_call("SemiSorted(0.1)")
@@ -90,8 +106,8 @@ class SemiSorted:
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         width = (sizes.max() - sizes.min()) * self.randomization_factor
-        noise = width * _random.uniform(key, len(sizes))  # in [0, a): shifting all by a/2 changes no order
-        return Ordered(_by_size(_random.shuffled(key.at("ties", lane=key.lane), len(sizes)), sizes + noise))
+        noise = width * key.uniform(len(sizes))  # in [0, a): shifting all by a/2 changes no order
+        return Ordered(_by_size(key.at("ties", lane=key.lane).permutation(len(sizes)), sizes + noise))
 
 
 @checks.show_call("AlternatedSort(58)")
@@ -118,7 +134,7 @@ class AlternatedSort:
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         count = len(sizes)
         bins = min(self.bins, count)
-        shuffled = _random.shuffled(key, count)
+        shuffled = key.permutation(count)
         bin_of = np.empty(count, np.int64)
         bin_of[shuffled] = np.arange(count) * bins // count
         by_size = _by_size(shuffled, sizes)
@@ -144,7 +160,7 @@ class Windowed:
         checks.keep(self, window=checks.check_whole("window", self.window, minimum=1, remedy=remedy))
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        shuffled = _random.shuffled(key, len(sizes))
+        shuffled = key.permutation(len(sizes))
         window_of = np.empty(len(sizes), np.int64)
         window_of[shuffled] = np.arange(len(sizes)) // self.window
         sequences, boundaries, _ = _gathered(_by_size(shuffled, sizes), window_of)
@@ -199,7 +215,7 @@ class Bucketed:
             raise checks.value_error("longer", "left out with size or buckets", self.longer, remedy)
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        shuffled = _random.shuffled(key, len(sizes))
+        shuffled = key.permutation(len(sizes))
         if self.size is not None:
             rank = np.empty(len(sizes), np.int64)
             rank[_by_size(shuffled, sizes)] = np.arange(len(sizes))
@@ -290,7 +306,7 @@ class _WarpedSort:
     warp: Warp
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        return Ordered(_by_size(np.arange(len(sizes)), self.warp(sizes) + _random.exponential(key, len(sizes))))
+        return Ordered(_by_size(np.arange(len(sizes)), self.warp(sizes) + key.exponential(len(sizes))))
 
 
 def _by_size(sequences: NDArray[np.int64], sizes: NDArray[np.float64]) -> NDArray[np.int64]:

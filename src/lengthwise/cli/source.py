@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise import _random
 from lengthwise.checks import check_whole, value_error
 from lengthwise.lengths import split_source
 
@@ -55,7 +54,7 @@ def subset(lengths: NDArray[np.int64], count: int, *, seed: int) -> NDArray[np.i
     """A random `count` of the lengths, in the order they stand in."""
     remedy = f"There are {len(lengths)} sequences."
     check_whole("subset", count, minimum=1, maximum=len(lengths), remedy=remedy)
-    chosen = _random.shuffled(_random.Key(seed=seed, stage="subset"), len(lengths))[:count]
+    chosen = lw.Key(seed=seed, stage="subset").permutation(len(lengths))[:count]
     return lengths[np.sort(chosen)]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._random import Key, negative_log, uniform
+from lengthwise._random import Key, negative_log
 from lengthwise.checks import check_choice, check_whole
 from lengthwise.lengths.rules import frozen
 
@@ -50,7 +50,7 @@ def example_lengths(name: str = "long-tailed", *, count: int | None = None, seed
 
 
 def _speech(key: Key, count: int) -> NDArray[np.int64]:
-    return np.rint(np.interp(uniform(key, count), SPEECH_SHARES, SPEECH_FRAMES)).astype(np.int64)
+    return np.rint(np.interp(key.uniform(count), SPEECH_SHARES, SPEECH_FRAMES)).astype(np.int64)
 
 
 def _long_tailed(key: Key, count: int) -> NDArray[np.int64]:
@@ -60,7 +60,7 @@ def _long_tailed(key: Key, count: int) -> NDArray[np.int64]:
 
 def _normal(key: Key, count: int) -> NDArray[np.float64]:
     """Draws standard normal numbers, each from two uniform ones (Box and Muller 1958)."""
-    pairs = uniform(key, 2 * count).reshape(count, 2)
+    pairs = key.uniform(2 * count).reshape(count, 2)
     return np.sqrt(2.0 * negative_log(1.0 - pairs[:, 0])) * np.cos(2.0 * np.pi * pairs[:, 1])
 
 

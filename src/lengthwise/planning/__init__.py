@@ -6,6 +6,7 @@ lengths -> chunks? -> portions? -> order -> cut -> deal -> arrange -> Plan
 
 oversize    sequences over the budget by themselves leave, or stand alone
 portions    all sequences, or each rank's own, by an order that is fitted once
+own         what a choice of the user's gives is checked
 draft       a portion in order, and cut
 missed      a padding that was asked for and is missed is said
 batches     what batches hold, what they are padded to, what they cost

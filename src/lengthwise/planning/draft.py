@@ -14,6 +14,7 @@ from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.order import Order
 from lengthwise.planning.batches import Batches, pad
+from lengthwise.planning.own import check_cuts, check_ordered, is_own
 
 
 class Draft(NamedTuple):
@@ -31,15 +32,17 @@ def draft(items: NDArray[np.int64], members: NDArray[np.int64], batching: Batchi
         none = np.empty(0, np.int64)
         return Draft(members, np.zeros(1, np.int64), none, items[members])
     own = items[members]
-    sequences, boundaries, edges = order(own.sum(axis=1).astype(np.float64), key)
+    ordered = order(own.sum(axis=1).astype(np.float64), key)
+    sequences, boundaries, edges = check_ordered(ordered, len(own)) if is_own(batching.order) else ordered
     needed = own[sequences] if edges is None else np.maximum(one_length(own)[sequences], edges)[:, None]
     # An edge may be longer than any sequence.
     longest = np.maximum(items.max(axis=0), needed.max(axis=0, initial=0))
     try:
-        kept, offsets = batching.cut(needed, boundaries, cost=batching.cost, longest=longest)
+        cuts = batching.cut(needed, boundaries, cost=batching.cost, longest=longest)
     except OversizeError as error:
         sequence = int(members[sequences[error.position]])
         raise OversizeError(error.budget, error.cost, error.position, sequence=sequence) from None
+    kept, offsets = check_cuts(cuts, len(needed), boundaries) if is_own(batching.cut) else cuts
     return Draft(members[sequences[kept]], offsets, np.searchsorted(kept, boundaries), needed[kept])
 
 

@@ -9,6 +9,7 @@ from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.world import World
 from lengthwise.planning.batches import Batches
+from lengthwise.planning.own import check_arrangement, check_grid, is_own
 
 
 def deal_and_arrange(
@@ -21,9 +22,12 @@ def deal_and_arrange(
         arrange: The key of the order of the steps.
     """
     grid = batching.deal.grid(numbers, batches.costs, world, deal)
+    if is_own(batching.deal):
+        grid = check_grid(grid, numbers, world)
     steps = grid.reshape(len(grid), world.slots)
     costliest = batches.costs[steps].max(axis=1, initial=0.0)
-    return grid[batching.arrange(costliest, batches.levels[steps].mean(axis=1), arrange)]
+    taken = batching.arrange(costliest, batches.levels[steps].mean(axis=1), arrange)
+    return grid[check_arrangement(taken, len(grid)) if is_own(batching.arrange) else taken]
 
 
 def in_grid(batches: Batches, grid: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -14,11 +14,14 @@ from lengthwise.choices.world import World
 from lengthwise.planning.draft import Draft, draft
 from lengthwise.planning.missed import tell_missed_padding
 from lengthwise.planning.oversize import Kinds, put_alone, sort_out
+from lengthwise.planning.own import check_batch_sizes, check_portions, is_own
 
 
 def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, key: Key) -> list[Draft]:
     """One draft for each portion: its sequences in order, and cut; what is over the budget alone, or left out."""
     portions = batching.deal.portions(len(items), world, key)
+    if is_own(batching.deal):
+        portions = check_portions(portions, len(items), world)
     kinds = sort_out(items, batching)
     members = [portion[kinds.ordered[portion]] for portion in portions]
     keys = [key.at("order", lane=lane) for lane in range(len(portions))]
@@ -56,6 +59,7 @@ def _fit(items: NDArray[np.int64], batching: Batching, portions: int) -> Order:
 
     def batch_sizes(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         lengths = np.ceil(np.outer(sizes, shares)).astype(np.int64)
-        return batching.cut.batch_sizes(lengths, cost=batching.cost, longest=longest)
+        found = batching.cut.batch_sizes(lengths, cost=batching.cost, longest=longest)
+        return check_batch_sizes(found, len(lengths)) if is_own(batching.cut) else found
 
     return fit(items.sum(axis=1).astype(np.float64), batch_sizes, portions=portions)

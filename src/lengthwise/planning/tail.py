@@ -15,7 +15,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _random
 from lengthwise._random import Key
 from lengthwise.choices.cost import Cost
 from lengthwise.planning.batches import Batches, join, pad
@@ -83,7 +82,7 @@ def _fill(numbers: NDArray[np.int64], costs: NDArray[np.float64], wanted: int, k
     A portion without a batch borrows the cheapest of all, to keep its rank in step.
     """
     if wanted <= len(numbers):
-        return numbers[np.sort(_random.shuffled(key, len(numbers))[:wanted])]
+        return numbers[np.sort(key.permutation(len(numbers))[:wanted])]
     spare = numbers if len(numbers) else np.arange(len(costs))
     cheapest = spare[np.argsort(costs[spare], kind="stable")]
     return np.concatenate([numbers, np.resize(cheapest, wanted - len(numbers))])

@@ -1,0 +1,135 @@
+"""Own: what an order, a cut, a deal or an arrangement of the user's gives is checked before it is planned with.
+
+The choices of this package keep their promises by their tests, and are not checked again. What another gives is
+checked whole, in time linear in the sequences: a plan that loses a sequence or takes it twice without a word is worse
+than none. Each check returns int64 arrays, whatever whole numbers it was given.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import checks
+from lengthwise.choices import tags
+from lengthwise.choices.cut import Cuts
+from lengthwise.choices.order import Ordered
+from lengthwise.choices.world import World
+
+_ORDER_REMEDY = "Return Ordered(sequences), or Ordered(sequences, boundaries, edges)."
+_CUT_REMEDY = "Return Cuts(kept, offsets): batch b is kept[offsets[b]:offsets[b + 1]]."
+_PORTIONS_REMEDY = "Return [np.arange(count)], or one array for each rank."
+_GRID_REMEDY = "Return all of numbers, of shape [steps, micro_batches, ranks]."
+_ARRANGE_REMEDY = "Return a permutation of 0..steps-1."
+
+
+def is_own(choice: object) -> bool:
+    """Whether a choice is the user's, and not of this package."""
+    return tags.tag_of(choice) is None
+
+
+def check_ordered(given: Ordered, count: int) -> Ordered:
+    """What an order gives for `count` sequences."""
+    if not isinstance(given, Ordered):
+        raise checks.type_error("order", "a choice that returns an Ordered", given, _ORDER_REMEDY)
+    sequences = _whole("sequences", given.sequences, _ORDER_REMEDY)
+    _check_distinct("sequences", sequences, count, _ORDER_REMEDY)
+    boundaries = _whole("boundaries", given.boundaries, _ORDER_REMEDY)
+    _check_rising("boundaries", boundaries, 1, len(sequences) - 1, _ORDER_REMEDY)
+    edges = None if given.edges is None else _whole("edges", given.edges, _ORDER_REMEDY)
+    if edges is not None and len(edges) != len(sequences):
+        raise checks.value_error("edges", f"of {len(sequences)} sequences", len(edges), _ORDER_REMEDY)
+    return Ordered(sequences, boundaries, edges)
+
+
+def check_cuts(given: Cuts, count: int, boundaries: NDArray[np.int64]) -> Cuts:
+    """What a cut gives for `count` sequences in order."""
+    if not isinstance(given, Cuts):
+        raise checks.type_error("cut", "a choice that returns Cuts", given, _CUT_REMEDY)
+    kept = _whole("kept", given.kept, _CUT_REMEDY)
+    _check_distinct("kept", kept, count, _CUT_REMEDY)
+    offsets = _whole("offsets", given.offsets, _CUT_REMEDY)
+    _check_rising("offsets", offsets, 0, len(kept), _CUT_REMEDY)
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(kept):
+        raise checks.value_error("offsets", f"from 0 to {len(kept)}", offsets.tolist(), _CUT_REMEDY)
+    if len(boundaries):
+        _check_rising("kept", kept, 0, count - 1, "Keep the order within boundaries.")
+        crossed = np.setdiff1d(np.searchsorted(kept, boundaries), offsets)
+        if len(crossed):
+            rule = f"with {crossed[0]}, which no batch may cross"
+            raise checks.value_error("offsets", rule, offsets.tolist(), "Begin a batch at every boundary.")
+    return Cuts(kept, offsets)
+
+
+def check_batch_sizes(given: object, count: int) -> NDArray[np.float64]:
+    """What the `batch_sizes` of a cut gives for `count` lengths."""
+    remedy = "Return about how many sequences a batch of each length holds."
+    sizes = np.asarray(given)
+    if sizes.dtype.kind not in "iuf" or sizes.shape != (count,) or not (sizes >= 1).all():
+        raise checks.value_error("batch_sizes", f"{count} numbers of at least 1", given, remedy)
+    return sizes.astype(np.float64)
+
+
+def check_portions(given: Any, count: int, world: World) -> list[NDArray[np.int64]]:
+    """What the `portions` of a deal gives for `count` sequences."""
+    if not isinstance(given, list | tuple) or len(given) not in (1, world.world_size):
+        raise checks.value_error("portions", f"a list of 1 or {world.world_size}", given, _PORTIONS_REMEDY)
+    portions = [_whole("portions", portion, _PORTIONS_REMEDY) for portion in given]
+    together = np.concatenate(portions)
+    _check_distinct("portions", together, count, _PORTIONS_REMEDY)
+    if len(together) != count:
+        raise checks.value_error("portions", f"of all {count} sequences", f"{len(together)} of them", _PORTIONS_REMEDY)
+    return portions
+
+
+def check_grid(given: object, numbers: NDArray[np.int64], world: World) -> NDArray[np.int64]:
+    """What the `grid` of a deal gives for the batches `numbers`."""
+    grid = _whole("grid", given, _GRID_REMEDY, dims=3)
+    shape = (numbers.size // world.slots, world.micro_batches, world.world_size)
+    if grid.shape != shape:
+        raise checks.value_error("grid", f"of shape {shape}", grid.shape, _GRID_REMEDY)
+    if not np.array_equal(np.sort(grid, axis=None), np.sort(numbers, axis=None)):
+        wrong = np.setxor1d(grid, numbers)
+        rule = "of every batch as often as it was given"
+        raise checks.value_error("grid", rule, wrong.tolist() or grid.tolist(), _GRID_REMEDY)
+    return grid
+
+
+def check_arrangement(given: object, steps: int) -> NDArray[np.int64]:
+    """What an arrangement gives for so many `steps`."""
+    order = _whole("arrange", given, _ARRANGE_REMEDY)
+    _check_distinct("arrange", order, steps, _ARRANGE_REMEDY)
+    if len(order) != steps:
+        raise checks.value_error("arrange", f"of all {steps} steps", f"{len(order)} of them", _ARRANGE_REMEDY)
+    return order
+
+
+def _whole(name: str, given: object, remedy: str, *, dims: int = 1) -> NDArray[np.int64]:
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError) as error:  # lists of different lengths, a tensor on a GPU
+        raise checks.type_error(name, "an array of whole numbers", given, remedy) from error
+    if array.dtype.kind not in "iu" and array.size:  # of an empty list NumPy makes floats
+        raise checks.type_error(name, "an array of whole numbers", array.dtype.name, remedy)
+    if array.ndim != dims:
+        raise checks.value_error(name, f"an array of {dims} dimension(s)", array.shape, remedy)
+    return array.astype(np.int64)
+
+
+def _check_distinct(name: str, numbers: NDArray[np.int64], count: int, remedy: str) -> None:
+    outside = (numbers < 0) | (numbers >= count)
+    if outside.any():
+        raise checks.value_error(name, f"numbers from 0 to {count - 1}", int(numbers[outside][0]), remedy)
+    times = np.bincount(numbers, minlength=1)
+    if times.max() > 1:
+        rule = "different from each other"
+        raise checks.value_error(name, rule, f"{int(times.argmax())}, {times.max()} times", remedy)
+
+
+def _check_rising(name: str, numbers: NDArray[np.int64], low: int, high: int, remedy: str) -> None:
+    within = not len(numbers) or (numbers.min() >= low and numbers.max() <= high)
+    if not within or (np.diff(numbers) <= 0).any():
+        rule = f"strictly rising within {low} to {high}"
+        raise checks.value_error(name, rule, numbers.tolist(), remedy)
