@@ -39,7 +39,7 @@ FIXED = {
     f"optimal:{buckets}": lw.Batching(order=lw.Bucketed(buckets=buckets, pad_to_edge=True), cut=CUT)
     for buckets in (1, 2, 4, 8)
 }
-UNPADDED = {"sorted": lw.Batching(order=lw.Sorted(), cut=CUT), "random": lw.Batching(cut=CUT)}
+UNPADDED = {"sorted": lw.Batching(order=lw.Sorted(), cut=CUT), "random": lw.Batching(order=lw.Shuffled(), cut=CUT)}
 
 Case = tuple[str, str, Learner]
 

@@ -91,6 +91,27 @@ def test_budget_and_padding_are_read_off_the_choices_however_they_were_given():
     assert (none.budget, none.padding) == (None, None)
 
 
+def test_the_default_order_is_the_one_that_we_recommend():
+    default = lw.Batching(budget=20_000)
+    assert default == lw.Batching(budget=20_000, padding=0.1)
+    assert default.padding == 0.1
+    assert replace(default, padding=0.2).padding == 0.2
+    plan = lw.make_plan(LENGTHS, default)
+    assert lw.measure(plan, LENGTHS).padding_share == pytest.approx(0.1, abs=0.02)
+
+
+def test_the_default_order_is_for_pairs_and_for_chunks_too():
+    target = lw.example_lengths("speech", count=len(LENGTHS))
+    pairs = np.stack([LENGTHS, 1 + LENGTHS // 4], axis=1)  # alike: what fits one fits the other
+    assert lw.measure(lw.make_plan(pairs, lw.Batching(budget=20_000)), pairs).padding_share < 0.13
+    unlike = np.stack([LENGTHS, target], axis=1)
+    plans = [lw.make_plan(unlike, lw.Batching(order=order, budget=20_000)) for order in (lw.Sorted(), lw.Shuffled())]
+    least, most = (lw.measure(plan, unlike).padding_share for plan in plans)
+    assert least < lw.measure(lw.make_plan(unlike, lw.Batching(budget=20_000)), unlike).padding_share < most
+    chunks = lw.make_plan(LENGTHS, lw.Batching(budget=5_000, chunks=lw.Chunks(100)))
+    assert lw.measure(chunks, LENGTHS).padding_share < 0.12
+
+
 def test_what_the_short_words_do_not_say_is_written_out():
     batching = lw.Batching(
         cut=lw.Budget(90, oversize="drop"), order=lw.MaxEntropy(padding=0.1, noise="truncated"), deal=lw.Mixed()

@@ -23,7 +23,7 @@ GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists 
 
 
 def planned_with(cost):
-    return lambda: lw.make_plan([1, 2, 3], lw.Batching(budget=10, cost=cost))
+    return lambda: lw.make_plan([1, 2, 3], lw.Batching(budget=10, order=lw.Shuffled(), cost=cost))
 
 
 VALUES = {

@@ -20,7 +20,10 @@ STRATEGIES = {
     "budget": lw.Batching(budget=20_000, padding=0.1),
     "dynamic": lw.Batching(order=lw.SemiSorted(), cut=lw.DynamicSize(4), deal=lw.Mixed()),
     "portions": lw.Batching(order=lw.Bucketed(buckets=5), cut=lw.FixedSize(8), deal=lw.Portions()),
-    "chunks": lw.Batching(cut=lw.FixedSize(8), chunks=lw.Chunks(200, step=100), deal=lw.InTurn(tail="drop")),
+    "chunks": lw.Batching(
+        order=lw.Shuffled(), cut=lw.FixedSize(8), chunks=lw.Chunks(200, step=100), deal=lw.InTurn(tail="drop")
+    ),
+    "default": lw.Batching(budget=30_000),
 }
 
 # Example, strategy, seed; then epoch 0 on 1 and on 4 ranks, epoch 1 on 1 and on 4 ranks.
@@ -57,6 +60,8 @@ speech portions 0 2b9a8429d42b4113 d74854b65719daad a3c198b987c02eac 5618a81505c
 speech portions 1 7d647cc31d3292c8 2f1e3b6b37066f25 c5abe6df6bc22a6b 875ba9696ae3c383
 speech chunks 0 f7489d9703760bf4 72e68b70a76baf06 8f99b8eda22c1b5d 12c92a40f40d163e
 speech chunks 1 c5c7505cd6442e23 d196d0d9dbaa45cb de661a9eed5963ee 0d6ce267a3d069ad
+speech default 0 55a791b80df76328 bf551bf2642cb9a6 d972eb575d004a07 bd436e7cdfe76f9d
+speech default 1 20a17fa377ebf826 33131f32cc99150a e905e4653193ec92 e82f14b50dea50f2
 long-tailed random 0 2b2f42760c311ede 5d6089a81065ff86 3cde4a7ff3bc0f37 b436ada4cf1196d0
 long-tailed random 1 ccbf276cc7d93236 2beea9e787a616e2 9dabae0e8c27b05f 6f4ab9cdd9331b22
 long-tailed sorted 0 07204e8b63d9c1b1 47bc63b97cde99a7 bdad2482579e54f4 e1ef2a47f57fbbe3
@@ -89,6 +94,8 @@ long-tailed portions 0 effac8e676220c62 37de334db5808758 79da3be19e2e5b54 2e8e4f
 long-tailed portions 1 15322c94f48acb7e 67d323fedf06c09a b9b2a4a9c9469ad3 010a4353a60ee04b
 long-tailed chunks 0 6eccb3efbe42c322 5933c5d5fd84f2a6 3893bd3f7a05d119 5e1d27db31e40d92
 long-tailed chunks 1 b9c33e81d2825867 ef375fa02d0c1d81 a1b3460ddce14138 45b6204e8cace8fa
+long-tailed default 0 3f4e58096da3efde 1753d97a2810c900 f7de891ea697c8f9 fb888887b68fc14c
+long-tailed default 1 cc2a58abbd1e356a cd04ca5007e35342 ab1c6ad4fdeaed6d 9a9d4026015ea040
 """
 
 ROWS = [line.split() for line in GOLDEN.strip().splitlines()]

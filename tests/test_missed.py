@@ -1,8 +1,11 @@
 """A padding that was asked for and cannot be had is said, once, with what was had and why."""
 
+import copy
 import itertools
+import pickle
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ import lengthwise as lw
 MANY = lw.example_lengths("speech", count=4_000)
 PAIRS = np.random.default_rng(0).integers(10, 200, (4_000, 2))
 HEAVY = np.where(np.arange(4_000) % 1_000 == 0, 100_000, 10 + np.arange(4_000) % 30)
+DEFAULT = lw.Batching(cut=lw.FixedSize(900))
 _fresh = itertools.count(3_900)  # the same lengths are told of once in a process
 
 
@@ -71,6 +75,23 @@ def test_where_a_heavy_tail_makes_noise_pad_more_than_sorting_that_is_the_remedy
     lengths = np.minimum(np.random.default_rng(0).zipf(1.6, 20_000), 100_000)[:5_000]
     _, caught = told(lengths, lw.Batching(padding=0.05, cut=lw.Budget(100_000)))
     assert "Sorting pads 0.174 here: take order=lw.Sorted(), or ask for more." in str(caught[0].message)
+
+
+@pytest.mark.parametrize("cut", [lw.FixedSize(900), lw.Budget(20_000), lw.FixedSize(2)], ids=repr)
+@pytest.mark.parametrize("lengths", [MANY, PAIRS, HEAVY], ids=["many", "pairs", "heavy"])
+def test_nothing_is_said_of_a_default_that_nobody_asked_for(lengths, cut):
+    cut = lw.Budget(200_000) if lengths is HEAVY and cut == lw.Budget(20_000) else cut
+    default = lw.Batching(cut=cut)
+    copies = (default, replace(default, deal=lw.Mixed()), pickle.loads(pickle.dumps(default)), copy.deepcopy(default))
+    for batching in copies:
+        assert not told(lengths_of(lengths), batching)[1]
+
+
+@pytest.mark.parametrize("asked", [lw.Batching(padding=0.1, cut=lw.FixedSize(900)), replace(DEFAULT, padding=0.1)])
+def test_the_padding_of_the_default_is_said_where_it_was_asked_for(asked):
+    lengths = np.tile([10, 2_000], 4_000)[: next(_fresh)]
+    assert asked == DEFAULT
+    assert len(told(lengths, asked)[1]) == 1
 
 
 def test_nothing_is_said_of_orders_that_promise_no_padding():

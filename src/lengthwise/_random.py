@@ -36,7 +36,8 @@ class Key:
     order, deal and arrangement is called with a key of its own; `key.at("ties", lane=key.lane)` is a second stream.
 
     Args:
-        seed, epoch: From 0 to 2**64 - 1. No two seeds, and no two epochs, share a stream.
+        seed: From 0 to 2**64 - 1; no two seeds share a stream.
+        epoch: From 0 to 2**64 - 1; no two epochs share a stream.
         stage: What is drawn for: "order", "ties", "deal", "arrange", ...
         lane: Which of several that draw for the same stage, such as the portion of a rank; from 0 to 2**56 - 1.
 

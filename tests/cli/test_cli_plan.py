@@ -1,11 +1,13 @@
 """`lengthwise plan` and `lengthwise inspect`."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
 
 import lengthwise as lw
+from lengthwise.choices.named import DEFAULT_STRATEGY
 
 
 def test_a_saved_plan_is_the_plan(run, tmp_path):
@@ -148,3 +150,28 @@ def test_inspect_says_what_would_be_over_the_limit(run, four):
     words = ("inspect", four, "--cut", "budget:4,oversize=alone")
     assert run(*words, "--json", "-").json["random_batches"]["over_limit"] == 2
     assert "Over the limit would be 2 of 4 batches." in run(*words).out
+
+
+def test_without_a_strategy_the_plan_is_that_of_a_batching_without_an_order(run):
+    expected = lw.make_plan(lw.example_lengths(), lw.Batching(budget=20_000))
+    assert run("plan", "--budget", 20_000, "--json", "-").json["plan"]["fingerprint"] == expected.fingerprint()
+    assert f"({DEFAULT_STRATEGY})" in " ".join(run("plan", "--help").out.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("plan",), 0),
+        (("compare",), 0),
+        (("plan", "--strategy", DEFAULT_STRATEGY), 1),
+        (("compare", "--strategies", DEFAULT_STRATEGY), 1),
+    ],
+)
+def test_only_a_padding_that_was_asked_for_warns_where_it_is_missed(run, tmp_path, words, told):
+    path = tmp_path / "lengths.npy"
+    np.save(path, np.arange(len("".join(words)), 80) ** 2)  # others each time: it is said once
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        done = run(words[0], path, *words[1:])
+    assert done.status == 0
+    assert done.err.count("`padding` must be within") == told

@@ -14,9 +14,9 @@ from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Budget, Cut
 from lengthwise.choices.deal import TAILS, Balanced, Deal
-from lengthwise.choices.order import MaxEntropy, Order, Shuffled
+from lengthwise.choices.order import MaxEntropy, Order
 
-DEFAULT_ORDER = Shuffled()  # known by its identity: an equal one that was given was asked for
+DEFAULT_ORDER = MaxEntropy(padding=0.1)  # known by its identity: an equal one that was given was asked for
 _DEFAULTS = {"deal": Balanced(), "arrange": ShuffledSteps(), "cost": Padded(), "chunks": None}
 
 
@@ -25,8 +25,8 @@ _DEFAULTS = {"deal": Balanced(), "arrange": ShuffledSteps(), "cost": Padded(), "
 class Batching:
     """How batches are made: one choice of each verb.
 
-    For those who do not want to choose, `Batching(budget=20_000, padding=0.1)` is as random as 10 % padding allows in
-    batches of at most 20,000 padded frames: `MaxEntropy(padding=0.1)`, `Budget(20_000)`, `ShuffledSteps()`.
+    For those who do not want to choose, `Batching(budget=20_000)` is as random as 10 % padding allows in batches of at
+    most 20,000 padded frames: `Budget(20_000)`, `MaxEntropy(padding=0.1)`, `ShuffledSteps()`.
 
     All choices are attributes. So are `budget` and `padding`, read off the cut and the order. Two batchings of the same
     choices are equal, however they were written. `dataclasses.replace(batching, budget=10_000)` changes the budget, and
@@ -34,7 +34,8 @@ class Batching:
 
     Args:
         cut: Which sequences of the order share a batch; or give `budget`.
-        order: In which order they are cut; random where neither `order` nor `padding` is given.
+        order: In which order they are cut; `MaxEntropy(padding=0.1)` where neither `order` nor `padding` is given.
+            Where lengths do not allow these 10 %, only a padding that was asked for warns.
         deal: Which rank takes which batch.
         arrange: In which order the steps are taken.
         cost: What a batch costs: count x longest, unless said. Checkpoints name one of your own: a function by module
@@ -48,7 +49,7 @@ class Batching:
         ValueError: Neither `cut` nor `budget`; `budget` beside another cut, or `padding` beside another order.
         TypeError: A choice of another verb, a class instead of a choice, or no choice at all.
 
-    >>> batching = Batching(budget=20_000, padding=0.1)
+    >>> batching = Batching(budget=20_000)
     >>> batching
     Batching(budget=20000.0, padding=0.1)
     >>> batching.order

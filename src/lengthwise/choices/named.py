@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from lengthwise import checks
 from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
-from lengthwise.choices.batching import Batching
+from lengthwise.choices.batching import DEFAULT_ORDER, Batching
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.deal import Balanced
@@ -45,6 +45,8 @@ STRATEGIES = {
     ),
     "max-entropy": Strategy("PADDING", MaxEntropy, "padding", "as random as a padding share allows; noise=NAME (ours)"),
 }
+
+DEFAULT_STRATEGY = f"max-entropy:{DEFAULT_ORDER.padding:g}"  # the order of a Batching that is given none
 
 ARRANGEMENTS: dict[str, Arrangement] = {
     "shuffled": ShuffledSteps(),

@@ -257,7 +257,8 @@ class MaxEntropy:
         padding: The padding share to spend, 0.05 say. The noise is fitted to it on the histogram of lengths, for the
             batch sizes of the cut, without a trial plan. Of a hundred batches or more, what is had lies within 0.03
             of it, but not where a few long sequences are most of the padding. It cannot be less than sorting pads,
-            nor more than random batches do. A plan that misses it by more than 0.02 warns once, and says why.
+            nor more than random batches do. A plan that misses it by more than 0.02 warns once, and says why;
+            but not by the default order, whose padding nobody asked for.
         scale: Or the mean of the noise, in the unit of the lengths.
         noise: "optimal" (the Blahut-Arimoto law), "exponential" (x + an exponential of mean `scale`), or "truncated"
             (the same, cut off at the longest length; where many sequences share a length it may stay well below the

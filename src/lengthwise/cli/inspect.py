@@ -32,7 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     show.check(arguments)
     cut = cuts.chosen(arguments)
     lengths, name = source.read(arguments)
-    measures = lw.measure(lw.make_plan(lengths, lw.Batching(cut=cut), seed=arguments.seed), lengths).as_dict()
+    batching = lw.Batching(cut=cut, order=lw.Shuffled())
+    measures = lw.measure(lw.make_plan(lengths, batching, seed=arguments.seed), lengths).as_dict()
     facts = lw.describe(lengths).as_dict()
     random = {key: measures[key] for key in _RANDOM}
     show.write_json({"lengths": facts, "random_batches": random}, arguments.json)

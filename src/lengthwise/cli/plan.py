@@ -8,6 +8,7 @@ from typing import Any
 import lengthwise as lw
 from lengthwise.checks import check_whole, value_error
 from lengthwise.choices.deal import TAILS
+from lengthwise.choices.named import DEFAULT_STRATEGY
 from lengthwise.cli import cuts, show, source
 
 DEALS: dict[str, type[lw.Balanced | lw.Mixed | lw.InTurn]] = {
@@ -24,8 +25,8 @@ def add(subparsers: Any) -> None:
     source.add(parser)
     cuts.add(parser)
     group = parser.add_argument_group("plan")
-    text = "one of those that `lengthwise compare --help` lists (%(default)s)"
-    group.add_argument("--strategy", default="max-entropy:0.1", metavar="NAME[:VALUE]", help=text)
+    text = f"one of those that `lengthwise compare --help` lists ({DEFAULT_STRATEGY})"
+    group.add_argument("--strategy", metavar="NAME[:VALUE]", help=text)
     group.add_argument("--epoch", type=int, default=0, metavar="E", help="the epoch to plan (%(default)s)")
     group.add_argument("--world-size", type=int, default=1, metavar="R", help="ranks (%(default)s)")
     text = "batches of a rank in one step (%(default)s)"
@@ -67,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _batching(arguments: argparse.Namespace) -> lw.Batching:
-    named = lw.strategy(arguments.strategy, cut=cuts.chosen(arguments))
+    cut = cuts.chosen(arguments)
+    named = lw.Batching(cut=cut) if arguments.strategy is None else lw.strategy(arguments.strategy, cut=cut)
     deal = _deal(arguments, arguments.tail or named.deal.tail)  # of a deal, names say no more than its tail
     chunks = None if arguments.chunk is None else lw.Chunks(arguments.chunk, step=arguments.chunk_step)
     if chunks is None and arguments.chunk_step is not None:

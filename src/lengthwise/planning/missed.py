@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.choices.batching import Batching
+from lengthwise.choices.batching import DEFAULT_ORDER, Batching
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.draft import Draft
@@ -30,12 +30,16 @@ class _Had(NamedTuple):
 def tell_missed_padding(
     drafts: list[Draft], items: NDArray[np.int64], batching: Batching, draft_by: Callable[[Order], list[Draft]]
 ) -> None:
-    """Warns where the order was to spend a padding and misses it; of the same batching and lengths, once.
+    """Warns where the order was asked to spend a padding and misses it; of the same batching and lengths, once.
+
+    Nobody asked for the padding of the default order.
 
     Args:
         drafts: What the batching's own order came to.
         draft_by: Drafts the same sequences by another order, to see what padding they allow.
     """
+    if batching.order is DEFAULT_ORDER:
+        return
     if not isinstance(batching.order, MaxEntropy) or batching.order.padding is None:
         return  # an order of the user's may call anything its padding
     asked = batching.order.padding

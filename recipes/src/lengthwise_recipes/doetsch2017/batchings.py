@@ -91,7 +91,9 @@ def batchings(lengths: NDArray[np.int64], *, frames: int, bins: tuple[int, ...])
     """
     cut, bounded = TrueFrames(frames), lw.Budget(frames, oversize="alone")
     size = max(1, round(frames / float(lengths.mean())))
-    chunked = {chunk_label(size): lw.Batching(cut=cut, chunks=lw.Chunks(size)) for size in PAPER_CHUNKS}
+    chunked = {
+        chunk_label(size): lw.Batching(order=lw.Shuffled(), cut=cut, chunks=lw.Chunks(size)) for size in PAPER_CHUNKS
+    }
     in_order = ",arrange=in-order"
     named = {
         SORTED: f"sorted{in_order}",
@@ -101,9 +103,9 @@ def batchings(lengths: NDArray[np.int64], *, frames: int, bins: tuple[int, ...])
         **{text: text for text in ("max-entropy:0.05", "max-entropy:0.1")},
     }
     return {
-        RANDOM: lw.Batching(cut=cut),
+        RANDOM: lw.Batching(order=lw.Shuffled(), cut=cut),
         **chunked,
-        COUNTED: lw.Batching(cut=bounded),
+        COUNTED: lw.Batching(order=lw.Shuffled(), cut=bounded),
         MXNET: lw.mxnet_bucketing(span_edges(lengths), batch_size=size),
         **{label: lw.strategy(text, cut=cut) for label, text in named.items()},
     }

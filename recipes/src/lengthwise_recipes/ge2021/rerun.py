@@ -201,5 +201,5 @@ def _pair(found: Mapping[str, Outcome], before: str, after: str) -> dict[str, An
 
 def _samples(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """As many of the lengths, at random, as figures 1 and 3 show."""
-    plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(SAMPLES)))
+    plan = lw.make_plan(lengths, lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(SAMPLES)))
     return lengths[plan.batch(0)]

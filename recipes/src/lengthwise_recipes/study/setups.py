@@ -75,7 +75,7 @@ def setups(batchings: Mapping[str, lw.Batching | Setup], settings: Settings) -> 
         ValueError: Where there is no batching, a setup is called otherwise than its key, or it has more processes than
             there are GPUs, if these are to be used.
 
-    >>> made = setups({"random": lw.Batching(budget=100)}, Settings(processes=(1, 2)))
+    >>> made = setups({"random": lw.Batching(order=lw.Shuffled(), budget=100)}, Settings(processes=(1, 2)))
     >>> [setup.label for setup in made]
     ['random', 'random, 2 processes, parameter', 'random, 2 processes, gradient']
     """
