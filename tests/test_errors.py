@@ -308,7 +308,7 @@ VALUES = {
     ),
     "mixing of no plan": (
         lambda: lw.mixing([], [1, 2, 3, 4]),
-        "`plans` must be one plan or more, but is []. Give at least one plan.",
+        "`plans` must be one plan or more, or batches, but is []. Give a plan, or batches: list(sampler), say.",
     ),
     "other lengths": (
         lambda: lw.measure(PLAN, [1, 2, 3, 5]),
@@ -362,9 +362,9 @@ TYPES = {
             f"`{name}` must be a Plan, but is 7. Make one: make_plan(lengths, batching), say.",
         )
         for asked, name, given in (
-            (lw.measure, "plan", (7, [1])),
             (lw.straggler_waste, "plan", (7,)),
-            (lw.mixing, "plans", (7, [1])),
+            (lw.measure, "plans", ([7, PLAN], [1, 2, 3, 4])),
+            (lw.mixing, "plans", ([PLAN, 7], [1, 2, 3, 4])),
             (lw.step_mixing, "plans", ([PLAN, 7], [1, 2, 3, 4])),
         )
     },

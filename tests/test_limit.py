@@ -212,7 +212,7 @@ def test_any_few_lengths_are_padded_as_asked_between_sorted_and_random(tallies, 
 
 def test_padding_beyond_that_of_random_batching_gives_nearly_random_batching():
     lengths = lw.example_lengths("speech")
-    random = lw.measure(lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(16))), lengths)
+    random = lw.measure(lw.make_plan(lengths, lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(16))), lengths)
     most = lw.measure(lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(16), padding=0.9)), lengths)
     assert most.padding_share == pytest.approx(random.padding_share, abs=0.01)
     assert most.mixing == pytest.approx(random.mixing, abs=0.05)
@@ -231,7 +231,7 @@ def test_exponential_noise_of_a_scale_is_a_straight_warp():
     lengths = lw.example_lengths(count=5_000)
     batching = lw.Batching(order=lw.MaxEntropy(scale=50.0, noise="exponential"), cut=lw.FixedSize(1), deal=lw.InTurn())
     plan = lw.make_plan(lengths, batching)
-    shuffled = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(1), deal=lw.InTurn()))
+    shuffled = lw.make_plan(lengths, lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(1), deal=lw.InTurn()))
     assert abs(np.corrcoef(np.arange(5_000), lengths[plan.sequences])[0, 1]) > 0.8
     assert abs(np.corrcoef(np.arange(5_000), lengths[shuffled.sequences])[0, 1]) < 0.05
     # The longest of 5,000 noises is about 50 log(5,000) = 426, and hardly ever above 800.

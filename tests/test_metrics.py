@@ -10,6 +10,7 @@ import pytest
 
 import choices
 import lengthwise as lw
+from lengthwise.measures import epochs as epochs_of
 
 
 def laid_out(lengths, steps, *, padded=None):
@@ -225,3 +226,161 @@ def test_measures_of_random_plans_are_those_counted_out(order):
         assert found["mixing"] == pytest.approx(mixing_counted_out(sizes, padded, bins))
         assert found["step_mixing"] == pytest.approx(mixing_counted_out(sizes, steps_padded(plan), bins))
         assert lw.mixing(plan, lengths, bins=5) == pytest.approx(mixing_counted_out(sizes, padded, 5))
+
+
+def as_batches(plan):
+    """The batches of a plan as a sampler's: of its steps, rank after rank."""
+    return [plan.batch(number).tolist() for number in plan.grid.reshape(-1)]
+
+
+FORMS = {
+    "lists": lambda batches: batches,
+    "arrays": lambda batches: [np.array(batch, np.int32) for batch in batches],
+    "tuples": lambda batches: tuple(map(tuple, batches)),
+    "a generator": iter,
+    "epochs": lambda batches: [batches],
+    "epochs of arrays": lambda batches: [[np.array(batch) for batch in batches]],
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("dims", [1, 2])
+def test_anybodys_batches_measure_as_the_plan_that_they_are(form, dims):
+    lengths = lw.example_lengths(count=300)
+    lengths = lengths if dims == 1 else np.stack([lengths, lengths[::-1]], axis=1)
+    plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(8)), world_size=2, micro_batches=2)
+    batches = as_batches(plan)
+    theirs = lw.measure(form(batches), lengths, world_size=2, micro_batches=2)
+    assert theirs.as_dict() == pytest.approx(lw.measure(plan, lengths).as_dict())
+    assert lw.mixing(form(batches), lengths, bins=7) == lw.mixing(plan, lengths, bins=7)
+    world = {"world_size": 2, "micro_batches": 2}
+    assert lw.step_mixing(form(batches), lengths, bins=7, **world) == lw.step_mixing(plan, lengths, bins=7)
+
+
+def test_without_a_world_a_step_of_anybodys_batches_is_one_batch():
+    lengths = lw.example_lengths(count=300)
+    plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(8)), world_size=2)
+    found, own = lw.measure(as_batches(plan), lengths), lw.measure(plan, lengths)
+    assert (found.steps, found.batches, found.straggler_waste) == (own.batches, own.batches, 0.0)
+    assert found.step_mixing == found.mixing == own.mixing
+
+
+def test_what_is_missing_and_what_is_repeated_shows():
+    found = lw.measure([[0, 1], [1, 1], [3]], [4, 2, 9, 9, 9])
+    assert (found.sequences, found.dropped, found.repeated, found.over_limit) == (5, 2, 1, 0)
+    assert found.padding_share == 1 - (4 + 2 + 2 + 2 + 9) / (8 + 4 + 9)
+    dropping = list(range(0, 300 - 300 % 16))  # as a loader with drop_last
+    batches = [dropping[start : start + 16] for start in range(0, len(dropping), 16)]
+    assert lw.measure(batches, lw.example_lengths(count=300)).dropped == 300 % 16
+
+
+def test_a_padded_dataset_of_a_distributed_sampler_shows_what_it_repeats():
+    torch = pytest.importorskip("torch.utils.data")
+    lengths = lw.example_lengths(count=101)
+    ranks = [
+        list(
+            torch.BatchSampler(torch.DistributedSampler(lengths, 2, rank, shuffle=True), batch_size=8, drop_last=False)
+        )
+        for rank in (0, 1)
+    ]
+    in_turn = [batch for step in zip(*ranks, strict=True) for batch in step]
+    found = lw.measure(in_turn, lengths, world_size=2)
+    assert (found.dropped, found.repeated, found.batches, found.steps) == (0, 1, 14, 7)
+
+
+def test_epochs_are_measured_as_one_long_one():
+    lengths = lw.example_lengths(count=500)
+    batching = lw.Batching(cut=lw.Budget(9_000))
+    plans = [lw.make_plan(lengths, batching, epoch=epoch, world_size=2) for epoch in range(5)]
+    each = [lw.measure(plan, lengths) for plan in plans]
+    together = lw.measure(plans, lengths)
+    assert together.epochs == 5
+    for count in ("sequences", "batches", "steps", "dropped", "repeated", "over_limit"):
+        assert getattr(together, count) == sum(getattr(one, count) for one in each)
+    assert together.smallest_batch == min(one.smallest_batch for one in each)
+    assert together.largest_cost == max(one.largest_cost for one in each)
+    rates = [one.zero_padding_rate * one.batches for one in each]
+    assert together.zero_padding_rate == pytest.approx(sum(rates) / together.batches)
+    assert together.mixing == lw.mixing(plans, lengths)
+    assert together.step_mixing == lw.step_mixing(plans, lengths)
+    theirs = lw.measure([as_batches(plan) for plan in plans], lengths, world_size=2)
+    assert theirs.as_dict() == pytest.approx(together.as_dict())
+    assert lw.measure(plans, lengths, bins=9).mixing == lw.mixing(plans, lengths, bins=9)
+
+
+def test_the_correlation_of_steps_does_not_span_epochs():
+    rising = [[number] for number in range(4)]
+    assert lw.measure([rising, rising], [1, 2, 3, 4]).step_length_correlation == pytest.approx(1.0)
+
+
+def test_epochs_of_chunks_and_of_whole_sequences_are_pooled():
+    lengths = lw.example_lengths(count=400)
+    whole = lw.Batching(cut=lw.FixedSize(8))
+    chunked = lw.Batching(cut=lw.FixedSize(8), chunks=lw.Chunks(300, step=200))
+    plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in (0, 1) for batching in (chunked, whole)]
+    sizes = [
+        own[plan.sequences]
+        for plan in plans
+        for own in [lengths if plan.spans is None else np.ptp(plan.spans[:, 1:], 1)]
+    ]
+    padded = [np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes) for plan in plans]
+    expected = mixing_counted_out(np.concatenate(sizes).tolist(), np.concatenate(padded).tolist(), 6)
+    assert lw.mixing(plans, lengths, bins=6) == pytest.approx(expected)
+
+
+def test_lengths_are_checked_once_for_all_epochs(monkeypatch):
+    lengths = lw.example_lengths(count=200)
+    plans = [lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(8)), epoch=epoch) for epoch in range(6)]
+    asked = []
+    own = epochs_of.as_lengths
+    monkeypatch.setattr(epochs_of, "as_lengths", lambda given: asked.append(1) or own(given))
+    monkeypatch.setattr(epochs_of, "fingerprint", lambda given: asked.append(2) or lw.fingerprint(given))
+    lw.measure(plans, lengths)
+    assert asked == [1, 2]
+
+
+def test_lengths_far_apart_are_sorted_and_not_counted():
+    lengths = [1, 2**40, 2**41, 3] * 50
+    apart = [[number, number + 1] for number in range(0, 200, 2)]
+    padded = [max(lengths[number] for number in batch) for batch in apart for _ in batch]
+    assert lw.mixing(apart, lengths, bins=4) == pytest.approx(mixing_counted_out(lengths, padded, 4))
+
+
+WRONG = {
+    "beyond the last": (
+        [[0, 1], [2, 4]],
+        {},
+        "`batches` must be of sequence numbers from 0 to 3, but is 4 at batch 1. ",
+    ),
+    "below 0": ([[0, 1], [-1]], {}, "`batches` must be of sequence numbers from 0 to 3, but is -1 at batch 1. "),
+    "an empty batch": (
+        [[0, 1], []],
+        {},
+        "`batches` must be of at least one sequence each, but is [] at batch 1. Leave it out.",
+    ),
+    "no batches": ([], {}, "`plans` must be one plan or more, or batches, but is []. "),
+    "numbers": ([0, 1, 2], {}, "`batches` must be lists of whole numbers, as batch 0, but is 0. "),
+    "fractions": ([[0.5]], {}, "`batches` must be lists of whole numbers, as batch 0, but is [0.5]. "),
+    "masks": ([[True, False]], {}, "`batches` must be lists of whole numbers, as batch 0, but is [True, False]. "),
+    "words": ("batches", {}, "`plans` must be a Plan or batches, but is 'batches'. "),
+    "words in a list": (["ab", "cd"], {}, "`batches` must be lists of whole numbers, as batch 0, but is 'ab'. "),
+    "chunks": ([[[0, 0, 5], [1, 0, 5]]], {}, None),
+    "half a step": (
+        [[0], [1], [2]],
+        {"world_size": 2},
+        "`batches` must be a multiple of world_size x micro_batches, 2, but is 3. Leave out the last 1, or measure",
+    ),
+    "no ranks": ([[0]], {"world_size": 0}, "`world_size` must be at least 1, but is 0. "),
+    "a world for a plan": (
+        laid_out([1, 2, 3, 4], [[[[0, 1, 2, 3]]]]),
+        {"world_size": 2},
+        "`world_size` must be left out with a plan, but is 2. A plan knows its own.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("batches", "world", "sentence"), WRONG.values(), ids=WRONG)
+def test_batches_that_cannot_be_are_one_sentence(batches, world, sentence):
+    with pytest.raises((ValueError, TypeError)) as told:
+        lw.measure(batches, [1, 2, 3, 4], **world)
+    assert str(told.value).startswith(sentence or "`batches` must be ")

@@ -42,7 +42,8 @@ from lengthwise.lengths import (
     read_lengths,
 )
 from lengthwise.measures.limit import mixing_limit
-from lengthwise.measures.metrics import Measures, measure, mixing, step_mixing, straggler_waste
+from lengthwise.measures.metrics import Measures, measure, straggler_waste
+from lengthwise.measures.mixing import mixing, step_mixing
 from lengthwise.planning import make_plan
 from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, restore_order
 from lengthwise.planning.loss import learning_rate_scales, loss_scales

@@ -8,7 +8,7 @@ import pytest
 import lengthwise as lw
 from lengthwise.choices.named import ARRANGEMENTS, STRATEGIES
 from lengthwise.cli import compare, source
-from lengthwise.measures.metrics import mixing_bins
+from lengthwise.measures.mixing import mixing_bins
 
 PROMISED = {
     "strategy",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise.choices.named import ARRANGEMENTS, DEFAULT_STRATEGY, STRATEGIES
 from lengthwise.cli import cuts, show, source
-from lengthwise.measures.metrics import mixing_bins
+from lengthwise.measures.mixing import mixing_bins
 
 DEFAULT = f"random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8,max-entropy:0.05,{DEFAULT_STRATEGY}"
 POOLED = 161_290  # sequences, of several epochs where there are fewer, that 128 bins of mixing take to fill
@@ -89,9 +89,10 @@ def _planned(
     plans = [plan, *(lw.make_plan(lengths, batching, seed=seed, epoch=epoch + later) for later in range(1, more))]
     row = lw.measure(plan, lengths).as_dict()
     bins = mixing_bins(more * len(lengths))
+    together = lw.measure(plans, lengths, bins=bins)
     pooled = {
-        "mixing": lw.mixing(plans, lengths, bins=bins),
-        "step_mixing": lw.step_mixing(plans, lengths, bins=bins),
+        "mixing": together.mixing,
+        "step_mixing": together.step_mixing,
         "mixing_bins": bins,
         "mixing_epochs": more,
     }

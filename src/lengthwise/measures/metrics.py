@@ -1,12 +1,11 @@
-"""What a plan is worth: padding, mixing, waiting and accounting. Reads plans, makes none.
+"""What plans are worth: padding, mixing, waiting and accounting. Reads plans, makes none.
 
-lengths   [n] or [n, dims]   as the plan was made for; several dimensions count by their sum
-X, T                         the length of a sequence, and the length its batch is padded to
+lengths   [n] or [n, dims]   as the plans were made for; several dimensions count by their sum
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,20 +13,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.lengths import as_lengths, fingerprint
+from lengthwise.measures.epochs import Batches, check_plan, read_epochs
+from lengthwise.measures.mixing import batch_lengths, check_bins, mixings, step_lengths, step_means
 from lengthwise.planning.plan import Plan
-
-_MOST_BINS = 4096  # on each axis: their histogram takes 128 MiB
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measures:
-    """The measures of one plan; shares are 0..1, lengths in the unit of the lengths.
+    """The measures of one plan, or of several epochs as of one long one.
+
+    Shares are 0..1, lengths in the unit of the lengths, costs in the unit of the budget. Counts are sums over epochs.
 
     Attributes:
         sequences: Sequences (or chunks) that were to be planned.
-        batches: Batches, each counted once.
+        batches: Batches, each counted once an epoch.
         steps: Optimiser steps.
+        epochs: Plans that were measured together.
         zero_padding_rate: ZPR, Ge et al. 2021, equation 1: the plain mean over batches of 1 - mean length / padded
             length.
         weighted_zero_padding_rate: The same, batches weighted by their size (section 4, for dynamic batch sizes).
@@ -39,15 +40,19 @@ class Measures:
         mixing: exp(-I(X; T)) for batches: 1 where a batch tells nothing of the lengths in it, near 0 where all.
         step_mixing: The same for steps, T being the mean padded length over the sequences of the step.
         mixing_bins: The equal-mass bins that both were estimated with: never below about 1 / bins.
-        step_length_correlation: Of the mean lengths of successive steps (lag 1); 0 where there are under three.
+        step_length_correlation: Of the mean lengths of successive steps of an epoch (lag 1); 0 where there are under
+            three.
         straggler_waste: The share of rank time spent waiting for the costliest rank of each step.
-        dropped, repeated: Sequences in no batch; sequences that stand twice (`loss_scales` gives the second time 0).
+        dropped: Sequences in no batch of their epoch.
+        repeated: Sequences that are taken more than once in their epoch; `loss_scales` of a plan gives 0 to all but the
+            first time.
         over_limit: Batches that cost more than the cut's limit.
     """
 
     sequences: int
     batches: int
     steps: int
+    epochs: int
     zero_padding_rate: float
     weighted_zero_padding_rate: float
     padding_share: float
@@ -72,27 +77,61 @@ class Measures:
 
 
 @checks.show_call("measure(plan, lengths)")
-def measure(plan: Plan, lengths: ArrayLike) -> Measures:
-    """Measures a plan.
+def measure(
+    plans: Plan | Batches | Sequence[Plan] | Sequence[Batches],
+    lengths: ArrayLike,
+    *,
+    bins: int | None = None,
+    world_size: int | None = None,
+    micro_batches: int | None = None,
+) -> Measures:
+    """Measures a plan, the plans of several epochs, or the batches of anybody's sampler: `list(sampler)`.
+
+    Of batches that are no plan, these things are taken as given. Each batch is padded to its longest sequence, and
+    costs what it is padded to. There is no budget, so `over_limit` is 0. Which batches share a step cannot be known: a
+    step is one batch, unless `world_size` says otherwise. A sequence may stand in several batches, or several times in
+    one: `repeated` counts it once, and the padding counts it every time. One that stands in none is in `dropped`.
 
     Args:
-        lengths: What the plan was made for.
+        plans: A plan; a list of plans, one an epoch, of the same lengths; a list of batches, each a list or an array of
+            sequence numbers from 0; or a list of epochs, each such a list of batches.
+        lengths: [n] or [n, dims], those of all sequences, in the order of their numbers.
+        bins: Bins of mixing on each axis, as in `mixing`.
+        world_size: For batches that are no plan: how many ranks take them in turn, batch k of a step by rank k.
+        micro_batches: For batches that are no plan: how many of them each rank takes in one step. The first
+            `world_size` batches of a step are the first of each rank.
 
     Raises:
-        ValueError: `lengths` are not those of the plan.
+        ValueError: `lengths` are not those of a plan; a batch is empty, or holds a number that no sequence has; the
+            batches do not fill whole steps; a world is given with a plan.
+        TypeError: Neither plans nor batches.
+
+    >>> lengths = [5, 9, 2, 4]
+    >>> measures = measure([[0, 1], [2, 2]], lengths)  # padded to 9 and 2
+    >>> measures.padding_share  # 4 of 22 frames
+    0.18181818181818177
+    >>> measures.dropped, measures.repeated  # sequence 3; sequence 2
+    (1, 1)
 
     References:
         Ge et al. 2021, equation 1 and section 4. Mixing: the data-processing inequality; see `mixing_limit`.
     """
-    _check_plan("plan", plan)
-    items = _items(plan, lengths)
-    sizes, padded = plan.batch_sizes, plan.padded_lengths.sum(axis=1).astype(np.float64)
-    used = np.add.reduceat(items[plan.sequences], plan.offsets[:-1]) if len(sizes) else np.empty(0)
+    epochs = read_epochs(plans, lengths, world_size=world_size, micro_batches=micro_batches)
+    several = epochs.plans
+    bins = check_bins(bins, sum(len(plan.sequences) for plan in several))
+    batch_used = [_sum_batches(plan, own[plan.sequences]) for plan, own in zip(several, epochs.sizes, strict=True)]
+    batch_padded = [batch_lengths(plan) for plan in several]
+    batch_step = [step_lengths(plan) for plan in several]
+    used, padded = np.concatenate(batch_used), np.concatenate(batch_padded).astype(np.float64)
+    sizes, costs = (np.concatenate([getattr(plan, name) for plan in several]) for name in ("batch_sizes", "costs"))
     rates = 1.0 - used / (sizes * padded)
+    mixed = mixings(epochs, batch_padded, bins)
+    steps_are_batches = all(np.array_equal(*both) for both in zip(batch_padded, batch_step, strict=True))
     return Measures(
-        sequences=plan.count,
+        sequences=sum(plan.count for plan in several),
         batches=len(sizes),
-        steps=plan.steps,
+        steps=sum(plan.steps for plan in several),
+        epochs=len(several),
         zero_padding_rate=_mean(rates),
         weighted_zero_padding_rate=_mean(rates, sizes),
         padding_share=1.0 - float(used.sum() / (sizes @ padded)) if len(sizes) else 0.0,
@@ -101,139 +140,47 @@ def measure(plan: Plan, lengths: ArrayLike) -> Measures:
         smallest_batch=int(sizes.min(initial=np.iinfo(np.int64).max)) if len(sizes) else 0,
         mean_batch=_mean(sizes),
         largest_batch=int(sizes.max(initial=0)),
-        largest_cost=float(plan.costs.max(initial=0.0)),
-        mixing=mixing(plan, lengths),
-        step_mixing=step_mixing(plan, lengths),
-        mixing_bins=mixing_bins(len(plan.sequences)),
-        step_length_correlation=_lag_one(_step_means(plan, used, sizes)),
-        straggler_waste=straggler_waste(plan),
-        dropped=len(plan.dropped()),
-        repeated=len(plan.repeated()),
-        over_limit=len(plan.over_limit()),
+        largest_cost=float(costs.max(initial=0.0)),
+        mixing=mixed,
+        step_mixing=mixed if steps_are_batches else mixings(epochs, batch_step, bins),
+        mixing_bins=bins,
+        step_length_correlation=_lag_one([step_means(*both) for both in zip(several, batch_used, strict=True)]),
+        straggler_waste=_waste(several),
+        dropped=sum(len(plan.dropped()) for plan in several),
+        repeated=sum(len(plan.repeated()) for plan in several),
+        over_limit=sum(len(plan.over_limit()) for plan in several),
     )
-
-
-@checks.show_call("mixing(plan, lengths)")
-def mixing(plans: Plan | Sequence[Plan], lengths: ArrayLike, *, bins: int | None = None) -> float:
-    """exp(-I(X; T)): how little the padded length of a batch tells of the lengths in it, from 0 to 1.
-
-    Estimated on the joint histogram of the two in equal-mass bins, with the Miller-Madow correction for its bias.
-    Several plans (epochs) of the same lengths are pooled, which allows finer bins.
-
-    Args:
-        plans: One plan or several.
-        bins: Bins on each axis; from 2 to 128 by the number of sequences where not given. Mixing below about 1 / bins
-            cannot be told from 0.
-    """
-    plans = _several(plans)
-    sizes = [_items(plan, lengths)[plan.sequences] for plan in plans]
-    padded = [np.repeat(plan.padded_lengths.sum(axis=1), plan.batch_sizes) for plan in plans]
-    return _mixing(np.concatenate(sizes), np.concatenate(padded), bins)
-
-
-@checks.show_call("step_mixing(plan, lengths)")
-def step_mixing(plans: Plan | Sequence[Plan], lengths: ArrayLike, *, bins: int | None = None) -> float:
-    """`mixing` of whole optimiser steps: T is the mean padded length over the sequences of the step.
-
-    Where a step is one batch this is `mixing`.
-    """
-    plans = _several(plans)
-    sizes, padded = [], []
-    for plan in plans:
-        items = _items(plan, lengths)[plan.sequences]
-        batch_sizes = plan.batch_sizes
-        means = _step_means(plan, plan.padded_lengths.sum(axis=1) * batch_sizes, batch_sizes)
-        step_of = np.zeros(len(batch_sizes), np.int64)
-        # A batch that is repeated belongs to the step that takes it first.
-        flat = plan.grid.reshape(-1, plan.micro_batches * plan.world_size)
-        step_of[flat[::-1]] = np.arange(plan.steps)[::-1, None]
-        sizes.append(items)
-        padded.append(np.repeat(means[step_of] if len(means) else means, batch_sizes))
-    return _mixing(np.concatenate(sizes), np.concatenate(padded), bins)
 
 
 def straggler_waste(plan: Plan) -> float:
     """The share of rank time spent waiting: 1 - mean over ranks / costliest rank, over all steps."""
-    _check_plan("plan", plan)
-    largest = plan.costs.max(initial=0.0)
+    check_plan("plan", plan)
+    return _waste([plan])
+
+
+def _waste(plans: Sequence[Plan]) -> float:
+    largest = max(float(plan.costs.max(initial=0.0)) for plan in plans)
     if not largest:  # no steps, or batches that cost nothing: nobody waits
         return 0.0
     # In units of about the largest cost, a power of two, so that no sum overflows and no quotient is rounded.
-    ranks = np.ldexp(plan.costs, -np.frexp(largest)[1])[plan.grid].sum(axis=1)
-    return 1.0 - float(ranks.mean(axis=1).sum() / ranks.max(axis=1).sum())
+    exponent = -np.frexp(largest)[1]
+    ranks = [np.ldexp(plan.costs, exponent)[plan.grid].sum(axis=1) for plan in plans]
+    worked = sum(float(each.mean(axis=1).sum()) for each in ranks)
+    return 1.0 - worked / sum(float(each.max(axis=1).sum()) for each in ranks)
 
 
-def _several(plans: Plan | Sequence[Plan]) -> list[Plan]:
-    several: list[Any] = list(plans) if isinstance(plans, Iterable) else [plans]
-    if not several:
-        raise checks.value_error("plans", "one plan or more", several, "Give at least one plan.")
-    for plan in several:
-        _check_plan("plans", plan)
-    return several
+def _sum_batches(plan: Plan, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The lengths of each batch in sum: [batches]."""
+    return np.add.reduceat(sizes, plan.offsets[:-1]) if len(plan.costs) else np.empty(0, np.int64)
 
 
-def _check_plan(name: str, plan: object) -> None:
-    if not isinstance(plan, Plan):
-        raise checks.type_error(name, "a Plan", plan, "Make one: make_plan(lengths, batching), say.")
-
-
-def _items(plan: Plan, lengths: ArrayLike) -> NDArray[np.int64]:
-    """The size of each item the plan numbers: [plan.count]."""
-    array = as_lengths(lengths)
-    if fingerprint(array) != plan.lengths_fingerprint:
-        rule = f"those of the plan, of fingerprint {plan.lengths_fingerprint}"
-        raise checks.value_error("lengths", rule, fingerprint(array), "Plan again for these lengths.")
-    if plan.spans is not None:
-        return plan.spans[:, 2] - plan.spans[:, 1]
-    return array if array.ndim == 1 else array.sum(axis=1)
-
-
-def mixing_bins(count: int) -> int:
-    """How many bins of mixing `count` sequences fill, from 2 to 128.
-
-    As many as keep the bias of the plain estimate, (bins - 1)^2 / 2n nats, under a twentieth.
-    """
-    return int(np.clip(1 + np.sqrt(count / 10), 2, 128))
-
-
-def _mixing(sizes: NDArray[np.int64], padded: NDArray[np.float64], bins: int | None) -> float:
-    count = len(sizes)
-    remedy = "Give the number of equal-mass bins, 64 say."
-    if bins is None:
-        bins = mixing_bins(count)
-    bins = checks.check_whole("bins", bins, minimum=1, maximum=_MOST_BINS, remedy=remedy)
-    if not count:
-        return 1.0
-    joint = np.zeros((bins, bins))
-    np.add.at(joint, (_equal_mass(sizes, bins), _equal_mass(padded, bins)), 1.0)
-    rows, columns = joint.sum(axis=1), joint.sum(axis=0)
-    seen = joint > 0
-    information = np.sum(joint[seen] * np.log(joint[seen] * count / np.outer(rows, columns)[seen])) / count
-    bias = (seen.sum() - (rows > 0).sum() - (columns > 0).sum() + 1) / (2 * count)
-    return float(np.exp(-max(0.0, information - bias)))
-
-
-def _equal_mass(values: NDArray[Any], bins: int) -> NDArray[np.int64]:
-    """The bin of each value, by its rank; equal values share a bin.
-
-    >>> _equal_mass(np.array([5, 1, 5, 9]), 2)
-    array([1, 0, 1, 1])
-    """
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - counts / 2
-    return (middle * bins / len(values)).astype(np.int64).clip(0, bins - 1)[inverse.reshape(-1)]
-
-
-def _step_means(plan: Plan, totals: NDArray[Any], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Per step, what `totals` [batches] come to for each sequence: [steps]."""
-    flat = plan.grid.reshape(-1, plan.micro_batches * plan.world_size)
-    return totals[flat].sum(axis=1) / sizes[flat].sum(axis=1)
-
-
-def _lag_one(series: NDArray[np.float64]) -> float:
-    if len(series) < 3:
+def _lag_one(epochs: Sequence[NDArray[np.float64]]) -> float:
+    """The correlation of successive numbers within the series given; no pair spans two of them."""
+    long = [series for series in epochs if len(series) >= 3]
+    if not long:
         return 0.0
-    early, late = series[:-1] - series[:-1].mean(), series[1:] - series[1:].mean()
+    early, late = np.concatenate([each[:-1] for each in long]), np.concatenate([each[1:] for each in long])
+    early, late = early - early.mean(), late - late.mean()
     norm = float(np.sqrt((early @ early) * (late @ late)))
     return float(early @ late) / norm if norm else 0.0
 

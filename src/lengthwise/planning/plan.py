@@ -157,9 +157,11 @@ class Plan:
 
     def _times_planned(self) -> NDArray[np.int64]:
         taken = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))
-        times = np.zeros(self.count, np.int64)
-        np.add.at(times, self.sequences, np.repeat(taken, self.batch_sizes))
-        return times
+        if (taken == 1).all():
+            return np.bincount(self.sequences, minlength=self.count)
+        # Counts are whole numbers far below 2**53, which floats add exactly.
+        weights = np.repeat(taken, self.batch_sizes)
+        return np.bincount(self.sequences, weights, minlength=self.count).astype(np.int64)
 
     def fingerprint(self) -> str:
         """16 hex digits that name the plan: what every rank takes and when, and what it was made from.

@@ -14,7 +14,8 @@ from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import Cut
 from lengthwise.choices.named import strategy
 from lengthwise.lengths import as_lengths
-from lengthwise.measures.metrics import measure, mixing, mixing_bins, step_mixing
+from lengthwise.measures.metrics import measure
+from lengthwise.measures.mixing import mixing, mixing_bins, step_mixing
 from lengthwise.planning import make_plan
 
 Row = dict[str, Any]

@@ -1,0 +1,167 @@
+"""Epochs to be measured: plans, or the batches of anybody's sampler, with the lengths they are of, checked once.
+
+batches  [b] of [k]     sequence numbers, one list or array for each batch
+sizes    [count]        the length of each item that a plan numbers, summed over its dimensions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import checks
+from lengthwise.choices.cost import Padded
+from lengthwise.choices.world import World, check_world
+from lengthwise.lengths import as_lengths, fingerprint
+from lengthwise.planning.batches import pad
+from lengthwise.planning.plan import Plan
+
+Batches = Sequence[ArrayLike]  # of anybody's sampler
+
+_REMEDY = "Give a plan, or batches: list(sampler), say."
+_WHOLE = "Give the numbers of the sequences in each batch."
+
+
+class Epochs(NamedTuple):
+    """Plans of the same lengths, and the `sizes` of what each numbers; plans of whole sequences share theirs."""
+
+    plans: list[Plan]
+    sizes: list[NDArray[np.int64]]
+
+
+def read_epochs(
+    plans: Plan | Batches | Sequence[Plan] | Sequence[Batches],
+    lengths: ArrayLike,
+    *,
+    world_size: int | None = None,
+    micro_batches: int | None = None,
+) -> Epochs:
+    """Checks lengths and plans, and makes plans of batches that are none.
+
+    Raises:
+        ValueError: `lengths` are not those of a plan; a batch is empty, or holds a number that no sequence has; the
+            batches do not fill whole steps; a world is given with a plan.
+        TypeError: Neither plans nor batches.
+    """
+    several = _list(plans)
+    array = as_lengths(lengths)
+    own = array if array.ndim == 1 else array.sum(axis=1)
+    if not any(isinstance(each, Plan) for each in several):
+        world = check_world(1 if world_size is None else world_size, 1 if micro_batches is None else micro_batches)
+        epochs = several if _is_nested(several[0]) else [several]
+        found = [plan_batches(epoch, array, world) for epoch in epochs]
+        return Epochs(found, [own] * len(found))
+    for each in several:
+        check_plan("plans", each)
+    for name, given in (("world_size", world_size), ("micro_batches", micro_batches)):
+        if given is not None:
+            raise checks.value_error(name, "left out with a plan", given, "A plan knows its own.")
+    _check_lengths(several, array)
+    return Epochs(several, _sizes(several, own))
+
+
+def check_plan(name: str, plan: object) -> None:
+    """Refuses what is no plan."""
+    if not isinstance(plan, Plan):
+        raise checks.type_error(name, "a Plan", plan, "Make one: make_plan(lengths, batching), say.")
+
+
+def plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: World) -> Plan:
+    """The plan that one epoch of somebody's batches amounts to, padded to the longest of each batch.
+
+    Args:
+        batches: In the order they are taken: the batches of a step next to each other, those of rank 0, 1, 2, ...
+        lengths: [n] or [n, dims], checked.
+    """
+    arrays = [_check_batch(batch, number) for number, batch in enumerate(batches)]
+    slots = world.slots
+    if len(arrays) % slots:
+        rule = f"a multiple of world_size x micro_batches, {slots}"
+        remedy = f"Leave out the last {len(arrays) % slots}, or measure without a world_size."
+        raise checks.value_error("batches", rule, len(arrays), remedy)
+    members = np.concatenate([np.empty(0, np.int64), *arrays])
+    offsets = np.cumsum([0, *map(len, arrays)])
+    _check_members(members, offsets, len(lengths))
+    padded = pad(members, offsets, lengths.reshape(len(lengths), -1)[members], Padded())
+    return Plan(
+        sequences=members,
+        offsets=offsets,
+        padded_lengths=padded.padded_lengths,
+        costs=padded.costs,
+        grid=np.arange(len(arrays)).reshape(-1, world.micro_batches, world.world_size),
+        spans=None,
+        count=len(lengths),
+        batching="null",
+        seed=0,
+        epoch=0,
+        lengths_fingerprint="",
+        limit=np.inf,
+    )
+
+
+def _list(plans: Any) -> list[Any]:
+    if isinstance(plans, Plan):
+        return [plans]
+    if not isinstance(plans, Iterable) or isinstance(plans, str | bytes):
+        raise checks.type_error("plans", "a Plan or batches", plans, _REMEDY)
+    several = list(plans)
+    if not several:
+        raise checks.value_error("plans", "one plan or more, or batches", several, _REMEDY)
+    return several
+
+
+def _is_nested(first: Any) -> bool:
+    """Whether this is an epoch of batches, and no batch: whether its own first is a list or an array."""
+    if isinstance(first, str | bytes | dict | set) or not hasattr(first, "__len__"):
+        return False
+    try:
+        return len(first) > 0 and np.ndim(first[0]) > 0
+    except (TypeError, KeyError):  # a sampler, say, which is iterated only
+        return True
+
+
+def _check_batch(batch: Any, number: int) -> NDArray[np.int64]:
+    try:
+        array = np.asarray(batch)
+    except (TypeError, ValueError, RuntimeError) as error:  # lists of different lengths, a tensor on a GPU
+        raise checks.type_error("batches", f"lists of whole numbers, as batch {number}", batch, _WHOLE) from error
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise checks.type_error("batches", f"lists of whole numbers, as batch {number}", batch, _WHOLE)
+    if not array.size:
+        rule = "of at least one sequence each"
+        raise checks.value_error("batches", rule, batch, "Leave it out.", at=f"batch {number}")
+    return array.astype(np.int64, copy=False)
+
+
+def _check_members(members: NDArray[np.int64], offsets: NDArray[np.int64], count: int) -> None:
+    outside = np.flatnonzero((members < 0) | (members >= count))
+    if len(outside):
+        at = int(np.searchsorted(offsets, outside[0], side="right")) - 1
+        rule = f"of sequence numbers from 0 to {count - 1}"
+        remedy = "Give the lengths of all sequences that the batches are drawn from."
+        raise checks.value_error("batches", rule, int(members[outside[0]]), remedy, at=f"batch {at}")
+
+
+def _check_lengths(plans: Sequence[Plan], array: NDArray[np.int64]) -> None:
+    name = fingerprint(array)
+    for plan in plans:
+        if plan.lengths_fingerprint != name:
+            rule = f"those of the plan, of fingerprint {plan.lengths_fingerprint}"
+            raise checks.value_error("lengths", rule, name, "Plan again for these lengths.")
+
+
+def _sizes(plans: Sequence[Plan], own: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Of each plan, [plan.count]: the lengths, or those of its chunks, which most epochs share."""
+    found: list[NDArray[np.int64]] = []
+    for number, plan in enumerate(plans):
+        before = plans[number - 1].spans if number else None
+        if plan.spans is None:
+            found.append(own)
+        elif before is not None and np.array_equal(before, plan.spans):
+            found.append(found[-1])
+        else:
+            found.append(plan.spans[:, 2] - plan.spans[:, 1])
+    return found
