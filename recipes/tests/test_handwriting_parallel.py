@@ -232,7 +232,7 @@ def test_the_end_of_one_process_is_told_and_ends_all(work, complaint):
 
 
 def test_what_cannot_be_planned_is_refused_before_any_process_is_started(task):
-    small = {"random": lw.Batching(cut=lw.Budget(10))}
+    small = {"random": lw.Batching(order=lw.Shuffled(), cut=lw.Budget(10))}
     with pytest.raises(ValueError, match="`budget` must be at least the cost of the costliest sequence"):
         run_study(task, small, MINIATURE)
     assert multiprocessing.active_children() == []
