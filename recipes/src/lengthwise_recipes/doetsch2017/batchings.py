@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
+from lengthwise import Cost, Cuts
 from lengthwise.checks import check_whole
-from lengthwise.choices.cost import Cost
-from lengthwise.choices.cut import Cuts
 
 PAPER_FRAMES = 5000  # section 6
 PAPER_CHUNKS = (10, 50, 100, 500)  # table 1
