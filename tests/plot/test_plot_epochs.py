@@ -9,7 +9,9 @@ pytest.importorskip("matplotlib")
 
 import lengthwise as lw
 from lengthwise.plot import epoch_lengths, save
-from lengthwise.plot.epochs import Delivery, delivery, middle_batches, spread
+from lengthwise.plot.deliveries import Delivery, delivery, middle_batches
+from lengthwise.plot.epochs import spread
+from lengthwise.plot.style import percent
 
 
 def plans_of(lengths, text="random,semi-sorted:0.1", cut=None, **keywords):
@@ -26,7 +28,7 @@ def test_six_sequences_drawn_one_by_one():
     plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.LongestFirst()))
     figure = epoch_lengths(lengths, {"sorted": plan}, unit="tokens")
     (axes,) = figure.axes
-    assert axes.get_title(loc="left") == "sorted: padding 12.5%"  # padded 9 + 9 + 5 + 5 + 2 + 2 = 32 for 28
+    assert axes.get_title(loc="left") == "sorted: padding 12 %"  # padded 9 + 9 + 5 + 5 + 2 + 2 = 32 for 28
     bars, padding, outline = stairs(axes)
     assert bars.values.tolist() == [7, 9, 4, 5, 1, 2]
     assert bars.edges.tolist() == [0, 1, 2, 3, 4, 5, 6]
@@ -72,7 +74,7 @@ def test_a_long_epoch_has_a_row_of_two_panels_for_each_plan():
     assert len(figure.axes) == 6
     for number, (label, plan) in enumerate(plans.items()):
         left, right = figure.axes[2 * number : 2 * number + 2]
-        assert left.get_title(loc="left") == f"{label}: padding {lw.measure(plan, lengths).padding_share:.1%}"
+        assert left.get_title(loc="left") == f"{label}: padding {percent(lw.measure(plan, lengths).padding_share)}"
         assert right.get_title(loc="left") == "batches 120 to 131 of 250"  # around sequence 2000
         each = delivery(plan, lengths)
         places, shown = left.lines[0].get_data()

@@ -21,12 +21,13 @@ def areas(figure):
 def test_the_panels_of_four_sequences():
     figure = bucket_histogram([1, 2, 9, 10], [2, 10], unit="tokens")
     upper, lower = figure.axes
-    assert upper.get_title(loc="left") == "2 buckets: 8.3% of the computed frames are padding"  # 2 of 4 + 20
+    assert upper.get_title(loc="left") == "2 buckets: 8.3 % of what is computed is padding"  # 2 of 4 + 20
     assert lower.get_xlabel() == "length (tokens)"
     assert upper.get_ylabel() == "sequences"
     assert upper.patches[0].get_data().values.tolist() == [1, 1, 0, 0, 0, 0, 0, 0, 1, 1]
     assert [text.get_text() for text in upper.texts] == ["10", "2"]  # the edges
-    assert [text.get_text() for text in lower.texts] == ["4.2%", "4.2%"]  # 1 of 24 frames each
+    assert [text.get_text() for text in lower.texts] == ["4.2 % padding", "4.2 %", "sequences"]  # 1 of 24 each
+    assert not figure.legends
     blue, yellow = (patch.get_data() for patch in lower.patches)
     assert blue.edges.tolist() == [0, 1, 2, 9, 10]
     assert blue.values.tolist() == [4, 3, 2, 1]
@@ -63,8 +64,8 @@ def test_every_sequence_stands_in_the_histogram():
 @pytest.mark.parametrize("lengths", [[7], [5] * 40])
 def test_nothing_to_pad(lengths):
     figure = bucket_histogram(lengths, lw.optimal_edges(lengths, 3))
-    assert figure.axes[0].get_title(loc="left") == "1 bucket: 0.0% of the computed frames are padding"
-    assert not figure.axes[1].texts
+    assert figure.axes[0].get_title(loc="left") == "1 bucket: 0 % of what is computed is padding"
+    assert [text.get_text() for text in figure.axes[1].texts] == ["sequences"]
 
 
 @pytest.mark.parametrize(

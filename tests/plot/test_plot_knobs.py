@@ -8,7 +8,7 @@ pytest.importorskip("matplotlib")
 import lengthwise as lw
 from lengthwise.plot import knob_curves, sweep, trade_off
 from lengthwise.plot.knobs import SHOWN
-from lengthwise.plot.style import look
+from lengthwise.plot.style import look, percent, readable
 from lengthwise.plot.sweeps import KNOBS
 from lengthwise.plot.trade_offs import Curve, limit_curve, share_of_limit
 
@@ -92,35 +92,65 @@ def test_knob_curves_show_what_plans_measure(lengths):
             (place,), (height,) = above.lines[1].get_data()
             assert place == selected[name]
             assert (place, height) in set(zip(knobs, rates, strict=True))  # the mark stands on the curve
-            assert above.get_title(loc="left") == f"{name}\n{place:,} gives {height:.1%}"
+            assert above.get_title(loc="left") == f"{name}\n{place:,} gives {percent(height)}"
         else:
             assert above.get_title(loc="left") == name
     random = lw.measure(lw.make_plan(lengths, lw.strategy("random", cut=CUT)), lengths)
     assert random.zero_padding_rate in [line.get_ydata()[0] for line in upper[2].lines]
 
 
+def texts(axes):
+    return [text.get_text() for text in axes.texts]
+
+
 def test_the_trade_off_draws_its_rows_and_the_limit(lengths, rows):
-    left, right = trade_off(rows, lengths=lengths, title="long-tailed").axes
-    assert left.get_title(loc="left") == "long-tailed"
+    figure = trade_off(rows, lengths=lengths, title="long-tailed")
+    left, right = figure.axes
+    assert figure.get_suptitle() == "long-tailed"
+    assert not figure.legends
     curves = {line.get_label(): line for line in left.lines}
-    assert list(curves) == ["random", "sorted", *KNOBS, "limit of any batching"]
+    assert list(curves) == ["random", "sorted", *KNOBS, "limit"]
     for name in KNOBS:
         own = sorted((row["padding_share"], row["mixing"]) for row in rows if row["strategy"].startswith(f"{name}:"))
         np.testing.assert_allclose(np.stack(curves[name].get_data(), axis=1), own)
         assert curves[name].get_color() == look(name).colour
-    padding, most = curves["limit of any batching"].get_data()
+        (text,) = (text for text in left.texts if text.get_text() == name)
+        assert text.get_color() == readable(look(name).colour)
+        assert text.xy == pytest.approx(own[-1])
+    padding, most = curves["limit"].get_data()
     assert padding[-1] == max(row["padding_share"] for row in rows)
     np.testing.assert_allclose(most, [lw.mixing_limit(lengths, share) for share in padding])
-    assert right.get_title(loc="left") == "as a share of the limit"
+    assert right.get_title(loc="left") == "mixing as a share of the limit"
     assert right.lines[0].get_ydata()[0] == pytest.approx(
         rows[0]["mixing"] / np.interp(rows[0]["padding_share"], padding, most)
     )
+    random = f"random: {rows[0]['mixing']:.2f} at {percent(rows[0]['padding_share'])} padding"
+    assert random in texts(left)
+
+
+def test_panels_that_end_early_say_what_lies_beyond(lengths, rows):
+    left, right = trade_off(rows, lengths=lengths, max_padding=0.3).axes
+    assert left.get_xlim() == right.get_xlim() == (0.0, pytest.approx(0.306))
+    share = f"{percent(rows[0]['padding_share'])} padding \N{RIGHTWARDS ARROW}"
+    assert f"random: {rows[0]['mixing']:.2f} at {share}" in texts(left)
+    limit = lw.mixing_limit(lengths, rows[0]["padding_share"])
+    assert f"random: {rows[0]['mixing'] / limit:.2f} at {share}" in texts(right)
+    for text in left.texts:
+        if text.get_text() in KNOBS:
+            assert text.xy[0] <= left.get_xlim()[1]  # named where the curve leaves the panel
+    assert left.get_ylim()[1] < rows[0]["mixing"]
+
+
+def test_a_curve_that_lies_beyond_is_told():
+    far = [{"strategy": f"optimal:{number}", "padding_share": 0.4 + 0.1 * number, "mixing": 0.5} for number in (0, 1)]
+    near = [{"strategy": f"semi-sorted:{share}", "padding_share": share, "mixing": share} for share in (0.1, 0.2)]
+    (axes,) = trade_off([*far, *near], max_padding=0.3).axes
+    assert sorted(texts(axes)) == ["optimal: 0.50 at 40 % padding \N{RIGHTWARDS ARROW}", "semi-sorted"]
 
 
 def test_without_lengths_there_is_no_limit(rows):
     (axes,) = trade_off(rows).axes
     assert len(axes.lines) == 7
-    assert axes.get_ylabel() == "mixing"
 
 
 def test_rows_of_one_strategy_and_value_make_one_point():
@@ -153,6 +183,9 @@ def test_lengths_without_any_spread(lengths):
 def test_what_is_refused():
     with pytest.raises(ValueError, match="`rows` must be at least one row"):
         trade_off([])
+    row = {"strategy": "random", "padding_share": 0.5, "mixing": 1.0}
+    with pytest.raises(ValueError, match=r"`max_padding` must be above 0\.5 and at most 1, but is 0\.4"):
+        trade_off([row], max_padding=0.4)
     with pytest.raises(ValueError, match="`lengths` must be at least one sequence, but is 0"):
         sweep([], CUT)
     with pytest.raises(ValueError, match="`strategies` must be one of semi-sorted, bucketed, alternated, optimal, "):

@@ -3,11 +3,13 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
 
 import matplotlib
+from matplotlib.colors import to_rgb
 
 from lengthwise import plot
 from lengthwise.choices.named import STRATEGIES
@@ -72,6 +74,26 @@ def test_unknown_strategies_are_told_apart_by_their_number():
     assert len({(look.colour, look.dash) for look in looks}) == 15
 
 
+def test_one_meaning_a_colour():
+    own = [style.LENGTHS, style.PADDING, *style._OTHERS]
+    assert len(set(own)) == len(own)
+    assert not {look.colour for look in style.LOOKS.values()} & set(own)
+
+
+@pytest.mark.parametrize("colour", [look.colour for look in style.LOOKS.values()])
+def test_names_of_any_colour_can_be_read_on_white(colour):
+    rgb = np.array(to_rgb(style.readable(colour)))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    assert 1.05 / (linear @ [0.2126, 0.7152, 0.0722] + 0.05) >= 4.45  # 4.5, less the rounding to 8 bits
+
+
+def test_shades_go_from_light_to_dark():
+    assert style.shades("#7A4FB5", 1) == ["#7a4fb5"]
+    sums = [sum(to_rgb(shade)) for shade in style.shades("#7A4FB5", 6)]
+    assert sums == sorted(sums, reverse=True)
+    assert len(set(sums)) == 6
+
+
 def test_matplotlib_waits_until_something_is_drawn():
     code = "import sys, lengthwise, lengthwise.plot; assert 'matplotlib' not in sys.modules; dir(lengthwise.plot)"
     code += "; lengthwise.plot.sweep; assert 'matplotlib' not in sys.modules; lengthwise.plot.save"
@@ -81,7 +103,7 @@ def test_matplotlib_waits_until_something_is_drawn():
 
 def test_without_matplotlib_the_extra_is_named():
     code = "import sys; sys.modules['matplotlib'] = None; from lengthwise import plot; plot.{}"
-    for name in ("epoch_lengths", "bucket_histogram", "knob_curves", "trade_off", "save"):
+    for name in ("batch_padding", "epoch_lengths", "bucket_histogram", "knob_curves", "trade_off", "save"):
         run = subprocess.run([sys.executable, "-c", code.format(name)], capture_output=True, text=True)
         assert run.returncode == 1
         assert 'Drawing needs matplotlib. Install it with: pip install "lengthwise[plot]"' in run.stderr

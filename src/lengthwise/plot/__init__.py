@@ -3,6 +3,7 @@
 Every picture is a `matplotlib.figure.Figure` that belongs to no window; `save` writes it. Other packages draw in the
 same look by `lengthwise.plot.style`.
 
+    batch_padding      batches sequence by sequence, and their padding
     epoch_lengths      lengths and padding along the epoch, strategy by strategy
     bucket_histogram   the lengths, their buckets, and what each bucket pads
     knob_curves        each strategy's knob against padding and batch length
@@ -16,6 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lengthwise.plot.batches import batch_padding as batch_padding
     from lengthwise.plot.epochs import epoch_lengths as epoch_lengths
     from lengthwise.plot.histograms import bucket_histogram as bucket_histogram
     from lengthwise.plot.knobs import knob_curves as knob_curves
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from lengthwise.plot.trade_offs import trade_off as trade_off
 
 _ROOMS = {
+    "batch_padding": "batches",
     "epoch_lengths": "epochs",
     "bucket_histogram": "histograms",
     "knob_curves": "knobs",

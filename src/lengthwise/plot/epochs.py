@@ -1,43 +1,24 @@
-"""Lengths along the epoch, strategy by strategy (Doetsch, Golik, Ney 2017, figure 1), and what each batch is padded to.
-
-delivered   [m]            the length of each sequence, in the order in which they are delivered
-sizes       [batches]      sequences in each batch delivered
-padded      [batches]      what each batch delivered is padded to
-"""
+"""Lengths along the epoch, strategy by strategy (Doetsch, Golik, Ney 2017, figure 1), and their padding."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise.checks import value_error
-from lengthwise.lengths import as_lengths
 from lengthwise.measures.metrics import measure
 from lengthwise.planning.plan import Plan
 from lengthwise.plot import style
-from lengthwise.plot.style import Axes, Figure, Line2D, Look, MaxNLocator, Patch
+from lengthwise.plot.batches import STEP, draw_batches, furnish_lengths, name_parts
+from lengthwise.plot.deliveries import Delivery, beyond, deliveries, largest_mean, middle_batches, top_of
+from lengthwise.plot.labels import SIZE
+from lengthwise.plot.style import Axes, Figure, Look, MaxNLocator
 
 _DOTS = 3_000  # sequences shown along an epoch at most
 _STRETCHES = 400  # pieces of the epoch over which the padded length is averaged at most
 _APART = 240  # sequences that can be told apart in a panel
-_USUAL = 0.95  # the share of the sequences whose padded length is on the axis for certain
-_LINE = "#6F6F6F"
 _GOLDEN = (5**0.5 - 1) / 2
-
-
-class Delivery(NamedTuple):
-    """One epoch as it is delivered, see the top of this file."""
-
-    delivered: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    padded: NDArray[np.int64]
-
-    @property
-    def offsets(self) -> NDArray[np.int64]:
-        return np.append(0, np.cumsum(self.sizes))
 
 
 @style.in_house_style
@@ -60,87 +41,46 @@ def epoch_lengths(lengths: ArrayLike, plans: Mapping[str, Plan], *, unit: str = 
     References:
         Doetsch, Golik, Ney 2017, figure 1.
     """
-    if not plans:
-        raise value_error("plans", "at least one plan", plans, "Give {label: plan}.")
     paddings = {label: measure(plan, lengths).padding_share for label, plan in plans.items()}
-    deliveries = {label: delivery(plan, lengths) for label, plan in plans.items()}
-    most = max(len(each.delivered) for each in deliveries.values())
-    window = _window(deliveries)
+    found = deliveries(plans, lengths)
+    most = max(len(each.delivered) for each in found.values())
+    window = _window(found)
     columns = 1 if most <= max(window, _APART) else 2
-    figure = style.blank_figure(height=1.1 + 1.35 * len(plans))
+    figure = style.blank_figure(height=1.0 + 1.35 * len(plans))
     panels = figure.subplots(
         len(plans), columns, squeeze=False, sharex="col", sharey=True, width_ratios=[3, 2][:columns]
     )
-    for number, ((label, each), row) in enumerate(zip(deliveries.items(), panels, strict=True)):
+    parts = {}
+    for number, ((label, each), row) in enumerate(zip(found.items(), panels, strict=True)):
         look = style.look(label, number)
-        row[0].set_title(f"{label}: padding {paddings[label]:.1%}")
+        text = f"{label}: padding {style.percent(paddings[label])}"
+        row[0].set_title(text, color=style.readable(look.colour))
+        parts[label] = range(len(each.sizes)) if columns == 1 else middle_batches(each, window)
         if columns == 1:
-            _draw_batches(row[0], each, look)
+            draw_batches(row[0], each, look)
         else:
             _draw_epoch(row[0], each, look)
-            _draw_middle(row[1], each, window, look)
-    top = _top(deliveries)
+            _draw_middle(row[1], each, parts[label], look)
+    top = top_of(found)
     for column, right in enumerate((most, window)[:columns]):
         style.set_limits(panels[0, column], right=float(right), top=top)
-    _furnish(figure, panels, unit, _beyond(deliveries, top, unit))
+    furnish_lengths(figure, panels[0, 0], unit)
+    _furnish(panels, beyond(found, top, unit))
+    first = next(iter(found))
+    name_parts(panels[0, -1], found[first].of(parts[first]), style.look(first))
     return figure
 
 
-def delivery(plan: Plan, lengths: ArrayLike) -> Delivery:
-    """The epoch as the ranks take it, step by step.
-
-    >>> import lengthwise as lw
-    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.LongestFirst())
-    >>> delivery(lw.make_plan([5, 9, 2, 4], batching), [5, 9, 2, 4])
-    Delivery(delivered=array([5, 9, 2, 4]), sizes=array([2, 2]), padded=array([9, 4]))
-    """
-    array = as_lengths(lengths)
-    items = array if array.ndim == 1 else array.sum(axis=1)
-    if plan.spans is not None:
-        items = plan.spans[:, 2] - plan.spans[:, 1]
-    numbers = plan.grid.reshape(-1)
-    sizes = plan.batch_sizes[numbers]
-    # Batches of 2 and 3 that start at 7 and 0 hold the places 7, 8, 0, 1, 2.
-    places = np.arange(sizes.sum()) + np.repeat(plan.offsets[numbers] - np.cumsum(sizes) + sizes, sizes)
-    return Delivery(items[plan.sequences[places]], sizes, plan.padded_lengths.sum(axis=1)[numbers])
-
-
-def middle_batches(each: Delivery, window: int) -> range:
-    """The batches around the middle of the epoch that hold `window` sequences, the last of them perhaps in part.
-
-    >>> middle_batches(Delivery(np.arange(12), np.full(6, 2), np.full(6, 9)), 4)
-    range(2, 4)
-    """
-    offsets = each.offsets
-    start = int(np.searchsorted(offsets, max(0, (offsets[-1] - window) // 2)))
-    start = min(start, max(0, len(each.sizes) - 1))
-    return range(start, int(np.searchsorted(offsets[:-1], offsets[start] + window)))
-
-
-def _draw_batches(axes: Axes, each: Delivery, look: Look) -> None:
-    """Every sequence as a bar, the padding above it, and the padded length of every batch as a step."""
-    if not len(each.sizes):
-        return  # no sequences, no batches: the panel stays empty
-    places = np.arange(len(each.delivered) + 1)
-    tops = np.repeat(each.padded, each.sizes)
-    axes.stairs(each.delivered, places, fill=True, color=look.colour, alpha=0.8, linewidth=0)
-    axes.stairs(tops, places, baseline=each.delivered, fill=True, color=style.PADDING, linewidth=0)
-    axes.stairs(each.padded, each.offsets, color=_LINE, linewidth=0.9)
-
-
-def _draw_middle(axes: Axes, each: Delivery, window: int, look: Look) -> None:
-    shown = middle_batches(each, window)
-    start, stop = each.offsets[[shown.start, shown.stop]]
-    near = slice(shown.start, shown.stop)
-    _draw_batches(axes, Delivery(each.delivered[start:stop], each.sizes[near], each.padded[near]), look)
+def _draw_middle(axes: Axes, each: Delivery, shown: range, look: Look) -> None:
+    draw_batches(axes, each.of(shown), look)
     text = f"batches {shown.start + 1:,} to {shown.stop:,} of {len(each.sizes):,}"
-    axes.set_title(text, fontsize=8.5, color=style.FAINT)
+    axes.set_title(text, fontsize=SIZE, color=style.FAINT)
 
 
 def _draw_epoch(axes: Axes, each: Delivery, look: Look) -> None:
     shown = spread(len(each.delivered), _DOTS)
     places, padded = _stretches(each)
-    axes.stairs(padded, places, baseline=None, color=_LINE, alpha=0.6, linewidth=0.8)
+    axes.stairs(padded, places, baseline=None, color=STEP, alpha=0.6, linewidth=0.8)
     axes.plot(shown, each.delivered[shown], ".", color=look.colour, markersize=2.2, markeredgewidth=0)
 
 
@@ -172,38 +112,14 @@ def _stretches(each: Delivery) -> tuple[NDArray[np.float64], NDArray[np.float64]
     return borders.astype(np.float64), np.diff(at_borders) / np.diff(borders)
 
 
-def _window(deliveries: Mapping[str, Delivery]) -> int:
+def _window(found: Mapping[str, Delivery]) -> int:
     """How many sequences to show one by one: a dozen batches of the plan with the largest, within reason."""
-    means = [each.sizes.mean() for each in deliveries.values() if len(each.sizes)]
-    return int(np.clip(12 * max(means, default=0.0), _APART / 4, 10 * _APART))
+    return int(np.clip(12 * largest_mean(found), _APART / 4, 10 * _APART))
 
 
-def _top(deliveries: Mapping[str, Delivery]) -> float:
-    """The end of the axis of lengths: beyond the longest; where few are that long, beyond what most are padded to."""
-    longest = max(int(each.padded.max(initial=0)) for each in deliveries.values())
-    usual = [np.quantile(np.repeat(each.padded, each.sizes), _USUAL) for each in deliveries.values() if len(each.sizes)]
-    return float(min(1.05 * longest, 1.4 * max(usual, default=0.0)))
-
-
-def _beyond(deliveries: Mapping[str, Delivery], top: float, unit: str) -> str:
-    longest = max(int(each.delivered.max(initial=0)) for each in deliveries.values())
-    return f"; the longest, {longest:,} {unit}, lies beyond the axis" if longest > top else ""
-
-
-def _furnish(figure: Figure, panels: NDArray[np.object_], unit: str, beyond: str) -> None:
-    figure.supylabel(f"length ({unit})", fontsize=9)
-    panels[0, 0].yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    panels[0, 0].yaxis.set_major_formatter("{x:,.0f}")
+def _furnish(panels: NDArray[np.object_], beyond: str) -> None:
     for axes in panels[-1]:
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.set_xlabel("sequences")
     panels[-1, 0].set_xlabel("sequences delivered" + beyond)
-    figure.legend(
-        handles=[
-            Line2D([], [], color=_LINE, label="what the batches are padded to"),
-            Patch(color=style.PADDING, label="padding"),
-        ],
-        loc="outside lower center",
-        ncols=2,
-    )

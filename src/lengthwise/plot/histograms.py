@@ -9,6 +9,7 @@ from lengthwise.checks import type_error, value_error
 from lengthwise.choices.buckets import padded_frames
 from lengthwise.lengths import as_lengths
 from lengthwise.plot import style
+from lengthwise.plot.labels import SIZE
 from lengthwise.plot.style import Axes, Figure, MaxNLocator
 
 _BINS = 100  # bars at most
@@ -46,7 +47,6 @@ def bucket_histogram(lengths: ArrayLike, edges: ArrayLike, *, unit: str = "frame
     upper.set_title(_title(borders, padding.sum() / computed), pad=16)
     lower.xaxis.set_major_formatter("{x:,.0f}")
     lower.set_xlabel(f"length ({unit})")
-    figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 
@@ -86,30 +86,33 @@ def _draw_padding(
     needed = _longer_than(values, counts, places[1:] - 1)
     of_bucket = _longer_than(values, counts, starts)
     computed = of_bucket[np.searchsorted(edges, places[1:])]
-    axes.stairs(needed, places, fill=True, color=style.LENGTHS, label="sequences")
-    axes.stairs(computed, places, baseline=needed, fill=True, color=style.PADDING, label="padding to the bucket's edge")
-    axes.vlines(edges, 0.0, of_bucket, color=style.EDGES, linewidth=1.1)
+    axes.stairs(needed, places, fill=True, color=style.LENGTHS)
+    axes.stairs(computed, places, baseline=needed, fill=True, color=style.PADDING)
+    axes.vlines(edges, 0.0, of_bucket, color=style.INK, linewidth=0.9)
     style.set_limits(axes, right=axes.get_xlim()[1], top=float(counts.sum()) * 1.1)
     axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.set_ylabel("sequences at least this long")
     told = (edges - starts > _NARROW * axes.get_xlim()[1]) & (shares > 0)
+    what = " padding"  # said of the first alone
     for start, edge, height, share in zip(starts[told], edges[told], of_bucket[told], shares[told], strict=True):
-        _write(axes, f"{share:.1%}", float(start + edge) / 2, float(height))
+        _write(axes, style.percent(share) + what, float(start + edge) / 2, float(height))
+        what = ""
+    axes.annotate("sequences", (0.0, 0.0), (6, 5), textcoords="offset points", fontsize=SIZE)
 
 
 def _draw_edges(axes: Axes, edges: NDArray[np.int64]) -> None:
     """Marks the edges, and writes above each how long it is where there is room; the last always."""
     left, (right, top) = np.inf, (axes.get_xlim()[1], axes.get_ylim()[1])
-    axes.vlines(edges, 0.0, top, color=style.EDGES, linewidth=1.1)
+    axes.vlines(edges, 0.0, top, color=style.INK, linewidth=0.9)
     for edge in edges[::-1]:
-        if left - edge > 1.6 * _NARROW * right:
+        if left - edge > 1.8 * _NARROW * right:
             _write(axes, f"{edge:,}", float(edge), top)
             left = edge
 
 
 def _write(axes: Axes, text: str, across: float, above: float) -> None:
-    axes.annotate(text, (across, above), (0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=7.5)
+    axes.annotate(text, (across, above), (0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=SIZE)
 
 
 def _longer_than(values: NDArray[np.int64], counts: NDArray[np.int64], limits: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -120,7 +123,7 @@ def _longer_than(values: NDArray[np.int64], counts: NDArray[np.int64], limits: N
 
 def _title(edges: NDArray[np.int64], share: float) -> str:
     noun = "bucket" if len(edges) == 1 else "buckets"
-    return f"{len(edges)} {noun}: {share:.1%} of the computed frames are padding"
+    return f"{len(edges)} {noun}: {style.percent(share)} of what is computed is padding"
 
 
 def _one_length(lengths: ArrayLike) -> NDArray[np.int64]:

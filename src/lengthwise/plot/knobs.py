@@ -11,7 +11,8 @@ from lengthwise.checks import check_choice
 from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import Cut
 from lengthwise.plot import style
-from lengthwise.plot.style import Axes, Figure, FuncFormatter, PercentFormatter
+from lengthwise.plot.labels import SIZE
+from lengthwise.plot.style import Axes, Figure, FuncFormatter
 from lengthwise.plot.sweeps import KNOBS, Knob, measured, sweep
 
 SHOWN = ("semi-sorted", "bucketed", "alternated", "max-entropy")  # the paper's three, and ours
@@ -62,26 +63,27 @@ def knob_curves(
             axes.plot(*zip(*curve, strict=True), ".-", color=style.look(name).colour, markersize=4)
             if name in selected:
                 _mark(axes, name, selected[name], own[-1][field], field)
-        column[0].set_title("\n".join([name, column[0].get_title(loc="left")]).strip())
+        text = "\n".join([name, column[0].get_title(loc="left")]).strip()
+        column[0].set_title(text, color=style.readable(style.look(name).colour))
     for line, (field, text) in zip(panels, MEASURES.items(), strict=True):
         _draw_bounds(line, rows[0][field], rows[1][field])
         line[0].set_ylabel(text.format(unit=unit))
-    panels[0, 0].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    panels[0, 0].yaxis.set_major_formatter(style.percent_axis())
     panels[1, 0].yaxis.set_major_formatter("{x:,.0f}")
     return figure
 
 
 def _mark(axes: Axes, name: str, value: float, height: float, field: str) -> None:
     """Marks a value of the knob on the curve, and writes above the panel what it comes to."""
-    shown = f"{height:.1%}" if field == "zero_padding_rate" else f"{height:,.0f}"
+    shown = style.percent(height) if field == "zero_padding_rate" else f"{height:,.0f}"
     axes.plot([value], [height], "o", color=style.look(name).colour, markersize=7, markeredgecolor="white")
-    axes.set_title(f"{value:,} gives {shown}", fontsize=8.5)
+    axes.set_title(f"{value:,} gives {shown}", fontsize=SIZE)
 
 
 def _scale(column: Sequence[Axes], knob: Knob) -> None:
     lower = column[1]
     lower.set_xscale(knob.scale)
-    percent, plain = PercentFormatter(1.0, decimals=0), FuncFormatter(lambda value, _: f"{value:,g}")
+    percent, plain = style.percent_axis(), FuncFormatter(lambda value, _: f"{value:,g}")
     lower.xaxis.set_major_formatter(percent if knob.scale == "linear" else plain)
     for axes in column:
         axes.minorticks_off()
@@ -96,6 +98,6 @@ def _draw_bounds(line: Sequence[Axes], random: float, by_length: float) -> None:
     line[0].set_ylim(0.0, 1.08 * max(random, by_length) or 1.0)
     last, crowded = line[-1], random <= 1.15 * by_length
     for text, height, side in (("random", random, "bottom"), ("sorted", by_length, "top")):
-        place = {"textcoords": "offset points", "ha": "left", "fontsize": 8, "color": style.FAINT}
+        place = {"textcoords": "offset points", "ha": "left", "fontsize": SIZE, "color": style.FAINT}
         where = (1.0, height), (3, 0)
         last.annotate(text, *where, xycoords=last.get_yaxis_transform(), va=side if crowded else "center", **place)

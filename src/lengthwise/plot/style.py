@@ -10,17 +10,21 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lengthwise import files
 from lengthwise.checks import value_error
 
 # All of matplotlib that the pictures use comes from here, so that its absence is told once, and how to mend it.
 try:
     import matplotlib.style
+    from matplotlib import colors
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
     from matplotlib.lines import Line2D as Line2D
-    from matplotlib.patches import Patch as Patch
+    from matplotlib.text import Text as Text
     from matplotlib.ticker import FuncFormatter as FuncFormatter
     from matplotlib.ticker import MaxNLocator as MaxNLocator
     from matplotlib.ticker import PercentFormatter as PercentFormatter
@@ -34,9 +38,10 @@ DOTS_PER_INCH = 150
 
 INK = "#333333"
 FAINT = "#8A8A8A"
-LENGTHS = "#0072B2"
-EDGES = "#D55E00"
-PADDING = "#FBD694"
+# No strategy has these two, nor the colours of labels that are not known.
+LENGTHS = "#A3B4C6"
+PADDING = "#F8E58C"
+_CONTRAST = 4.5  # of text on white, at least (WCAG 2.1, level AA)
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -65,7 +70,7 @@ LOOKS = {
     "mxnet": Look("#56B4E9", "-.", "h"),
     "max-entropy": Look("#D55E00", "-", "o"),
 }
-_OTHERS = ("#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2")
+_OTHERS = ("#7A4FB5", "#8C5A3C", "#7F7F1F", "#2F7F86", "#9E2A5B")
 _DASHES = ("--", ":", "-.")
 
 # The user's own matplotlib settings are left alone, and change nothing in these pictures.
@@ -132,6 +137,62 @@ def look(label: str, number: int = 0) -> Look:
     """
     unknown = Look(_OTHERS[number % len(_OTHERS)], _DASHES[number // len(_OTHERS) % len(_DASHES)], "x")
     return LOOKS.get(strategy_name(label), unknown)
+
+
+def shades(colour: str, count: int) -> list[str]:
+    """The colour from light to dark, for curves whose labels differ in a number that rises.
+
+    >>> shades("#0072B2", 3)
+    ['#66aad1', '#0072b2', '#003f62']
+    """
+    light, plain, dark = (np.array(colors.to_rgb(name)) for name in ("white", colour, "black"))
+    steps = np.linspace(-1.0, 1.0, count) if count > 1 else np.zeros(count)
+    mixed = [plain + (-0.4 * step * (light - plain) if step < 0 else 0.45 * step * (dark - plain)) for step in steps]
+    return [_hex(each) for each in mixed]
+
+
+def readable(colour: str) -> str:
+    """The colour for text: darker, where it would be too pale to be read on white.
+
+    >>> readable("#000000"), readable("#56B4E9")
+    ('#000000', '#3a7a9e')
+    """
+    plain = np.array(colors.to_rgb(colour))
+    for share in np.arange(1.0, 0.0, -0.02):
+        if 1.05 / (_luminance(plain * share) + 0.05) >= _CONTRAST:
+            return _hex(plain * share)
+    return "#000000"
+
+
+def _hex(rgb: NDArray[np.float64]) -> str:
+    return colors.to_hex((float(rgb[0]), float(rgb[1]), float(rgb[2])))
+
+
+def _luminance(rgb: NDArray[np.float64]) -> float:
+    """Relative luminance, 0 for black and 1 for white (WCAG 2.1)."""
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def percent(share: float) -> str:
+    """A share as it is written in the pictures.
+
+    >>> percent(0.3207), percent(0.05), percent(0.0016)
+    ('32 %', '5 %', '0.16 %')
+    """
+    value = 100.0 * share
+    return f"{value:.0f} %" if round(value, 1) >= 10.0 else f"{float(f'{value:.2g}'):g} %"
+
+
+def percent_axis() -> PercentFormatter:
+    """For an axis of shares."""
+    return PercentFormatter(1.0, decimals=0, symbol=" %")
+
+
+def set_title(figure: Figure, text: str) -> None:
+    """Writes above all panels, from the left; nothing where there is no text."""
+    if text:
+        figure.suptitle(text, x=0.01, ha="left", fontsize=10)
 
 
 def blank_figure(*, height: float, width: float = WIDTH) -> Figure:

@@ -8,13 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise.checks import value_error
+from lengthwise.checks import check_number, value_error
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.limit import mixing_limit
 from lengthwise.plot import style
-from lengthwise.plot.style import Axes, Figure, PercentFormatter
+from lengthwise.plot.labels import SIZE, end_labels, label_ends, points
+from lengthwise.plot.style import Axes, Figure, Line2D
 
-_POINTS = 11  # on the limit
+_POINTS = 16  # on the limit
+_LIMIT_DASH = (0, (5, 3))
 _CLEAR = 0.05  # mixing below it is within the error of the estimate
 _OURS = "max-entropy"
 
@@ -27,7 +29,13 @@ class Curve(NamedTuple):
 
 
 @style.in_house_style
-def trade_off(rows: Sequence[Mapping[str, Any]], *, lengths: ArrayLike | None = None, title: str = "") -> Figure:
+def trade_off(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    lengths: ArrayLike | None = None,
+    max_padding: float | None = None,
+    title: str = "",
+) -> Figure:
     """Draws mixing against the padding share, a curve for each strategy and the limit of all batching.
 
     Rows that differ only in the value of the strategy's knob make a curve; rows of the same strategy and value (other
@@ -38,37 +46,31 @@ def trade_off(rows: Sequence[Mapping[str, Any]], *, lengths: ArrayLike | None = 
             `lengthwise compare --json`. Measure mixing on several epochs together: on one it may seem to pass the
             limit.
         lengths: What the rows were measured on, [n] or [n, dims], for the limit; dims count by their sum.
-        title: Above the first panel, in place of what mixing means.
+        max_padding: The padding share at which the panels end; None where the last row is. A strategy that lies beyond
+            it altogether is told in words.
+        title: Above both panels.
 
     Raises:
-        ValueError: No row.
+        ValueError: No row, or none up to `max_padding`.
     """
     if not rows:
         raise value_error("rows", "at least one row", rows, "Give what `sweep` returns.")
     curves = trade_curves(rows)
-    end = max(float(curve.padding[-1]) for curve in curves.values()) or 1.0
-    limit = None if lengths is None else limit_curve(lengths, end)
+    most = max(float(curve.padding[-1]) for curve in curves.values()) or 1.0
+    limit = None if lengths is None else limit_curve(lengths, most)
+    end = most if max_padding is None else min(most, _checked_end(max_padding, curves))
     figure = style.blank_figure(height=4.3)
-    panels = figure.subplots(
-        1, 1 if limit is None else 2, squeeze=False, width_ratios=[3, 2][: 1 + (limit is not None)]
-    )
-    for number, (name, curve) in enumerate(curves.items()):
-        _draw(panels[0, 0], curve, name, number)
-        if limit is not None:
-            _draw(panels[0, 1], share_of_limit(curve, limit), name, number)
+    panels = figure.subplots(1, 1 if limit is None else 2, squeeze=False)[0]
+    panels[0].set_title("mixing (1: a batch tells nothing of the lengths in it)")
+    _draw_panel(panels[0], curves, limit, end)
     if limit is not None:
-        _draw_limit(panels[0, 0], limit)
-        panels[0, 1].axhline(1.0, color=style.INK, linestyle=(0, (5, 3)), linewidth=1.2)
-        panels[0, 1].set_title("as a share of the limit")
-    for axes in panels.flat:
-        _furnish(axes, end)
-    if limit is not None:
-        top = max(panels[0, 1].dataLim.y1, 1.0)
-        panels[0, 1].set_ylim(0.0, 1.02 * top)
-    panels[0, 0].set_title(title or "1: a batch tells nothing of the lengths in it")
-    panels[0, 0].set_ylabel("mixing")
-    handles, names = panels[0, 0].get_legend_handles_labels()
-    panels[0, 0].legend(handles[::-1], names[::-1], loc="upper left")
+        panels[1].set_title("mixing as a share of the limit")
+        shares = {name: share_of_limit(curve, limit) for name, curve in curves.items()}
+        told = {name: curve for name, curve in shares.items() if len(curve.padding)}
+        _draw_panel(panels[1], told, Curve(limit.padding, np.ones_like(limit.padding)), end)
+    style.set_title(figure, title)
+    for axes, upper in zip(panels, (True, False), strict=False):
+        _name(axes, upper=upper)
     return figure
 
 
@@ -117,6 +119,49 @@ def share_of_limit(curve: Curve, limit: Curve) -> Curve:
     return Curve(curve.padding[clear], curve.mixing[clear] / most[clear])
 
 
+def _checked_end(max_padding: float, curves: Mapping[str, Curve]) -> float:
+    least = min(float(curve.padding[0]) for curve in curves.values())
+    remedy = "Give a share that some row lies below, 0.3 say."
+    return check_number("max_padding", max_padding, minimum=least, above=True, maximum=1.0, remedy=remedy)
+
+
+def _draw_panel(axes: Axes, curves: Mapping[str, Curve], limit: Curve | None, end: float) -> None:
+    """The curves up to `end`, and the limit above them."""
+    for number, (name, curve) in enumerate(curves.items()):
+        _draw(axes, curve, name, number)
+    if limit is not None:
+        axes.plot(*limit, color=style.INK, linestyle=_LIMIT_DASH, linewidth=1.2, label="limit", zorder=5)
+        axes.fill_between(limit.padding, limit.mixing, 2.0, color="#F2F2F2", linewidth=0)
+    right = 1.02 * end
+    shown = [line for line in axes.lines if _start_of(line)[0] <= right]
+    top = max((label.place[1] for label in end_labels(shown, end=right)), default=1.0)
+    style.set_limits(axes, right=right, top=1.06 * top)
+    axes.set_xlabel("padding share of the computed frames")
+    axes.xaxis.set_major_formatter(style.percent_axis())
+    axes.grid(True)
+
+
+def _name(axes: Axes, *, upper: bool) -> None:
+    """Names curves where they leave the panel or end, and says in a free corner, above or below, where others lie."""
+    end = axes.get_xlim()[1]
+    several = any(len(points(line)[0]) > 1 for line in axes.lines)
+    told = [line for line in axes.lines if _start_of(line)[0] > end or (several and len(points(line)[0]) == 1)]
+    for number, line in enumerate(told):
+        padding, mixing = _start_of(line)
+        arrow = " \N{RIGHTWARDS ARROW}" if padding > end else ""
+        axes.annotate(
+            f"{line.get_label()}: {mixing:.2f} at {style.percent(padding)} padding{arrow}",
+            xy=(0.0, 1.0) if upper else (1.0, 0.0),
+            xycoords="axes fraction",
+            xytext=(8, -14 - 13 * number) if upper else (-8, 8 + 13 * number),
+            textcoords="offset points",
+            ha="left" if upper else "right",
+            fontsize=SIZE,
+            color=style.readable(str(line.get_color())),
+        )
+    label_ends(axes, end_labels([line for line in axes.lines if line not in told], end=end))
+
+
 def _draw(axes: Axes, curve: Curve, name: str, number: int) -> None:
     look = style.look(name, number)
     ours = style.strategy_name(name) == _OURS
@@ -133,13 +178,6 @@ def _draw(axes: Axes, curve: Curve, name: str, number: int) -> None:
     )
 
 
-def _draw_limit(axes: Axes, limit: Curve) -> None:
-    axes.plot(*limit, color=style.INK, linestyle=(0, (5, 3)), linewidth=1.2, label="limit of any batching", zorder=5)
-    axes.fill_between(limit.padding, limit.mixing, 1.0, color="#F2F2F2", linewidth=0)
-
-
-def _furnish(axes: Axes, end: float) -> None:
-    style.set_limits(axes, right=end * 1.02, top=1.02)
-    axes.set_xlabel("padding share of the computed frames")
-    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    axes.grid(True)
+def _start_of(line: Line2D) -> tuple[float, float]:
+    padding, mixing = points(line)
+    return float(padding[0]), float(mixing[0])

@@ -1,0 +1,121 @@
+"""Labels beside what they name, in place of legends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise.plot import style
+from lengthwise.plot.style import Axes, Figure, Line2D, Text
+
+SIZE = 8.5  # points
+_LINE = 1.25  # of a label's height: from one label to the next
+_AWAY = 1.03  # where labels begin, in widths of the panel
+
+
+class EndLabel(NamedTuple):
+    """What stands to the right of a panel: a text, the place in the panel that it names, and its colour."""
+
+    text: str
+    place: tuple[float, float]
+    colour: str = style.INK
+
+
+def spread_out(wanted: ArrayLike, gap: float, *, low: float = -np.inf, high: float = np.inf) -> NDArray[np.float64]:
+    """Places at least `gap` apart and within [low, high], as near to the wanted ones as can be, in their order.
+
+    Nearest by the sum of squares: labels that crowd stand as one block around the mean of what they want. Where not all
+    have room, they stand as far apart as there is.
+
+    Args:
+        wanted: [n], in any order; of equal ones the first stands lowest.
+        gap: From each to the next.
+        low, high: Where the first and the last may stand.
+
+    >>> spread_out([5.0, 5.0, 9.0], 2.0).tolist()
+    [4.0, 6.0, 9.0]
+    >>> spread_out([5.0, 5.0, 9.0], 2.0, high=8.0).tolist()
+    [4.0, 6.0, 8.0]
+    """
+    wanted = np.asarray(wanted, float)
+    count = len(wanted)
+    if count > 1:
+        gap = min(gap, (high - low) / (count - 1))
+    order = np.argsort(wanted, kind="stable")
+    steps = gap * np.arange(count)
+    # Places less the steps must not fall: the nearest such row is made of means of neighbours (isotonic regression).
+    blocks: list[tuple[float, int]] = []
+    for value in wanted[order] - steps:
+        mean, size = float(value), 1
+        while blocks and blocks[-1][0] >= mean:
+            before, others = blocks.pop()
+            mean, size = (mean * size + before * others) / (size + others), size + others
+        blocks.append((mean, size))
+    nearest = np.repeat([mean for mean, _ in blocks], [size for _, size in blocks])
+    places = np.empty(count)
+    places[order] = np.clip(nearest, low, high - steps[-1] if count else high) + steps
+    return places
+
+
+def end_labels(lines: Iterable[Line2D], *, end: float = np.inf) -> list[EndLabel]:
+    """Labels for curves: each its own label, at its last place up to `end`, on its way to the next point.
+
+    A curve without a point that has a value is left out.
+
+    >>> line = Line2D([0.0, 0.2, 0.4], [0.0, 0.5, 0.7], label="mixing", color="#000000")
+    >>> end_labels([line], end=0.3)
+    [EndLabel(text='mixing', place=(0.3, 0.6), colour='#000000')]
+    """
+    labels = []
+    for line in lines:
+        across, height = points(line)
+        if len(across):
+            last = min(end, float(across[-1]))
+            place = last, round(float(np.interp(last, across, height)), 12)
+            labels.append(EndLabel(str(line.get_label()), place, str(line.get_color())))
+    return labels
+
+
+def points(line: Line2D) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Where the points of a curve lie that have a value: across and up, each [points]."""
+    across, height = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+    known = np.isfinite(height)
+    return across[known], height[known]
+
+
+def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
+    """Writes the labels to the right of a panel, none over another, each with a thin line to its place.
+
+    Call it last: it settles the layout of the figure, and needs the limits of the panel.
+    """
+    figure = cast(Figure, axes.figure)
+    texts = [_write(axes, label) for label in labels]
+    figure.draw_without_rendering()  # what is high and wide is known only now
+    height = axes.get_window_extent().height
+    gap = _LINE * max((Text.get_window_extent(text).height for text in texts), default=0.0) / height  # without lines
+    wanted = [_across(axes, label.place) for label in labels]
+    for text, place in zip(texts, spread_out(wanted, gap, low=0.0, high=1.0), strict=True):
+        text.set_position((_AWAY, place))
+
+
+def _write(axes: Axes, label: EndLabel) -> Any:
+    line = {"arrowstyle": "-", "color": label.colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 1, "relpos": (0, 0.5)}
+    return axes.annotate(
+        label.text,
+        label.place,
+        (_AWAY, 0.5),
+        textcoords="axes fraction",
+        va="center",
+        fontsize=SIZE,
+        color=style.readable(label.colour),
+        arrowprops=line,
+        annotation_clip=False,
+    )
+
+
+def _across(axes: Axes, place: tuple[float, float]) -> float:
+    """How high a place of the panel lies, in heights of the panel."""
+    return float(axes.transAxes.inverted().transform(axes.transData.transform(place))[1])
