@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lengthwise as lw
@@ -45,7 +46,7 @@ def add(subparsers: Any) -> None:
     )
     _add_network(parser)
     _add_processes(parser)
-    show.add(parser, plot="validation loss against time and epochs")
+    show.add(parser, plot="validation loss against time, of few strategies against epochs too")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run, file_option="--data")
     quality.add(studies)
@@ -67,11 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
     document = study.as_dict()
     show.write_json(document, arguments.json)
     if arguments.plot is not None:
-        from lengthwise import plot
-        from lengthwise_recipes.pictures import learning_curves
+        from lengthwise_recipes.study.figure import write_figure
 
-        rows: Any = document["rows"]
-        plot.save(learning_curves(rows, title=_title(study.data, study.machine)), arguments.plot)
+        write_figure(document, Path(arguments.plot))
     return 0
 
 
@@ -219,12 +218,6 @@ def wholes(text: str) -> tuple[int, ...]:
         return tuple(int(word) for word in text.split(","))
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"must be whole numbers such as 1,2, but is {text!r}") from error
-
-
-def _title(data: Mapping[str, object], machine: Mapping[str, object]) -> str:
-    threads = "1 thread" if machine["threads"] == 1 else f"{machine['threads']} threads"
-    where = machine["device_name"] or f"{machine['cpu']}, {threads}"
-    return f"{data['train_samples']} {data['name']} ({where})"
 
 
 def _with_spread(mean: float, least: float, greatest: float) -> str:

@@ -29,8 +29,10 @@ from lengthwise_recipes.pages import claims_table, measured, percent, table, ver
 FIGURES = {
     "order": f"Lengths in the order of an epoch: random, sorted, buckets that span {BUCKET_SPAN} frames each and "
     f"alternated sorting with {FIGURE_BINS} bins (figure 1).",
-    "loss": "Cross-entropy of validation frames by time and epochs for every batching.",
+    "loss": "Cross-entropy of validation frames by training time: a panel for every batching, beside random order.",
+    "loss-epochs": "The same by epochs.",
 }
+CHUNKS = "#8C5A3C"  # the colour of which sizes of chunks are shades
 HEADS = ("batches", "utt/s", "of whole", "paper", "memory, MB", "of whole", "paper")
 HEADS_OF_ERROR = ("WER, %", "of whole", "paper", "frame error", "padding", "mixing", "steps")
 
@@ -67,14 +69,16 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
 def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     """Draws the figures into a folder."""
     from lengthwise import plot
-    from lengthwise_recipes.pictures import learning_curves
+    from lengthwise_recipes.pictures import learning_panels, shaded_looks
 
-    lengths = np.array(document["lengths"])
+    lengths, rows = np.array(document["lengths"]), document["study"]["rows"]
     plans = {label: lw.make_plan(lengths, batching) for label, batching in figure_batchings(lengths).items()}
+    looks = shaded_looks(map(chunk_label, PAPER_CHUNKS), CHUNKS)
     label = "validation loss (nats per frame)"
     drawn = {
         "order": plot.epoch_lengths(lengths, plans),
-        "loss": learning_curves(document["study"]["rows"], loss_label=label),
+        "loss": learning_panels(rows, loss_label=label, looks=looks),
+        "loss-epochs": learning_panels(rows, against="epoch", loss_label=label, looks=looks),
     }
     for name, figure in drawn.items():
         plot.save(figure, folder / figure_name(name))

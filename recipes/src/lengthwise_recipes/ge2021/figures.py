@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,20 @@ from lengthwise_recipes.ge2021.outcomes import smoothed
 
 FIGURES = {
     "batches": "48 of the lengths in batches of 8: random, sorted, and semi-sorted with LRF 0.15 (figure 1).",
-    "dynamic": "The same lengths in batches of dynamic size from 8 on (figure 3).",
+    "dynamic": "The same lengths in batches of dynamic size, each filled up to the cost of 8 of the longest (figure 3).",
     "knobs": "Knobs against ZPR and ABL, and the values chosen (figure 2; max-entropy batching is ours).",
     "losses": "Validation loss of random, sorted and semi-sorted batching (figure 4).",
     "alike": "Validation loss of the strategies that pad about as much as SSB-BR, and of RAND.",
 }
 SAMPLES = 48  # of figures 1 and 3
 SAMPLES_BATCH = 8
-SAMPLES_STRATEGIES = "random,sorted,arrange=in-order,semi-sorted:0.15,arrange=in-order"
+SAMPLES_STRATEGIES = {
+    "random": "random",
+    "sorted": "sorted,arrange=in-order",
+    "semi-sorted, LRF 0.15": "semi-sorted:0.15,arrange=in-order",
+}
+NAMES = "SB sorted, SSB semi-sorted, BR batches shuffled, DBS dynamic sizes"
+NAMES_ALIKE = "SSB semi-sorted, BKT bucketed, ATS alternated, ME max-entropy, BR batches shuffled, DBS dynamic sizes"
 SHOWN = {
     "losses": [label for label, choice in CHOICES.items() if choice.order in ("random", "sorted", "semi-sorted")],
     "alike": ["RAND", "SSB-BR", "BKT-BR", "ATS-BR", "ME-BR", "SSB-DBS-BR", "ME-DBS-BR"],
@@ -36,13 +42,15 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
 
     lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])
     samples, fixed = np.array(document["samples"]), lw.FixedSize(SAMPLES_BATCH)
+    dynamic = lw.DynamicSize(SAMPLES_BATCH, rule="paper")
     drawn = {
-        "batches": plot.epoch_lengths(samples, _plans(samples, fixed)),
-        "dynamic": plot.epoch_lengths(samples, _plans(samples, lw.DynamicSize(SAMPLES_BATCH, rule="paper"))),
+        "batches": plot.batch_padding(samples, _plans(samples, fixed), title=f"Batches of {SAMPLES_BATCH} sequences"),
+        "dynamic": plot.batch_padding(samples, _plans(samples, dynamic), title="Batches of dynamic size"),
         "knobs": plot.knob_curves(lengths, lw.FixedSize(document["size"]["batch_size"]), selected=_chosen(document)),
     }
-    for name, labels in SHOWN.items():
-        drawn[name] = learning_curves(_curves(document["study"]["rows"], labels), loss_label="validation loss")
+    for (name, labels), title in zip(SHOWN.items(), (NAMES, NAMES_ALIKE), strict=True):
+        rows, looks = _curves(document["study"]["rows"], labels), _looks(labels)
+        drawn[name] = learning_curves(rows, loss_label="validation loss", title=title, looks=looks)
     for name, figure in drawn.items():
         plot.save(figure, folder / figure_name(name))
 
@@ -52,8 +60,7 @@ def figure_name(name: str) -> str:
 
 
 def _plans(samples: NDArray[np.int64], cut: lw.FixedSize | lw.DynamicSize) -> dict[str, lw.Plan]:
-    named = lw.strategies(SAMPLES_STRATEGIES, cut=cut)
-    return {label: lw.make_plan(samples, batching) for label, batching in named.items()}
+    return {label: lw.make_plan(samples, lw.strategy(text, cut=cut)) for label, text in SAMPLES_STRATEGIES.items()}
 
 
 def _chosen(document: Mapping[str, Any]) -> dict[str, float]:
@@ -62,14 +69,21 @@ def _chosen(document: Mapping[str, Any]) -> dict[str, float]:
     return dict(zip(PAPER_KNOBS, (document["knobs"][name] for name in names), strict=True))
 
 
+def _looks(labels: Sequence[str]) -> dict[str, Any]:
+    """The look of each label's order; of two with one order, the later gets the next dash."""
+    from lengthwise_recipes.pictures import looks_apart
+
+    orders = {f"{CHOICES[label].order}:{label}": label for label in labels}
+    return {orders[name]: look for name, look in looks_apart(list(orders)).items()}
+
+
 def _curves(rows: Iterable[Mapping[str, Any]], labels: Iterable[str]) -> list[dict[str, Any]]:
-    """The rows of some strategies, their losses smoothed and each named by its order, which gives it its colour."""
+    """The rows of some strategies, their losses smoothed."""
     found = []
     for label in labels:
         own = [row for row in rows if row["strategy"] == label]
         for seed in sorted({row["seed"] for row in own}):
             run = [row for row in own if row["seed"] == seed]
             losses = smoothed(np.array([row["validation_loss"] for row in run], float))
-            kept = {"strategy": f"{CHOICES[label].order}: {label}"}
-            found += [{**row, **kept, "validation_loss": loss} for row, loss in zip(run, losses.tolist(), strict=True)]
+            found += [{**row, "validation_loss": loss} for row, loss in zip(run, losses.tolist(), strict=True)]
     return found

@@ -14,7 +14,8 @@ from lengthwise_recipes.pages import claims_table, measured, percent, spread, ta
 
 FIGURES = {
     "lengths": "The lengths trained on and 6 optimal buckets (figure 2).",
-    "speed-up": "Epoch time and speed-up by the number of buckets, on each number of processes (figure 4).",
+    "speed-up": "Epoch time and speed-up by the number of buckets, on each number of processes, with the most that "
+    "the lengths allow (figure 4).",
     "buckets": "Validation loss by time and epochs for each number of buckets, on one process (figure 3).",
     "processes": "Validation loss by time and epochs for each number of processes, with 6 buckets (figure 5).",
 }
@@ -50,21 +51,31 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
 def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     """Draws the figures of the paper into a folder."""
     from lengthwise import plot
-    from lengthwise_recipes.pictures import learning_curves, speed_up_bars
+    from lengthwise.plot import style
+    from lengthwise_recipes.pictures import learning_curves, shaded_looks, speed_up_curves
 
     lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])
-    rows = document["study"]["rows"]
+    shades = shaded_looks([label(buckets) for buckets in BUCKETS], style.look("optimal").colour)
+    alone = [row for row in document["study"]["rows"] if row["processes"] == 1]
     bounds = {int(buckets): bound for buckets, bound in document["bounds"][0]["speed_ups"].items()}
     drawn = {
         "lengths": plot.bucket_histogram(lengths, document["edges"]["6"], unit="points"),
-        "speed-up": speed_up_bars(series(document), bounds),
-        "buckets": learning_curves([row for row in rows if row["processes"] == 1]),
+        "speed-up": speed_up_curves(series(document), bounds),
+        "buckets": learning_curves(alone, looks=shades),
     }
     if several(document):
-        chosen = label(BUCKETS_OF_PROCESSES)
-        drawn["processes"] = learning_curves([row for row in rows if name_alone(row["strategy"]) == chosen])
+        drawn["processes"] = _draw_processes(document["study"]["rows"])
     for name, figure in drawn.items():
         plot.save(figure, folder / figure_name(name))
+
+
+def _draw_processes(rows: Sequence[Mapping[str, Any]]) -> Any:
+    from lengthwise_recipes.pictures import PROCESSES, learning_curves, shaded_looks
+
+    chosen = [row for row in rows if name_alone(row["strategy"]) == label(BUCKETS_OF_PROCESSES)]
+    named = [{**row, "strategy": processes_label(str(row["processes"]))} for row in chosen]
+    looks = shaded_looks(dict.fromkeys(row["strategy"] for row in named), PROCESSES)
+    return learning_curves(named, looks=looks, title=f"{label(BUCKETS_OF_PROCESSES)}, parameters averaged every epoch")
 
 
 def figures_of(document: Mapping[str, Any]) -> dict[str, str]:

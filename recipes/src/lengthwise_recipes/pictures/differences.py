@@ -30,7 +30,7 @@ def loss_differences(
     """Draws one row for each strategy, and in each panel its difference from a strategy that is the line at 0.
 
     Marks are means, whiskers reach over the intervals; filled where the interval excludes 0. A strategy without a mean
-    (a run diverged) has an empty row.
+    (a run diverged) has an empty row. All panels have one scale.
 
     Args:
         groups: By what stands above a group of rows: the labels of its rows and one difference for each panel.
@@ -50,7 +50,7 @@ def loss_differences(
         remedy = "Give one difference for each panel."
         raise value_error("groups", f"rows of {len(panels)} differences, at least one", counts, remedy)
     figure = style.blank_figure(height=1.1 + ROW_HEIGHT * len(rows))
-    every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    every = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     for number, (axes, panel) in enumerate(zip(every, panels, strict=True)):
         for place, (label, differences) in enumerate(rows):
             if differences is not None:
@@ -61,8 +61,7 @@ def loss_differences(
         axes.tick_params(axis="y", length=0)
     figure.supxlabel(unit, fontsize=9)
     _name_rows(every[0], rows)
-    if title:
-        figure.suptitle(title, fontsize=9.5)
+    style.set_title(figure, title)
     return figure
 
 

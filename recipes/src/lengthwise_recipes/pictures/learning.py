@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import Any
+from textwrap import fill
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
-from lengthwise.checks import value_error
-from lengthwise.plot.style import Look, blank_figure, in_house_style, look
+from lengthwise.checks import check_choice, value_error
+from lengthwise.plot.labels import SIZE, end_labels, label_ends
+from lengthwise.plot.style import Figure, Look, blank_figure, in_house_style, look, readable, set_title, shades
 
-PANELS = (("elapsed_seconds", "training time (s)"), ("epoch", "epochs"))
+PANELS = MappingProxyType({"elapsed_seconds": "training time (s)", "epoch": "epochs"})
 DASHES = ("-", "--", ":", "-.")
+TOGETHER = 6  # strategies whose bands can still be told apart in one panel
+WIDE, NARROW = (4, 24), (5, 19)  # columns of panels, and how many letters a title can have there
+OTHERS = "#DDDDDD"
+
+
+class Curve(NamedTuple):
+    """The line and the band of one strategy, each [epochs]."""
+
+    places: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    least: NDArray[np.float64]
+    greatest: NDArray[np.float64]
 
 
 @in_house_style
 def learning_curves(
-    rows: Sequence[Mapping[str, Any]], *, title: str = "", loss_label: str = "validation loss (nats per symbol)"
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    title: str = "",
+    loss_label: str = "validation loss (nats per symbol)",
+    looks: Mapping[str, Look] = MappingProxyType({}),
 ) -> Figure:
     """Draws the validation loss of every strategy after each epoch, its scale logarithmic.
 
@@ -33,6 +51,7 @@ def learning_curves(
             validation_loss; a loss of None (a run that diverged) leaves a gap.
         title: Above both panels.
         loss_label: Of the vertical axis, with its unit.
+        looks: Of strategies, in place of the house's.
 
     Returns:
         The figure, which belongs to no window.
@@ -40,39 +59,87 @@ def learning_curves(
     Raises:
         ValueError: Where there is no row.
     """
-    if not rows:
-        raise value_error("rows", "at least one epoch", rows, "Give the rows of a finished study.")
-    figure = blank_figure(height=4.0)
-    looks = looks_apart(list(dict.fromkeys(row["strategy"] for row in rows)))
+    drawn = looks_apart(_labels(rows)) | dict(looks)
+    figure = blank_figure(height=3.9)
     panels = figure.subplots(1, len(PANELS), sharey=True)
-    for axes, (column, text) in zip(panels, PANELS, strict=True):
-        for label, drawn in looks.items():
-            _draw(axes, [row for row in rows if row["strategy"] == label], column, drawn)
-        _furnish(axes, text)
+    for axes, column in zip(panels, PANELS, strict=True):
+        for label in _labels(rows):
+            _draw(axes, label, curve(rows, label, column), drawn[label])
+            _fill(axes, curve(rows, label, column), drawn[label])
+        _furnish(axes)
+        axes.set_xlabel(PANELS[column])
     panels[0].set_ylabel(loss_label)
-    _add_legend(figure, panels[0])
-    if title:
-        figure.suptitle(title, fontsize=9.5)
+    set_title(figure, title)
+    label_ends(panels[-1], end_labels(panels[-1].lines))
     return figure
 
 
-def curve(
-    rows: Sequence[Mapping[str, Any]], column: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """The line and the band of one strategy: places, mean, least and greatest loss, each [epochs].
+@in_house_style
+def learning_panels(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    against: str = "elapsed_seconds",
+    title: str = "",
+    loss_label: str = "validation loss (nats per symbol)",
+    looks: Mapping[str, Look] = MappingProxyType({}),
+) -> Figure:
+    """Draws a panel for each strategy: its validation loss, beside that of the first strategy and, pale, all others.
 
-    >>> row = {"seed": 0, "epoch": 1, "validation_loss": 2.0}
-    >>> [values.tolist() for values in curve([row, {**row, "seed": 1, "validation_loss": 4.0}], "epoch")]
+    Lines are means over seeds, the band reaches from the best to the worst seed; all panels have the same scales.
+
+    Args:
+        rows: As of `learning_curves`.
+        against: "elapsed_seconds" or "epoch".
+        title: Above all; what is drawn is said after it.
+        loss_label: Of the vertical axes, with its unit.
+        looks: Of strategies, in place of the house's.
+
+    Returns:
+        The figure, which belongs to no window.
+
+    Raises:
+        ValueError: Where there is no row, or a column that `against` does not know.
+    """
+    check_choice("against", against, tuple(PANELS))
+    labels = _labels(rows)
+    drawn = looks_apart(labels) | dict(looks)
+    curves = {label: curve(rows, label, against) for label in labels}
+    columns, letters = WIDE if len(labels) <= 3 * WIDE[0] else NARROW
+    lines = -(-len(labels) // columns)
+    figure = blank_figure(height=1.1 + 1.4 * lines)
+    panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+    for axes, label in zip(panels.flat, labels, strict=False):
+        for other in labels:
+            axes.plot(curves[other].places, curves[other].mean, color=OTHERS, linewidth=0.8, zorder=1)
+        _draw(axes, labels[0], curves[labels[0]], drawn[labels[0]]._replace(marker=""))
+        _draw(axes, label, curves[label], drawn[label]._replace(dash="-"))
+        _fill(axes, curves[label], drawn[label])
+        axes.set_title(fill(label, letters), fontsize=SIZE, color=readable(drawn[label].colour))
+        _furnish(axes)
+    for axes in panels.flat[len(labels) :]:
+        axes.remove()
+    figure.supxlabel(PANELS[against], fontsize=9)
+    figure.supylabel(loss_label, fontsize=9)
+    text = f"in each panel one strategy, {labels[0]} beside it, the others pale"
+    set_title(figure, f"{title}\n{text}" if title else text)
+    return figure
+
+
+def curve(rows: Sequence[Mapping[str, Any]], label: str, column: str) -> Curve:
+    """The curve of one strategy.
+
+    >>> row = {"strategy": "random", "seed": 0, "epoch": 1, "validation_loss": 2.0}
+    >>> [values.tolist() for values in curve([row, {**row, "seed": 1, "validation_loss": 4.0}], "random", "epoch")]
     [[1.0], [3.0], [2.0], [4.0]]
     """
-    epochs = sorted({row["epoch"] for row in rows})
-    of_epoch = [[row for row in rows if row["epoch"] == epoch] for epoch in epochs]
+    own = [row for row in rows if row["strategy"] == label]
+    of_epoch = [[row for row in own if row["epoch"] == epoch] for epoch in sorted({row["epoch"] for row in own})]
     places = np.array([fmean(row[column] for row in group) for group in of_epoch])
     losses = [
         [np.nan if row["validation_loss"] is None else row["validation_loss"] for row in group] for group in of_epoch
     ]
     mean, least, greatest = (pick(np.array(losses), axis=1) for pick in (np.mean, np.min, np.max))
-    return places, mean, least, greatest
+    return Curve(places, mean, least, greatest)
 
 
 def looks_apart(labels: Sequence[str]) -> dict[str, Look]:
@@ -89,31 +156,38 @@ def looks_apart(labels: Sequence[str]) -> dict[str, Look]:
     return looks
 
 
-def _draw(axes: Axes, rows: Sequence[Mapping[str, Any]], column: str, drawn: Look) -> None:
-    places, mean, least, greatest = curve(rows, column)
-    axes.plot(
-        places, mean, drawn.dash, color=drawn.colour, marker=drawn.marker, markersize=3.5, label=rows[0]["strategy"]
-    )
-    if np.any(greatest > least):
-        axes.fill_between(places, least, greatest, color=drawn.colour, alpha=0.15, linewidth=0)
+def shaded_looks(labels: Iterable[str], colour: str) -> dict[str, Look]:
+    """Looks for labels that differ in a number that rises: shades of one colour, from light to dark.
+
+    >>> [drawn.colour for drawn in shaded_looks(["Q = 1", "Q = 8"], "#E69F00").values()]
+    ['#f0c566', '#7e5700']
+    """
+    listed = list(labels)
+    return {label: Look(shade, "-", "o") for label, shade in zip(listed, shades(colour, len(listed)), strict=True)}
 
 
-def _add_legend(figure: Figure, axes: Axes) -> None:
-    """Names the curves below the panels, in as many columns as the figure is wide enough for, up to four."""
-    handles, names = axes.get_legend_handles_labels()
-    for columns in range(min(4, len(names)), 0, -1):
-        legend = figure.legend(handles, names, loc="outside lower center", ncols=columns)
-        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
-            return
-        legend.remove()
+def _labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not rows:
+        raise value_error("rows", "at least one epoch", rows, "Give the rows of a finished study.")
+    return list(dict.fromkeys(row["strategy"] for row in rows))
 
 
-def _furnish(axes: Axes, text: str) -> None:
-    axes.set_xlabel(text)
+def _draw(axes: Axes, label: str, drawn: Curve, its: Look) -> None:
+    style = {"color": its.colour, "marker": its.marker, "markersize": 3, "linewidth": 1.4, "zorder": 3}
+    axes.plot(drawn.places, drawn.mean, its.dash, label=label, **style)
+
+
+def _fill(axes: Axes, drawn: Curve, its: Look) -> None:
+    """The band from the best to the worst seed, where there is more than one."""
+    if np.any(drawn.greatest > drawn.least):
+        axes.fill_between(drawn.places, drawn.least, drawn.greatest, color=its.colour, alpha=0.12, linewidth=0)
+
+
+def _furnish(axes: Axes) -> None:
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
     axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.grid(True, which="major")

@@ -9,20 +9,22 @@ from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
 from lengthwise.plot import style
+from lengthwise.plot.labels import end_labels, label_ends
 from lengthwise.plot.style import Axes, Figure
 
-GROUP = 0.8  # of the place of a number of buckets: what the bars of all series together take
+PROCESSES = "#7A4FB5"  # the colour of which numbers of processes are shades
 RULE = "of series that all have the same numbers of buckets, at least one"
+BOUND = "most the lengths allow"
 
 
 @style.in_house_style
-def speed_up_bars(
+def speed_up_curves(
     seconds: Mapping[str, Mapping[int, Sequence[float]]], bounds: Mapping[int, float], *, title: str = ""
 ) -> Figure:
     """Draws mean epoch time, and how many times shorter it is than with the fewest buckets of the same series.
 
-    Bars are means over seeds, whiskers reach from the least to the greatest seed; marks show the most that the lengths
-    allow.
+    Lines are means over seeds, bands reach from the least to the greatest seed; the dashed line is the most that the
+    lengths allow.
 
     Args:
         seconds: Name of a series, such as "2 processes", to mean seconds of an epoch under each seed, by the number of
@@ -37,23 +39,26 @@ def speed_up_bars(
         ValueError: No number of buckets, one without its bound, or one that not all series have.
 
     References:
-        Khomenko et al. 2016, figure 4, for the left panel.
+        Khomenko et al. 2016, figure 4, for the left panel, which has bars.
     """
     buckets = _shared_buckets(seconds)
     if set(buckets) - set(bounds):
         remedy = "Give a bound for each number of buckets."
         raise value_error("bounds", f"of buckets {buckets}", sorted(bounds), remedy)
     times = np.array([[series[count] for count in buckets] for series in seconds.values()], float)
-    figure = style.blank_figure(height=3.8)
+    colours = dict(zip(seconds, style.shades(PROCESSES, len(seconds)), strict=True))
+    figure = style.blank_figure(height=3.6)
     left, right = figure.subplots(1, 2)
-    _draw_bars(left, buckets, times, list(seconds))
-    left.set_ylabel("seconds per epoch")
-    _draw_bars(right, buckets, times[:, :1] / times, list(seconds))
-    _draw_limits(right, [bounds[count] for count in buckets])
-    right.set_ylabel(f"speed-up over Q = {buckets[0]}")
-    figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=len(seconds) + 1)
-    if title:
-        figure.suptitle(title, fontsize=9.5)
+    for axes, values in ((left, times), (right, times[:, :1] / times)):
+        _draw_series(axes, buckets, values, colours)
+    left.set_title("seconds per epoch")
+    right.set_title(f"speed-up over Q = {buckets[0]}")
+    limits = [bounds[count] for count in buckets]
+    right.plot(buckets, limits, color=style.INK, linestyle=(0, (5, 3)), linewidth=1.2, label=BOUND)
+    style.set_title(figure, title)
+    for axes in (left, right):
+        axes.set_ylim(0.0)
+        label_ends(axes, end_labels(axes.lines))
     return figure
 
 
@@ -65,22 +70,11 @@ def _shared_buckets(seconds: Mapping[str, Mapping[int, Sequence[float]]]) -> lis
     return listed[0]
 
 
-def _draw_bars(axes: Axes, buckets: Sequence[int], values: NDArray[np.float64], names: Sequence[str]) -> None:
-    """One bar for each row of each series of `values` [series, buckets, seeds]."""
-    width = GROUP / len(names)
-    places = np.arange(len(buckets))
-    for number, (name, series) in enumerate(zip(names, values, strict=True)):
-        means = series.mean(axis=1)
-        reach = np.abs(np.stack([series.min(axis=1), series.max(axis=1)]) - means)
-        left = places + width * (number - (len(names) - 1) / 2)
-        colour = style.look(name, number).colour
-        axes.bar(left, means, width, yerr=reach, label=name, color=colour, ecolor=style.INK, capsize=3)
-    axes.set_xticks(places, [str(count) for count in buckets])
+def _draw_series(axes: Axes, buckets: Sequence[int], values: NDArray[np.float64], colours: Mapping[str, str]) -> None:
+    """One line and one band for each series of `values` [series, buckets, seeds]."""
+    for (name, colour), series in zip(colours.items(), values, strict=True):
+        axes.plot(buckets, series.mean(axis=1), "o-", color=colour, markersize=4, label=name)
+        axes.fill_between(buckets, series.min(axis=1), series.max(axis=1), color=colour, alpha=0.15, linewidth=0)
+    axes.set_xticks(buckets)
     axes.set_xlabel("buckets Q")
     axes.grid(True, axis="y")
-
-
-def _draw_limits(axes: Axes, limits: Sequence[float]) -> None:
-    """A mark across the bars of each number of buckets."""
-    left = np.arange(len(limits)) - GROUP / 2
-    axes.hlines(limits, left, left + GROUP, colors=style.INK, linewidth=2, label="most that the lengths allow")

@@ -1,4 +1,4 @@
-"""The figure of a task: how far each strategy's loss is from that of random batches."""
+"""The figure of a task: each strategy's loss minus that of random batches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-PANELS = {"test_last": "test, after as many epochs", "test_equal_seconds": "test, after as much training time"}
+PANELS = {"test_last": "after as many epochs", "test_equal_seconds": "after as much training time"}
 
 
 def write_figure(document: Mapping[str, Any], path: Path) -> None:
@@ -20,8 +20,11 @@ def write_figure(document: Mapping[str, Any], path: Path) -> None:
             bounds = [each["to_random"][panel] for panel in PANELS]
             drawn = [Difference(*(found[name] for name in ("mean", "low", "high"))) for found in bounds]
             groups.setdefault(group_of(each), {})[short_label(each)] = drawn
-    unit = f"loss less random's ({document['loss']['unit']})"
-    title = f"{document['task']}: {document['settings']['seeds']} seeds, 95 % intervals of paired differences"
+    unit = f"test loss minus random's ({document['loss']['unit']}; left is better)"
+    title = (
+        f"{document['task'].capitalize()}: means of {document['settings']['seeds']} seeds with 95 % intervals of "
+        "paired differences, filled where 0 lies outside"
+    )
     plot.save(loss_differences(groups, list(PANELS.values()), unit=unit, title=title), path)
 
 

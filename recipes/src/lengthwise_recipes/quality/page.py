@@ -108,7 +108,7 @@ def section(document: Mapping[str, Any], *, json_link: str) -> list[str]:
         "The loss of max-entropy batching less another strategy's at the same padding:",
         comparisons_table(document),
         correlations_note(document),
-        f"![Test loss less that of random batches, by strategy]({figure_name(name)})",
+        f"![Test loss minus that of random batches, by strategy; left is better]({figure_name(name)})",
         measured(document, link=json_link),
     ]
 
