@@ -15,7 +15,7 @@ from lengthwise_recipes.ge2021.outcomes import smoothed
 
 FIGURES = {
     "batches": "48 of the lengths in batches of 8: random, sorted, and semi-sorted with LRF 0.15 (figure 1).",
-    "dynamic": "The same lengths in batches of dynamic size, each filled up to the cost of 8 of the longest (figure 3).",
+    "dynamic": "The same lengths in batches of dynamic size, each filled to the cost of 8 of the longest (figure 3).",
     "knobs": "Knobs against ZPR and ABL, and the values chosen (figure 2; max-entropy batching is ours).",
     "losses": "Validation loss of random, sorted and semi-sorted batching (figure 4).",
     "alike": "Validation loss of the strategies that pad about as much as SSB-BR, and of RAND.",
