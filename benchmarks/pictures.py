@@ -2,8 +2,8 @@
 
     python benchmarks/pictures.py [NAME ...]
 
-Two pictures of the README are of plans, which are made anew: docs/padding.png of LJSpeech's own lengths, without which
-it is left as it is, and docs/trade-off.png of the long-tailed example. With names, such as padding or ge2021, only the
+Four are of plans, which are made anew: docs/padding.png of LJSpeech's own lengths, without which it is left as it is;
+docs/trade-off.png and docs/theory-*.png of the long-tailed example. With names, such as padding or ge2021, only the
 pictures whose names begin so are drawn.
 """
 
@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import theory
 from record import DATA, parser
 from tables import PAPERS, QUALITY, ROOT, TASKS, results
 
@@ -50,6 +51,7 @@ def pictures() -> dict[Draw, list[Path]]:
     drawn: dict[Draw, list[Path]] = {
         draw_padding: [DOCS / "padding.png"],
         draw_trade_off: [DOCS / "trade-off.png"],
+        theory.draw: [DOCS / "theory-joint.png", DOCS / "theory-noise.png"],
     }
     for name, what in STUDIES.items():
         path = DOCS / f"{name}.png"

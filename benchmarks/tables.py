@@ -131,7 +131,7 @@ def handwriting(path: Path, document: dict[str, Any]) -> str:
     note = (
         f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} to validate on; "
         f"{data['split']}. Loss: validation, nats a symbol, mean of {document['settings']['seeds']} seeds "
-        f"(least to greatest). {source(path, document)}"
+        f"(least to greatest; [picture](handwriting.png)). {source(path, document)}"
     )
     return f"{table(heads, rows)}\n\n{note}"
 

@@ -19,7 +19,8 @@ from record import parser
 import lengthwise as lw
 from lengthwise import plot
 from lengthwise.plot import style
-from lengthwise.plot.style import Axes, Figure, PercentFormatter
+from lengthwise.plot.labels import SIZE
+from lengthwise.plot.style import Axes, Figure
 
 DOCS = Path(__file__).parents[1] / "docs"
 STRATEGIES = "sorted,semi-sorted:0.02,max-entropy:0.1,random"
@@ -39,8 +40,13 @@ class Padded(NamedTuple):
 
 
 def main() -> None:
-    """Draws both."""
+    """Draws both, when it is called by itself."""
     parser(__doc__).parse_args()
+    draw()
+
+
+def draw() -> None:
+    """Draws both."""
     lengths = lw.example_lengths("long-tailed")
     batchings = lw.strategies(STRATEGIES, cut=CUT)
     padded = {label: pooled(lengths, batching) for label, batching in batchings.items()}
@@ -65,7 +71,8 @@ def joint(padded: dict[str, Padded]) -> Figure:
     for axes, (label, each) in zip(panels, padded.items(), strict=True):
         counts, _, _ = np.histogram2d(ranks(each.lengths), ranks(each.to), bins=CELLS)
         axes.imshow(np.sqrt(counts.T), origin="lower", extent=(0, 1, 0, 1), cmap="Greys", aspect="equal")
-        axes.set_title(f"{label}\npadding {each.padding:.1%}\nmixing {each.mixing:.2f}")
+        text = f"{label}\npadding {style.percent(each.padding)}\nmixing {each.mixing:.2f}"
+        axes.set_title(text, color=style.readable(style.look(label).colour))
     percent(axis for axes in panels for axis in (axes.xaxis, axes.yaxis))
     figure.supxlabel("length: share of the sequences that are shorter", fontsize=9)
     panels[0].set_ylabel("padded length, likewise")
@@ -85,26 +92,31 @@ def ranks(values: NDArray[np.int64]) -> NDArray[np.float64]:
 
 @style.in_house_style
 def noise(padded: dict[str, Padded]) -> Figure:
-    """What lengths about LENGTH are padded to, under each strategy."""
+    """What lengths about LENGTH are padded to, under each of two strategies."""
     figure = style.blank_figure(height=2.8)
     axes: Axes = figure.subplots()
     edges = np.arange(LENGTH - WIDTH // 2, 2 * LENGTH, WIDTH)
+    shares = {}
     for label, each in padded.items():
         to = each.to[abs(each.lengths - LENGTH + 0.5) < WIDTH / 2]
-        shares = np.histogram(to, edges)[0] / len(to)
-        look = style.look(label)
-        axes.stairs(shares, edges, color=look.colour, linewidth=2, label=f"{label}: padding {each.padding:.1%}")
+        shares[label] = np.histogram(to, edges)[0] / len(to)
+        axes.stairs(shares[label], edges, color=style.look(label).colour, linewidth=2)
+    for label, other in zip(shares, reversed(shares), strict=True):
+        high = (shares[label] > 1.2 * shares[other]) & (shares[label] > 0.5 * shares[label].max())
+        bar = np.flatnonzero(high)[-1]  # to the right of it there is room
+        place, text = (edges[bar + 1], shares[label][bar]), f"{label}: {style.percent(padded[label].padding)} padding"
+        colour = style.readable(style.look(label).colour)
+        axes.annotate(text, place, (6, -8), textcoords="offset points", fontsize=SIZE, color=colour)
     axes.axvline(LENGTH, color=style.INK, linestyle=(0, (5, 3)), linewidth=1)
     axes.set_xlabel(f"padded length of the sequences of {LENGTH - WIDTH // 2} to {LENGTH + WIDTH // 2 - 1} frames")
     axes.set_ylabel("share of them")
     percent([axes.yaxis])
-    axes.legend()
     return figure
 
 
 def percent(axes: Iterable[Any]) -> None:
     for axis in axes:
-        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        axis.set_major_formatter(style.percent_axis())
 
 
 if __name__ == "__main__":

@@ -10,7 +10,9 @@ pytest.importorskip("matplotlib")
 
 import matplotlib
 from matplotlib.colors import to_rgb
+from matplotlib.text import Text
 
+import lengthwise as lw
 from lengthwise import plot
 from lengthwise.choices.named import STRATEGIES
 from lengthwise.plot import style
@@ -92,6 +94,31 @@ def test_shades_go_from_light_to_dark():
     sums = [sum(to_rgb(shade)) for shade in style.shades("#7A4FB5", 6)]
     assert sums == sorted(sums, reverse=True)
     assert len(set(sums)) == 6
+
+
+LENGTHS = lw.example_lengths("speech", count=600)
+PLANS = {name: lw.make_plan(LENGTHS, lw.strategy(name, cut=lw.FixedSize(8))) for name in ("random", "sorted")}
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: plot.batch_padding(LENGTHS, PLANS, title="speech"),
+        lambda: plot.epoch_lengths(LENGTHS, PLANS),
+        lambda: plot.bucket_histogram(LENGTHS, lw.optimal_edges(LENGTHS, 5)),
+        lambda: plot.knob_curves(LENGTHS, lw.FixedSize(8), selected={"semi-sorted": 0.1}, points=3),
+        lambda: plot.trade_off(plot.sweep(LENGTHS, lw.FixedSize(8), points=3, epochs=2), lengths=LENGTHS),
+    ],
+    ids=["batch_padding", "epoch_lengths", "bucket_histogram", "knob_curves", "trade_off"],
+)
+def test_every_word_can_be_read_on_a_white_ground_and_there_is_no_legend(draw):
+    figure = draw()
+    figure.draw_without_rendering()
+    words = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+    assert {text.get_text() for text in words if text.get_fontsize() < 8.5} == set()
+    assert to_rgb(figure.get_facecolor()) == (1.0, 1.0, 1.0)
+    assert not figure.legends
+    assert not any(axes.get_legend() for axes in figure.axes)
 
 
 def test_matplotlib_waits_until_something_is_drawn():
