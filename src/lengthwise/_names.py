@@ -27,6 +27,8 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
 
 def name_of(thing: Any) -> str:
     """Module and name of a function or a class; of any other object, those of its class."""
+    if isinstance(thing, np.ufunc):  # those of NumPy below 2 have neither
+        return f"{np.__name__}:{thing.__name__}"
     named = thing if isinstance(getattr(thing, "__qualname__", None), str) else type(thing)
     module = getattr(named, "__module__", None) or type(thing).__module__
     # A spawned process runs the training script anew, under a name of its own.
