@@ -6,21 +6,21 @@ from dataclasses import dataclass
 import pytest
 
 from lengthwise.cli.parser import Parser
+from lengthwise_recipes.claims import Claim
 from lengthwise_recipes.commands import rerun
 from lengthwise_recipes.commands.extras import needed_for
 
-CLAIM = {
-    "claim": "it is faster",
-    "where": "section 2",
-    "paper": "twice",
-    "mean": 1.5,
-    "least": 1.25,
-    "greatest": 1.75,
-    "unit": "",
-    "verdict": "partly",
-    "why": "It is a little.",
-}
-DOCUMENT = {"size": {"name": "small"}, "claims": [CLAIM], "study": {"data": {"name": "made up", "skipped": []}}}
+CLAIM = Claim(
+    claim="it is faster",
+    where="section 2",
+    paper="twice",
+    ours=[1.25, 1.5, 1.75],
+    no_effect=1.0,
+    effect=1.0,
+    holds="part",
+    why="It is a little.",
+)
+DOCUMENT = {"size": {"name": "small"}, "study": {"data": {"name": "made up", "skipped": []}}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +88,10 @@ def test_all_is_written_to_a_folder_that_need_not_be_there(tmp_path, capsys):
     assert json.loads((folder / "paper1999-small.json").read_text()) == DOCUMENT
     assert (folder / "paper1999.md").read_text() == "made up: paper1999-small.json\n"
     assert (folder / "figure.txt").read_text() == "made up"
-    rerun.print_claims(read, folder, notes=["One left out."])
+    rerun.print_claims(read, [CLAIM], folder, notes=["One left out."])
     told = " ".join(capsys.readouterr().out.split())
-    assert told.startswith("made up where paper ours verdict")
-    assert "section 2 twice 1.50 (1.25 to 1.75) partly" in told
+    assert told.startswith("made up where paper ours could tell apart verdict")
+    assert "section 2 twice 1.50 (1.25 to 1.75) 0.82 partly" in told
     assert "section 2: it is faster. It is a little. One left out. JSON, figures and page are in " in told
 
 

@@ -8,27 +8,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise_recipes.quality.intervals import Interval, interval, read_interval, t_quantile
+from lengthwise_recipes.intervals import Interval, interval, read_interval
 
-# Two-sided 95 % and 99 %, from printed tables.
-TABLE = {1: (12.706, 63.657), 2: (4.303, 9.925), 3: (3.182, 5.841), 4: (2.776, 4.604), 9: (2.262, 3.250)}
-TABLE |= {10: (2.228, 3.169), 29: (2.045, 2.756), 120: (1.980, 2.617)}
-
-
-@pytest.mark.parametrize("degrees", TABLE)
-def test_the_quantiles_are_those_of_the_tables(degrees):
-    found = (t_quantile(degrees), t_quantile(degrees, 0.99))
-    assert found == pytest.approx(TABLE[degrees], abs=6e-4)
+# Two-sided 95 %, and the noncentrality of 80 % power: from printed tables, the latter of the paired t-test.
+T_TABLE = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262, 11: 2.228, 30: 2.045, 121: 1.980}
 
 
-@pytest.fixture(scope="module")
-def stats():
-    return pytest.importorskip("scipy.stats")
+@pytest.mark.parametrize("runs", T_TABLE)
+def test_an_interval_reaches_as_far_as_the_tables_say(runs):
+    values = np.zeros(runs)
+    values[0] = runs  # mean 1, variance n
+    found = interval(values)
+    assert found.high - found.mean == pytest.approx(T_TABLE[runs], abs=6e-4)
 
 
-@given(degrees=st.integers(1, 200), confidence=st.floats(0.01, 0.999))
-def test_the_quantiles_are_those_of_scipy(stats, degrees, confidence):
-    assert t_quantile(degrees, confidence) == pytest.approx(stats.t.ppf((1 + confidence) / 2, degrees), rel=1e-9)
+@pytest.mark.parametrize("runs", [3, 8])
+def test_the_smallest_difference_is_told_apart_in_four_of_five_tries(runs):
+    generator = np.random.default_rng(runs)
+    of_spread_one = np.array([-1.0, 1.0] * (runs // 2) + [0.0] * (runs % 2))
+    smallest = interval(of_spread_one / of_spread_one.std(ddof=1)).smallest_difference
+    draws = generator.normal(smallest, 1.0, (4000, runs))
+    assert np.mean([interval(each).excludes_zero for each in draws]) == pytest.approx(0.8, abs=0.02)
+
+
+def test_one_run_could_tell_nothing_apart_and_equal_runs_everything():
+    assert interval([2.0]).smallest_difference == math.inf
+    assert interval([2.0, 2.0]).smallest_difference == 0.0
+    assert math.isnan(interval([2.0, math.nan]).smallest_difference)
 
 
 def test_an_interval_by_hand():
@@ -71,15 +77,10 @@ def test_an_interval_survives_json_with_null_for_what_is_not_known():
     assert read_interval(json.loads(text)).unknown
     known = {"mean": 2.0, "low": 1.0, "high": 3.0, "runs": 4}
     assert read_interval(known) == Interval(**known)
+    assert read_interval({"mean": 2.0, "low": None, "high": None, "runs": 1}).smallest_difference == math.inf
 
 
 @pytest.mark.parametrize("values", [[], [[1.0, 2.0]]])
 def test_no_runs_are_refused(values):
     with pytest.raises(ValueError, match=r"`values` must be of shape \[runs\]"):
         interval(values)
-
-
-@pytest.mark.parametrize(("degrees", "confidence"), [(0, 0.95), (3, 0.0), (3, 1.0)])
-def test_what_is_no_quantile_is_refused(degrees, confidence):
-    with pytest.raises(ValueError, match="must be"):
-        t_quantile(degrees, confidence)

@@ -14,6 +14,7 @@ pytest.importorskip("soundfile")
 
 import lengthwise as lw  # noqa: E402
 from lengthwise.cli import main  # noqa: E402
+from lengthwise_recipes.intervals import Interval  # noqa: E402
 from lengthwise_recipes.pages import percent  # noqa: E402
 from lengthwise_recipes.quality.answers import (  # noqa: E402
     Tally,
@@ -26,7 +27,6 @@ from lengthwise_recipes.quality.answers import (  # noqa: E402
     tally,
 )
 from lengthwise_recipes.quality.comparisons import compare, correlate, losses_of, rank_correlations  # noqa: E402
-from lengthwise_recipes.quality.intervals import Interval  # noqa: E402
 from lengthwise_recipes.quality.outcomes import equal_seconds, outcomes  # noqa: E402
 from lengthwise_recipes.quality.page import page  # noqa: E402
 from lengthwise_recipes.quality.strategies import (  # noqa: E402

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from lengthwise_recipes.claims import Claim
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -19,35 +22,46 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def verdicts(claims: Sequence[Mapping[str, Any]]) -> str:
+def verdicts(claims: Sequence[Claim]) -> str:
     """How many claims there are, and how they were judged.
 
-    >>> verdicts([{"verdict": "partly"}, {"verdict": "not"}, {"verdict": "not"}])
-    'Of 3 claims: 1 partly, 2 not.'
+    >>> verdicts([Claim(claim="", where="", paper="", ours=[1.0], holds="part", why="")] * 2)
+    'Of 2 claims: 2 partly, in one run.'
     """
-    counts = Counter(claim["verdict"] for claim in claims)
-    return f"Of {len(claims)} claims: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}."
+    counts = Counter(claim.verdict for claim in claims)
+    told = "; ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    return f"Of {len(claims)} claims: {told}."
 
 
-def claims_table(claims: Iterable[Mapping[str, Any]]) -> str:
-    """The paper's number beside ours with the spread over seeds, a verdict and why."""
-    lines = ["| the paper says | where | paper | ours (least to greatest) | verdict | why |", "|" + " --- |" * 6]
+def claims_table(claims: Iterable[Claim]) -> str:
+    """The paper's number beside ours with the spread over seeds and what these could tell, a verdict and why."""
+    heads = (
+        "the paper says",
+        "where",
+        "paper",
+        "ours (least to greatest)",
+        "seeds",
+        "could tell apart",
+        "verdict",
+        "why",
+    )
+    lines = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
     for claim in claims:
-        cells = (*(claim[name] for name in ("claim", "where", "paper")), ours(claim), claim["verdict"], claim["why"])
-        lines.append("| " + " | ".join(cells) + " |")
+        found = (ours(claim), str(claim.seeds), claim.could_tell, claim.verdict, claim.reason)
+        lines.append("| " + " | ".join((claim.claim, claim.where, claim.paper, *found)) + " |")
     return "\n".join(lines)
 
 
-def ours(claim: Mapping[str, Any]) -> str:
+def ours(claim: Claim) -> str:
     """Our number and its spread; "diverged" where there is none.
 
-    >>> ours({"mean": 12.34, "least": 10.0, "greatest": 14.0, "unit": "%"})
-    '12.34 % (10.00 to 14.00)'
+    >>> ours(Claim(claim="", where="", paper="", ours=[10.0, 14.5], holds="part", why="", unit="%"))
+    '12.25 % (10.00 to 14.50)'
     """
-    if None in (claim["mean"], claim["least"], claim["greatest"]):
+    if not math.isfinite(claim.mean):
         return "diverged"
-    unit = f" {claim['unit']}" if claim["unit"] else ""
-    return f"{claim['mean']:.2f}{unit}{within(claim['least'], claim['greatest'])}"
+    unit = f" {claim.unit}" if claim.unit else ""
+    return f"{claim.mean:.2f}{unit}{within(min(claim.ours), max(claim.ours))}"
 
 
 def spread(values: Mapping[str, Any], *, digits: int = 2) -> str:

@@ -48,6 +48,7 @@ def add(papers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Trains what is not trained yet, writes JSON, figures and page, and prints the claims."""
     with needed_for("a rerun"):
+        from lengthwise_recipes.doetsch2017.claims import claims_of
         from lengthwise_recipes.doetsch2017.page import page, write_figures
         from lengthwise_recipes.doetsch2017.rerun import FULL, SMALL, prepare_for, reproduce, settings
     folder = rerun.folder_of(arguments)
@@ -57,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     prepared = prepare_for(parts, size, units=units, folder=kept, strict=arguments.strict)
     document = reproduce(prepared, size, folder=kept, progress=not arguments.quiet, command=command())
     read = rerun.write(document, folder, name=NAME, page=page, write_figures=write_figures)
-    rerun.print_claims(read, folder)
+    rerun.print_claims(read, claims_of(read), folder)
     return 0
 
 

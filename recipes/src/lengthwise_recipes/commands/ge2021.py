@@ -51,6 +51,7 @@ def add(papers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Trains what is not trained yet, writes JSON, figures and page, and prints the claims."""
     with needed_for("a rerun"):
+        from lengthwise_recipes.ge2021.claims import claims_of
         from lengthwise_recipes.ge2021.figures import write_figures
         from lengthwise_recipes.ge2021.page import page
         from lengthwise_recipes.ge2021.rerun import FULL, SMALL, network, reproduce, settings
@@ -71,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         command=command(),
     )
     read = rerun.write(document, folder, name=NAME, page=page, write_figures=write_figures)
-    rerun.print_claims(read, folder)
+    rerun.print_claims(read, claims_of(read), folder)
     return 0
 
 

@@ -37,6 +37,7 @@ def add(papers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Trains what is not trained yet, writes JSON, figures and page, and prints the claims."""
     with needed_for("a rerun"):
+        from lengthwise_recipes.khomenko2016.claims import claims_of
         from lengthwise_recipes.khomenko2016.page import headline, page, write_figures
         from lengthwise_recipes.khomenko2016.rerun import FULL, SMALL, reproduce, settings
     folder = rerun.folder_of(arguments)
@@ -50,5 +51,5 @@ def run(arguments: argparse.Namespace) -> int:
         command=command(),
     )
     read = rerun.write(document, folder, name=NAME, page=page, write_figures=write_figures)
-    rerun.print_claims(read, folder, notes=[headline(read)])
+    rerun.print_claims(read, claims_of(read), folder, notes=[headline(read)])
     return 0

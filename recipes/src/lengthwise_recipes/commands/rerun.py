@@ -7,11 +7,14 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lengthwise import files
 from lengthwise.checks import value_error
 from lengthwise.cli import show
+
+if TYPE_CHECKING:
+    from lengthwise_recipes.claims import Claim
 
 Size = TypeVar("Size")  # a frozen dataclass, each paper's own
 
@@ -88,13 +91,16 @@ def write(
     return read
 
 
-def print_claims(document: Mapping[str, Any], folder: Path, *, notes: Sequence[str] = ()) -> None:
+def print_claims(
+    document: Mapping[str, Any], claims: Sequence[Claim], folder: Path, *, notes: Sequence[str] = ()
+) -> None:
     """Prints the verdicts, and below them each claim with its reason, `notes`, what was left out, and where all is."""
     from lengthwise_recipes.pages import ours
     from lengthwise_recipes.skipped import tell
 
-    rows = [(claim["where"], claim["paper"], ours(claim), claim["verdict"]) for claim in document["claims"]]
-    reasons = [f"{claim['where']}: {claim['claim']}. {claim['why']}" for claim in document["claims"]]
+    rows = [(claim.where, claim.paper, ours(claim), claim.could_tell, claim.verdict) for claim in claims]
+    reasons = [f"{claim.where}: {claim.claim}. {claim.reason}" for claim in claims]
     left_out = tell(document["study"]["data"])
     below = [*reasons, *notes, *left_out, f"JSON, figures and page are in {folder}."]
-    show.table(("where", "paper", "ours", "verdict"), rows, title=document["study"]["data"]["name"], notes=below)
+    heads = ("where", "paper", "ours", "could tell apart", "verdict")
+    show.table(heads, rows, title=document["study"]["data"]["name"], notes=below)

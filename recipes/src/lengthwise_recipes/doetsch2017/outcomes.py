@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
+from typing import Any
 
 from lengthwise_recipes.study.results import EpochRow, RunRow, Study
 
@@ -54,6 +56,11 @@ def outcomes(study: Study) -> dict[str, Outcome]:
     }
 
 
+def read_outcome(found: Mapping[str, Any]) -> Outcome:
+    """An outcome as JSON has it, where numbers that are not finite are null."""
+    return Outcome(**{name: _finite(value) for name, value in found.items()})
+
+
 def ratios(above: Sequence[float], below: Sequence[float]) -> list[float]:
     """How many times one is the other, under each seed.
 
@@ -75,3 +82,7 @@ def _outcome(rows: Sequence[EpochRow], tests: Sequence[RunRow], peak_bytes: int 
         padding_share=fmean(row.padding_share for row in rows),
         mixing=fmean(row.mixing for row in rows),
     )
+
+
+def _finite(value: Any) -> Any:
+    return [math.nan if each is None else each for each in value] if isinstance(value, list) else value

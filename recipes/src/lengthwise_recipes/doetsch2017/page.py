@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import lengthwise as lw
+from lengthwise_recipes.claims import RULE
 from lengthwise_recipes.doetsch2017.batchings import (
     BUCKET_SPAN,
     COUNTED,
@@ -22,7 +23,7 @@ from lengthwise_recipes.doetsch2017.batchings import (
     chunk_label,
     figure_batchings,
 )
-from lengthwise_recipes.doetsch2017.claims import Row, paper_rows
+from lengthwise_recipes.doetsch2017.claims import Row, claims_of, paper_rows
 from lengthwise_recipes.doetsch2017.outcomes import ratios
 from lengthwise_recipes.pages import claims_table, measured, percent, table, verdicts, within
 
@@ -44,12 +45,13 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         document: What `rerun.reproduce` gave, as read back from JSON.
         json_link: Where the page finds it.
     """
-    first, second, others = labels_of(document)
+    claims, (first, second, others) = claims_of(document), labels_of(document)
     parts = [
         "# Doetsch et al. 2017: batch construction strategies for recurrent neural networks",
-        f"{verdicts(document['claims'])} The paper's speech, CHiME-4, is not public, and it tells neither the cells "
+        f"{verdicts(claims)} The paper's speech, CHiME-4, is not public, and it tells neither the cells "
         f"of its network nor its epochs; what was trained here is said below. {measured(document, link=json_link)}",
-        claims_table(document["claims"]),
+        claims_table(claims),
+        RULE,
         "## Chunks (table 1)",
         rows_table(document, first),
         "## Orders (table 2)",

@@ -34,7 +34,6 @@ from lengthwise_recipes.acoustic.task import AcousticTask
 from lengthwise_recipes.acoustic.tying import Tree
 from lengthwise_recipes.acoustic.units import Units
 from lengthwise_recipes.doetsch2017.batchings import FIGURE_UTTERANCES, PAPER_BINS, PAPER_FRAMES, batchings
-from lengthwise_recipes.doetsch2017.claims import claims
 from lengthwise_recipes.doetsch2017.outcomes import outcomes
 from lengthwise_recipes.speech.parts import Parts
 from lengthwise_recipes.study.results import Study, plain
@@ -133,7 +132,7 @@ def prepare_for(
 def reproduce(
     prepared: Prepared, size: Size, *, folder: Path | None = None, progress: bool = False, command: str = ""
 ) -> dict[str, Any]:
-    """Trains every row of the tables, decodes, and sets what the paper claims beside what came out.
+    """Trains every row of the tables and decodes.
 
     Args:
         prepared: Speech, see `prepare_for`.
@@ -143,7 +142,7 @@ def reproduce(
         command: How it was called, for the record.
 
     Returns:
-        The document, ready for JSON: claims, outcomes, lengths of figure 1, and the study.
+        The document, ready for JSON: outcomes, lengths of figure 1, and the study. `claims.claims_of` judges it.
 
     Raises:
         ValueError: As `run_study` does.
@@ -192,7 +191,6 @@ def _document(prepared: Prepared, size: Size, study: Study) -> dict[str, Any]:
         "command": study.command,
         "machine": {**study.machine, "cores": os.cpu_count()},
         "size": dataclasses.asdict(size),
-        "claims": [plain(dataclasses.asdict(each)) for each in claims(found, size.bins)],
         "outcomes": {label: plain(dataclasses.asdict(outcome)) for label, outcome in found.items()},
         "gmm_word_error_rate": prepared.gmm_word_error_rate,
         "lm_scale": prepared.search.lm_scale,

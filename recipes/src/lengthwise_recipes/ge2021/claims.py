@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise_recipes.claims import Claim, claim, judged
+from lengthwise_recipes.claims import Claim, Regime, holding
 from lengthwise_recipes.ge2021.batchings import CHOICES, FACTORS, PAPER_KNOBS, Knobs
-from lengthwise_recipes.ge2021.outcomes import Outcome, reduction, saved, saved_frames
+from lengthwise_recipes.ge2021.outcomes import PAPER_EPOCHS, Outcome, outcomes, reduction, saved, saved_frames
 from lengthwise_recipes.ge2021.printed import (
     ALIKE,
     COUNTS,
@@ -20,8 +22,9 @@ from lengthwise_recipes.ge2021.printed import (
     Part,
     printed_reduction,
 )
-from lengthwise_recipes.ge2021.table1 import STRATEGIES, TOLERANCES, Row
+from lengthwise_recipes.ge2021.table1 import STRATEGIES, TOLERANCES, TRAINING_CLIPS, Row
 from lengthwise_recipes.pages import within
+from lengthwise_recipes.study.results import read_rows
 
 Outcomes = Mapping[str, Outcome]
 Measured = Mapping[str, Mapping[str, NDArray[np.float64]]]
@@ -33,20 +36,40 @@ RATE_POINTS = 0.5  # of ZPR: the same for their padding
 REORDERED = TABLE_4[1]  # pairs of the same batches, in order and in random order
 
 
-def claims_of_plans(padding: Measured, knobs: Knobs, table1: Sequence[Row] = ()) -> list[Claim]:
+def claims_of(document: Mapping[str, Any]) -> list[Claim]:
+    """The claims of a rerun's document, as read back from JSON: judged by today's rule, whenever it was measured."""
+    found, known = outcomes(read_rows(document["study"]["rows"])), document["knobs"]
+    knobs = Knobs(**{field.name: known[field.name] for field in dataclasses.fields(Knobs)})
+    padding = {
+        label: {name: np.array(each.get("values", [each["mean"]])) for name, each in measures.items()}
+        for label, measures in document["padding"].items()
+    }
+    table1 = [Row(**row) for row in document["table1"]]
+    plans = claims_of_plans(padding, knobs, sum(document["lengths"]["counts"]), table1)
+    return [*plans, *claims_of_times(found), *claims_of_losses(found)]
+
+
+def claims_of_plans(padding: Measured, knobs: Knobs, recordings: int, table1: Sequence[Row] = ()) -> list[Claim]:
     """What the paper claims of padding and batch counts, tables 1 and 2 and section 4.
 
     Args:
         padding: What `batchings.measured` says of every strategy, and of RAND-DBS.
         knobs: Of the same lengths.
+        recordings: How many lengths there are: fewer make another regime.
         table1: The paper's table 1 on its own lengths; where given, the ZPR and the batches are judged on it.
     """
     rows = {(row.strategy, row.sizes, row.quantity): row for row in table1}
-    counts = (
-        _paper_count_claim(padding, rows, label) if rows else _trained_count_claim(padding, label) for label in COUNTS
-    )
-    alike = _paper_alike_claim(padding, knobs, rows) if rows else _trained_alike_claim(padding, knobs)
-    return [alike, _smooth_claim(knobs), *counts]
+    own = Regime(what="recordings in the training set", ours=recordings, paper=TRAINING_CLIPS)
+    if rows:
+        judged = [
+            _paper_alike_claim(padding, knobs, rows),
+            *(_paper_count_claim(padding, rows, label) for label in COUNTS),
+        ]
+    else:
+        trained = [_trained_alike_claim(padding, knobs), *(_trained_count_claim(padding, label) for label in COUNTS)]
+        judged = [dataclasses.replace(each, regime=own) for each in trained]
+    alike, *counts = judged
+    return [alike, dataclasses.replace(_smooth_claim(knobs), regime=own), *counts]
 
 
 def claims_of_times(found: Outcomes) -> list[Claim]:
@@ -55,9 +78,11 @@ def claims_of_times(found: Outcomes) -> list[Claim]:
 
 
 def claims_of_losses(found: Outcomes) -> list[Claim]:
-    """The five conclusions of section 6, each a claim about VL_3."""
+    """The five conclusions of section 6, each a claim about VL_3 after as many steps as the paper takes."""
     sorting, randomizing, sizing = TABLE_4
-    return [
+    steps = float(found["RAND"].steps.sum(axis=1).mean())
+    trained = Regime(what="steps of RAND", ours=steps, paper=FIXED_COUNT * PAPER_EPOCHS)
+    made = [
         _similar_claim(found),
         _behind_random_claim(found),
         _same_time_claim(found),
@@ -66,6 +91,7 @@ def claims_of_losses(found: Outcomes) -> list[Claim]:
         _part_claim(found, randomizing, "5", "BR lowers VL_3, most where the randomness is low", every=True),
         _part_claim(found, sizing, "5", "DBS lowers VL_3, most where the randomness is low", every=True),
     ]
+    return [dataclasses.replace(each, regime=trained) for each in made]
 
 
 def _paper_alike_claim(padding: Measured, knobs: Knobs, rows: Rows) -> Claim:
@@ -92,13 +118,14 @@ def _trained_alike_claim(padding: Measured, knobs: Knobs) -> Claim:
 
 def _alike_claim(points: NDArray[np.float64], why: str) -> Claim:
     printed = max(abs(TABLE_2[label].zpr - TABLE_2[ALIKE[0]].zpr) for label in ALIKE)
-    return claim(
-        "semi-sorted, bucket and alternated-sorting batching have about the same ZPR with the knobs chosen; ours: the "
-        "largest difference, in points",
+    return Claim(
+        claim="semi-sorted, bucket and alternated-sorting batching have about the same ZPR with the knobs chosen; "
+        "ours: the largest difference, in points",
         where="3, table 1",
         paper=f"{printed:.2f}",
         ours=points.tolist(),
-        verdict=judged(whole=points.max() <= RATE_POINTS, part=points.mean() <= POINTS),
+        effect=RATE_POINTS,
+        holds=holding(whole=points.max() <= RATE_POINTS, part=points.mean() <= POINTS),
         why=why,
     )
 
@@ -110,13 +137,13 @@ def _apart(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _smooth_claim(knobs: Knobs) -> Claim:
     ours, buckets, bins = (100 * knobs.largest_steps[name] for name in PAPER_KNOBS)
-    return claim(
-        "tuning LRF gives a smoother curve of ZPR than bucket size and number of bins do; ours: the largest change of "
-        "ZPR from one value to the next, in points",
+    return Claim(
+        claim="tuning LRF gives a smoother curve of ZPR than bucket size and number of bins do; ours: the largest "
+        "change of ZPR from one value to the next, in points",
         where="3, figure 2; 6, conclusion 1",
         paper="smoother",
         ours=[ours],
-        verdict=judged(whole=ours < min(buckets, bins), part=ours < max(buckets, bins)),
+        holds=holding(whole=ours < min(buckets, bins), part=ours < max(buckets, bins)),
         why=f"It changes by up to {buckets:.2f} points from one bucket size to the next, by up to {bins:.2f} from one "
         f"number of bins to the next; LRF takes any value, here {FACTORS} up to 1.",
     )
@@ -149,13 +176,15 @@ def _trained_count_claim(padding: Measured, label: str) -> Claim:
 
 
 def _count_claim(label: str, ours: NDArray[np.float64], *, whole: bool, why: str) -> Claim:
-    return claim(
-        f"dynamic batch sizes make {COUNTS[label]} batches of {FIXED_COUNT} with {label}; ours: how many percent fewer",
+    return Claim(
+        claim=f"dynamic batch sizes make {COUNTS[label]} batches of {FIXED_COUNT} with {label}; ours: how many "
+        "percent fewer",
         where="4",
         paper=f"{_printed_fall(label):.2f} %",
         ours=ours.tolist(),
+        effect=_printed_fall(label),
         unit="%",
-        verdict=judged(whole=whole, part=ours.min() > 0.0),
+        holds=holding(whole=whole, part=ours.min() > 0.0),
         why=why,
     )
 
@@ -185,13 +214,21 @@ def _saved_claim(found: Outcomes, label: str) -> Claim:
     ours, noise = 100 * saved(found["RAND"], found[label]), noise_points(found, label)
     before, after = (found[name].steps.mean() for name in ("RAND", label))
     above = bool(ours.mean() > noise)
-    return claim(
-        f"an epoch takes {SAVED[label]:.2f} % less time with {label} than with RAND",
+    return Claim(
+        claim=f"an epoch takes {SAVED[label]:.2f} % less time with {label} than with RAND",
         where="6, table 3",
         paper=f"{SAVED[label]:.2f} %",
         ours=ours.tolist(),
+        effect=SAVED[label],
+        regime=Regime(
+            what="percent fewer frames computed",
+            ours=100 * saved_frames(found["RAND"], found[label]),
+            paper=100 * (1.0 - TABLE_2[label].abl / TABLE_2["RAND"].abl),
+            least=1.0 - CLOSE,
+            digits=1,
+        ),
         unit="%",
-        verdict=judged(whole=above and ours.min() >= SAVED[label] * (1 - CLOSE), part=above),
+        holds=holding(whole=above and ours.min() >= SAVED[label] * (1 - CLOSE), part=above),
         why=f"{saved_frames(found['RAND'], found[label]):.1%} fewer frames are computed, which is what padding alone "
         f"allows, in {after:.0f} steps where RAND takes {before:.0f}; the same batches in another order differ by "
         f"{noise:.2f} points of RAND's epoch.",
@@ -200,14 +237,17 @@ def _saved_claim(found: Outcomes, label: str) -> Claim:
 
 def _saved_alike_claim(found: Outcomes) -> Claim:
     shares = 100 * np.stack([saved(found["RAND"], found[label]) for label in ALIKE])
-    points, noise = _apart(shares), noise_points(found, ALIKE[0])
+    differences, noise = shares[1:] - shares[0], noise_points(found, ALIKE[0])
+    farthest = int(np.abs(differences.mean(axis=1)).argmax())
     near = max(POINTS, noise)
-    return claim(
-        "BKT-BR and ATS-BR save about as much time as SSB-BR; ours: the larger difference, in points",
+    return Claim(
+        claim="BKT-BR and ATS-BR save about as much time as SSB-BR; ours: by how many points more is saved by the one "
+        "that differs more, mean over seeds",
         where="6, table 2",
         paper="similar",
-        ours=points.tolist(),
-        verdict=judged(whole=points.max() <= near, part=points.mean() <= near),
+        ours=differences[farthest].tolist(),
+        effect=near,
+        holds=holding(whole=np.abs(differences).max() <= near, part=np.abs(differences.mean(axis=1)).max() <= near),
         why=f"Of RAND's epoch {_means(shares)} % are saved, mean over seeds, with {', '.join(ALIKE)}; the same batches "
         f"in another order differ by {noise:.2f} points, so similar is what differs by no more than {near:.2f}.",
     )
@@ -234,14 +274,14 @@ def _randomized_claim(found: Outcomes) -> Claim:
     ours, means = shares.mean(axis=0), shares.mean(axis=1)
     shorter = int(np.sum(means > 0.0))
     names = ", ".join(before for before, _ in REORDERED.pairs)
-    return claim(
-        f"with BR an epoch is slightly shorter than without, with each of {names}; ours: by how many percent, mean of "
-        "three",
+    return Claim(
+        claim=f"with BR an epoch is slightly shorter than without, with each of {names}; ours: by how many percent, "
+        "mean of three",
         where="6",
         paper="slightly",
         ours=ours.tolist(),
         unit="%",
-        verdict=judged(
+        holds=holding(
             whole=means.min() > 0.0 and ours.min() > 0.0, part=2 * shorter > len(means) and ours.mean() > 0.0
         ),
         why=f"Means over seeds: {_listed(means)} % with {names}: shorter with {shorter} of {len(means)}; the batches "
@@ -253,14 +293,15 @@ def _randomized_claim(found: Outcomes) -> Claim:
 def _similar_claim(found: Outcomes) -> Claim:
     pairs = [(label, ALIKE[0]) for label in ALIKE[1:]]
     falls, printed = _reductions(found, pairs), [printed_reduction(*pair) for pair in pairs]
-    return claim(
-        "SSB-BR performs similarly to BKT-BR and ATS-BR; ours: by how many percent its VL_3 is below theirs, mean of "
-        "two",
+    return Claim(
+        claim="SSB-BR performs similarly to BKT-BR and ATS-BR; ours: by how many percent its VL_3 is below theirs, "
+        "mean of two",
         where="6, conclusion 1",
         paper=f"{np.mean(printed):.2f} %",
         ours=falls.mean(axis=0).tolist(),
+        effect=POINTS,
         unit="%",
-        verdict=judged(whole=np.abs(falls).max() <= POINTS, part=np.abs(falls.mean(axis=1)).max() <= POINTS),
+        holds=holding(whole=np.abs(falls).max() <= POINTS, part=np.abs(falls.mean(axis=1)).max() <= POINTS),
         why=f"Means over seeds: {_means(falls)} % below BKT-BR and ATS-BR (the paper: {_listed(printed)}); similar is "
         f"what differs by no more than {POINTS:g} %.",
     )
@@ -269,29 +310,31 @@ def _similar_claim(found: Outcomes) -> Claim:
 def _behind_random_claim(found: Outcomes) -> Claim:
     pairs = [("RAND", label) for label in ALIKE]
     rises, printed = -_reductions(found, pairs), [-printed_reduction(*pair) for pair in pairs]
-    return claim(
-        "SSB-BR, BKT-BR and ATS-BR do not perform as well as RAND in as many epochs; ours: by how many percent their "
-        "VL_3 is above RAND's, mean of three",
+    return Claim(
+        claim="SSB-BR, BKT-BR and ATS-BR do not perform as well as RAND in as many epochs; ours: by how many percent "
+        "their VL_3 is above RAND's, mean of three",
         where="6, conclusion 2",
         paper=f"{np.mean(printed):.2f} %",
         ours=rises.mean(axis=0).tolist(),
+        effect=float(np.mean(printed)),
         unit="%",
-        verdict=judged(whole=rises.mean(axis=1).min() > 0.0, part=rises.mean() > 0.0),
+        holds=holding(whole=rises.mean(axis=1).min() > 0.0, part=rises.mean() > 0.0),
         why=f"Means over seeds: {_means(rises)} % with {', '.join(ALIKE)} (the paper: {_listed(printed)}).",
     )
 
 
 def _same_time_claim(found: Outcomes) -> Claim:
     falls = 100 * np.stack([ahead_in_time(found["RAND"], found[label]) for label in ALIKE])
-    return claim(
-        "within the same time SSB-BR, BKT-BR and ATS-BR can perform better than RAND; ours: by how many percent their "
-        "loss at their end is below RAND's at that time, mean of three",
+    return Claim(
+        claim="within the same time SSB-BR, BKT-BR and ATS-BR can perform better than RAND; ours: by how many percent "
+        "their loss at their end is below RAND's at that time, mean of three",
         where="6, conclusion 2",
         paper="better",
         ours=falls.mean(axis=0).tolist(),
         unit="%",
-        verdict=judged(whole=falls.mean(axis=1).min() > 0.0, part=falls.mean() > 0.0),
-        why=f"Means over seeds: {_means(falls)} % with {', '.join(ALIKE)}.",
+        holds=holding(whole=falls.mean(axis=1).min() > 0.0, part=falls.mean() > 0.0),
+        why=f"Means over seeds: {_means(falls)} % with {', '.join(ALIKE)}. This is speed: in the same time they take "
+        "more epochs.",
     )
 
 
@@ -304,13 +347,14 @@ def ahead_in_time(random: Outcome, other: Outcome) -> NDArray[np.float64]:
 def _ahead_of_random_claim(found: Outcomes) -> Claim:
     ours = 100 * reduction(found["RAND"], found["SSB-DBS-BR"])
     before, after = (found[label].steps.sum(axis=1).mean() for label in ("RAND", "SSB-DBS-BR"))
-    return claim(
-        "SSB-DBS-BR surpasses RAND in as many epochs; ours: by how many percent its VL_3 is below RAND's",
+    return Claim(
+        claim="SSB-DBS-BR surpasses RAND in as many epochs; ours: by how many percent its VL_3 is below RAND's",
         where="6, conclusion 3",
         paper=f"{printed_reduction('RAND', 'SSB-DBS-BR'):.2f} %",
         ours=ours.tolist(),
+        effect=printed_reduction("RAND", "SSB-DBS-BR"),
         unit="%",
-        verdict=judged(whole=ours.min() > 0.0, part=ours.mean() > 0.0),
+        holds=holding(whole=ours.min() > 0.0, part=ours.mean() > 0.0),
         why=f"It is below under {np.sum(ours > 0.0)} of {len(ours)} seeds, after {after:.0f} steps where RAND takes "
         f"{before:.0f}.",
     )
@@ -321,13 +365,14 @@ def _part_claim(found: Outcomes, part: Part, conclusion: str, text: str, *, ever
     falls, printed = _reductions(found, part.pairs), [printed_reduction(*pair) for pair in part.pairs]
     means = falls.mean(axis=1)
     before, after = part.pairs[0]
-    return claim(
-        f"{text}; ours: by how many percent from {before} to {after}",
+    return Claim(
+        claim=f"{text}; ours: by how many percent from {before} to {after}",
         where=f"6, conclusion {conclusion}; table 4",
         paper=f"{printed[0]:.2f} %",
         ours=falls[0].tolist(),
+        effect=printed[0],
         unit="%",
-        verdict=judged(
+        holds=holding(
             whole=falls[0].min() > 0.0 and means.argmax() == 0 and (means.min() > 0.0 or not every),
             part=means[0] > 0.0,
         ),

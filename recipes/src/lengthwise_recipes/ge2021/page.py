@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lengthwise_recipes.claims import RULE
+from lengthwise_recipes.ge2021.claims import claims_of
 from lengthwise_recipes.ge2021.figures import FIGURES, figure_name
 from lengthwise_recipes.ge2021.outcomes import AVERAGE, STAGES
 from lengthwise_recipes.ge2021.printed import (
@@ -28,10 +30,12 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         document: What `rerun.reproduce` gave, as read back from JSON.
         json_link: Where the page finds it.
     """
+    claims = claims_of(document)
     parts = [
         "# Ge et al. 2021: speed up training with variable length inputs by efficient batching strategies",
-        f"{verdicts(document['claims'])} What was trained is said below. {measured(document, link=json_link)}",
-        claims_table(document["claims"]),
+        f"{verdicts(claims)} What was trained is said below. {measured(document, link=json_link)}",
+        claims_table(claims),
+        RULE,
         "## Table 1: the knobs",
         knobs_table(document),
         *printed_table(document),
@@ -86,7 +90,7 @@ def printed_table(document: Mapping[str, Any]) -> list[str]:
             UNITS[row["quantity"]],
             *(f"{row[name]:.2f}" for name in ("paper", "mean", "least", "greatest")),
             "yes" if _in_range(row) else "no",
-            "reproduced" if row["reproduced"] else "not",
+            "reproduced" if row["reproduced"] else "not reproduced",
         )
         for row in document["table1"]
     ]

@@ -37,7 +37,6 @@ from lengthwise_recipes.ge2021.batchings import (
     measured,
     named,
 )
-from lengthwise_recipes.ge2021.claims import claims_of_losses, claims_of_plans, claims_of_times
 from lengthwise_recipes.ge2021.figures import SAMPLES
 from lengthwise_recipes.ge2021.outcomes import Outcome, outcomes, reduction, saved, saved_frames, spreads, stages
 from lengthwise_recipes.ge2021.printed import TABLE_4
@@ -103,20 +102,20 @@ def reproduce(
     progress: bool = False,
     command: str = "",
 ) -> dict[str, Any]:
-    """Trains every strategy and sets what the paper claims beside what came out.
+    """Trains every strategy.
 
     Args:
         corpus: Recordings, four fifths of which are trained on.
         size: `SMALL`, `FULL`, or one of your own.
         table1: The paper's table 1 on its own lengths, as `table1.table1` gives it: what the paper claims of padding
-            and of batch counts is then judged on it, not on the recordings.
+            and of batch counts is judged on it where it is given, not on the recordings.
         strict: Refuse a recording that cannot be used instead of skipping it.
         folder: Keeps the checkpoints: a rerun that was interrupted goes on from there.
         progress: Show a bar on standard error.
         command: How it was called, for the record.
 
     Returns:
-        The document, ready for JSON: claims, knobs, paddings, outcomes and the study.
+        The document, ready for JSON: knobs, paddings, outcomes and the study. `claims.claims_of` judges it.
 
     Raises:
         ValueError: As `SynthesisTask.of`, `find_knobs` and `run_study` do.
@@ -164,7 +163,6 @@ def _document(
         label: measured(lengths, batching_of(choice, knobs, size.batch_size), seeds=size.seeds)
         for label, choice in every.items()
     }
-    claims = [*claims_of_plans(padding, knobs, table1), *claims_of_times(found), *claims_of_losses(found)]
     values, counts = np.unique(lengths, return_counts=True)
     return {
         "schema": SCHEMA,
@@ -172,10 +170,9 @@ def _document(
         "command": study.command,
         "machine": dict(study.machine),
         "size": dataclasses.asdict(size),
-        "claims": [plain(dataclasses.asdict(each)) for each in claims],
         "knobs": plain({"randomization_factor": RANDOMIZATION_FACTOR, **dataclasses.asdict(knobs)}),
         "strategies": {label: named(choice, knobs) for label, choice in every.items()},
-        "padding": {label: plain(spreads(each)) for label, each in padding.items()},
+        "padding": {label: _spreads_and_values(each) for label, each in padding.items()},
         "stages": list(stages(size.epochs)),
         "outcomes": {label: plain(_outcome(found, label)) for label in found},
         "parts": [[plain(_pair(found, *pair)) for pair in part.pairs] for part in TABLE_4],
@@ -192,6 +189,12 @@ def _outcome(found: Mapping[str, Outcome], label: str) -> dict[str, Any]:
     each, random = found[label], found["RAND"]
     values = {"seconds": each.median_seconds, "steps": each.steps.mean(axis=1), "saved": saved(random, each)}
     return spreads(values | each.stage_losses()) | {"saved_frames": saved_frames(random, each)}
+
+
+def _spreads_and_values(measures: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, Any]]:
+    """The spread over the seeds of each [seeds], and the values themselves."""
+    found = spreads(measures)
+    return {name: plain(found[name]) | {"values": values.tolist()} for name, values in measures.items()}
 
 
 def _pair(found: Mapping[str, Outcome], before: str, after: str) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from lengthwise_recipes.khomenko2016.claims import BUCKETS, BUCKETS_OF_PROCESSES, label, name_alone
+from lengthwise_recipes.claims import RULE
+from lengthwise_recipes.khomenko2016.claims import BUCKETS, BUCKETS_OF_PROCESSES, claims_of, label, name_alone
 from lengthwise_recipes.pages import claims_table, measured, percent, spread, table, verdicts, within
 
 FIGURES = {
@@ -28,11 +29,13 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         document: What `rerun.reproduce` gave, as read back from JSON.
         json_link: Where the page finds it.
     """
+    claims = claims_of(document)
     parts = [
         "# Khomenko et al. 2016: accelerating recurrent neural network training by sequence bucketing",
-        f"{verdicts(document['claims'])} The paper's data are not public, and it tells neither network nor batch "
+        f"{verdicts(claims)} The paper's data are not public, and it tells neither network nor batch "
         f"size; what was trained here is said below. {measured(document, link=json_link)}",
-        claims_table(document["claims"]),
+        claims_table(claims),
+        RULE,
         "## For which lengths buckets give 4 times",
         headline(document),
         bounds_table(document),

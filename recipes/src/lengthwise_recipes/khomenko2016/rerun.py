@@ -33,14 +33,12 @@ from lengthwise_recipes.khomenko2016.bounds import FAMILIES, SEQUENCES, bound_of
 from lengthwise_recipes.khomenko2016.claims import (
     BUCKETS,
     PAPER_SPEED_UP,
-    bucket_claims,
     epoch_seconds,
     label,
-    process_claim,
     rows_on,
     speed_ups,
 )
-from lengthwise_recipes.study.results import EpochRow, Study, plain
+from lengthwise_recipes.study.results import EpochRow, Study
 from lengthwise_recipes.study.settings import Settings
 from lengthwise_recipes.study.setups import Setup
 from lengthwise_recipes.study.study import run_study
@@ -75,7 +73,7 @@ FULL = Size(name="full", count=300_000, epochs=30, seeds=3, hidden=256, layers=2
 def reproduce(
     corpus: Corpus, size: Size, *, folder: Path | None = None, progress: bool = False, command: str = ""
 ) -> dict[str, Any]:
-    """Trains every run and sets what the paper claims beside what came out.
+    """Trains every run.
 
     Args:
         corpus: Train and validation samples.
@@ -85,8 +83,8 @@ def reproduce(
         command: How it was called, for the record.
 
     Returns:
-        The document, ready for JSON: claims, seconds and speed-ups by processes, runs and seeds, bounds, histogram of
-        the train lengths, and the study. Where `size.processes` names 1 alone nothing is claimed of processes.
+        The document, ready for JSON: seconds and speed-ups by processes, runs and seeds, bounds, histogram of the train
+        lengths, and the study. `claims.claims_of` judges it.
 
     Raises:
         ValueError: As `run_study` does.
@@ -130,9 +128,6 @@ def batchings(size: Size) -> dict[str, lw.Batching]:
 
 def _document(lengths: NDArray[np.int64], size: Size, study: Study) -> dict[str, Any]:
     bounds = _bounds(lengths, str(study.data["name"]))
-    claims = bucket_claims(study.rows, bounds[0]["speed_ups"]["3"])
-    if len(size.processes) > 1:
-        claims.append(process_claim(study.rows, size.device))
     values, counts = np.unique(lengths, return_counts=True)
     return {
         "schema": SCHEMA,
@@ -140,7 +135,6 @@ def _document(lengths: NDArray[np.int64], size: Size, study: Study) -> dict[str,
         "command": study.command,
         "machine": {**study.machine, "cores": os.cpu_count()},
         "size": dataclasses.asdict(size),
-        "claims": [plain(dataclasses.asdict(each)) for each in claims],
         "seconds": _by_processes(study.rows, epoch_seconds),
         "speed_ups": _by_processes(study.rows, speed_ups),
         "edges": {str(buckets): lw.optimal_edges(lengths, buckets).tolist() for buckets in BUCKETS},

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from lengthwise_recipes.intervals import CONFIDENCE, Interval, read_interval
 from lengthwise_recipes.quality.comparisons import DECIDING, MEASURES
-from lengthwise_recipes.quality.intervals import CONFIDENCE, Interval, read_interval
 
 Document = Mapping[str, Any]
 

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise_recipes.quality.intervals import Interval, interval
+from lengthwise_recipes.intervals import Interval, interval
 from lengthwise_recipes.quality.outcomes import Outcome, equal_seconds
 from lengthwise_recipes.quality.strategies import Compared
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lengthwise_recipes.intervals import Interval, read_interval
 from lengthwise_recipes.pages import measured, percent, table
 from lengthwise_recipes.quality.answers import PLACES, Tally, answers, record, signed
 from lengthwise_recipes.quality.comparisons import DECIDING
 from lengthwise_recipes.quality.figure import group_of, short_label
-from lengthwise_recipes.quality.intervals import Interval, read_interval
 
 INTRODUCTION = (
     "Does more mixing give a better model, at equal padding and in equal training time? Every strategy with a knob is "

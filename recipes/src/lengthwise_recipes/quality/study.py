@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lengthwise_recipes.intervals import interval
 from lengthwise_recipes.quality.comparisons import MEASURES, Losses, compare, correlate, losses_of
-from lengthwise_recipes.quality.intervals import interval
 from lengthwise_recipes.quality.outcomes import Outcome, equal_seconds, outcomes
 from lengthwise_recipes.quality.strategies import OURS, RANDOM, Compared, candidates, compared, left_out
 from lengthwise_recipes.quality.tasks import Kind

@@ -73,6 +73,20 @@ class EpochRow:
         return values | values.pop("metrics") | rates
 
 
+def read_rows(rows: Sequence[Mapping[str, Any]]) -> list[EpochRow]:
+    """Rows as JSON has them, where metrics stand beside the rest and numbers that are not finite are null."""
+    fields = [field.name for field in dataclasses.fields(EpochRow) if field.name != "metrics"]
+    rates = ("sequences_per_second", "useful_frames_per_second")
+    found = []
+    for row in rows:
+        known: dict[str, Any] = {
+            name: math.nan if value is None else value for name, value in row.items() if name not in rates
+        }
+        own: dict[str, Any] = {name: known.pop(name) for name in fields}
+        found.append(EpochRow(**own, metrics=known))
+    return found
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRow:
     """What the task's `test` gave after the last epoch of one strategy from one seed."""
