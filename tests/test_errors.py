@@ -7,7 +7,7 @@ import pytest
 
 import lengthwise as lw
 
-SENTENCE = re.compile(r"^`\w+` must be .+, but is .+\. [A-Z].+\.$", re.DOTALL)
+SENTENCE = re.compile(r"^`[\w ]+` must be .+, but is .+\. [A-Z].+\.$", re.DOTALL)
 
 FIXED = lw.FixedSize(16)
 BATCHING = lw.Batching(cut=lw.FixedSize(2))
