@@ -30,7 +30,7 @@ CELLS = 64  # of equal count along each axis of the first picture
 LENGTH, WIDTH = 400, 20  # the second picture shows what lengths from 390 to 409 are padded to
 
 
-class Padded(NamedTuple):
+class Pooled(NamedTuple):
     """The epochs of a strategy together: lengths [n], what each is padded to [n], padding share and mixing."""
 
     lengths: NDArray[np.int64]
@@ -54,17 +54,17 @@ def draw() -> None:
     plot.save(noise({label: padded[label] for label in list(padded)[1:3]}), DOCS / "theory-noise.png")
 
 
-def pooled(lengths: NDArray[np.int64], batching: lw.Batching) -> Padded:
+def pooled(lengths: NDArray[np.int64], batching: lw.Batching) -> Pooled:
     """Plans every epoch, and puts what they hold into one."""
     plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(EPOCHS)]
     sequences = np.concatenate([plan.sequences for plan in plans])
     to = np.concatenate([np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes) for plan in plans])
     padding = 1.0 - lengths[sequences].sum() / to.sum()
-    return Padded(lengths[sequences], to, float(padding), lw.mixing(plans, lengths, bins=128))
+    return Pooled(lengths[sequences], to, float(padding), lw.mixing(plans, lengths, bins=128))
 
 
 @style.in_house_style
-def joint(padded: dict[str, Padded]) -> Figure:
+def joint(padded: dict[str, Pooled]) -> Figure:
     """How often each length is padded to each length, by rank; a panel for each strategy."""
     figure = style.blank_figure(height=2.45)
     panels = figure.subplots(1, len(padded), sharex=True, sharey=True)
@@ -91,7 +91,7 @@ def ranks(values: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 @style.in_house_style
-def noise(padded: dict[str, Padded]) -> Figure:
+def noise(padded: dict[str, Pooled]) -> Figure:
     """What lengths about LENGTH are padded to, under each of two strategies."""
     figure = style.blank_figure(height=2.8)
     axes: Axes = figure.subplots()

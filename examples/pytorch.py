@@ -26,7 +26,7 @@ class Listener(torch.nn.Module):
         super().__init__()
         self.layer, self.head = torch.nn.GRU(1, 32, batch_first=True), torch.nn.Linear(32, 4)
 
-    def forward(self, wave: lw.torch.Padded) -> torch.Tensor:
+    def forward(self, wave: lw.torch.PaddedSequences) -> torch.Tensor:
         states, _ = self.layer(wave.values)
         return self.head((states * wave.mask[..., None]).sum(1) / wave.lengths[:, None])  # padding takes no part
 

@@ -10,7 +10,7 @@ import length_sets
 import lengthwise as lw
 from lengthwise.choices.cut import cut_greedily
 
-NO_WALLS = np.empty(0, np.int64)
+NO_BOUNDARIES = np.empty(0, np.int64)
 
 
 def plan_of(lengths, cut, *, order=None, cost=None):
@@ -46,8 +46,8 @@ def test_dynamic_sizes_worked_by_hand():
     # The paper's batches close once they reach 6: 3 x 2, then 2 x 4 = 8, then 6.
     paper = plan_of(lengths, lw.DynamicSize(1, rule="paper"))
     assert padded(paper) == [(3, 2), (2, 4), (1, 6)]
-    assert paper.over_limit().tolist() == [1]
-    assert paper.limit == 6.0
+    assert paper.over_max_cost().tolist() == [1]
+    assert paper.max_cost == 6.0
 
 
 def test_what_is_longer_than_the_budget_is_refused_stands_alone_or_is_dropped():
@@ -60,12 +60,12 @@ def test_what_is_longer_than_the_budget_is_refused_stands_alone_or_is_dropped():
         plan_of(lengths, lw.Budget(20))
     alone = plan_of(lengths, lw.Budget(20, oversize="alone"))
     assert [batch.tolist() for batch in alone.batches()] == [[0, 2, 4], [1], [3]]
-    assert alone.over_limit().tolist() == [1, 2]
+    assert alone.over_max_cost().tolist() == [1, 2]
     assert alone.dropped().size == 0
     dropped = plan_of(lengths, lw.Budget(20, oversize="drop"))
     assert [batch.tolist() for batch in dropped.batches()] == [[0, 2, 4]]
     assert dropped.dropped().tolist() == [1, 3]
-    assert dropped.over_limit().size == 0
+    assert dropped.over_max_cost().size == 0
 
 
 def test_incomplete_batches_are_dropped_on_request_bucket_by_bucket():
@@ -101,7 +101,7 @@ def test_borders_of_buckets_move_with_what_is_dropped_before_them():
 def test_capacity_is_reckoned_from_edges_longer_than_any_sequence():
     plan = plan_of([5, 6, 7, 8], lw.DynamicSize(2), order=lw.Bucketed(edges=(1_000,), pad_to_edge=True))
     assert padded(plan) == [(2, 1_000), (2, 1_000)]
-    assert plan.limit == 2_000.0
+    assert plan.max_cost == 2_000.0
 
 
 @settings(max_examples=300, derandomize=True)
@@ -142,11 +142,14 @@ def test_no_batch_costs_more_than_its_budget_by_a_bit(dims):
         lengths = chance.integers(1, 999, (30, dims))
         count = int(chance.integers(1, 6))
         budget = float(cost([count], lengths[:count].max(axis=0)[None])[0])
-        for limit in (budget, float(np.nextafter(budget, 0.0))):  # one the first batch just fits, one it just exceeds
-            offsets = cut_greedily(lengths, NO_WALLS, cost=cost, budget=limit)
+        for max_cost in (
+            budget,
+            float(np.nextafter(budget, 0.0)),
+        ):  # one the first batch just fits, one it just exceeds
+            offsets = cut_greedily(lengths, NO_BOUNDARIES, cost=cost, budget=max_cost)
             sizes, longest = np.diff(offsets), np.maximum.reduceat(lengths, offsets[:-1], axis=0)
-            assert (cost(sizes, longest)[sizes > 1] <= limit).all()
-            assert offsets.tolist() == cut_one_by_one(lengths, [], cost, limit, 99, False)
+            assert (cost(sizes, longest)[sizes > 1] <= max_cost).all()
+            assert offsets.tolist() == cut_one_by_one(lengths, [], cost, max_cost, 99, False)
 
 
 def cut_one_by_one(lengths, boundaries, cost, budget, most, overshoot):
@@ -194,7 +197,7 @@ def test_a_cost_is_called_far_less_often_than_there_are_sequences(size):
         calls.append(len(counts))
         return rising(counts, padded_lengths)
 
-    offsets = cut_greedily(np.full((20_000, 1), 7), NO_WALLS, cost=cost, budget=7 * size)
+    offsets = cut_greedily(np.full((20_000, 1), 7), NO_BOUNDARIES, cost=cost, budget=7 * size)
     assert np.diff(offsets)[:-1].tolist() == [size] * (len(offsets) - 2)
     assert len(calls) < 100
     assert max(calls) < 20_000
@@ -221,7 +224,7 @@ class Twice(lw.Quadratic):
 def test_a_cost_that_extends_one_of_ours_is_asked_itself():
     plan = plan_of(lw.example_lengths(count=400), lw.Budget(20_000), cost=Twice())
     assert plan.costs.max() <= 20_000
-    assert not len(plan.over_limit())
+    assert not len(plan.over_max_cost())
 
 
 @pytest.mark.parametrize("cut", [lw.Budget(1), lw.DynamicSize(2), lw.FixedSize(3)])

@@ -12,13 +12,13 @@ import pytest
 from lengthwise import _compile
 
 MODULE = """
-from lengthwise._compile import compiled
+from lengthwise._compile import compile_kernel
 
-@compiled
+@compile_kernel
 def double(number):
     return 2 * number
 
-@compiled
+@compile_kernel
 def half(number):
     return number / 2
 """

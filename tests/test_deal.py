@@ -104,7 +104,7 @@ def test_the_costliest_steps_lead(steps):
     costs = plan.costs[plan.grid].max(axis=(1, 2))
     assert costs[:steps].tolist() == sorted(costs.tolist(), reverse=True)[:steps]
     assert costs[steps:].tolist() != sorted(costs[steps:].tolist(), reverse=True)
-    assert plan.worst(1)[0] in plan.grid[0]
+    assert plan.costliest(1)[0] in plan.grid[0]
 
 
 def test_arrangements_by_length():

@@ -246,7 +246,7 @@ VALUES = {
         "`rank` must be at most 0, but is 1. Plan with the world_size of the run.",
     ),
     "start": (lambda: PLAN.batches(start=3), "`start` must be at most 2, but is 3. Start the next epoch instead."),
-    "worst": (lambda: PLAN.worst(-1), "`count` must be at least 0, but is -1. Give how many batches to list."),
+    "costliest": (lambda: PLAN.costliest(-1), "`count` must be at least 0, but is -1. Give how many batches to list."),
     "batch": (
         lambda: PLAN.batch(-1),
         "`number` must be at least 0, but is -1. Give the number of a batch, as in the grid.",
@@ -347,7 +347,7 @@ TYPES = {
         "`pad_to_edge` must be True or False, but is 'banana'. Choose one of the two.",
     ),
     "drop_incomplete of another kind": (
-        lambda: lw.cut_named("fixed:4,drop-incomplete=1"),
+        lambda: lw.parse_cut("fixed:4,drop-incomplete=1"),
         "`drop_incomplete` must be True or False, but is 1. Choose one of the two.",
     ),
     "drop of another kind": (

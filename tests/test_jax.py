@@ -37,7 +37,7 @@ PAD_TO = {"inputs": None, "labels": LONGEST_LABEL, "number": None}
 
 
 def is_padded(part):
-    return isinstance(part, lw.jax.Padded)
+    return isinstance(part, lw.jax.PaddedSequences)
 
 
 def unpadded(batch, row):

@@ -14,7 +14,7 @@ from lengthwise import _kernels
 
 FAST = settings(max_examples=200, derandomize=True)
 MASK = 2**64 - 1
-NO_WALLS = np.empty(0, np.int64)
+NO_BOUNDARIES = np.empty(0, np.int64)
 
 
 def threefry_by_hand(key0, key1, counter0, counter1):
@@ -144,7 +144,7 @@ def test_greedy_cut_of_sorted_lengths_needs_the_fewest_batches():
         legal = [cut for cut in cuts if all((b - a) * lengths[b - 1] <= budget for a, b in itertools.pairwise(cut))]
         offsets = np.empty(len(lengths) + 1, np.int64)
         prices = np.array([0.0, 0.0, 1.0, 0.0])
-        batches = _kernels.greedy_cut(lengths[:, None], NO_WALLS, prices, float(budget), 99, False, offsets)
+        batches = _kernels.greedy_cut(lengths[:, None], NO_BOUNDARIES, prices, float(budget), 99, False, offsets)
         assert batches == min(len(cut) - 1 for cut in legal)
 
 
@@ -228,8 +228,8 @@ def test_priced_buckets_equal_their_own_python(steps, price):
     values, reached = np.append(0, np.cumsum(gaps)), np.append(0, np.cumsum(counts))
     best, most = np.zeros_like(values), np.zeros_like(values)
     again, most_again = np.zeros_like(values), np.zeros_like(values)
-    _kernels.priced_buckets(values, reached, price, best, most)
-    _kernels.priced_buckets.py_func(values, reached, price, again, most_again)
+    _kernels.price_buckets(values, reached, price, best, most)
+    _kernels.price_buckets.py_func(values, reached, price, again, most_again)
     assert (best.tolist(), most.tolist()) == (again.tolist(), most_again.tolist())
     ends, ends_again = np.zeros(most[-1], np.int64), np.zeros(most[-1], np.int64)
     _kernels.bucket_ends(values, reached, price, best, most, ends)

@@ -30,7 +30,7 @@ def laid_out(lengths, steps, *, padded=None):
         seed=0,
         epoch=0,
         lengths_fingerprint=lw.fingerprint(lengths),
-        limit=6.0,
+        max_cost=6.0,
     )
 
 
@@ -48,7 +48,7 @@ def test_every_measure_of_a_tiny_plan():
     assert found.largest_cost == 9
     # The ranks of step 0 compute 4 and 3, those of step 1 compute 6 and 9: of 2 x (4 + 9) a share of 4 is waited.
     assert found.straggler_waste == pytest.approx(4 / 26)
-    assert (found.dropped, found.repeated, found.over_limit) == (0, 0, 1)
+    assert (found.dropped, found.repeated, found.over_max_cost) == (0, 0, 1)
     assert found.step_length_correlation == 0.0, "two steps are too few"
     assert found.mixing_bins == 2
 
@@ -267,7 +267,7 @@ def test_without_a_world_a_step_of_anybodys_batches_is_one_batch():
 
 def test_what_is_missing_and_what_is_repeated_shows():
     found = lw.measure([[0, 1], [1, 1], [3]], [4, 2, 9, 9, 9])
-    assert (found.sequences, found.dropped, found.repeated, found.over_limit) == (5, 2, 1, 0)
+    assert (found.sequences, found.dropped, found.repeated, found.over_max_cost) == (5, 2, 1, 0)
     assert found.padding_share == 1 - (4 + 2 + 2 + 2 + 9) / (8 + 4 + 9)
     dropping = list(range(0, 300 - 300 % 16))  # as a loader with drop_last
     batches = [dropping[start : start + 16] for start in range(0, len(dropping), 16)]
@@ -295,7 +295,7 @@ def test_epochs_are_measured_as_one_long_one():
     each = [lw.measure(plan, lengths) for plan in plans]
     together = lw.measure(plans, lengths)
     assert together.epochs == 5
-    for count in ("sequences", "batches", "steps", "dropped", "repeated", "over_limit"):
+    for count in ("sequences", "batches", "steps", "dropped", "repeated", "over_max_cost"):
         assert getattr(together, count) == sum(getattr(one, count) for one in each)
     assert together.smallest_batch == min(one.smallest_batch for one in each)
     assert together.largest_cost == max(one.largest_cost for one in each)

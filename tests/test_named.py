@@ -78,7 +78,7 @@ def test_mxnet_drops_only_when_asked():
     ],
 )
 def test_a_cut_by_name(text, cut):
-    assert lw.cut_named(text) == cut
+    assert lw.parse_cut(text) == cut
 
 
 @pytest.mark.parametrize(
@@ -140,4 +140,4 @@ def test_mxnet_drops_from_batches_of_fixed_size_only():
 @pytest.mark.parametrize("text", ["16", "fixed", "dynamic:16:2", "sized:3", "fixed:16,speed=2"])
 def test_a_cut_that_cannot_be_read_is_refused(text):
     with pytest.raises((ValueError, TypeError), match=r"^`\w+` must be .+, but is .+\. [A-Z]"):
-        lw.cut_named(text)
+        lw.parse_cut(text)

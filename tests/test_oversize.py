@@ -54,10 +54,10 @@ def test_the_padding_asked_for_is_that_of_the_others(oversize):
 def test_giants_stand_alone_or_are_dropped_and_are_listed(order, deal):
     alone = plan_of(LENGTHS, order, "alone", deal=deal)
     assert sorted(alone.sequences) == list(range(len(LENGTHS)))
-    assert sorted(alone.batch(number).tolist() for number in alone.over_limit()) == [[0], [301]]
+    assert sorted(alone.batch(number).tolist() for number in alone.over_max_cost()) == [[0], [301]]
     dropped = plan_of(LENGTHS, order, "drop", deal=deal)
     assert dropped.dropped().tolist() == [0, 301]
-    assert not len(dropped.over_limit())
+    assert not len(dropped.over_max_cost())
 
 
 def test_giants_alone_leave_sorted_steps_sorted():
@@ -87,7 +87,7 @@ def test_where_every_batch_is_padded_to_an_edge_a_giant_is_too():
     order = lw.Bucketed(buckets=3, pad_to_edge=True)
     plan = plan_of(LENGTHS, order, "alone")
     assert len(np.unique(plan.padded_lengths)) <= 3
-    assert LENGTHS[np.concatenate([plan.batch(number) for number in plan.over_limit()])].min() == min(GIANTS)
+    assert LENGTHS[np.concatenate([plan.batch(number) for number in plan.over_max_cost()])].min() == min(GIANTS)
 
 
 def test_only_giants():
@@ -103,7 +103,7 @@ def test_a_cut_of_the_users_with_a_policy_of_its_own_gets_all_sequences():
 
         def __init__(self):
             cut = lw.Budget(10, oversize="alone")
-            self.limit, self.batch_sizes, self.cut = cut.limit, cut.batch_sizes, cut
+            self.max_cost, self.batch_sizes, self.cut = cut.max_cost, cut.batch_sizes, cut
 
         def __call__(self, lengths, boundaries, **given):
             return self.cut(lengths, boundaries, **given)
@@ -117,7 +117,7 @@ def test_a_cut_of_the_users_with_a_policy_of_its_own_gets_all_sequences():
 def test_where_every_batch_is_padded_to_an_edge_only_giants_are_over_the_budget(by, deal):
     order = lw.Bucketed(buckets=6, by=by, pad_to_edge=True)
     plan = plan_of(LENGTHS, order, "alone", deal=deal)
-    assert LENGTHS[np.concatenate([plan.batch(number) for number in plan.over_limit()])].min() == min(GIANTS)
+    assert LENGTHS[np.concatenate([plan.batch(number) for number in plan.over_max_cost()])].min() == min(GIANTS)
     assert len(np.unique(plan.padded_lengths)) <= 6
     # The others have five edges, and pad as they do without giants.
     within = plan_of(ORDINARY, lw.Bucketed(buckets=5, by=by, pad_to_edge=True), "error", deal=deal)

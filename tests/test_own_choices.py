@@ -73,12 +73,12 @@ def order(*given):
 
 
 def cut(given, *, order=None):
-    mine = Gives(given, limit=always(np.inf), batch_sizes=always(np.ones(3)))
+    mine = Gives(given, max_cost=always(np.inf), batch_sizes=always(np.ones(3)))
     return lambda: lw.make_plan(LENGTHS[:3], lw.Batching(order=order or lw.Sorted(), cut=mine))
 
 
 def sized(given):
-    mine = Gives(lw.Cuts(np.arange(8), np.arange(9)), limit=always(np.inf), batch_sizes=always(given))
+    mine = Gives(lw.Cuts(np.arange(8), np.arange(9)), max_cost=always(np.inf), batch_sizes=always(given))
     return lambda: lw.make_plan(LENGTHS, lw.Batching(padding=0.1, cut=mine))
 
 
@@ -188,7 +188,7 @@ def test_a_cut_may_reorder_where_there_are_no_boundaries():
             ends = [place for pair in zip(range(count // 2), range(count - 1, 0, -1), strict=False) for place in pair]
             return lw.Cuts(np.array(ends), np.arange(0, count + 1, 2))
 
-        limit = always(np.inf)
+        max_cost = always(np.inf)
         batch_sizes = always(np.full(8, 2.0))
 
     plan = lw.make_plan(LENGTHS, lw.Batching(order=lw.Sorted(), cut=Pairs(), arrange=lw.InOrder()))
@@ -201,7 +201,7 @@ def test_an_oversize_sequence_of_ones_own_cut_is_named():
         def __call__(self, lengths, *_, **__):
             raise lw.OversizeError(5, 9.0, int(lengths[:, 0].argmax()))
 
-        limit = always(5.0)
+        max_cost = always(5.0)
         batch_sizes = always(np.ones(8))
 
     with pytest.raises(lw.OversizeError, match=r"but is 5 at sequence 1\.") as told:

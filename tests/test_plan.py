@@ -28,7 +28,7 @@ def arrays_of(plan):
 
 
 @pytest.mark.parametrize(
-    "batching", [BATCHING, CHUNKED, lw.Batching(cut=lw.FixedSize(8))], ids=["plain", "chunks", "no limit"]
+    "batching", [BATCHING, CHUNKED, lw.Batching(cut=lw.FixedSize(8))], ids=["plain", "chunks", "no max_cost"]
 )
 def test_a_saved_plan_is_loaded_whole(tmp_path, batching):
     plan = lw.make_plan(LENGTHS, batching, seed=2**64 - 1, epoch=7, world_size=3)
@@ -41,7 +41,7 @@ def test_a_saved_plan_is_loaded_whole(tmp_path, batching):
         assert (getattr(again, name) == array).all()
         assert getattr(again, name).dtype == array.dtype
         assert not getattr(again, name).flags.writeable
-    for fact in ("count", "batching", "seed", "epoch", "lengths_fingerprint", "limit"):
+    for fact in ("count", "batching", "seed", "epoch", "lengths_fingerprint", "max_cost"):
         assert getattr(again, fact) == getattr(plan, fact)
     assert lw.measure(again, LENGTHS) == lw.measure(plan, LENGTHS)
 
@@ -87,11 +87,11 @@ def test_a_rank_takes_its_column_of_the_grid():
 
 @settings(max_examples=100, derandomize=True)
 @given(length_sets.flat, st.integers(0, 9))
-def test_the_worst_batches_are_the_costliest(lengths, count):
+def test_the_costliest_batches_are_the_costliest(lengths, count):
     plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(3)))
-    worst = plan.worst(count)
-    assert len(set(worst.tolist())) == len(worst) == min(count, len(plan.costs))
-    assert plan.costs[worst].tolist() == sorted(plan.costs.tolist(), reverse=True)[:count]
+    costliest = plan.costliest(count)
+    assert len(set(costliest.tolist())) == len(costliest) == min(count, len(plan.costs))
+    assert plan.costs[costliest].tolist() == sorted(plan.costs.tolist(), reverse=True)[:count]
 
 
 def test_a_fingerprint_changes_with_all_that_matters():

@@ -17,7 +17,8 @@ from lengthwise.planning import plan_file
 BATCHING = lw.Batching(cut=lw.FixedSize(2), chunks=lw.Chunks(4), order=lw.Sorted())
 PLAN = lw.make_plan([5, 9, 2, 4, 7, 7, 1, 3], BATCHING, seed=3, world_size=2, after=[(2, 1, 1)])
 ARRAYS = {name: getattr(PLAN, name) for name in plan_file.DIMS}
-FACTS = {name: getattr(PLAN, name) for name in ("count", "batching", "seed", "epoch", "lengths_fingerprint", "limit")}
+FACT_NAMES = ("count", "batching", "seed", "epoch", "lengths_fingerprint", "max_cost")
+FACTS = {name: getattr(PLAN, name) for name in FACT_NAMES}
 DAMAGED = r"[^\n]*This is a damaged plan file: make the plan anew\.$"
 
 
@@ -35,7 +36,7 @@ def store(path, facts, arrays):
 
 def stored():
     """The facts and arrays of a file of the plan."""
-    facts = {"version": plan_file.VERSION, **FACTS, "limit": repr(PLAN.limit), "fingerprint": PLAN.fingerprint()}
+    facts = {"version": plan_file.VERSION, **FACTS, "max_cost": repr(PLAN.max_cost), "fingerprint": PLAN.fingerprint()}
     return {**facts, "checksum": plan_file._checksum(ARRAYS, facts)}, dict(ARRAYS)
 
 
@@ -113,7 +114,7 @@ def test_a_structure_that_no_plan_has_is_refused_whatever_the_file_says_of_itsel
         *(("count", value) for value in (-1, True, 2.0, "3", None, [8])),
         *((name, value) for name in ("seed", "epoch") for value in (-1, 2**64, True, 1.5, "0", None)),
         *(("batching", value) for value in ("", "{", "[]", '{"cut": 3}', '{"cut": {}}', 3, None, "[" * 99_999)),
-        *(("limit", value) for value in ("nan", "-1.0", "many", 9.0, None)),
+        *(("max_cost", value) for value in ("nan", "-1.0", "many", 9.0, None)),
         ("lengths_fingerprint", 3),
         ("fingerprint", None),
         ("checksum", None),
@@ -128,7 +129,7 @@ def test_a_fact_that_no_plan_has_is_refused(tmp_path, name, value):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("seed", 4), ("count", 99), ("limit", "1.0"), ("lengths_fingerprint", "f"), ("batching", "{}"), ("more", 1)],
+    [("seed", 4), ("count", 99), ("max_cost", "1.0"), ("lengths_fingerprint", "f"), ("batching", "{}"), ("more", 1)],
 )
 def test_a_fact_that_another_plan_may_have_is_refused(tmp_path, name, value):
     facts, arrays = stored()
@@ -238,10 +239,10 @@ FOREIGN = {
     "a list for facts": as_zip(facts=as_npy(np.array("[1]"))),
     "nested facts": as_zip(facts=as_npy(np.array("[" * 100_000))),
     "pickled facts": as_zip(facts=as_npy(np.array([print], object))),
-    "a terabyte": as_zip(facts=as_npy(np.array('{"version": 2}')), sequences=header((2**37,))),
-    "more than there is": as_zip(facts=as_npy(np.array('{"version": 2}')), sequences=header((2**70,))),
-    "none of many": as_zip(facts=as_npy(np.array('{"version": 2}')), sequences=header((0, 2**70))),
-    "less than none": as_zip(facts=as_npy(np.array('{"version": 2}')), sequences=header((-1,))),
+    "a terabyte": as_zip(facts=as_npy(np.array('{"version": 3}')), sequences=header((2**37,))),
+    "more than there is": as_zip(facts=as_npy(np.array('{"version": 3}')), sequences=header((2**70,))),
+    "none of many": as_zip(facts=as_npy(np.array('{"version": 3}')), sequences=header((0, 2**70))),
+    "less than none": as_zip(facts=as_npy(np.array('{"version": 3}')), sequences=header((-1,))),
 }
 
 
@@ -265,8 +266,10 @@ def test_a_missing_file_is_missing(tmp_path, path):
         lw.Plan.load(tmp_path / path)
 
 
-def test_another_version_is_refused(tmp_path):
+@pytest.mark.parametrize("version", [2, 99])
+def test_another_version_is_refused(tmp_path, version):
     facts, arrays = stored()
-    store(tmp_path / "plan.npz", facts | {"version": 99}, arrays)
-    with pytest.raises(ValueError, match=r"^`path` must be a plan file of version 2, but is 99 at .*plan.npz"):
+    store(tmp_path / "plan.npz", facts | {"version": version}, arrays)
+    found = rf"^`path` must be a plan file of version 3, but is {version} at .*plan.npz'?\. .* Make the plan anew from "
+    with pytest.raises(ValueError, match=found):
         lw.Plan.load(tmp_path / "plan.npz")

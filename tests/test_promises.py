@@ -172,7 +172,7 @@ def budget_is_hard(plan, items, batching):
         if not getattr(batching.order, "pad_to_edge", False):
             assert padded.tolist() == members.max(axis=0).tolist()
         assert plan.costs[number] == batching.cost(np.array([size]), padded[None])[0]
-        if plan.costs[number] > plan.limit:
+        if plan.costs[number] > plan.max_cost:
             allowed_alone = getattr(batching.cut, "oversize", "") == "alone" and size == 1
             assert allowed_alone or getattr(batching.cut, "rule", "") == "paper"
-    assert plan.over_limit().tolist() == [b for b, cost in enumerate(plan.costs) if cost > plan.limit]
+    assert plan.over_max_cost().tolist() == [b for b, cost in enumerate(plan.costs) if cost > plan.max_cost]

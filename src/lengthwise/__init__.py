@@ -19,7 +19,7 @@ from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded, Quadratic
 from lengthwise.choices.cut import Budget, Cut, Cuts, DynamicSize, FixedSize, OversizeError
 from lengthwise.choices.deal import Balanced, Deal, InTurn, Mixed, Portions
-from lengthwise.choices.named import cut_named, mxnet_bucketing, strategies, strategy
+from lengthwise.choices.named import mxnet_bucketing, parse_cut, strategies, strategy
 from lengthwise.choices.order import (
     AlternatedSort,
     Bucketed,
@@ -100,7 +100,6 @@ __all__ = [
     "as_lengths",
     "audio_files",
     "batch_shapes",
-    "cut_named",
     "describe",
     "evaluation_plan",
     "evaluation_weights",
@@ -116,6 +115,7 @@ __all__ = [
     "mxnet_bucketing",
     "optimal_edges",
     "padded_frames",
+    "parse_cut",
     "quantile_edges",
     "read_lengths",
     "restore_order",

@@ -24,7 +24,7 @@ from numba.core.sigutils import normalize_signature
 from lengthwise import checks, files
 
 
-def compiled(function: Callable[..., Any]) -> Any:
+def compile_kernel(function: Callable[..., Any]) -> Any:
     """Compiles on first call, and keeps the machine code on disk where some folder can be written."""
     kernel: Any = numba.njit(function)
     try:

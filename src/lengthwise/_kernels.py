@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lengthwise._compile import compiled
+from lengthwise._compile import compile_kernel
 
 
-@compiled
+@compile_kernel
 def threefry(key0, key1, counter1, words):
     """Fills `words` [m], uint64, with Threefry-2x64-20 under the key (key0, key1).
 
@@ -38,7 +38,7 @@ def threefry(key0, key1, counter1, words):
             words[2 * block + 1] = x1
 
 
-@compiled
+@compile_kernel
 def negative_log(fractions, out):
     """Writes -log(x) for each x in (0, 1], by exact IEEE operations only, so that every platform agrees to the last
     bit.
@@ -60,7 +60,7 @@ def negative_log(fractions, out):
         out[index] = halvings * 0.6931471805599453 - 2.0 * s * series
 
 
-@compiled
+@compile_kernel
 def stable_argsort(keys, order, spare):
     """Sorts numbers 0..n-1 into `order` by rising uint64 `keys`, ties by number: a radix sort, 11 bits at a time.
 
@@ -92,7 +92,7 @@ def stable_argsort(keys, order, spare):
         order[:] = spare
 
 
-@compiled
+@compile_kernel
 def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
     """Cuts the sequences of `lengths` [n, dims] in order into batches, and returns how many.
 
@@ -135,8 +135,8 @@ def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
     return batches
 
 
-@compiled
-def priced_buckets(lengths, counts, price, best, most):
+@compile_kernel
+def price_buckets(lengths, counts, price, best, most):
     """The least that the lengths up to each cost where a bucket costs `price` beside its frames, in linear time.
 
     best[i] = min over j < i of best[j] + price + lengths[i] (counts[i] - counts[j]), and most[i] the most buckets that
@@ -174,9 +174,9 @@ def priced_buckets(lengths, counts, price, best, most):
         most[i] = most[j] + 1
 
 
-@compiled
+@compile_kernel
 def bucket_ends(lengths, counts, price, best, most, ends):
-    """Follows `best` and `most` of `priced_buckets` back, over as many buckets as `ends` [buckets] receives.
+    """Follows `best` and `most` of `price_buckets` back, over as many buckets as `ends` [buckets] receives.
 
     The last bucket ends at the last length. Where several ways to divide what is left pad equally little, its bucket is
     the widest of them.
@@ -190,7 +190,7 @@ def bucket_ends(lengths, counts, price, best, most, ends):
         i = j
 
 
-@compiled
+@compile_kernel
 def longest_of_batches(levels, masses, heights, lows, highs, sizes, longest):
     """What batches are padded to, on average, when sequences are sorted by height(length) + a standard exponential.
 

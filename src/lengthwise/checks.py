@@ -25,7 +25,7 @@ def sentence(name: str, rule: str, value: object, remedy: str, *, at: str = "") 
     '`lengths` must be positive, but is -3 at sequence 7. Drop it.'
     """
     place = f" at {at}" if at else ""
-    return f"`{name}` must be {rule}, but is {shown(value)}{place}. {remedy}"
+    return f"`{name}` must be {rule}, but is {show_value(value)}{place}. {remedy}"
 
 
 def value_error(name: str, rule: str, value: object, remedy: str, *, at: str = "") -> ValueError:
@@ -92,7 +92,7 @@ def check_flag(name: str, value: object) -> bool:
     return value
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """Writes a value as a sentence shows it: by its beginning, where it is long."""
     try:
         text = repr(value)
@@ -118,31 +118,31 @@ def show_call(example: str) -> Callable[[_Called], _Called]:
 
     def decorate(called: Any) -> Any:
         if not isinstance(called, type):
-            return _answering(called, called.__name__, example)
-        called.__init__ = _answering(called.__init__, called.__name__, example)  # type: ignore[misc]
+            return _wrap_call(called, called.__name__, example)
+        called.__init__ = _wrap_call(called.__init__, called.__name__, example)  # type: ignore[misc]
         return called
 
     return decorate
 
 
-def _answering(function: Any, name: str, example: str) -> Any:
+def _wrap_call(function: Any, name: str, example: str) -> Any:
     signature = inspect.signature(function)
     own = 1 if function.__name__ == "__init__" else 0  # self, which nobody writes
     takes = [f"{each.name}=" if each.kind is each.KEYWORD_ONLY else each.name for each in signature.parameters.values()]
 
     @functools.wraps(function)
-    def answering(*given: Any, **named: Any) -> Any:
+    def answer(*given: Any, **named: Any) -> Any:
         try:
             return function(*given, **named)
         except TypeError:
             if _fits(signature, given, named):
                 raise  # of what the function itself found
-        words = [*map(shown, given[own:]), *(f"{key}={shown(value)}" for key, value in named.items())]
+        words = [*map(show_value, given[own:]), *(f"{key}={show_value(value)}" for key, value in named.items())]
         call = f"{name}({' '.join(', '.join(words).split())})"
         rule = ", ".join(takes[own:]) or "nothing"
         raise TypeError(f"`{name}` must be called with {rule}, but is called as {call}. Write {example}, say.")
 
-    return answering
+    return answer
 
 
 def _fits(signature: inspect.Signature, given: tuple[Any, ...], named: dict[str, Any]) -> bool:

@@ -32,7 +32,7 @@ class Dataset(Protocol):
     def __getitem__(self, item: Any, /) -> Any: ...
 
 
-class Padded(NamedTuple):
+class PaddedSequences(NamedTuple):
     """One array of all samples of a batch, padded: a pytree of fixed shape.
 
     Attributes:
@@ -51,10 +51,10 @@ class PadCollate:
 
     Filled rows are masked. A batch of more rows than that shape has is refused: a longer shape would pad it silently.
 
-    A function of a list of samples, for any loader. It gives one pytree built as a sample is, with a `Padded` for each
-    array and [B] for each scalar. Two things go wrong in use: a loss that counts the filled rows, whose lengths are 0;
-    and labels of any length, for which JAX compiles again. Every array needs a fixed shape: say in `pad_to` how long
-    those get.
+    A function of a list of samples, for any loader. It gives one pytree built as a sample is, with a `PaddedSequences`
+    for each array and [B] for each scalar. Two things go wrong in use: a loss that counts the filled rows, whose
+    lengths are 0; and labels of any length, for which JAX compiles again. Every array needs a fixed shape: say in
+    `pad_to` how long those get.
 
     Args:
         shapes: [k, 2] rows and padded length. More rows than needed do no harm: rounded up, they can be shared out over
@@ -73,7 +73,7 @@ class PadCollate:
     """
 
     def __init__(self, shapes: ArrayLike, *, pad_to: Any = None) -> None:
-        self.shapes: NDArray[np.int64] = _checked_shapes(shapes)
+        self.shapes: NDArray[np.int64] = _check_shapes(shapes)
         for size in jax.tree.leaves(pad_to):
             checks.check_whole("pad_to", size, minimum=1, remedy="Give the longest labels, or None.")
         self.pad_to: Any = pad_to
@@ -104,16 +104,16 @@ class PadCollate:
             raise checks.value_error("shapes", rule, self.shapes[-1].tolist(), _SHAPES_REMEDY)
         shapes = self.shapes[at]
         if (over := counts > shapes[:, 0]).any():
-            worst = int(over.argmax())
-            rule = f"of at least {counts[worst]} rows where sequences are {lengths[worst]} long"
-            raise checks.value_error("shapes", rule, shapes[worst].tolist(), _SHAPES_REMEDY)
+            first = int(over.argmax())
+            rule = f"of at least {counts[first]} rows where sequences are {lengths[first]} long"
+            raise checks.value_error("shapes", rule, shapes[first].tolist(), _SHAPES_REMEDY)
         return shapes
 
     def pad(self, samples: Sequence[Any], *, rows: int, padded_length: int) -> Any:
         """Makes one batch of this shape of at least one sample, and of at most `rows`."""
         columns, sizes, tree = _columns(samples, self.pad_to)
         pairs = zip(columns, sizes, strict=True)
-        return jax.tree.unflatten(tree, [_padded(column, rows, size or padded_length) for column, size in pairs])
+        return jax.tree.unflatten(tree, [_pad(column, rows, size or padded_length) for column, size in pairs])
 
 
 def batches(
@@ -159,7 +159,7 @@ def batches(
         remedy = "Plan on one length, lengths[:, 0] say."
         raise checks.value_error("plan", "of one length a sequence", plan.padded_lengths.shape[1], remedy)
     shapes = collate.shapes_of(plan.batch_sizes, plan.padded_lengths[:, 0])
-    index, parts = _checked_shard(shard, collate.shapes)
+    index, parts = _check_shard(shard, collate.shapes)
     taken = plan.batches(rank, start)
     numbers = plan.grid[:, :, rank].reshape(-1)[start:]
     return (
@@ -200,7 +200,7 @@ def _sizes(sample: Any, pad_to: Any) -> list[int]:
         raise checks.value_error("pad_to", "a prefix of the sample's tree", pad_to, remedy) from error
 
 
-def _padded(column: list[NDArray[Any]], rows: int, size: int) -> Padded | NDArray[Any]:
+def _pad(column: list[NDArray[Any]], rows: int, size: int) -> PaddedSequences | NDArray[Any]:
     """One leaf of all samples in `rows` rows."""
     _check_column(column, size)
     dtype = np.result_type(*{array.dtype for array in column})
@@ -211,7 +211,7 @@ def _padded(column: list[NDArray[Any]], rows: int, size: int) -> Padded | NDArra
     values = np.zeros((rows, size, *column[0].shape[1:]), dtype)
     for row, array in zip(values, column, strict=False):
         row[: len(array)] = array
-    return Padded(values, lengths, np.arange(size) < lengths[:, None])
+    return PaddedSequences(values, lengths, np.arange(size) < lengths[:, None])
 
 
 def _check_column(column: list[NDArray[Any]], size: int) -> None:
@@ -226,7 +226,7 @@ def _check_column(column: list[NDArray[Any]], size: int) -> None:
             raise checks.value_error("samples", f"at most {size} long", len(array), remedy, at=f"sample {number}")
 
 
-def _checked_shapes(shapes: ArrayLike) -> NDArray[np.int64]:
+def _check_shapes(shapes: ArrayLike) -> NDArray[np.int64]:
     array = np.asarray(shapes)
     if array.ndim != 2 or array.shape[1] != 2 or not len(array) or array.dtype.kind not in "iu":
         value = f"{array.dtype} {list(array.shape)}"
@@ -236,7 +236,7 @@ def _checked_shapes(shapes: ArrayLike) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def _checked_shard(shard: tuple[int, int], shapes: NDArray[np.int64]) -> tuple[int, int]:
+def _check_shard(shard: tuple[int, int], shapes: NDArray[np.int64]) -> tuple[int, int]:
     remedy = "Give (jax.process_index(), jax.process_count())."
     if not isinstance(shard, tuple) or len(shard) != 2:
         raise checks.type_error("shard", "a pair (index, count)", shard, remedy)

@@ -139,11 +139,11 @@ def test_help_lists_every_strategy_and_arrangement(run, monkeypatch):
     assert compare.DEFAULT in "".join(done.out.split())
 
 
-def test_what_is_dropped_or_over_the_limit_is_said(run, four):
+def test_what_is_dropped_or_over_the_cost_is_said(run, four):
     done = run("compare", four, "--strategies", "sorted", "--cut", "budget:8,oversize=drop")
     assert "sorted: 1 sequences dropped\n" in done.out
     done = run("compare", four, "--strategies", "sorted", "--cut", "budget:8,oversize=alone")
-    assert "sorted: 1 batches over the limit\n" in done.out
+    assert "sorted: 1 batches over the cut's maximum\n" in done.out
 
 
 def test_the_longest_sequence_is_named_wherever_it_stands(run, tmp_path):

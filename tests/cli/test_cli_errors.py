@@ -76,7 +76,7 @@ WRONG = {
     "plan --deal portions --tail drop": "`tail` must be split with --deal portions, but is 'drop'.",
     "plan --deal portions --strategy mxnet:4,drop=true": "`tail` must be split with --deal portions, but is 'drop'.",
     "plan --tail drop --world-size 8000": "`plan` must be of at least one step, but is '655 batches'.",
-    "plan --worst -1": "`worst` must be at least 0, but is -1.",
+    "plan --costliest -1": "`costliest` must be at least 0, but is -1.",
     "plan --output {unwritable}": "`output` must be in a folder that is there",
     "plan --output -": "`output` must be a file to write, but is '-'.",
     "plan --epoch -1": "`epoch` must be at least 0, but is -1.",

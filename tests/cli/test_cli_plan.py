@@ -30,10 +30,10 @@ def test_a_saved_plan_is_the_plan(run, tmp_path):
 
 
 def test_four_lengths_by_hand(run, four):
-    found = run("plan", four, "--strategy", "sorted", "--batch-size", 2, "--worst", 1, "--json", "-").json
-    assert set(found) == {"lengths", "plan", "measures", "report", "worst"}
-    assert found["worst"] == [{"batch": 1, "sequences": 2, "padded_length": [9], "cost": 18.0}]
-    assert found["report"] == {"dropped": [], "repeated": [], "over_limit": []}
+    found = run("plan", four, "--strategy", "sorted", "--batch-size", 2, "--costliest", 1, "--json", "-").json
+    assert set(found) == {"lengths", "plan", "measures", "report", "costliest"}
+    assert found["costliest"] == [{"batch": 1, "sequences": 2, "padded_length": [9], "cost": 18.0}]
+    assert found["report"] == {"dropped": [], "repeated": [], "over_max_cost": []}
     facts = {key: found["plan"][key] for key in ("seed", "epoch", "world_size")}
     assert facts == {"seed": 0, "epoch": 0, "world_size": 1}
 
@@ -115,7 +115,7 @@ def test_inspect_by_hand(run, four):
         "zero_padding_rate": pytest.approx(16 / 36),
         "largest_cost": 36.0,
         "dropped": 0,
-        "over_limit": 0,
+        "over_max_cost": 0,
     }
     assert found["lengths"] == lw.describe([4, 2, 9, 5]).as_dict()
 
@@ -146,10 +146,10 @@ def test_inspect_says_what_would_be_left_out(run, four):
     assert "They would leave 1 sequences out." in run("inspect", four, "--cut", "budget:8,oversize=drop").out
 
 
-def test_inspect_says_what_would_be_over_the_limit(run, four):
+def test_inspect_says_what_would_cost_too_much(run, four):
     words = ("inspect", four, "--cut", "budget:4,oversize=alone")
-    assert run(*words, "--json", "-").json["random_batches"]["over_limit"] == 2
-    assert "Over the limit would be 2 of 4 batches." in run(*words).out
+    assert run(*words, "--json", "-").json["random_batches"]["over_max_cost"] == 2
+    assert "2 of 4 batches would cost more than the cut allows." in run(*words).out
 
 
 def test_without_a_strategy_the_plan_is_that_of_a_batching_without_an_order(run):

@@ -186,7 +186,7 @@ def test_an_lstm_over_packed_samples_computes_each_as_if_alone():
 def test_attention_over_the_nested_tensor_computes_each_as_if_alone():
     samples = random_sequences([3, 6, 1], 2, 4)
     batch = ConcatCollate()(samples)
-    nested = batch.nested()
+    nested = batch.to_nested()
     assert nested.values().data_ptr() == batch.values.data_ptr()
     heads = nested.transpose(1, 2)
     attended = functional.scaled_dot_product_attention(heads, heads, heads).transpose(1, 2)

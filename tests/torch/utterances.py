@@ -6,7 +6,7 @@ import torch
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 from torch.utils.data import Dataset
 
-from lengthwise.torch import Padded
+from lengthwise.torch import PaddedSequences
 
 
 class Utterance(NamedTuple):
@@ -33,7 +33,7 @@ class Utterances(Dataset):
 
 def rows_of(batch):
     """The sequences of a batch field, one tensor each, whatever form they were batched to."""
-    if isinstance(batch, Padded):
+    if isinstance(batch, PaddedSequences):
         return [values[mask] for values, mask in zip(batch.values, batch.mask, strict=True)]
     if isinstance(batch, PackedSequence):
         values, lengths = pad_packed_sequence(batch, batch_first=True)

@@ -151,7 +151,7 @@ def _choose_order(order: Order, padding: float | None) -> Order:
 
 # What each choice must be able to do, and one that can.
 _CHOICES = {
-    "cut": (("__call__", "limit", "batch_sizes"), "FixedSize(16)"),
+    "cut": (("__call__", "max_cost", "batch_sizes"), "FixedSize(16)"),
     "order": (("__call__",), "Sorted()"),
     "deal": (("portions", "grid"), "Balanced()"),
     "arrange": (("__call__",), "InOrder()"),

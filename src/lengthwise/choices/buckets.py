@@ -45,7 +45,7 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
         path in graphs with the concave Monge property and applications". Each price takes time and memory linear in
         the distinct lengths, whatever Q, because j enters only as a line in i.
     """
-    buckets = _checked(buckets)
+    buckets = _check_buckets(buckets)
     values, counts = _histogram(lengths)
     if buckets >= len(values):
         return values
@@ -56,9 +56,9 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     price, too_high = 0, int(values[-1]) * int(reached[-1]) + 1
     while too_high - price > 1:
         middle = (price + too_high) // 2
-        _kernels.priced_buckets(values, reached, middle, best, most)
+        _kernels.price_buckets(values, reached, middle, best, most)
         price, too_high = (middle, too_high) if most[-1] >= buckets else (price, middle)
-    _kernels.priced_buckets(values, reached, price, best, most)
+    _kernels.price_buckets(values, reached, price, best, most)
     _kernels.bucket_ends(values, reached, price, best, most, ends)
     return values[ends]
 
@@ -72,7 +72,7 @@ def uniform_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """
     low, high = _ends_of(lengths)
     most = high - low + 1  # buckets, where every whole length is an edge
-    return _whole(low, high, lambda steps: low + (high - low) * steps, min(_checked(buckets), most))
+    return _whole(low, high, lambda steps: low + (high - low) * steps, min(_check_buckets(buckets), most))
 
 
 @checks.show_call("exponential_edges(lengths, 8)")
@@ -84,7 +84,7 @@ def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """
     low, high = _ends_of(lengths)
     most = math.ceil(high * math.log(high / low)) + 1  # buckets, where the widest is less than a frame
-    return _whole(low, high, lambda steps: low * (high / low) ** steps, min(_checked(buckets), most))
+    return _whole(low, high, lambda steps: low * (high / low) ** steps, min(_check_buckets(buckets), most))
 
 
 @checks.show_call("quantile_edges(lengths, 8)")
@@ -96,7 +96,7 @@ def quantile_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """
     values, counts = _histogram(lengths)
     reached = np.cumsum(counts)
-    buckets = min(_checked(buckets), int(reached[-1]))
+    buckets = min(_check_buckets(buckets), int(reached[-1]))
     wanted = -(-reached[-1] * np.arange(1, buckets + 1) // buckets)
     return np.unique(values[np.searchsorted(reached, wanted)])
 
@@ -156,7 +156,7 @@ def _check_countable(name: str, longest: np.int64, counts: NDArray[np.int64]) ->
         raise checks.value_error(name, rule, int(longest), remedy)
 
 
-def _checked(buckets: int) -> int:
+def _check_buckets(buckets: int) -> int:
     return checks.check_whole("buckets", buckets, minimum=1, remedy="Give the number of buckets, 6 say.")
 
 

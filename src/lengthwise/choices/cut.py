@@ -85,8 +85,8 @@ class Cut(Protocol):
         """
         ...
 
-    def limit(self, cost: Cost, longest: NDArray[np.int64]) -> float:
-        """The cost no batch may exceed; infinite where there is none."""
+    def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
+        """What a batch may cost, in the unit of the cost; infinite where there is no bound."""
         ...
 
     def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -130,7 +130,7 @@ class FixedSize:
         starts = np.repeat(borders[:-1], batches) + within * self.batch_size
         return Cuts(np.arange(count), np.append(starts, count))
 
-    def limit(self, cost: Cost, longest: NDArray[np.int64]) -> float:
+    def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
         del cost, longest
         return np.inf
 
@@ -175,15 +175,15 @@ class Budget:
         costs = costs_alone(cost, lengths)
         over = costs > self.budget
         if self.oversize == "error" and over.any():
-            worst = int(costs.argmax())
-            raise OversizeError(self.budget, float(costs[worst]), worst)
+            costliest = int(costs.argmax())
+            raise OversizeError(self.budget, float(costs[costliest]), costliest)
         if self.oversize == "drop":
             kept = np.flatnonzero(~over)
             boundaries = np.searchsorted(kept, boundaries)
         offsets = cut_greedily(lengths[kept], boundaries, cost=cost, budget=self.budget, most=self.max_sequences)
         return Cuts(kept, offsets)
 
-    def limit(self, cost: Cost, longest: NDArray[np.int64]) -> float:
+    def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
         del cost, longest
         return float(self.budget)
 
@@ -219,15 +219,15 @@ class DynamicSize:
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
-        budget = self.limit(cost, longest)
+        budget = self.max_cost(cost, longest)
         offsets = cut_greedily(lengths, boundaries, cost=cost, budget=budget, overshoot=self.rule == "paper")
         return Cuts(np.arange(len(lengths)), offsets)
 
-    def limit(self, cost: Cost, longest: NDArray[np.int64]) -> float:
+    def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
         return float(costs_of(cost, np.array([self.batch_size]), longest[None, :])[0])
 
     def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
-        return _sizes_within(lengths, cost, self.limit(cost, longest))
+        return _sizes_within(lengths, cost, self.max_cost(cost, longest))
 
 
 def cut_greedily(

@@ -88,13 +88,13 @@ def strategies(text: str, *, cut: Cut, cost: Cost | None = None) -> dict[str, Ba
     return named
 
 
-def cut_named(text: str) -> Cut:
+def parse_cut(text: str) -> Cut:
     """Makes the cut that `text` names: fixed:SIZE, budget:COST or dynamic:SIZE, each with [,key=value...].
 
-    >>> cut_named("dynamic:16,rule=paper")
+    >>> parse_cut("dynamic:16,rule=paper")
     DynamicSize(batch_size=16, rule='paper')
     """
-    name, value, options = _parsed(text, "cut")
+    name, value, options = _parse(text, "cut")
     kinds = {"fixed": (FixedSize, "batch_size"), "budget": (Budget, "budget"), "dynamic": (DynamicSize, "batch_size")}
     if name not in kinds or value is None:
         raise checks.value_error(
@@ -102,7 +102,7 @@ def cut_named(text: str) -> Cut:
         )
     kind, field = kinds[name]
     _refuse_options(options, (field,), text)
-    return _called(kind, {field: value, **options}, text)
+    return _make_choice(kind, {field: value, **options}, text)
 
 
 def mxnet_bucketing(edges: tuple[int, ...], *, batch_size: int, drop: bool = False) -> Batching:
@@ -138,7 +138,7 @@ def _labels(text: str) -> list[str]:
 
 
 def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
-    name, value, options = _parsed(label, "strategy")
+    name, value, options = _parse(label, "strategy")
     known = STRATEGIES.get(name)
     if known is None:
         raise checks.value_error("strategy", "one of " + ", ".join(STRATEGIES), name, _GRAMMAR)
@@ -156,7 +156,7 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
         options["by"] = name
     if value is not None:
         options[known.field] = value
-    order = _called(known.make, options, label, also=("arrange",))
+    order = _make_choice(known.make, options, label, also=("arrange",))
     return Batching(order=order, cut=cut, deal=deal, arrange=ARRANGEMENTS[arrangement], cost=cost)
 
 
@@ -188,7 +188,7 @@ def _mxnet_options(options: dict[str, Any], cut: Cut) -> tuple[Cut, Balanced]:
     return replace(cut, drop_incomplete=True), Balanced(tail="drop")
 
 
-def _parsed(text: str, what: str) -> tuple[str, Any, dict[str, Any]]:
+def _parse(text: str, what: str) -> tuple[str, Any, dict[str, Any]]:
     """Splits `name:value,key=word` into (name, value, {key: word}), numbers and true or false as such."""
     head, *rest = text.split(",")
     name, colon, value = head.partition(":")
@@ -210,7 +210,7 @@ def _value(word: str) -> Any:
     return {"true": True, "false": False}.get(word.lower(), word)
 
 
-def _called(make: Callable[..., Any], options: dict[str, Any], text: str, *, also: tuple[str, ...] = ()) -> Any:
+def _make_choice(make: Callable[..., Any], options: dict[str, Any], text: str, *, also: tuple[str, ...] = ()) -> Any:
     known = [name for name in getattr(make, "__dataclass_fields__", ()) if name != "_"]
     unknown = sorted(set(options) - set(known))
     if unknown:

@@ -139,7 +139,7 @@ class AlternatedSort:
         bin_of[shuffled] = np.arange(count) * bins // count
         by_size = _by_size(shuffled, sizes)
         by_bin = by_size[_random.argsort(bin_of[by_size])]
-        return Ordered(by_bin[_every_other_reversed(count, bins)])
+        return Ordered(by_bin[_reverse_every_other(count, bins)])
 
 
 @checks.show_call("Windowed(1_600)")
@@ -163,7 +163,7 @@ class Windowed:
         shuffled = key.permutation(len(sizes))
         window_of = np.empty(len(sizes), np.int64)
         window_of[shuffled] = np.arange(len(sizes)) // self.window
-        sequences, boundaries, _ = _gathered(_by_size(shuffled, sizes), window_of)
+        sequences, boundaries, _ = _gather(_by_size(shuffled, sizes), window_of)
         return Ordered(sequences, boundaries)
 
 
@@ -201,7 +201,7 @@ class Bucketed:
                 remedy = "Give a whole number of at least 1."
                 checks.keep(self, **{name: checks.check_whole(name, value, minimum=1, remedy=remedy)})
         if self.edges is not None:
-            checks.keep(self, edges=_checked_edges(self.edges))
+            checks.keep(self, edges=_check_edges(self.edges))
         if self.size is not None and self.pad_to_edge:
             raise checks.value_error("pad_to_edge", "False with size", True, "Give buckets or edges for fixed shapes.")
         checks.check_flag("pad_to_edge", self.pad_to_edge)
@@ -220,7 +220,7 @@ class Bucketed:
             rank = np.empty(len(sizes), np.int64)
             rank[_by_size(shuffled, sizes)] = np.arange(len(sizes))
             missing = -len(sizes) % self.size
-            sequences, boundaries, _ = _gathered(shuffled, (rank + missing) // self.size)
+            sequences, boundaries, _ = _gather(shuffled, (rank + missing) // self.size)
             return Ordered(sequences, boundaries)
         if self.edges is None:
             raise checks.value_error(
@@ -228,7 +228,7 @@ class Bucketed:
             )
         edges = np.array(self.edges, np.int64)
         bucket = np.searchsorted(edges, sizes)
-        sequences, boundaries, bucket = _gathered(shuffled[bucket[shuffled] < len(edges)], bucket)
+        sequences, boundaries, bucket = _gather(shuffled[bucket[shuffled] < len(edges)], bucket)
         return Ordered(sequences, boundaries, edges[bucket] if self.pad_to_edge else None)
 
     def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Bucketed:
@@ -316,7 +316,7 @@ def _by_size(sequences: NDArray[np.int64], sizes: NDArray[np.float64]) -> NDArra
     return sequences[_random.argsort(keys - min(0.0, keys.min(initial=0.0)))]
 
 
-def _gathered(
+def _gather(
     sequences: NDArray[np.int64], bucket: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Sequences bucket by bucket, in the order they come in; the boundaries; and the bucket of each position."""
@@ -324,10 +324,10 @@ def _gathered(
     return sequences, np.flatnonzero(np.diff(bucket[sequences])) + 1, bucket[sequences]
 
 
-def _every_other_reversed(count: int, bins: int) -> NDArray[np.int64]:
+def _reverse_every_other(count: int, bins: int) -> NDArray[np.int64]:
     """Positions 0..count-1 in `bins` near-equal bins, the second, fourth, ... back to front.
 
-    >>> _every_other_reversed(6, 3)
+    >>> _reverse_every_other(6, 3)
     array([0, 1, 3, 2, 4, 5])
     """
     positions = np.arange(count)
@@ -337,7 +337,7 @@ def _every_other_reversed(count: int, bins: int) -> NDArray[np.int64]:
     return np.where(bin_of % 2 == 1, mirrored, positions)
 
 
-def _checked_edges(edges: tuple[int, ...]) -> tuple[int, ...]:
+def _check_edges(edges: tuple[int, ...]) -> tuple[int, ...]:
     remedy = "Give the longest length of each bucket, rising: (100, 200, 400), say."
     if not isinstance(edges, Iterable) or (isinstance(edges, np.ndarray) and not edges.ndim):
         raise checks.type_error("edges", "whole numbers", edges, remedy)

@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = argparse.Namespace(command="")
     try:
         try:
-            parsed = _parsed(arguments)
+            parsed = _parse(arguments)
             with warnings.catch_warnings():
                 warnings.showwarning = partial(_show_warning, parsed.command)
                 status = parsed.run(parsed)
@@ -49,13 +49,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     words = sys.argv[1:] if arguments is None else arguments
     named = next((word for word in words if not word.startswith("-")), None)
     found = plugins.find(tuple(COMMANDS))
     plugins.check_installed(named, found)
     text = "Plans the batches for training on sequences of different lengths."
-    parser = Parser(prog="lengthwise", description=text, epilog=plugins.told_of_recipes(found))
+    parser = Parser(prog="lengthwise", description=text, epilog=plugins.recipes_hint(found))
     parser.add_argument("-V", "--version", action="version", version=f"lengthwise {lw.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS.values():
@@ -65,11 +65,11 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parsed, unknown = parser.parse_known_args(words)
     if unknown:
         parser.prog = " ".join(["lengthwise", parsed.command, *filter(None, [getattr(parsed, "subcommand", None)])])
-        parser.error(_misplaced(unknown, getattr(parsed, "file_option", None)))
+        parser.error(_explain_misplaced(unknown, getattr(parsed, "file_option", None)))
     return parsed
 
 
-def _misplaced(words: Sequence[str], option: str | None) -> str:
+def _explain_misplaced(words: Sequence[str], option: str | None) -> str:
     """Says what is wrong with words that no option takes; a file, where `option` takes one, lacks that option."""
     if option is None or words[0].startswith("-"):
         return f"there is no {' '.join(words)} here"

@@ -39,13 +39,13 @@ def run(arguments: argparse.Namespace) -> int:
 
         plot.save(plot.bucket_histogram(lengths, edges), arguments.plot)
     if arguments.json != "-":
-        title = f"{show.sentence_of(lengths, name)}\n{_counted(edges)} with {arguments.edges} edges"
+        title = f"{show.sentence_of(lengths, name)}\n{_bucket_count(edges)} with {arguments.edges} edges"
         note = f"{padded:,} frames when every sequence is padded to its edge, {show.percent(share, 2)} of them padding."
         show.table(("up to", "sequences", "padding"), _rows(lengths, edges), title=title, notes=(note,))
     return 0
 
 
-def _counted(edges: NDArray[np.int64]) -> str:
+def _bucket_count(edges: NDArray[np.int64]) -> str:
     return "1 bucket" if len(edges) == 1 else f"{len(edges):,} buckets"
 
 

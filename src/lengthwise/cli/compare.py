@@ -45,7 +45,7 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prints one row for every strategy."""
     show.check(arguments)
-    cut = cuts.chosen(arguments)
+    cut = cuts.choose_cut(arguments)
     named = DEFAULT if arguments.strategies is None else arguments.strategies
     batchings = lw.strategies(named, cut=cut)
     lengths, name = source.read(arguments)
@@ -53,8 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         if arguments.strategies is None:  # nobody asked for these paddings, and the table says what they come to
             warnings.filterwarnings("ignore", message="`padding` must be within")
-        for label, batching in _watched(batchings.items()):
-            plans[label], row = _planned(lengths, batching, seed=arguments.seed, epoch=arguments.epoch)
+        for label, batching in _show_progress(batchings.items()):
+            plans[label], row = _plan_one(lengths, batching, seed=arguments.seed, epoch=arguments.epoch)
             rows.append({"strategy": label, **row})
     show.write_json({"lengths": show.summary(lengths), "rows": rows}, arguments.json)
     if arguments.plot is not None:
@@ -62,17 +62,17 @@ def run(arguments: argparse.Namespace) -> int:
 
         plot.save(plot.epoch_lengths(lengths, plans), arguments.plot)
     if arguments.json != "-":
-        _print(rows, f"{show.sentence_of(lengths, name)}\n{cuts.described(cut)}")
+        _print(rows, f"{show.sentence_of(lengths, name)}\n{cuts.describe_cut(cut)}")
     return 0
 
 
-def _watched(items: Any) -> Any:
+def _show_progress(items: Any) -> Any:
     from tqdm import tqdm
 
     return tqdm(items, desc="planning", leave=False, disable=None)
 
 
-def _planned(
+def _plan_one(
     lengths: NDArray[np.int64], batching: lw.Batching, *, seed: int, epoch: int
 ) -> tuple[lw.Plan, dict[str, Any]]:
     """A plan, its measures, and the seconds it took, the compilation of the kernels not counted.
@@ -131,16 +131,16 @@ def _print(rows: list[dict[str, Any]], title: str) -> None:
         "padding: the share of computed frames that are padding; ZPR: its plain mean over batches (Ge 2021, eq. 1); "
         "ABL: the mean length that batches are padded to; cost: padded frames of a batch.",
         "mixing: 1 where what a batch is padded to tells nothing of the lengths in it, near 0 where it tells all; "
-        + _pooled(rows[0]["mixing_epochs"], rows[0]["mixing_bins"]),
+        + _pooling_note(rows[0]["mixing_epochs"], rows[0]["mixing_bins"]),
     )
     show.table(heads, cells, title=title, notes=notes, spare=[heads[place] for place in _SPARE])
     for row in rows:
-        for fact, text in (("dropped", "sequences dropped"), ("over_limit", "batches over the limit")):
+        for fact, text in (("dropped", "sequences dropped"), ("over_max_cost", "batches over the cut's maximum")):
             if row[fact]:
                 show.say(f"{row['strategy']}: {row[fact]:,} {text}")
 
 
-def _pooled(epochs: int, bins: int) -> str:
+def _pooling_note(epochs: int, bins: int) -> str:
     """Why the mixing of `lengthwise plan` is another number."""
     if epochs == 1:
         return f"estimated in {bins} bins."
@@ -155,12 +155,12 @@ def _sizes(row: dict[str, Any]) -> str:
 def _names() -> str:
     """The strategies, one line each, and what is compared where none is named: within 80 columns."""
     written = {name: f"{name}:{kind.value}" if kind.value else name for name, kind in STRATEGIES.items()}
-    lines = [_hung(f"  {written[name]:21s}", kind.help) for name, kind in STRATEGIES.items()]
-    keys = _hung("  every one also takes ", f"arrange={'|'.join(ARRANGEMENTS)}".replace("|", " | "))
-    default = _hung("  ", DEFAULT.replace(",", ", ")).replace(", ", ",")
+    lines = [_indent(f"  {written[name]:21s}", kind.help) for name, kind in STRATEGIES.items()]
+    keys = _indent("  every one also takes ", f"arrange={'|'.join(ARRANGEMENTS)}".replace("|", " | "))
+    default = _indent("  ", DEFAULT.replace(",", ", ")).replace(", ", ",")
     return "\n".join(["strategies, each with [,key=value...]:", *lines, keys, "", "without --strategies:", default])
 
 
-def _hung(head: str, text: str) -> str:
+def _indent(head: str, text: str) -> str:
     """`head` and `text`, further lines below the start of `text`."""
     return textwrap.fill(text, 79, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)

@@ -23,19 +23,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def chosen(arguments: argparse.Namespace) -> Cut:
+def choose_cut(arguments: argparse.Namespace) -> Cut:
     """The cut that `arguments` ask for."""
     if arguments.cut is not None:
-        return lw.cut_named(arguments.cut)
+        return lw.parse_cut(arguments.cut)
     if arguments.budget is not None:
         return lw.Budget(arguments.budget)
     return lw.FixedSize(BATCH_SIZE if arguments.batch_size is None else arguments.batch_size)
 
 
-def described(cut: Cut) -> str:
+def describe_cut(cut: Cut) -> str:
     """What a cut makes, in words.
 
-    >>> described(lw.Budget(20_000))
+    >>> describe_cut(lw.Budget(20_000))
     'batches of at most 20,000 padded frames'
     """
     if isinstance(cut, lw.FixedSize):

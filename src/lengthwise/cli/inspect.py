@@ -14,7 +14,14 @@ from lengthwise.cli import cuts, show, source
 
 _BARS = " ▏▎▍▌▋▊▉█"
 _WIDTH = 48  # of the longest bar, in columns
-_RANDOM = ("batches", "padding_share", "zero_padding_rate", "largest_cost", "dropped", "over_limit")  # of the measures
+_SHOWN = (  # of the measures
+    "batches",
+    "padding_share",
+    "zero_padding_rate",
+    "largest_cost",
+    "dropped",
+    "over_max_cost",
+)
 
 
 def add(subparsers: Any) -> None:
@@ -30,12 +37,12 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prints the description, a histogram, and the padding of random batches."""
     show.check(arguments)
-    cut = cuts.chosen(arguments)
+    cut = cuts.choose_cut(arguments)
     lengths, name = source.read(arguments)
     batching = lw.Batching(cut=cut, order=lw.Shuffled())
     measures = lw.measure(lw.make_plan(lengths, batching, seed=arguments.seed), lengths).as_dict()
     facts = lw.describe(lengths).as_dict()
-    random = {key: measures[key] for key in _RANDOM}
+    random = {key: measures[key] for key in _SHOWN}
     show.write_json({"lengths": facts, "random_batches": random}, arguments.json)
     if arguments.json == "-":
         return 0
@@ -46,13 +53,14 @@ def run(arguments: argparse.Namespace) -> int:
         show.table((head, "", "sequences"), _histogram(column), words=2)
     share = measures["padding_share"]
     show.say(
-        f"\nRandom {cuts.described(cut)} would be {show.percent(share)} padding: "
+        f"\nRandom {cuts.describe_cut(cut)} would be {show.percent(share)} padding: "
         f"{1 / (1 - share):.2f} frames computed for every frame of data."
     )
     if measures["dropped"]:
         show.say(f"They would leave {measures['dropped']:,} sequences out.")
-    if measures["over_limit"]:
-        show.say(f"Over the limit would be {measures['over_limit']:,} of {measures['batches']:,} batches.")
+    if measures["over_max_cost"]:
+        over = f"{measures['over_max_cost']:,} of {measures['batches']:,} batches"
+        show.say(f"{over} would cost more than the cut allows.")
     return 0
 
 

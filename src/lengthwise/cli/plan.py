@@ -39,7 +39,8 @@ def add(subparsers: Any) -> None:
     group.add_argument("--chunk-step", type=int, metavar="FRAMES", help="from one chunk to the next (the chunk size)")
     show.add(parser)
     output = parser.add_argument_group("more output")
-    output.add_argument("--worst", type=int, default=3, metavar="K", help="list the K costliest batches (%(default)s)")
+    text = "list the K costliest batches (%(default)s)"
+    output.add_argument("--costliest", type=int, default=3, metavar="K", help=text)
     output.add_argument("--output", "-o", metavar="PATH", help="save the plan (.npz); lengthwise.Plan.load reads it")
     parser.set_defaults(run=run)
 
@@ -47,7 +48,7 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Makes the plan, saves it, and prints its measures and its costliest batches."""
     show.check(arguments)
-    check_whole("worst", arguments.worst, minimum=0, remedy="Give how many batches to list.")
+    check_whole("costliest", arguments.costliest, minimum=0, remedy="Give how many batches to list.")
     batching = _batching(arguments)
     lengths, name = source.read(arguments)
     plan = lw.make_plan(
@@ -60,15 +61,15 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.output is not None:
         plan.save(arguments.output)
-    document = _document(plan, lw.measure(plan, lengths), arguments.worst)
+    document = _document(plan, lw.measure(plan, lengths), arguments.costliest)
     show.write_json({"lengths": show.summary(lengths), **document}, arguments.json)
     if arguments.json != "-":
-        _print(document, f"{show.sentence_of(lengths, name)}\n{cuts.described(batching.cut)}")
+        _print(document, f"{show.sentence_of(lengths, name)}\n{cuts.describe_cut(batching.cut)}")
     return 0
 
 
 def _batching(arguments: argparse.Namespace) -> lw.Batching:
-    cut = cuts.chosen(arguments)
+    cut = cuts.choose_cut(arguments)
     named = lw.Batching(cut=cut) if arguments.strategy is None else lw.strategy(arguments.strategy, cut=cut)
     deal = _deal(arguments, arguments.tail or named.deal.tail)  # of a deal, names say no more than its tail
     chunks = None if arguments.chunk is None else lw.Chunks(arguments.chunk, step=arguments.chunk_step)
@@ -85,7 +86,7 @@ def _deal(arguments: argparse.Namespace, tail: str) -> Any:
     return lw.Portions()
 
 
-def _document(plan: lw.Plan, measures: lw.Measures, worst: int) -> dict[str, Any]:
+def _document(plan: lw.Plan, measures: lw.Measures, count: int) -> dict[str, Any]:
     costliest = [
         {
             "batch": int(number),
@@ -93,15 +94,15 @@ def _document(plan: lw.Plan, measures: lw.Measures, worst: int) -> dict[str, Any
             "padded_length": plan.padded_lengths[number].tolist(),
             "cost": float(plan.costs[number]),
         }
-        for number in plan.worst(worst)
+        for number in plan.costliest(count)
     ]
     report = {
         "dropped": plan.dropped().tolist(),
         "repeated": plan.repeated().tolist(),
-        "over_limit": plan.over_limit().tolist(),
+        "over_max_cost": plan.over_max_cost().tolist(),
     }
     facts = {"fingerprint": plan.fingerprint(), "seed": plan.seed, "epoch": plan.epoch, "world_size": plan.world_size}
-    return {"plan": facts, "measures": measures.as_dict(), "report": report, "worst": costliest}
+    return {"plan": facts, "measures": measures.as_dict(), "report": report, "costliest": costliest}
 
 
 def _print(document: dict[str, Any], title: str) -> None:
@@ -113,17 +114,17 @@ def _print(document: dict[str, Any], title: str) -> None:
         "`lengthwise compare` prints another number for short data: it pools epochs until they fill 128 bins."
     )
     show.table(("measure", "value"), rows, title=f"{title}\nplan {document['plan']['fingerprint']}", notes=(note,))
-    if document["worst"]:
+    if document["costliest"]:
         heads = ("costliest batch", "sequences", "padded to", "cost")
-        show.table(heads, [_worst(batch) for batch in document["worst"]], words=0)
+        show.table(heads, [_costliest_row(batch) for batch in document["costliest"]], words=0)
     for name, numbers in document["report"].items():
         if numbers:
-            what = "batches" if name == "over_limit" else "sequences"
+            what = "batches" if name == "over_max_cost" else "sequences"
             listed = ", ".join(map(str, numbers[:20])) + (" ..." if len(numbers) > 20 else "")
             show.say(f"\n{name.replace('_', ' ')}: {len(numbers):,} {what}: {listed}")
 
 
-def _worst(batch: dict[str, Any]) -> tuple[str, ...]:
+def _costliest_row(batch: dict[str, Any]) -> tuple[str, ...]:
     padded = " x ".join(f"{length:,}" for length in batch["padded_length"])
     return f"{batch['batch']}", f"{batch['sequences']:,}", padded, f"{batch['cost']:,.16g}"
 

@@ -54,7 +54,7 @@ def add(subparsers: Any, entry: EntryPoint, *, load: bool) -> None:
         raise ImportError(_complaint(entry, "adds no parser of that name"))
 
 
-def told_of_recipes(found: dict[str, EntryPoint]) -> str:
+def recipes_hint(found: dict[str, EntryPoint]) -> str:
     """How to get the commands of the recipes, for the help; nothing where they are installed."""
     missing = [name for name in COMMANDS_OF_RECIPES if name not in found]
     return f"More commands, {' and '.join(missing)}: {INSTALL}" if missing else ""

@@ -90,11 +90,13 @@ def table(
     cells = [list(row) for row in rows]
     if _width(heads, cells, range(len(heads))) > console.width:
         cells = [[row[0].replace(",", ",\n  "), *row[1:]] for row in cells]  # sorted,arrange=in-order in two lines
-    kept = _fitting(heads, cells, spare, console.width)
+    kept = _fit_columns(heads, cells, spare, console.width)
     if title:
         console.print(title, markup=False, style="bold")
     console.print()
-    console.print(_drawn([heads[place] for place in kept], [[row[place] for place in kept] for row in cells], words))
+    console.print(
+        _draw_table([heads[place] for place in kept], [[row[place] for place in kept] for row in cells], words)
+    )
     left_out = [" ".join(head.split()) for place, head in enumerate(heads) if place not in kept]
     if left_out:
         notes = (*notes, f"Left out for want of room: {', '.join(left_out)}. --json has them.")
@@ -116,7 +118,7 @@ def _console() -> Console:
     return Console(highlight=False, emoji=False, width=max(columns, _NARROWEST))
 
 
-def _drawn(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int) -> Any:
+def _draw_table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int) -> Any:
     from rich import box
     from rich.table import Table
 
@@ -130,7 +132,7 @@ def _drawn(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int) -> A
     return drawn
 
 
-def _fitting(heads: Sequence[str], rows: list[list[str]], spare: Sequence[str], width: int) -> list[int]:
+def _fit_columns(heads: Sequence[str], rows: list[list[str]], spare: Sequence[str], width: int) -> list[int]:
     """The columns that are kept so that the table is within `width`."""
     kept = list(range(len(heads)))
     for head in spare:

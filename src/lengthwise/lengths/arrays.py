@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise.checks import sentence, type_error, value_error
-from lengthwise.lengths.rules import Place, check_dims, frozen, whole_lengths
+from lengthwise.lengths.rules import Place, check_dims, freeze, whole_lengths
 
 COUNT_THEM = "Give the length of each sequence, as `[len(sequence) for sequence in sequences]`."
 
@@ -49,7 +49,7 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
     check_dims(1 if raw.ndim == 1 else raw.shape[1])
     remedy = "If these are seconds, turn them into frames: `read_lengths(seconds, frame_shift=0.01)`."
     lengths = whole_lengths(raw.ravel(), name="lengths", place=sequence_place(raw), remedy=remedy)
-    return frozen(lengths.reshape(raw.shape))
+    return freeze(lengths.reshape(raw.shape))
 
 
 def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
@@ -122,7 +122,7 @@ def _as_array(values: ArrayLike, of: str) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except ValueError as error:
-        raise _ragged(values, of) from error
+        raise _ragged_error(values, of) from error
     except (TypeError, RuntimeError) as error:  # a tensor on a GPU, with a gradient, or of a dtype NumPy lacks
         remedy = f"Convert it to a NumPy array first ({error})."
         raise type_error("lengths", "an array of whole numbers", type(values), remedy) from error
@@ -136,7 +136,7 @@ def _refuse_masked(values: object) -> None:
         raise value_error("lengths", "an array without masked values", "masked", remedy, at=f"flat index {at}")
 
 
-def _ragged(values: Any, of: str) -> ValueError:
+def _ragged_error(values: Any, of: str) -> ValueError:
     rows = list(values)
     widths = [_width(row) for row in rows]
     at = next((k for k, width in enumerate(widths) if width != widths[0]), 0)

@@ -42,17 +42,17 @@ def read_parquet(path: Path, column: str | None) -> list[Column]:
 
     try:
         with parquet.ParquetFile(path) as file:
-            names = _wanted(column, file.schema_arrow, path)
+            names = _select_names(column, file.schema_arrow, path)
             tops = dict.fromkeys(_top(name, file.schema_arrow.names) for name in names)
             return _gather(file.iter_batches(columns=list(tops)), names, path)
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
-        raise _damaged(path, "a Parquet file", error) from error
+        raise _damage_error(path, "a Parquet file", error) from error
 
 
 def read_arrow(files: Sequence[Path], column: str | None, *, source: Path) -> list[Column]:
     """Reads columns of Arrow files, stream or random access, one after the other; see `read_parquet`."""
     with _open_batches(files[0]) as (schema, _):
-        names = _wanted(column, schema, source)
+        names = _select_names(column, schema, source)
 
     def batches() -> Iterator[Any]:
         for path in files:
@@ -76,10 +76,10 @@ def _open_batches(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
                 reader = pyarrow.ipc.open_stream(file)
                 yield reader.schema, iter(reader)
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
-        raise _damaged(path, "an Arrow file", error) from error
+        raise _damage_error(path, "an Arrow file", error) from error
 
 
-def _wanted(column: str | None, schema: Any, source: Path) -> list[str]:
+def _select_names(column: str | None, schema: Any, source: Path) -> list[str]:
     if column is None or column in schema.names:
         return choose_columns(column, schema.names, at=str(source))
     names = [part.strip() for part in column.split(",")]
@@ -161,7 +161,7 @@ def _is_list(kind: Any) -> bool:
     return views or types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
 
 
-def _damaged(path: Path, rule: str, error: Exception) -> ValueError:
+def _damage_error(path: Path, rule: str, error: Exception) -> ValueError:
     reason = " ".join(str(error).split())[:160].rstrip(".")
     return source_error(rule, path, f"Write it anew, or give it the suffix of what it is ({reason}).")
 

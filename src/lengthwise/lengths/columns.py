@@ -21,7 +21,7 @@ from lengthwise.lengths.rules import (
     Place,
     check_dims,
     frames_from_seconds,
-    frozen,
+    freeze,
     has_fractions,
     not_a_length,
     whole_lengths,
@@ -70,7 +70,7 @@ def to_lengths(columns: Sequence[Column], frame_shift: float | None) -> NDArray[
     parts = [
         _column_lengths(column, shift) for column, shift in zip(columns, _shifts(columns, frame_shift), strict=True)
     ]
-    return frozen(parts[0] if len(parts) == 1 else np.stack(parts, axis=1))
+    return freeze(parts[0] if len(parts) == 1 else np.stack(parts, axis=1))
 
 
 def _column_lengths(column: Column, frame_shift: float | None) -> NDArray[np.int64]:
@@ -219,20 +219,20 @@ def choose_columns(column: str | None, names: Sequence[str], *, at: str) -> list
         if len(names) == 1:
             return list(names)
         remedy = 'Give `column` (on the command line: FILE:COLUMN), several as "source,target".'
-        raise value_error("column", f"one of {_listed(names)}", None, remedy, at=at)
-    wanted = wanted_columns(column, names)
+        raise value_error("column", f"one of {_list_names(names)}", None, remedy, at=at)
+    wanted = select_columns(column, names)
     for name in wanted:
         if names.count(name) != 1:
             raise missing_column(name, names, at=at)
     return wanted
 
 
-def wanted_columns(column: str, names: Container[str]) -> list[str]:
+def select_columns(column: str, names: Container[str]) -> list[str]:
     """Splits `column` at its commas, unless it is a name as it stands."""
     return [column] if column in names else [part.strip() for part in column.split(",")]
 
 
-def chosen_dimensions(column: str | None, dims: int, path: Path) -> range:
+def choose_dimensions(column: str | None, dims: int, path: Path) -> range:
     """Finds which dimensions of a file without names are meant: all of them, or where `column` is "0", "1", ... that.
 
     Raises:
@@ -243,7 +243,7 @@ def chosen_dimensions(column: str | None, dims: int, path: Path) -> range:
     names = [str(dim) for dim in range(dims)]
     if column not in names:
         remedy = "Give the number of a dimension, counted from 0, or leave it out to read all."
-        raise value_error("column", f"one of {_listed(names)}", column, remedy, at=str(path))
+        raise value_error("column", f"one of {_list_names(names)}", column, remedy, at=str(path))
     return range(int(column), int(column) + 1)
 
 
@@ -256,8 +256,8 @@ def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:
         return value_error("column", "there", name, "No column is: is this the right file?", at=at)
     likely = difflib.get_close_matches(name, names, n=1)
     remedy = f"Did you mean {likely[0]!r}?" if likely else "Give one of these."
-    return value_error("column", f"one of {_listed(close)}", name, remedy, at=at)
+    return value_error("column", f"one of {_list_names(close)}", name, remedy, at=at)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMES]) + ", ..." * (len(names) > MOST_NAMES) or "no names"

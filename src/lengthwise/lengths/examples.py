@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lengthwise._random import Key, negative_log
 from lengthwise.checks import check_choice, check_whole
-from lengthwise.lengths.rules import frozen
+from lengthwise.lengths.rules import freeze
 
 LJSPEECH_TRAIN = 10_480  # clips in the training set of Ge et al. 2021: 80 % of 13,100
 
@@ -46,7 +46,7 @@ def example_lengths(name: str = "long-tailed", *, count: int | None = None, seed
     check_choice("name", name, tuple(EXAMPLES))
     wanted = LJSPEECH_TRAIN if count is None else count
     check_whole("count", wanted, minimum=0, remedy="Give the number of lengths.")
-    return frozen(EXAMPLES[name](Key(seed=seed, stage="examples"), wanted))
+    return freeze(EXAMPLES[name](Key(seed=seed, stage="examples"), wanted))
 
 
 def _speech(key: Key, count: int) -> NDArray[np.int64]:

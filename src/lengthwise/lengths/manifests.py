@@ -27,8 +27,8 @@ from lengthwise.lengths.columns import (
     nested_lists,
     not_a_number,
     parse_numbers,
+    select_columns,
     unit_of,
-    wanted_columns,
 )
 from lengthwise.lengths.rules import Place
 from lengthwise.lengths.text import open_text
@@ -134,7 +134,7 @@ def _fields(record: Record, column: str | None, at: str) -> tuple[list[str], Uni
             if name in record or (name == "duration" and _is_mixed(record)):
                 return [name], unit
         return choose_columns(None, list(record), at=at), "unknown"
-    return wanted_columns(column, record), "unknown"
+    return select_columns(column, record), "unknown"
 
 
 def _gather(records: Iterable[tuple[str, Record]], names: list[str], path: Path) -> tuple[list[list[Any]], list[str]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
 from lengthwise.lengths.arrays import as_numbers, sequence_place
-from lengthwise.lengths.columns import Column, chosen_dimensions
+from lengthwise.lengths.columns import Column, choose_dimensions
 from lengthwise.lengths.sources import source_error
 
 
@@ -28,7 +28,7 @@ def read_npy(path: Path, column: str | None = None) -> list[Column]:
         if not isinstance(found, np.ndarray):
             raise source_error("a .npy file", path, "It holds several arrays: name it .npz.")
         columns = array_columns(found, of=f" of {path}")
-    return [columns[dim] for dim in chosen_dimensions(column, len(columns), path)]
+    return [columns[dim] for dim in choose_dimensions(column, len(columns), path)]
 
 
 def read_npz(path: Path, key: str | None) -> list[Column]:
@@ -64,7 +64,7 @@ def _open_array(path: Path) -> Iterator[Any]:
         try:
             found = np.load(file, allow_pickle=False)
         except Exception as error:  # whatever the parser raises that a damaged byte confuses: zip, zlib, ast, ...
-            raise _damaged(path, error) from error
+            raise _damage_error(path, error) from error
         yield found
 
 
@@ -72,7 +72,7 @@ def _read_member(archive: Any, key: str, path: Path) -> NDArray[Any]:
     try:
         return archive[key]
     except Exception as error:
-        raise _damaged(path, error) from error
+        raise _damage_error(path, error) from error
 
 
 def _choose_key(key: str | None, keys: Sequence[str], path: Path) -> str:
@@ -85,7 +85,7 @@ def _choose_key(key: str | None, keys: Sequence[str], path: Path) -> str:
     raise value_error("key", f"one of {names}", key, remedy, at=str(path))
 
 
-def _damaged(path: Path, error: Exception) -> ValueError:
+def _damage_error(path: Path, error: Exception) -> ValueError:
     if "Object arrays" in str(error):
         remedy = "Save whole numbers: `np.save(path, np.asarray(lengths, dtype=np.int64))`."
         return source_error("an array of numbers, not of Python objects", path, remedy)

@@ -105,7 +105,7 @@ def has_fractions(values: NDArray[Any]) -> bool:
     return values.dtype.kind == "f" and bool((np.isfinite(values) & (np.floor(values) != values)).any())
 
 
-def frozen(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def freeze(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns the same array, made read-only."""
     lengths.flags.writeable = False
     return lengths

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lengthwise.checks import value_error
-from lengthwise.lengths.columns import Column, choose_columns, is_number, parse_numbers, unit_of, wanted_columns
+from lengthwise.lengths.columns import Column, choose_columns, is_number, parse_numbers, select_columns, unit_of
 from lengthwise.lengths.text import line_place, open_text
 
 _WIDEST = 2**31 - 1  # characters of a cell: the most that csv takes on every system
@@ -107,7 +107,7 @@ def _delimiter(header: str) -> str:
 
 def _choose(column: str | None, header: list[str], at: str) -> list[str]:
     names = [name for name in header if not is_number(name)]
-    if len(names) < len(header) and not (column and set(wanted_columns(column, header)) <= set(names)):
+    if len(names) < len(header) and not (column and set(select_columns(column, header)) <= set(names)):
         remedy = "Put a line with the names of the columns above it, or name by words what is named by numbers."
         raise value_error("source", "a table with a header", header, remedy, at=at)
     return choose_columns(column, header, at=at)

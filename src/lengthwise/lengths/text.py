@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from lengthwise.checks import value_error
-from lengthwise.lengths.columns import Column, Unit, chosen_dimensions, parse_numbers
+from lengthwise.lengths.columns import Column, Unit, choose_dimensions, parse_numbers
 from lengthwise.lengths.rules import Place
 from lengthwise.lengths.sources import source_error
 
@@ -67,7 +67,7 @@ def read_plain(path: Path, column: str | None = None) -> list[Column]:
             values=parse_numbers(words[dim::width], name="lengths", place=place, remedy=remedy),
             place=place,
         )
-        for dim in chosen_dimensions(column, width, path)
+        for dim in choose_dimensions(column, width, path)
     ]
 
 

@@ -98,7 +98,7 @@ def plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: Worl
         seed=0,
         epoch=0,
         lengths_fingerprint="",
-        limit=np.inf,
+        max_cost=np.inf,
     )
 
 

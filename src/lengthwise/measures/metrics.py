@@ -46,7 +46,7 @@ class Measures:
         dropped: Sequences in no batch of their epoch.
         repeated: Sequences that are taken more than once in their epoch; `loss_scales` of a plan gives 0 to all but the
             first time.
-        over_limit: Batches that cost more than the cut's limit.
+        over_max_cost: Batches that cost more than the cut allows.
     """
 
     sequences: int
@@ -69,7 +69,7 @@ class Measures:
     straggler_waste: float
     dropped: int
     repeated: int
-    over_limit: int
+    over_max_cost: int
 
     def as_dict(self) -> dict[str, Any]:
         """The measures by name, JSON-ready."""
@@ -88,9 +88,9 @@ def measure(
     """Measures a plan, the plans of several epochs, or the batches of anybody's sampler: `list(sampler)`.
 
     Of batches that are no plan, these things are taken as given. Each batch is padded to its longest sequence, and
-    costs what it is padded to. There is no budget, so `over_limit` is 0. Which batches share a step cannot be known: a
-    step is one batch, unless `world_size` says otherwise. A sequence may stand in several batches, or several times in
-    one: `repeated` counts it once, and the padding counts it every time. One that stands in none is in `dropped`.
+    costs what it is padded to. There is no budget, so `over_max_cost` is 0. Which batches share a step cannot be
+    known: a step is one batch, unless `world_size` says otherwise. A sequence may stand in several batches, or several
+    times in one: `repeated` counts it once, and the padding counts it every time. `dropped` counts those in no batch.
 
     Args:
         plans: A plan; a list of plans, one an epoch, of the same lengths; a list of batches, each a list or an array of
@@ -148,7 +148,7 @@ def measure(
         straggler_waste=_waste(several),
         dropped=sum(len(plan.dropped()) for plan in several),
         repeated=sum(len(plan.repeated()) for plan in several),
-        over_limit=sum(len(plan.over_limit()) for plan in several),
+        over_max_cost=sum(len(plan.over_max_cost()) for plan in several),
     )
 
 

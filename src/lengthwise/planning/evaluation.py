@@ -99,7 +99,7 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
         raise checks.value_error("outputs", f"of {plan.world_size} ranks", len(outputs), remedy)
     restored: list[Any] = [None] * plan.count
     for rank, given in enumerate(outputs):
-        numbers, counted = _taken(plan, rank)
+        numbers, counted = _take(plan, rank)
         if len(given) != len(numbers):
             rule = f"{len(numbers)} outputs, one for each sequence it took"
             raise checks.value_error("outputs", rule, len(given), remedy, at=f"rank {rank}")
@@ -109,7 +109,7 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
     return restored
 
 
-def _taken(plan: Plan, rank: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _take(plan: Plan, rank: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The sequences that a rank takes, in order, and whether it is for the first time: both [k]."""
     batches = plan.grid[:, :, rank].reshape(-1)
     sizes = plan.batch_sizes[batches]

@@ -101,11 +101,11 @@ def learning_rate_scales(
 
 def batch_weights(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
     """The weights of each batch's sequences in sum, 0 where it is taken again: [steps, micro_batches, ranks]."""
-    sums = np.bincount(plan.batch_numbers, _checked(plan, weights)[plan.sequences], minlength=len(plan.costs))
+    sums = np.bincount(plan.batch_numbers, _check_weights(plan, weights)[plan.sequences], minlength=len(plan.costs))
     return np.where(plan.first_taken, sums[plan.grid], 0.0)
 
 
-def _checked(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
+def _check_weights(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
     if weights is None:
         return np.ones(plan.count)
     checked = np.asarray(weights, np.float64)

@@ -48,7 +48,7 @@ def make_plan(
     Returns:
         A plan with the same number of steps on every rank, and every sequence in it exactly once, unless a choice was
         asked to drop or repeat, or a step has more places than single sequences are left to fill: some are then taken
-        again, with a weight of 0 in `loss_scales`. `plan.dropped()`, `plan.repeated()` and `plan.over_limit()` list
+        again, with a weight of 0 in `loss_scales`. `plan.dropped()`, `plan.repeated()` and `plan.over_max_cost()` list
         those. Of no steps, where the runs of `after` took everything.
 
     Raises:
@@ -113,7 +113,7 @@ def make_plan(
         seed=int(seed),
         epoch=int(epoch),
         lengths_fingerprint=fingerprint(array),
-        limit=_max_cost(items, drafts, batching),
+        max_cost=_max_cost(items, drafts, batching),
     )
 
 
@@ -122,7 +122,7 @@ def _max_cost(items: NDArray[np.int64], drafts: list[Draft], batching: Batching)
     if not len(items):
         return np.inf
     longest = np.max([items.max(axis=0), *(draft.needed.max(axis=0, initial=0) for draft in drafts)], axis=0)
-    return batching.cut.limit(batching.cost, longest)
+    return batching.cut.max_cost(batching.cost, longest)
 
 
 def _check_countable(items: NDArray[np.int64]) -> None:

@@ -19,7 +19,7 @@ _FEW = 100  # batches, below which chance decides what they pad
 _told: set[tuple[str, str]] = set()  # the (batching, fingerprint of lengths) of which this process has said it
 
 
-class _Had(NamedTuple):
+class _Achieved(NamedTuple):
     """What drafts pad, as a share of what they compute, in how many batches of how many dimensions."""
 
     padding: float
@@ -43,14 +43,14 @@ def tell_missed_padding(
     if not isinstance(batching.order, MaxEntropy) or batching.order.padding is None:
         return  # an order of the user's may call anything its padding
     asked = batching.order.padding
-    had = _had(drafts, items)
+    had = _measure_drafts(drafts, items)
     if not had.batches or abs(had.padding - asked) <= _TOLERANCE:
         return
     about = (batching.to_json(), fingerprint(items))
     if about in _told:
         return
     _told.add(about)
-    least, most = (_had(draft_by(order), items).padding for order in (Sorted(), Shuffled()))
+    least, most = (_measure_drafts(draft_by(order), items).padding for order in (Sorted(), Shuffled()))
     if asked > most and most <= _TOLERANCE:  # lengths that are all alike: there is nothing to spend, and nothing lost
         return
     sentence = f"`padding` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {had.padding:.3f}."
@@ -58,17 +58,17 @@ def tell_missed_padding(
     warnings.warn(f"{sentence} {_why(asked, had, least, most)}", stacklevel=5)
 
 
-def _had(drafts: list[Draft], items: NDArray[np.int64]) -> _Had:
+def _measure_drafts(drafts: list[Draft], items: NDArray[np.int64]) -> _Achieved:
     """What the drafts pad."""
     useful = sum(int(items[draft.members].sum()) for draft in drafts)
     longest = [np.maximum.reduceat(draft.needed, draft.offsets[:-1]) for draft in drafts if len(draft.members)]
     sizes = [np.diff(draft.offsets) for draft in drafts if len(draft.members)]
     computed = sum(int(counts @ lengths.sum(axis=1)) for counts, lengths in zip(sizes, longest, strict=True))
     padding = 1.0 - useful / computed if computed else 0.0
-    return _Had(padding, sum(map(len, sizes)), items.shape[1])
+    return _Achieved(padding, sum(map(len, sizes)), items.shape[1])
 
 
-def _why(asked: float, had: _Had, least: float, most: float) -> str:
+def _why(asked: float, had: _Achieved, least: float, most: float) -> str:
     correct = f"ask for {'less' if had.padding > asked else 'more'} to correct it."
     if asked > most:
         return f"Random batches pad {most:.3f} here, and nothing pads more: ask for less."

@@ -38,7 +38,7 @@ def sort_out(items: NDArray[np.int64], batching: Batching) -> Kinds:
     # A cut of the user's may have other policies, and keeps them to itself.
     if policy not in ("alone", "drop") or not len(items):
         return Kinds(everything, nothing, everything)
-    over = costs_alone(batching.cost, items) > batching.cut.limit(batching.cost, items.max(axis=0))
+    over = costs_alone(batching.cost, items) > batching.cut.max_cost(batching.cost, items.max(axis=0))
     if policy == "alone" and padded_to_edge:
         return Kinds(everything, nothing, ~over)
     return Kinds(~over, over if policy == "alone" else nothing, ~over)

@@ -25,7 +25,7 @@ from lengthwise import checks
 from lengthwise.planning import plan_file
 
 _ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "spans", "delivered")
-_FACTS = ("count", "batching", "seed", "epoch", "lengths_fingerprint", "limit")
+_FACTS = ("count", "batching", "seed", "epoch", "lengths_fingerprint", "max_cost")
 
 
 class PlanMismatchError(ValueError):
@@ -41,7 +41,7 @@ class Plan:
         batching: The batching, as JSON.
         seed, epoch: What the randomness was keyed by.
         lengths_fingerprint: Of the lengths it was made for.
-        limit: The cost that no batch was to exceed; infinite where there was none.
+        max_cost: What a batch may cost; infinite where the cut sets no bound.
     """
 
     sequences: NDArray[np.int64]
@@ -56,7 +56,7 @@ class Plan:
     seed: int
     epoch: int
     lengths_fingerprint: str
-    limit: float
+    max_cost: float
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -65,7 +65,7 @@ class Plan:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Made anew where it is unpickled, so that it is read-only there too.
-        return _remade, ({name: getattr(self, name) for name in (*_ARRAYS, *_FACTS)},)
+        return _remake, ({name: getattr(self, name) for name in (*_ARRAYS, *_FACTS)},)
 
     @property
     def steps(self) -> int:
@@ -116,7 +116,7 @@ class Plan:
         checks.check_whole("start", start, minimum=0, maximum=len(self), remedy=remedy)
         return (self.batch(number) for number in self.grid[:, :, rank].reshape(-1)[start:])
 
-    def worst(self, count: int) -> NDArray[np.int64]:
+    def costliest(self, count: int) -> NDArray[np.int64]:
         """The numbers of the `count` costliest batches, costliest first: run these before the night."""
         checks.check_whole("count", count, minimum=0, remedy="Give how many batches to list.")
         return np.argsort(-self.costs, kind="stable")[:count]
@@ -132,9 +132,9 @@ class Plan:
         """The sequences that the ranks take more than once, rising; `loss_scales` gives the second time 0."""
         return np.flatnonzero(self._times_planned() > 1)
 
-    def over_limit(self) -> NDArray[np.int64]:
-        """The batches that cost more than the limit, rising."""
-        return np.flatnonzero(self.costs > self.limit)
+    def over_max_cost(self) -> NDArray[np.int64]:
+        """The numbers of the batches that cost more than `max_cost`, rising."""
+        return np.flatnonzero(self.costs > self.max_cost)
 
     @property
     def batch_numbers(self) -> NDArray[np.int64]:
@@ -202,5 +202,5 @@ class Plan:
         return plan
 
 
-def _remade(fields: dict[str, Any]) -> Plan:
+def _remake(fields: dict[str, Any]) -> Plan:
     return Plan(**fields)

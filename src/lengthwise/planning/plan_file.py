@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lengthwise import checks, files
 
-VERSION = 2
+VERSION = 3  # 3 says `max_cost` where 2 said `limit`
 DIMS = {"sequences": 1, "offsets": 1, "padded_lengths": 2, "costs": 1, "grid": 3, "spans": 2, "delivered": 1}
 OPTIONAL = ("spans", "delivered")
 _REMEDY = "This is a damaged plan file: make the plan anew."
@@ -36,7 +36,7 @@ def write(path: str | os.PathLike[str], arrays: Arrays, facts: Facts) -> None:
     Raises:
         OSError: As `files.write` does.
     """
-    facts = {"version": VERSION, **facts, "limit": repr(float(facts["limit"]))}  # as text: JSON knows no infinity
+    facts = {"version": VERSION, **facts, "max_cost": repr(float(facts["max_cost"]))}  # as text: JSON knows no infinity
     facts["checksum"] = _checksum(arrays, facts)
     content = io.BytesIO()
     np.savez_compressed(content, facts=np.array(json.dumps(facts)), **arrays)
@@ -50,7 +50,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Arrays, Facts]:
         FileNotFoundError: There is no such file.
         ValueError: The file is no plan file, of another version, or damaged.
     """
-    stored = _stored(path)
+    stored = _read_bytes(path)
     try:
         arrays, facts = _parse(stored)
         version = facts["version"]
@@ -59,11 +59,14 @@ def read(path: str | os.PathLike[str]) -> tuple[Arrays, Facts]:
     except Exception as error:  # whatever zipfile, zlib, NumPy and json make of bytes that are not theirs
         raise checks.value_error("path", "a plan that Plan.save wrote", str(path), _REMEDY) from error
     if version != VERSION:
-        remedy = "Make the plan anew, and save it with Plan.save."
+        remedy = (
+            "Another version of Lengthwise wrote it. Make the plan anew from the same lengths, batching, seed and "
+            "epoch, and save it with Plan.save."
+        )
         raise checks.value_error("path", f"a plan file of version {VERSION}", version, remedy, at=str(path))
     for name, rule, value in _faults(arrays, facts):
         raise checks.value_error(name, rule, value, _REMEDY, at=str(path))
-    return arrays, facts | {"limit": float(facts["limit"])}
+    return arrays, facts | {"max_cost": float(facts["max_cost"])}
 
 
 def check_fingerprint(path: str | os.PathLike[str], fingerprint: str, facts: Facts) -> None:
@@ -73,7 +76,7 @@ def check_fingerprint(path: str | os.PathLike[str], fingerprint: str, facts: Fac
         raise checks.value_error("fingerprint", rule, facts["fingerprint"], _REMEDY, at=str(path))
 
 
-def _stored(path: str | os.PathLike[str]) -> bytes:
+def _read_bytes(path: str | os.PathLike[str]) -> bytes:
     if not os.path.exists(path):
         rule, remedy = "a file that is there", "Make the plan and save it there, or name another file."
         raise FileNotFoundError(checks.sentence("path", rule, str(path), remedy))
@@ -190,7 +193,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _is_limit(value: object) -> bool:
+def _is_max_cost(value: object) -> bool:
     try:
         return isinstance(value, str) and float(value) >= 0.0
     except ValueError:
@@ -215,7 +218,7 @@ _FACTS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "epoch": ("a whole number from 0 to 2**64 - 1", _is_whole),
     "batching": ("a batching as JSON", _is_batching),
     "lengths_fingerprint": ("a text", _is_text),
-    "limit": ("a number, 0 or more", _is_limit),
+    "max_cost": ("a number, 0 or more", _is_max_cost),
     "fingerprint": ("a text", _is_text),
     "checksum": ("a text", _is_text),
 }

@@ -27,7 +27,7 @@ from lengthwise.planning.tail import complete_steps
 _MAX_RUNS = 1_000  # within an epoch, each of which is planned
 
 
-class Run(NamedTuple):
+class EarlierRun(NamedTuple):
     """One that took the beginning of an epoch, or of what was left of it: `taken` batches on each of its ranks."""
 
     world: World
@@ -44,16 +44,16 @@ def read_runs(
     *,
     name: str = "after",
     remedy: str = "Give (world_size, micro_batches, batches that each rank took) of each run.",
-) -> tuple[Run, ...]:
+) -> tuple[EarlierRun, ...]:
     """The runs that three whole numbers each stand for.
 
     Args:
-        runs: As `Run.numbers` gives them.
+        runs: As `EarlierRun.numbers` gives them.
         name: What the caller calls them.
         remedy: What to do where they are none.
 
     >>> read_runs([(8, 1, 120), (6, 1, 40)])[1]
-    Run(world=World(world_size=6, micro_batches=1), taken=40)
+    EarlierRun(world=World(world_size=6, micro_batches=1), taken=40)
     """
     if not isinstance(runs, tuple | list) or any(not isinstance(run, tuple | list) or len(run) != 3 for run in runs):
         raise checks.value_error(name, "a list of three whole numbers each", runs, remedy)
@@ -62,12 +62,12 @@ def read_runs(
     return tuple(_read_run(run, name, remedy) for run in runs)
 
 
-def _read_run(numbers: Sequence[object], name: str, remedy: str) -> Run:
+def _read_run(numbers: Sequence[object], name: str, remedy: str) -> EarlierRun:
     world_size, micro_batches, taken = (
         checks.check_whole(name, number, minimum=least, remedy=remedy)
         for number, least in zip(numbers, (1, 1, 0), strict=True)
     )
-    return Run(check_world(world_size, micro_batches, remedy=remedy), taken)
+    return EarlierRun(check_world(world_size, micro_batches, remedy=remedy), taken)
 
 
 class Remainder(NamedTuple):
@@ -79,7 +79,7 @@ class Remainder(NamedTuple):
 
 
 def take_run(
-    batches: Batches, grid: NDArray[np.int64], run: Run, world: World, batching: Batching, keys: Sequence[Key]
+    batches: Batches, grid: NDArray[np.int64], run: EarlierRun, world: World, batching: Batching, keys: Sequence[Key]
 ) -> Remainder:
     """Takes what `run` took, and shares out what it left to the next run's `world`.
 

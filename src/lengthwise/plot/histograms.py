@@ -36,7 +36,7 @@ def bucket_histogram(lengths: ArrayLike, edges: ArrayLike, *, unit: str = "frame
         Khomenko et al. 2016, figure 2, for the upper panel.
     """
     values, counts = np.unique(_one_length(lengths), return_counts=True)
-    borders = _checked_edges(edges, int(values[-1]))
+    borders = _check_edges(edges, int(values[-1]))
     padding = bucket_padding(values, counts, borders)
     computed = padded_frames(np.asarray(lengths), borders)
     figure = style.blank_figure(height=5.2)
@@ -134,7 +134,7 @@ def _one_length(lengths: ArrayLike) -> NDArray[np.int64]:
     return array
 
 
-def _checked_edges(edges: ArrayLike, longest: int) -> NDArray[np.int64]:
+def _check_edges(edges: ArrayLike, longest: int) -> NDArray[np.int64]:
     array, remedy = np.asarray(edges), "Give the longest length of each bucket, rising."
     if array.ndim != 1:
         raise value_error("edges", "of shape [buckets]", array.shape, remedy)

@@ -13,7 +13,7 @@ from lengthwise.choices.cut import Cut
 from lengthwise.plot import style
 from lengthwise.plot.labels import SIZE
 from lengthwise.plot.style import Axes, Figure, FuncFormatter
-from lengthwise.plot.sweeps import KNOBS, Knob, measured, sweep
+from lengthwise.plot.sweeps import KNOBS, Knob, measure_strategy, sweep
 
 SHOWN = ("semi-sorted", "bucketed", "alternated", "max-entropy")  # the paper's three, and ours
 MEASURES = {"zero_padding_rate": "zero padding rate", "average_batch_length": "average batch length ({unit})"}
@@ -56,7 +56,7 @@ def knob_curves(
         own = [row for row in rows if style.strategy_name(row["strategy"]) == name]
         if name in selected:
             label = f"{name}:{selected[name]}"
-            own.append(measured(lengths, label, cut, cost=cost) | {"knob": selected[name]})
+            own.append(measure_strategy(lengths, label, cut, cost=cost) | {"knob": selected[name]})
         _scale(column, KNOBS[name])
         for axes, field in zip(column, MEASURES, strict=True):
             curve = sorted((row["knob"], row[field]) for row in own)

@@ -113,11 +113,11 @@ def in_house_style(draw: Callable[Params, Result]) -> Callable[Params, Result]:
     """Makes `draw` draw in the one look, whatever the user has set for matplotlib."""
 
     @wraps(draw)
-    def styled(*args: Params.args, **kwargs: Params.kwargs) -> Result:
+    def draw_in_style(*args: Params.args, **kwargs: Params.kwargs) -> Result:
         with _settings():
             return draw(*args, **kwargs)
 
-    return styled
+    return draw_in_style
 
 
 def strategy_name(label: str) -> str:

@@ -117,7 +117,7 @@ def sweep(
     epochs = checks.check_whole("epochs", epochs, minimum=1, remedy="Give how many epochs to measure.")
 
     def row(label: str, knob: float | None = None) -> Row:
-        return measured(array, label, cut, epochs=epochs, cost=cost) | {"knob": knob}
+        return measure_strategy(array, label, cut, epochs=epochs, cost=cost) | {"knob": knob}
 
     random, by_length = row("random"), row("sorted")
     return [random, by_length] + [
@@ -125,7 +125,7 @@ def sweep(
     ]
 
 
-def measured(lengths: ArrayLike, label: str, cut: Cut, *, epochs: int = 1, cost: Cost | None = None) -> Row:
+def measure_strategy(lengths: ArrayLike, label: str, cut: Cut, *, epochs: int = 1, cost: Cost | None = None) -> Row:
     """The row of one strategy, without "knob"."""
     batching = strategy(label, cut=cut, cost=cost)
     plans = [make_plan(lengths, batching, epoch=epoch) for epoch in range(epochs)]

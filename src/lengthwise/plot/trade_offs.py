@@ -58,7 +58,7 @@ def trade_off(
     curves = trade_curves(rows)
     most = max(float(curve.padding[-1]) for curve in curves.values()) or 1.0
     limit = None if lengths is None else limit_curve(lengths, most)
-    end = most if max_padding is None else min(most, _checked_end(max_padding, curves))
+    end = most if max_padding is None else min(most, _check_end(max_padding, curves))
     figure = style.blank_figure(height=4.3)
     panels = figure.subplots(1, 1 if limit is None else 2, squeeze=False)[0]
     panels[0].set_title("mixing (1: a batch tells nothing of the lengths in it)")
@@ -119,7 +119,7 @@ def share_of_limit(curve: Curve, limit: Curve) -> Curve:
     return Curve(curve.padding[clear], curve.mixing[clear] / most[clear])
 
 
-def _checked_end(max_padding: float, curves: Mapping[str, Curve]) -> float:
+def _check_end(max_padding: float, curves: Mapping[str, Curve]) -> float:
     least = min(float(curve.padding[0]) for curve in curves.values())
     remedy = "Give a share that some row lies below, 0.3 say."
     return check_number("max_padding", max_padding, minimum=least, above=True, maximum=1.0, remedy=remedy)

@@ -10,6 +10,6 @@ from lengthwise.torch.collate import ConcatCollate as ConcatCollate
 from lengthwise.torch.collate import Concatenated as Concatenated
 from lengthwise.torch.collate import PackCollate as PackCollate
 from lengthwise.torch.collate import PadCollate as PadCollate
-from lengthwise.torch.collate import Padded as Padded
+from lengthwise.torch.collate import PaddedSequences as PaddedSequences
 from lengthwise.torch.evaluation import EvaluationSampler as EvaluationSampler
 from lengthwise.torch.sampler import BatchSampler as BatchSampler

@@ -2,7 +2,7 @@
 
 Each takes samples of any structure (`fields` says of what) and gives a batch of the same structure, where
 
-    a sequence [T, ...]   becomes Padded, PackedSequence or Concatenated
+    a sequence [T, ...]   becomes PaddedSequences, PackedSequence or Concatenated
     a number              a tensor [B]
     an object             a list of B objects
 
@@ -28,7 +28,7 @@ from lengthwise import checks
 from lengthwise.torch.fields import Field, Sequences, place, put_together, take_apart
 
 
-class Padded(NamedTuple):
+class PaddedSequences(NamedTuple):
     """Sequences of different lengths as one rectangle.
 
     Attributes:
@@ -55,7 +55,7 @@ class Concatenated(NamedTuple):
     offsets: Tensor
     max_length: int
 
-    def nested(self) -> Tensor:
+    def to_nested(self) -> Tensor:
         """The same memory as a jagged NestedTensor [B, T of each, ...]."""
         return torch.nested.nested_tensor_from_jagged(self.values, self.offsets)
 
@@ -97,8 +97,8 @@ class PadCollate:
     value: float | Sequence[float] = 0.0
 
     def __post_init__(self) -> None:
-        shapes = None if self.shapes is None else _checked_shapes(self.shapes)
-        checks.keep(self, shapes=shapes, value=_checked_value(self.value))
+        shapes = None if self.shapes is None else _check_shapes(self.shapes)
+        checks.keep(self, shapes=shapes, value=_check_value(self.value))
 
     def __call__(self, samples: Sequence[Any]) -> Any:
         fields = take_apart(samples)
@@ -160,14 +160,14 @@ class ConcatCollate:
         return put_together(samples[0], fields, joined)
 
 
-def _pad(field: Sequences, rows: int, length: int, value: float) -> Padded:
+def _pad(field: Sequences, rows: int, length: int, value: float) -> PaddedSequences:
     _check_held(value, field)
     values = field.allocate(rows, length).fill_(value)
     field.copy_to(values[row, :stop] for row, stop in enumerate(field.lengths))
     missing = [0] * (rows - len(field.entries))
     lengths = torch.tensor(field.lengths + missing, device=field.device)
     mask = torch.arange(length, device=field.device) < lengths[:, None]
-    return Padded(values, lengths, mask)
+    return PaddedSequences(values, lengths, mask)
 
 
 def _pack(field: Sequences) -> PackedSequence:
@@ -219,7 +219,7 @@ def _check_held(value: float, field: Sequences) -> None:
         raise checks.value_error("value", f"a whole number that {dtype} holds", value, remedy, at=place(field.name))
 
 
-def _checked_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
+def _check_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
     """The shapes as whole numbers, of rising padded length and then rising rows."""
     remedy = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], say."
     if not (isinstance(shapes, Iterable) and all(isinstance(shape, Iterable) for shape in shapes)):
@@ -231,11 +231,11 @@ def _checked_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
     return tuple(sorted(whole, key=lambda shape: (shape[1:], shape[0])))
 
 
-def _checked_value(value: Any) -> float | tuple[float, ...]:
-    return tuple(map(_checked_number, value)) if isinstance(value, list | tuple) else _checked_number(value)
+def _check_value(value: Any) -> float | tuple[float, ...]:
+    return tuple(map(_check_number, value)) if isinstance(value, list | tuple) else _check_number(value)
 
 
-def _checked_number(value: Any) -> float:
+def _check_number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         remedy = "Give what padding holds, 0.0 say: one number, or one for each sequence field."
         raise checks.type_error("value", "a number", value, remedy)

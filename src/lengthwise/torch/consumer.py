@@ -60,7 +60,7 @@ class Loop(NamedTuple):
         return False
 
 
-def asking_loops() -> tuple[Loop, ...]:
+def find_loops() -> tuple[Loop, ...]:
     """The loops that ask for the batch, the innermost first; none where a call asks, as `next(iterator)`.
 
     Between a loop and the sampler stand loaders, progress bars and prefetchers: generators, whose loops count too, and
@@ -140,7 +140,7 @@ class Consumer:
         """Whether the loader was asked for more than there is. Persistent workers go on, and do not tell."""
         return self._state is not None and self._state.get("_shutdown", False) and self.has_all_back
 
-    def lost(self, drawn: int) -> int:
+    def count_lost(self, drawn: int) -> int:
         """Of `drawn` batches, those that nobody will be handed; exact where the next one is about to be drawn.
 
         A sampler between throws batches away to resume; and a loop that catches the error of a batch which could not

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise.torch.consumer import Caller, Consumer, Loop, asking_loops
+from lengthwise.torch.consumer import Caller, Consumer, Loop, find_loops
 from lengthwise.torch.rest import Rest
 
 
@@ -74,7 +74,8 @@ class Count:
     @property
     def is_spent(self) -> bool:
         """Whether each batch was handed on, or its loading failed: nothing can follow."""
-        return self.ended or (self.drawn >= self.rest.left and self.consumer is not None and self.consumer.has_all_back)
+        all_drawn = self.drawn >= self.rest.batches_left
+        return self.ended or (all_drawn and self.consumer is not None and self.consumer.has_all_back)
 
     @property
     def is_held(self) -> bool:
@@ -114,7 +115,7 @@ class Count:
     def note(self) -> None:
         """Before a batch is drawn: counts what was lost of those before it."""
         if self.consumer is not None and self.consumer.is_live:
-            self._lost = self.consumer.lost(self.drawn)
+            self._lost = self.consumer.count_lost(self.drawn)
 
     def retire(self) -> None:
         self._retired = True
@@ -123,7 +124,7 @@ class Count:
         """Whether the loader itself is among the callers: torchdata's asks for a state as it draws."""
         return self.consumer is not None and self.consumer.is_among(found)
 
-    def taken(self, found: Sequence[Caller]) -> int:
+    def count_taken(self, found: Sequence[Caller]) -> int:
         """Batches to be counted in a state: a loader that asks as it draws means the one that it has just drawn."""
         if self.consumer is None:
             return self.delivered
@@ -134,7 +135,7 @@ class Count:
             raise checks.value_error("in_order", "True, for a position to be kept", False, remedy)
         return self.delivered
 
-    def alone(self) -> Count:
+    def copy_alone(self) -> Count:
         """A copy without the loader, which is of this process."""
         copied = Count(self.rest)
         copied.drawn, copied.exhausted = self.handed, self.exhausted
@@ -183,7 +184,7 @@ class Passes:
         current = self.current
         return current is not count and current is not None and current.is_under_way
 
-    def asking(self, found: Sequence[Caller]) -> Count | None:
+    def find_asking(self, found: Sequence[Caller]) -> Count | None:
         """The pass whose loader is among the callers; None where its pass has not begun."""
         return next((count for count in self._counts if count.is_held and count.is_asked_for(found)), None)
 
@@ -192,7 +193,7 @@ class Passes:
 
     def retire(self) -> None:
         """The epoch was set once more: what begins now does not begin within these, and an empty pass is forgotten."""
-        self._counts = [count for count in self._counts if count.rest.left]
+        self._counts = [count for count in self._counts if count.rest.batches_left]
         for count in self._counts:
             count.retire()
 
@@ -215,11 +216,11 @@ class Pass(Iterator[list[Any]]):
     def __next__(self) -> list[Any]:
         if self._count is None:
             self._count, self._batches = self._begin(self)
-        elif self._count.drawn < self._count.rest.left:
+        elif self._count.drawn < self._count.rest.batches_left:
             self._check(self._count)
         self._count.note()
         if self._count.reads_loops and not self._count.handed:
-            self._count.loops = asking_loops()
+            self._count.loops = find_loops()
         batch = next(self._batches, None)
         if batch is None:
             self._count.exhausted = True

@@ -24,7 +24,7 @@ def check_alike(
     for name, value in known.items():
         if facts[name] != value:
             part, expected, given = _difference(name, value, facts[name])
-            rule = f"{whose}, {checks.shown(expected)}"
+            rule = f"{whose}, {checks.show_value(expected)}"
             raise PlanMismatchError(checks.sentence(part, rule, given, remedy, at=at))
 
 

@@ -13,23 +13,23 @@ class Notices:
     def __init__(self) -> None:
         self._said: set[str] = set()
 
-    def second_pass(self, epoch: int) -> None:
+    def warn_second_pass(self, epoch: int) -> None:
         """An epoch that is taken once more."""
         remedy = "Call set_epoch with a new number before each epoch."
         self._warn("epoch", "another for every epoch", epoch, remedy, at="the second pass")
 
-    def nothing_left(self, epoch: int) -> None:
+    def warn_nothing_left(self, epoch: int) -> None:
         """A pass over an epoch that had ended when its state was saved."""
         again = f"set_epoch({epoch}, restart=True)"
         remedy = f"Call set_epoch({epoch + 1}) to go on, or {again} to take epoch {epoch} once more."
         self._warn("batches left", "at least 1 for a pass to yield any", 0, remedy, at=f"epoch {epoch}")
 
-    def within(self, epoch: int) -> None:
+    def warn_pass_within(self, epoch: int) -> None:
         """A pass that goes on while the loop that the position is of is under way."""
         remedy = "The position is that of the first: give the other loop a sampler of its own."
         self._warn("passes", "one at a time", "one within another", remedy, at=f"epoch {epoch}")
 
-    def begun_anew(self, delivered: int, batches: int, epoch: int) -> None:
+    def warn_new_pass(self, delivered: int, batches: int, epoch: int) -> None:
         """A loader with persistent workers has one iterator, which began anew in the middle of a pass."""
         remedy = (
             "A loop over that loader goes on with the new pass: look at batches through a loader without persistent"
@@ -38,7 +38,7 @@ class Notices:
         rule = f"{batches} before its loader with persistent workers begins anew"
         self._warn("batches of a pass", rule, delivered, remedy, at=f"epoch {epoch}")
 
-    def left_early(self, delivered: int, batches: int, epoch: int) -> None:
+    def warn_early_end(self, delivered: int, batches: int, epoch: int) -> None:
         """An epoch that is left before its end."""
         remedy = (
             "Raise the trainer's limit (total_steps tells the steps of the epochs), or let it ask for every epoch's"

@@ -19,7 +19,7 @@ from typing import Any
 from lengthwise import checks
 from lengthwise.choices.world import World, check_world
 from lengthwise.planning.plan import PlanMismatchError
-from lengthwise.planning.rest import Run, read_runs
+from lengthwise.planning.rest import EarlierRun, read_runs
 from lengthwise.torch.facts import check_alike
 
 VERSION = 1
@@ -40,7 +40,7 @@ class Position:
     """
 
     epoch: int
-    runs: tuple[Run, ...]
+    runs: tuple[EarlierRun, ...]
     world: World
     plan: str
 
@@ -58,10 +58,10 @@ class Position:
             raise PlanMismatchError(checks.sentence("plan", f"the checkpoint's, {self.plan!r}", fingerprint, remedy))
 
 
-def split_runs(runs: tuple[Run, ...], world: World) -> tuple[tuple[Run, ...], int]:
+def split_runs(runs: tuple[EarlierRun, ...], world: World) -> tuple[tuple[EarlierRun, ...], int]:
     """The runs before this one, and how many batches this one has taken: it goes on where the last was of its world.
 
-    >>> earlier, own = Run(World(8, 1), 120), Run(World(6, 1), 40)
+    >>> earlier, own = EarlierRun(World(8, 1), 120), EarlierRun(World(6, 1), 40)
     >>> split_runs((earlier, own), World(6, 1)) == ((earlier,), 40), split_runs((earlier,), World(6, 1))[1]
     (True, 0)
     """
@@ -70,7 +70,7 @@ def split_runs(runs: tuple[Run, ...], world: World) -> tuple[tuple[Run, ...], in
     return runs, 0
 
 
-def write_state(facts: Mapping[str, Any], world: World, runs: tuple[Run, ...]) -> dict[str, Any]:
+def write_state(facts: Mapping[str, Any], world: World, runs: tuple[EarlierRun, ...]) -> dict[str, Any]:
     """What `read_state` reads, made anew in all its parts; runs that took nothing are left out."""
     state = {"version": VERSION, **facts, **world._asdict(), "runs": [run.numbers for run in runs if run.taken]}
     if len(json.dumps(state)) > MAX_CHARACTERS:

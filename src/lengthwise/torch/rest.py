@@ -8,7 +8,7 @@ from functools import cached_property
 from lengthwise import checks
 from lengthwise.choices.world import World
 from lengthwise.planning.plan import Plan
-from lengthwise.planning.rest import Run
+from lengthwise.planning.rest import EarlierRun
 from lengthwise.torch.position import DAMAGED, split_runs
 
 
@@ -23,11 +23,11 @@ class Rest:
     """
 
     plan: Plan
-    earlier: tuple[Run, ...]
+    earlier: tuple[EarlierRun, ...]
     taken: int
 
     @classmethod
-    def after(cls, runs: tuple[Run, ...], plan: Plan) -> Rest:
+    def after(cls, runs: tuple[EarlierRun, ...], plan: Plan) -> Rest:
         """Where a run stands on the plan of what `runs` left."""
         earlier, taken = split_runs(runs, World(plan.world_size, plan.micro_batches))
         checks.check_whole("runs", taken, minimum=0, maximum=len(plan), remedy=DAMAGED)
@@ -48,13 +48,13 @@ class Rest:
         return self.before + len(self.plan)
 
     @property
-    def left(self) -> int:
+    def batches_left(self) -> int:
         """Batches that the next pass yields."""
         return len(self.plan) - self.taken
 
-    def runs(self, taken: int) -> tuple[Run, ...]:
+    def runs(self, taken: int) -> tuple[EarlierRun, ...]:
         """The runs of the epoch, with `taken` batches of the plan in the last; without one that took none."""
-        own = Run(World(self.plan.world_size, self.plan.micro_batches), taken)
+        own = EarlierRun(World(self.plan.world_size, self.plan.micro_batches), taken)
         return (*self.earlier, own) if taken else self.earlier
 
     @cached_property

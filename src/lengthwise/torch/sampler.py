@@ -18,7 +18,7 @@ from lengthwise.lengths import as_lengths
 from lengthwise.planning import make_plan
 from lengthwise.planning.loss import loss_scales
 from lengthwise.planning.plan import Plan
-from lengthwise.planning.rest import Run
+from lengthwise.planning.rest import EarlierRun
 from lengthwise.torch.consumer import Caller, callers, consumer_of, loader_among
 from lengthwise.torch.delivery import Count, Pass, Passes
 from lengthwise.torch.guard import check_callers
@@ -270,7 +270,7 @@ class BatchSampler(Sampler[list[Any]]):
             # torchdata's loader loads its state with its first pass: a later epoch that was set before goes on from
             # one that ended, and one that was begun anew has no position.
             later = self._epoch_set and self.epoch > position.epoch
-            if loader is None or not (self._restarted or (later and not rest.left)):
+            if loader is None or not (self._restarted or (later and not rest.batches_left)):
                 self._restarted = False
                 self._epoch_set = loader is not None and self._epoch_set and self.epoch == position.epoch
                 self._stand(rest)
@@ -287,7 +287,7 @@ class BatchSampler(Sampler[list[Any]]):
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles leave out the loader that draws: it is of this process."""
         count = self._passes.current
-        return self.__dict__ | {"_passes": Passes([] if count is None else [count.alone()]), "_restorer": None}
+        return self.__dict__ | {"_passes": Passes([] if count is None else [count.copy_alone()]), "_restorer": None}
 
     def _begin(self, holder: Pass) -> tuple[Count, Iterator[NDArray[np.int64]]]:
         """A pass, with its first batch: where it counts, and its batches."""
@@ -299,7 +299,7 @@ class BatchSampler(Sampler[list[Any]]):
             check_callers(self, found, sequences=len(self.lengths), world_size=rest.plan.world_size)
         restored = self._restorer is not None and loader_among(found)[0] is self._restorer()
         self._restorer = None
-        if restored and not rest.left:  # a loader that restored the end of an epoch makes another pass at once
+        if restored and not rest.batches_left:  # a loader that restored the end of an epoch makes another pass at once
             return Count(rest), iter(())
         rest = self._second(rest, found)
         count = Count(rest, holder, consumer_of(found), reads_loops=self.reads_callers)
@@ -310,15 +310,15 @@ class BatchSampler(Sampler[list[Any]]):
         """What a pass goes over that may not be the first since the epoch was set: says so, once."""
         last = self._passes.current
         if last is not None and last.is_under_way and last.is_asked_for(found):
-            self._notices.begun_anew(last.delivered, len(last.rest.plan), self.epoch)
+            self._notices.warn_new_pass(last.delivered, len(last.rest.plan), self.epoch)
         if last is not None and (last.is_under_way or not last.was_taken):
             last = None
         if last is not None or self.epoch == self._epoch_taken:
-            self._notices.second_pass(self.epoch)
+            self._notices.warn_second_pass(self.epoch)
         if last is not None and last.ended and rest.start:  # the position that was loaded is used up
             self._base = rest = self._plan_rest(self.epoch)
-        if not rest.left and len(rest) and not self._epoch_set:
-            self._notices.nothing_left(self.epoch)
+        if not rest.batches_left and len(rest) and not self._epoch_set:
+            self._notices.warn_nothing_left(self.epoch)
         return rest
 
     def _check(self, count: Count) -> None:
@@ -331,12 +331,12 @@ class BatchSampler(Sampler[list[Any]]):
             given = "loaded, or begun anew, since"
             raise checks.value_error("position", "kept until the pass has ended", given, remedy)
         if count.handed and self._passes.is_second(count):
-            self._notices.within(self.epoch)
+            self._notices.warn_pass_within(self.epoch)
 
     def _check_left(self, delivered: int, batches: int, *, spent: bool) -> None:
         """Warns of an epoch left before its end, unless its last batches failed; refuses one that nobody asked for."""
         if 1 < delivered < batches and not spent:
-            self._notices.left_early(delivered, batches, self.epoch)
+            self._notices.warn_early_end(delivered, batches, self.epoch)
         if not self._asked:
             remedy = (
                 "Give it to the loader, DataLoader(dataset, batch_sampler=sampler), that loader to the trainer, and no "
@@ -368,13 +368,13 @@ class BatchSampler(Sampler[list[Any]]):
         count = self._passes.current
         found = list(callers()) if self.reads_callers else []
         if loader_among(found)[0] is not None and (count is None or count.consumer is not None):
-            count = self._passes.asking(found)
+            count = self._passes.find_asking(found)
         if count is not None:
-            return count.rest, count.taken(found)
+            return count.rest, count.count_taken(found)
         rest = self._bound()
         return rest, rest.taken
 
-    def _plan_rest(self, epoch: int, runs: tuple[Run, ...] = (), world: World | None = None) -> Rest:
+    def _plan_rest(self, epoch: int, runs: tuple[EarlierRun, ...] = (), world: World | None = None) -> Rest:
         """What `runs` left, for `world`; for the ranks and micro-batches of this run, if none is given."""
         world = world or check_world(self.world_size, self.micro_batches)
         plan = make_plan(

@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     show.check(arguments)
     settings = Settings(**_given(arguments, Settings))
     network = Network(**_given(arguments, Network))
-    batchings = lw.strategies(arguments.strategies, cut=cuts.chosen(arguments))
+    batchings = lw.strategies(arguments.strategies, cut=cuts.choose_cut(arguments))
     task = HandwritingTask.of(corpus(arguments, count=arguments.count), network, strict=arguments.strict)
     study = run_study(task, batchings, settings, progress=not arguments.quiet, command=command())
     print_table(study, to_stderr=arguments.json == "-")

@@ -106,7 +106,7 @@ def first_weights(key: jax.Array, *, inputs: int, classes: int, hidden: int, lay
     }
 
 
-def logits(weights: Weights, frames: lw.jax.Padded) -> jax.Array:
+def logits(weights: Weights, frames: lw.jax.PaddedSequences) -> jax.Array:
     """Scores of the classes, [B, F, C]. Those of padding hold no meaning, and no other depends on padding."""
     values = jnp.asarray(frames.values)
     order = reversal(frames.lengths, values.shape[1])[:, :, None]
@@ -147,7 +147,7 @@ def reversal(lengths: Any, width: int) -> jax.Array:
     return jnp.where(places <= last, last - places, places)
 
 
-def ctc_losses(scores: jax.Array, frames: lw.jax.Padded, labels: lw.jax.Padded) -> jax.Array:
+def ctc_losses(scores: jax.Array, frames: lw.jax.PaddedSequences, labels: lw.jax.PaddedSequences) -> jax.Array:
     """CTC loss of each row in nats a symbol, [B]; 0 where the row is filled.
 
     References:

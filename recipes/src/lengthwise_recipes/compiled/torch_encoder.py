@@ -135,7 +135,7 @@ class TorchLearner:
         widths = np.full(len(shapes), self.words.longest_label)
         return lw.torch.PadCollate(shapes=np.column_stack([shapes, widths]))
 
-    def _losses(self, frames: lw.torch.Padded, labels: lw.torch.Padded) -> Tensor:
+    def _losses(self, frames: lw.torch.PaddedSequences, labels: lw.torch.PaddedSequences) -> Tensor:
         """CTC loss of each sequence in nats a symbol, [B] less the filled rows."""
         real = frames.lengths > 0
         log_probabilities = self._forward(frames.values, frames.mask)[real]

@@ -67,7 +67,7 @@ class TrueFrames:
             offsets.append(min(max(full, start + 1), boundary))
         return Cuts(np.arange(len(lengths)), np.array(offsets))
 
-    def limit(self, cost: Cost, longest: NDArray[np.int64]) -> float:
+    def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
         del cost, longest
         return np.inf
 

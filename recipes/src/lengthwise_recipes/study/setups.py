@@ -94,8 +94,8 @@ def costliest_batch(
         lw.make_plan(lengths, setup.batching, seed=seed, epoch=epoch, world_size=setup.processes) for epoch in epochs
     ]
     plan = max(plans, key=lambda plan: plan.costs.max())
-    (worst,) = plan.worst(1).tolist()
-    return plan.batch(worst), int(plan.padded_lengths[worst, 0])
+    (costliest,) = plan.costliest(1).tolist()
+    return plan.batch(costliest), int(plan.padded_lengths[costliest, 0])
 
 
 def waiting_share(setup: Setup, plan: lw.Plan) -> float:
