@@ -78,7 +78,7 @@ def test_the_nearest_sets_are_joined_and_told_apart_by_ward():
         both = (one[0] | other[0], total, (one[1] * one[2] + other[1] * other[2]) / total)
         plain = [each for each in plain if each is not one and each is not other] + [both]
         expected.append(both[0])
-    assert list(tying._joined(sets, frames, means)) == expected
+    assert list(tying._join(sets, frames, means)) == expected
 
 
 def test_no_tree_grows_where_contexts_sound_alike_or_are_rare():

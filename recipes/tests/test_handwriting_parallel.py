@@ -24,7 +24,7 @@ from lengthwise_recipes.study.runs import first_runs  # noqa: E402
 from lengthwise_recipes.study.settings import Settings  # noqa: E402
 from lengthwise_recipes.study.setups import Setup, setups, waiting_share  # noqa: E402
 from lengthwise_recipes.study.study import run_study  # noqa: E402
-from lengthwise_recipes.study.training import judged  # noqa: E402
+from lengthwise_recipes.study.training import judge_model  # noqa: E402
 
 PATIENCE = 120.0  # seconds after which a hang is a failure
 MINIATURE = Settings(epochs=2, learning_rate=0.02, processes=(1, 2), alpha=0.9, beta=0.001)
@@ -95,7 +95,7 @@ def losses(model, task, batch):
 
 
 def validation_loss(task, model):
-    return judged(task.validate, model)["validation_loss"]
+    return judge_model(task.validate, model)["validation_loss"]
 
 
 def step(model, optimizer, loss):

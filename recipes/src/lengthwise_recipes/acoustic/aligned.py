@@ -91,10 +91,10 @@ def _read(path: Path, key: str) -> Aligned | None:
     with np.load(path, allow_pickle=False) as stored:
         if not set(stored.files) >= NAMES or str(stored["key"]) != key:
             return None
-        return _aligned(stored)
+        return _make_aligned(stored)
 
 
-def _aligned(stored: Mapping[str, Any]) -> Aligned:
+def _make_aligned(stored: Mapping[str, Any]) -> Aligned:
     words, rows, silence = json.loads(str(stored["states"]))
     states = WordStates(words=tuple(words), rows=tuple(map(tuple, rows)), silence=silence)
     mixtures = Mixtures(**{name: stored[name] for name in MIXTURES})

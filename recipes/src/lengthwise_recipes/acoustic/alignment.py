@@ -146,18 +146,18 @@ def _fits(corpus: Corpus, features: Sequence[Features], number: int, states: Wor
 
 
 def _network(chains: Sequence[Chain], stay: Scores) -> _Network:
-    states = _padded([chain.states for chain in chains], 0)
+    states = _pad([chain.states for chain in chains], 0)
     return _Network(
-        start=_padded([chain.start for chain in chains], NEVER),
-        onward=_padded([chain.onward for chain in chains], NEVER),
-        over=_padded([chain.over for chain in chains], NEVER),
-        end=_padded([chain.end for chain in chains], NEVER),
+        start=_pad([chain.start for chain in chains], NEVER),
+        onward=_pad([chain.onward for chain in chains], NEVER),
+        over=_pad([chain.over for chain in chains], NEVER),
+        end=_pad([chain.end for chain in chains], NEVER),
         stay=np.log(stay)[states],
         leave=np.log1p(-stay)[states],
     )
 
 
-def _padded(rows: Sequence[NDArray], value: float) -> NDArray:
+def _pad(rows: Sequence[NDArray], value: float) -> NDArray:
     out = np.full((len(rows), max(len(row) for row in rows)), value, rows[0].dtype)
     for row, values in zip(out, rows, strict=True):
         row[: len(values)] = values

@@ -157,10 +157,10 @@ def _questions(
     frames = np.array([moments.counts[middles[unit]].sum() for unit in spoken])
     sums = np.array([moments.sums[middles[unit]].sum(axis=0) for unit in spoken])
     if len(spoken) > 2:
-        yield from _joined([frozenset([unit]) for unit in spoken], frames, sums / frames[:, None] / np.sqrt(variance))
+        yield from _join([frozenset([unit]) for unit in spoken], frames, sums / frames[:, None] / np.sqrt(variance))
 
 
-def _joined(
+def _join(
     sets: list[frozenset[str]], frames: NDArray[np.float64], means: NDArray[np.float64]
 ) -> Iterator[frozenset[str]]:
     """The sets that arise as the nearest two are joined, until there are two; changes all it is given.

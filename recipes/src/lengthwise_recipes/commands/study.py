@@ -59,8 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
         from lengthwise_recipes.study.settings import Settings
         from lengthwise_recipes.study.study import run_study
     show.check(arguments)
-    settings = Settings(**_given(arguments, Settings))
-    network = Network(**_given(arguments, Network))
+    settings = Settings(**_read_fields(arguments, Settings))
+    network = Network(**_read_fields(arguments, Network))
     batchings = lw.strategies(arguments.strategies, cut=cuts.choose_cut(arguments))
     task = HandwritingTask.of(corpus(arguments, count=arguments.count), network, strict=arguments.strict)
     study = run_study(task, batchings, settings, progress=not arguments.quiet, command=command())
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _given(arguments: argparse.Namespace, kind: Any) -> dict[str, Any]:
+def _read_fields(arguments: argparse.Namespace, kind: Any) -> dict[str, Any]:
     """The fields of a dataclass that there are options for."""
     return {field.name: getattr(arguments, field.name) for field in fields(kind) if hasattr(arguments, field.name)}
 

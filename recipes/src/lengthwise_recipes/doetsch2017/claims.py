@@ -115,7 +115,7 @@ def _chunks_in_order_of_speed(outcomes: Mapping[str, Outcome]) -> Claim:
         no_effect=1.0,
         effect=PAPER["10"].speed / PAPER[RANDOM].speed - 1.0,
         holds=holding(whole=falls and min(ours) > 1.0, part=speeds[-1] == min(speeds)),
-        why=f"Utterances a second over those of whole utterances: {_listed(speeds, '.2f')} for {_chunk_names()}.",
+        why=f"Utterances a second over those of whole utterances: {_listing(speeds, '.2f')} for {_chunk_names()}.",
     )
 
 
@@ -150,7 +150,7 @@ def _chunks_in_order_of_error(outcomes: Mapping[str, Outcome]) -> Claim:
         no_effect=1.0,
         effect=PAPER["500"].error / PAPER[RANDOM].error - 1.0,
         holds=holding(whole=falls and errors[-1] < errors[0], part=errors[-1] < min(errors[:2])),
-        why=f"Word error rates in percent: {_listed([100 * error for error in errors], '.1f')} for {_chunk_names()}; "
+        why=f"Word error rates in percent: {_listing([100 * error for error in errors], '.1f')} for {_chunk_names()}; "
         f"{_frame_errors(outcomes, labels)}.",
     )
 
@@ -245,7 +245,7 @@ def _chunk_memory(outcomes: Mapping[str, Outcome]) -> Claim:
         no_effect=1.0,
         effect=paper - 1.0,
         holds=holding(whole=whole / chunks[1] >= paper * (1 - CLOSE), part=whole > max(chunks)),
-        why=f"Megabytes of a step: {_listed([each / 1e6 for each in (*chunks, whole)], '.0f')} for {_chunk_names()}: "
+        why=f"Megabytes of a step: {_listing([each / 1e6 for each in (*chunks, whole)], '.0f')} for {_chunk_names()}: "
         "what is padded is computed and kept.",
     )
 
@@ -295,8 +295,8 @@ def _percent(outcome: Outcome) -> str:
 def _frame_errors(outcomes: Mapping[str, Outcome], labels: Sequence[str]) -> str:
     """The rates that vary less over seeds than those of words do: there are more frames than words."""
     rates = [100 * outcomes[label].frame_error_rate for label in labels]
-    return f"wrong states of the network's validation frames, in the same order: {_listed(rates, '.1f')} %"
+    return f"wrong states of the network's validation frames, in the same order: {_listing(rates, '.1f')} %"
 
 
-def _listed(values: Sequence[float], form: str) -> str:
+def _listing(values: Sequence[float], form: str) -> str:
     return ", ".join(format(value, form) for value in values)

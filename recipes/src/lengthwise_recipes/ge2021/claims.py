@@ -112,7 +112,7 @@ def _trained_alike_claim(padding: Measured, knobs: Knobs) -> Claim:
         100 * _apart(np.stack([padding[label]["zpr"] for label in ALIKE])),
         f"On the recordings trained on, buckets of {knobs.bucket_size} and {knobs.bins} bins (the paper: "
         f"{PAPER_KNOBS['bucketed']} and {PAPER_KNOBS['alternated']}) come closest and pad no more, if any do; how "
-        f"close depends on the lengths; ABL {_listed(lengths, 1)} frames.",
+        f"close depends on the lengths; ABL {_listing(lengths, 1)} frames.",
     )
 
 
@@ -284,7 +284,7 @@ def _randomized_claim(found: Outcomes) -> Claim:
         holds=holding(
             whole=means.min() > 0.0 and ours.min() > 0.0, part=2 * shorter > len(means) and ours.mean() > 0.0
         ),
-        why=f"Means over seeds: {_listed(means)} % with {names}: shorter with {shorter} of {len(means)}; the batches "
+        why=f"Means over seeds: {_listing(means)} % with {names}: shorter with {shorter} of {len(means)}; the batches "
         "of a pair are the same but for their order, so what differs is the machine's noise or its caches, and this "
         "also says how far two equal epochs differ here (the paper suspects the allocation of memory).",
     )
@@ -302,7 +302,7 @@ def _similar_claim(found: Outcomes) -> Claim:
         effect=POINTS,
         unit="%",
         holds=holding(whole=np.abs(falls).max() <= POINTS, part=np.abs(falls.mean(axis=1)).max() <= POINTS),
-        why=f"Means over seeds: {_means(falls)} % below BKT-BR and ATS-BR (the paper: {_listed(printed)}); similar is "
+        why=f"Means over seeds: {_means(falls)} % below BKT-BR and ATS-BR (the paper: {_listing(printed)}); similar is "
         f"what differs by no more than {POINTS:g} %.",
     )
 
@@ -319,7 +319,7 @@ def _behind_random_claim(found: Outcomes) -> Claim:
         effect=float(np.mean(printed)),
         unit="%",
         holds=holding(whole=rises.mean(axis=1).min() > 0.0, part=rises.mean() > 0.0),
-        why=f"Means over seeds: {_means(rises)} % with {', '.join(ALIKE)} (the paper: {_listed(printed)}).",
+        why=f"Means over seeds: {_means(rises)} % with {', '.join(ALIKE)} (the paper: {_listing(printed)}).",
     )
 
 
@@ -376,8 +376,8 @@ def _part_claim(found: Outcomes, part: Part, conclusion: str, text: str, *, ever
             whole=falls[0].min() > 0.0 and means.argmax() == 0 and (means.min() > 0.0 or not every),
             part=means[0] > 0.0,
         ),
-        why=f"Means over seeds: {_listed(means)} % ({', '.join(map(' to '.join, part.pairs))}; the paper: "
-        f"{_listed(printed)}).",
+        why=f"Means over seeds: {_listing(means)} % ({', '.join(map(' to '.join, part.pairs))}; the paper: "
+        f"{_listing(printed)}).",
     )
 
 
@@ -388,8 +388,8 @@ def _reductions(found: Outcomes, pairs: Sequence[tuple[str, str]]) -> NDArray[np
 
 def _means(values: NDArray[np.float64]) -> str:
     """The mean over the seeds of each row of `values` [strategies, seeds]."""
-    return _listed(values.mean(axis=1))
+    return _listing(values.mean(axis=1))
 
 
-def _listed(values: Sequence[float] | NDArray[np.float64], digits: int = 2) -> str:
+def _listing(values: Sequence[float] | NDArray[np.float64], digits: int = 2) -> str:
     return ", ".join(f"{value:.{digits}f}" for value in values)

@@ -67,7 +67,7 @@ def knobs_table(document: Mapping[str, Any]) -> str:
         "ME-BR": ("scale", knobs["scale"], ""),
     }
     rows = [
-        (label, f"{name} {value:g}", printed, *_padding(document, label), *_printed(label))
+        (label, f"{name} {value:g}", printed, *_padding(document, label), *_paper_cells(label))
         for label, (name, value, printed) in chosen.items()
     ]
     heads = ("strategy", "knob", "in the paper", "batches", "ZPR, %", "ABL, frames", "paper's ZPR", "paper's ABL")
@@ -238,7 +238,7 @@ def _padding(document: Mapping[str, Any], label: str) -> tuple[str, str, str]:
     return f"{each['batches']['mean']:.1f}", f"{100 * each['zpr']['mean']:.2f}", f"{each['abl']['mean']:.1f}"
 
 
-def _printed(label: str) -> tuple[str, str]:
+def _paper_cells(label: str) -> tuple[str, str]:
     return (f"{TABLE_2[label].zpr:.2f}", f"{TABLE_2[label].abl:.2f}") if label in TABLE_2 else ("", "")
 
 

@@ -83,10 +83,10 @@ def table1(samples: Mapping[int, NDArray[np.int64]]) -> list[Row]:
     plain, dynamic = lw.FixedSize(BATCH_SIZE), lw.DynamicSize(BATCH_SIZE, rule="paper")
     rows: list[Row] = []
     for name, printed in FIXED.items():
-        measured = [_measured(sample, lw.strategy(name, cut=plain), seed) for seed, sample in samples.items()]
+        measured = [_measure(sample, lw.strategy(name, cut=plain), seed) for seed, sample in samples.items()]
         rows += _rows(name, "fixed", printed, measured, ("batches", "zero_padding_rate", "average_batch_length"))
     for name, printed in DYNAMIC.items():
-        measured = [_measured(sample, lw.strategy(name, cut=dynamic), seed) for seed, sample in samples.items()]
+        measured = [_measure(sample, lw.strategy(name, cut=dynamic), seed) for seed, sample in samples.items()]
         weighted = ("batches", "weighted_zero_padding_rate", "weighted_average_batch_length")
         rows += _rows(name, "dynamic", printed, measured, weighted)
     return rows
@@ -111,7 +111,7 @@ def tolerated() -> str:
     return f"within {100 * share:g} % of the batches, {points:g} points of ZPR, {frames:g} frames of ABL"
 
 
-def _measured(lengths: NDArray[np.int64], batching: lw.Batching, seed: int) -> dict[str, Any]:
+def _measure(lengths: NDArray[np.int64], batching: lw.Batching, seed: int) -> dict[str, Any]:
     return lw.measure(lw.make_plan(lengths, batching, seed=seed), lengths).as_dict()
 
 

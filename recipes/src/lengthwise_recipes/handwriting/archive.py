@@ -39,7 +39,7 @@ def read_archive(path: str | Path, *, max_classes: int) -> tuple[dict[str, NDArr
         ValueError: Where an array is missing, is not what `FORMS` says, or does not fit the others; the sentence
             names the file.
     """
-    arrays = _stored(Path(path))
+    arrays = _read_arrays(Path(path))
     _check_forms(arrays, path)
     names = _names(arrays.pop("vocab"), path)
     arrays = {name: array.astype(np.float64 if name == "dxy" else np.int64) for name, array in arrays.items()}
@@ -47,16 +47,16 @@ def read_archive(path: str | Path, *, max_classes: int) -> tuple[dict[str, NDArr
     return arrays, names
 
 
-def _stored(path: Path) -> dict[str, NDArray]:
+def _read_arrays(path: Path) -> dict[str, NDArray]:
     files.check_regular(path)
     with path.open("rb") as file:
         try:
-            return _loaded(file, path)
+            return _load(file, path)
         except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # the last where it is encrypted
             raise value_error("data", "a readable .npz file", str(path), "Write it with numpy.savez.") from error
 
 
-def _loaded(file: IO[bytes], path: Path) -> dict[str, NDArray]:
+def _load(file: IO[bytes], path: Path) -> dict[str, NDArray]:
     if not zipfile.is_zipfile(file):
         raise zipfile.BadZipFile
     file.seek(0)

@@ -74,7 +74,7 @@ def read_characters(path: str | Path) -> Characters:
     pieces = itertools.pairwise(arrays["offsets"])
     scripts = [name.split("/")[0] for name in names]
     return Characters(
-        strokes=tuple(_boxed(split_strokes(flipped[a:b], arrays["pen_up"][a:b])) for a, b in pieces),
+        strokes=tuple(_fit_box(split_strokes(flipped[a:b], arrays["pen_up"][a:b])) for a, b in pieces),
         classes=arrays["label"],
         drawers=arrays["drawer"],
         scripts=np.unique(scripts, return_inverse=True)[1],
@@ -165,7 +165,7 @@ def _word(characters: list[tuple[Stroke, ...]], generator: np.random.Generator) 
     return as_sample(strokes, unit=1 / POINTS_PER_HEIGHT)
 
 
-def _boxed(strokes: list[Stroke]) -> tuple[Stroke, ...]:
+def _fit_box(strokes: list[Stroke]) -> tuple[Stroke, ...]:
     corner = np.concatenate(strokes).min(axis=0)
     scale = 1.0 / height(strokes)
     return tuple((stroke - corner) * scale for stroke in strokes)

@@ -110,7 +110,7 @@ def written_lines(
     _check_count(count)
     samples, texts = write_lines(count, seed=seed)
     split = "lines of every length are held out, each by a writer of its own"
-    return _parted("lines written by the project's own hands", split, samples, texts, (validation_share, test_share))
+    return _make_part("lines written by the project's own hands", split, samples, texts, (validation_share, test_share))
 
 
 def inkml_folder(
@@ -131,7 +131,7 @@ def inkml_folder(
     samples, texts, skipped = read_inkml(folder, count=count, strict=strict)
     split = "files of every length are held out; one writer may be in several parts"
     shares = (validation_share, test_share)
-    return _parted(f"InkML files of {Path(folder).name}", split, samples, texts, shares, tuple(skipped))
+    return _make_part(f"InkML files of {Path(folder).name}", split, samples, texts, shares, tuple(skipped))
 
 
 def unipen_samples(
@@ -152,7 +152,7 @@ def unipen_samples(
     samples, texts, skipped = read_unipen(path, count=count, strict=strict)
     split = "segments of every length are held out; one writer may be in several parts"
     shares = (validation_share, test_share)
-    return _parted(f"UNIPEN files of {Path(path).name}", split, samples, texts, shares, tuple(skipped))
+    return _make_part(f"UNIPEN files of {Path(path).name}", split, samples, texts, shares, tuple(skipped))
 
 
 def drawn_words(
@@ -251,7 +251,7 @@ def validation_numbers(lengths: NDArray[np.int64], held: int) -> NDArray[np.int6
     return np.sort(np.argsort(lengths, kind="stable")[places])
 
 
-def _parted(
+def _make_part(
     name: str,
     split: str,
     samples: list[Sample],

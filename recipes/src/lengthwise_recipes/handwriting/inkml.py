@@ -59,7 +59,7 @@ def parse_inkml(path: str | Path) -> Segments:
     ids = {element.get(XML_ID) or element.get("id", ""): element for element in root.iter()}
     if not _traces(root, ids, path):
         raise _bad(path, "ink with at least one trace", "empty")
-    labelled = list(_labelled(root, ids, path)) or list(_labelled_from_afar(root, ids, path))
+    labelled = list(_find_labels(root, ids, path)) or list(_labelled_from_afar(root, ids, path))
     if not labelled:
         raise _bad(path, "annotated with its truth", "without")
     return [([_points(trace.text or "", columns, path) for trace in traces], text) for traces, text in labelled]
@@ -104,7 +104,7 @@ def _columns(root: ElementTree.Element) -> tuple[int, int]:
     return 0, 1
 
 
-def _labelled(
+def _find_labels(
     element: ElementTree.Element, ids: Mapping[str, ElementTree.Element], path: str | Path
 ) -> Iterator[tuple[list[ElementTree.Element], str]]:
     """The traces and the truth of an element that has both, or else of those in it."""

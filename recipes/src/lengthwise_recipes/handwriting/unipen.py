@@ -89,14 +89,14 @@ def parse_unipen(path: str | Path) -> Segments:
 def _ink(ink: Ink, number: int, strokes: list[Stroke]) -> list[Stroke]:
     """The strokes of a segment; `strokes` are the components of its set."""
     segment = ink.segments[number]
-    pieces = _undelineated(ink, number, strokes) if segment.where == "?" else _delineated(segment, strokes)
+    pieces = _find_components(ink, number, strokes) if segment.where == "?" else _cut_pieces(segment, strokes)
     taken = [piece for piece in pieces if len(piece)]
     if not taken:
         raise bad(segment.place, "of segments with at least one point", segment.where)
     return taken
 
 
-def _delineated(segment: Segment, strokes: list[Stroke]) -> list[Stroke]:
+def _cut_pieces(segment: Segment, strokes: list[Stroke]) -> list[Stroke]:
     """The pieces that a delineation names.
 
     0-2 are components 0 to 2; 1:5-2:8 is from point 5 of component 1 to point 8 of component 2; 0,2 is 0 and 2.
@@ -118,7 +118,7 @@ def _delineated(segment: Segment, strokes: list[Stroke]) -> list[Stroke]:
     return taken
 
 
-def _undelineated(ink: Ink, number: int, strokes: list[Stroke]) -> list[Stroke]:
+def _find_components(ink: Ink, number: int, strokes: list[Stroke]) -> list[Stroke]:
     """The components of a segment that leaves its delineation out because there is only one.
 
     They are those from the segment up to the next of its level or one above; all of the set, where there is no other.

@@ -136,11 +136,11 @@ def _segment(ink: Ink, value: str, place: str) -> Segment:
     if found is None and '"' in value:
         raise bad(place, 'with .SEGMENT of a level, a delineation, a quality and a "label"', value)
     level, where, label = found.groups() if found else (*f"{value} ? ?".split()[:2], "")
-    text = " ".join(re.sub(r"\\(.)", _unescaped, label, flags=re.DOTALL).split())
+    text = " ".join(re.sub(r"\\(.)", _unescape, label, flags=re.DOTALL).split())
     return Segment(level.upper(), where or "?", text, len(ink.sets) - 1, len(ink.sets[-1]), place)
 
 
-def _unescaped(escape: re.Match[str]) -> str:
+def _unescape(escape: re.Match[str]) -> str:
     return " " if escape[1] in "nt" else escape[1]
 
 

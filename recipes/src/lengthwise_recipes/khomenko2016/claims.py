@@ -95,11 +95,11 @@ def bucket_claims(rows: Sequence[EpochRow], bound: float) -> list[Claim]:
     """
     alone = rows_on(rows, 1)
     losses = (_least_loss_claim(alone), _early_loss_claim(alone))
-    of_training = [dataclasses.replace(each, regime=_trained(alone)) for each in losses]
+    of_training = [dataclasses.replace(each, regime=_regime(alone)) for each in losses]
     return [_speed_up_claim(alone, bound), _falling_claim(alone), *of_training]
 
 
-def _trained(rows: Sequence[EpochRow]) -> Regime:
+def _regime(rows: Sequence[EpochRow]) -> Regime:
     """The hours of the longest run; the paper tells neither steps nor epochs of its own."""
     hours = max(row.elapsed_seconds for row in rows) / 3600
     return Regime(what="hours of training", ours=hours, paper=PAPER_HOURS, digits=3)
@@ -126,7 +126,7 @@ def process_claim(rows: Sequence[EpochRow], where: str) -> Claim:
         paper="23 %",
         ours=[100 * drop for drop in drops],
         effect=100 * PAPER_LOSS_DROP,
-        regime=_trained(rows),
+        regime=_regime(rows),
         unit="%",
         holds=holding(whole=fmean(drops) >= PAPER_LOSS_DROP * (1 - CLOSE), part=fmean(drops) > 0.0),
         why=f"The {most} processes {where}; their epoch took {fmean(shares):.2f} of the seconds of one's, and was "
@@ -169,7 +169,7 @@ def _falling_claim(rows: Sequence[EpochRow]) -> Claim:
         ours=every[-1],
         no_effect=1.0,
         holds=holding(whole=not rises and min(every[-1]) > 1.0, part=means[-1] > 1.0),
-        why=f"{held} by more than {NOISE:.0%}; speed-ups {_listed(means)} at Q = {LISTED_BUCKETS}.",
+        why=f"{held} by more than {NOISE:.0%}; speed-ups {_listing(means)} at Q = {LISTED_BUCKETS}.",
     )
 
 
@@ -185,7 +185,7 @@ def _least_loss_claim(rows: Sequence[EpochRow]) -> Claim:
         unit="%",
         holds=holding(whole=max(above) == 0.0, part=least == 3 or min(above) == 0.0),
         why=f"It is least under {above.count(0.0)} of {len(above)} seeds. Least losses, means over seeds: "
-        f"{_listed([fmean(best[buckets]) for buckets in BUCKETS])} at Q = {LISTED_BUCKETS}; over the seeds Q = 3 "
+        f"{_listing([fmean(best[buckets]) for buckets in BUCKETS])} at Q = {LISTED_BUCKETS}; over the seeds Q = 3 "
         f"reaches from {min(best[3]):.2f} to {max(best[3]):.2f}, and the best, Q = {least}, from "
         f"{min(best[least]):.2f} to {max(best[least]):.2f}.",
     )
@@ -208,7 +208,7 @@ def _early_loss_claim(rows: Sequence[EpochRow]) -> Claim:
     )
 
 
-def _listed(values: Sequence[float]) -> str:
+def _listing(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.2f}" for value in values)
 
 

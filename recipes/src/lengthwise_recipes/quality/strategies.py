@@ -80,13 +80,13 @@ def candidates(lengths: NDArray[np.int64], paddings: Sequence[float], *, batch_s
     check_paddings(paddings)
     fixed, dynamic = lw.FixedSize(batch_size), lw.DynamicSize(batch_size)
     found = [_plain(lengths, order, fixed) for order in PLAIN]
-    found += [_fitted(lengths, order, padding, fixed) for padding in paddings for order in FITTED]
+    found += [_fit(lengths, order, padding, fixed) for padding in paddings for order in FITTED]
     if not any(each.near for each in found if each.order == OURS):
         rule = f"a share from what sorting pads, {found[1].padding_share:.3f}, on"
         raise value_error("paddings", rule, tuple(paddings), "Give larger shares, or more sequences.")
     for order in DYNAMIC:
         has_knob = order in FITTED
-        found.append(_fitted(lengths, order, paddings[-1], dynamic) if has_knob else _plain(lengths, order, dynamic))
+        found.append(_fit(lengths, order, paddings[-1], dynamic) if has_knob else _plain(lengths, order, dynamic))
     return found
 
 
@@ -107,7 +107,7 @@ def compared(lengths: NDArray[np.int64], found: Sequence[Candidate], *, base_bat
         found: What `candidates` gave.
         base_batch: The size of a step for which the learning rate was chosen, in what the task counts.
     """
-    return [each for candidate in found if candidate.near for each in _trained(lengths, candidate, base_batch)]
+    return [each for candidate in found if candidate.near for each in _training_setups(lengths, candidate, base_batch)]
 
 
 def left_out(found: Sequence[Candidate]) -> list[str]:
@@ -125,12 +125,12 @@ def _plain(lengths: NDArray[np.int64], order: str, cut: Cut) -> Candidate:
     return Candidate(order=order, strategy=order, padding=None, padding_share=share, cut=cut)
 
 
-def _fitted(lengths: NDArray[np.int64], order: str, padding: float, cut: Cut) -> Candidate:
+def _fit(lengths: NDArray[np.int64], order: str, padding: float, cut: Cut) -> Candidate:
     fit = fit_knob(lengths, order, padding, cut=cut)
     return Candidate(order=order, strategy=fit.strategy, padding=padding, padding_share=fit.padding_share, cut=cut)
 
 
-def _trained(lengths: NDArray[np.int64], candidate: Candidate, base_batch: float) -> list[Compared]:
+def _training_setups(lengths: NDArray[np.int64], candidate: Candidate, base_batch: float) -> list[Compared]:
     batching = lw.strategy(candidate.strategy, cut=candidate.cut)
     mixing = lw.mixing([lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(EPOCHS)], lengths)
     if not candidate.dynamic:

@@ -84,7 +84,7 @@ def read_recordings(path: str | Path) -> Recordings:
     Raises:
         ValueError: Where the file is no .npz, or an array is missing, of another type, or does not fit the others.
     """
-    audio, offsets, digits, speakers, numbers = _stored(Path(path))
+    audio, offsets, digits, speakers, numbers = _read_arrays(Path(path))
     _check_fit(audio, offsets, (digits, speakers, numbers))
     samples = (audio / LARGEST).astype(np.float32)
     return Recordings(
@@ -190,7 +190,7 @@ def _voices(recordings: Recordings, strings: Strings) -> list[NDArray[np.int64]]
     return voices
 
 
-def _stored(path: Path) -> list[NDArray]:
+def _read_arrays(path: Path) -> list[NDArray]:
     """The arrays of `ARRAYS`, in that order."""
     files.check_regular(path)
     with path.open("rb") as file:

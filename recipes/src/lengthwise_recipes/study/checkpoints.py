@@ -47,7 +47,7 @@ class Checkpoints:
         """
         path = self.folder / STUDY
         text = json.dumps(study, indent=1, sort_keys=True) + "\n"
-        found = _noted(path)
+        found = _read_note(path)
         if found not in (None, text):
             remedy = "Name another folder, or remove this one."
             raise value_error("checkpoints", "of the same data, strategies and settings", str(self.folder), remedy)
@@ -93,7 +93,7 @@ class Checkpoints:
         return states
 
     def _owner(self, run: str, rank: int, epoch: int) -> str:
-        study = hashlib.blake2b((_noted(self.folder / STUDY) or "").encode(), digest_size=8).hexdigest()
+        study = hashlib.blake2b((_read_note(self.folder / STUDY) or "").encode(), digest_size=8).hexdigest()
         return f"{run}, rank {rank}, epoch {epoch}, study {study}"
 
     def _path(self, run: str, rank: int, epoch: int) -> Path:
@@ -110,7 +110,7 @@ def _stem(run: str, rank: int) -> str:
     return f"{re.sub(r'[^A-Za-z0-9.]+', '-', run).strip('-')}_{digest}_rank{rank}"
 
 
-def _noted(path: Path) -> str | None:
+def _read_note(path: Path) -> str | None:
     """What a study noted of itself; None where it did not, or no longer can be read."""
     try:
         text = path.read_text(encoding="utf-8") if path.is_file() else ""

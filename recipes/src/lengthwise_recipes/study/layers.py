@@ -29,8 +29,8 @@ class BidirectionalLayer(nn.Module):
     def forward(self, frames: Tensor, counts: Tensor) -> Tensor:
         order = reversal(counts, frames.shape[1])
         ahead = self._run(self.forwards, frames, counts)
-        behind = self._run(self.backwards, _reordered(frames, order), counts)
-        return torch.cat([ahead, _reordered(behind, order)], dim=2)
+        behind = self._run(self.backwards, _reorder(frames, order), counts)
+        return torch.cat([ahead, _reorder(behind, order)], dim=2)
 
     def _run(self, lstm: nn.LSTM, frames: Tensor, counts: Tensor) -> Tensor:
         if not self.packed:
@@ -65,5 +65,5 @@ def reversal(counts: Tensor, width: int) -> Tensor:
     return torch.where(places <= last, last - places, places)
 
 
-def _reordered(frames: Tensor, order: Tensor) -> Tensor:
+def _reorder(frames: Tensor, order: Tensor) -> Tensor:
     return frames.gather(1, order[:, :, None].expand_as(frames))

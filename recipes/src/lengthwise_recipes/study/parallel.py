@@ -42,7 +42,7 @@ class Place:
         if ranks > 1:
             distributed.barrier(self.groups[ranks])
 
-    def gathered(self, value: Item, ranks: int) -> list[Item]:
+    def gather(self, value: Item, ranks: int) -> list[Item]:
         """The `value` of each of the first so many ranks, of which this is one."""
         if ranks == 1:
             return [value]
@@ -157,7 +157,7 @@ def _heard(receiver: Connection, processes: Sequence[SpawnProcess]) -> Iterator[
         if isinstance(message, End):
             return
         if isinstance(message, Failure):
-            raise _failed(message, processes)
+            raise _failure_error(message, processes)
         yield message
 
 
@@ -174,7 +174,7 @@ def _messages(receiver: Connection, processes: Sequence[SpawnProcess]) -> Iterat
         for sentinel in working.keys() & set(ready):
             working.pop(sentinel).join()
         _check_none_killed(processes)
-    raise _ended(0, processes, "itself", "Try it on one process.")
+    raise _end_error(0, processes, "itself", "Try it on one process.")
 
 
 def _message(receiver: Connection) -> object:
@@ -185,14 +185,14 @@ def _message(receiver: Connection) -> object:
         return None
 
 
-def _failed(failure: Failure, processes: Sequence[SpawnProcess]) -> ChildProcessError:
+def _failure_error(failure: Failure, processes: Sequence[SpawnProcess]) -> ChildProcessError:
     """The error of a rank, unless it is that another rank was killed before."""
     ended = wait([process.sentinel for process in processes], timeout=GRACE)
     for process in processes:
         if process.sentinel in ended:
             process.join()
     _check_none_killed(processes)
-    error = _ended(failure.rank, processes, failure.error.partition(":")[0], f"It said: {failure.error}")
+    error = _end_error(failure.rank, processes, failure.error.partition(":")[0], f"It said: {failure.error}")
     error.add_note(failure.trace)
     return error
 
@@ -202,12 +202,12 @@ def _check_none_killed(processes: Sequence[SpawnProcess]) -> None:
         code = process.exitcode or 0
         if code < 0:
             remedy = "Give fewer processes: the machine may lack memory for so many."
-            raise _ended(rank, processes, signal.Signals(-code).name, remedy)
+            raise _end_error(rank, processes, signal.Signals(-code).name, remedy)
         if code > 0:  # it never came to its work
             remedy = "See what it wrote to standard error, and start it from a script that can be imported."
-            raise _ended(rank, processes, f"status {code}", remedy)
+            raise _end_error(rank, processes, f"status {code}", remedy)
 
 
-def _ended(rank: int, processes: Sequence[SpawnProcess], how: str, remedy: str) -> ChildProcessError:
+def _end_error(rank: int, processes: Sequence[SpawnProcess], how: str, remedy: str) -> ChildProcessError:
     name = f"rank {rank} of {len(processes)}"
     return ChildProcessError(sentence(name, "at work to the end", f"ended by {how}", remedy))

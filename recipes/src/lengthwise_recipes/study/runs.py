@@ -66,7 +66,7 @@ class Run:
             return
         rank, ranks = self.place.rank, self.setup.processes
         states = checkpoints.load(self.name, rank)
-        kept = self.place.gathered(sorted(states), ranks)
+        kept = self.place.gather(sorted(states), ranks)
         self.done = max(set(kept[0]).intersection(*kept[1:]), default=0)
         if self.done:
             state = states[self.done]
@@ -90,20 +90,20 @@ def first_runs(
     torch.manual_seed(seed)
     first = task.model()
     return {
-        setup.label: _first_run(setup, settings, copied(first, settings), seed, place)
+        setup.label: _first_run(setup, settings, copy_model(first, settings), seed, place)
         for setup in setups
         if place.rank < setup.processes
     }
 
 
-def copied(model: nn.Module, settings: Settings) -> nn.Module:
+def copy_model(model: nn.Module, settings: Settings) -> nn.Module:
     """A copy on the device of the settings; `to` lays the weights of an LSTM end to end again, which cuDNN wants."""
     return copy.deepcopy(model).to(settings.device)
 
 
 def trial_step(task: Task, model: nn.Module, settings: Settings, batch: NDArray[np.int64], width: int) -> None:
     """A whole training step of a copy; returns when it is done."""
-    own = copied(model, settings)
+    own = copy_model(model, settings)
     optimizer = new_optimizer(own, settings)
     task.loss(own, batch, width).backward()
     nn.utils.clip_grad_norm_(own.parameters(), settings.clipped_norm)

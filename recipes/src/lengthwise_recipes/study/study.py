@@ -65,7 +65,7 @@ def run_study(
     planned = setups(batchings, settings)
     for setup in planned:  # what cannot be planned is refused here, not in another process
         lw.make_plan(task.lengths, setup.batching, world_size=setup.processes)
-    held = None if checkpoints is None else _claimed(checkpoints, planned, settings, task)
+    held = None if checkpoints is None else _claim(checkpoints, planned, settings, task)
     found: list[Finding] = []
     epochs = settings.seeds * settings.epochs * len(planned)
     with (
@@ -102,7 +102,7 @@ def _study(task: Task, planned: Sequence[Setup], settings: Settings, found: Sequ
     )
 
 
-def _claimed(folder: Path, planned: Sequence[Setup], settings: Settings, task: Task) -> Checkpoints:
+def _claim(folder: Path, planned: Sequence[Setup], settings: Settings, task: Task) -> Checkpoints:
     """The checkpoints in a folder, which is this study's: epochs, seeds and memory aside, a run is what these say."""
     free = ("epochs", "seeds", "memory")
     fixed = {name: value for name, value in dataclasses.asdict(settings).items() if name not in free}

@@ -75,7 +75,7 @@ def in_turn(setups: Sequence[Setup], *, seed: int, epoch: int) -> list[Setup]:
     return [setups[place] for place in order]
 
 
-def judged(judge: Callable[[nn.Module], Mapping[str, float]], model: nn.Module) -> dict[str, float]:
+def judge_model(judge: Callable[[nn.Module], Mapping[str, float]], model: nn.Module) -> dict[str, float]:
     """What `validate` or `test` of a task gives, in evaluation mode and without gradients."""
     model.eval()
     with torch.no_grad():
@@ -99,7 +99,7 @@ def _epoch(run: Run, task: Task, epoch: int, checkpoints: Checkpoints | None) ->
     if run.place.rank == 0:
         yield run.rows[epoch - 1]
         if epoch == run.settings.epochs:
-            yield from _tested(run, task, checkpoints)
+            yield from _test(run, task, checkpoints)
 
 
 def _row(run: Run, task: Task, epoch: int, trained: Trained) -> EpochRow:
@@ -124,14 +124,14 @@ def _row(run: Run, task: Task, epoch: int, trained: Trained) -> EpochRow:
         mixing=float(measured.mixing),
         straggler_waste=waiting_share(run.setup, plan),
         training_loss=trained.loss,
-        metrics=judged(task.validate, run.model),
+        metrics=judge_model(task.validate, run.model),
     )
 
 
-def _tested(run: Run, task: Task, checkpoints: Checkpoints | None) -> Generator[RunRow]:
+def _test(run: Run, task: Task, checkpoints: Checkpoints | None) -> Generator[RunRow]:
     """Tests a run that was not tested yet; its row, where there is something to say."""
     if run.tested is None:
-        run.tested = judged(task.test, run.model)
+        run.tested = judge_model(task.test, run.model)
         run.keep(checkpoints)
     if run.tested:
         yield RunRow(
@@ -159,7 +159,7 @@ def _train_epoch(run: Run, task: Task, epoch: int) -> Trained:
     if run.averaging is not None:
         run.averaging.average()
     own = losses.cpu().double().numpy()  # waits for a GPU to finish
-    seconds = max(run.place.gathered(time.perf_counter() - start, ranks))
+    seconds = max(run.place.gather(time.perf_counter() - start, ranks))
     return Trained(plan=plan, planning_seconds=planning, seconds=seconds, loss=_mean_loss(run, plan, counted, own))
 
 
@@ -186,7 +186,7 @@ def _mean_loss(run: Run, plan: lw.Plan, counted: NDArray[np.float64], losses: ND
     sums = np.add.reduceat(counted[plan.sequences], plan.offsets[:-1])
     sizes = np.where(plan.first_taken[:, 0, rank], sums[plan.grid[:, 0, rank]], 0.0)
     own = (float(losses @ sizes), float(sizes.sum()))
-    totals, counts = zip(*run.place.gathered(own, run.setup.processes), strict=True)
+    totals, counts = zip(*run.place.gather(own, run.setup.processes), strict=True)
     return sum(totals) / sum(counts)
 
 

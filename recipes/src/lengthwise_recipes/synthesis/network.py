@@ -40,30 +40,30 @@ class Network:
     @property
     def encoder(self) -> int:
         """Channels of embedding and convolutions, and cells of both directions together."""
-        return self._scaled(512)
+        return self._scale(512)
 
     @property
     def prenet(self) -> int:
-        return self._scaled(256)
+        return self._scale(256)
 
     @property
     def decoder(self) -> int:
         """Cells of each of the two LSTMs."""
-        return self._scaled(1024)
+        return self._scale(1024)
 
     @property
     def attention(self) -> int:
-        return self._scaled(128)
+        return self._scale(128)
 
     @property
     def location(self) -> int:
         """Filters over the weights of the steps before."""
-        return self._scaled(32)
+        return self._scale(32)
 
     @property
     def postnet(self) -> int:
-        return self._scaled(512)
+        return self._scale(512)
 
-    def _scaled(self, size: int) -> int:
+    def _scale(self, size: int) -> int:
         """An even number near width * size: the encoder's cells are shared by two directions."""
         return 2 * max(1, round(self.width * size / 2))

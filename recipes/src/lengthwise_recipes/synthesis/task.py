@@ -104,7 +104,7 @@ class SynthesisTask:
         check_whole("seed", seed, minimum=0, remedy="Give a whole number.")
         corpus = _spellable(corpus, Skipped(strict=check_flag("strict", strict)))
         corpus, mels = corpus_mels(corpus, LogMel(bands=network.bands), strict=strict)
-        train, validation, test = _parted(len(corpus), validation_share, test_share, seed)
+        train, validation, test = _split_numbers(len(corpus), validation_share, test_share, seed)
         alphabet = "".join(sorted({symbol for recording in corpus.recordings for symbol in spell(recording.text)}))
         scale = Scale.of([mels[number] for number in train])
         return cls(
@@ -267,7 +267,7 @@ def _spellable(corpus: SpeechCorpus, skipped: Skipped) -> SpeechCorpus:
     return replace(corpus, recordings=tuple(kept), skipped=(*corpus.skipped, *skipped.sentences))
 
 
-def _parted(count: int, validation_share: float, test_share: float, seed: int) -> list[NDArray[np.int64]]:
+def _split_numbers(count: int, validation_share: float, test_share: float, seed: int) -> list[NDArray[np.int64]]:
     """Numbers to learn from, to validate on and to test on, each in rising order; one at least of each that is asked.
 
     What is validated on of so many recordings is the same whatever else is tested on.
