@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 try:
     import jax
-except ImportError as error:
-    raise ImportError('lengthwise.jax needs JAX: pip install "lengthwise[jax]"') from error
+except ImportError as _error:
+    raise ImportError('lengthwise.jax needs JAX: pip install "lengthwise[jax]"') from _error
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

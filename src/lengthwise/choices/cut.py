@@ -51,7 +51,10 @@ class OversizeError(ValueError):
     """
 
     def __init__(self, budget: float, cost: float, position: int, *, sequence: int | None = None) -> None:
-        self.budget, self.cost, self.position, self.sequence = budget, cost, position, sequence
+        self.budget: float = budget
+        self.cost: float = cost
+        self.position: int = position
+        self.sequence: int | None = sequence
         remedy = (
             "Raise it, or choose oversize='alone' or oversize='drop' "
             "(on the command line: --cut budget:COST,oversize=alone)."

@@ -28,10 +28,10 @@ try:
     from matplotlib.ticker import FuncFormatter as FuncFormatter
     from matplotlib.ticker import MaxNLocator as MaxNLocator
     from matplotlib.ticker import PercentFormatter as PercentFormatter
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
         'Drawing needs matplotlib. Install it with: pip install "lengthwise[plot]"', name="matplotlib"
-    ) from error
+    ) from _error
 
 WIDTH = 8.0  # inches: 1200 pixels wide at the dots per inch of `save`
 DOTS_PER_INCH = 150

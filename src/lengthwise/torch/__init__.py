@@ -2,8 +2,8 @@
 
 try:
     import torch as _torch  # noqa: F401
-except ImportError as error:
-    raise ImportError('lengthwise.torch needs PyTorch: pip install "lengthwise[torch]"') from error
+except ImportError as _error:
+    raise ImportError('lengthwise.torch needs PyTorch: pip install "lengthwise[torch]"') from _error
 
 from lengthwise.torch.averaging import ParameterAveraging as ParameterAveraging
 from lengthwise.torch.collate import ConcatCollate as ConcatCollate

@@ -74,11 +74,12 @@ class ParameterAveraging:
     ) -> None:
         if not isinstance(model, nn.Module):
             raise checks.type_error("model", "a torch.nn.Module", model, "Give the model that this rank trains.")
-        self.alpha = checks.check_number("alpha", alpha, above=True, remedy="Give 1 for the mean itself.")
-        self.beta = checks.check_number("beta", beta, maximum=1.0, remedy="Give a small share such as 1e-6, or 0.")
+        self.alpha: float = checks.check_number("alpha", alpha, above=True, remedy="Give 1 for the mean itself.")
+        remedy = "Give a small share such as 1e-6, or 0."
+        self.beta: float = checks.check_number("beta", beta, maximum=1.0, remedy=remedy)
         self.model = model
         self.group = group
-        self.world_size = _world_size(group)
+        self.world_size: int = _world_size(group)
         self._check_same_everywhere()
         self._take_from_first_rank(dict(model.named_parameters()) | dict(model.named_buffers()))
         self._previous = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}

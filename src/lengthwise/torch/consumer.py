@@ -104,7 +104,7 @@ class Consumer:
     """
 
     def __init__(self, iterator: _BaseDataLoaderIter, *, one_by_one: bool = True) -> None:
-        self.in_order = getattr(iterator, "_in_order", True)
+        self.in_order: bool = getattr(iterator, "_in_order", True)
         self.one_by_one = one_by_one
         self._state: dict[str, Any] | None = vars(iterator)
         self._before = self._state["_num_yielded"] if one_by_one else 0  # torchdata's counts on from a loaded state

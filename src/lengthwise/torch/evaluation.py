@@ -71,7 +71,7 @@ class EvaluationSampler(Sampler[list[int]]):
         self.cut = cut
         self.cost = cost
         with self._own_rank.alike(self._facts):
-            self.lengths = as_lengths(lengths)
+            self.lengths: NDArray[np.int64] = as_lengths(lengths)
             self._plan = self._make_plan()
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -69,7 +69,7 @@ class Sequences:
                 target.numpy()[...] = entry
 
 
-Field = Sequences | Tensor | list[Any]
+Field: TypeAlias = Sequences | Tensor | list[Any]
 """One field of B samples: sequences, numbers stacked to a tensor [B], or a list of B objects."""
 
 

@@ -20,7 +20,7 @@ REPLICAS = ("num_replicas", "num_processes", "num_shards", "world_size")
 PREPARED = ("DataLoaderShard", "DataLoaderDispatcher")
 
 
-def check_callers(sampler: Sampler, found: Sequence[Caller], *, sequences: int, world_size: int) -> None:
+def check_callers(sampler: Sampler[Any], found: Sequence[Caller], *, sequences: int, world_size: int) -> None:
     """Refuses callers that would take other batches than planned.
 
     Args:

@@ -9,8 +9,9 @@ from typing import Any
 
 try:
     import transformers
-except ImportError as error:
-    raise ImportError('lengthwise.torch.huggingface needs transformers 5: pip install "transformers[torch]"') from error
+except ImportError as _error:
+    _sentence = 'lengthwise.torch.huggingface needs transformers 5: pip install "transformers[torch]"'
+    raise ImportError(_sentence) from _error
 
 import numpy as np
 import torch
@@ -82,13 +83,13 @@ class PlannedTrainer(transformers.Trainer):
             raise checks.type_error("batch_sampler", "a lengthwise.torch.BatchSampler", batch_sampler, remedy)
         self.batch_sampler = batch_sampler
         self.weights = weights
-        self.reduction = checks.check_choice("reduction", reduction, REDUCTIONS)
+        self.reduction: str = checks.check_choice("reduction", reduction, REDUCTIONS)
         self._known = reduction == "sum"  # what the loss of a batch is: said, or seen
         self._scaled: tuple[Plan, NDArray[np.float64]] | None = None
         self._check_settings()
         self.args.ignore_data_skip = True  # the sampler goes on at its position: there is nothing to skip
 
-    def get_train_dataloader(self) -> DataLoader:
+    def get_train_dataloader(self) -> DataLoader[Any]:
         """The Trainer's own loader in all but its batches, and not prepared by Accelerate."""
         _check_dataset(self.train_dataset)
         loader = super().get_train_dataloader()
@@ -100,7 +101,7 @@ class PlannedTrainer(transformers.Trainer):
         kept = {name: getattr(loader, name) for name in _KEPT}
         return DataLoader(dataset, batch_sampler=self.batch_sampler, generator=torch.Generator(), **kept)
 
-    def set_initial_training_values(self, args: transformers.TrainingArguments, dataloader: DataLoader) -> Any:
+    def set_initial_training_values(self, args: transformers.TrainingArguments, dataloader: DataLoader[Any]) -> Any:
         """The Trainer's own, but for exact steps; each epoch may take them all, and ends where its plan does."""
         values = list(super().set_initial_training_values(args, dataloader))
         by_steps = args.max_steps > 0
@@ -286,9 +287,8 @@ class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
     """
 
     sampler: BatchSampler | None = None
-    trained = (
-        0  # batches of the epoch whose step was taken: those of the next are fetched before a checkpoint on SIGTERM
-    )
+    # Batches of the epoch whose step was taken: those of the next are fetched before a checkpoint on SIGTERM.
+    trained = 0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         sampler = kwargs["train_dataloader"].batch_sampler

@@ -7,8 +7,8 @@ from typing import Any
 try:
     from lightning.pytorch import Callback, LightningModule, Trainer
     from lightning.pytorch.utilities import CombinedLoader
-except ImportError as error:
-    raise ImportError("lengthwise.torch.lightning needs Lightning: pip install lightning") from error
+except ImportError as _error:
+    raise ImportError("lengthwise.torch.lightning needs Lightning: pip install lightning") from _error
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

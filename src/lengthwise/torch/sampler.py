@@ -104,7 +104,7 @@ class BatchSampler(Sampler[list[Any]]):
             if not isinstance(batching, Batching):
                 remedy = "Make one: lw.Batching(cut=lw.FixedSize(16)), say."
                 raise checks.type_error("batching", "a lengthwise.Batching", batching, remedy)
-            self.lengths = as_lengths(lengths)
+            self.lengths: NDArray[np.int64] = as_lengths(lengths)
             self._base = self._plan_rest(0)
             self._named = {
                 "seed": self._base.plan.seed,

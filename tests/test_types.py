@@ -1,0 +1,28 @@
+"""Every public name has a type that a type checker can read: what `py.typed` promises."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PYRIGHT = Path(sys.executable).with_name("pyright")
+BASES = ("torch", "lightning", "transformers")  # packages whose classes ours extend
+
+
+def pyright(*words):
+    # Pyright asks the first `python` on the path where other packages are.
+    path = os.pathsep.join([str(PYRIGHT.parent), os.environ["PATH"]])
+    environment = os.environ | {"PATH": path}
+    return subprocess.run([PYRIGHT, *words], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.skipif(not PYRIGHT.exists() or not all(map(find_spec, BASES)), reason="needs the extra `dev`")
+def test_every_public_name_has_a_type():
+    if pyright("--version").returncode:
+        pytest.skip("pyright cannot run: it fetches itself on first use")
+    done = pyright("--verifytypes", "lengthwise", "--ignoreexternal")
+    assert "Type completeness score: 100%" in done.stdout, done.stdout + done.stderr
