@@ -1,8 +1,8 @@
 """Arrange: in which order the steps are taken.
 
     costs    [steps]   the cost of the costliest batch of each step
-    lengths  [steps]   how long the batches of each step are: their bucket's longest where there are buckets, else their
-    own
+    lengths  [steps]   how long the batches of each step are: with buckets, the longest length of the batch's bucket;
+                       without, what the batch is padded to; the mean over the step
 
 Each choice gives a permutation of the steps.
 """
@@ -27,8 +27,8 @@ class Arrangement(Protocol):
 
         Args:
             costs: [steps] float64, the cost of the costliest batch of each step, in the unit of the budget.
-            lengths: [steps] float64, how long the batches of each step are: their bucket's longest where there are
-                buckets, else their own; the mean of the step, in the unit of the lengths.
+            lengths: [steps] float64, how long the batches of each step are, in the unit of the lengths: the mean over
+                the step of the longest length of each batch's bucket, or, without buckets, of its padded length.
             key: The source of all chance, for this epoch.
 
         Returns:
@@ -40,7 +40,7 @@ class Arrangement(Protocol):
 @checks.show_call("InOrder()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InOrder:
-    """As the batches were cut: sorted order stays sorted."""
+    """In the order in which the batches were cut: sorted batches stay sorted."""
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
         del lengths, key
@@ -72,6 +72,7 @@ class ShortestFirst:
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
         del costs
+        # The steps of one bucket are equally long. The sort is stable, so they stay in random order.
         shuffled = key.permutation(len(lengths))
         return shuffled[np.argsort(lengths[shuffled], kind="stable")]
 
@@ -88,10 +89,10 @@ class LongestFirst:
 @checks.show_call("CostliestFirst(steps=8)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CostliestFirst:
-    """The steps that hold the costliest batches first, to run out of memory at once or never; the others at random.
+    """The costliest steps first, so that a run that lacks memory fails in its first step; the others in random order.
 
     Args:
-        steps: How many lead, costliest first. None sorts them all.
+        steps: How many come first, costliest first. None sorts all steps by falling cost.
     """
 
     steps: int | None = 1

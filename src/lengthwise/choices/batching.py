@@ -16,7 +16,7 @@ from lengthwise.choices.cut import Budget, Cut
 from lengthwise.choices.deal import TAILS, Balanced, Deal
 from lengthwise.choices.order import MaxEntropy, Order
 
-DEFAULT_ORDER = MaxEntropy(padding=0.1)  # known by its identity: an equal one that was given was asked for
+DEFAULT_ORDER = MaxEntropy(padding=0.1)  # told by `is`: a user who gives an equal one has asked for that padding
 _DEFAULTS = {"deal": Balanced(), "arrange": ShuffledSteps(), "cost": Padded(), "chunks": None}
 
 
@@ -25,23 +25,22 @@ _DEFAULTS = {"deal": Balanced(), "arrange": ShuffledSteps(), "cost": Padded(), "
 class Batching:
     """How batches are made: one choice of each verb.
 
-    For those who do not want to choose, `Batching(budget=20_000)` is as random as 10 % padding allows in batches of at
-    most 20,000 padded frames: `Budget(20_000)`, `MaxEntropy(padding=0.1)`, `ShuffledSteps()`.
+    If you do not want to choose, take `Batching(budget=20_000)`: batches of at most 20,000 padded frames, as random as
+    10 % padding allows. It is `Budget(20_000)` with `MaxEntropy(padding=0.1)` and `ShuffledSteps()`.
 
-    All choices are attributes. So are `budget` and `padding`, read off the cut and the order. Two batchings of the same
-    choices are equal, however they were written. `dataclasses.replace(batching, budget=10_000)` changes the budget, and
-    leaves the rest as it is.
+    All choices are attributes. `budget` and `padding` are read from the cut and the order. Two batchings of the same
+    choices are equal, however they were written. `dataclasses.replace(batching, budget=10_000)` changes that alone.
 
     Args:
         cut: Which sequences of the order share a batch; or give `budget`.
-        order: In which order they are cut; `MaxEntropy(padding=0.1)` where neither `order` nor `padding` is given.
-            Where lengths do not allow these 10 %, only a padding that was asked for warns.
+        order: In which order sequences are cut; by default `MaxEntropy(padding=0.1)`. Where the lengths do not allow
+            the padding, a padding that you gave warns; the default does not.
         deal: Which rank takes which batch.
         arrange: In which order the steps are taken.
-        cost: What a batch costs: count x longest, unless said. Checkpoints name one of your own: a function by module
-            and name, a partial by its parts, a dataclass by its fields, another object by its class. Where two share
-            a name, as the lambdas of a module do, only the fingerprint of the plan tells them apart.
-        chunks: Take sequences apart first.
+        cost: What a batch costs; by default count x longest. Checkpoints name a cost of your own: a function by module
+            and name, a partial by its parts, a dataclass by its fields, another object by its class. Lambdas of one
+            module share a name: only the fingerprint of the plan tells them apart.
+        chunks: Cut sequences into pieces first.
         budget: Short for `cut=Budget(budget)`; beside a `Budget`, the budget in place of its own.
         padding: Short for `order=MaxEntropy(padding=padding)`; beside a `MaxEntropy`, the padding in place of its own.
 
@@ -94,7 +93,7 @@ class Batching:
         return self.order.padding if isinstance(self.order, MaxEntropy) else None
 
     def __repr__(self) -> str:
-        """As it may be written: `budget` and `padding` where they say it all, and without the defaults behind them."""
+        """A call that makes this batching: by `budget` and `padding` where these say it all, and without defaults."""
         said_by_budget = self.budget is not None and self.cut == Budget(self.budget)
         said_by_padding = self.padding is not None and self.order == MaxEntropy(padding=self.padding)
         said = [
@@ -112,7 +111,7 @@ class Batching:
         return partial(type(self), **given), ()
 
     def to_json(self) -> str:
-        """The choices as JSON, from which `from_json` makes them again."""
+        """The choices as JSON, which `from_json` reads."""
         return json.dumps({field.name: _describe(getattr(self, field.name)) for field in fields(self)})
 
     @classmethod
@@ -142,14 +141,14 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
 def _choose_order(order: Order, padding: float | None) -> Order:
     if padding is None:
         return order
-    if order is DEFAULT_ORDER:
+    if order is DEFAULT_ORDER:  # given alone, a padding makes the order; beside a MaxEntropy, it replaces its own
         return MaxEntropy(padding=padding)
     if type(order) is MaxEntropy:
         return replace(order, padding=padding)
     raise checks.value_error("Batching", "given one of order, padding", padding, "Choose one of the two.")
 
 
-# What each choice must be able to do, and one that can.
+# The methods that each choice must have, and an example for the error.
 _CHOICES = {
     "cut": (("__call__", "max_cost", "batch_sizes"), "FixedSize(16)"),
     "order": (("__call__",), "Sorted()"),
@@ -165,6 +164,7 @@ def _check_choice(name: str, choice: object, verbs: tuple[str, ...], example: st
     if choice is None and name == "chunks":
         return
     tag = tags.tag_of(choice)
+    # Only a tag tells Sorted() in place of a cost: both are called, and the call would fail in the middle of a plan.
     misplaced = tag is not None and tag.partition(".")[0] != _VERB_OF.get(name, name)
     if misplaced or isinstance(choice, type) or not all(callable(getattr(choice, verb, None)) for verb in verbs):
         raise checks.type_error(name, f"a choice such as {example}", choice, f"Give {name}={example}, say.")
@@ -190,6 +190,7 @@ def _make(described: Any) -> Any:
     if kind is None:
         remedy = "Make the Batching in code, with the choice itself."
         raise checks.value_error("choice", "one of this package", described["choice"], remedy)
+    # JSON has lists alone; the fields that hold several numbers, such as edges, are tuples.
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in described.items()}
     del values["choice"]
     unknown = sorted(set(values) - {field.name for field in fields(kind)})
@@ -198,4 +199,4 @@ def _make(described: Any) -> Any:
     return kind(**values)
 
 
-_VERB_OF = {"chunks": "chunk"}  # where a field is not called as its tags are
+_VERB_OF = {"chunks": "chunk"}  # the field is `chunks`, and its tags begin with "chunk."

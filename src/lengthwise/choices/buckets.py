@@ -1,7 +1,7 @@
 """Bucket edges: which lengths share a bucket.
 
-Bucket b holds the lengths in (edges[b - 1], edges[b]]; edges are whole, rise strictly, and the last is the longest
-length. Fewer distinct edges than buckets asked for come back where the lengths do not tell more apart.
+Bucket b holds the lengths in (edges[b - 1], edges[b]]. Edges are whole numbers, rise strictly, and the last is the
+longest length. There are fewer edges than buckets asked for where there are too few distinct lengths.
 """
 
 from __future__ import annotations
@@ -95,8 +95,9 @@ def quantile_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     array([ 2,  4, 90])
     """
     values, counts = _histogram(lengths)
-    reached = np.cumsum(counts)
+    reached = np.cumsum(counts)  # of the lengths [1, 1, 2, 5]: values [1, 2, 5], reached [2, 3, 4]
     buckets = min(_check_buckets(buckets), int(reached[-1]))
+    # In 2 buckets, 2 and 4 sequences are to be reached: at the values 1 and 5.
     wanted = -(-reached[-1] * np.arange(1, buckets + 1) // buckets)
     return np.unique(values[np.searchsorted(reached, wanted)])
 
@@ -128,7 +129,7 @@ def padded_frames(lengths: ArrayLike, edges: ArrayLike) -> int:
     if np.any(np.diff(edges) <= 0) or edges.max(initial=0) < values[-1]:
         rule = f"rising, the last at least the longest length, {values[-1]}"
         raise checks.value_error("edges", rule, edges.tolist(), _EDGES_REMEDY)
-    padded = edges[np.searchsorted(edges, values)]
+    padded = edges[np.searchsorted(edges, values)]  # edges (2, 10) for the lengths [1, 2, 9, 10]: [2, 2, 10, 10]
     _check_countable("edges", padded[-1], counts)
     return int(padded @ counts)
 
@@ -150,7 +151,7 @@ def _ends_of(lengths: ArrayLike) -> tuple[int, int]:
 
 
 def _check_countable(name: str, longest: np.int64, counts: NDArray[np.int64]) -> None:
-    """Refuses what is too much to add up in int64 when all is padded to `longest`."""
+    """Refuses lengths whose padded frames in sum would overflow int64, were all padded to `longest`."""
     if int(longest) * int(counts.sum()) >= 2**62:
         rule, remedy = "below 2**62 frames in all, padded", "Give them in a coarser unit."
         raise checks.value_error(name, rule, int(longest), remedy)
@@ -180,5 +181,6 @@ def _whole_edges(edges: ArrayLike) -> NDArray[np.int64]:
 
 def _whole(low: int, high: int, edge_at: Callable[..., NDArray[np.float64]], buckets: int) -> NDArray[np.int64]:
     """Edges at the shares 1/buckets ... 1 of the way, rounded down to whole lengths; the last is exact."""
+    # 1e-9: a quotient that is whole in exact arithmetic may come out just below, and on some platforms only.
     inner = np.floor(edge_at(np.arange(1, buckets) / buckets) + 1e-9).astype(np.int64)
     return np.unique(np.append(np.clip(inner, low, high), high))

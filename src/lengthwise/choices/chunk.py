@@ -1,4 +1,4 @@
-"""Sub-utterance chunks: long sequences taken apart before they are planned, for losses that allow it (frame-wise ones).
+"""Sub-utterance chunks: long sequences are cut into pieces before they are planned, for losses of single frames.
 
 spans   [chunks, 3]   sequence, start, stop: frames start..stop-1 of that sequence
 """
@@ -20,12 +20,12 @@ _MOST_CHUNKS = 2**30  # their spans take 24 GiB
 class Chunks:
     """Cuts every sequence into chunks of `size` frames that begin every `step` frames.
 
-    Chunks overlap where `step` is below `size`. A sequence's last chunk ends with the sequence and may be shorter; no
-    chunk lies wholly inside another, and no frame is lost.
+    Chunks overlap where `step` is below `size`. The last chunk of a sequence ends with it and may be shorter. No chunk
+    lies wholly inside another, and no frame is lost.
 
     Args:
         size: Frames in a chunk.
-        step: Frames from one start to the next, at most `size`; `size` where not given.
+        step: Frames from one start to the next, at most `size`; by default `size`.
 
     Raises:
         ValueError: When called: more than 2**30 chunks in all.
@@ -57,6 +57,7 @@ class Chunks:
         step = self.step or self.size
         chunks = 1 + -(-np.maximum(lengths - self.size, 0) // step)
         _check_few(chunks)
+        # For lengths [3, 7] with size 4 and step 2: chunks [1, 3], sequences [0, 1, 1, 1], starts [0, 0, 2, 4].
         sequences = np.repeat(np.arange(len(lengths)), chunks)
         first = np.cumsum(chunks) - chunks
         starts = (np.arange(len(sequences)) - first[sequences]) * step

@@ -4,8 +4,8 @@
     padded_lengths  [batches, dims]   what each dimension is padded to
     costs           [batches]         float64, in the unit the budget is given in
 
-A cost is not negative, and must not fall when a count or a length rises. Any callable of this shape serves; the
-classes here are compiled.
+A cost is at least 0, and must not fall when a count or a length rises. Any callable of this form is a cost. The cutter
+runs the classes of this file compiled.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _REMEDY = "Give the coefficients of count x (per_sequence + linear L + quadratic
 class Cost(Protocol):
     """What every cost does: any function of counts [batches] and padded lengths [batches, dims].
 
-    What a batch costs is at least 0, and must not fall when its count or one of its lengths rises. A cost may be asked
-    about batches that are in no plan, of counts up to 2**40 too, where an order is fitted to the batch sizes of a cut.
+    What a batch costs is at least 0, and must not fall when its count or one of its lengths rises. To fit an order, a
+    cost is also asked about batches that are in no plan, with counts up to 2**40.
     """
 
     def __call__(self, counts: NDArray[np.int64], padded_lengths: NDArray[np.int64], /) -> NDArray[np.float64]:
@@ -65,9 +65,9 @@ class Quadratic:
 
     Args:
         linear: Cost of one padded frame.
-        quadratic: Cost of one padded frame attending to one other.
-        per_sequence: Cost of one more sequence whatever its length.
-        per_batch: Cost of one more batch whatever is in it.
+        quadratic: Cost of one padded frame that attends to one other.
+        per_sequence: Cost of one more sequence, whatever its length.
+        per_batch: Cost of one more batch, whatever is in it.
 
     >>> Quadratic(quadratic=0.01)(np.array([2]), np.array([[100]]))
     array([400.])
@@ -109,6 +109,7 @@ def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.i
         TypeError: Not an array of real numbers.
         ValueError: Not one finite number, 0 or more, for each batch.
     """
+    # A callable of the user's may write into its arguments, or give the same array every time and write into it later.
     returned = cost(counts.copy(), padded_lengths.copy())
     try:
         found = np.asarray(returned)

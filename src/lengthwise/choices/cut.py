@@ -21,8 +21,8 @@ from lengthwise.choices.cost import Cost, Padded, Quadratic, costs_alone, costs_
 _SIZE_REMEDY = "Give the number of sequences in a batch, 16 say."
 
 _ASKED = 2**14  # costs that one call of a user's own cost is asked for: enough that the call itself hardly counts
-_LEAST_AHEAD = 8
-_BEYOND = 2**62
+_LEAST_AHEAD = 8  # sequences that a batch is first tried with; doubled until batches close
+_BEYOND = 2**62  # the size of a batch that did not close: larger than any, also when a position is added
 
 
 class Cuts(NamedTuple):
@@ -44,7 +44,7 @@ class OversizeError(ValueError):
     A cut raises it with the position; `make_plan` then says which sequence it is.
 
     Attributes:
-        budget: The most that a batch may cost.
+        budget: What a batch may cost.
         cost: What the sequence costs alone, in the unit of the budget.
         position: Where it stands in the order, from 0.
         sequence: Its number in the lengths, from 0; None where it is not known yet.
@@ -100,12 +100,12 @@ class Cut(Protocol):
 @checks.show_call("FixedSize(16)")
 @dataclass(frozen=True, slots=True)
 class FixedSize:
-    """Batches of the same number of sequences; the last before a boundary, and the last of all, may be smaller.
+    """Batches of the same number of sequences. The last before a boundary, and the last of all, may be smaller.
 
     Args:
         batch_size: Sequences in a batch.
         drop_incomplete: Leave out batches that are not full, as MXNet's iterator does. The plan lists what was dropped.
-            A deal whose tail is "split" may still halve full ones, to fill the last step: choose "drop" there too.
+            A deal with `tail="split"` may still halve full batches to fill the last step: choose "drop" there too.
     """
 
     batch_size: int
@@ -123,11 +123,13 @@ class FixedSize:
         count = len(lengths)
         borders = np.unique(np.concatenate([[0], boundaries, [count]])).astype(np.int64)
         widths = np.diff(borders)
+        # Below, 7 sequences with a boundary at 3 are cut by 2: the borders are [0, 3, 7], the widths [3, 4].
         if self.drop_incomplete:
+            # [2, 4] sequences stay: positions 0, 1 and 3 to 6. Position 2 does not fill a batch.
             full = widths // self.batch_size * self.batch_size
             kept = np.arange(count) - np.repeat(borders[:-1], widths) < np.repeat(full, widths)
             return Cuts(np.flatnonzero(kept), np.arange(0, full.sum() + 1, self.batch_size))
-        batches = -(-widths // self.batch_size)
+        batches = -(-widths // self.batch_size)  # [2, 2], which start at [0, 2] and at [3, 5]
         first = np.cumsum(batches) - batches
         within = np.arange(batches.sum()) - np.repeat(first, batches)
         starts = np.repeat(borders[:-1], batches) + within * self.batch_size
@@ -151,7 +153,7 @@ class Budget:
     section 6: 5,000 frames).
 
     Args:
-        budget: The most a batch may cost.
+        budget: What a batch may cost.
         oversize: What becomes of a sequence that costs more than the budget by itself: "error", "alone" in a batch
             (listed in the plan's report), or "drop" (listed too).
         max_sequences: The most sequences in a batch.
@@ -182,6 +184,7 @@ class Budget:
             raise OversizeError(self.budget, float(costs[costliest]), costliest)
         if self.oversize == "drop":
             kept = np.flatnonzero(~over)
+            # Counted among those that stay: where position 1 of 5 is dropped, the boundary 3 becomes 2.
             boundaries = np.searchsorted(kept, boundaries)
         offsets = cut_greedily(lengths[kept], boundaries, cost=cost, budget=self.budget, most=self.max_sequences)
         return Cuts(kept, offsets)
@@ -206,9 +209,9 @@ class DynamicSize:
     Args:
         batch_size: B0, the size of the batch that holds the longest sequences.
         rule: "hard" is the rule as printed, B_i L_i <= B0 Lmax < B_{i+1} L_{i+1}: no batch costs more than the
-            capacity. "paper" is the rule that comes within 2 % of the paper's own counts (606, 449 and 419 batches): a
-            batch is closed only once it has reached the capacity, so nearly every batch OVERSHOOTS it, by up to one
-            sequence and, where a longer sequence comes last, by more. The plan's report lists what stands over it.
+            capacity. "paper" closes a batch once it has reached the capacity, so nearly every batch OVERSHOOTS it: by
+            up to one sequence, and by more where a longer sequence comes last. `plan.over_max_cost()` lists these
+            batches. "paper" comes within 2 % of the numbers of batches in the paper (606, 449 and 419).
     """
 
     batch_size: int
@@ -244,10 +247,11 @@ def cut_greedily(
 ) -> NDArray[np.int64]:
     """The offsets of batches filled in order up to `budget`, or, where `overshoot`, until they reach it.
 
-    A sequence over the budget by itself stands alone. The costs of this package run compiled; any other, and what
-    extends them, is called for each stretch of some thousand (count, padded lengths).
+    A sequence over the budget by itself stands alone. The costs of this package run compiled. Any other cost, and any
+    class that extends one of them, is called for some thousand (count, padded lengths) at a time.
     """
     most = most or len(lengths) + 1
+    # By the very type: a class of the user's that extends Quadratic may price batches in another way.
     if not isinstance(cost, Padded | Quadratic) or type(cost) not in (Padded, Quadratic):
         return _cut_by_calls(lengths, boundaries, cost, budget, most, overshoot)
     prices = cost.prices(lengths.shape[1])
@@ -259,11 +263,11 @@ def cut_greedily(
 def _cut_by_calls(
     lengths: NDArray[np.int64], boundaries: NDArray[np.int64], cost: Cost, budget: float, most: int, overshoot: bool
 ) -> NDArray[np.int64]:
-    """The same by any callable, in calls that each answer for many small batches.
+    """The same by any callable, with few calls that each price many batches.
 
-    A batch starts where the one before it ends, which no one knows ahead. So a call fills a batch from every position
-    of a stretch, and the batches are then followed from end to start: where the sizes from positions 0..4 are
-    [2, 3, 1, 2, 2], the batches are 0-1, 2 and 3-4.
+    A batch starts where the one before it ends, which is not known ahead. So one call prices the batches that would
+    start at each position of a stretch. If batches from the positions 0..4 would hold [2, 3, 1, 2, 2] sequences, the
+    batches are 0-1, 2 and 3-4.
     """
     count = len(lengths)
     borders = np.append(boundaries, count)
@@ -274,11 +278,13 @@ def _cut_by_calls(
     while (start := offsets[-1]) < count:
         stop = min(count, start + max(1, _ASKED // ahead))
         ahead = min(ahead, int(room[start:stop].max()))
+        # A batch also ends at a boundary, and at `most` sequences, before the budget is reached.
         sizes = np.minimum(_sizes_from(lengths, start, stop, ahead, cost, budget, overshoot), room[start:stop])
         ends = np.where(sizes <= ahead, np.arange(start, stop) + sizes, -1).tolist()
         known = len(offsets)
         while offsets[-1] < stop and (end := ends[offsets[-1] - start]) > 0:
             offsets.append(end)
+        # Where the stretch ended early, batches are longer than `ahead`: try twice as many. Else twice the largest.
         grown = int(np.diff(offsets[known - 1 :]).max(initial=1))
         ahead = 2 * ahead if offsets[-1] < stop else max(_LEAST_AHEAD, 2 * grown)
     return np.array(offsets, np.int64)
@@ -294,16 +300,19 @@ def _sizes_from(
     rows = np.zeros((stop - start + ahead - 1, lengths.shape[1]), np.int64)
     reached = lengths[start : stop + ahead - 1]
     rows[: len(reached)] = reached
+    # For lengths [5, 9, 2, 4] and ahead = 2, the longest of each batch are [[5, 9], [9, 9], [2, 4]] from 0, 1 and 2.
     windows = np.lib.stride_tricks.sliding_window_view(rows, ahead, axis=0)
     longest = np.maximum.accumulate(windows, axis=2).transpose(0, 2, 1).reshape(-1, lengths.shape[1])
     costs = costs_of(cost, np.tile(np.arange(1, ahead + 1), stop - start), longest).reshape(-1, ahead)
     closed = costs >= budget if overshoot else costs > budget
+    # The sequence that closes a batch is in it only where it may overshoot.
     sizes = np.where(closed.any(axis=1), closed.argmax(axis=1) + overshoot, _BEYOND)
     return np.maximum(sizes, 1)
 
 
 def _sizes_within(lengths: NDArray[np.int64], cost: Cost, budget: float) -> NDArray[np.float64]:
     """The largest count, at least 1, whose cost at each of `lengths` [k, dims] is within the budget: [k]."""
+    # Doubles the count until it no longer fits, at most to 2**40, then halves the interval between the last two.
     low = np.ones(len(lengths), np.int64)
     high = np.full(len(lengths), 2)
     while np.any(growing := (costs_of(cost, high, lengths) <= budget) & (high < 2**40)):

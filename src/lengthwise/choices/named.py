@@ -1,7 +1,7 @@
-"""Named: the batchings that the papers and the command line know by name.
+"""Named: batchings by the names that the papers and the command line use.
 
-A strategy is written `name[:value][,key=value...]`, several of them one after another with commas between: a part that
-holds `=` and no name belongs to the strategy before it.
+A strategy is written `name[:value][,key=value...]`. Several are separated by commas. A part such as `key=value` belongs
+to the strategy before it: "random,sorted,arrange=in-order" is two strategies.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ STRATEGIES = {
     "quantile": Strategy("BUCKETS", Bucketed, "buckets", "buckets of about equal count"),
     "exponential": Strategy("BUCKETS", Bucketed, "buckets", "buckets whose widths grow by a factor"),
     "mxnet": Strategy(
-        "BUCKETS", Bucketed, "buckets", "equal widths, padded to the edge (MXNet); drop=true drops as it does"
+        "BUCKETS", Bucketed, "buckets", "equal widths, padded to the edge (MXNet); drop=true drops as MXNet does"
     ),
     "max-entropy": Strategy("PADDING", MaxEntropy, "padding", "as random as a padding share allows; noise=NAME (ours)"),
 }
@@ -111,8 +111,8 @@ def mxnet_bucketing(edges: tuple[int, ...], *, batch_size: int, drop: bool = Fal
     Args:
         edges: The longest length of each bucket, rising.
         batch_size: Sequences in a batch.
-        drop: Also lose what MXNet's own iterator loses: what does not fill a batch, and what is longer than the last
-            bucket. The paper does not speak of it; here nothing is dropped unless asked.
+        drop: Also drop what MXNet's own iterator drops: sequences that do not fill a batch, and those longer than the
+            last bucket. The paper does not mention it; by default nothing is dropped.
 
     References:
         Doetsch, Golik, Ney 2017, section 3.
@@ -142,6 +142,7 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     known = STRATEGIES.get(name)
     if known is None:
         raise checks.value_error("strategy", "one of " + ", ".join(STRATEGIES), name, _GRAMMAR)
+    # "max-entropy,scale=40" is the one strategy whose value may be left out.
     if (value is None) == bool(known.value) and not (name == "max-entropy" and "scale" in options):
         form = f"{name}:{known.value}" if known.value else name
         raise checks.value_error("strategy", f"written {form}", label, _GRAMMAR)
@@ -160,7 +161,7 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     return Batching(order=order, cut=cut, deal=deal, arrange=ARRANGEMENTS[arrangement], cost=cost)
 
 
-# What these names mean already, and so may not be said again.
+# The options that a name sets itself, and that may not be given with it.
 _SET_BY_NAME = {
     "mxnet": ("by", "pad_to_edge"),
     "optimal": ("by",),
@@ -178,7 +179,7 @@ def _refuse_options(options: dict[str, Any], taken: tuple[str, ...], text: str) 
 
 
 def _mxnet_options(options: dict[str, Any], cut: Cut) -> tuple[Cut, Balanced]:
-    """Sets what the strategy `mxnet` means in `options`, and returns the cut and the deal it goes with."""
+    """Adds what the strategy `mxnet` sets to `options`, and returns its cut and its deal."""
     drop = checks.check_flag("drop", options.pop("drop", False))
     options |= {"by": "uniform", "pad_to_edge": True}
     if not drop:
@@ -189,12 +190,13 @@ def _mxnet_options(options: dict[str, Any], cut: Cut) -> tuple[Cut, Balanced]:
 
 
 def _parse(text: str, what: str) -> tuple[str, Any, dict[str, Any]]:
-    """Splits `name:value,key=word` into (name, value, {key: word}), numbers and true or false as such."""
+    """Splits `name:value,key=word` into (name, value, {key: word}); turns numbers, true and false into Python's."""
     head, *rest = text.split(",")
     name, colon, value = head.partition(":")
     pairs = [part.partition("=") for part in rest]
     if not name or (colon and not value) or any(not key or not sign or not word for key, sign, word in pairs):
         raise checks.value_error(what, "of the form name[:value][,key=value...]", text, _GRAMMAR)
+    # "drop-incomplete" is written as options of a command line are, and the field is drop_incomplete.
     options = {key.replace("-", "_"): _value(word) for key, _, word in pairs}
     if len(options) < len(pairs):
         raise checks.value_error(what, "without a key that stands twice", text, "Keep one of them.")

@@ -5,7 +5,7 @@
     boundaries         rising positions in 1..m-1 that no batch may cross: the borders of buckets
     edges        [m]   what each sequence is padded to at least (fixed shapes), or None
 
-Every order is a sort by some key, and differs in how much chance the key holds.
+Every order sorts by a key. Orders differ in how random that key is.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Ordered(NamedTuple):
 
     Attributes:
         sequences: [m] int64, numbers from 0 to n - 1, each at most once; m < n only where the order was asked to drop.
-        boundaries: [k] int64, rising positions in 1..m-1 that no batch may cross; none where not given.
+        boundaries: [k] int64, rising positions in 1..m-1 that no batch may cross; by default there are none.
         edges: [m] int64, what each of `sequences` is padded to at least, in the unit of the lengths; None for no more
             than the longest of the batch. Only for sequences of one length.
     """
@@ -47,8 +47,8 @@ class Order(Protocol):
         def fit(self, sizes, batch_sizes, *, portions) -> Order
 
     `fit` is called once for a plan, and gives the order that then sorts each portion. Its `sizes` are those of all
-    sequences but the oversize ones. `batch_sizes` tells how many sequences fill a batch that is padded to each of the
-    lengths it is given. `portions` is how many equal parts the sequences are dealt into before they are sorted.
+    sequences but the oversize ones. `batch_sizes` maps padded lengths [k] to how many sequences fill such batches, [k].
+    `portions` is how many equal parts the sequences are dealt into before they are sorted.
     """
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
@@ -73,7 +73,7 @@ class Shuffled:
 @checks.show_call("Sorted(descending=True)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sorted:
-    """By length, rising unless `descending`; equal lengths in random order, so that no two epochs need be alike."""
+    """By length, rising unless `descending`. Equal lengths stand in random order, another one in every epoch."""
 
     descending: bool = False
 
@@ -81,6 +81,7 @@ class Sorted:
         checks.check_flag("descending", self.descending)
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
+        # The sort is stable: equal lengths keep the random order that they come in.
         return Ordered(_by_size(key.permutation(len(sizes)), -sizes if self.descending else sizes))
 
 
@@ -90,8 +91,7 @@ class SemiSorted:
     """By length plus uniform noise: x' = x + U(-a/2, a/2), a = (longest - shortest) r.
 
     Args:
-        randomization_factor: r, the paper's Local Randomization Factor: 0 sorts, and beyond 1 the order nears a random
-            one.
+        randomization_factor: r, the paper's Local Randomization Factor: 0 sorts, and above 1 it is nearly random.
 
     References:
         Ge et al. 2021, section 2, equations 2 and 3.
@@ -107,6 +107,7 @@ class SemiSorted:
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         width = (sizes.max() - sizes.min()) * self.randomization_factor
         noise = width * key.uniform(len(sizes))  # in [0, a): shifting all by a/2 changes no order
+        # Ties need a stream of their own: a second draw of `key` would begin with the same words as the noise.
         return Ordered(_by_size(key.at("ties", lane=key.lane).permutation(len(sizes)), sizes + noise))
 
 
@@ -115,10 +116,10 @@ class SemiSorted:
 class AlternatedSort:
     """Shuffled, divided into bins of equal size, and each bin sorted: odd bins rising, even bins falling.
 
-    Neighbouring bins meet at like lengths, so that a batch across their border pads little.
+    Neighbouring bins meet at similar lengths, so that a batch across their border pads little.
 
     Args:
-        bins: N; 1 sorts, and one bin a batch is nearly random. More bins than sequences are as many as sequences.
+        bins: N. 1 sorts; one bin for each batch is nearly random. At most one bin for each sequence is used.
 
     References:
         Doetsch, Golik, Ney 2017, section 4. The probability the paper gives for two sequences to share a bin,
@@ -136,9 +137,9 @@ class AlternatedSort:
         bins = min(self.bins, count)
         shuffled = key.permutation(count)
         bin_of = np.empty(count, np.int64)
-        bin_of[shuffled] = np.arange(count) * bins // count
+        bin_of[shuffled] = np.arange(count) * bins // count  # 5 sequences in 2 bins: [0, 0, 0, 1, 1] as shuffled
         by_size = _by_size(shuffled, sizes)
-        by_bin = by_size[_random.argsort(bin_of[by_size])]
+        by_bin = by_size[_random.argsort(bin_of[by_size])]  # stable: within a bin the lengths still rise
         return Ordered(by_bin[_reverse_every_other(count, bins)])
 
 
@@ -147,7 +148,7 @@ class AlternatedSort:
 class Windowed:
     """Shuffled, taken in windows of equal size, and each window sorted; no batch crosses windows.
 
-    What many systems do under the names of pools, sortish sampling or grouping by length.
+    Other systems call it pools, sortish sampling or grouping by length.
 
     Args:
         window: Sequences in a window, a multiple of the batch size for full batches; the last window may be smaller.
@@ -162,7 +163,7 @@ class Windowed:
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         shuffled = key.permutation(len(sizes))
         window_of = np.empty(len(sizes), np.int64)
-        window_of[shuffled] = np.arange(len(sizes)) // self.window
+        window_of[shuffled] = np.arange(len(sizes)) // self.window  # 5 in windows of 2: [0, 0, 1, 1, 2] as shuffled
         sequences, boundaries, _ = _gather(_by_size(shuffled, sizes), window_of)
         return Ordered(sequences, boundaries)
 
@@ -170,16 +171,17 @@ class Windowed:
 @checks.show_call("Bucketed(buckets=8)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bucketed:
-    """Sequences of like length share a bucket, in random order; no batch crosses buckets. One of three ways to say
-    which:
+    """Sequences of similar length share a bucket, in random order; no batch crosses buckets.
+
+    Give one of `size`, `edges` and `buckets`.
 
     Args:
-        size: Sort, then `size` sequences a bucket (Ge et al. 2021, section 3). Where they do not come out even, the
-            bucket of the shortest is the smaller one; the paper does not say, but its padding comes out so.
+        size: Sort, then `size` sequences a bucket (Ge et al. 2021, section 3). A remainder makes the bucket of the
+            shortest smaller. The paper does not say which; this choice gives the padding that it prints.
         edges: The longest length of each bucket, rising.
         buckets: This many, with edges found by `by`: "optimal" (Khomenko et al. 2016, section III.A), "uniform" widths,
             "quantile", or "exponential".
-        pad_to_edge: Pad every batch to the edge of its bucket, so that a run meets one length per bucket and no more.
+        pad_to_edge: Pad every batch to the edge of its bucket, so that a run has one padded length for each bucket.
         longer: What becomes of a sequence longer than the last of `edges`: "error" or "drop". The plan lists what was
             dropped.
     """
@@ -219,6 +221,7 @@ class Bucketed:
         if self.size is not None:
             rank = np.empty(len(sizes), np.int64)
             rank[_by_size(shuffled, sizes)] = np.arange(len(sizes))
+            # 5 sequences in buckets of 2: 1 is missing, so the ranks 0..4 fall into the buckets [0, 1, 1, 2, 2].
             missing = -len(sizes) % self.size
             sequences, boundaries, _ = _gather(shuffled, (rank + missing) // self.size)
             return Ordered(sequences, boundaries)
@@ -227,6 +230,7 @@ class Bucketed:
                 "Bucketed", "fitted to the lengths first", self, "Call its `fit`, as make_plan does."
             )
         edges = np.array(self.edges, np.int64)
+        # Of the edges (10, 20), lengths 9, 10 and 11 are in the buckets 0, 0 and 1; 21 would be in a third: dropped.
         bucket = np.searchsorted(edges, sizes)
         sequences, boundaries, bucket = _gather(shuffled[bucket[shuffled] < len(edges)], bucket)
         return Ordered(sequences, boundaries, edges[bucket] if self.pad_to_edge else None)
@@ -247,25 +251,24 @@ class Bucketed:
 @checks.show_call("MaxEntropy(padding=0.1)")
 @dataclass(frozen=True, slots=True)
 class MaxEntropy:
-    """As random as a given padding allows: by warp(length) + exponential noise, near the rate-distortion limit.
+    """As random as a given padding allows: sorts by warp(length) + exponential noise.
 
-    Where semi-sorted batching adds uniform noise to the length, this draws the noise from the law that gives away least
-    of the lengths in a batch; `warp` explains it. At equal padding it mixes more than any strategy of the three
-    papers.
+    Semi-sorted batching adds uniform noise to the length. This order draws the noise from the distribution that tells
+    least about the lengths in a batch, near the rate-distortion limit; the module `warp` explains it. At equal padding
+    it mixes more than any strategy of the three papers.
 
     Args:
         padding: The padding share to spend, 0.05 say. The noise is fitted to it on the histogram of lengths, for the
-            batch sizes of the cut, without a trial plan. Of a hundred batches or more, what is had lies within 0.03
-            of it, but not where a few long sequences are most of the padding. It cannot be less than sorting pads,
-            nor more than random batches do. A plan that misses it by more than 0.02 warns once, and says why;
-            but not by the default order, whose padding nobody asked for.
-        scale: Or the mean of the noise, in the unit of the lengths.
+            batch sizes of the cut, without a trial plan. With 100 batches or more the achieved padding is within 0.03
+            of the request, unless a few long sequences are most of the padding. Sorted batches pad least and random
+            ones most; a request beyond those is not reached. A miss of more than 0.02 warns once, and says why. The
+            default order does not warn: nobody asked for its padding.
+        scale: In place of `padding`: the mean of the noise, in the unit of the lengths.
         noise: "optimal" (the Blahut-Arimoto law), "exponential" (x + an exponential of mean `scale`), or "truncated"
             (the same, cut off at the longest length; where many sequences share a length it may stay well below the
             padding of random batching).
 
-    With two lengths a sequence, `padding` is fitted on their sum, and what each dimension pads beyond that comes on
-    top.
+    With two lengths a sequence, `padding` is fitted to their sum. What each dimension pads beyond that comes on top.
     """
 
     padding: float | None = None
@@ -293,10 +296,10 @@ class MaxEntropy:
         return _WarpedSort(scale_warp(sizes, self.scale, noise=self.noise))(sizes, key)
 
     def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Order:
-        """The sort whose noise spends `padding` on `sizes` [n]; where `scale` is given, there is nothing to fit."""
+        """The sort whose noise spends `padding` on `sizes` [n]; with `scale` there is nothing to fit."""
         if self.padding is None:
             return self
-        share = 1.0 / portions
+        share = 1.0 / portions  # of the sequences: a rank that sorts an eighth of them has fewer to choose from
         return _WarpedSort(fit_warp(sizes, self.padding, noise=self.noise, batch_sizes=batch_sizes, share=share))
 
 
@@ -313,6 +316,7 @@ class _WarpedSort:
 def _by_size(sequences: NDArray[np.int64], sizes: NDArray[np.float64]) -> NDArray[np.int64]:
     """`sequences` sorted by their sizes, equals in the order they come in."""
     keys = sizes[sequences]
+    # The sort wants keys of at least 0: -sizes and some warps begin below.
     return sequences[_random.argsort(keys - min(0.0, keys.min(initial=0.0)))]
 
 
@@ -321,6 +325,7 @@ def _gather(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Sequences bucket by bucket, in the order they come in; the boundaries; and the bucket of each position."""
     sequences = sequences[_random.argsort(bucket[sequences])]
+    # For the buckets [0, 0, 1, 1, 3] in order, the boundaries are [2, 4].
     return sequences, np.flatnonzero(np.diff(bucket[sequences])) + 1, bucket[sequences]
 
 
@@ -333,7 +338,7 @@ def _reverse_every_other(count: int, bins: int) -> NDArray[np.int64]:
     positions = np.arange(count)
     borders = -(-np.arange(bins + 1) * count // bins)  # bin b is where position x bins // count == b
     bin_of = positions * bins // count
-    mirrored = borders[bin_of] + borders[bin_of + 1] - 1 - positions
+    mirrored = borders[bin_of] + borders[bin_of + 1] - 1 - positions  # in a bin of the positions 2 and 3: 3 and 2
     return np.where(bin_of % 2 == 1, mirrored, positions)
 
 

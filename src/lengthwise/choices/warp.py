@@ -1,15 +1,15 @@
 """The warp: a sort that comes near the rate-distortion limit is a sort by warp(length) + standard exponential noise.
 
-To draw a padded length T from the law of `rate_distortion` and sort by T is to sort by Lambda(x) + E. E is a standard
-exponential, and Lambda(t) = -log of the integral of q(s) exp(-beta s) over s >= t. Here Lambda is called the warp, and
-it is all that a strategy needs:
+One could draw a padded length T for each sequence from the law of `rate_distortion`, and sort by T. The same order
+comes from sorting by Lambda(x) + E. E is a standard exponential, and Lambda(t) = -log of the integral of
+q(s) exp(-beta s) over s >= t. This code calls Lambda the warp. A strategy is given by its q:
 
     exponential   q flat without end:        Lambda(x) = beta x, which is x + exponential noise of mean 1/beta
     truncated     q flat up to the longest:  nothing is drawn beyond the longest sequence
     optimal       q from Blahut-Arimoto:     the law of the limit itself
 
-Where many sequences are of one length, as where there are few distinct lengths or long ones were cut off, T is one of
-these lengths, and the integral is a sum.
+Many sequences may share a length: where there are few distinct lengths, or where long ones were cut off. Then T is one
+of these lengths, and the integral is a sum.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ BatchSizes = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 NOISES = ("exponential", "truncated", "optimal")
 
-_CELLS = 128  # cells in which q is constant, or lengths that T is one of
+_CELLS = 128  # cells in which q is constant; or, where T is one of the lengths, how many of them
 _LEVELS = 2048  # lengths told apart when a warp is fitted; 512 had 2.3 % where 2 % was asked of long-tailed lengths
 _COMMON = 1 / 32  # the share of sequences of one length above which T is one of the lengths, not spread between them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Warp:
-    """Lambda: piecewise linear, rising, through (`lengths`, `heights`), both [knots]; straight on beyond the ends."""
+    """Lambda: piecewise linear and rising through the points (`lengths`, `heights`), both [knots], and on beyond."""
 
     lengths: NDArray[np.float64]
     heights: NDArray[np.float64]
@@ -52,16 +52,16 @@ def fit_warp(
 ) -> Warp:
     """The warp whose sort pads by a share of `padding`, found on the histogram of `sizes` [n], without a trial plan.
 
-    Padding falls as beta rises, so beta is found between bounds, and rounded to four digits so that every platform
-    finds the same. A share that even random batching does not reach gives (nearly) random batching.
+    Padding falls as beta rises, so beta is found between bounds. It is rounded to four digits, so that every platform
+    finds the same. A padding that even random batching does not reach gives (nearly) random batching.
 
     Args:
         batch_sizes: Maps padded lengths [k] to how many sequences such a batch holds, [k].
-        share: Of the sequences, that are sorted together: 1/8 where eight ranks each sort a random portion.
+        share: The share of the sequences that are sorted together: 1/8 where eight ranks each sort a random portion.
     """
     levels = group_levels(sizes, _LEVELS)
     levels = levels._replace(total=max(1.0, share * levels.total))
-    if len(levels.sizes) < 2:
+    if len(levels.sizes) < 2:  # one length: whatever the order, nothing is padded
         return Warp(lengths=np.array([0.0, 1.0]), heights=np.zeros(2))
     spread = float(levels.sizes[-1] - levels.sizes[0])
     warp_at, least = _law(levels, noise)
@@ -69,6 +69,8 @@ def fit_warp(
     def excess(logarithm: float) -> float:
         return _padding_share(levels, warp_at(float(np.exp(logarithm)) + least), batch_sizes) - padding
 
+    # At the lower bound the noise is 10,000 times the range of lengths: random. At the upper one it is far below the
+    # gap between two levels: sorted. Beta spans many decades, so its logarithm is what is halved.
     root = _falling_root(excess, np.log(1e-4 / spread), np.log(1e4 * len(levels.sizes) / spread))
     return warp_at(float(f"{np.exp(root):.3e}") + least)
 
@@ -84,8 +86,7 @@ def scale_warp(sizes: NDArray[np.float64], scale: float, *, noise: str) -> Warp:
 def _falling_root(function: Callable[[float], float], low: float, high: float) -> float:
     """Where a falling `function` crosses zero, to 1e-5 in either; the nearer bound where it does not cross.
 
-    Halves the bounds until they are three apart, for the function is flat at both ends; then the secant between
-    them, which halves the value at a bound that has stood twice (the Illinois rule).
+    The function is flat at both ends, so the interval is halved until it is 3 long. From there the secant is quicker.
     """
     at_low, at_high = np.inf, -np.inf
     kept = 0
@@ -95,6 +96,8 @@ def _falling_root(function: Callable[[float], float], low: float, high: float) -
         value = function(middle)
         if abs(value) < 1e-5:
             return middle
+        # The Illinois rule: the secant may move one bound alone, in ever smaller steps. So a bound that has stood twice
+        # counts with half its value, which draws the next secant towards it.
         if value > 0:
             low, at_low, at_high = middle, value, at_high / 2 if kept > 0 else at_high
         else:
@@ -118,7 +121,7 @@ def _cells(levels: Levels) -> _Cells:
 
 
 def _common_lengths(levels: Levels) -> Levels:
-    """At most `_CELLS` lengths that T is one of, each the longest of its group."""
+    """At most `_CELLS` lengths, each the longest of its group: T will be one of them."""
     starts = spread_out(levels.sizes, levels.masses, _CELLS)
     ends = np.append(starts[1:], len(levels.sizes)) - 1
     return Levels(levels.sizes[ends], np.add.reduceat(levels.masses, starts), levels.total)
@@ -145,10 +148,12 @@ def _warp(cells: _Cells, beta: float, noise: str) -> Warp:
     """T spread evenly within each cell."""
     edges, widths = cells.edges, np.diff(cells.edges)
     densities = np.ones(len(widths)) if noise == "truncated" else _marginal(cells, beta) / widths
+    # Lambda = -log of a sum from each cell to the last, in logarithms: far parts are as small as exp(-1000).
     parts = np.log(densities + 1e-300) - beta * edges[:-1] + np.log(_mean_decay(beta, widths) * widths)
     heights = -np.logaddexp.accumulate(parts[::-1])[::-1]
     # The warp is infinite at the longest, where nothing is left to draw; three is far enough for one cell.
     heights = np.append(heights, heights[-1] + 3.0) - heights[0]
+    # Rounded to 2**-30, because exp and log differ between platforms in the last bits.
     return Warp(lengths=edges, heights=np.round(heights * 2.0**30) / 2.0**30)
 
 
@@ -165,6 +170,7 @@ def _warp_of_steps(common: Levels, beta: float, noise: str) -> Warp:
 def _mean_decay(beta: float, widths: NDArray[np.float64]) -> NDArray[np.float64]:
     """The mean of exp(-beta t) over t in [0, width]."""
     exponents = beta * widths
+    # (1 - exp(-e)) / e; near 0, where that is 0/0, its series 1 - e/2.
     small = np.abs(exponents) < 1e-6
     return np.where(small, 1.0 - exponents / 2, -np.expm1(-exponents) / np.where(small, 1.0, exponents))
 
@@ -173,6 +179,7 @@ def _marginal(cells: _Cells, beta: float) -> NDArray[np.float64]:
     """Blahut-Arimoto for T spread evenly within each cell: the probability of each cell, [cells]."""
     widths = np.diff(cells.edges)
     middles = cells.edges[:-1] + widths / 2
+    # The lengths of a cell stand in its middle; gaps[c, d] is from the middle of cell c to the beginning of cell d.
     gaps = cells.edges[None, :-1] - middles[:, None]
     decay = np.where(gaps > 0, np.exp(-beta * np.maximum(gaps, 0)), 0.0) * _mean_decay(beta, widths)
     # x and t in the same cell, both anywhere in it: the mean of exp(-beta (t - x)) over t >= x.
@@ -188,6 +195,7 @@ def _marginal_of_steps(common: Levels, beta: float) -> NDArray[np.float64]:
 
 def _padding_share(levels: Levels, warp: Warp, batch_sizes: BatchSizes) -> float:
     """The padding share of batches cut from the sort by warp(length) + a standard exponential."""
+    # In the sorted sequence, the batch about the quantile m reaches from m - s/2n to m + s/2n, of s in n sequences.
     heights = warp(levels.sizes)
     sizes = batch_sizes(np.full(1, levels.sizes @ levels.masses))
     middles = _positions(float(sizes[0]) / levels.total)
@@ -198,6 +206,7 @@ def _padding_share(levels: Levels, warp: Warp, batch_sizes: BatchSizes) -> float
         highs = np.minimum(lows + sizes / levels.total, 1.0)
         longest = np.empty(len(middles))
         _kernels.longest_of_batches(levels.sizes, levels.masses, heights, lows, highs, sizes, longest)
+    # Each batch that was looked at stands for the quantiles nearer to it than to its neighbours.
     borders = np.concatenate([[0.0], (middles[1:] + middles[:-1]) / 2, [1.0]])
     return 1.0 - float(levels.sizes @ levels.masses) / float(longest @ np.diff(borders))
 

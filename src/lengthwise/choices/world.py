@@ -30,12 +30,12 @@ class World(NamedTuple):
 
 
 def check_world(world_size: object, micro_batches: object = 1, *, remedy: str = "") -> World:
-    """Refuses a number of ranks and micro-batches that no run has.
+    """Returns the world of a run, and refuses numbers that no run has.
 
     Args:
         world_size: Ranks.
         micro_batches: Batches that each rank takes in a step.
-        remedy: What to do, where it is not simply to give the right number.
+        remedy: What the error advises; by default, to give the right number.
 
     >>> check_world(8, 2).slots
     16
