@@ -1,1 +1,1 @@
-"""Measures: what a plan is worth, and how near a limit it comes. Reads plans, makes none."""
+"""Measures: padding, mixing and waiting of a plan, and the limit of mixing. Reads plans, makes none."""

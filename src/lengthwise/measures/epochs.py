@@ -1,4 +1,4 @@
-"""Epochs to be measured: plans, or the batches of anybody's sampler, with the lengths they are of, checked once.
+"""Epochs to measure: plans, or the batches of any sampler, with their lengths; checked once.
 
 batches  [b] of [k]     sequence numbers, one list or array for each batch
 sizes    [count]        the length of each item that a plan numbers, summed over its dimensions
@@ -19,7 +19,7 @@ from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.planning.batches import pad
 from lengthwise.planning.plan import Plan
 
-Batches = Sequence[ArrayLike]  # of anybody's sampler
+Batches = Sequence[ArrayLike]  # of any sampler
 
 _REMEDY = "Give a plan, or batches: list(sampler), say."
 _WHOLE = "Give the numbers of the sequences in each batch."
@@ -39,7 +39,7 @@ def read_epochs(
     world_size: int | None = None,
     micro_batches: int | None = None,
 ) -> Epochs:
-    """Checks lengths and plans, and makes plans of batches that are none.
+    """Checks lengths and plans, and makes plans of batches.
 
     Raises:
         ValueError: `lengths` are not those of a plan; a batch is empty, or holds a number that no sequence has; the
@@ -70,7 +70,7 @@ def check_plan(name: str, plan: object) -> None:
 
 
 def plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: World) -> Plan:
-    """The plan that one epoch of somebody's batches amounts to, padded to the longest of each batch.
+    """Makes a plan of one epoch of a sampler's batches, each padded to its longest sequence.
 
     Args:
         batches: In the order they are taken: the batches of a step next to each other, those of rank 0, 1, 2, ...
@@ -78,6 +78,7 @@ def plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: Worl
     """
     arrays = [_check_batch(batch, number) for number, batch in enumerate(batches)]
     slots = world.slots
+    # 7 batches do not fill steps of 2: without the last, they do.
     if len(arrays) % slots:
         rule = f"a multiple of world_size x micro_batches, {slots}"
         remedy = f"Leave out the last {len(arrays) % slots}, or measure without a world_size."

@@ -1,4 +1,4 @@
-"""The limit: how random batches can be at a given padding, whatever the way of making them."""
+"""The limit: how random batches can be at a given padding, however they are made."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def mixing_limit(lengths: ArrayLike, padding: float) -> float:
 
     Args:
         lengths: [n], in any unit.
-        padding: The share of what is computed that is padding, 0 <= padding < 1.
+        padding: The share of all computed frames that are padding, from 0 to 0.999.
 
     Returns:
-        A number from 0 to 1; 1 where padding every sequence to the longest pads no more. Mixing that was estimated in
-        few bins may lie above it, because few bins make little mixing look like more.
+        A number from 0 to 1; 1 where `padding` is enough to pad every sequence to the longest. Mixing that was
+        estimated in few bins may lie above it, because few bins make little mixing look like more.
 
     >>> mixing_limit(np.array([100, 200, 300, 400]), 0.4)
     1.0
@@ -38,12 +38,13 @@ def mixing_limit(lengths: ArrayLike, padding: float) -> float:
         raise checks.value_error("lengths", "of shape [n], n at least 1", checked.shape, remedy)
     sizes, masses, _ = group_levels(checked.astype(np.float64), _CELLS)
     target = float(sizes @ masses) * padding / (1.0 - padding)
+    # Frames enough to pad every sequence to the longest: then the padded length tells nothing.
     if target >= sizes[-1] - sizes @ masses:
         return 1.0
     low, high = 1e-9 / sizes[-1], 1e3 / np.diff(sizes).min()  # beta weighs differences of lengths
     information = 0.0
     for _ in range(60):
-        beta = float(np.sqrt(low * high))
+        beta = float(np.sqrt(low * high))  # halfway between their logarithms: beta spans many decades
         distortion, information = _rate_distortion(sizes, masses, beta)
         low, high = (beta, high) if distortion > target else (low, beta)
     return float(np.exp(-information))

@@ -32,20 +32,20 @@ class Measures:
         zero_padding_rate: ZPR, Ge et al. 2021, equation 1: the plain mean over batches of 1 - mean length / padded
             length.
         weighted_zero_padding_rate: The same, batches weighted by their size (section 4, for dynamic batch sizes).
-        padding_share: Padded frames that are padding, over all padded frames. What the hardware pays.
+        padding_share: The share of all computed frames that are padding: what the hardware pays.
         average_batch_length: ABL, the plain mean over batches of the padded length.
         weighted_average_batch_length: The same, batches weighted by their size.
         smallest_batch, mean_batch, largest_batch: Sequences in a batch.
         largest_cost: What the costliest batch costs.
-        mixing: exp(-I(X; T)) for batches: 1 where a batch tells nothing of the lengths in it, near 0 where all.
-        step_mixing: The same for steps, T being the mean padded length over the sequences of the step.
-        mixing_bins: The equal-mass bins that both were estimated with: never below about 1 / bins.
-        step_length_correlation: Of the mean lengths of successive steps of an epoch (lag 1); 0 where there are under
-            three.
+        mixing: exp(-I(X; T)) for batches: 1 where a batch tells nothing about the lengths in it, near 0 where it tells
+            everything.
+        step_mixing: The same for steps; T is the mean padded length over the sequences of the step.
+        mixing_bins: The equal-mass bins of both estimates. Mixing below about 1 / bins cannot be told from 0.
+        step_length_correlation: The correlation of the mean lengths of successive steps of an epoch (lag 1); 0 for
+            fewer than three steps.
         straggler_waste: The share of rank time spent waiting for the costliest rank of each step.
         dropped: Sequences in no batch of their epoch.
-        repeated: Sequences that are taken more than once in their epoch; `loss_scales` of a plan gives 0 to all but the
-            first time.
+        repeated: Sequences that are taken more than once in their epoch; `loss_scales` scales all but the first by 0.
         over_max_cost: Batches that cost more than the cut allows.
     """
 
@@ -85,10 +85,10 @@ def measure(
     world_size: int | None = None,
     micro_batches: int | None = None,
 ) -> Measures:
-    """Measures a plan, the plans of several epochs, or the batches of anybody's sampler: `list(sampler)`.
+    """Measures a plan, the plans of several epochs, or the batches of any sampler: `list(sampler)`.
 
-    Of batches that are no plan, these things are taken as given. Each batch is padded to its longest sequence, and
-    costs what it is padded to. There is no budget, so `over_max_cost` is 0. Which batches share a step cannot be
+    For batches without a plan, the measures assume the following. Each batch is padded to its longest sequence, and
+    costs its padded frames. There is no budget, so `over_max_cost` is 0. Which batches share a step cannot be
     known: a step is one batch, unless `world_size` says otherwise. A sequence may stand in several batches, or several
     times in one: `repeated` counts it once, and the padding counts it every time. `dropped` counts those in no batch.
 
@@ -97,8 +97,8 @@ def measure(
             sequence numbers from 0; or a list of epochs, each such a list of batches.
         lengths: [n] or [n, dims], those of all sequences, in the order of their numbers.
         bins: Bins of mixing on each axis, as in `mixing`.
-        world_size: For batches that are no plan: how many ranks take them in turn, batch k of a step by rank k.
-        micro_batches: For batches that are no plan: how many of them each rank takes in one step. The first
+        world_size: For batches without a plan: how many ranks take them in turn, batch k of a step by rank k.
+        micro_batches: For batches without a plan: how many of them each rank takes in one step. The first
             `world_size` batches of a step are the first of each rank.
 
     Raises:
@@ -118,14 +118,17 @@ def measure(
     """
     epochs = read_epochs(plans, lengths, world_size=world_size, micro_batches=micro_batches)
     several = epochs.plans
+    # One list entry for each plan: batches and steps of two epochs are not next to each other.
     bins = check_bins(bins, sum(len(plan.sequences) for plan in several))
     batch_used = [_sum_batches(plan, own[plan.sequences]) for plan, own in zip(several, epochs.sizes, strict=True)]
     batch_padded = [batch_lengths(plan) for plan in several]
     batch_step = [step_lengths(plan) for plan in several]
     used, padded = np.concatenate(batch_used), np.concatenate(batch_padded).astype(np.float64)
     sizes, costs = (np.concatenate([getattr(plan, name) for plan in several]) for name in ("batch_sizes", "costs"))
+    # A batch of the lengths 5 and 9 uses 14 of 18 frames: a rate of 4/18.
     rates = 1.0 - used / (sizes * padded)
     mixed = mixings(epochs, batch_padded, bins)
+    # On one rank without micro-batches a step is a batch: its mixing need not be estimated again.
     steps_are_batches = all(np.array_equal(*both) for both in zip(batch_padded, batch_step, strict=True))
     return Measures(
         sequences=sum(plan.count for plan in several),
@@ -160,11 +163,12 @@ def straggler_waste(plan: Plan) -> float:
 
 def _waste(plans: Sequence[Plan]) -> float:
     largest = max(float(plan.costs.max(initial=0.0)) for plan in plans)
-    if not largest:  # no steps, or batches that cost nothing: nobody waits
+    if not largest:  # no steps, or batches that cost nothing: no rank waits
         return 0.0
     # In units of about the largest cost, a power of two, so that no sum overflows and no quotient is rounded.
     exponent = -np.frexp(largest)[1]
     ranks = [np.ldexp(plan.costs, exponent)[plan.grid].sum(axis=1) for plan in plans]
+    # Ranks that cost [3, 1] in a step work 2 on average while the step takes 3: a third of their time is waiting.
     worked = sum(float(each.mean(axis=1).sum()) for each in ranks)
     return 1.0 - worked / sum(float(each.max(axis=1).sum()) for each in ranks)
 
@@ -180,6 +184,7 @@ def _lag_one(epochs: Sequence[NDArray[np.float64]]) -> float:
     if not long:
         return 0.0
     early, late = np.concatenate([each[:-1] for each in long]), np.concatenate([each[1:] for each in long])
+    # The series [1, 2, 4] gives the pairs (1, 2) and (2, 4): early [1, 2], late [2, 4].
     early, late = early - early.mean(), late - late.mean()
     norm = float(np.sqrt((early @ early) * (late @ late)))
     return float(early @ late) / norm if norm else 0.0

@@ -1,4 +1,4 @@
-"""Mixing: how little the padded length of a batch, or of a step, tells of the lengths in it.
+"""Mixing: how little the padded length of a batch, or of a step, tells about the lengths in it.
 
 X, T   the length of a sequence, and the length its batch is padded to
 """
@@ -22,16 +22,16 @@ _MOST_BINS = 4096  # on each axis: their histogram takes 128 MiB
 def mixing(
     plans: Plan | Batches | Sequence[Plan] | Sequence[Batches], lengths: ArrayLike, *, bins: int | None = None
 ) -> float:
-    """exp(-I(X; T)): how little the padded length of a batch tells of the lengths in it, from 0 to 1.
+    """exp(-I(X; T)): how little the padded length of a batch tells about the lengths in it, from 0 to 1.
 
     Estimated on the joint histogram of the two in equal-mass bins, with the Miller-Madow correction for its bias.
     Several plans (epochs) of the same lengths are pooled, which allows finer bins.
 
     Args:
-        plans: One plan or several, or the batches of anybody's sampler, as `measure` takes them.
+        plans: One plan or several, or the batches of any sampler, as `measure` takes them.
         lengths: [n] or [n, dims], those that the plans were made for.
-        bins: Bins on each axis; from 2 to 128 by the number of sequences where not given. Mixing below about 1 / bins
-            cannot be told from 0.
+        bins: Bins on each axis; by default 2 to 128, by the number of sequences. Mixing below about 1 / bins cannot be
+            told from 0.
 
     >>> mixing([[0, 1], [2, 3]] * 50, [10, 10, 20, 20], bins=2) < 0.51  # a batch tells which half its lengths are of
     True
@@ -57,8 +57,8 @@ def step_mixing(
         plans: As in `measure`.
         lengths: As in `mixing`.
         bins: As in `mixing`.
-        world_size: As in `measure`: for batches that are no plan.
-        micro_batches: As in `measure`, too.
+        world_size: As in `measure`.
+        micro_batches: As in `measure`.
     """
     epochs = read_epochs(plans, lengths, world_size=world_size, micro_batches=micro_batches)
     return mixings(epochs, [step_lengths(plan) for plan in epochs.plans], bins)
@@ -76,6 +76,7 @@ def mixings(epochs: Epochs, padded: Sequence[NDArray[Any]], bins: int | None) ->
         _equal_mass(np.concatenate(padded), np.concatenate(counts), bins),
         np.cumsum([len(each) for each in padded])[:-1],
     )
+    # `table` holds row x bins for each item: added to the column of its batch, that is the cell of the joint histogram.
     joint = np.zeros(bins * bins)
     for plan, table, column, sizes in zip(epochs.plans, tables, columns, counts, strict=True):
         joint += np.bincount(table[plan.sequences] + np.repeat(column, sizes), minlength=bins * bins)
@@ -108,18 +109,20 @@ def step_lengths(plan: Plan) -> NDArray[np.float64]:
     means = step_means(plan, batch_lengths(plan) * sizes)
     flat = plan.grid.reshape(-1, plan.micro_batches * plan.world_size)
     step_of = np.zeros(len(sizes), np.int64)
+    # Written from the last step to the first: a batch that stands twice keeps its first step.
     step_of[flat[::-1]] = np.arange(plan.steps)[::-1, None]
     return means[step_of] if len(means) else means
 
 
 def step_means(plan: Plan, totals: NDArray[Any]) -> NDArray[np.float64]:
-    """Per step, what `totals` [batches] come to for each sequence: [steps]."""
+    """The sum of `totals` [batches] over each step, divided by its sequences: [steps]."""
     flat = plan.grid.reshape(-1, plan.micro_batches * plan.world_size)
     return totals[flat].sum(axis=1) / plan.batch_sizes[flat].sum(axis=1)
 
 
 def _bins_of_items(epochs: Epochs, bins: int) -> list[NDArray[np.int64]]:
     """For each plan, the bin of each item that it numbers, times `bins`: the row of the joint histogram."""
+    # Plans of whole sequences share one array of sizes; plans of chunks have their own. Each array is binned once.
     distinct = {id(sizes): sizes for sizes in epochs.sizes}
     times = {name: np.zeros(len(sizes)) for name, sizes in distinct.items()}
     for plan, sizes in zip(epochs.plans, epochs.sizes, strict=True):
@@ -142,6 +145,7 @@ def _equal_mass(values: NDArray[Any], weights: NDArray[Any], bins: int) -> NDArr
     else:
         keys = np.unique(values, return_inverse=True)[1].reshape(-1)
     counts = np.bincount(keys, weights)
+    # A value stands at the middle of its own ranks: with counts [1, 2, 1], at [0.5, 2, 3.5] of 4.
     middle = np.cumsum(counts) - counts / 2
     return (middle * bins / counts.sum()).astype(np.int64).clip(0, bins - 1)[keys]
 
@@ -150,5 +154,6 @@ def _mixing_of(joint: NDArray[np.float64], count: int) -> float:
     rows, columns = joint.sum(axis=1), joint.sum(axis=0)
     seen = joint > 0
     information = np.sum(joint[seen] * np.log(joint[seen] * count / np.outer(rows, columns)[seen])) / count
+    # Miller-Madow: an entropy from counts is too small by (filled cells - 1) / 2n, so the information is too large.
     bias = (seen.sum() - (rows > 0).sum() - (columns > 0).sum() + 1) / (2 * count)
     return float(np.exp(-max(0.0, information - bias)))

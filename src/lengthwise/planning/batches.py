@@ -1,4 +1,4 @@
-"""Batches on their way to a plan: what they hold, what each is padded to, and what it costs."""
+"""Batches before they are a plan: what they hold, what each is padded to, and what it costs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Batches(NamedTuple):
 
     @property
     def levels(self) -> NDArray[np.float64]:
-        """How long each batch counts where steps are put in order: its bucket, or, without buckets, itself."""
+        """The length by which steps are put in order: of the batch's bucket, or, without buckets, of the batch."""
         return self.padded_lengths.sum(axis=1).astype(np.float64) if self.buckets is None else self.buckets
 
 
@@ -41,8 +41,9 @@ def pad(
     buckets: NDArray[np.float64] | None = None,
 ) -> Batches:
     """The batches that `offsets` cut `members` into, padded and priced."""
-    if len(offsets) == 1:
+    if len(offsets) == 1:  # no batches: `reduceat` wants at least one start
         return Batches(members, offsets, needed, np.empty((0, needed.shape[1]), np.int64), np.empty(0), buckets)
+    # Members that need [5, 9, 2, 4], cut at [0, 2, 4], are padded to [9, 4].
     lengths = np.maximum.reduceat(needed, offsets[:-1], axis=0)
     return Batches(members, offsets, needed, lengths, costs_of(cost, np.diff(offsets), lengths), buckets)
 
@@ -51,6 +52,7 @@ def join(parts: Sequence[Batches]) -> Batches:
     """The batches of all parts, part after part."""
     if len(parts) == 1:
         return parts[0]
+    # Parts of 3 and 4 members have the ends [0, 3, 7]: the offsets of the second part rise by 3.
     ends = np.cumsum([0] + [len(part.members) for part in parts])
     starts = [part.offsets[:-1] + end for part, end in zip(parts, ends[:-1], strict=True)]
     return Batches(
@@ -66,7 +68,7 @@ def join(parts: Sequence[Batches]) -> Batches:
 def select(batches: Batches, chosen: NDArray[np.bool_]) -> Batches:
     """The batches marked in `chosen` [batches], and no other."""
     sizes = np.diff(batches.offsets)
-    kept = np.repeat(chosen, sizes)
+    kept = np.repeat(chosen, sizes)  # of batches of [2, 1, 2], the first and last: members [1, 1, 0, 1, 1]
     return Batches(
         batches.members[kept],
         np.concatenate([[0], np.cumsum(sizes[chosen])]),

@@ -27,8 +27,8 @@ from lengthwise.planning.plan import Plan
 def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, world_size: int = 1) -> Plan:
     """Plans an evaluation: sorted by length, the costliest step first, each sequence once, equal steps on every rank.
 
-    Where the batches do not fill the last step, the cheapest stand twice to keep the ranks in step;
-    `evaluation_weights` gives the second time 0, and `restore_order` leaves it out.
+    Where the batches do not fill the last step, the cheapest are taken twice. `evaluation_weights` weighs the second
+    time 0, and `restore_order` leaves it out.
 
     Args:
         lengths: [n] or [n, dims].
@@ -56,8 +56,8 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
 def evaluation_weights(plan: Plan, weights: ArrayLike | None = None) -> NDArray[np.float64]:
     """What the mean of each batch counts for in the mean over everything that is planned.
 
-    The exact average of a loss is the sum, over all batches of all ranks, of weight x mean of the batch; the mean of
-    batch means, which most loops report, favours the sequences of small batches.
+    The exact average of a loss is the sum, over all batches of all ranks, of weight x mean of the batch. Most loops
+    report the mean of batch means, in which the sequences of small batches count more.
 
     Args:
         plan: The plan that is evaluated.
@@ -83,7 +83,8 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
         outputs: One list for each rank, an output for every sequence of its batches, batch after batch.
 
     Returns:
-        n outputs, the first of each sequence; None for one that the plan drops. For a plan of chunks, one a chunk.
+        n outputs, the first of each sequence; None for a sequence that the plan drops. For a plan of chunks, one for
+        each chunk.
 
     Raises:
         ValueError: There are not as many as the ranks took.
@@ -113,6 +114,7 @@ def _take(plan: Plan, rank: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The sequences that a rank takes, in order, and whether it is for the first time: both [k]."""
     batches = plan.grid[:, :, rank].reshape(-1)
     sizes = plan.batch_sizes[batches]
+    # Batches of [2, 3] sequences: `within` counts [0, 1, 0, 1, 2], to which each batch adds its own offset.
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     numbers = plan.sequences[np.repeat(plan.offsets[batches], sizes) + within]
     return numbers, np.repeat(plan.first_taken[:, :, rank].reshape(-1), sizes)

@@ -1,9 +1,9 @@
-"""Loss scales: what each batch's loss is multiplied by so that a step's gradient is that of the whole step.
+"""Loss scales: factors for the loss of each batch that make the gradient of a step that of the whole step.
 
     scales   [steps, micro_batches, ranks]   one for every place of the plan's grid
     weights  [n]                             what each sequence counts for: 1, its tokens, its supervised tokens
 
-They are known before the step, on every rank, without a collective: the plan knows the whole step.
+Every rank knows them before the step, without communication: the plan holds the whole step.
 """
 
 from __future__ import annotations
@@ -25,23 +25,26 @@ def loss_scales(
     ranks_averaged: bool = True,
     micro_batches_averaged: bool = False,
 ) -> NDArray[np.float64]:
-    """The scale of each batch's loss under which the gradient of a step is that of its weighted mean loss.
+    """The factor for each batch's loss that makes the gradient of a step that of its weighted mean loss.
 
-    With W_b the weights of batch b in sum and W those of its step, a batch whose loss is already the weighted mean
-    over the batch is scaled by W_b / W, one whose loss is the weighted sum by 1 / W; times the number of ranks where
-    gradients are averaged over ranks (DDP, FSDP), and times the micro-batches of a step where the trainer divides by
-    them. A batch that stands a second time, to keep the ranks in step, is scaled by 0.
+    W_b is the sum of the weights of batch b, and W that of its step. The factor is
 
-    What goes wrong in use: scaling twice (`micro_batches_averaged` tells of a trainer that divides the loss by its
-    accumulation steps), and the mean of a batch that weighs nothing: 0/0 stays so, though it is scaled by 0. Scale
-    sums where that can happen.
+        W_b / W   for a loss that is the weighted mean of the batch
+        1 / W     for a loss that is the weighted sum
+
+    times the number of ranks where gradients are averaged over ranks (DDP, FSDP), and times the micro-batches of a step
+    where the trainer divides by them. A batch that is taken a second time, to keep the ranks in step, is scaled by 0.
+
+    What goes wrong in use: scaling twice, where the trainer divides the loss by its accumulation steps and
+    `micro_batches_averaged` is left False. And the mean over a batch of zero weight is 0/0: it gives NaN, which a
+    factor of 0 does not mend. Use `reduction="sum"` where that can happen.
 
     Args:
         plan: The plan that is trained on.
-        weights: [n], at least 0: 1 each for a mean over sequences (where not given), the lengths for a mean over
-            tokens, or the supervised tokens of each sequence. For a plan of chunks, one for each chunk of `plan.spans`.
-        reduction: What the loss of a batch is: its weighted "mean", or its weighted "sum".
-        ranks_averaged: Whether gradients are averaged over ranks, and not summed.
+        weights: [n], at least 0. 1 each (the default) for a mean over sequences, the lengths for a mean over tokens,
+            or the supervised tokens of each sequence. For a plan of chunks, one for each chunk of `plan.spans`.
+        reduction: Which the loss of a batch is: its weighted "mean" or its weighted "sum".
+        ranks_averaged: Whether gradients are averaged over the ranks. False: they are summed.
         micro_batches_averaged: Whether the trainer divides each loss by the number of micro-batches in a step.
 
     Returns:
@@ -62,9 +65,11 @@ def loss_scales(
     checks.check_flag("ranks_averaged", ranks_averaged)
     checks.check_flag("micro_batches_averaged", micro_batches_averaged)
     counted = batch_weights(plan, weights)
-    totals = counted.sum(axis=(1, 2), keepdims=True)
+    totals = counted.sum(axis=(1, 2), keepdims=True)  # W of each step
+    # A sum is scaled by 1 / W whatever the batch weighs, unless it is taken a second time.
     shares = counted if reduction == "mean" else plan.first_taken.astype(np.float64)
     scales = np.divide(shares, totals, out=np.zeros_like(shares), where=totals > 0)
+    # The trainer divides by the ranks and the micro-batches afterwards: multiplied here, the two cancel out.
     scales *= plan.world_size if ranks_averaged else 1
     return scales * (plan.micro_batches if micro_batches_averaged else 1)
 
@@ -72,7 +77,7 @@ def loss_scales(
 def learning_rate_scales(
     plan: Plan, reference: float, weights: ArrayLike | None = None, *, rule: str = "linear"
 ) -> NDArray[np.float64]:
-    """How much larger the learning rate of each step may be for its size: size / reference, or the root of it.
+    """The factor for the learning rate of each step by its size: size / reference, or the square root of that.
 
     Under the linear rule and plain gradient descent every sequence (or token) counts the same in an epoch, whether its
     step is large or small.
@@ -100,7 +105,7 @@ def learning_rate_scales(
 
 
 def batch_weights(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
-    """The weights of each batch's sequences in sum, 0 where it is taken again: [steps, micro_batches, ranks]."""
+    """The sum of the weights of each batch, 0 where it is taken again: [steps, micro_batches, ranks]."""
     sums = np.bincount(plan.batch_numbers, _check_weights(plan, weights)[plan.sequences], minlength=len(plan.costs))
     return np.where(plan.first_taken, sums[plan.grid], 0.0)
 

@@ -1,4 +1,4 @@
-"""Missed: a padding that was asked for and cannot be had is said, once, with what was had and why."""
+"""Missed: warns once of a padding that was asked for and not reached, with the padding reached and the reason."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.draft import Draft
 
-_TOLERANCE = 0.02  # of the computed frames: less is chance, or nothing that anybody would change
+_TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too small to act on
 _FEW = 100  # batches, below which chance decides what they pad
-_told: set[tuple[str, str]] = set()  # the (batching, fingerprint of lengths) of which this process has said it
+_told: set[tuple[str, str]] = set()  # the (batching, fingerprint of lengths) that this process has warned of
 
 
 class _Achieved(NamedTuple):
@@ -30,13 +30,13 @@ class _Achieved(NamedTuple):
 def tell_missed_padding(
     drafts: list[Draft], items: NDArray[np.int64], batching: Batching, draft_by: Callable[[Order], list[Draft]]
 ) -> None:
-    """Warns where the order was asked to spend a padding and misses it; of the same batching and lengths, once.
+    """Warns if the order misses the padding that it was asked for; once for the same batching and lengths.
 
-    Nobody asked for the padding of the default order.
+    The default order does not warn: nobody asked for its padding.
 
     Args:
-        drafts: What the batching's own order came to.
-        draft_by: Drafts the same sequences by another order, to see what padding they allow.
+        drafts: By the batching's own order.
+        draft_by: Drafts the same sequences by another order, to see which paddings are possible.
     """
     if batching.order is DEFAULT_ORDER:
         return
@@ -51,7 +51,7 @@ def tell_missed_padding(
         return
     _told.add(about)
     least, most = (_measure_drafts(draft_by(order), items).padding for order in (Sorted(), Shuffled()))
-    if asked > most and most <= _TOLERANCE:  # lengths that are all alike: there is nothing to spend, and nothing lost
+    if asked > most and most <= _TOLERANCE:  # all lengths are nearly equal: no order pads more, and nothing is lost
         return
     sentence = f"`padding` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {had.padding:.3f}."
     # The level is that of the caller of make_plan, which is decorated.

@@ -1,8 +1,8 @@
-"""Own: what an order, a cut, a deal or an arrangement of the user's gives is checked before it is planned with.
+"""Own: checks what an order, a cut, a deal or an arrangement of the user's own returns.
 
-The choices of this package keep their promises by their tests, and are not checked again. What another gives is
-checked whole, in time linear in the sequences: a plan that loses a sequence or takes it twice without a word is worse
-than none. Each check returns int64 arrays, whatever whole numbers it was given.
+The choices of this package are tested, and not checked again. What any other returns is checked whole, in time linear
+in the sequences: a plan that silently loses a sequence, or takes it twice, is worse than none. Each check returns int64
+arrays, whatever whole numbers it was given.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ARRANGE_REMEDY = "Return a permutation of 0..steps-1."
 
 
 def is_own(choice: object) -> bool:
-    """Whether a choice is the user's, and not of this package."""
+    """Whether a choice is the user's own, and not of this package."""
     return tags.tag_of(choice) is None
 
 
@@ -56,6 +56,7 @@ def check_cuts(given: Cuts, count: int, boundaries: NDArray[np.int64]) -> Cuts:
         raise checks.value_error("offsets", f"from 0 to {len(kept)}", offsets.tolist(), _CUT_REMEDY)
     if len(boundaries):
         _check_rising("kept", kept, 0, count - 1, "Keep the order within boundaries.")
+        # A boundary is a position in the order: kept [0, 1, 3, 4] and the boundary 2 want a batch to begin at offset 2.
         crossed = np.setdiff1d(np.searchsorted(kept, boundaries), offsets)
         if len(crossed):
             rule = f"with {crossed[0]}, which no batch may cross"
@@ -91,7 +92,7 @@ def check_grid(given: object, numbers: NDArray[np.int64], world: World) -> NDArr
     if grid.shape != shape:
         raise checks.value_error("grid", f"of shape {shape}", grid.shape, _GRID_REMEDY)
     if not np.array_equal(np.sort(grid, axis=None), np.sort(numbers, axis=None)):
-        wrong = np.setxor1d(grid, numbers)
+        wrong = np.setxor1d(grid, numbers)  # none where the same batches stand there, but not as often
         rule = "of every batch as often as it was given"
         raise checks.value_error("grid", rule, wrong.tolist() or grid.tolist(), _GRID_REMEDY)
     return grid

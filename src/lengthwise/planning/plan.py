@@ -1,4 +1,4 @@
-"""Plan: which sequences make which batch, and which rank takes it when. Data, and nothing but data.
+"""Plan: which sequences make which batch, and which rank takes it when. It is data alone.
 
 sequences       [m]                             sequence numbers (of `spans`, where there are chunks), batch by batch
 offsets         [batches + 1]                   batch b is sequences[offsets[b]:offsets[b + 1]]
@@ -34,7 +34,9 @@ class PlanMismatchError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Plan:
-    """One epoch, or the rest of one, planned: read-only arrays (see the top of this file) and what they were made from.
+    """The plan of one epoch, or of the rest of one: read-only arrays, and the facts that they were made from.
+
+    The arrays are described at the top of this file.
 
     Attributes:
         count: How many sequences (or chunks) there were to plan.
@@ -64,7 +66,7 @@ class Plan:
                 array.setflags(write=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Made anew where it is unpickled, so that it is read-only there too.
+        # Unpickling calls __init__, so that the arrays are read-only there too.
         return _remake, ({name: getattr(self, name) for name in (*_ARRAYS, *_FACTS)},)
 
     @property
@@ -98,14 +100,14 @@ class Plan:
         )
 
     def batch(self, number: int) -> NDArray[np.int64]:
-        """The sequences of one batch, [k], or, where the plan is of chunks, their spans, [k, 3]: a fresh array."""
+        """The sequences of one batch, [k]; of a plan of chunks their spans, [k, 3]. A fresh array every time."""
         remedy = "Give the number of a batch, as in the grid."
         checks.check_whole("number", number, minimum=0, maximum=len(self.costs) - 1, remedy=remedy)
         members = self.sequences[self.offsets[number] : self.offsets[number + 1]]
         return members.copy() if self.spans is None else self.spans[members]
 
     def batches(self, rank: int = 0, start: int = 0) -> Iterator[NDArray[np.int64]]:
-        """What `rank` takes, in order, from its batch number `start` on: a fresh array each, see `batch`.
+        """The batches of `rank` in order, from its batch number `start` on: each a fresh array, as `batch` gives it.
 
         Raises:
             ValueError: `rank` is not one of the plan's ranks, or `start` lies beyond the epoch.
@@ -117,19 +119,19 @@ class Plan:
         return (self.batch(number) for number in self.grid[:, :, rank].reshape(-1)[start:])
 
     def costliest(self, count: int) -> NDArray[np.int64]:
-        """The numbers of the `count` costliest batches, costliest first: run these before the night."""
+        """The numbers of the `count` costliest batches, costliest first: try these before a long run."""
         checks.check_whole("count", count, minimum=0, remedy="Give how many batches to list.")
         return np.argsort(-self.costs, kind="stable")[:count]
 
     def dropped(self) -> NDArray[np.int64]:
-        """The sequences that no batch holds, rising; those delivered before the plan begins are not among them."""
+        """The sequences that no batch holds, rising; without those that were delivered before the plan begins."""
         missing = self._times_planned() == 0
         if self.delivered is not None:
             missing[self.delivered] = False
         return np.flatnonzero(missing)
 
     def repeated(self) -> NDArray[np.int64]:
-        """The sequences that the ranks take more than once, rising; `loss_scales` gives the second time 0."""
+        """The sequences that the ranks take more than once, rising; `loss_scales` scales the second time by 0."""
         return np.flatnonzero(self._times_planned() > 1)
 
     def over_max_cost(self) -> NDArray[np.int64]:
@@ -145,18 +147,18 @@ class Plan:
     def first_taken(self) -> NDArray[np.bool_]:
         """Where the grid holds a batch for the first time: [steps, micro_batches, ranks].
 
-        Elsewhere a batch stands again, here or after it was delivered, only to keep the ranks in step, and
-        `loss_scales` gives it 0.
+        Elsewhere a batch only keeps the ranks in step: it stands in the grid before, or was delivered before the plan
+        begins. `loss_scales` scales it by 0.
         """
-        flat = self.grid.reshape(-1)
+        flat = self.grid.reshape(-1)  # in the grid [0, 1, 2, 1], the last place is a second time: [1, 1, 1, 0]
         first = np.zeros(len(flat), bool)
         first[np.unique(flat, return_index=True)[1]] = True
-        if self.delivered is not None:  # batches are taken whole: one sequence speaks for all
+        if self.delivered is not None:  # batches are taken whole: if the first sequence was delivered, all were
             first &= ~np.isin(self.sequences[self.offsets[:-1]], self.delivered)[flat]
         return first.reshape(self.grid.shape)
 
     def _times_planned(self) -> NDArray[np.int64]:
-        taken = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))
+        taken = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))  # how often, of each batch
         if (taken == 1).all():
             return np.bincount(self.sequences, minlength=self.count)
         # Counts are whole numbers far below 2**53, which floats add exactly.
@@ -166,10 +168,11 @@ class Plan:
     def fingerprint(self) -> str:
         """16 hex digits that name the plan: what every rank takes and when, and what it was made from.
 
-        The same on every platform: hashed are whole numbers only, in little-endian order.
+        It is the same on every platform: only whole numbers are hashed, in little-endian order.
         """
         digest = hashlib.blake2b(digest_size=8)
         for name in _ARRAYS:
+            # Costs are floats, which a cost of the user's may round otherwise on another platform.
             if name != "costs" and (array := getattr(self, name)) is not None:
                 digest.update(f"{name}{array.shape}".encode())
                 digest.update(np.ascontiguousarray(array, "<i8").data)

@@ -1,7 +1,7 @@
 """What a plan file holds, and whether it is whole.
 
 A plan file is a NumPy `.npz`: the arrays of a plan, and its facts as JSON, with a checksum of all of them. The checksum
-finds damage. The structure is checked too: whoever writes another file by hand may write its checksum as well.
+finds damage. The structure is checked too, for a program that writes plan files itself may compute a right checksum.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def write(path: str | os.PathLike[str], arrays: Arrays, facts: Facts) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Arrays, Facts]:
-    """The arrays and the facts of a plan file, all of them checked but for the fingerprint.
+    """The arrays and the facts of a plan file, all checked except for the fingerprint.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -108,6 +108,7 @@ def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
 
 def _checksum(arrays: Arrays, facts: Facts) -> str:
     digest = hashlib.blake2b(digest_size=16)
+    # Sorted, because the order of the facts in the file and of the arrays in the archive means nothing.
     digest.update(json.dumps({name: facts[name] for name in sorted(facts) if name != "checksum"}).encode())
     for name in sorted(arrays):
         array = arrays[name]
@@ -117,7 +118,7 @@ def _checksum(arrays: Arrays, facts: Facts) -> str:
 
 
 def _faults(arrays: Arrays, facts: Facts) -> Iterator[Fault]:
-    """What is wrong. Each check relies on those before it, so that only the first fault is sure to be one."""
+    """What is wrong. Each check relies on those before it, so only the first fault is certain."""
     yield from _faults_of_facts(facts)
     yield from _faults_of_forms(arrays)
     yield from _faults_of_batches(arrays)
@@ -165,7 +166,7 @@ def _faults_of_batches(arrays: Arrays) -> Iterator[Fault]:
 def _faults_of_members(arrays: Arrays, count: int) -> Iterator[Fault]:
     sequences, spans, delivered = arrays["sequences"], arrays.get("spans"), arrays.get("delivered")
     yield from _out_of_range("sequences", sequences, count)
-    rising = np.sort(sequences)
+    rising = np.sort(sequences)  # equal numbers stand side by side: [0, 2, 2, 5] has 2 twice
     if (twice := rising[1:] == rising[:-1]).any():
         yield "sequences", "different from each other", int(rising[1:][twice][0])
     if delivered is not None:
@@ -186,6 +187,7 @@ def _out_of_range(name: str, numbers: NDArray[np.int64], count: int) -> Iterator
 
 
 def _is_whole(value: object) -> bool:
+    # In Python True is an int; in JSON it is no number.
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64
 
 
@@ -195,13 +197,13 @@ def _is_text(value: object) -> bool:
 
 def _is_max_cost(value: object) -> bool:
     try:
-        return isinstance(value, str) and float(value) >= 0.0
+        return isinstance(value, str) and float(value) >= 0.0  # NaN compares as False
     except ValueError:
         return False
 
 
 def _is_batching(value: object) -> bool:
-    """Whether it is JSON of choices, each by its name; a choice of the user's is not made again, so no more is said."""
+    """Whether it is JSON of choices, each with its name. The choices are not made: a user's own could not be."""
     try:
         choices = json.loads(value) if isinstance(value, str) else None
     except (ValueError, RecursionError):

@@ -3,8 +3,8 @@
     8 ranks took 120 batches each, then the job went on with 6 ranks
     after = [(8, 1, 120)]
 
-Where the next run's steps are of as many batches, and whole steps were taken, the same steps follow: its ranks share
-them out anew. Elsewhere the batches that no rank took are dealt and arranged again.
+If the next run has as many batches in a step, and whole steps were taken, the same steps follow: its ranks share them
+out anew. Otherwise the batches that no rank took are dealt and arranged again.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from lengthwise.planning.batches import Batches, select
 from lengthwise.planning.grid import deal_and_arrange, in_grid
 from lengthwise.planning.tail import complete_steps
 
-_MAX_RUNS = 1_000  # within an epoch, each of which is planned
+_MAX_RUNS = 1_000  # within an epoch: each is planned, one after another
 
 
 class EarlierRun(NamedTuple):
-    """One that took the beginning of an epoch, or of what was left of it: `taken` batches on each of its ranks."""
+    """A run that took the next part of an epoch: `taken` batches on each of the ranks of `world`."""
 
     world: World
     taken: int
 
     @property
     def numbers(self) -> tuple[int, int, int]:
-        """World size, micro-batches and batches taken: as `make_plan(after=...)` and a checkpoint hold a run."""
+        """(world_size, micro_batches, taken), as in `make_plan(after=...)` and in a checkpoint."""
         return self.world.world_size, self.world.micro_batches, self.taken
 
 
@@ -45,12 +45,12 @@ def read_runs(
     name: str = "after",
     remedy: str = "Give (world_size, micro_batches, batches that each rank took) of each run.",
 ) -> tuple[EarlierRun, ...]:
-    """The runs that three whole numbers each stand for.
+    """Reads runs, each from three whole numbers.
 
     Args:
         runs: As `EarlierRun.numbers` gives them.
-        name: What the caller calls them.
-        remedy: What to do where they are none.
+        name: What an error calls them.
+        remedy: What an error advises.
 
     >>> read_runs([(8, 1, 120), (6, 1, 40)])[1]
     EarlierRun(world=World(world_size=6, micro_batches=1), taken=40)
@@ -71,7 +71,7 @@ def _read_run(numbers: Sequence[object], name: str, remedy: str) -> EarlierRun:
 
 
 class Remainder(NamedTuple):
-    """What a run leaves to the next: batches, their grid for its world, and the members that were taken."""
+    """What a run leaves to the next: the batches, their grid for the next world, and the members that were taken."""
 
     batches: Batches
     grid: NDArray[np.int64]
@@ -91,6 +91,7 @@ def take_run(
     checks.check_whole("after", run.taken, minimum=0, maximum=grid.shape[0] * grid.shape[1], remedy=remedy)
     seen = in_grid(batches, grid.reshape(-1, run.world.world_size)[: run.taken])
     taken = batches.members[np.repeat(seen, np.diff(batches.offsets))]
+    # 5 batches on each rank, at 2 micro-batches a step: 2 whole steps, and 1 batch of a third.
     whole_steps, torn = divmod(run.taken, run.world.micro_batches)
     if world.slots == run.world.slots and not torn:
         steps = grid[whole_steps:].reshape(-1, world.slots)
@@ -107,7 +108,7 @@ def _deal_again(
         [batches], world.slots, tail=batching.deal.tail, cost=batching.cost, keys=[tail]
     )
     portions = len(batching.deal.portions(0, world, deal))
-    if portions > 1:  # the sequences of a rank's own are spread by now: each portion gets batches of every cost
+    if portions > 1:  # the ranks' portions cannot be kept apart by now: each gets batches of every cost, in turn
         numbers = numbers[np.argsort(batches.costs[numbers], kind="stable")]
     numbers = numbers.reshape(-1, portions).T
     return batches, deal_and_arrange(batches, numbers, world, batching, deal=deal, arrange=arrange)

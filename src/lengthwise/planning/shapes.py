@@ -1,8 +1,8 @@
-"""Shapes: the few (rows, padded length) that fixed-shape batches ever have, known before any epoch is planned.
+"""Shapes: the few (rows, padded length) that batches of fixed shapes have, known before any epoch is planned.
 
     shapes   [k, 2]   int64: the most sequences of a batch, and what it is padded to; padded lengths rise
 
-A model is compiled once for each. Rows that a batch lacks are filled with masked ones.
+A model is compiled once for each. A batch of fewer rows is filled up with masked ones.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from lengthwise.planning import make_plan
 def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     """The shapes that batches padded to the edges of their buckets need, whatever the seed, epoch and world size.
 
-    Every sequence of a bucket counts as long as its edge. So how a bucket is cut depends on how many sequences it holds
-    and not on which, and one plan shows the largest batch of each. Portions and split tails only make batches smaller.
+    Every sequence of a bucket counts as long as its edge. So the cut of a bucket depends on how many sequences it
+    holds, not on which, and one plan shows the largest batch of each. Portions and split tails make batches smaller.
 
     Args:
         lengths: [n], as they will be planned.
@@ -51,6 +51,7 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
         raise checks.value_error("order", "one that pads every batch to an edge", batching.order, remedy)
     plan = make_plan(lengths, dataclasses.replace(batching, deal=Balanced()))
     padded_lengths, shape_of = np.unique(plan.padded_lengths[:, 0], return_inverse=True)
+    # Batches padded to [10, 40, 10] of [4, 2, 3] sequences: shape_of is [0, 1, 0], and the rows are [4, 2].
     rows = np.zeros(len(padded_lengths), np.int64)
     np.maximum.at(rows, shape_of, plan.batch_sizes)
     return np.stack([rows, padded_lengths], axis=1)

@@ -1,11 +1,11 @@
-"""Tail: a last step that is not full is filled, or left out, so that every rank takes as many batches.
+"""Tail: fills a last step that is not full, or leaves it out, so that all ranks take the same number of batches.
 
     batches   14 of them, for steps of 4
     split     the 2 batches of most sequences are halved: 16 batches
-    repeat    the 2 cheapest stand twice: 16 places
+    repeat    the 2 cheapest are taken twice: 16 places
     drop      2 batches, drawn at random, take no part: 12 places
 
-Portions are filled each by itself, to as many batches as the longest of them needs.
+Each portion is filled by itself, to as many batches as the largest portion needs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def complete_steps(
     """Brings all portions to the same number of batches, a multiple of the `places` that each has in a step.
 
     Args:
-        keys: One for each portion, for what is dropped.
+        keys: One for each portion, to draw what is dropped.
 
     Returns:
         All batches, and the numbers of those that take part, [portions, each]; some may stand twice.
@@ -34,7 +34,8 @@ def complete_steps(
     wanted = _count_wanted(portions, places, tail)
     if tail == "split":
         portions = [_split(portion, wanted, cost) for portion in portions]
-        wanted = _count_wanted(portions, places, tail)  # single sequences cannot be split: there may be too few
+        # Single sequences cannot be split: a portion may still have too few batches, and `_fill` repeats some.
+        wanted = _count_wanted(portions, places, tail)
     batches = join(portions)
     borders = np.cumsum([0] + [len(portion.costs) for portion in portions])
     numbers = [
@@ -50,6 +51,7 @@ def split_largest(offsets: NDArray[np.int64], batches: int) -> NDArray[np.int64]
     >>> split_largest(np.array([0, 2, 6, 7]), 4)
     array([0, 2, 4, 6, 7])
     """
+    # A halving adds one batch for each that it splits, so a large `batches` takes several rounds.
     while (missing := batches - (len(offsets) - 1)) > 0:
         sizes = np.diff(offsets)
         splittable = np.flatnonzero(sizes > 1)
@@ -61,7 +63,7 @@ def split_largest(offsets: NDArray[np.int64], batches: int) -> NDArray[np.int64]
 
 
 def _count_wanted(portions: Sequence[Batches], places: int, tail: str) -> int:
-    """How many batches each portion must have: full steps of them, down where the tail drops, else up."""
+    """How many batches each portion must have: whole steps of them, rounded down where the tail drops, else up."""
     most = max(len(portion.costs) for portion in portions)
     return most // places * places if tail == "drop" else -(-most // places) * places
 
@@ -71,15 +73,16 @@ def _split(batches: Batches, wanted: int, cost: Cost) -> Batches:
     if wanted <= len(batches.costs):
         return batches
     offsets = split_largest(batches.offsets, wanted)
+    # Offsets [0, 2, 6] split to [0, 2, 4, 6] come from the batches [0, 1, 1].
     split_from = np.searchsorted(batches.offsets, offsets[:-1], side="right") - 1
     buckets = None if batches.buckets is None else batches.buckets[split_from]
     return pad(batches.members, offsets, batches.needed, cost, buckets)
 
 
 def _fill(numbers: NDArray[np.int64], costs: NDArray[np.float64], wanted: int, key: Key) -> NDArray[np.int64]:
-    """As many batch numbers as `wanted`: `numbers`, less some at random, or more of the cheapest.
+    """Brings `numbers` to `wanted` batch numbers: leaves some out at random, or repeats the cheapest.
 
-    A portion without a batch borrows the cheapest of all, to keep its rank in step.
+    A portion without batches takes the cheapest of all portions, to keep its rank in step.
     """
     if wanted <= len(numbers):
         return numbers[np.sort(key.permutation(len(numbers))[:wanted])]
