@@ -1,4 +1,4 @@
-"""Parameter averaging: every rank trains a model of its own on its portion, and from time to time all take the mean."""
+"""Parameter averaging: every rank trains its own model on its portion, and at times all models become their mean."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from lengthwise import checks
 
 
 class ParameterAveraging:
-    """Brings the models of all ranks together, by equation 3 of Khomenko et al. 2016 where alpha is 1.
+    """Averages the models of all ranks, by equation 3 of Khomenko et al. 2016 where alpha is 1.
 
         V(t) = V(t-1) + alpha (V_a(t) - V(t-1)) - beta V(t-1)
 
-    V_a(t) is the mean over the ranks of a parameter now, V(t-1) what `average` left the last time (at first, the
-    initial value). Ranks talk to each other in `average` alone, so between two calls none waits for another. Deal by
-    `lw.Portions`: the portions are drawn anew every epoch, or a rank would see a part of the data only.
+    V_a(t) is the mean of a parameter over the ranks now. V(t-1) is the result of the last `average`, or the initial
+    value. Ranks communicate in `average` alone, so between two calls none waits for another. Deal by `lw.Portions`: it
+    draws the portions anew every epoch, so that every rank sees all of the data in time.
 
-    The model starts with rank 0's weights and buffers on every rank. What goes wrong in use: a learning rate, or a
-    model, that is changed on one rank alone; and averaging what is wrapped in DDP over the same ranks, which have
-    averaged their gradients already. The state of the optimisers stays local: the paper sends the parameters alone.
+    The model starts with rank 0's weights and buffers on every rank. The state of the optimisers stays local: the paper
+    sends the parameters alone. What goes wrong in use: a learning rate, or a model, that is changed on one rank alone;
+    and a model that DDP wraps over the same ranks, which averages gradients already.
 
     Args:
         model: On its device, and whole on every rank: not sharded. Parameters that need no gradient are averaged, and
             decay, too.
         alpha: How far to go from V(t-1) to the mean: 1 is the mean itself.
-        beta: Share of V(t-1) that is taken off, a weight decay.
-        group: Ranks of torch.distributed, by gloo or nccl; all of them where none is given. Where torch.distributed
-            is not running there is one rank, and the mean is its own model.
+        beta: The share of V(t-1) that is subtracted, a weight decay.
+        group: Ranks of torch.distributed, by gloo or nccl; by default all. If torch.distributed is not running there is
+            one rank, and the mean is its own model.
 
     Raises:
         ValueError: `alpha` or `beta` out of range, another model, alpha or beta on another rank, or a process that
@@ -86,7 +86,7 @@ class ParameterAveraging:
 
     @torch.no_grad()
     def average(self) -> None:
-        """Replaces the parameters by V(t) and the buffers as said above: every rank must call it as often.
+        """Replaces the parameters by V(t), and the buffers as said below. Every rank must call it equally often.
 
         Takes one all-reduce for all parameters of a type and device, and one for such buffers. Types below 32 bits are
         averaged in 32, and stored in their own.
@@ -132,7 +132,7 @@ class ParameterAveraging:
             previous.copy_(state[name])
 
     def _update(self, parameters: Sequence[Tensor], previous: Sequence[Tensor]) -> None:
-        """V(t) from the parameters of one type and device, and V(t-1) of each; takes the place of both."""
+        """Writes V(t) over the parameters of one type and device, and over their V(t-1)."""
         updated = self._mean(parameters).mul_(self.alpha)
         kept = 1.0 - self.alpha - self.beta
         if kept:  # alpha = 1 without decay leaves the mean as it is, bit for bit, whatever V(t-1) was
@@ -141,8 +141,9 @@ class ParameterAveraging:
         _spread(updated, previous)
 
     def _mean(self, tensors: Collection[Tensor]) -> Tensor:
-        """The mean over the ranks of tensors of one type and device, one behind the other in one row."""
+        """The mean over the ranks of tensors of one type and device, in one row."""
         flat = _flat(tensors)
+        # A sum of eight bfloat16 numbers in bfloat16 would lose most of its digits.
         flat = flat.to(torch.promote_types(flat.dtype, torch.float32))
         if self.world_size > 1:
             distributed.all_reduce(flat, group=self.group)
@@ -160,13 +161,14 @@ class ParameterAveraging:
             _spread(flat, part.values())
 
     def _check_same_everywhere(self) -> None:
-        """Refuses a model, alpha or beta that is another on some rank: it would hang, or mix up the parameters."""
+        """Refuses ranks whose model, alpha or beta differ: they would hang, or mix up the parameters."""
         if self.world_size == 1:
             return
         tensors = [*self.model.named_parameters(), *self.model.named_buffers()]
         described = [(name, tuple(tensor.shape), str(tensor.dtype)) for name, tensor in tensors]
         digest = hashlib.blake2b(repr((self.alpha, self.beta, described)).encode(), digest_size=7).digest()
         number = int.from_bytes(digest, "little")
+        # The greatest of n and of -n over the ranks are n and -n only if all ranks have the same n: one collective.
         ends = torch.tensor([number, -number], device=tensors[0][1].device if tensors else None)
         distributed.all_reduce(ends, distributed.ReduceOp.MAX, group=self.group)
         if ends.tolist() != [number, -number]:
@@ -190,7 +192,7 @@ def _world_size(group: distributed.ProcessGroup | None) -> int:
 
 
 def _alike(tensors: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
-    """The tensors, parted by type and device."""
+    """Groups tensors by type and device."""
     parts: dict[tuple[torch.dtype, torch.device], dict[str, Tensor]] = defaultdict(dict)
     for name, tensor in tensors.items():
         parts[tensor.dtype, tensor.device][name] = tensor
@@ -198,7 +200,7 @@ def _alike(tensors: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
 
 
 def _flat(tensors: Collection[Tensor]) -> Tensor:
-    """A copy of tensors of one type and device, one behind the other in one row."""
+    """Copies tensors of one type and device into one row."""
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
 
 

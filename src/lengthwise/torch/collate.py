@@ -64,20 +64,20 @@ class Concatenated(NamedTuple):
 class PadCollate:
     """Pads every sequence field to the longest of the batch, or the batch to one of a few fixed shapes.
 
-    With `shapes`, the batch takes the shape of the shortest padded length that holds it, the first field's before the
-    next one's. Rows it lacks are filled up with `value`, length 0 and mask False, and with 0 in the fields of numbers;
-    a list of objects stays as long as the batch was. What goes wrong in use: a loss that counts the filled rows. Weigh
-    it by the mask or the lengths.
+    With `shapes`, the batch takes the first shape that holds it, in the order of the padded lengths: the first field's
+    before the next one's. Missing rows are filled with `value`, length 0 and mask False, and with 0 in the fields of
+    numbers; a list of objects keeps its length. What goes wrong in use: a loss that counts the filled rows. Weigh it by
+    the mask or the lengths.
 
-    Time comes first: a waveform [1, T], as torchaudio loads it, counts as one frame until `squeeze(0)` makes it [T].
-    A sequence is told by its first axis, not by whether its length varies: a vector for each sample is one too, and is
-    padded with the others unless it has a padded length of its own.
+    Time comes first: a waveform [1, T], as torchaudio loads it, counts as one frame; `squeeze(0)` makes it [T]. Any
+    tensor with an axis is a sequence, also one whose length never varies: a vector for each sample is padded with the
+    others unless it has a padded length of its own.
 
     Args:
-        shapes: [k, 2] of (rows, padded length), as `lw.batch_shapes` gives them, for all sequence fields. Or a padded
-            length for each of them in the order of the sample, [k, 1 + fields]: a compiled CTC model wants one for the
-            frames and one for the labels.
-        value: What padding holds, in all sequence fields; or one for each, such as (0, -100).
+        shapes: [k, 2] of (rows, padded length), as `lw.batch_shapes` gives them, for all sequence fields. Or [k, 1 +
+            fields], with a padded length for each field in the order of the sample: a compiled CTC model wants one for
+            the frames and one for the labels.
+        value: What padding holds: one number for all sequence fields, or one for each, such as (0, -100).
 
     Raises:
         TypeError: `shapes` or `value` of another kind.
@@ -103,6 +103,7 @@ class PadCollate:
     def __call__(self, samples: Sequence[Any]) -> Any:
         fields = take_apart(samples)
         sequences = [field for field in fields if isinstance(field, Sequences)]
+        # A batch of 2 samples (frames [T, 3], label []) has 1 sequence field, and the shape (2, longest T).
         rows, *lengths = self._shape(len(samples), sequences)
         values = _for_each("value", self.value if isinstance(self.value, tuple) else (self.value,), sequences)
         padded = map(_pad, sequences, [rows] * len(sequences), lengths, values)
@@ -113,7 +114,7 @@ class PadCollate:
         needed = (count, *(max(field.lengths) for field in sequences))
         if self.shapes is None:
             return needed
-        for rows, *lengths in self.shapes:
+        for rows, *lengths in self.shapes:  # sorted: the first that holds the batch pads least
             shape = (rows, *_for_each("shapes", lengths, sequences))
             if all(least <= size for least, size in zip(needed, shape, strict=True)):
                 return shape
@@ -166,6 +167,7 @@ def _pad(field: Sequences, rows: int, length: int, value: float) -> PaddedSequen
     field.copy_to(values[row, :stop] for row, stop in enumerate(field.lengths))
     missing = [0] * (rows - len(field.entries))
     lengths = torch.tensor(field.lengths + missing, device=field.device)
+    # Lengths [3, 1] in 4 columns: [[1, 1, 1, 0], [1, 0, 0, 0]].
     mask = torch.arange(length, device=field.device) < lengths[:, None]
     return PaddedSequences(values, lengths, mask)
 
@@ -176,6 +178,7 @@ def _pack(field: Sequences) -> PackedSequence:
         at = place(field.name, sample=field.lengths.index(0))
         remedy = "Drop the sample, or use PadCollate, which pads it."
         raise checks.value_error("samples", "at least one frame long", shortest, remedy, at=at)
+    # PyTorch packs padded batches; its `pack_sequence` would take tensors alone, and pad them too.
     values, lengths, _ = _pad(field, len(field.entries), max(field.lengths), 0.0)
     return pack_padded_sequence(values, lengths.cpu(), batch_first=True, enforce_sorted=False)
 
@@ -191,14 +194,14 @@ def _concatenate(field: Sequences) -> Concatenated:
 
 
 def _fill(field: Field, rows: int) -> Field:
-    """Numbers with zeros for the rows that the batch lacks; other fields as they are."""
+    """Adds zeros to a field of numbers for the rows that the batch lacks; returns other fields as they are."""
     if not isinstance(field, Tensor):
         return field
     return torch.cat([field, field.new_zeros(rows - len(field))])
 
 
 def _for_each(name: str, given: Sequence[Any], sequences: list[Sequences]) -> Sequence[Any]:
-    """One for each sequence field: all the same where one is given."""
+    """Returns one for each sequence field; one that is given alone is for all."""
     if len(given) == 1:
         return list(given) * len(sequences)
     if len(given) != len(sequences):

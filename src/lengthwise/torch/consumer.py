@@ -1,6 +1,6 @@
-"""The loader that draws from a sampler: what it has handed on of what it fetched.
+"""The loader that draws from a sampler: how many of the batches that it fetched it has handed on.
 
-PyTorch tells a sampler neither. Its loader is read off the call stack, once a pass, when the first batch is drawn.
+PyTorch does not tell a sampler. So the loader is found on the call stack, once a pass, when the first batch is drawn.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def callers() -> Iterator[Caller]:
 
 
 def loader_among(found: Sequence[Caller]) -> tuple[_BaseDataLoaderIter | None, str]:
-    """The innermost iterator of a loader, and its method that is running; None and no method where there is none."""
+    """The innermost iterator of a loader, and its running method; (None, "") if there is none."""
     for holder, method in found:
         if isinstance(holder, _BaseDataLoaderIter):
             return holder, method
@@ -44,14 +44,14 @@ def loader_among(found: Sequence[Caller]) -> tuple[_BaseDataLoaderIter | None, s
 
 
 class Loop(NamedTuple):
-    """A `for` that asks for batches: the code that it stands in, and the place of its instruction there."""
+    """A `for` that asks for batches: the code that holds it, and the place of its instruction in that code."""
 
     code: CodeType
     place: int
 
     @property
     def is_running(self) -> bool:
-        """Whether whoever calls this is called from the loop's body; the loop itself asks for no batch then."""
+        """Whether the caller of this runs within the loop's body, not in its request for the next batch."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if frame.f_code is self.code and _instruction(frame) != self.place:
@@ -61,15 +61,17 @@ class Loop(NamedTuple):
 
 
 def find_loops() -> tuple[Loop, ...]:
-    """The loops that ask for the batch, the innermost first; none where a call asks, as `next(iterator)`.
+    """The loops that ask for the batch, the innermost first; none if a call such as `next(iterator)` asks.
 
-    Between a loop and the sampler stand loaders, progress bars and prefetchers: generators, whose loops count too, and
-    iterators, whose method is `__next__`.
+    Between a loop and the sampler there are loaders, progress bars and prefetchers. They are generators, whose loops
+    count too, or iterators, whose method is `__next__`.
     """
     found = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         place = _instruction(frame)
+        # for batch in tqdm(loader): the frames are the loader's `__next__`, tqdm's generator, and the user's function,
+        # where the search ends. Its loop and tqdm's are found.
         passes_on = frame.f_code.co_name == "__next__" or frame.f_code.co_flags & CO_GENERATOR or _is_torchs(frame)
         if frame.f_code.co_code[place] == dis.opmap["FOR_ITER"] and not _is_torchs(frame):
             found.append(Loop(frame.f_code, place))
@@ -84,7 +86,7 @@ def _is_torchs(frame: FrameType) -> bool:
 
 
 def _instruction(frame: FrameType) -> int:
-    """The place of the instruction that a frame is at, in bytes. Python may point behind it, at its cache."""
+    """The place, in bytes, of the instruction that a frame runs. Python may point to the cache entries behind it."""
     place = frame.f_lasti
     while place > 0 and frame.f_code.co_code[place] == dis.opmap["CACHE"]:
         place -= 2
@@ -94,19 +96,19 @@ def _instruction(frame: FrameType) -> int:
 class Consumer:
     """The iterator of a loader that draws from a sampler.
 
-    Its counts outlive it, and it is not held: its workers are to end with the loop that was left, and not when the
-    garbage collector comes by, where PyTorch waits ten seconds for them.
+    This keeps the iterator's counts, not the iterator: when a loop is left, its workers must end at once.
+    If the garbage collector had to end them, PyTorch would wait ten seconds.
 
     Args:
         iterator: Of a loader.
-        one_by_one: Whether the loader asks for each batch when it wants it. Where it does not, a sampler between them
-            drew all batches before the loader counted its first: what it throws away cannot be told.
+        one_by_one: Whether the loader asks for each batch when it wants it. If not, a sampler between the two drew all
+            batches before the loader counted its first, so nobody knows which it throws away.
     """
 
     def __init__(self, iterator: _BaseDataLoaderIter, *, one_by_one: bool = True) -> None:
         self.in_order: bool = getattr(iterator, "_in_order", True)
         self.one_by_one = one_by_one
-        self._state: dict[str, Any] | None = vars(iterator)
+        self._state: dict[str, Any] | None = vars(iterator)  # its attributes, which do not keep it alive
         self._before = self._state["_num_yielded"] if one_by_one else 0  # torchdata's counts on from a loaded state
         self._known = 0
         self._all_back = False
@@ -130,22 +132,22 @@ class Consumer:
 
     @property
     def has_all_back(self) -> bool:
-        """Whether workers gave back all that they were sent: each batch was handed on, or could not be loaded."""
+        """Whether the workers have returned every batch that they were sent, loaded or failed."""
         if self._state is None or not self.fetches_ahead:
             return self._all_back
         return self._state["_rcvd_idx"] >= self._state["_send_idx"]
 
     @property
     def is_over(self) -> bool:
-        """Whether the loader was asked for more than there is. Persistent workers go on, and do not tell."""
+        """Whether the loader was asked for more batches than there are. With persistent workers it does not say so."""
         return self._state is not None and self._state.get("_shutdown", False) and self.has_all_back
 
     def count_lost(self, drawn: int) -> int:
-        """Of `drawn` batches, those that nobody will be handed; exact where the next one is about to be drawn.
+        """How many of the `drawn` batches nobody will be handed; exact when the next batch is about to be drawn.
 
-        A sampler between throws batches away to resume; and a loop that catches the error of a batch which could not
-        be loaded goes on without it. With 5 drawn, 4 sent to workers, 3 back of which the last is about to be handed
-        on, and 1 handed on: 1 was thrown away, and 1 failed.
+        A sampler in between may throw batches away to resume. A loop that catches the error of a batch goes on without
+        it. Say 5 are drawn, 4 were sent to workers, 3 are back, and 1 was handed on; the last that came back is handed
+        on next. Then 5 - 4 = 1 was thrown away, and 3 - 1 - 1 = 1 failed.
         """
         if self._state is None or not self.one_by_one:
             return 0
@@ -160,11 +162,11 @@ class Consumer:
         return loader is not None and vars(loader) is self._state
 
     def remember(self) -> None:
-        """Keeps the counts: persistent workers count from 0 again in the next pass."""
+        """Keeps the counts, because persistent workers count from 0 again in the next pass."""
         self._known, self._all_back = self.handed, self.has_all_back
 
     def end(self) -> None:
-        """Lets the loader go, and keeps its counts."""
+        """Keeps the counts and forgets the loader."""
         self.remember()
         self._state = None
 
@@ -175,7 +177,7 @@ class Consumer:
 
 
 def consumer_of(found: Sequence[Caller]) -> Consumer | None:
-    """The loader that draws, read from the callers; None where a plain loop does, or a loader that cannot be read."""
+    """The loader that draws, found among the callers; None for a plain loop, and for a loader that cannot be read."""
     loader, method = loader_among(found)
     if loader is None:
         return None

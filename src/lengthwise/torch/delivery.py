@@ -1,11 +1,11 @@
-"""Passes over a plan, each of which counts for itself: what it drew, and what of that the trainer was handed.
+"""Passes over a plan: each counts what it drew, and what of that the trainer was handed.
 
 A look at the first batch, a loop that counts the batches, two loaders over one sampler: each is a pass of its own.
-`Passes` says which of them the position is of.
+`Passes` decides which of them holds the position, that is, what a checkpoint says was taken.
 
     drawn    batches that were asked for; workers fetch ahead
-    lost     those of them that nobody will be handed: thrown away to resume, or impossible to load
-    handed   those of them that the trainer has had, or that were lost before those
+    lost     drawn batches that nobody will be handed: thrown away to resume, or failed to load
+    handed   drawn batches that the trainer has had, and those lost before them
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from lengthwise.torch.rest import Rest
 
 
 class Count:
-    """What one pass has drawn and handed on; it outlives the pass.
+    """What one pass has drawn and handed on. The count outlives the pass.
 
     Args:
         rest: What the pass goes over.
-        holder: The pass, which is not held.
-        consumer: The loader that draws; None where a plain loop does, which is handed what it draws.
+        holder: The pass; kept by a weak reference alone.
+        consumer: The loader that draws; None for a plain loop, which is handed what it draws.
         reads_loops: Whether to look through the callers for the loop that asks for batches.
     """
 
@@ -46,20 +46,22 @@ class Count:
         self.exhausted = False  # whether more was asked for than there is
         self.consumer = consumer
         self.outer: Count | None = None  # the loop within which it began
-        self.loops: tuple[Loop, ...] = ()  # that ask for its batches
-        self.holds = False  # whether a pass began in the body of one of them
-        self.is_nested = False  # whether it began in such a body itself
+        self.loops: tuple[Loop, ...] = ()  # the loops that ask for its batches
+        self.holds = False  # whether another pass began in the body of one of its loops
+        self.is_nested = False  # whether it began in the body of another pass's loop
         self._lost = 0
         self._retired = False
         self._holder = None if holder is None else weakref.ref(holder)
         if holder is not None and consumer is not None and consumer.one_by_one:
+            # Persistent workers set the loader's counts to 0 for the next pass: keep them when this one ends.
             weakref.finalize(holder, consumer.remember).atexit = False
 
     @property
     def handed(self) -> int:
-        """Batches that the trainer was handed, and those lost before."""
+        """Batches that the trainer was handed, and those lost before them."""
         if self.consumer is None or self.consumer.is_over:
             return self.drawn
+        # 5 drawn, 1 lost, 3 handed on by the loader: the position is 4, and the fifth is still on its way.
         return min(self.drawn, self._lost + self.consumer.handed)
 
     @property
@@ -73,13 +75,13 @@ class Count:
 
     @property
     def is_spent(self) -> bool:
-        """Whether each batch was handed on, or its loading failed: nothing can follow."""
+        """Whether nothing can follow: every batch was handed on, or failed to load."""
         all_drawn = self.drawn >= self.rest.batches_left
         return self.ended or (all_drawn and self.consumer is not None and self.consumer.has_all_back)
 
     @property
     def is_held(self) -> bool:
-        """Whether anyone could still go on with the pass."""
+        """Whether the pass still exists, so that someone could go on with it."""
         return self._holder is not None and self._holder() is not None
 
     @property
@@ -89,31 +91,31 @@ class Count:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a loop is in the middle of it; one batch alone may be a look that somebody keeps."""
+        """Whether a loop is in the middle of it. After one batch it may still be a look that somebody keeps."""
         return self.is_live and not self._retired and (self.handed > 1 or self.holds) and not self.ended
 
     @property
     def is_look(self) -> bool:
-        """Whether it was left with the first batch."""
+        """Whether it was a look: left after its first batch."""
         return not self.is_live and self.handed <= 1 and not self.ended
 
     @property
     def is_within(self) -> bool:
-        """Whether it began within a loop, and not in the place of one that was left."""
+        """Whether it began within a loop that goes on, or has ended. If the loop was left, this pass took its place."""
         return self.is_nested or (self.outer is not None and (self.outer.is_live or self.outer.ended))
 
     @property
     def is_running(self) -> bool:
-        """Whether whoever calls this is called from the body of a loop over the pass."""
+        """Whether the caller of this runs in the body of a loop over the pass."""
         return not self._retired and any(loop.is_running for loop in self.loops)
 
     @property
     def was_taken(self) -> bool:
-        """Whether another pass takes the epoch a second time."""
+        """Whether it counts as taken, so that another pass takes the epoch a second time."""
         return self.handed > 1 or (self.ended and self.exhausted)
 
     def note(self) -> None:
-        """Before a batch is drawn: counts what was lost of those before it."""
+        """Counts, before a batch is drawn, how many of those before it were lost."""
         if self.consumer is not None and self.consumer.is_live:
             self._lost = self.consumer.count_lost(self.drawn)
 
@@ -121,11 +123,11 @@ class Count:
         self._retired = True
 
     def is_asked_for(self, found: Sequence[Caller]) -> bool:
-        """Whether the loader itself is among the callers: torchdata's asks for a state as it draws."""
+        """Whether the loader is among the callers. That of torchdata asks for a state while it draws."""
         return self.consumer is not None and self.consumer.is_among(found)
 
     def count_taken(self, found: Sequence[Caller]) -> int:
-        """Batches to be counted in a state: a loader that asks as it draws means the one that it has just drawn."""
+        """Batches that a state counts. A loader that asks while it draws includes the batch that it has just drawn."""
         if self.consumer is None:
             return self.delivered
         if self.consumer.fetches_ahead and self.is_asked_for(found):
@@ -136,7 +138,7 @@ class Count:
         return self.delivered
 
     def copy_alone(self) -> Count:
-        """A copy without the loader, which is of this process."""
+        """A copy without the loader, which belongs to this process."""
         copied = Count(self.rest)
         copied.drawn, copied.exhausted = self.handed, self.exhausted
         return copied
@@ -150,11 +152,11 @@ class Passes:
 
     @property
     def current(self) -> Count | None:
-        """The pass that the position is of, where there is any.
+        """The pass that holds the position, if there is any.
 
-        A loop that is under way: what begins within it, to look at batches or to count them, does not move it. Else
-        the last that was not a look. One that has had a single batch may still be a look: an epoch that was taken to
-        its end goes before it.
+        1. The loop that is under way: passes that begin within it, to look at batches or count them, do not move it.
+        2. Else the last pass that was not a look. A pass of one batch may still be one, so if an earlier pass took the
+           epoch to its end, that one holds the position.
         """
         if not self._counts:
             return None
@@ -167,10 +169,11 @@ class Passes:
         return (own or [count for count in self._counts if not count.is_nested] or self._counts)[-1]
 
     def begin(self, count: Count) -> None:
-        """Adds a pass; those that it makes meaningless are forgotten."""
+        """Adds a pass, and forgets those that can no longer hold the position."""
         for other in self._counts:
             if other.consumer is not None:
                 other.consumer.end_for(count.consumer)
+        # Whose loop is running now? The new pass begins in its body, and so does not take its place.
         holder = next((other for other in reversed(self._counts) if other.is_live and other.is_running), None)
         if holder is not None:
             holder.holds = count.is_nested = True
@@ -180,19 +183,19 @@ class Passes:
         self._counts.append(count)
 
     def is_second(self, count: Count) -> bool:
-        """Whether another loop is under way, which the position is of."""
+        """Whether another loop is under way, and holds the position."""
         current = self.current
         return current is not count and current is not None and current.is_under_way
 
     def find_asking(self, found: Sequence[Caller]) -> Count | None:
-        """The pass whose loader is among the callers; None where its pass has not begun."""
+        """The pass whose loader is among the callers; None if that pass has not begun."""
         return next((count for count in self._counts if count.is_held and count.is_asked_for(found)), None)
 
     def __contains__(self, count: object) -> bool:
         return count in self._counts
 
     def retire(self) -> None:
-        """The epoch was set once more: what begins now does not begin within these, and an empty pass is forgotten."""
+        """Ends the passes so far, as the epoch was set once more: no later pass is within them. Forgets empty ones."""
         self._counts = [count for count in self._counts if count.rest.batches_left]
         for count in self._counts:
             count.retire()
@@ -202,11 +205,11 @@ Begin = Callable[["Pass"], tuple[Count, Iterator[NDArray[np.int64]]]]
 
 
 class Pass(Iterator[list[Any]]):
-    """One iteration over the batches of a rank. It begins with its first batch: until then an epoch may be set.
+    """One iteration over the batches of a rank. It begins with its first batch; until then the epoch may be set.
 
     Args:
-        begin: Gives, with the first batch, where the pass counts and its batches.
-        check: Refuses a pass that must not go on.
+        begin: Called for the first batch: gives the count of the pass, and its batches.
+        check: Called for every later batch: refuses a pass that must not go on.
     """
 
     def __init__(self, begin: Begin, check: Callable[[Count], None]) -> None:

@@ -1,4 +1,4 @@
-"""Evaluation under a DataLoader: least padding, each sequence once, on every rank as many batches."""
+"""Evaluation under a DataLoader: least padding, each sequence once, the same number of batches on every rank."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from lengthwise.torch.ranks import OwnRank, gather
 class EvaluationSampler(Sampler[list[int]]):
     """Yields this rank's batches of an evaluation, for `DataLoader(dataset, batch_sampler=...)`.
 
-    Every pass is the same. Where the batches do not fill the last step, the cheapest stand twice: their outputs count
-    once, by `weights` and `restore_order`. What goes wrong in use: a trainer that shares the batches out again, which
-    is refused with the first batch. Keep the loader out of Accelerate's `prepare`.
+    Every pass is the same. Where the batches do not fill the last step, the cheapest are taken twice. `weights` and
+    `restore_order` count them once. What goes wrong in use: a trainer that shares the batches out again. It is refused
+    with the first batch. Keep the loader out of Accelerate's `prepare`.
 
     Where torch.distributed is running and no rank is given, making a sampler is a collective: all ranks compare their
     plans, as those of `BatchSampler` do.
@@ -36,8 +36,8 @@ class EvaluationSampler(Sampler[list[int]]):
         lengths: [n] or [n, dims], in the order of the dataset.
         cut: Which sequences share a batch.
         cost: What a batch costs; padded frames where none is given.
-        rank: Which of the ranks this process is; torch.distributed's where it is running and none is given, else 0.
-        world_size: How many ranks share out the batches; torch.distributed's where it is running, else 1.
+        rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
+        world_size: How many ranks share out the batches; by default that of torch.distributed, else 1.
 
     Attributes:
         reads_callers: True; set it to False for a sampler that does not look at who draws from it, and refuses none.
@@ -90,13 +90,13 @@ class EvaluationSampler(Sampler[list[int]]):
 
     @property
     def plan(self) -> Plan:
-        """The same for every pass, for as many ranks as there are: torch.distributed may start after it was made."""
+        """The plan of every pass; made anew if torch.distributed was started, with other ranks, since the last call."""
         if self._plan.world_size != self.world_size:
             self._plan = self._make_plan()
         return self._plan
 
     def __len__(self) -> int:
-        """Batches of this rank, as many as on every other."""
+        """Batches of this rank, and of every other."""
         return len(self.plan)
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -108,12 +108,12 @@ class EvaluationSampler(Sampler[list[int]]):
             yield batch.tolist()
 
     def weights(self, weights: ArrayLike | None = None) -> NDArray[np.float64]:
-        """What the mean of each of this rank's batches counts for in the mean over everything, [batches].
+        """The weight of each of this rank's batches in the mean over everything: [batches].
 
-        Sum weight x mean over the batches, and that over the ranks (`torch.distributed.all_reduce`).
+        Add up weight x mean of the batch over the batches, then over the ranks (`torch.distributed.all_reduce`).
 
         Args:
-            weights: [n]: 1 each for a mean over sequences (where not given), their tokens for a mean over tokens.
+            weights: [n]: 1 each (the default) for a mean over sequences, their tokens for a mean over tokens.
         """
         return evaluation_weights(self.plan, weights)[:, :, self.rank].reshape(-1)
 
@@ -127,8 +127,8 @@ class EvaluationSampler(Sampler[list[int]]):
             n outputs; None for a sequence that the plan drops.
 
         Raises:
-            ValueError: Rank and world size were given, so that nothing can be gathered: `lw.restore_order` takes the
-                outputs of all ranks.
+            ValueError: `rank` and `world_size` were given, so there is no process group to gather by. Give the
+                outputs of all ranks to `lw.restore_order`.
         """
         if self._own_rank.is_given and self.world_size > 1:
             remedy = "Gather the outputs of all ranks and give them to lw.restore_order(sampler.plan, outputs)."
@@ -140,7 +140,7 @@ class EvaluationSampler(Sampler[list[int]]):
         return evaluation_plan(self.lengths, self.cut, cost=self.cost, world_size=self.world_size)
 
     def _facts(self) -> dict[str, Any]:
-        """What all ranks must have alike."""
+        """What all ranks must share."""
         plan = self.plan
         choices = json.loads(plan.batching)
         named = {"lengths": plan.lengths_fingerprint, "cut": choices["cut"], "cost": choices["cost"]}

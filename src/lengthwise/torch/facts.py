@@ -1,4 +1,4 @@
-"""What two ranks, or a checkpoint and the run that goes on from it, must have alike."""
+"""Compares facts that two ranks, or a checkpoint and the run that goes on from it, must share."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lengthwise.planning.plan import PlanMismatchError
 def check_alike(
     known: Mapping[str, object], facts: Mapping[str, object], *, whose: str, remedy: str, at: str = ""
 ) -> None:
-    """Refuses facts that are not as they are known.
+    """Refuses `facts` that differ from the known ones.
 
     Raises:
-        PlanMismatchError: The sentence names the first that differs (of a choice, the part that does), and both values.
+        PlanMismatchError: The sentence names the first fact that differs (or the part of it), and both values.
 
     >>> known = {"seed": 0, "cut": {"choice": "cut.Budget", "budget": 200.0}}
     >>> check_alike(known, {"seed": 0, "cut": {"choice": "cut.Budget", "budget": 201.0}}, whose="mine", remedy="Ask.")

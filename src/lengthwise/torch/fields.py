@@ -1,8 +1,8 @@
-"""The fields of samples: taken apart before they are batched, and put together again.
+"""The fields of samples: taken apart, batched one by one, and put together again.
 
 A sample is what a data set's `__getitem__` gives: a field, or a tuple, NamedTuple, list or dict of them, in any depth.
 
-    a sequence   a tensor or NumPy array [T, ...], or a list of numbers, as token numbers are often kept
+    a sequence   a tensor or NumPy array [T, ...], or a list of numbers: tokens, often
     a number     of Python or NumPy, or a tensor or array []
     an object    anything else: text, None
 """
@@ -34,7 +34,7 @@ class Sequences:
     """One sequence field of B samples: alike in all but length.
 
     Attributes:
-        name: Where it stands in a sample, "audio" or "1.labels" say; empty where it is all of the sample.
+        name: Where it stands in a sample, "audio" or "1.labels" say; empty if it is the whole sample.
         entries: B tensors or arrays [T, *frame].
         dtype: Of every entry.
         frame: Shape of one frame.
@@ -77,8 +77,7 @@ def take_apart(samples: Sequence[Any]) -> list[Field]:
     """The fields of a batch of samples, in the order of the sample.
 
     Raises:
-        ValueError: No samples, or samples that are not alike: in what fields they have, and of what kind, dtype and
-            shape of a frame these are.
+        ValueError: No samples; or samples whose fields differ, in name, kind, dtype or shape of a frame.
 
     >>> fields = take_apart([{"text": "ab", "frames": [5, 5]}, {"text": "c", "frames": [5]}])
     >>> fields[0], fields[1].name, fields[1].lengths
@@ -90,7 +89,7 @@ def take_apart(samples: Sequence[Any]) -> list[Field]:
 
 
 def put_together(sample: Any, fields: Iterable[Field], batched: Iterable[Any]) -> Any:
-    """The batch in the structure of `sample`, with `batched`, one entry for each, in place of the sequences.
+    """The batch in the structure of `sample`; the k-th sequence field is replaced by the k-th of `batched`.
 
     >>> sample = {"text": "ab", "frames": [5, 5]}
     >>> put_together(sample, take_apart([sample]), ["padded"])
@@ -101,7 +100,7 @@ def put_together(sample: Any, fields: Iterable[Field], batched: Iterable[Any]) -
 
 
 def place(name: str, *, sample: int | None = None) -> str:
-    """Says where in a batch, for an error.
+    """Where in a batch, for an error.
 
     >>> place("audio", sample=3), place("", sample=3), place("audio")
     ('sample 3, field audio', 'sample 3', 'field audio')
@@ -115,6 +114,7 @@ def _fields(samples: Sequence[Any], name: str) -> Iterator[Field]:
     if kind != "a structure":
         yield _field(kind, samples, name)
         return
+    # Depth first, in the order of the first sample: {"a": (x, y), "b": z} gives the fields a.0, a.1 and b.
     parts = [_parts(sample) for sample in samples]
     _same("set of fields", [sorted(part, key=str) for part in parts], name)
     for key in parts[0]:
@@ -124,6 +124,7 @@ def _fields(samples: Sequence[Any], name: str) -> Iterator[Field]:
 def _whole(sample: Any, leaves: Iterator[Any]) -> Any:
     if _kind(sample) != "a structure":
         return next(leaves)
+    # The same walk again: each leaf of the sample takes the next field.
     parts = {key: _whole(part, leaves) for key, part in _parts(sample).items()}
     if isinstance(sample, Mapping):
         return parts
@@ -170,6 +171,7 @@ def _dtype(array: Tensor | NDArray[Any], at: str) -> torch.dtype:
     if isinstance(array, Tensor):
         return array.dtype
     try:
+        # An empty array is enough to ask for the dtype; PyTorch refuses one in the other byte order.
         return torch.from_numpy(np.empty(0, array.dtype.newbyteorder("="))).dtype
     except TypeError as error:
         remedy = "Convert it in the data set's __getitem__."

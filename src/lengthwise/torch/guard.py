@@ -1,7 +1,7 @@
-"""Who draws from a sampler, and may not: refused with the first batch, by what to change.
+"""Refuses callers that would take other batches than planned; the error, with the first batch, says what to change.
 
-Whoever stands between a sampler and the trainer is read off the call stack. A sampler whose `reads_callers` is False
-asks for none of this.
+The callers between a sampler and the trainer are read from the call stack. A sampler whose `reads_callers` is False
+skips all of this.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch.utils.data import BatchSampler, IterableDataset, Sampler, get_worker_
 from lengthwise import checks
 from lengthwise.torch.consumer import Caller, loader_among
 
-# What a sampler that shares out batches calls the number of those it shares them out to.
+# The attributes by which samplers that share out batches name the number of shares.
 REPLICAS = ("num_replicas", "num_processes", "num_shards", "world_size")
 # Accelerate's loaders. They fetch the batch after the one that they hand on, and set epochs that they count themselves.
 PREPARED = ("DataLoaderShard", "DataLoaderDispatcher")
@@ -26,8 +26,8 @@ def check_callers(sampler: Sampler[Any], found: Sequence[Caller], *, sequences: 
     Args:
         sampler: One of ours, which is about to yield its first batch.
         found: Who draws it, the innermost first.
-        sequences: How many it has the lengths of.
-        world_size: How many ranks it shares the batches out to.
+        sequences: How many lengths the sampler has.
+        world_size: How many ranks the sampler shares the batches out to.
 
     Raises:
         ValueError: A data set draws from it, in this process or in a loader's worker; it is one rank's of several, and
@@ -48,13 +48,14 @@ def check_callers(sampler: Sampler[Any], found: Sequence[Caller], *, sequences: 
 
 
 def _dataset_of(found: Sequence[Caller]) -> Any:
-    """The data set of the loader that draws; None where there is none to be read."""
+    """The data set of the loader that draws; None if there is none."""
     loader, _ = loader_among(found)
     return None if loader is None else vars(loader).get("_dataset")
 
 
 def _check_no_dataset_draws(found: Sequence[Caller]) -> None:
-    """Refuses a data set that draws: each of its loader's workers would take all batches, and no count be right."""
+    """Refuses a data set that draws: each worker of its loader would take all batches, and no count would be right."""
+    # A loader asks its sampler in `_next_index`, and its data set in `_next_data`.
     worker = get_worker_info()
     _, method = loader_among(found)
     if worker is not None:
@@ -84,10 +85,10 @@ def _check_no_second_share(holder: Sampler, world_size: int) -> None:
 
 
 def _check_dataset_size(dataset: Any, sequences: int) -> None:
-    """Refuses a data set of more or fewer sequences than there are lengths: the lengths would be those of others."""
+    """Refuses a data set of another size than there are lengths: they would be the lengths of other sequences."""
     try:
         size = len(dataset)
-    except (TypeError, NotImplementedError):  # it has none, or will not say
+    except (TypeError, NotImplementedError):  # an iterable data set, or none at all
         return
     if size != sequences:
         rule = f"as many as the {size} sequences of the loader's dataset"

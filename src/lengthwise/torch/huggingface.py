@@ -25,26 +25,28 @@ from lengthwise.planning.plan import Plan
 from lengthwise.torch.labels import MEANS, NEXT_LABELS, OTHER, count_labels, mean_of
 from lengthwise.torch.sampler import BatchSampler
 
-# What a loader of the Trainer has besides its batches; the batches are ours.
+# What is kept of the Trainer's own loader; the batches are the sampler's.
 _KEPT = (
     *("collate_fn", "num_workers", "pin_memory", "worker_init_fn", "multiprocessing_context"),
     *("prefetch_factor", "persistent_workers"),
 )
-# Arguments of the Trainer that would decide what a batch is: anything else than this would be ignored.
+# Arguments of the Trainer that would decide what a batch is: other values than these would be ignored.
 _DECIDED = {"auto_find_batch_size": False, "dataloader_drop_last": False, "train_sampling_strategy": "random"}
 
 
 class PlannedTrainer(transformers.Trainer):
     """A Trainer that trains on the batches of a sampler, each once, and steps exactly where the plan does.
 
-    What a Trainer does otherwise, and this one does not: hand the loader to Accelerate, which shares the batches out to
-    the ranks once more; believe that every epoch is as long as the first, and leave longer ones before their end; and
-    draw, to resume, all batches that it has had.
+    A plain Trainer does three things that this one does not:
+
+    - It hands the loader to Accelerate, which shares the batches out to the ranks once more.
+    - It takes every epoch to be as long as the first, and leaves longer ones before their end.
+    - It resumes by drawing all batches again that it has had.
 
     The loss of each batch is scaled so that the gradient of a step is that of its weighted mean loss, on any number of
-    ranks. Some models divide their loss by a count that the Trainer gives them (`num_items_in_batch`); many take the
-    count and divide by their own. So each batch is told its own count, and both kinds give its mean. What goes wrong in
-    use: a loss that is no mean over its labels. It is refused with the first batch that shows it.
+    ranks. Some models divide their loss by the count that the Trainer gives them (`num_items_in_batch`); many take the
+    count and divide by their own. So each model is told the count of its own batch, and both kinds give the mean over
+    it. What goes wrong in use: a loss that is no mean over its labels. The first batch that shows it is refused.
 
     For a Trainer of another kind, put this one before it: `class Planned(PlannedTrainer, Seq2SeqTrainer): ...`.
 
@@ -52,16 +54,16 @@ class PlannedTrainer(transformers.Trainer):
         *args: As Trainer takes them.
         batch_sampler: With as many `micro_batches` as `gradient_accumulation_steps`. Each `train` begins at epoch 0, or
             where its checkpoint was saved. `per_device_train_batch_size` is without effect.
-        weights: [n], what each sequence counts for in the mean loss of a batch, as `lw.loss_scales` takes them: 1 each
-            where the model takes the mean over sequences. Where not given, the labels that are not -100 are counted, as
-            the Trainer does, and 1 for each sequence in batches without `labels`.
-        reduction: What the model's loss of a batch is: a "mean", or a "sum", which no count divides.
+        weights: [n], what each sequence counts for in the mean loss of a batch, as in `lw.loss_scales`: 1 each if the
+            model takes the mean over sequences. By default the labels that are not -100 are counted, as the Trainer
+            does, and the sequences of batches without `labels`.
+        reduction: Which the model's loss of a batch is: a "mean", or a "sum", which no count divides.
         callbacks: As Trainer takes them.
         **kwargs: As Trainer takes them.
 
     Raises:
-        TypeError: `batch_sampler` is none, or `train_dataset` has no length; and with `train`, a loader that does not
-            draw from it.
+        TypeError: `batch_sampler` is no `BatchSampler`, or `train_dataset` has no length; and with `train`, the loader
+            does not draw from `batch_sampler`.
         ValueError: A setting of the Trainer that contradicts the sampler, with the value it needs; and with `train`, a
             data set of another size, a checkpoint that another Trainer saved, or a loss that is not what was said.
         PlanMismatchError: The checkpoint is of other lengths, another batching or seed.
@@ -90,7 +92,7 @@ class PlannedTrainer(transformers.Trainer):
         self.args.ignore_data_skip = True  # the sampler goes on at its position: there is nothing to skip
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        """The Trainer's own loader in all but its batches, and not prepared by Accelerate."""
+        """The Trainer's own loader with the sampler's batches, and not prepared by Accelerate."""
         _check_dataset(self.train_dataset)
         loader = super().get_train_dataloader()
         dataset: Any = loader.dataset
@@ -102,7 +104,7 @@ class PlannedTrainer(transformers.Trainer):
         return DataLoader(dataset, batch_sampler=self.batch_sampler, generator=torch.Generator(), **kept)
 
     def set_initial_training_values(self, args: transformers.TrainingArguments, dataloader: DataLoader[Any]) -> Any:
-        """The Trainer's own, but for exact steps; each epoch may take them all, and ends where its plan does."""
+        """The Trainer's own values, with the exact number of steps. Each epoch ends where its plan does."""
         values = list(super().set_initial_training_values(args, dataloader))
         by_steps = args.max_steps > 0
         steps = args.max_steps if by_steps else _total_steps(self.batch_sampler, args.num_train_epochs)
@@ -113,7 +115,7 @@ class PlannedTrainer(transformers.Trainer):
     def get_batch_samples(
         self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
     ) -> tuple[list[Any], Any]:
-        """The batches of one step; what each is told and scaled by is kept until it is trained on."""
+        """The batches of one step. Keeps the count and the scale of each until `training_step` trains on it."""
         with self._each_rank_alone():
             batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
         last = self.batch_sampler.delivered - self.batch_sampler.start
@@ -122,10 +124,10 @@ class PlannedTrainer(transformers.Trainer):
             scales = self._scales_by_labels(batches, scales)
         counts = [count_labels(batch, shifted=self._shifts_labels) for batch in batches]
         self._coming = iter(zip(counts, scales.tolist(), strict=True))
-        return batches, None  # no count of the step: the scale holds it
+        return batches, None  # the count of the step is in the scales
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """The Trainer's own, of the next batch of the step."""
+        """The Trainer's own step, on the next batch of the optimiser step."""
         self._batch = next(self._coming)
         self._computed = False
         loss = super().training_step(*args, **kwargs)
@@ -142,7 +144,7 @@ class PlannedTrainer(transformers.Trainer):
         return_outputs: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> Any:
-        """The Trainer's own of this batch alone, times the share of the batch in its step."""
+        """The Trainer's own loss of this batch alone, times the share of the batch in its step."""
         if model.training:
             self._computed = True
             count, scale = self._batch
@@ -153,9 +155,9 @@ class PlannedTrainer(transformers.Trainer):
         return (computed[0] * scale, computed[1]) if return_outputs else computed * scale
 
     def _loss_of_batch(self, model: Any, inputs: dict[str, Any], return_outputs: bool, count: int | None) -> Any:
-        """The Trainer's own, told the labels of this batch: a model gives their mean, whether or not it takes a count.
+        """The Trainer's own loss, given the count of this batch's labels, so that every model gives the mean over them.
 
-        A sum is told 1, which divides nothing.
+        For a sum the count is 1, which divides nothing.
         """
         told = None
         if count is not None and (self.compute_loss_func is not None or self._takes_count):
@@ -165,12 +167,12 @@ class PlannedTrainer(transformers.Trainer):
 
     @property
     def _takes_count(self) -> bool:
-        """Whether the model is told a count; where weights are given, it takes the mean of them by itself."""
+        """Whether the model is told a count. With `weights`, its own mean is taken as it is."""
         return self.model_accepts_loss_kwargs and self.weights is None
 
     @contextmanager
     def _each_rank_alone(self) -> Iterator[None]:
-        """The Trainer neither adds up counts of the ranks nor multiplies losses by the number of ranks meanwhile."""
+        """Keeps the Trainer from adding up counts over the ranks, and from multiplying losses by their number."""
         asked = self.args.average_tokens_across_devices
         self.args.average_tokens_across_devices = False
         try:
@@ -185,7 +187,7 @@ class PlannedTrainer(transformers.Trainer):
 
     @property
     def _ranks(self) -> int:
-        """Over how many ranks gradients and evaluated losses are averaged."""
+        """The number of ranks over which gradients and evaluation losses are averaged."""
         return self.accelerator.num_processes // self.get_tp_size()
 
     @property
@@ -195,7 +197,7 @@ class PlannedTrainer(transformers.Trainer):
         return not (self.compute_loss_func is not None if scaled is None else scaled)
 
     def _scales(self) -> NDArray[np.float64]:
-        """One for each batch of this pass, by the weights of its sequences."""
+        """The scale of each batch of this pass, by the weights of its sequences."""
         plan = self.batch_sampler.plan
         if self._scaled is None or self._scaled[0] is not plan:
             choices = {"reduction": self.reduction, "micro_batches_averaged": self._averages_micro_batches}
@@ -203,16 +205,17 @@ class PlannedTrainer(transformers.Trainer):
         return self._scaled[1]
 
     def _scales_by_labels(self, batches: list[Any], scales: NDArray[np.float64]) -> NDArray[np.float64]:
-        """One for each batch of the step: its labels by those of the step, which the ranks add up.
+        """The scale of each batch of the step: its labels over those of the step, which the ranks add up.
 
         Args:
             batches: Of this rank.
-            scales: By sequences: 0 for a batch that is taken a second time, and what counts where no batch has labels.
+            scales: By sequences: 0 for a batch that is taken a second time. Returned if no batch has labels.
         """
         counts = np.array(
             [[count_labels(batch, shifted=shifted) or 0 for batch in batches] for shifted in (False, True)]
         )
         counts *= scales > 0
+        # One collective for four things: labels of both kinds, whether there are any, and what the loss is a mean of.
         labelled = all(count_labels(batch) is not None for batch in batches)
         seen = self._mean_of(batches[0]) if labelled and not self._known else None
         said = [*counts.sum(1), labelled, *(seen == mean for mean in MEANS)]
@@ -225,13 +228,14 @@ class PlannedTrainer(transformers.Trainer):
         if not labelling:
             return scales
         shares = scales > 0 if self.reduction == "sum" else counts[int(self._shifts_labels)]
+        # Ranks that share a sequence counted its labels each: divided by how many they are.
         whole = max(labels[int(self._shifts_labels)], 1) / (
             self.get_tp_size() * self.get_cp_size() * self.get_sp_size()
         )
         return shares / whole * self._ranks * (len(batches) if self._averages_micro_batches else 1)
 
     def _learn(self, votes: list[int]) -> None:
-        """Takes what the ranks have seen of the loss: from how many ranks each of `MEANS` was heard."""
+        """Learns what the loss is a mean of: `votes` are how many ranks saw each of `MEANS`."""
         ranks = dict(zip(MEANS, votes, strict=True))
         if ranks[OTHER]:
             remedy = "Give 1 for each sequence if it is the mean over sequences, or reduction='sum' if it is the sum."
@@ -241,16 +245,16 @@ class PlannedTrainer(transformers.Trainer):
             self._known, self._loss_shifts_labels = True, ranks[NEXT_LABELS] > 0
 
     def _evaluation_scale(self, count: int | None, counted: torch.Tensor | int | None) -> float:
-        """Of a batch of `count` labels, where the Trainer counted those of all ranks; it averages over ranks."""
+        """The scale of a batch of `count` labels, of `counted` on all ranks; the Trainer averages over the ranks."""
         if count is None or counted is None:
             return 1.0
         ranks = self._ranks if self.args.average_tokens_across_devices else 1
         return (1 if self.reduction == "sum" else count) * ranks / max(float(counted), 1.0)
 
     def _mean_of(self, batch: Any) -> str | None:
-        """What the batch shows the loss to be a mean of.
+        """What the batch shows the loss to be a mean of; None if it cannot tell.
 
-        Not asked of models whose parts lie on several ranks: all would have to compute it together.
+        Not tried if the parts of the model lie on several ranks: all would have to compute it together.
         """
         if self.is_fsdp_enabled or self.is_deepspeed_enabled:
             return None
@@ -281,13 +285,13 @@ class PlannedTrainer(transformers.Trainer):
 
 
 class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
-    """Sets the epochs, ends them where their plan does, and keeps the sampler's position in the Trainer's checkpoints.
+    """Sets the epochs, ends them where their plans do, and keeps the sampler's position in the Trainer's checkpoints.
 
-    It takes no arguments, so that a Trainer which restores its callbacks can make it anew.
+    It takes no arguments, because a Trainer that restores its callbacks makes it anew without any.
     """
 
     sampler: BatchSampler | None = None
-    # Batches of the epoch whose step was taken: those of the next are fetched before a checkpoint on SIGTERM.
+    # Batches of the epoch whose step was taken. Those of the next step may be fetched before a checkpoint on SIGTERM.
     trained = 0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
@@ -317,7 +321,7 @@ class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
         if not _batches_left(sampler) and state.global_step < state.max_steps:
             sampler.set_epoch(sampler.epoch + 1)
         self.trained = sampler.delivered
-        # Workers are seeded from the loader's own generator: the global one is to be as a checkpoint left it.
+        # Workers are seeded from the loader's own generator, so that the global one stays as the checkpoint left it.
         place = np.random.SeedSequence((args.seed, sampler.epoch, sampler.delivered))
         loader.generator.manual_seed(int(place.generate_state(1, np.uint64)[0]))
 
@@ -338,7 +342,7 @@ class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
 
 @contextmanager
 def _evaluation_mode(model: Any) -> Iterator[None]:
-    """Without dropout, and without a change to running averages; then each module is as it was."""
+    """Turns off dropout and running averages, then sets each module back to its mode."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
@@ -349,7 +353,7 @@ def _evaluation_mode(model: Any) -> Iterator[None]:
 
 
 def _check_dataset(dataset: Any) -> None:
-    """Refuses a data set whose sequences have no numbers; one that is None is for evaluation only."""
+    """Refuses a data set whose sequences have no numbers. None is fine: a Trainer that only evaluates."""
     if dataset is not None and (isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__")):
         remedy = "Give one with __len__ and __getitem__, such as list(train_dataset): a plan is of sequence numbers."
         raise checks.type_error("train_dataset", "a data set of known length", dataset, remedy)
@@ -360,7 +364,7 @@ def _batches_left(sampler: BatchSampler) -> int:
 
 
 def _total_steps(sampler: BatchSampler, epochs: float) -> int:
-    """Optimiser steps of so many epochs, of which the last may be a part."""
+    """Optimiser steps of so many epochs; 2.5 epochs are two whole ones and half the steps of the third, rounded up."""
     whole = math.floor(epochs)
     steps = sampler.total_steps(whole)
     if epochs > whole:

@@ -2,7 +2,7 @@
 
     labels  [rows, ...]   -100 where a loss leaves an entry out, as cross_entropy of PyTorch does
 
-Nobody tells of a model what its loss is a mean of. So it is tried, on labels of which some are set to -100.
+No attribute of a model says what its loss is a mean of. So it is tried on labels of which some are set to -100.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def count_labels(batch: Any, *, shifted: bool = False) -> int | None:
 
     Args:
         batch: What a collate function gave.
-        shifted: Whether the model compares its outputs with the next labels: the first of a row is then none of them.
+        shifted: Whether the model compares its outputs with the next labels: the first label of a row does not count.
 
     >>> batch = {"labels": torch.tensor([[5, 2, 7], [3, 1, -100]])}
     >>> count_labels(batch), count_labels(batch, shifted=True), count_labels({})
@@ -42,9 +42,10 @@ def count_labels(batch: Any, *, shifted: bool = False) -> int | None:
 
 
 def mean_of(loss: Loss, batch: Any, *, shifted: bool = False) -> str | None:
-    """What the loss of a batch is a mean over: its "labels", its "next labels", or "other"; None if it cannot tell.
+    """What the loss is a mean over: the "labels", the "next labels", or "other"; None if the batch cannot tell.
 
-    It can tell if several rows have labels, and -100 is among them already: a loss that does not know -100 may fail.
+    A batch can tell if several rows have labels, with -100 among them. Without -100 it is not tried: a loss that does
+    not know -100 may fail.
 
     Args:
         loss: The loss of a batch, without dropout. Terms that take no labels, such as the auxiliary loss of a mixture
@@ -88,7 +89,8 @@ def _halves(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _is_shifted(loss: Loss, batch: Mapping[str, Any]) -> bool:
-    """Whether the first label of each row makes no difference, be there no other."""
+    """Whether the first label of each row changes nothing, when it is the only one."""
+    # Without any label the mean is 0/0: two NaN count as equal.
     none = torch.full_like(batch["labels"], IGNORED)
     first = none.clone()
     first[..., 0] = batch["labels"][..., 0]
@@ -99,8 +101,8 @@ def _is_shifted(loss: Loss, batch: Mapping[str, Any]) -> bool:
 def _is_mean(loss: Loss, batch: Mapping[str, Any], shifted: bool) -> bool | None:
     """Whether the means over the labels of each half of the rows make up the loss of the whole; None if not finite.
 
-    With 6 labels in the one half and 2 in the other, it is 6/8 of the one half's loss and 2/8 of the other's. A mean
-    over rows is not: each half takes in the other's rows, which have no labels left.
+    With 6 labels in one half and 2 in the other, a mean over labels is 6/8 of the first half's loss and 2/8 of the
+    second's. A mean over rows is not: each half also counts the rows that have no labels left.
     """
     halves = _halves(batch)
     counts = [count_labels(half, shifted=shifted) or 0 for half in halves]

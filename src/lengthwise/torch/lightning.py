@@ -23,21 +23,23 @@ KEY = "lengthwise"  # of the sampler's position, in a checkpoint
 class PlannedEpochs(Callback):
     """Trains on the batches of a sampler, each once in every epoch, and keeps its position in Lightning's checkpoints.
 
-    What a Trainer does otherwise: it reads the length of an epoch before it sets the epoch, so that a longer one than
-    that before is left before its end; it keeps no position, so that a run that is resumed within an epoch begins the
-    epoch again; and where a checkpoint was saved with the last batch of an epoch, it skips batches of the next one.
+    A plain Trainer does three things that go wrong:
+
+    - It reads the length of an epoch before it sets the epoch, and so leaves a longer epoch than the last early.
+    - It keeps no position: a run that is resumed within an epoch begins the epoch again.
+    - If a checkpoint was saved with the last batch of an epoch, it skips batches of the next one.
 
     The Trainer needs `use_distributed_sampler=False`, `reload_dataloaders_every_n_epochs=1` and as many
-    `accumulate_grad_batches` as the sampler has `micro_batches`; what is not so is refused by name. A checkpoint that
+    `accumulate_grad_batches` as the sampler has `micro_batches`; another value is refused by name. A checkpoint that
     was saved within a step goes on at the beginning of the step. What goes wrong in use: a loss without its scale.
 
     Args:
-        sampler: Of the loader that `fit` is given, or that `train_dataloader` makes, without rank and world size. It
-            begins with epoch 0, or where the checkpoint was saved.
-        weights: [n], what each sequence counts for, as `lw.loss_scales` takes them: 1 each where not given.
+        sampler: The sampler of the loader that `fit` is given, or that `train_dataloader` makes; made without rank and
+            world size. It begins with epoch 0, or where the checkpoint was saved.
+        weights: [n], what each sequence counts for, as in `lw.loss_scales`; by default 1 each.
 
     Raises:
-        TypeError: `sampler` is none.
+        TypeError: `sampler` is no `BatchSampler`.
         ValueError: With `fit`: a setting of the Trainer that contradicts the sampler, with the value that it needs;
             another sampler in the loader; or a checkpoint that was saved without this callback.
         PlanMismatchError: The checkpoint is of other lengths, another batching or seed.
@@ -53,7 +55,7 @@ class PlannedEpochs(Callback):
         self._scaled: tuple[Plan, NDArray[np.float64]] | None = None
 
     def scale(self, batch_idx: int) -> float:
-        """What `training_step` multiplies the mean loss of batch `batch_idx` by, as Lightning numbers it.
+        """The factor for the mean loss of batch `batch_idx`, as Lightning numbers it; for `training_step`.
 
         The gradient of a step is then that of its weighted mean loss, on any number of ranks and micro-batches.
         """
@@ -77,7 +79,7 @@ class PlannedEpochs(Callback):
             raise checks.value_error("train_dataloader", "one of the callback's own sampler", loaders, remedy)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
-        """Sets the next epoch before Lightning reads its length; one that was left before its end stays where it is."""
+        """Sets the next epoch before Lightning reads its length; an epoch that was left early keeps its position."""
         if self.sampler.delivered == len(self.sampler):
             self.sampler.set_epoch(trainer.current_epoch + 1)
 
@@ -87,7 +89,7 @@ class PlannedEpochs(Callback):
         pl_module: LightningModule,  # noqa: ARG002
         checkpoint: dict[str, Any],
     ) -> None:
-        """Adds the position: whole steps that were trained on, for the gradients of a part are in no checkpoint."""
+        """Adds the position, in whole steps: a checkpoint does not hold the gradients of a part of a step."""
         sampler = self.sampler
         batches = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]
         trained = min(batches["processed"], sampler.delivered)
@@ -136,7 +138,8 @@ def _agree(loop: dict[str, Any], sampler: BatchSampler) -> int:
     batches, epochs = loop["epoch_loop.batch_progress"], loop["epoch_progress"]
     if epochs["current"]["processed"] == epochs["current"]["started"]:
         return epochs["current"]["processed"]  # saved between two epochs
-    again = batches["current"]["processed"] - sampler.start  # of a step of which a part was taken
+    # 7 batches done, in steps of 3: the position is 6, and 1 batch is taken again.
+    again = batches["current"]["processed"] - sampler.start
     in_hook = batches["current"]["completed"] < batches["current"]["processed"]
     for count in ("total", "current"):
         batches[count] = {name: number - again for name, number in batches[count].items()}

@@ -1,4 +1,4 @@
-"""What a sampler warns of, each once: loops that go against the epoch that is set."""
+"""The warnings of a sampler, each given once: of loops that do not fit the epoch that is set."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from lengthwise import checks
 
 
 class Notices:
-    """Warnings of one sampler; a copy of the sampler has its own."""
+    """The warnings of one sampler; a copy of the sampler has its own."""
 
     def __init__(self) -> None:
         self._said: set[str] = set()
 
     def warn_second_pass(self, epoch: int) -> None:
-        """An epoch that is taken once more."""
+        """Warns that an epoch is taken a second time."""
         remedy = "Call set_epoch with a new number before each epoch."
         self._warn("epoch", "another for every epoch", epoch, remedy, at="the second pass")
 
     def warn_nothing_left(self, epoch: int) -> None:
-        """A pass over an epoch that had ended when its state was saved."""
+        """Warns that a pass is empty: its epoch had ended when the state was saved."""
         again = f"set_epoch({epoch}, restart=True)"
         remedy = f"Call set_epoch({epoch + 1}) to go on, or {again} to take epoch {epoch} once more."
         self._warn("batches left", "at least 1 for a pass to yield any", 0, remedy, at=f"epoch {epoch}")
 
     def warn_pass_within(self, epoch: int) -> None:
-        """A pass that goes on while the loop that the position is of is under way."""
+        """Warns that a second pass goes on while the loop that holds the position is under way."""
         remedy = "The position is that of the first: give the other loop a sampler of its own."
         self._warn("passes", "one at a time", "one within another", remedy, at=f"epoch {epoch}")
 
     def warn_new_pass(self, delivered: int, batches: int, epoch: int) -> None:
-        """A loader with persistent workers has one iterator, which began anew in the middle of a pass."""
+        """Warns that a loader with persistent workers began its one iterator anew in the middle of a pass."""
         remedy = (
             "A loop over that loader goes on with the new pass: look at batches through a loader without persistent"
             " workers, and call set_epoch before each epoch."
@@ -39,7 +39,7 @@ class Notices:
         self._warn("batches of a pass", rule, delivered, remedy, at=f"epoch {epoch}")
 
     def warn_early_end(self, delivered: int, batches: int, epoch: int) -> None:
-        """An epoch that is left before its end."""
+        """Warns that an epoch is left before its end."""
         remedy = (
             "Raise the trainer's limit (total_steps tells the steps of the epochs), or let it ask for every epoch's"
             " length: Lightning's Trainer by reload_dataloaders_every_n_epochs=1."

@@ -4,8 +4,8 @@
      "sequences": 9000, "epoch": 3, "world_size": 6, "micro_batches": 1, "plan": "3a...",
      "runs": [[8, 1, 120], [6, 1, 40]]}
 
-says that of epoch 3 each of 8 ranks had 120 batches, and then, of what those left, each of 6 ranks 40. It was saved on
-those 6 ranks, and `plan` is of what the 8 had left them. Of a batching that is too long for a kilobyte, a digest.
+is of epoch 3. Each of 8 ranks had 120 batches; then each of 6 ranks had 40 of what was left. The state was saved on
+those 6 ranks, and `plan` is the fingerprint of what the 8 ranks left. A batching too long for a kilobyte is a digest.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Position:
 
     Attributes:
         epoch: Counted from 0.
-        runs: Those of the epoch so far, the one that saved the state included where it took anything.
-        world: Which the state was saved in.
+        runs: The runs of the epoch so far, with the one that saved the state if it took anything.
+        world: The world that the state was saved in.
         plan: The fingerprint of the plan for that world.
     """
 
@@ -45,10 +45,10 @@ class Position:
     plan: str
 
     def check_plan(self, fingerprint: str) -> None:
-        """Refuses another plan for that world: going on by it would lose some sequences and repeat others.
+        """Refuses another plan for that world: it would lose some sequences and repeat others.
 
         Raises:
-            PlanMismatchError: It is another one.
+            PlanMismatchError: The fingerprints differ.
         """
         if fingerprint != self.plan:
             remedy = (
@@ -59,7 +59,7 @@ class Position:
 
 
 def split_runs(runs: tuple[EarlierRun, ...], world: World) -> tuple[tuple[EarlierRun, ...], int]:
-    """The runs before this one, and how many batches this one has taken: it goes on where the last was of its world.
+    """The runs before this one, and how many batches this one has taken: those of the last run, if it had this world.
 
     >>> earlier, own = EarlierRun(World(8, 1), 120), EarlierRun(World(6, 1), 40)
     >>> split_runs((earlier, own), World(6, 1)) == ((earlier,), 40), split_runs((earlier,), World(6, 1))[1]
@@ -71,10 +71,11 @@ def split_runs(runs: tuple[EarlierRun, ...], world: World) -> tuple[tuple[Earlie
 
 
 def write_state(facts: Mapping[str, Any], world: World, runs: tuple[EarlierRun, ...]) -> dict[str, Any]:
-    """What `read_state` reads, made anew in all its parts; runs that took nothing are left out."""
+    """What `read_state` reads, as fresh dicts and lists; runs that took nothing are left out."""
     state = {"version": VERSION, **facts, **world._asdict(), "runs": [run.numbers for run in runs if run.taken]}
     if len(json.dumps(state)) > MAX_CHARACTERS:
         state["batching"] = _digest(facts["batching"])
+    # Through JSON: what the caller does to the state changes nothing of the sampler's own.
     return json.loads(json.dumps(state))
 
 
@@ -97,7 +98,7 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
     _check_plain(state)
     epoch = checks.check_whole("epoch", state["epoch"], minimum=0, remedy=DAMAGED)
     _check_count(state, epoch, sequences)
-    if isinstance(state["batching"], str):
+    if isinstance(state["batching"], str):  # a batching too long for a kilobyte was saved as its digest
         facts = {**facts, "batching": _digest(facts["batching"])}
     remedy = "Resume with what the checkpoint was made with, or begin a new run."
     check_alike({name: state[name] for name in facts}, facts, whose="the checkpoint's", remedy=remedy)
@@ -106,7 +107,7 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
 
 
 def _check_plain(state: Mapping[str, Any]) -> None:
-    """Refuses what JSON cannot hold: an array cannot be compared, nor what contains itself be written."""
+    """Refuses values that JSON cannot hold: arrays, which `==` does not compare, and values that contain themselves."""
     for name in ("seed", "lengths", "batching", "plan"):
         try:
             json.dumps(state[name])
@@ -116,7 +117,7 @@ def _check_plain(state: Mapping[str, Any]) -> None:
 
 
 def _check_count(state: Mapping[str, Any], epoch: int, sequences: int) -> None:
-    """Refuses a data set that has grown or shrunk since; states of before this was kept do not tell."""
+    """Refuses a data set that has grown or shrunk since; older states do not hold the count."""
     if (count := state.get("sequences")) is None:
         return
     count = checks.check_whole("sequences", count, minimum=0, remedy=DAMAGED)

@@ -19,12 +19,12 @@ Facts = Callable[[], Mapping[str, object]]
 
 
 class OwnRank:
-    """Which of the ranks a sampler is, as given or else as torch.distributed says now; every rank takes its own share.
+    """The rank of a sampler: the one that was given, else the one of torch.distributed now.
 
     Args:
         rank: Given together with `world_size`, or neither.
         world_size: How many ranks there are.
-        remedy: What to give every rank, where they plan otherwise.
+        remedy: What an error advises where the ranks' plans differ.
     """
 
     def __init__(self, rank: int | None, world_size: int | None, *, remedy: str) -> None:
@@ -47,23 +47,24 @@ class OwnRank:
 
     @contextmanager
     def alike(self, facts: Facts) -> Iterator[None]:
-        """Around what makes a plan; then the ranks compare `facts`: a collective where torch.distributed runs.
+        """Wraps what makes a plan; then the ranks compare `facts`, a collective where torch.distributed runs.
 
-        What fails on one rank fails on all: no other waits for it.
+        If one rank fails, all fail, so that no rank waits for another.
 
         Raises:
-            PlanMismatchError: The ranks do not say the same, or another could not make its plan.
+            PlanMismatchError: The ranks' facts differ, or another rank could not make its plan.
         """
         try:
             yield
         except Exception as error:
+            # The other ranks are at `gather` by now, or will be: this one must come there too, or they wait for ever.
             if _is_running() and not self.is_given:
                 gather(_Said(refusal=f"{type(error).__name__}: {error}"))
             raise
         self._compare(facts)
 
     def check_started(self, facts: Facts) -> None:
-        """With the first batch: compares what could not be compared before, and misses ranks that were not started."""
+        """Compares, with the first batch, what could not be compared before; refuses ranks without a process group."""
         if self.is_given:
             return
         if _is_running():
@@ -75,7 +76,7 @@ class OwnRank:
             raise checks.value_error("torch.distributed", rule, f"WORLD_SIZE={os.environ['WORLD_SIZE']}", remedy)
 
     def _compare(self, facts: Facts) -> None:
-        """Compares with the other ranks, once torch.distributed runs and where it tells the rank: a collective."""
+        """Compares with the other ranks, unless the rank was given: a collective, once torch.distributed runs."""
         self._compared = _is_running()
         if self._compared and not self.is_given:
             _check_said(gather(_Said(facts=dict(facts()))), self._remedy)
@@ -88,14 +89,14 @@ class OwnRank:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Said:
-    """What a rank says of its plan, or of why it has none."""
+    """The facts of a rank's plan, or why it has none."""
 
     facts: Mapping[str, object] = field(default_factory=dict)
     refusal: str = ""
 
 
 def gather(value: Any) -> list[Any]:
-    """`value` of every rank, on every rank: a collective."""
+    """The `value` of every rank, on every rank: a collective."""
     values: list[Any] = [value]
     if _is_running():
         values = [None] * distributed.get_world_size()
@@ -121,7 +122,7 @@ def _check_given(rank: int | None, world_size: int | None) -> None:
 
 
 def _check_said(said: list[_Said], remedy: str) -> None:
-    """Refuses, on every rank alike, ranks that do not say the same of their plan.
+    """Refuses ranks whose facts differ; every rank raises the same error.
 
     Raises:
         PlanMismatchError: The sentence names the first rank that has no plan, and why; or the first fact that differs,

@@ -1,4 +1,4 @@
-"""What a run has before it: the plan of an epoch, or of what earlier runs left of it, and where in it to begin."""
+"""What is left for a run: the plan of an epoch, or of what earlier runs left of it, and where in it to begin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from lengthwise.torch.position import DAMAGED, split_runs
 
 @dataclass(frozen=True, eq=False)
 class Rest:
-    """Of an epoch of which 8 ranks had 120 batches each, and then 6 ranks 40: the plan of what the 8 left, and 40.
+    """A plan, and how many of its batches were taken.
+
+    Say 8 ranks had 120 batches each of an epoch, and then 6 ranks had 40. Here `plan` is of what the 8 ranks left, for
+    6 ranks, and `taken` is 40.
 
     Attributes:
         plan: Of what the earlier runs left; of the whole epoch where there were none.
@@ -53,11 +56,11 @@ class Rest:
         return len(self.plan) - self.taken
 
     def runs(self, taken: int) -> tuple[EarlierRun, ...]:
-        """The runs of the epoch, with `taken` batches of the plan in the last; without one that took none."""
+        """The runs of the epoch, the last with `taken` batches of the plan; a run that took nothing is left out."""
         own = EarlierRun(World(self.plan.world_size, self.plan.micro_batches), taken)
         return (*self.earlier, own) if taken else self.earlier
 
     @cached_property
     def fingerprint(self) -> str:
-        """Made once: a loader may ask for a state with every batch."""
+        """Computed once, because a loader may ask for a state with every batch."""
         return self.plan.fingerprint()

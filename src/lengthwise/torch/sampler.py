@@ -1,4 +1,4 @@
-"""The batch sampler: a plan and a position, nothing else."""
+"""The batch sampler: a plan and a position in it."""
 
 from __future__ import annotations
 
@@ -32,31 +32,30 @@ from lengthwise.torch.rest import Rest
 class BatchSampler(Sampler[list[Any]]):
     """Yields the batches of one epoch, for `DataLoader(dataset, batch_sampler=...)`.
 
-    Planning needs the lengths only; of the dataset, the size alone is asked for. What goes wrong in use: an epoch that
-    is never set. Call `set_epoch` before each epoch, or every epoch takes the same batches, which warns once. An epoch
-    that is left before its end warns once, too. If the trainer never uses this sampler, the second `set_epoch` raises.
+    Planning needs the lengths alone; of the dataset, only the size is asked for. What goes wrong in use: an epoch that
+    is never set. Call `set_epoch` before each epoch. Without it every epoch takes the same batches, which warns once.
+    An epoch that is left early warns once, too. If the trainer never uses this sampler, the second `set_epoch` raises.
 
-    Each pass counts for itself. A look at the first batch takes nothing. A pass that begins within a loop leaves the
-    position of the loop alone, from the loop's second batch on. After an error that the loop survives, the batch that
-    failed counts as taken; but not the last of an epoch under workers, which a resume takes once more.
+    Each pass counts for itself. A look at the first batch takes nothing. A pass that begins within a loop does not move
+    the position of the loop, from the loop's second batch on. If a batch fails to load and the loop goes on, the batch
+    counts as taken. If the last batch of an epoch fails under workers, a resumed run tries it once more.
 
-    Where torch.distributed is running and no rank is given, making a sampler (and loading a state) is a collective: all
-    ranks compare their plans, and disagreement, or a rank that can make no plan, is an error there on all of them and
-    not a hang later. Over nccl it goes through the current GPU: call `torch.cuda.set_device` before, or all ranks of a
-    machine meet on its first.
+    If torch.distributed is running and no rank is given, making a sampler or loading a state is a collective: all ranks
+    compare their plans. If the plans differ, or a rank can make none, all ranks raise, so that none hangs later. With
+    nccl, call `torch.cuda.set_device` before: they communicate through the current GPU.
 
     Args:
         lengths: [n] or [n, dims], in the order of the dataset.
         batching: How batches are made.
         seed: Names the run.
-        rank: Which of the ranks this process is; torch.distributed's where it is running and none is given, else 0.
-        world_size: How many ranks share out the batches; torch.distributed's where it is running, else 1.
+        rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
+        world_size: How many ranks share out the batches; by default that of torch.distributed, else 1.
         micro_batches: Batches of each rank in one optimiser step.
 
     Attributes:
-        reads_callers: True; set it to False for a sampler that does not look at who draws from it. Then no caller is
-            refused, and a position counts the batches that were drawn, those that workers fetched ahead too: count
-            the delivered ones yourself, and give them to `state_dict`.
+        reads_callers: True. Set it to False for a sampler that does not look at who draws from it. Then no caller is
+            refused, and a position counts all batches that were drawn, also those that workers fetched ahead: count the
+            delivered ones yourself, and give their number to `state_dict`.
 
     Yields:
         A fresh list for each batch: of sequence numbers, or, where the batching takes chunks, of tuples (sequence,
@@ -66,7 +65,7 @@ class BatchSampler(Sampler[list[Any]]):
         ValueError: As `make_plan` does, at once and not in the first epoch; and with the first batch, where something
             between the sampler and its loader shares the batches out to the ranks once more, where a dataset draws
             from the sampler, or where the dataset has more or fewer sequences than there are lengths.
-        PlanMismatchError: Another rank plans otherwise, or not at all.
+        PlanMismatchError: Another rank has another plan, or none.
 
     >>> import lengthwise as lw
     >>> sampler = BatchSampler([5, 9, 2, 4], lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted()), seed=0)
@@ -97,8 +96,8 @@ class BatchSampler(Sampler[list[Any]]):
         self._restorer: weakref.ref[Any] | None = None  # the loader that loaded the position, until its first pass
         self._epoch_set = False  # whether the epoch was set since the position was loaded
         self._restarted = False  # whether the next pass is to yield a whole epoch, whatever its loader restores
-        self._asked = True  # for anything of the epoch, since it was set
-        self._epoch_taken: int | None = None
+        self._asked = True  # whether anything was asked of the sampler since the epoch was set
+        self._epoch_taken: int | None = None  # in the pass before `set_epoch`
         self._notices = Notices()
         with self._own_rank.alike(self._facts):
             if not isinstance(batching, Batching):
@@ -131,7 +130,7 @@ class BatchSampler(Sampler[list[Any]]):
 
     @property
     def plan(self) -> Plan:
-        """The plan of the epoch that is set; where a state was loaded, of what runs on other numbers of ranks left."""
+        """The plan of the epoch that is set. After a state was loaded: of what runs on other numbers of ranks left."""
         return self._now().plan
 
     @property
@@ -140,7 +139,7 @@ class BatchSampler(Sampler[list[Any]]):
 
     @property
     def start(self) -> int:
-        """Batches of the epoch that each rank had before the pass: 0, unless a state was loaded."""
+        """Batches of the epoch that each rank had before the pass: 0 unless a state was loaded."""
         return self._now().start
 
     @property
@@ -151,13 +150,13 @@ class BatchSampler(Sampler[list[Any]]):
 
     @property
     def sampler(self) -> BatchSampler:
-        """Itself: some trainers set the epoch of `loader.batch_sampler.sampler` alone."""
+        """Itself, because some trainers set the epoch of `loader.batch_sampler.sampler` alone."""
         return self
 
     def set_epoch(self, epoch: int, *, restart: bool = False) -> None:
         """Plans `epoch`, which the next pass yields; a position that was loaded for it is kept.
 
-        Without a call, the pass after the one that ended a loaded epoch yields all of that epoch once more, and warns.
+        If you do not call it after a loaded epoch has ended, the next pass yields that whole epoch again, and warns.
 
         Args:
             epoch: Counted from 0.
@@ -177,6 +176,7 @@ class BatchSampler(Sampler[list[Any]]):
         delivered = self._base.taken if count is None else count.delivered
         rest = self._base if count is None else count.rest
         ended = delivered >= len(rest.plan)
+        # The same number keeps the position, unless a pass has ended that epoch: then the epoch begins anew.
         if epoch == self.epoch and not restart and not (ended and count is not None and count.handed):
             self._asked, self._epoch_set = ended or count is not None, True
             self._passes.retire()
@@ -189,7 +189,7 @@ class BatchSampler(Sampler[list[Any]]):
         self._asked, self._epoch_set, self._restarted = used, True, restart
 
     def total_steps(self, epochs: int) -> int:
-        """Optimiser steps of the epochs 0 to epochs - 1, exact, for a schedule of the learning rate: plans them all."""
+        """The exact optimiser steps of the epochs 0 to epochs - 1, for a learning rate schedule: plans them all."""
         checks.check_whole("epochs", epochs, minimum=0, remedy="Give the number of epochs.")
         return sum(self._plan_rest(epoch).plan.steps for epoch in range(epochs))
 
@@ -201,7 +201,7 @@ class BatchSampler(Sampler[list[Any]]):
         ranks_averaged: bool = True,
         micro_batches_averaged: bool = False,
     ) -> NDArray[np.float64]:
-        """What to multiply the loss of each batch of a pass by: `lengthwise.loss_scales`, for this rank.
+        """The factor for the loss of each batch of a pass: `lengthwise.loss_scales`, for this rank.
 
         Returns:
             [len(self) - start] float64: one for each batch that this pass yields, or the next where none has begun.
@@ -225,12 +225,12 @@ class BatchSampler(Sampler[list[Any]]):
     def state_dict(self, *, delivered: int | None = None) -> dict[str, Any]:
         """Where this run stands: the same on every rank, exact at every batch.
 
-        Under a kilobyte, unless the number of ranks changes fifty times within one epoch. What counts is what the
-        trainer was handed, not what a DataLoader's workers fetched ahead.
+        Under a kilobyte, unless the number of ranks changes fifty times within one epoch. It counts what the trainer
+        was handed, not what a DataLoader's workers fetched ahead.
 
         Args:
-            delivered: Batches of the epoch that the trainer has had, `start` included, where it counts them itself:
-                behind a loader that is not PyTorch's own and fetches ahead.
+            delivered: Batches of the epoch that the trainer has had, `start` included. Give it if your loader is not
+                PyTorch's own and fetches ahead.
 
         Returns:
             For `load_state_dict`, here or on another number of ranks; plain numbers and words, fit for JSON.
@@ -250,15 +250,14 @@ class BatchSampler(Sampler[list[Any]]):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on where `state` was saved: the next pass yields what was not delivered of its epoch, and nothing else.
 
-        On another number of ranks too: where a step is as many batches (world size x micro-batches) as before, the same
-        steps follow; else the batches that no rank had are dealt anew. There the epoch is planned twice: once for the
-        ranks of the state, to see that their plan is still the same.
+        The number of ranks may differ. If a step has as many batches (world size x micro-batches) as before, the same
+        steps follow; otherwise the batches that no rank had are dealt anew. The epoch is then planned twice: first for
+        the ranks of the state, to check that their plan is still the same.
 
         Raises:
             ValueError: `state` is not what `state_dict` gave.
-            PlanMismatchError: It is of other lengths, another batching or seed; or of the same and yet of another plan,
-                as where a cost function of your own was changed; or the ranks loaded different states, or another of
-                them could not load its own.
+            PlanMismatchError: It is of other lengths, another batching or seed; or only its plan differs, because a
+                cost of your own was changed, say; or the ranks loaded different states, or one could not load its own.
         """
         loader, _ = loader_among(list(callers())) if self.reads_callers else (None, "")
         with self._own_rank.alike(self._facts):
@@ -267,8 +266,8 @@ class BatchSampler(Sampler[list[Any]]):
             position.check_plan(rest.fingerprint)
             if position.world != (self.world_size, self.micro_batches):
                 rest = self._plan_rest(position.epoch, position.runs)
-            # torchdata's loader loads its state with its first pass: a later epoch that was set before goes on from
-            # one that ended, and one that was begun anew has no position.
+            # torchdata's loader loads its state with its first pass. If a later epoch was set by then, and the loaded
+            # one has ended, the later one stands; so does an epoch that was begun anew.
             later = self._epoch_set and self.epoch > position.epoch
             if loader is None or not (self._restarted or (later and not rest.batches_left)):
                 self._restarted = False
@@ -278,19 +277,19 @@ class BatchSampler(Sampler[list[Any]]):
                 self._restorer = None if loader is None else weakref.ref(loader)
 
     def __len__(self) -> int:
-        """Batches of this rank in the whole epoch that is set: exact, before it begins. A pass yields `start` fewer."""
+        """Batches of this rank in the whole epoch that is set, exact before it begins. A pass yields `start` fewer."""
         return len(self._now())
 
     def __iter__(self) -> Iterator[list[Any]]:
         return Pass(self._begin, self._check)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles leave out the loader that draws: it is of this process."""
+        """Leaves the loader that draws out of copies and pickles: it belongs to this process."""
         count = self._passes.current
         return self.__dict__ | {"_passes": Passes([] if count is None else [count.copy_alone()]), "_restorer": None}
 
     def _begin(self, holder: Pass) -> tuple[Count, Iterator[NDArray[np.int64]]]:
-        """A pass, with its first batch: where it counts, and its batches."""
+        """Begins a pass, with its first batch: gives its count and its batches."""
         rest = self._bound()
         self._asked, self._restarted = True, False
         self._own_rank.check_started(self._facts)
@@ -307,7 +306,7 @@ class BatchSampler(Sampler[list[Any]]):
         return count, rest.plan.batches(self.rank, rest.taken)
 
     def _second(self, rest: Rest, found: Sequence[Caller]) -> Rest:
-        """What a pass goes over that may not be the first since the epoch was set: says so, once."""
+        """What a pass goes over; warns once if it is not the first since the epoch was set."""
         last = self._passes.current
         if last is not None and last.is_under_way and last.is_asked_for(found):
             self._notices.warn_new_pass(last.delivered, len(last.rest.plan), self.epoch)
@@ -322,7 +321,7 @@ class BatchSampler(Sampler[list[Any]]):
         return rest
 
     def _check(self, count: Count) -> None:
-        """Refuses a pass over another epoch than is set, and says once where one runs within another."""
+        """Refuses a pass over another epoch than is set, and warns once of a pass within another."""
         remedy = "Set the epoch, or load the position, before the loader begins to fetch its batches."
         if self.epoch != count.rest.plan.epoch:
             rule = f"{count.rest.plan.epoch} until its pass has ended"
@@ -334,7 +333,7 @@ class BatchSampler(Sampler[list[Any]]):
             self._notices.warn_pass_within(self.epoch)
 
     def _check_left(self, delivered: int, batches: int, *, spent: bool) -> None:
-        """Warns of an epoch left before its end, unless its last batches failed; refuses one that nobody asked for."""
+        """Warns of an epoch left before its end, unless its last batches failed; refuses an epoch that nobody used."""
         if 1 < delivered < batches and not spent:
             self._notices.warn_early_end(delivered, batches, self.epoch)
         if not self._asked:
@@ -346,17 +345,17 @@ class BatchSampler(Sampler[list[Any]]):
             raise checks.value_error("sampler", rule, "not asked", remedy, at=f"epoch {self.epoch}")
 
     def _stand(self, rest: Rest) -> None:
-        """From here on: the passes so far are over."""
+        """Makes `rest` what the next pass goes over, and ends the passes so far."""
         self._base, self._passes = rest, Passes()
 
     def _bound(self) -> Rest:
-        """For as many ranks as there are: torch.distributed may have started after the sampler was made."""
+        """What is left, for the ranks there are now: torch.distributed may have started after the sampler was made."""
         if self._base.plan.world_size != self.world_size:
             self._base = self._plan_rest(self.epoch, self._base.runs(self._base.taken))
         return self._base
 
     def _now(self) -> Rest:
-        """What the pass goes over, where there is one, or the next: whoever asks does use the sampler."""
+        """What the current pass goes over, or else the next. Whoever asks does use the sampler."""
         self._asked = True
         count = self._passes.current
         if count is None or count.rest.plan.world_size != self.world_size:
@@ -364,9 +363,10 @@ class BatchSampler(Sampler[list[Any]]):
         return count.rest
 
     def _position(self) -> tuple[Rest, int]:
-        """What the trainer goes over, and how many batches of its plan it has had; the ranks may have ended since."""
+        """What the trainer goes over, and how many batches of it are taken; torch.distributed may have ended since."""
         count = self._passes.current
         found = list(callers()) if self.reads_callers else []
+        # A loader that asks for the state itself, as torchdata's does, means its own pass and no other.
         if loader_among(found)[0] is not None and (count is None or count.consumer is not None):
             count = self._passes.find_asking(found)
         if count is not None:
@@ -375,7 +375,7 @@ class BatchSampler(Sampler[list[Any]]):
         return rest, rest.taken
 
     def _plan_rest(self, epoch: int, runs: tuple[EarlierRun, ...] = (), world: World | None = None) -> Rest:
-        """What `runs` left, for `world`; for the ranks and micro-batches of this run, if none is given."""
+        """What `runs` left, planned for `world`; by default for the ranks and micro-batches of this run."""
         world = world or check_world(self.world_size, self.micro_batches)
         plan = make_plan(
             self.lengths,
@@ -389,11 +389,12 @@ class BatchSampler(Sampler[list[Any]]):
         return Rest.after(runs, plan)
 
     def _facts(self) -> dict[str, Any]:
-        """What all ranks must have alike."""
+        """What all ranks must share."""
         base = self._base
         facts = {
             "micro_batches": self.micro_batches,
             "epoch": self.epoch,
+            # The position is compared too: ranks that loaded different checkpoints would skip and repeat batches.
             "runs": [run.numbers for run in base.runs(base.taken)],
         }
         return self._named | facts | {"plan": base.fingerprint}
