@@ -5,7 +5,10 @@ BIN := $(VENV)/bin
 VERSIONS := pyproject.toml recipes/pyproject.toml constraints.txt
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test docs lowest wheel clean
+# As many workers as cores, but no more than four: tests that start processes take turns on one of them.
+PYTEST := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
+
+.PHONY: demo check test docs lowest wheel clean
 
 demo: $(VENV)/.demo
 	@echo
@@ -19,11 +22,17 @@ demo: $(VENV)/.demo
 	@echo
 	@echo "Every number is in out/demo.json, the curves are in out/demo.png."
 
+# The short loop while you work: what is quick to test.
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(PYTEST) -m fast
+
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
-	$(BIN)/pytest
+	$(PYTEST)
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

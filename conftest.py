@@ -32,6 +32,16 @@ settings.load_profile("without-deadline")
 collect_ignore = [] if os.environ.get("LENGTHWISE_TESTS_OF_JAX") else list(OF_JAX)
 
 
+def pytest_collection_modifyitems(items):
+    """Marks what is fast. With `-n`, keeps a file on one worker, and all that start processes on the same one."""
+    for item in items:
+        starts_processes = item.get_closest_marker("processes") is not None
+        item.add_marker(pytest.mark.xdist_group("processes" if starts_processes else str(item.path)))
+        if not starts_processes and item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.fast)
+    items.sort(key=lambda item: item.get_closest_marker("processes") is None)  # the longest group begins first
+
+
 class Done(NamedTuple):
     status: int
     out: str

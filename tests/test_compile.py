@@ -118,7 +118,7 @@ def test_a_folder_that_cannot_be_written_is_told_once(kernels, tmp_path):
         assert (made["double"](4), made["half"](5)) == (8, 2.5)
     [sentence] = {str(each.message) for each in told}
     assert len(told) == 1
-    assert sentence.startswith(f"`cache` must be a folder to keep compiled kernels in, but is '{tmp_path}/cache/")
+    assert sentence.startswith(f"`cache` must be a folder to keep compiled kernels in, but is '{str(tmp_path)[:40]}")
     assert "set NUMBA_CACHE_DIR" in sentence
 
 

@@ -11,6 +11,8 @@ import pytest
 import lengthwise as lw
 from test_architecture import ROOMS, WITHIN
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 

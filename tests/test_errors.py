@@ -38,7 +38,8 @@ VALUES = {
     ),
     "budget beyond all floats": (
         lambda: lw.Budget(10**400),
-        f"`budget` must be finite and above 0, but is 1{'0' * 76}.... Give the padded frames that fit in memory.",
+        f"`budget` must be finite and above 0, but is 1{'0' * 46}...{'0' * 30}. "
+        "Give the padded frames that fit in memory.",
     ),
     "budget of more digits than Python writes": (
         lambda: lw.Budget(-(10**5000)),

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PATIENCE = 120  # seconds: they take less than 20 on two cores that have nothing else to do
 

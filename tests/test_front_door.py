@@ -16,7 +16,7 @@ EXTRAS = {"torch": "lengthwise.torch needs PyTorch", "jax": "lengthwise.jax need
 VERBS = {
     "Arrangement": {"__call__"},
     "Cost": {"__call__"},
-    "Cut": {"__call__", "limit", "batch_sizes"},
+    "Cut": {"__call__", "max_cost", "batch_sizes"},
     "Deal": {"tail", "portions", "grid"},
     "Order": {"__call__"},
 }

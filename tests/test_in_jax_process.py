@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("src", "tests", "recipes/src", "recipes/tests")
 OF_JAX = runpy.run_path(str(ROOT / "conftest.py"))["OF_JAX"]

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 import lengthwise as lw
 from lengthwise.choices.warp import NOISES, fit_warp
 
+pytestmark = pytest.mark.slow
+
 PADDINGS = (0.005, 0.02, 0.05, 0.08, 0.12, 0.17, 0.22, 0.3, 0.45, 0.7)
 EPOCHS = 4
 BINS = 64

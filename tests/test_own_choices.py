@@ -42,7 +42,11 @@ WRAPPED = [
 ]
 
 
-@pytest.mark.parametrize("ours", WRAPPED, ids=repr)
+def named(ours):
+    return "".join(f"{verb}={getattr(choice, '__name__', choice)}" for verb, choice in ours.items())
+
+
+@pytest.mark.parametrize("ours", WRAPPED, ids=named)
 @pytest.mark.parametrize("order", [lw.Bucketed(buckets=3), lw.MaxEntropy(padding=0.1)], ids=["buckets", "entropy"])
 def test_a_choice_of_the_users_plans_as_the_same_one_of_ours(ours, order):
     lengths = lw.example_lengths("speech", count=300)

@@ -13,6 +13,8 @@ from urllib.parse import unquote
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PATIENCE = 120  # seconds: a build takes about 7 on a core of its own

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 TREES = {"lengthwise": ROOT / "src", "lengthwise_recipes": ROOT / "recipes" / "src"}
 BYTES = {"lengthwise": 400_000, "lengthwise_recipes": 500_000}  # at most; twice what the wheels were

@@ -16,6 +16,8 @@ from lengthwise_recipes.acoustic.hmm import whole_words
 from lengthwise_recipes.speech.digits import RATE, WORDS, Recordings, Strings, digit_strings, read_recordings
 from lengthwise_recipes.speech.features import corpus_features, with_slopes
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 FSDD = DATA / "fsdd" / "fsdd_8k_int16.npz"
 STATES = whole_words(WORDS, counts=4)

@@ -9,6 +9,8 @@ import pytest
 
 from damages import truncate
 
+pytestmark = pytest.mark.processes
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("HersheyFonts")
 pytest.importorskip("jiwer")

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.processes
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("HersheyFonts")
 pytest.importorskip("jiwer")

@@ -8,6 +8,8 @@ pytest.importorskip("matplotlib")
 from lengthwise.plot.style import Look, look
 from lengthwise_recipes.pictures.learning import OTHERS, curve, learning_curves, learning_panels
 
+pytestmark = pytest.mark.slow
+
 
 def rows(label, *, seeds=2, epochs=3, scale=1.0):
     return [

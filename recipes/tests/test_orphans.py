@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 pytest.importorskip("torch")
 if not hasattr(os, "mkfifo"):
     pytest.skip("there are no named pipes", allow_module_level=True)

@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("jiwer")
 pytest.importorskip("matplotlib")

@@ -13,6 +13,8 @@ import pytest
 
 from damages import DAMAGES, flip
 
+pytestmark = pytest.mark.processes
+
 torch = pytest.importorskip("torch")
 
 import lengthwise as lw  # noqa: E402

@@ -93,14 +93,14 @@ def check_flag(name: str, value: object) -> bool:
 
 
 def show_value(value: object) -> str:
-    """Writes a value as a sentence shows it: by its beginning, where it is long."""
+    """Writes a value as a sentence shows it: by its beginning and its end, where a path has its file, if it is long."""
     try:
         text = repr(value)
     except ValueError:  # Python writes whole numbers of up to 4,300 digits
         text = "a number of thousands of digits"
     except RecursionError:  # and lists within lists of up to some hundred levels
         text = "a list of hundreds of levels"
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return text if len(text) <= 80 else f"{text[:47]}...{text[-30:]}"
 
 
 def show_call(example: str) -> Callable[[_Called], _Called]:

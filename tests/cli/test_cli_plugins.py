@@ -9,6 +9,8 @@ import pytest
 
 from lengthwise.cli import plugins
 
+pytestmark = pytest.mark.slow
+
 HEAVY = ("torch", "jax", "matplotlib", "pyarrow", "soundfile", "lengthwise_recipes", "tokens")
 
 # A command that counts the words it is given, one that takes whole numbers alone, and three that are faulty.

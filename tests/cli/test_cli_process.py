@@ -11,6 +11,8 @@ import pytest
 
 import lengthwise as lw
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-W", "error", "-m", "lengthwise"]
 
 

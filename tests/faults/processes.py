@@ -13,12 +13,9 @@ from pathlib import Path
 
 import torch
 
-TRAIN = Path(__file__).with_name("train.py")
-PATIENCE = 120  # seconds after which a hang is a failure
+from ranks import FORKSERVER, PATIENCE
 
-# Each process is one of its own, but PyTorch is imported for all of them once.
-FORKSERVER = multiprocessing.get_context("forkserver")
-FORKSERVER.set_forkserver_preload(["torch._dynamo", "lengthwise.torch"])
+TRAIN = Path(__file__).with_name("train.py")
 
 
 def started(log, *arguments, **environment):

@@ -12,6 +12,8 @@ from processes import PATIENCE, TRAIN, checkpointed, exit_codes, final_weights, 
 
 import lengthwise as lw
 
+pytestmark = pytest.mark.processes
+
 EPOCHS = 3
 ALONE = ("--dropout", "0.1")
 TOGETHER = ("--dtype", "float64")

@@ -13,6 +13,8 @@ from processes import PATIENCE, TRAIN, checkpointed, lines, read_until, sweep
 
 import lengthwise as lw
 
+pytestmark = pytest.mark.processes
+
 KIND = hosts.best()
 SECONDS_TO_GIVE_UP = 8  # without an answer from the other rank
 EPOCH = 1

@@ -12,6 +12,8 @@ from lengthwise.plot.style import look, percent, readable
 from lengthwise.plot.sweeps import KNOBS
 from lengthwise.plot.trade_offs import Curve, limit_curve, share_of_limit
 
+pytestmark = pytest.mark.slow
+
 CUT = lw.FixedSize(8)
 
 

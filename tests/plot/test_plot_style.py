@@ -17,6 +17,8 @@ from lengthwise import plot
 from lengthwise.choices.named import STRATEGIES
 from lengthwise.plot import style
 
+pytestmark = pytest.mark.slow
+
 
 def picture():
     return plot.bucket_histogram([1, 2, 9, 10], [2, 10])

@@ -4,16 +4,17 @@ import json
 import socket
 import subprocess
 import sys
-import time
 from datetime import timedelta
 
 import numpy as np
 import pytest
 import torch
 from torch import distributed, nn
-from torch.multiprocessing.spawn import start_processes
 
 import lengthwise as lw
+from ranks import run_ranks
+
+pytestmark = pytest.mark.processes
 
 PATIENCE = 120  # seconds after which a hang is a failure
 LENGTHS = [5, 9, 2, 4, 7, 7, 1, 3, 8]
@@ -162,14 +163,7 @@ def run_rank(rank, folder):
 def ranks(tmp_path_factory):
     """What each of two gloo ranks found in every scenario."""
     folder = tmp_path_factory.mktemp("ranks")
-    started = start_processes(run_rank, (folder,), nprocs=2, join=False, start_method="spawn")
-    try:
-        end = time.monotonic() + PATIENCE
-        while not started.join(timeout=max(0.0, end - time.monotonic())):
-            assert time.monotonic() < end, "the ranks hang"
-    finally:
-        for process in started.processes:
-            process.kill()
+    run_ranks(run_rank, folder)
     return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(2)]
 
 
@@ -408,5 +402,5 @@ def run_in_group(rank, folder):
 
 
 def test_a_group_averages_among_its_members_alone(tmp_path):
-    start_processes(run_in_group, (tmp_path,), nprocs=3, start_method="spawn")
+    run_ranks(run_in_group, tmp_path, world_size=3)
     assert [json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in (1, 2)] == [[10.0, 3.0]] * 2

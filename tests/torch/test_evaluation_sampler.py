@@ -9,6 +9,8 @@ from torch.utils.data import DataLoader
 
 import lengthwise as lw
 
+pytestmark = pytest.mark.processes
+
 LENGTHS = lw.example_lengths("long-tailed", count=101)
 
 

@@ -13,6 +13,8 @@ import torch
 
 import lengthwise as lw
 
+pytestmark = pytest.mark.processes
+
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))  # also where the processes look
 gradients = importlib.import_module("gradients")
 

@@ -21,7 +21,7 @@ KINDS["persistent"] = WORKERS | {"persistent_workers": True}
 TWICE = "`passes` must be one at a time, but is 'one within another' at epoch 0. The position is that of the first:"
 
 # torchdata's loader calls a function that PyTorch has deprecated.
-pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")]
 
 
 class Data:

@@ -10,6 +10,8 @@ from torch.utils.data import DataLoader
 
 import lengthwise as lw
 
+pytestmark = pytest.mark.slow
+
 LENGTHS = lw.example_lengths("long-tailed", count=60)
 BATCHING = lw.Batching(cut=lw.Budget(3_000, oversize="alone"), order=lw.SemiSorted(randomization_factor=0.2))
 KINDS = {"no workers": {}, "workers": {"num_workers": 2, "prefetch_factor": 2}}

@@ -7,9 +7,11 @@ from math import nan
 
 import pytest
 from torch import distributed
-from torch.multiprocessing.spawn import start_processes
 
 import lengthwise as lw
+from ranks import run_ranks
+
+pytestmark = pytest.mark.processes
 
 PATIENCE = 60  # seconds after which a hang is a failure
 LENGTHS = [5, 9, 2, 4, 7, 7, 1, 3, 8, 6]
@@ -112,14 +114,7 @@ def run_rank(rank, folder):
 def ranks(tmp_path_factory):
     """What each of two gloo ranks found."""
     folder = tmp_path_factory.mktemp("ranks")
-    started = start_processes(run_rank, (folder,), nprocs=2, join=False, start_method="spawn")
-    try:
-        end = time.monotonic() + PATIENCE
-        while not started.join(timeout=max(0.0, end - time.monotonic())):
-            assert time.monotonic() < end, "the ranks hang"
-    finally:
-        for process in started.processes:
-            process.kill()
+    run_ranks(run_rank, folder)
     return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(2)]
 
 

@@ -65,7 +65,7 @@ STATEFUL = {
 }
 
 # torchdata's loader calls a function that PyTorch has deprecated.
-pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")]
 
 
 def resumed(state, epoch):

@@ -7,6 +7,8 @@ import pytest
 
 import lengthwise as lw
 
+pytestmark = pytest.mark.slow
+
 LENGTHS = lw.example_lengths("long-tailed", count=180)
 BATCHINGS = {
     "fixed": lw.Batching(cut=lw.FixedSize(4)),

@@ -9,7 +9,6 @@ The epochs of this run have 5, 6 and 5 optimiser steps: a trainer that believes 
 import os
 import pickle
 import tempfile
-import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
@@ -18,10 +17,10 @@ from pathlib import Path
 
 import torch
 from torch import distributed, nn
-from torch.multiprocessing.spawn import start_processes
 from torch.utils.data import Dataset, default_collate
 
 import lengthwise as lw
+from ranks import run_ranks
 
 LENGTHS = lw.example_lengths("long-tailed", count=60)
 BATCHING = lw.Batching(order=lw.SemiSorted(randomization_factor=0.3), cut=lw.Budget(2_000))
@@ -164,19 +163,8 @@ def run_on_ranks(function, *arguments, world_size=RANKS, start=True, timeout=PAT
     store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     with tempfile.TemporaryDirectory() as folder:
         given = (world_size, store.port, folder, start, function, arguments)
-        context = start_processes(_rank, given, nprocs=world_size, join=False, start_method="spawn")
-        try:
-            _wait(context, time.monotonic() + timeout)
-        finally:
-            for process in context.processes:
-                process.kill()
+        run_ranks(_rank, *given, world_size=world_size, patience=timeout)
         return [pickle.loads((Path(folder) / str(rank)).read_bytes()) for rank in range(world_size)]
-
-
-def _wait(context, deadline):
-    while not context.join(timeout=max(0.0, deadline - time.monotonic())):
-        if time.monotonic() >= deadline:
-            raise TimeoutError(f"ranks {[rank for rank, each in enumerate(context.processes) if each.is_alive()]} hang")
 
 
 def _rank(rank, world_size, port, folder, start, function, arguments):

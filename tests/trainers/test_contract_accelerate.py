@@ -24,6 +24,8 @@ from torch.utils.data import DataLoader
 
 import lengthwise as lw
 
+pytestmark = pytest.mark.processes
+
 accelerate = pytest.importorskip("accelerate")
 from accelerate.utils import DataLoaderConfiguration  # noqa: E402
 

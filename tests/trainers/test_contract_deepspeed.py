@@ -18,6 +18,8 @@ from contract import (
 )
 from torch.utils.data import DataLoader
 
+pytestmark = pytest.mark.processes
+
 if importlib.util.find_spec("deepspeed") is None:
     pytest.skip("deepspeed is not installed", allow_module_level=True)
 

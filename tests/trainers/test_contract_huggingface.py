@@ -29,6 +29,8 @@ from torch.utils.data import DataLoader, IterableDataset, Subset
 
 import lengthwise as lw
 
+pytestmark = pytest.mark.processes
+
 transformers = pytest.importorskip("transformers")
 import heads  # noqa: E402
 

@@ -9,9 +9,11 @@ from contract import EPOCHS, MICRO_BATCHES, check_every_sequence_once, check_run
 
 import lengthwise as lw
 
-pytestmark = pytest.mark.skipif(
-    not (find_spec("lightning") and find_spec("torchdata")), reason="Lightning or torchdata is not installed"
-)
+_INSTALLED = find_spec("lightning") and find_spec("torchdata")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(not _INSTALLED, reason="Lightning or torchdata is not installed"),
+]
 
 STEPS = [plan(epoch).steps for epoch in range(EPOCHS)]
 FIRST = STEPS[0]

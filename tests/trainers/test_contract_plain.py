@@ -24,6 +24,8 @@ from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
+pytestmark = pytest.mark.processes
+
 FIRST = plan(0).steps
 STOP = FIRST + 2  # optimiser steps after which a run is left: in the middle of the second epoch
 

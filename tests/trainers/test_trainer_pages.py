@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "trainers").glob("*.md"))
 TRAINERS = {"accelerate", "deepspeed", "huggingface", "lightning", "plain"}
 STRICT = "import warnings\nwarnings.filterwarnings('error', message='`.*` must be ')\n"  # how our own begin
