@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,13 @@ from typing import Any
 from lengthwise import files
 from lengthwise_recipes.doetsch2017 import page as doetsch2017_page
 from lengthwise_recipes.ge2021 import page as ge2021_page
+from lengthwise_recipes.ge2021.table1 import tolerated
+from lengthwise_recipes.intervals import Interval, interval, smallest_shares
 from lengthwise_recipes.khomenko2016 import page as khomenko2016_page
-from lengthwise_recipes.pages import percent, spread, table
+from lengthwise_recipes.pages import could_tell, percent, spread, table
+from lengthwise_recipes.quality import answers as quality_answers
 from lengthwise_recipes.quality import page as quality_page
+from lengthwise_recipes.quality import power as quality_power
 
 ROOT = Path(__file__).parents[1]
 RESULTS = (ROOT / "benchmarks" / "results", ROOT / "recipes" / "results")
@@ -28,8 +34,9 @@ README = ROOT / "README.md"
 PAGE = ROOT / "docs" / "results.md"
 PAPERS = ROOT / "recipes" / "docs" / "papers"
 QUALITY = ROOT / "recipes" / "docs" / "quality.md"
+RECIPES = ROOT / "recipes" / "README.md"
 TASKS = ("handwriting", "acoustic", "synthesis")  # of the study of quality
-START, END = "<!-- table: handwriting -->", "<!-- end -->"
+END = "<!-- end -->"
 
 
 def main() -> int:
@@ -47,10 +54,10 @@ def main() -> int:
 
 def pages() -> dict[Path, str]:
     """What each page should say."""
-    before, _, rest = README.read_text().partition(START)
-    _, _, after = rest.partition(END)
     studies = results("study-handwriting-latin-greek")
     shown = handwriting_in_short(*studies[-1]) if studies else "Not measured yet."
+    told = quality_in_short([document for _, document in latest_quality().items()])
+    readme = fill(fill(README.read_text(), "table: handwriting", shown), "quality", told)
     sections = [
         section(path, document, title, write)
         for what, (title, write) in SECTIONS.items()
@@ -59,19 +66,46 @@ def pages() -> dict[Path, str]:
     again = ", ".join(f"[{page.stem}]({link(page)})" for page in papers())
     head = "# Results\n\nMade by `python benchmarks/tables.py` from [benchmarks/results](../benchmarks/results).\n"
     head += f"Papers run again, their numbers beside ours: {again}.\n" if again else ""
-    readme = f"{before}{START}\n{shown}\n{END}{after}"
     head += f"What mixing is worth: [quality]({link(QUALITY)}).\n" if quality() else ""
-    return {README: readme, PAGE: "\n".join([head, *sections]), **papers(), **quality()}
+    recipes = fill(RECIPES.read_text(), "quality", told)
+    return {README: readme, RECIPES: recipes, PAGE: "\n".join([head, *sections]), **papers(), **quality()}
+
+
+def fill(text: str, name: str, content: str) -> str:
+    """A page with `content` between the mark of this name and the end mark that follows it.
+
+    >>> fill("<!-- a -->old<!-- end --> rest", "a", "new").split()
+    ['<!--', 'a', '-->', 'new', '<!--', 'end', '-->', 'rest']
+    """
+    start = f"<!-- {name} -->"
+    before, _, rest = text.partition(start)
+    _, _, after = rest.partition(END)
+    return f"{before}{start}\n{content}\n{END}{after}"
 
 
 def quality() -> dict[Path, str]:
     """The page on what mixing is worth, of the latest study of each task; none where no task was studied."""
-    studied = [results(f"quality-{task}") for task in TASKS]
-    latest, earlier = (
-        {link(path): document for found in studied for path, document in found[part]}
-        for part in (slice(-1, None), slice(-1))
-    )
+    latest = latest_quality()
+    earlier = {link(path): document for task in TASKS for path, document in results(f"quality-{task}")[:-1]}
     return {QUALITY: quality_page.page(latest, earlier)} if latest else {}
+
+
+def latest_quality() -> dict[str, dict[str, Any]]:
+    """The latest study of each task, by where the page finds it."""
+    return {link(path): document for task in TASKS for path, document in results(f"quality-{task}")[-1:]}
+
+
+def quality_in_short(documents: list[dict[str, Any]]) -> str:
+    """What the study of quality found and how small a difference it could have told, wrapped for a README."""
+    found = quality_answers.record(documents, documents[0]["ours"], "test_last")
+    told = ", ".join(f"{quality_power.mean_told(each, 'test_last')} ({each['task']})" for each in documents)
+    seeds = " or ".join(dict.fromkeys(str(each["settings"]["seeds"]) for each in documents))
+    text = (
+        f"At equal padding and after as many epochs, {seeds} seeds told max-entropy's test loss to be lower than "
+        f"another order's in {found.lower} of {found.total} comparisons, and higher in {found.higher}. Differences "
+        f"below {told} may be there and were not seen (80 % power)."
+    )
+    return "\n".join(textwrap.wrap(text, 100))
 
 
 def papers() -> dict[Path, str]:
@@ -131,7 +165,7 @@ def handwriting(path: Path, document: dict[str, Any]) -> str:
     note = (
         f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} to validate on; "
         f"{data['split']}. Loss: validation, nats a symbol, mean of {document['settings']['seeds']} seeds "
-        f"(least to greatest; [picture](handwriting.png)). {source(path, document)}"
+        f"(least to greatest; [picture](handwriting.png)). {told_apart(document)} {source(path, document)}"
     )
     return f"{table(heads, rows)}\n\n{note}"
 
@@ -161,10 +195,34 @@ def handwriting_in_short(_: Path, document: dict[str, Any]) -> str:
         f"{data['train_samples']:,} handwritten words, {data['validation_samples']:,} by other writers to validate on."
     )
     note = (
-        f"{words} {settings['epochs']} epochs,\nmeans of {settings['seeds']} seeds (loss: least to greatest). "
-        f"{processor(machine)}, {document['date'][:10]}.\nAll strategies, and the command: [results](docs/results.md)."
+        f"{words} {settings['epochs']} epochs, means of {settings['seeds']} seeds (loss: least to greatest). "
+        f"{processor(machine)}, {document['date'][:10]}. All strategies, and the command: [results](docs/results.md)."
     )
-    return f"{table(heads, rows)}\n\n{note}"
+    told = "\n".join(textwrap.wrap(f"{note} {told_apart(document)}", 100))
+    return f"{table(heads, rows)}\n\n{told}"
+
+
+def told_apart(document: dict[str, Any]) -> str:
+    """Which strategies' last losses can be told from the first one's, and how small a difference could be."""
+    first, *others = (each["strategy"] for each in document["summary"])
+    base = last_losses(document, first)
+    found = {other: beside(last_losses(document, other), base) for other in others}
+    apart = [f"`{name}`" for name, difference in found.items() if difference.excludes_zero]
+    shares = smallest_shares(found.values(), [sum(base) / len(base)] * len(found))
+    which = f"Told from the last loss of `{first}`: {', '.join(apart) or 'none'}."
+    return f"{which} With 80 % power {len(base)} paired seeds tell a difference of {could_tell(shares)}."
+
+
+def beside(losses: list[float], base: list[float]) -> Interval:
+    """The difference to another strategy's losses, seed by seed."""
+    return interval([ours - theirs for ours, theirs in zip(losses, base, strict=True)])
+
+
+def last_losses(document: dict[str, Any], strategy: str) -> list[float]:
+    """The validation loss after the last epoch under each seed."""
+    last = document["settings"]["epochs"]
+    rows = [row for row in document["rows"] if row["strategy"] == strategy and row["epoch"] == last]
+    return [row["validation_loss"] for row in sorted(rows, key=lambda row: row["seed"])]
 
 
 def parallel(path: Path, document: dict[str, Any]) -> str:
@@ -192,7 +250,8 @@ def parallel(path: Path, document: dict[str, Any]) -> str:
         "Processes on one machine average their gradients in every step, which then holds a batch of each, or their "
         "parameters after every epoch (Khomenko et al. 2016). Straggler waste: the share of their time that the plan "
         "leaves to waiting for each other. The learning rate is the same for all; data and loss are those of the first "
-        f"table ([picture](handwriting-parallel.png)). The machine has two cores. {source(path, document)}"
+        f"table ([picture](handwriting-parallel.png)). {told_apart(document)} The machine has two cores. "
+        f"{source(path, document)}"
     )
     return f"{table(heads, rows)}\n\n{note}"
 
@@ -224,8 +283,9 @@ def mixing(path: Path, document: dict[str, Any]) -> str:
     heads = ("lengths", "strategy", "padding", "mixing", "max-entropy's mixing", "at padding", "limit")
     note = (
         f"Max-entropy batching mixed more at {document['max_entropy_ahead']} of {document['points']} settings between "
-        f"2 and 20 % padding, every one of {len(document['seeds'])} seeds above every seed of the other; shown are the "
-        f"settings nearest to 5, 10 and 20 %. {source(path, document)}"
+        f"2 and 20 % padding, every one of {len(document['seeds'])} seeds above every seed of the other (by chance "
+        f"alone that comes once in {math.comb(2 * len(document['seeds']), len(document['seeds']))} settings); shown "
+        f"are the settings nearest to 5, 10 and 20 %. {source(path, document)}"
     )
     return f"{table(heads, dict.fromkeys(rows))}\n\n{note}"
 
@@ -239,6 +299,30 @@ def mixing_row(point: dict[str, Any]) -> tuple[str, ...]:
         percent(point["max_entropy_padding_share"]),
         f"{point['limit']:.3f}",
     )
+
+
+def mixing_digits(path: Path, document: dict[str, Any]) -> str:
+    """Optimal buckets and max-entropy batching of the same padding, each beside the limit."""
+    rows = [
+        (
+            f"`{each['theirs']['strategy']}`",
+            *(cell for side in ("theirs", "ours") for cell in digits_cells(each[side])),
+            "less" if each["behind"] else "more" if each["ours"]["least"] > each["theirs"]["greatest"] else "not told",
+        )
+        for each in document["rows"]
+    ]
+    heads = ("buckets", "padding", "mixing", "of the limit", "max-entropy's padding", "mixing", "of the limit", "mixes")
+    note = (
+        f"Where little is padded, optimal buckets can mix more than max-entropy batching. {document['sequences']:,} "
+        "spoken digits (Free Spoken Digit Dataset), lengths in samples at 8 kHz, batches of 16. *Mixes*: max-entropy "
+        f"less or more, where every one of {len(document['seeds'])} seeds lies on that side of every seed of the "
+        f"other. {source(path, document)}"
+    )
+    return f"{table(heads, rows)}\n\n{note}"
+
+
+def digits_cells(found: dict[str, Any]) -> tuple[str, ...]:
+    return percent(found["padding_share"]), f"{found['mixing']:.3f}", f"{found['share_of_limit']:.2f}"
 
 
 def planning(path: Path, document: dict[str, Any]) -> str:
@@ -275,15 +359,18 @@ def ge2021_table1(path: Path, document: dict[str, Any]) -> str:
             row["sizes"],
             row["quantity"],
             *(f"{row[name]:.{digits[row['quantity']]}f}" for name in ("paper", "mean", "least", "greatest")),
+            f"{interval(row['values']).smallest_difference:.2g}",
             "reproduced" if row["reproduced"] else "not",
         )
         for row in document["rows"]
     ]
-    heads = ("strategy", "batch size", "quantity", "paper", "ours", "least", "greatest", "verdict")
+    heads = ("strategy", "batch size", "quantity", "paper", "ours", "least", "greatest", "could tell", "verdict")
     note = (
         f"{len(document['seeds'])} random training sets of 10,480 clips. Which clips are drawn moves the average batch "
         f"length by about {abl_swing(document['rows']):.0f} frames either way, so a single run of `lengthwise compare "
-        f"--subset 10480` may miss the paper by more than the mean does. {source(path, document)}"
+        f"--subset 10480` may miss the paper by more than the mean does. *Reproduced*: our mean is {tolerated()}. "
+        "*Could tell*: the smallest difference of our mean from the paper's number that as many training sets would "
+        f"show in 4 of 5 tries (80 % power), in the unit of the quantity. {source(path, document)}"
     )
     return f"{table(heads, rows)}\n\n{note}"
 
@@ -361,6 +448,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
     "study-handwriting-parallel": ("Online handwriting on several processes", parallel),
     "gradients": ("Exact gradients", gradients),
     "mixing": ("Mixing at equal padding", mixing),
+    "mixing-digits": ("Mixing where little is padded", mixing_digits),
     "ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021_table1),
     "planning-1000000": ("Planning a million lengths", planning),
     "planning-10000000": ("Planning ten million lengths", planning),

@@ -9,6 +9,7 @@ from collections import Counter
 from html.parser import HTMLParser
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from statistics import fmean, stdev
 from urllib.parse import unquote
 
 import pytest
@@ -183,6 +184,33 @@ def test_the_front_page_says_what_was_measured():
     assert f"Max-entropy batches were {padding} padding, and an epoch took {seconds}" in page
     losses = [row["validation_loss"] for row in (random, planned)]
     assert max(loss["least"] for loss in losses) < min(loss["greatest"] for loss in losses)  # the ranges overlap
+    assert "These seeds would have told a difference of 26 % (80 % power)" in page
+    assert _smallest_difference() == pytest.approx(0.26, abs=0.005)
+
+
+def _smallest_difference():
+    """What five paired seeds could have told, over the loss of random batches: d s / sqrt(5), with d = 3.761."""
+    rows = [row for row in results("study-handwriting-latin-greek")["rows"] if row["epoch"] == 8]
+    random, planned = (
+        [row["validation_loss"] for row in sorted(rows, key=lambda row: row["seed"]) if row["strategy"] == strategy]
+        for strategy in ("random", "max-entropy:0.05")
+    )
+    differences = [ours - theirs for ours, theirs in zip(planned, random, strict=True)]
+    return 3.761 * stdev(differences) / 5**0.5 / fmean(random)
+
+
+def test_the_page_on_theory_says_where_max_entropy_mixes_less():
+    page = " ".join((DOCS / "theory.md").read_text(encoding="utf-8").split())
+    rows = results("mixing-digits")["rows"]
+    behind = [row for row in rows if row["behind"]]
+    most = 100 * max(row["theirs"]["padding_share"] for row in behind)
+    assert f"Up to {most:.1f} % padding the buckets mixed more" in page
+    near = min(behind, key=lambda row: abs(row["theirs"]["padding_share"] - 0.018))
+    shares = [f"{near[side]['share_of_limit']:.2f}" for side in ("theirs", "ours")]
+    assert f"at 1.8 % they had {shares[0]} of the limit, and max-entropy {shares[1]}" in page
+    ahead = [row for row in rows if row["ours"]["least"] > row["theirs"]["greatest"]]
+    assert len(ahead) + len(behind) == len(rows)
+    assert f"From {100 * min(row['theirs']['padding_share'] for row in ahead):.1f} % on max-entropy mixed more" in page
 
 
 def test_the_page_on_theory_says_what_was_measured():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise_recipes.intervals import Interval, interval, read_interval
+from lengthwise_recipes.intervals import Interval, interval, read_interval, smallest_shares
 
 # Two-sided 95 %, and the noncentrality of 80 % power: from printed tables, the latter of the paired t-test.
 T_TABLE = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262, 11: 2.228, 30: 2.045, 121: 1.980}
@@ -29,6 +29,25 @@ def test_the_smallest_difference_is_told_apart_in_four_of_five_tries(runs):
     smallest = interval(of_spread_one / of_spread_one.std(ddof=1)).smallest_difference
     draws = generator.normal(smallest, 1.0, (4000, runs))
     assert np.mean([interval(each).excludes_zero for each in draws]) == pytest.approx(0.8, abs=0.02)
+
+
+@pytest.mark.parametrize(("runs", "effect"), [(15, 0.8), (34, 0.5), (199, 0.2)])
+def test_as_many_runs_as_the_tables_of_power_print_are_just_enough(runs, effect):
+    """Pairs that a two-sided paired test at 5 % needs for 80 % power, by printed tables: d = 0.2, 0.5 and 0.8."""
+    smallest = [_of_spread_one(count).smallest_difference for count in (runs - 1, runs)]
+    assert smallest[1] <= effect < smallest[0]
+
+
+def _of_spread_one(runs):
+    values = np.arange(runs, dtype=float)
+    return interval((values - values.mean()) / values.std(ddof=1))
+
+
+def test_shares_are_of_the_mean_that_is_compared_with():
+    three, alone = interval([1.0, 2.0, 3.0]), interval([1.0])
+    found = smallest_shares([three, alone, three], [5.6535 / 3**0.5, 1.0, 10.0])
+    assert found == pytest.approx([1.0, 0.3264], rel=1e-3)
+    assert smallest_shares([], []) == []
 
 
 def test_one_run_could_tell_nothing_apart_and_equal_runs_everything():

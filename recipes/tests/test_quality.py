@@ -31,6 +31,7 @@ from lengthwise_recipes.quality.answers import (  # noqa: E402
 from lengthwise_recipes.quality.comparisons import compare, correlate, losses_of, rank_correlations  # noqa: E402
 from lengthwise_recipes.quality.outcomes import equal_seconds, outcomes  # noqa: E402
 from lengthwise_recipes.quality.page import page  # noqa: E402
+from lengthwise_recipes.quality.power import mean_told, power_sentence, shares_told  # noqa: E402
 from lengthwise_recipes.quality.strategies import (  # noqa: E402
     FITTED,
     TOLERANCE,
@@ -403,7 +404,7 @@ def test_ours_beside_random_is_that_of_the_largest_padding():
 
 def test_what_is_below_random_batches_is_counted_on_both_parts():
     def strategy(padding, validation, test, *, dynamic=False):
-        means = {"equal_seconds": validation, "test_equal_seconds": test}
+        means = {"equal_seconds": validation, "test_equal_seconds": test, "last": test, "test_last": validation}
         bounds = {
             name: {"mean": mean, "low": mean - 1.0, "high": mean + 1.0, "runs": 2} for name, mean in means.items()
         }
@@ -412,7 +413,35 @@ def test_what_is_below_random_batches_is_counted_on_both_parts():
     counted = [strategy(0.1, -2.0, -2.0), strategy(0.1, -2.0, 0.5), strategy(0.05, -0.5, 2.0)]
     others = [strategy(None, -2.0, -2.0), strategy(0.1, -2.0, -2.0, dynamic=True)]
     sentence = below_random([{"task": "speech", "strategies": [*counted, *others]}])
-    assert sentence.endswith("on validation and on test sequences: speech 2 and 1 of 3.")
+    assert "on validation and on test sequences: speech 2 and 1 of 3. After" in sentence
+    assert sentence.endswith("After as many epochs: speech 1 and 2 of 3.")
+
+
+def test_the_smallest_difference_is_that_of_the_paired_runs_over_the_other_loss():
+    known = {"mean": 0.0, "low": -4.3027, "high": 4.3027, "runs": 3}  # differences -s, 0, s with s = sqrt(3)
+    other = {"mean": 56.535, "low": 50.0, "high": 60.0, "runs": 3}
+    strategies = [
+        {"label": "ours", "order": "max-entropy", "losses": {"last": known}},
+        {"label": "theirs", "order": "windowed", "losses": {"last": other}},
+    ]
+    pair = {"measure": "last", "difference": known, "padding": 0.1}
+    comparisons = [
+        {**pair, "one": "ours", "other": "theirs"},
+        {**pair, "one": "theirs", "other": "ours"},  # of another order: not counted
+        {**pair, "one": "ours", "other": "theirs", "measure": "test_last"},
+    ]
+    document = {"task": "speech", "ours": "max-entropy", "strategies": strategies, "comparisons": comparisons[:2]}
+    assert shares_told(document, "last") == pytest.approx([0.1], rel=1e-3)  # noncentrality 5.6535, s / sqrt(3) = 1
+    assert mean_told(document, "last") == "10.0 %"
+    assert "speech 10.0 %." in power_sentence([document], "last")
+
+
+def test_a_run_that_diverged_could_tell_nothing():
+    unknown = {"mean": None, "low": None, "high": None, "runs": 2}
+    strategies = [{"label": name, "order": "max-entropy", "losses": {"last": unknown}} for name in ("one", "other")]
+    pair = {"one": "one", "other": "other", "measure": "last", "difference": unknown}
+    document = {"task": "speech", "ours": "max-entropy", "strategies": strategies, "comparisons": [pair]}
+    assert mean_told(document, "last") == "nothing"
 
 
 @pytest.mark.parametrize(

@@ -254,8 +254,11 @@ class MaxEntropy:
     """As random as a given padding allows: sorts by warp(length) + exponential noise.
 
     Semi-sorted batching adds uniform noise to the length. This order draws the noise from the distribution that tells
-    least about the lengths in a batch, near the rate-distortion limit; the module `warp` explains it. At equal padding
-    it mixes more than any strategy of the three papers.
+    least about the lengths in a batch, near the rate-distortion limit; the module `warp` explains it.
+
+    At equal padding it mixes more than every strategy of the papers that it was measured beside, from 2.4 % padding on.
+    Below, it can mix less: on 3,000 spoken digits in batches of 16, optimal buckets of 1.8 % padding reach 0.63 of the
+    limit, and this order 0.55 (docs/results.md).
 
     Args:
         padding: The padding share to spend, 0.05 say. The noise is fitted to it on the histogram of lengths, for the

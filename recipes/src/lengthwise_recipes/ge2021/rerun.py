@@ -10,8 +10,10 @@ rectangle; what is validated on is batched at random for all.
 Deviations: data, network, batch size, epochs and learning rate of the small size are ours; its network is narrow and
 takes a higher rate. Dynamic batch sizes close a batch once it has reached the capacity of the base batch, and overshoot
 it (see `lengthwise.DynamicSize`): on the paper's lengths that makes 608, 442 and 418 batches with RAND, SSB and SB,
-nearer to its 606, 449 and 419 than the 644, 462 and 437 of the rule that it prints, and with SSB only near. An epoch's
-time is that of planning and training; what else the paper's minutes hold it does not say.
+nearer to its 606, 449 and 419 than the 644, 462 and 437 of the rule that it prints, and with SSB only near. The
+authors' own code, branch ssb-dbs of their public repository, gives neither: its batching.py sorts from long to short,
+never exceeds the capacity, and takes for it B0 times the mean of the B0 longest clips. Ours sorts from short to long.
+An epoch's time is that of planning and training; what else the paper's minutes hold it does not say.
 """
 
 from __future__ import annotations

@@ -10,10 +10,15 @@ from typing import Any, NamedTuple
 
 from lengthwise_recipes.intervals import CONFIDENCE, Interval, read_interval
 from lengthwise_recipes.quality.comparisons import DECIDING, MEASURES
+from lengthwise_recipes.quality.power import power_sentence
 
 Document = Mapping[str, Any]
 
 PLACES = {"smallest": 0, "largest": -1}  # of a task's paddings
+SPEED = (
+    "Less loss than random batches in equal time is speed: batches that pad less take more epochs in the same time. It "
+    "says nothing of the model after as many epochs."
+)
 
 
 class Tally(NamedTuple):
@@ -53,9 +58,10 @@ def answers(documents: Sequence[Document]) -> list[str]:
     return [
         conclusion(found[DECIDING]),
         f"The rest cannot be told apart, and chance alone would tell about {found[DECIDING].by_chance:.1f} apart.",
+        power_sentence(documents, DECIDING),
         *by_padding(documents),
         f"By the other measures, lower and higher: {others}.",
-        f"Its loss less that of random batches, on test sequences in equal training time: {beside}.",
+        f"{SPEED} Its loss less that of random batches, on test sequences in equal training time: {beside}.",
         below_random(documents),
     ]
 
@@ -98,18 +104,20 @@ def beside_random(document: Document) -> Interval:
 
 def below_random(documents: Sequence[Document]) -> str:
     """Of how many orders that were brought to a padding the loss is told to be below that of random batches."""
-    parts = []
-    for document in documents:
-        fitted = [each for each in document["strategies"] if each["padding"] is not None and not each["dynamic"]]
-        validated, tested = (
-            tally(read_interval(each["to_random"][measure]) for each in fitted).lower
-            for measure in ("equal_seconds", "test_equal_seconds")
-        )
-        parts.append(f"{document['task']} {validated} and {tested} of {len(fitted)}")
+    in_time, by_epochs = (
+        "; ".join(_below_random(document, measures) for document in documents)
+        for measures in (("equal_seconds", "test_equal_seconds"), ("last", "test_last"))
+    )
     return (
         "Strategies brought to a padding that have less loss than random batches in equal training time, on validation "
-        f"and on test sequences: {'; '.join(parts)}."
+        f"and on test sequences: {in_time}. After as many epochs: {by_epochs}."
     )
+
+
+def _below_random(document: Document, measures: Sequence[str]) -> str:
+    fitted = [each for each in document["strategies"] if each["padding"] is not None and not each["dynamic"]]
+    lower = (tally(read_interval(each["to_random"][measure]) for each in fitted).lower for measure in measures)
+    return f"{document['task']} {' and '.join(map(str, lower))} of {len(fitted)}"
 
 
 def conclusion(counts: Tally) -> str:

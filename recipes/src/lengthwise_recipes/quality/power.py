@@ -1,0 +1,63 @@
+"""What the study could have told: the smallest differences of loss that its comparisons would have shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lengthwise_recipes.intervals import POWER, read_interval, smallest_shares
+from lengthwise_recipes.pages import could_tell, percent, table
+
+Document = Mapping[str, Any]
+
+
+def shares_told(document: Document, measure: str) -> list[float]:
+    """Of each comparison of max-entropy batching, the smallest difference it could have told, over the other's loss.
+
+    Args:
+        document: What `quality.study` gave for a task, as read back from JSON.
+        measure: One of `comparisons.MEASURES`.
+
+    Returns:
+        Shares of the mean loss of the other strategy, one for each comparison by this measure.
+    """
+    strategies = {each["label"]: each for each in document["strategies"]}
+    chosen = [
+        each
+        for each in document["comparisons"]
+        if each["measure"] == measure and strategies[each["one"]]["order"] == document["ours"]
+    ]
+    losses = [read_interval(strategies[each["other"]]["losses"][measure]).mean for each in chosen]
+    return smallest_shares([read_interval(each["difference"]) for each in chosen], losses)
+
+
+def mean_told(document: Document, measure: str) -> str:
+    """The mean of those shares in percent.
+
+    >>> mean_told({"strategies": [], "comparisons": []}, "last")
+    'nothing'
+    """
+    shares = shares_told(document, measure)
+    return percent(sum(shares) / len(shares)) if shares else "nothing"
+
+
+def power_sentence(documents: Sequence[Document], measure: str) -> str:
+    """How small a difference of each task may be there and not be seen, mean over the comparisons."""
+    told = ", ".join(f"{document['task']} {mean_told(document, measure)}" for document in documents)
+    return (
+        f"A difference of less than this share of the loss may be there and was not seen, at {100 * POWER:.0f} % "
+        f"power: {told}."
+    )
+
+
+def power_table(documents: Sequence[Document], measures: Mapping[str, str]) -> str:
+    """One row for each task, one column for each measure."""
+    rows = [
+        (
+            document["task"],
+            str(document["settings"]["seeds"]),
+            *(could_tell(shares_told(document, each)) for each in measures),
+        )
+        for document in documents
+    ]
+    return table(("task", "seeds", *measures.values()), rows)
