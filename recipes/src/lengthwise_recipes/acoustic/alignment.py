@@ -4,6 +4,9 @@ scores     [F, S] of each utterance   log likelihood of every frame in every sta
 stay       [S]                        probability of staying in a state for one more frame
 positions  [F] of each utterance      where the best path is, in the chain of the utterance
 emissions  [F, B, Q]                  the scores of a batch, frame by frame at the positions of each chain
+
+By hand, since librosa.sequence.viterbi takes utterances of one model and a full matrix of transitions: F x Q x Q steps.
+Here every utterance has a chain of its own, a position has three ways in at most, and a batch takes a frame at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""A language model: how likely a word is after the word before it."""
+"""A language model: how likely a word is after the word before it.
+
+By hand, since kenlm, which the field uses, has no wheel: it is built from C++ source. What the decoder needs is one
+array of all pairs of words, and that is ten lines.
+"""
 
 from __future__ import annotations
 

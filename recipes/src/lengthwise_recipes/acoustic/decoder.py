@@ -3,6 +3,9 @@
 scores  [F, S]          log likelihood of every frame in every state: of mixtures, or posteriors / priors
 P       positions       the states of every word and a silence after it, and the silence before the first word
 H       histories       V + 1: the word said last, or none yet
+
+By hand, since the decoders that we know to have wheels (pyctcdecode, torchaudio's) read the output of CTC. A hybrid
+model has states with probabilities of staying, and the paper's search goes through these.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 features     [F, D] of each utterance
 transcripts  the words of each utterance
 labels       [F] of each utterance: the state of every frame
+
+By hand, since hmmlearn fits one model to sequences that all go through it. Here each utterance has the chain of its own
+words, words share states, and a floor and a split rule belong to the fit.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@
 
 A sequence of words is a chain of positions. Each position has a state; a path stays at a position, goes on to the
 next, or passes over a silence. Scores are natural logarithms of probabilities.
+
+By hand, since hmmlearn's models have one matrix of transitions between all their states. A chain of words has a
+state at several positions, so it is a model of its own for each utterance.
 """
 
 from __future__ import annotations

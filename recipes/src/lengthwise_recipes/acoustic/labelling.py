@@ -22,7 +22,7 @@ from lengthwise_recipes.acoustic.units import Units, spelled_words
 from lengthwise_recipes.contents import fingerprint
 from lengthwise_recipes.skipped import Skipped
 from lengthwise_recipes.speech.corpus import Corpus
-from lengthwise_recipes.speech.features import Features, corpus_features, with_slopes
+from lengthwise_recipes.speech.features import MADE_BY, Features, corpus_features, with_slopes
 
 Labels = list[NDArray[np.int64]]
 
@@ -129,9 +129,9 @@ def known_labels(model: WordModel, speech: Speech) -> Labels:
 
 
 def name_speech(parts: Iterable[Speech], labelling: Labelling, *, any_order: bool) -> str:
-    """A fingerprint of what a model is trained on and judged by, and how: words and sounds, and the choices."""
+    """A fingerprint of what a model is trained on and judged by, and how: words, sounds, features and choices."""
     told = [
         (corpus.rate, [(each.name, each.words, each.sound) for each in corpus.utterances])
         for corpus in (speech.corpus for speech in parts)
     ]
-    return fingerprint([labelling.describe(), labelling.units, any_order, *told])
+    return fingerprint([labelling.describe(), labelling.units, any_order, MADE_BY, *told])

@@ -3,6 +3,10 @@
 weights    [S, M]      of the densities of a state; a density of weight 0 is not used
 means      [S, M, D]
 variances  [S, M, D]
+
+By hand, since scikit-learn's GaussianMixture fits one mixture at a time and adds a constant to its variances. Here all
+states are scored in three matrix products, no variance falls below a share of that of all frames, and densities are
+split in two.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from lengthwise_recipes.acoustic.labelling import (
     trained_model,
 )
 from lengthwise_recipes.acoustic.recognition import recognise
+from lengthwise_recipes.speech.features import MADE_BY
 from lengthwise_recipes.speech.parts import Parts
 
 
@@ -170,6 +171,7 @@ def _description(parts: Parts, labelling: Labelling, spoken: _Spoken) -> dict[st
         "validation_utterances": len(spoken.validation.features),
         "test_utterances": len(spoken.test.features),
         "vocabulary": len(spoken.train.corpus.vocabulary),
+        "features": MADE_BY,
         "labelling": labelling.describe(),
         "skipped": [sentence for speech in spoken for sentence in speech.corpus.skipped],
     }

@@ -4,6 +4,9 @@
           -> an alignment -> what each context sounds like -> trees -> states that similar contexts share
 
 counts, sums, squares   [contexts], [contexts, D], [contexts, D]   frames of each context, and their moments
+
+By hand, since only toolkits that are built from source, such as Kaldi and HTK, tie states. scikit-learn's trees cannot
+grow by the likelihood that a Gaussian of each leaf gives its frames.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from lengthwise_recipes.doetsch2017.batchings import (
 )
 from lengthwise_recipes.doetsch2017.claims import Row, claims_of, paper_rows
 from lengthwise_recipes.doetsch2017.outcomes import ratios
-from lengthwise_recipes.pages import claims_table, measured, percent, table, verdicts, within
+from lengthwise_recipes.pages import claims_table, features_note, measured, percent, table, verdicts, within
 
 FIGURES = {
     "order": f"Lengths in the order of an epoch: random, sorted, buckets that span {BUCKET_SPAN} frames each and "
@@ -61,7 +61,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         rows_table(document, [RANDOM, *others]),
         f'"{COUNTED}" is random order with padding counted in the {document["size"]["frames"]:,} frames of a batch, as '
         "a budget that bounds memory must: so it makes more steps of fewer utterances.",
-        f"{settings_note(document)} {words_note(document)} {COLUMNS}",
+        f"{settings_note(document)} {words_note(document)} {features_note(document['study']['data'])} {COLUMNS}",
         "## Figures",
         *(f"![{text}]({figure_name(name)})\n\n{text}" for name, text in FIGURES.items()),
     ]

@@ -20,7 +20,7 @@ from lengthwise_recipes.ge2021.printed import (
 )
 from lengthwise_recipes.ge2021.table1 import tolerated
 from lengthwise_recipes.intervals import interval
-from lengthwise_recipes.pages import claims_table, measured, percent, spread, table, verdicts
+from lengthwise_recipes.pages import claims_table, features_note, measured, percent, spread, table, verdicts
 from lengthwise_recipes.study.results import read_rows
 
 UNITS = {"batches": "batches", "zpr": "ZPR, %", "abl": "ABL, frames"}
@@ -44,7 +44,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         *printed_table(document),
         "## Table 2: padding, time and loss",
         strategies_table(document),
-        f"{settings_note(document)} {columns_note(document)}",
+        f"{settings_note(document)} {features_note(document['study']['data'])} {columns_note(document)}",
         paper_table(),
         "## Table 3: time saved",
         saved_table(document),

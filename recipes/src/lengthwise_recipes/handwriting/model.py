@@ -1,4 +1,7 @@
-"""A small bidirectional LSTM with CTC. It computes its padding, but does not depend on it: see `study.layers`."""
+"""A small bidirectional LSTM with CTC. It computes its padding, but does not depend on it: see `study.layers`.
+
+LSTM and CTC are PyTorch's. Best paths are decoded by hand, in three lines: packages for it search with beams.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A stroke is float64 [K, 2] = x, y, from pen down to pen up. A sample is float32 [T, 3] = dx, dy, pen_up, where pen_up
 is 1 on the last point of a stroke and the first row starts at the sample's own origin, 0, 0.
+
+By hand, since we know of no package for pen strokes: those for handwriting read images. Interpolation is NumPy's.
 """
 
 from __future__ import annotations

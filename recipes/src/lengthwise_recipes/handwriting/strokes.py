@@ -3,6 +3,9 @@
 The letters are A. V. Hershey's (1967), from the package Hershey-Fonts. A writer's hand differs in slant, width,
 speed, size, baseline and tremor; lines have a log-normal number of characters, from one letter to several words, as
 real notes have.
+
+By hand, since the models that write (Graves 2013) must first be trained on data that we may not hand on. The shapes
+of the letters come from a package; only the hand that writes them is ours.
 """
 
 from __future__ import annotations

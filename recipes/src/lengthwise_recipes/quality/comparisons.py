@@ -12,6 +12,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from lengthwise_recipes.intervals import Interval, interval
 from lengthwise_recipes.quality.outcomes import Outcome, equal_seconds
@@ -109,8 +110,7 @@ def rank_correlations(values: NDArray[np.float64], losses: NDArray[np.float64]) 
     >>> rank_correlations(np.array([0.1, 0.2, 0.3]), np.array([[3.0, 2.0, 1.0], [1.0, 3.0, 2.0]])).round(12).tolist()
     [-1.0, 0.5]
     """
-    ranks = _ranks(values)
-    return np.array([_correlation(ranks, _ranks(row)) if np.isfinite(row).all() else np.nan for row in losses])
+    return np.array([_correlation(values, row) if np.isfinite(row).all() else np.nan for row in losses])
 
 
 def _mean_correlation(group: Sequence[Compared], losses: Losses, measure: str) -> Interval:
@@ -120,18 +120,11 @@ def _mean_correlation(group: Sequence[Compared], losses: Losses, measure: str) -
     return replace(found, low=max(found.low, -1.0), high=min(found.high, 1.0))
 
 
-def _correlation(ranks: NDArray[np.float64], others: NDArray[np.float64]) -> float:
-    """Pearson's; nan where all of one are equal."""
-    if ranks.std() == 0.0 or others.std() == 0.0:
+def _correlation(values: NDArray[np.float64], others: NDArray[np.float64]) -> float:
+    """Spearman's; nan where all of one are equal, of which SciPy would warn."""
+    if np.ptp(values) == 0.0 or np.ptp(others) == 0.0:
         return np.nan
-    return float(np.mean((ranks - ranks.mean()) * (others - others.mean())) / (ranks.std() * others.std()))
-
-
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks from 0 on, equals sharing the mean of theirs."""
-    below = (values[:, None] > values).sum(axis=1)
-    equal = (values[:, None] == values).sum(axis=1)
-    return below + (equal - 1) / 2
+    return float(np.corrcoef(stats.rankdata(values), stats.rankdata(others))[0, 1])
 
 
 def _groups(compared: Sequence[Compared]) -> dict[float, list[Compared]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lengthwise_recipes.intervals import Interval, read_interval
-from lengthwise_recipes.pages import measured, percent, table
+from lengthwise_recipes.pages import features_note, measured, percent, table
 from lengthwise_recipes.quality.answers import PLACES, Tally, answers, record, signed
 from lengthwise_recipes.quality.comparisons import DECIDING
 from lengthwise_recipes.quality.figure import group_of, short_label
@@ -209,6 +209,7 @@ def settings_note(document: Mapping[str, Any]) -> str:
         f"{document['words']}: {document['sequences']:,} sequences of {data['name']}; {data['split']}. "
         f"Network: {network}. {settings['optimizer'].capitalize()} at a rate of {settings['learning_rate']:g}, batches "
         f"of {document['batch_size']}; epochs: {settings['epochs']}, seeds: {settings['seeds']}."
+        f"{'' if document['task'] == 'handwriting' else f' {features_note(data)}'}"
     )
 
 

@@ -1,15 +1,19 @@
-"""Mel-frequency cepstral coefficients of a sound.
+"""Mel-frequency cepstral coefficients of a sound, by librosa.
 
-samples [N] -> frames [F, window] -> power [F, bins] -> log mel [F, filters] -> cepstra [F, D]
+samples [N] -> magnitudes [bins / 2 + 1, F] -> log mel [filters, F] -> cepstra [F, D]
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 
+import librosa
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+from scipy import signal
+from scipy.signal import windows
 
 from lengthwise.checks import check_number, check_whole, value_error
 from lengthwise_recipes.contents import fingerprint
@@ -22,6 +26,7 @@ Features = NDArray[np.float32]
 PREEMPHASIS = 0.97
 POWER_FLOOR = 1e-10  # so that digital silence has a logarithm
 SLOPE_REACH = 2  # frames to either side that a slope is fitted to
+MADE_BY = f"librosa {version('librosa')}"  # for the record, and so that no checkpoint of other features is gone on with
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,19 +73,51 @@ class Cepstra:
         if len(samples) < window:
             rule = f"at least one window of {window} samples"
             raise value_error("samples", rule, len(samples), "Leave the utterance out.")
-        sound = np.append(samples[:1], samples[1:] - PREEMPHASIS * samples[:-1]).astype(np.float64)
-        frames = sliding_window_view(sound, window)[::shift] * np.hamming(window)
-        bins = 1 << (window - 1).bit_length()
-        power = np.abs(np.fft.rfft(frames, bins)) ** 2
-        mel = np.maximum(power @ mel_filters(self.filters, bins, rate).T, POWER_FLOOR)
-        cepstra = np.log(mel) @ cosines(self.coefficients, self.filters).T
+        filters = mel_filters(self.filters, transform_length(window), rate)
+        emphasis = np.array([1.0, -PREEMPHASIS], np.float32)  # in 32 bits, as the committed results have it
+        sound = signal.lfilter(emphasis, np.ones(1, np.float32), samples.astype(np.float32))
+        power = spectrum(np.asarray(sound), windows.hamming(window), shift=shift) ** 2
+        mel = np.log(np.maximum(filters @ power, POWER_FLOOR))
+        cepstra = librosa.feature.mfcc(S=mel, n_mfcc=self.coefficients).T
         return (cepstra - cepstra.mean(axis=0)).astype(np.float32)
+
+
+def spectrum(sound: NDArray[np.floating], weights: NDArray[np.float64], *, shift: int) -> NDArray[np.float64]:
+    """The magnitude of every frequency in every frame: frame f sees samples f * shift to f * shift + window.
+
+    librosa takes windows of a power of 2 samples, the weights in their middle; the zeros that the sound gets on either
+    side make up for that. So no sound that fills one window is too short, and no window reaches beyond the sound.
+
+    Args:
+        sound: [N], of one window at least.
+        weights: [window], by which the samples of a frame are weighed.
+        shift: Samples from one frame to the next.
+
+    Returns:
+        [bins / 2 + 1, F] with F = 1 + (N - window) // shift; bins are the next power of 2 of the window.
+    """
+    bins = transform_length(len(weights))
+    before = (bins - len(weights)) // 2
+    padded = np.pad(sound.astype(np.float64), (before, bins - len(weights) - before))
+    found = librosa.stft(
+        padded, n_fft=bins, hop_length=shift, win_length=len(weights), window=weights, center=False, dtype=np.complex128
+    )
+    return np.abs(found)
+
+
+def transform_length(window: int) -> int:
+    """The next power of 2.
+
+    >>> transform_length(200), transform_length(256)
+    (256, 256)
+    """
+    return 1 << (window - 1).bit_length()
 
 
 def mel_filters(filters: int, bins: int, rate: int) -> NDArray[np.float64]:
     """Triangles of height 1, evenly spaced on the mel scale from 0 to half the rate; each begins where another peaks.
 
-    mel(f) = 2595 log10(1 + f / 700).
+    mel(f) = 2595 log10(1 + f / 700), which librosa calls that of HTK.
 
     Args:
         filters: How many.
@@ -93,28 +130,14 @@ def mel_filters(filters: int, bins: int, rate: int) -> NDArray[np.float64]:
     Raises:
         ValueError: Where a filter falls between two frequencies, and so would hear nothing.
     """
-    top = 2595 * np.log10(1 + rate / 2 / 700)
-    edges = 700 * (10 ** (np.linspace(0, top, filters + 2) / 2595) - 1)
-    frequencies = np.arange(bins // 2 + 1) * rate / bins
-    rising = (frequencies - edges[:-2, None]) / (edges[1:-1] - edges[:-2])[:, None]
-    falling = (edges[2:, None] - frequencies) / (edges[2:] - edges[1:-1])[:, None]
-    weights = np.maximum(0.0, np.minimum(rising, falling))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Empty filters detected")  # said below, as an error
+        weights = librosa.filters.mel(sr=rate, n_fft=bins, n_mels=filters, htk=True, norm=None, dtype=np.float64)
     if not weights.any(axis=1).all():
         raise value_error(
             "filters", "few enough that each hears a frequency", filters, "Give fewer, or a longer window."
         )
     return weights
-
-
-def cosines(coefficients: int, filters: int) -> NDArray[np.float64]:
-    """The first rows of the orthonormal discrete cosine transform (type II), [coefficients, filters].
-
-    >>> cosines(2, 2).round(4).tolist()
-    [[0.7071, 0.7071], [0.7071, -0.7071]]
-    """
-    angles = np.pi / filters * np.outer(np.arange(coefficients), np.arange(filters) + 0.5)
-    scales = np.where(np.arange(coefficients) == 0, 1 / filters, 2 / filters) ** 0.5
-    return scales[:, None] * np.cos(angles)
 
 
 def with_slopes(features: Features) -> Features:
@@ -125,7 +148,7 @@ def with_slopes(features: Features) -> Features:
     recurrent network needs no such help.
     """
     first = _slopes(features)
-    return np.concatenate([features, first, _slopes(first)], axis=1)
+    return np.concatenate([features, first, _slopes(first)], axis=1).astype(np.float32)
 
 
 def corpus_features(
@@ -157,6 +180,4 @@ def corpus_features(
 
 
 def _slopes(features: Features) -> Features:
-    padded = np.pad(features, ((SLOPE_REACH, SLOPE_REACH), (0, 0)), mode="edge")
-    reach = np.arange(-SLOPE_REACH, SLOPE_REACH + 1, dtype=np.float32)
-    return sliding_window_view(padded, len(reach), axis=0) @ (reach / np.square(reach).sum())
+    return librosa.feature.delta(features, width=2 * SLOPE_REACH + 1, axis=0, mode="nearest")

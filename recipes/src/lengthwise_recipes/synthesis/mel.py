@@ -1,18 +1,18 @@
-"""Log-mel spectrograms: samples [N] -> frames [F, window] -> magnitudes [F, bins] -> log mel [F, bands]."""
+"""Log-mel spectrograms, by librosa: samples [N] -> magnitudes [bins / 2 + 1, F] -> log mel [F, bands]."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+from scipy.signal import windows
 
 from lengthwise.checks import check_number, check_whole, value_error
 from lengthwise_recipes.contents import fingerprint
 from lengthwise_recipes.skipped import Skipped
 from lengthwise_recipes.speech.corpus import Samples
-from lengthwise_recipes.speech.features import mel_filters
+from lengthwise_recipes.speech.features import mel_filters, spectrum, transform_length
 from lengthwise_recipes.speech.wav import checked
 from lengthwise_recipes.synthesis.corpus import SpeechCorpus
 
@@ -65,13 +65,10 @@ class LogMel:
         if len(samples) < window:
             rule = f"at least one window of {window} samples"
             raise value_error("samples", rule, len(samples), "Leave the recording out.")
-        silence = np.zeros(window // 2, np.float32)
-        sound = np.concatenate([silence, samples, silence, np.zeros(window % 2, np.float32)])
-        hann = np.hanning(window + 1)[:-1]
-        frames = sliding_window_view(sound, window)[::shift] * hann
-        filters = self.filters(rate)
-        magnitudes = np.abs(np.fft.rfft(frames, 2 * (filters.shape[1] - 1))) / (hann.sum() / 2)
-        return np.log(np.maximum(magnitudes @ filters.T, FLOOR)).astype(np.float32)
+        surrounded = np.pad(samples, (window // 2, window - window // 2))
+        hann = windows.hann(window, sym=False)
+        magnitudes = spectrum(surrounded, hann, shift=shift) / (hann.sum() / 2)
+        return np.log(np.maximum(self.filters(rate) @ magnitudes, FLOOR)).T.astype(np.float32)
 
     def filters(self, rate: int) -> NDArray[np.float64]:
         """The mel filters at a sampling rate, [bands, bins / 2 + 1]; bins are the next power of 2 of the window.
@@ -80,7 +77,7 @@ class LogMel:
             ValueError: Where there are more bands than the window can tell apart.
         """
         window = round(self.window_seconds * rate)
-        return mel_filters(self.bands, 1 << (window - 1).bit_length(), rate)
+        return mel_filters(self.bands, transform_length(window), rate)
 
 
 def corpus_mels(corpus: SpeechCorpus, log_mel: LogMel, *, strict: bool = False) -> tuple[SpeechCorpus, list[Mel]]:

@@ -8,6 +8,9 @@ What is computed is the padded rectangle, and that cost is what a study of batch
 depends on it. Only the first LSTM and the attention run step by step: with the true frames as input, as in training,
 prenet, second LSTM, frames and stops are computed of all steps at once.
 
+By hand, since the models that can be had (torchaudio's, NVIDIA's) run both LSTMs step by step, and their batch norm
+counts the padding. In a study of batching a loss must not depend on what is padded.
+
 References:
     Shen et al. 2018, Natural TTS synthesis by conditioning WaveNet on mel spectrogram predictions, section 2.2. As in
     NVIDIA's Tacotron 2 the attention is asked by the first of the two LSTMs, the second reads the output of both, and

@@ -20,6 +20,7 @@ import lengthwise as lw
 from lengthwise.checks import check_choice, check_flag, check_number, check_whole, value_error
 from lengthwise_recipes.contents import fingerprint
 from lengthwise_recipes.skipped import Skipped
+from lengthwise_recipes.speech.features import MADE_BY
 from lengthwise_recipes.synthesis.corpus import Recording, SpeechCorpus
 from lengthwise_recipes.synthesis.layers import data_mask
 from lengthwise_recipes.synthesis.loss import MEANS, Errors, synthesis_errors, together
@@ -219,6 +220,7 @@ class SynthesisTask:
             "train_fingerprint": lw.fingerprint(lengths),
             "fingerprint": self.fingerprint,
             "mean_over": self.mean_over,
+            "features": MADE_BY,
             "network": asdict(self.network),
         }
 
