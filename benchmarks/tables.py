@@ -56,7 +56,7 @@ def pages() -> dict[Path, str]:
     """What each page should say."""
     studies = results("study-handwriting-latin-greek")
     shown = handwriting_in_short(*studies[-1]) if studies else "Not measured yet."
-    told = quality_in_short([document for _, document in latest_quality().items()])
+    told = quality_in_short(list(latest_quality().values()))
     readme = fill(fill(README.read_text(), "table: handwriting", shown), "quality", told)
     sections = [
         section(path, document, title, write)
@@ -97,6 +97,8 @@ def latest_quality() -> dict[str, dict[str, Any]]:
 
 def quality_in_short(documents: list[dict[str, Any]]) -> str:
     """What the study of quality found and how small a difference it could have told, wrapped for a README."""
+    if not documents:
+        return "Not measured yet."
     found = quality_answers.record(documents, documents[0]["ours"], "test_last")
     told = ", ".join(f"{quality_power.mean_told(each, 'test_last')} ({each['task']})" for each in documents)
     seeds = " or ".join(dict.fromkeys(str(each["settings"]["seeds"]) for each in documents))

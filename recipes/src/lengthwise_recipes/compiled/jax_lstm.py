@@ -3,6 +3,9 @@
 weights   a pytree: {"layers": [{"forwards": cell, "backwards": cell}, ...], "output": linear}
 linear    {"kernel": [inputs, outputs], "bias": [outputs]}
 cell      a linear of [inputs + H, 4 H], the input, forget, cell and output gates side by side
+
+By hand, since JAX itself has no layers, and its LSTM (`jax.experimental.rnn`) is for GPUs alone. The CTC loss and the
+optimiser are optax's; another package for one layer of thirty lines would hide what is compiled.
 """
 
 from __future__ import annotations

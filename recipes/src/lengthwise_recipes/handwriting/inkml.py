@@ -7,6 +7,8 @@ its own, a line or a word of it. So a label never names more ink than it was giv
     <annotationXML type="Ground truth"><type>Word</type><label>to</label></annotationXML>          ImadocSen-OnDB
     <annotationXML><Tg_Truth>to be</Tg_Truth></annotationXML>      VNOnDB
 
+By hand, since we know of no package that reads the labels of all these shapes; the standard library reads the XML.
+
 References:
     W3C Recommendation "Ink Markup Language (InkML)", 20 September 2011: traces (3.2), trace formats (3.1),
     annotations (3.5), traceViews (3.2.3). Deviation: traceViews of a part of a trace are refused.

@@ -4,6 +4,8 @@ A line that begins with a dot starts a keyword; what follows, up to the next, ar
 likes. So numbers below `.PEN_DOWN` are points, and those below `.COMMENT` are not. `.DT`, the time of a pen that rests,
 ends no component: points may follow its one number.
 
+By hand, since we know of no package for Python that reads the format.
+
 References:
     Guyon 1994, UNIPEN 1.0 format definition (unipen.def): sections A and B. Deviations: keywords and levels may be in
     small letters; included files may include others; a file is sought from the folder of the one that includes it.
