@@ -1,8 +1,8 @@
 """The only file that imports Numba: how kernels are compiled, and how their machine code is kept on disk.
 
-Numba reads its cache as it finds it. A file that a full disk or a power cut left empty or half written then ends the
-program in an error of pickle, and one with a changed byte can end it without one. Here such a file counts as missing:
-the kernel is compiled, and the file written anew. Where that is impossible, every process compiles, and says so once.
+Numba does not check its cache. A full disk or a power cut may leave a file empty or half written: then the program ends
+in an error of pickle. A changed byte can end it without any error. Here such a file counts as missing: the kernel is
+compiled, and the file written anew. If that is impossible, every process compiles, and says so once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def compile_kernel(function: Callable[..., Any]) -> Any:
 
 
 class _Checked(CompileResultCacheImpl):
-    """Puts a digest before the machine code: a process that runs changed code ends without a word."""
+    """Puts a digest before the machine code, because a process that runs changed code ends without an error."""
 
     def reduce(self, cres: Any) -> tuple[bytes, bytes]:
         content = dumps(super().reduce(cres))

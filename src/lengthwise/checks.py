@@ -1,7 +1,7 @@
 """The error sentence, and the checks that raise it.
 
-Every complaint reads: "`name` must be <rule>, but is <value>[ at <place>]. <What to do>." An order, a cut or a recipe
-of your own may raise its errors by these functions too.
+Every error reads: "`name` must be <rule>, but is <value>[ at <place>]. <What to do>." An order, a cut or a recipe of
+your own may raise its errors by these functions too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def type_error(name: str, rule: str, value: object, remedy: str) -> TypeError:
 
 
 def check_whole(name: str, value: object, *, minimum: int, remedy: str, maximum: int = 2**63 - 1) -> int:
-    """Returns `value` as an int, refusing fractions, booleans and what lies out of range."""
+    """Returns `value` as an int; refuses fractions, booleans, and numbers out of range."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise type_error(name, "a whole number", value, remedy)
     whole = int(value)
@@ -65,7 +65,7 @@ def check_number(
 
 
 def _as_float(value: numbers.Real) -> float:
-    """The nearest float; of a whole number beyond all floats, as 10**400, infinity."""
+    """The nearest float; infinity for a whole number beyond all floats, such as 10**400."""
     try:
         return float(value)
     except OverflowError:
@@ -80,7 +80,7 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
 
 
 def keep(choice: object, **checked: object) -> None:
-    """Stores checked values in a frozen dataclass: Python's numbers for NumPy's, so that equals are written alike."""
+    """Stores checked values in a frozen dataclass: Python's numbers in place of NumPy's, so that JSON is the same."""
     for name, value in checked.items():
         object.__setattr__(choice, name, value)
 
@@ -93,7 +93,7 @@ def check_flag(name: str, value: object) -> bool:
 
 
 def show_value(value: object) -> str:
-    """Writes a value as a sentence shows it: by its beginning and its end, where a path has its file, if it is long."""
+    """Writes a value for a sentence; of a long one, the beginning and the end, where a path has its file."""
     try:
         text = repr(value)
     except ValueError:  # Python writes whole numbers of up to 4,300 digits
@@ -104,10 +104,10 @@ def show_value(value: object) -> str:
 
 
 def show_call(example: str) -> Callable[[_Called], _Called]:
-    """Decorates a choice or a function: a call that does not fit its arguments is answered by a sentence of ours.
+    """Decorates a choice or a function: a call that does not fit its arguments raises one sentence.
 
     Args:
-        example: A call that is right.
+        example: A right call, which the sentence recommends.
 
     >>> @show_call("cut(16)")
     ... def cut(batch_size): ...
@@ -127,7 +127,7 @@ def show_call(example: str) -> Callable[[_Called], _Called]:
 
 def _wrap_call(function: Any, name: str, example: str) -> Any:
     signature = inspect.signature(function)
-    own = 1 if function.__name__ == "__init__" else 0  # self, which nobody writes
+    own = 1 if function.__name__ == "__init__" else 0  # leaves out self
     takes = [f"{each.name}=" if each.kind is each.KEYWORD_ONLY else each.name for each in signature.parameters.values()]
 
     @functools.wraps(function)
@@ -136,7 +136,7 @@ def _wrap_call(function: Any, name: str, example: str) -> Any:
             return function(*given, **named)
         except TypeError:
             if _fits(signature, given, named):
-                raise  # of what the function itself found
+                raise  # the call fits: the error is of the function itself
         words = [*map(show_value, given[own:]), *(f"{key}={show_value(value)}" for key, value in named.items())]
         call = f"{name}({' '.join(', '.join(words).split())})"
         rule = ", ".join(takes[own:]) or "nothing"

@@ -1,4 +1,4 @@
-"""The only room that writes files. What stands at a path is whole: the old content or the new, never a part of either.
+"""The only room that writes files. A path holds whole content: the old or the new, never a part of either.
 
 A regular file is written as a draft beside its target, under a name of its own, and then moved onto the target. So a
 reader, a second writer, a full disk and a kill leave a whole file. A link stays: its target is written. A device, a
@@ -75,7 +75,7 @@ def check_regular(path: str | os.PathLike[str]) -> None:
     """Refuses to read a pipe or a device: its reader might wait without end.
 
     Raises:
-        OSError: It is one. A path where nothing is passes, for whoever opens it to refuse.
+        OSError: It is one. A path where nothing is passes: opening it raises.
     """
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         raise OSError(errno.EINVAL, "a pipe or a device", os.fspath(path))

@@ -36,9 +36,9 @@ class PaddedSequences(NamedTuple):
     """One array of all samples of a batch, padded: a pytree of fixed shape.
 
     Attributes:
-        values: [B, T, ...], zeros where nothing is.
-        lengths: int32 [B]: how much of each row is real; 0 in a filled row.
-        mask: bool [B, T]: what is real.
+        values: [B, T, ...], 0 where there is padding.
+        lengths: int32 [B]: the length of each sequence; 0 in a filled row.
+        mask: bool [B, T]: True on the frames of the sequences, False on padding.
     """
 
     values: NDArray[Any]
@@ -47,17 +47,17 @@ class PaddedSequences(NamedTuple):
 
 
 class PadCollate:
-    """Pads samples to the shape of the least padded length that holds them, and fills the rows they lack.
+    """Pads samples to the shape of the least padded length that holds them, and fills the missing rows.
 
     Filled rows are masked. A batch of more rows than that shape has is refused: a longer shape would pad it silently.
 
-    A function of a list of samples, for any loader. It gives one pytree built as a sample is, with a `PaddedSequences`
-    for each array and [B] for each scalar. Two things go wrong in use: a loss that counts the filled rows, whose
-    lengths are 0; and labels of any length, for which JAX compiles again. Every array needs a fixed shape: say in
-    `pad_to` how long those get.
+    It is a function of a list of samples, for any loader. It gives a pytree of the structure of a sample, with a
+    `PaddedSequences` for each array and [B] for each scalar. Two things go wrong in use: a loss that counts the filled
+    rows, whose lengths are 0; and labels of varying length, for which JAX compiles again. Every array needs a fixed
+    shape: give its length in `pad_to`.
 
     Args:
-        shapes: [k, 2] rows and padded length. More rows than needed do no harm: rounded up, they can be shared out over
+        shapes: [k, 2] rows and padded length. There may be more rows than needed: round them up to share them out over
             devices.
         pad_to: What the first axis of each array is padded to: a number, or None for the padded length of the shape. A
             prefix of the sample's tree, as `in_axes` of `jax.vmap`: `(None, 24)` pads inputs to the shape and labels to
@@ -127,9 +127,9 @@ def batches(
 ) -> Iterator[Any]:
     """The batches of one epoch, each of one of the shapes.
 
-    Ranks of a plan take different shapes in one step: that is for runs whose ranks step by themselves. Where several
-    processes or devices run ONE program, plan for one rank and share out the rows of each batch by `shard`: then all
-    meet the same shape.
+    In one step the ranks of a plan may take different shapes, which suits runs whose ranks step by themselves. If
+    several processes or devices run ONE program, plan for one rank and share out the rows of each batch by `shard`:
+    then all have the same shape.
 
     Args:
         dataset: Samples by number.
@@ -144,7 +144,7 @@ def batches(
         An iterator of fresh batches, see `PadCollate`; nothing is loaded before it is asked for.
 
     Raises:
-        ValueError: At once, where a batch of the plan fits no shape, or the rows do not divide by the shards.
+        ValueError: At once, if a batch of the plan fits no shape, or the rows do not divide by the shards.
 
     >>> import lengthwise as lw
     >>> samples = [np.arange(length) for length in (3, 9, 8, 40)]
@@ -169,7 +169,7 @@ def batches(
 
 
 def _part(dataset: Dataset, members: list[Any], collate: PadCollate, rows: int, padded_length: int, index: int) -> Any:
-    """The rows from index x rows on of a batch; where no member falls on them, filled ones."""
+    """The rows of a batch from index x rows on; filled rows if it has too few members."""
     members = [tuple(member) if isinstance(member, list) else member for member in members]
     own = members[index * rows : (index + 1) * rows]
     batch = collate.pad([dataset[member] for member in own or members[:1]], rows=rows, padded_length=padded_length)

@@ -1,6 +1,6 @@
 """The command line: `lengthwise inspect | compare | plan | buckets`, and commands of other packages (see `plugins`).
 
-`cuts`, `parser`, `show` and `source` are there for those too.
+Those may use `cuts`, `parser`, `show` and `source` too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NO_MEMORY = "There is not enough memory for this. Give fewer sequences, or smal
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; what is wrong with its input is one sentence on standard error, and exit status 2."""
+    """Runs one command. An error is one sentence on standard error, and exit status 2."""
     streams.open_closed()
     _command.raise_on_interrupt()
     parsed = argparse.Namespace(command="")
@@ -70,7 +70,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _explain_misplaced(words: Sequence[str], option: str | None) -> str:
-    """Says what is wrong with words that no option takes; a file, where `option` takes one, lacks that option."""
+    """The sentence for words that no option takes. If `option` takes a file, a file lacks that option."""
     if option is None or words[0].startswith("-"):
         return f"there is no {' '.join(words)} here"
     return f"a file is given with its option, {option} {words[0]}"
@@ -82,7 +82,7 @@ def _show_warning(command: str, message: Warning | str, *_place: object) -> None
 
 
 def _complaint(error: Exception) -> str:
-    """The sentence of an error; one of the system's own is put into words."""
+    """The sentence of an error; for an error of the system, a sentence with the system's reason."""
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     remedy = f"The system says: {error.strerror}."

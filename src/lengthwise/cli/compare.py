@@ -18,9 +18,9 @@ from lengthwise.cli import cuts, show, source
 from lengthwise.measures.mixing import mixing_bins
 
 DEFAULT = f"random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8,max-entropy:0.05,{DEFAULT_STRATEGY}"
-POOLED = 161_290  # sequences, of several epochs where there are fewer, that 128 bins of mixing take to fill
+POOLED = 161_290  # sequences that fill 128 bins of mixing; short data need several epochs for them
 MOST_EPOCHS = 32
-_SPARE = (9, 5, 1, 2, 8, 3)  # columns that a narrow terminal goes without, first one first
+_SPARE = (9, 5, 1, 2, 8, 3)  # columns that a narrow terminal leaves out, in this order
 
 
 def add(subparsers: Any) -> None:
@@ -75,13 +75,14 @@ def _show_progress(items: Any) -> Any:
 def _plan_one(
     lengths: NDArray[np.int64], batching: lw.Batching, *, seed: int, epoch: int
 ) -> tuple[lw.Plan, dict[str, Any]]:
-    """A plan, its measures, and the seconds it took, the compilation of the kernels not counted.
+    """Makes a plan, and its row: the measures, and the seconds it took without the compilation of the kernels.
 
-    Mixing is of batch and step over as many epochs as its 128 bins take to fill.
+    Both mixings are measured over as many epochs as fill 128 bins.
     """
-    with suppress(ValueError), warnings.catch_warnings():  # what does not suit these lengths is said of all, below
+    with suppress(ValueError), warnings.catch_warnings():  # an error of these few lengths comes again below, for all
         warnings.simplefilter("ignore")
-        lw.make_plan(lengths[63::-1], batching)  # back to front: a warning of these lengths is not used up
+        # A few lengths compile the kernels. Back to front: they are not the user's, whose warning comes only once.
+        lw.make_plan(lengths[63::-1], batching)
     start = time.perf_counter()
     plan = lw.make_plan(lengths, batching, seed=seed, epoch=epoch)
     seconds = time.perf_counter() - start
@@ -130,7 +131,7 @@ def _print(rows: list[dict[str, Any]], title: str) -> None:
     notes = (
         "padding: the share of computed frames that are padding; ZPR: its plain mean over batches (Ge 2021, eq. 1); "
         "ABL: the mean length that batches are padded to; cost: padded frames of a batch.",
-        "mixing: 1 where what a batch is padded to tells nothing of the lengths in it, near 0 where it tells all; "
+        "mixing: 1 where the padded length of a batch tells nothing about its lengths, near 0 where it tells all; "
         + _pooling_note(rows[0]["mixing_epochs"], rows[0]["mixing_bins"]),
     )
     show.table(heads, cells, title=title, notes=notes, spare=[heads[place] for place in _SPARE])
@@ -141,7 +142,7 @@ def _print(rows: list[dict[str, Any]], title: str) -> None:
 
 
 def _pooling_note(epochs: int, bins: int) -> str:
-    """Why the mixing of `lengthwise plan` is another number."""
+    """Says why `lengthwise plan` prints another mixing."""
     if epochs == 1:
         return f"estimated in {bins} bins."
     return f"estimated in {bins} bins over {epochs} epochs, where `lengthwise plan` has one epoch and fewer bins."
@@ -153,7 +154,7 @@ def _sizes(row: dict[str, Any]) -> str:
 
 
 def _names() -> str:
-    """The strategies, one line each, and what is compared where none is named: within 80 columns."""
+    """The strategies, one line each, and those that are compared by default: within 80 columns."""
     written = {name: f"{name}:{kind.value}" if kind.value else name for name, kind in STRATEGIES.items()}
     lines = [_indent(f"  {written[name]:21s}", kind.help) for name, kind in STRATEGIES.items()]
     keys = _indent("  every one also takes ", f"arrange={'|'.join(ARRANGEMENTS)}".replace("|", " | "))
@@ -162,5 +163,5 @@ def _names() -> str:
 
 
 def _indent(head: str, text: str) -> str:
-    """`head` and `text`, further lines below the start of `text`."""
+    """`head` and `text`; further lines are indented to the start of `text`."""
     return textwrap.fill(text, 79, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)

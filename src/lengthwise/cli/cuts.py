@@ -1,4 +1,4 @@
-"""The cut that a command works with: --batch-size, --budget or --cut, one of them."""
+"""The cut of a command: one of --batch-size, --budget and --cut."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _histogram(lengths: NDArray[np.int64], bars: int = 16) -> list[tuple[str, st
 
 
 def _bar(share: float) -> str:
-    """A bar of eighths of a column, or of whole ones where standard output cannot show those.
+    """A bar in eighths of a column, or in whole columns if standard output cannot show eighths.
 
     >>> _bar(1 / 16)
     '███'

@@ -1,4 +1,4 @@
-"""The parser of every command: what is wrong with the words on the command line is one sentence, too."""
+"""The parser of every command: an error of the command line is one sentence, too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 
 class Parser(argparse.ArgumentParser):
-    """An `ArgumentParser` that complains in one sentence, not below ten lines of usage, and guesses no options."""
+    """An `ArgumentParser` whose errors are one sentence without the usage, and that guesses no options."""
 
     def __init__(self, **choices: Any) -> None:
         super().__init__(allow_abbrev=False, **choices)
@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def command() -> str:
-    """How this program was called; `python -m lengthwise` is told as its script is."""
+    """The name of this program; that of `python -m lengthwise` is the same as of the script."""
     name = Path(sys.argv[0]).name
     return shlex.join(["lengthwise" if name == "__main__.py" else name, *sys.argv[1:]])
 

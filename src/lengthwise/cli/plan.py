@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _batching(arguments: argparse.Namespace) -> lw.Batching:
     cut = cuts.choose_cut(arguments)
     named = lw.Batching(cut=cut) if arguments.strategy is None else lw.strategy(arguments.strategy, cut=cut)
-    deal = _deal(arguments, arguments.tail or named.deal.tail)  # of a deal, names say no more than its tail
+    deal = _deal(arguments, arguments.tail or named.deal.tail)  # a strategy's name sets the tail of a deal alone
     chunks = None if arguments.chunk is None else lw.Chunks(arguments.chunk, step=arguments.chunk_step)
     if chunks is None and arguments.chunk_step is not None:
         raise value_error("chunk-step", "given with --chunk", arguments.chunk_step, "Give the chunk size too.")

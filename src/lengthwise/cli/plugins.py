@@ -3,8 +3,8 @@
     [project.entry-points."lengthwise.commands"]
     tokenize = "my_package.tokenize"
 
-The name is the command: `lengthwise tokenize`. What it names, a module or another object, has a function `add` as the
-commands of this package have: it adds a parser of that name, whose default `run` does the work.
+The name is the command: `lengthwise tokenize`. The entry point names a module or another object with a function `add`,
+as the commands of this package have. It adds a parser of that name, whose default `run` does the work.
 
     def add(subparsers):
         parser = subparsers.add_parser("tokenize", description="Counts the tokens of texts.")
@@ -12,10 +12,10 @@ commands of this package have: it adds a parser of that name, whose default `run
         parser.set_defaults(run=run)  # run(arguments) returns the exit status
 
 A `ValueError`, `TypeError`, `OSError` or `ImportError` that `run` raises is shown as one sentence. A command may use
-`cuts`, `parser`, `show` and `source` of `lengthwise.cli`. The default `file_option` names the option that takes a file,
-and the destination `subcommand` is that of parsers below: complaints of words that are misplaced say both.
+`cuts`, `parser`, `show` and `source` of `lengthwise.cli`. Errors about misplaced words use two names, if a command sets
+them: the default `file_option` is the option that takes a file, and the destination `subcommand` that of parsers below.
 
-The package is imported when its command is named, and not before: `lengthwise --help` shows its name only.
+The package is imported only when its command is named: `lengthwise --help` shows just the name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ INSTALL = f"pip install {RECIPES}"
 
 
 def find(taken: Sequence[str]) -> dict[str, EntryPoint]:
-    """The commands of installed packages by name, in alphabetical order; none of the names in `taken` is among them."""
+    """The commands of installed packages by name, in alphabetical order, without the names in `taken`."""
     found = {entry.name: entry for entry in entry_points(group=GROUP)}
     return {name: found[name] for name in sorted(found) if name not in taken}
 

@@ -36,7 +36,7 @@ def add(parser: argparse.ArgumentParser, *, plot: str = "") -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Refuses what cannot be written before the work, not after it."""
+    """Refuses outputs that cannot be written, before the work and not after it."""
     for name in ("json", "plot", "output"):
         path = getattr(arguments, name, None)
         if path is not None and (name, path) != ("json", "-"):
@@ -58,7 +58,7 @@ def _check_path(name: str, path: str) -> None:
 
 
 def write_json(document: Any, path: str | None) -> None:
-    """Writes `document` to `path`, or to standard output where that is "-"; nothing where it is None."""
+    """Writes `document` to `path`, or to standard output if that is "-"; does nothing if it is None."""
     if path is None:
         return
     text = json.dumps(document, indent=2, allow_nan=False) + "\n"
@@ -80,11 +80,11 @@ def table(
     """Prints a table no wider than the terminal.
 
     Args:
-        heads: Of the columns, in several lines where they hold line breaks.
-        title: What stands above it.
-        notes: What stands below it.
+        heads: The heads of the columns; a line break begins a new line.
+        title: The text above the table.
+        notes: The texts below the table.
         words: The first so many columns hold words, the others numbers.
-        spare: Heads of columns that are left out, first one first, where there is no room for all. A note names them.
+        spare: Heads of columns to leave out, in this order, if the table is too wide. A note names them.
     """
     console = _console()
     cells = [list(row) for row in rows]
@@ -133,7 +133,7 @@ def _draw_table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int)
 
 
 def _fit_columns(heads: Sequence[str], rows: list[list[str]], spare: Sequence[str], width: int) -> list[int]:
-    """The columns that are kept so that the table is within `width`."""
+    """The numbers of the columns that fit into `width`."""
     kept = list(range(len(heads)))
     for head in spare:
         if _width(heads, rows, kept) <= width:

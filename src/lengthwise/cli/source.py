@@ -21,7 +21,7 @@ class Source(NamedTuple):
 
 
 def add(parser: argparse.ArgumentParser, *, option: str = "source", example: str = EXAMPLES[0]) -> None:
-    """Adds the arguments that say which lengths; `option` is "source", or an option that takes its place."""
+    """Adds the arguments that name the lengths; `option` is "source", or an option in its place."""
     group = parser.add_argument_group("lengths")
     text = f"file or folder of lengths, and its column where it has several; without it, the {example} example"
     place: dict[str, Any] = {"nargs": "?"} if option == "source" else {"dest": "source"}

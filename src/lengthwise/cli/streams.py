@@ -1,4 +1,4 @@
-"""The standard streams, some of which whoever called the command may have closed."""
+"""The standard streams. The caller of the command may have closed some of them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 
 
 def open_closed() -> None:
-    """Sends to nowhere what a stream that was closed (`>&-`) would have taken: nobody asked for it.
+    """Opens streams that the caller closed (`>&-`), and discards what is written to them.
 
-    A descriptor that stayed free would be that of the first file written, and messages could end up in a saved plan.
+    A free descriptor would go to the first file that is opened, and messages could end up in a saved plan.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -18,9 +18,9 @@ def open_closed() -> None:
 
 
 def give_up_output() -> None:
-    """Sends to nowhere what standard output no longer takes: its reader left, as `head` does, or its disk is full.
+    """Discards what standard output no longer takes: its reader left, as `head` does, or its disk is full.
 
-    Else the interpreter would try once more when it ends, and complain.
+    Otherwise the interpreter would try once more when it ends, and print an error.
     """
     try:
         sys.stdout.flush()

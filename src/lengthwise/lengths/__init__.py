@@ -1,4 +1,4 @@
-"""Where lengths come from: arrays, files, folders and examples; what they look like and the name they go by."""
+"""Where lengths come from: arrays, files, folders and examples; their description and fingerprint."""
 
 from lengthwise.lengths.arrays import as_lengths as as_lengths
 from lengthwise.lengths.audio import audio_files as audio_files

@@ -24,9 +24,9 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
     """Checks that these are lengths and returns them as int64.
 
     Every length is a whole number from 1 to 2**63 - 1. Two things go wrong in use. Seconds are no lengths: turn them
-    into frames with `read_lengths(values, frame_shift=0.01)`. Sequences are no lengths: count their tokens. So that
-    the list of token lists [[5, 6, 7], [1, 2, 3]] is not taken for three lengths of each sequence, rows in a list
-    hold at most two numbers; an array of shape [n, dims] has up to eight.
+    into frames with `read_lengths(values, frame_shift=0.01)`. Sequences are no lengths: count their tokens. Rows in a
+    list hold at most two numbers, so that token lists such as [[5, 6, 7], [1, 2, 3]] are refused. An array of shape
+    [n, dims] has up to eight.
 
     Args:
         values: [n] or [n, dims] integers, or floats that are whole and below 2**53: a NumPy array, a list, a torch
@@ -84,7 +84,7 @@ def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
 
 
 def _check_rows(values: Sequence[Any], raw: NDArray[Any], place: Place) -> None:
-    """Refuses what NumPy reads from a list without a word: token lists of equal length, and True among integers."""
+    """Refuses lists that NumPy reads silently: token lists of equal length, and True among integers."""
     if raw.ndim == 2 and raw.shape[1] > 2:
         rule = "a list of numbers or of pairs"
         remedy = "Count lists of tokens: `[len(row) for row in rows]`; give more lengths a sequence as a NumPy array."

@@ -27,7 +27,7 @@ READERS = 16  # the threads wait for the disk, not for the processor
 
 
 class Header(NamedTuple):
-    """What is kept of one file; size and modification time tell whether it is still the same file."""
+    """What the cache keeps of one file; size and modification time tell whether the file is still the same."""
 
     size: int
     modified_ns: int
@@ -67,7 +67,7 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
 
 
 def audio_files(folder: str | Path) -> list[str]:
-    """The paths within a folder that `read_lengths` measures, in its order: the k-th length is that of the k-th.
+    """The paths within a folder, in the order of `read_lengths`: the k-th length is that of the k-th path.
 
     Raises:
         ValueError: There is none, or a folder that cannot be read.
@@ -81,7 +81,7 @@ def has_audio(folder: Path) -> bool:
 
 
 def _names_or_refuse(folder: Path, *, also: str = "") -> list[str]:
-    """The sorted names; where there is none, the sentence says what else was looked for."""
+    """The sorted names; if there are none, the error says what else was looked for."""
     names = sorted(_audio_names(folder))
     if not names:
         remedy = f"Looked for {', '.join(AUDIO_SUFFIXES)} in it and all below{also}."
@@ -123,7 +123,7 @@ def _measure(
 
 
 def _header(soundfile: Any, path: Path, kept: Header | None) -> Header | str:
-    """Returns the header, the one kept if the file is still the same, or says in a text why it cannot be read."""
+    """Returns the header, from the cache if the file is still the same; or a text that says why it cannot be read."""
     try:
         facts = path.stat()
         if not stat.S_ISREG(facts.st_mode):
@@ -173,7 +173,7 @@ def _check_one_rate(folder: Path, rates: NDArray[np.int64], names: Sequence[str]
 
 
 def _may_keep(path: Path) -> bool:
-    """Says whether a cache is there or nothing is: a pipe in its place would be waited for without end."""
+    """Says whether the cache is a file or is not there: a pipe in its place would never end."""
     return path.is_file() or not os.path.lexists(path)
 
 
@@ -194,6 +194,6 @@ def _is_whole(header: Header) -> bool:
 
 
 def save_cache(folder: Path, headers: dict[str, Header]) -> None:
-    """Writes the cache, where the folder can be written; where not, the files are measured again next time."""
+    """Writes the cache, if the folder can be written; otherwise the files are measured again next time."""
     with suppress(OSError):
         files.write(folder / CACHE_NAME, json.dumps({"version": CACHE_VERSION, "files": headers}))

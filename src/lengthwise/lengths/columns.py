@@ -39,7 +39,7 @@ DROP_SEQUENCE = "Put a number there or drop the sequence."
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class Column:
-    """Numbers that were read and not yet judged.
+    """Numbers as they were read, not checked yet.
 
     Attributes:
         name: What the file calls them, or "lengths".
@@ -139,9 +139,9 @@ def last_part(name: str) -> str:
 
 
 def parse_numbers(texts: Sequence[str], *, name: str, place: Place, remedy: str = DROP_LINE) -> NDArray[Any]:
-    """Reads [n] texts as int64 if all are whole, else as float64: those that other programs read as Python does.
+    """Reads [n] texts as int64 if all are whole, else as float64.
 
-    So 1_000 and the digits of other scripts are no numbers, though Python's `int` takes them.
+    Texts that only Python reads as numbers are refused: 1_000, and the digits of other scripts.
 
     Raises:
         ValueError: At the first text that is not a number, or a whole one beyond 64 bits.
@@ -172,7 +172,7 @@ def beyond_64_bits(values: Iterable[float], *, name: str, place: Place) -> Value
 
 
 def not_a_number(value: object, *, name: str, at: str, remedy: str = DROP_SEQUENCE) -> ValueError:
-    """Writes the error for what is no number; of what a text, a list or an object may mean it says what to do."""
+    """Writes the error for a value that is no number, with advice for a text, a list and an object."""
     if isinstance(value, dict) and value:
         remedy = f"Name one of its fields, as {name}.{next(iter(value))}."
     elif isinstance(value, str) and is_number(value):
@@ -186,13 +186,13 @@ def not_a_number(value: object, *, name: str, at: str, remedy: str = DROP_SEQUEN
 
 
 def nested_lists(value: object, *, name: str, at: str) -> ValueError:
-    """Writes the error for lists of lists: of features [80, 3000] the length is 3000, of sentences that of all."""
+    """Writes the error for lists of lists, whose length is unclear: features [80, 3000], or sentences of tokens."""
     remedy = "Write a column with the length that you mean, and name that."
     return value_error(name, "lists of single items, which are counted", value, remedy, at=at)
 
 
 def is_number(text: str) -> bool:
-    """Says whether Python takes a text for a number: `parse_numbers` is stricter."""
+    """Says whether Python reads a text as a number; `parse_numbers` is stricter."""
     try:
         float(text)
     except ValueError:
@@ -248,7 +248,7 @@ def choose_dimensions(column: str | None, dims: int, path: Path) -> range:
 
 
 def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:
-    """Writes the error for a column that is not there, or there twice, with those that are, the closest first."""
+    """Writes the error for a column that is missing or there twice; it lists the columns, the closest first."""
     if names.count(name) > 1:
         return value_error("column", "there once", name, f"Rename one of the {names.count(name)}.", at=at)
     close = difflib.get_close_matches(name, names, n=len(names) or 1, cutoff=0.0)

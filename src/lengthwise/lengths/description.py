@@ -1,4 +1,4 @@
-"""What a set of lengths looks like, and the name it goes by."""
+"""The description of a set of lengths, and its fingerprint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Description:
     Attributes:
         count: Number of sequences.
         dims: Lengths of each sequence.
-        min: Shortest; an empty tuple where there are no sequences, as are `quantiles`, `mean` and `max`.
+        min: Shortest. Without sequences it is an empty tuple, as are `quantiles`, `mean` and `max`.
         quantiles: [dims][7]: the smallest length that 1, 5, 25, 50, 75, 95 and 99 % of the sequences do not exceed.
         mean: Mean.
         max: Longest.
@@ -78,7 +78,7 @@ def describe(lengths: ArrayLike) -> Description:
 
 
 def fingerprint(lengths: ArrayLike) -> str:
-    """Names lengths by 16 hex digits: the same on every platform, and another for any change, also of the order.
+    """Names lengths by 16 hex digits: the same on every platform, and others after any change, also of the order.
 
     BLAKE2b over the shape and then the lengths, both as little-endian int64.
 

@@ -1,4 +1,4 @@
-"""Example lengths, drawn anew from a description of them: no data set is shipped."""
+"""Example lengths, drawn from a description of a data set: the package holds no data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHORTEST, LONGEST = 16, 8_000  # of the long-tailed lengths
 
 
 def example_lengths(name: str = "long-tailed", *, count: int | None = None, seed: int = 0) -> NDArray[np.int64]:
-    """Draws lengths to try things on, the same on every platform; fewer of them are the first of more.
+    """Draws lengths to try things on, the same on every platform. A smaller `count` gives the first of a larger one.
 
     Args:
         name: "long-tailed": log-normal, exp(6 + 0.7 z), rounded and clipped to 16..8000, as of texts in tokens.

@@ -1,4 +1,4 @@
-"""Lengths from files and folders: which reader takes what."""
+"""Lengths from files and folders: chooses the reader."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _read_file(path: Path, column: str | None, key: str | None) -> list[Column]:
 
 
 def _refuse_devices(path: Path) -> None:
-    """Refuses what may never end or never begin; a pipe that the shell has opened, as `<(command)`, is read."""
+    """Refuses devices and named pipes, which may never end or begin; reads a pipe of the shell, as `<(command)`."""
     opened = path.is_fifo() and os.path.realpath(path).startswith(OPENED)
     if not (path.is_file() or opened):
         remedy = "Write what it gives to a file, or on the command line give the command that writes it: <(command)."

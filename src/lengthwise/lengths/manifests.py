@@ -98,7 +98,7 @@ def _items(first: str, rest: str, start: int, path: Path) -> list[Any]:
 
 
 def _is_document(path: Path) -> bool:
-    """Says whether a file is called .json, and so may be one object or one array."""
+    """Says whether a file is named .json, and so may be one object or one array."""
     return path.name.lower().endswith((".json", ".json.gz"))
 
 
@@ -198,7 +198,7 @@ def _is_mixed(record: Record) -> bool:
 def _duration(record: Record) -> Any:
     """Returns the duration; of a mixed cut when its last track ends, to eight decimals as in Lhotse.
 
-    Of a track whose offset or duration is no number it returns the two, which are then refused as no number.
+    If the offset or duration of a track is no number, it returns the two, which are then refused.
 
     >>> _duration({"type": "MixedCut", "tracks": [{"cut": {"duration": 2}}, {"cut": {"duration": 1.5}, "offset": 1}]})
     2.5

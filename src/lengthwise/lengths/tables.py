@@ -51,10 +51,10 @@ def read_table(path: Path, column: str | None) -> list[Column]:
 
 
 class _WideCells:
-    """Lets csv read cells of more than 131,072 characters, be it only to pass over a long transcript.
+    """Lets csv read cells of more than 131,072 characters, such as long transcripts.
 
-    The limit of csv is one for the whole process, and so is this: the first reader raises it, the last one that
-    leaves puts it back. Else a thread would put it back under a reader in another one.
+    The module csv has one maximum for the whole process. The first reader raises it, and the last one puts it back;
+    otherwise a thread would put it back while another one reads.
     """
 
     def __init__(self) -> None:

@@ -80,7 +80,7 @@ def read_kaldi(path: Path) -> list[Column]:
 
 
 def kaldi_file(folder: Path) -> Path | None:
-    """Finds what says the lengths of a Kaldi data folder: utt2num_frames, else utt2dur."""
+    """Finds the file with the lengths of a Kaldi data folder: utt2num_frames, else utt2dur."""
     return next((folder / name for name in KALDI_FILES if (folder / name).is_file()), None)
 
 
@@ -129,7 +129,7 @@ def _not_text(path: Path, error: UnicodeDecodeError) -> ValueError:
 
 
 def _read_again(path: Path) -> Iterator[bytes]:
-    """Yields the lines of a file; none of a pipe, which can be read only once."""
+    """Yields the lines of a file once more; none of a pipe, which can be read only once."""
     if path.is_file():
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
             yield from file

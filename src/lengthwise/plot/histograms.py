@@ -115,10 +115,10 @@ def _write(axes: Axes, text: str, across: float, above: float) -> None:
     axes.annotate(text, (across, above), (0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=SIZE)
 
 
-def _longer_than(values: NDArray[np.int64], counts: NDArray[np.int64], limits: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many sequences are longer than each of `limits`."""
+def _longer_than(values: NDArray[np.int64], counts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many sequences are longer than each of `lengths`."""
     reached = np.append(0, np.cumsum(counts))
-    return reached[-1] - reached[np.searchsorted(values, limits, side="right")]
+    return reached[-1] - reached[np.searchsorted(values, lengths, side="right")]
 
 
 def _title(edges: NDArray[np.int64], share: float) -> str:

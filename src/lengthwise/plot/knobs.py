@@ -31,7 +31,7 @@ def knob_curves(
 ) -> Figure:
     """Draws ZPR (above) and ABL (below) against the knobs of the strategies of the paper and of max-entropy.
 
-    Lines across the panels mark what random and what sorted batches come to.
+    Lines across the panels mark the values of random and of sorted batches.
 
     Args:
         lengths: [n] or [n, dims].
@@ -74,7 +74,7 @@ def knob_curves(
 
 
 def _mark(axes: Axes, name: str, value: float, height: float, field: str) -> None:
-    """Marks a value of the knob on the curve, and writes above the panel what it comes to."""
+    """Marks a value of the knob on the curve, and writes the result above the panel."""
     shown = style.percent(height) if field == "zero_padding_rate" else f"{height:,.0f}"
     axes.plot([value], [height], "o", color=style.look(name).colour, markersize=7, markeredgecolor="white")
     axes.set_title(f"{value:,} gives {shown}", fontsize=SIZE)
@@ -91,7 +91,7 @@ def _scale(column: Sequence[Axes], knob: Knob) -> None:
 
 
 def _draw_bounds(line: Sequence[Axes], random: float, by_length: float) -> None:
-    """Lines at what random and sorted batches come to, named to the right of the last panel."""
+    """Draws lines at the values of random and sorted batches, named to the right of the last panel."""
     for axes in line:
         axes.axhline(random, color=style.FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
         axes.axhline(by_length, color=style.FAINT, linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)

@@ -27,8 +27,8 @@ class EndLabel(NamedTuple):
 def spread_out(wanted: ArrayLike, gap: float, *, low: float = -np.inf, high: float = np.inf) -> NDArray[np.float64]:
     """Places at least `gap` apart and within [low, high], as near to the wanted ones as can be, in their order.
 
-    Nearest by the sum of squares: labels that crowd stand as one block around the mean of what they want. Where not all
-    have room, they stand as far apart as there is.
+    Nearest by the sum of squares: crowded labels stand as one block around the mean of their wanted places. If there is
+    no room for all, they stand as far apart as fits.
 
     Args:
         wanted: [n], in any order; of equal ones the first stands lowest.

@@ -110,7 +110,7 @@ _NO_DATES: dict[str, dict[str, Any]] = {
 
 
 def in_house_style(draw: Callable[Params, Result]) -> Callable[Params, Result]:
-    """Makes `draw` draw in the one look, whatever the user has set for matplotlib."""
+    """Makes `draw` draw in the house style, whatever the user has set for matplotlib."""
 
     @wraps(draw)
     def draw_in_style(*args: Params.args, **kwargs: Params.kwargs) -> Result:

@@ -25,7 +25,7 @@ _HALF_NOISE = 0.2  # of the range of lengths: about half of the way from sorted 
 
 
 class Knob(NamedTuple):
-    """What takes a strategy from sorted to random, or back: its name, its scale, and the values to try.
+    """The knob that takes a strategy from sorted to random, or back: its name, its scale, and the values to try.
 
     The values spread out about evenly in padding, closer together where batches are nearly sorted.
     """
@@ -88,8 +88,8 @@ def sweep(
 ) -> list[Row]:
     """Measures random and sorted batching, and every strategy at `points` values of its knob, from sorted to random.
 
-    Mixing is estimated on all epochs together: in the few bins that one epoch allows, little mixing looks like more,
-    and may seem to pass the limit.
+    Mixing is estimated on all epochs together. In the few bins that one epoch fills, little mixing looks like more, and
+    may seem to pass the limit.
 
     Args:
         lengths: [n] or [n, dims].

@@ -1,4 +1,4 @@
-"""Padding bought for mixing: what each strategy gets for it, and the most that any could."""
+"""Mixing against padding: what each strategy reaches, and the limit of all batching."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def trade_off(
             `lengthwise compare --json`. Measure mixing on several epochs together: on one it may seem to pass the
             limit.
         lengths: What the rows were measured on, [n] or [n, dims], for the limit; dims count by their sum.
-        max_padding: The padding share at which the panels end; None where the last row is. A strategy that lies beyond
-            it altogether is told in words.
+        max_padding: The padding share at which the panels end; by default that of the last row. A strategy that lies
+            wholly beyond it is named in words.
         title: Above both panels.
 
     Raises:
@@ -113,7 +113,7 @@ def limit_curve(lengths: ArrayLike, end: float) -> Curve:
 
 
 def share_of_limit(curve: Curve, limit: Curve) -> Curve:
-    """Mixing over the limit at the same padding, where that is high enough to be told from nothing."""
+    """Mixing over the limit at the same padding, where the limit is high enough to be told from 0."""
     most = np.interp(curve.padding, limit.padding, limit.mixing)
     clear = most > _CLEAR
     return Curve(curve.padding[clear], curve.mixing[clear] / most[clear])
