@@ -135,6 +135,7 @@ def padded_frames(lengths: ArrayLike, edges: ArrayLike) -> int:
 
 
 def _histogram(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    # All edges depend on the distinct lengths and their counts alone: millions of sequences become some thousand.
     array = as_lengths(lengths)
     if array.ndim != 1 or not len(array):
         remedy = "Give at least one sequence, and one length each: lengths[:, 0], say (on the command line: FILE:0)."

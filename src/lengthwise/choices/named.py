@@ -129,7 +129,7 @@ def _labels(text: str) -> list[str]:
         raise checks.type_error("strategies", "text", text, _GRAMMAR)
     parts = [part.strip() for part in text.split(",")]
     labels: list[str] = []
-    for part in parts:
+    for part in parts:  # of "mxnet:6,drop=true,sorted": the labels "mxnet:6,drop=true" and "sorted"
         if re.match(r"[\w-]+=", part) and labels:
             labels[-1] += f",{part}"
         else:

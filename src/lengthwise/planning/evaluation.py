@@ -71,6 +71,7 @@ def evaluation_weights(plan: Plan, weights: ArrayLike | None = None) -> NDArray[
     array([[[0.66666667]],
            [[0.33333333]]])
     """
+    # Sequences of [2, 1] in two batches count 2/3 and 1/3; where nothing weighs anything, all weights are 0.
     counted = batch_weights(plan, weights)
     return np.divide(counted, counted.sum(), out=np.zeros_like(counted), where=counted.sum() > 0)
 
@@ -105,7 +106,7 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
             rule = f"{len(numbers)} outputs, one for each sequence it took"
             raise checks.value_error("outputs", rule, len(given), remedy, at=f"rank {rank}")
         for number, counts, output in zip(numbers.tolist(), counted.tolist(), given, strict=True):
-            if counts:
+            if counts:  # the second output of a batch that is taken twice is dropped
                 restored[number] = output
     return restored
 

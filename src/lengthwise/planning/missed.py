@@ -60,6 +60,7 @@ def tell_missed_padding(
 
 def _measure_drafts(drafts: list[Draft], items: NDArray[np.int64]) -> _Achieved:
     """What the drafts pad."""
+    # A draft is not padded yet: each of its batches computes its count x the longest that its members need.
     useful = sum(int(items[draft.members].sum()) for draft in drafts)
     longest = [np.maximum.reduceat(draft.needed, draft.offsets[:-1]) for draft in drafts if len(draft.members)]
     sizes = [np.diff(draft.offsets) for draft in drafts if len(draft.members)]
@@ -69,6 +70,7 @@ def _measure_drafts(drafts: list[Draft], items: NDArray[np.int64]) -> _Achieved:
 
 
 def _why(asked: float, had: _Achieved, least: float, most: float) -> str:
+    # The first reason that applies: what the lengths allow, then their dimensions, then chance, then a few giants.
     correct = f"ask for {'less' if had.padding > asked else 'more'} to correct it."
     if asked > most:
         return f"Random batches pad {most:.3f} here, and nothing pads more: ask for less."

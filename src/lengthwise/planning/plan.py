@@ -161,7 +161,7 @@ class Plan:
         taken = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))  # how often, of each batch
         if (taken == 1).all():
             return np.bincount(self.sequences, minlength=self.count)
-        # Counts are whole numbers far below 2**53, which floats add exactly.
+        # `bincount` adds floats; the counts are whole and far below 2**53, which floats add exactly.
         weights = np.repeat(taken, self.batch_sizes)
         return np.bincount(self.sequences, weights, minlength=self.count).astype(np.int64)
 

@@ -89,6 +89,7 @@ def take_run(
     """
     remedy = "Give what the checkpoint says."
     checks.check_whole("after", run.taken, minimum=0, maximum=grid.shape[0] * grid.shape[1], remedy=remedy)
+    # The first rows of [steps x micro_batches, ranks]: 5 batches on each of 8 ranks are the first 5 rows.
     seen = in_grid(batches, grid.reshape(-1, run.world.world_size)[: run.taken])
     taken = batches.members[np.repeat(seen, np.diff(batches.offsets))]
     # 5 batches on each rank, at 2 micro-batches a step: 2 whole steps, and 1 batch of a third.
@@ -96,6 +97,7 @@ def take_run(
     if world.slots == run.world.slots and not torn:
         steps = grid[whole_steps:].reshape(-1, world.slots)
         return Remainder(batches, share_out(steps, batches.costs, world.world_size), taken)
+    # A batch that stands twice is taken with its first place.
     unseen = select(batches, in_grid(batches, grid) & ~seen)
     return Remainder(*_deal_again(unseen, world, batching, keys), taken)
 

@@ -49,6 +49,7 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     if not (isinstance(batching.order, Bucketed) and batching.order.pad_to_edge):
         remedy = "Take order=lw.Bucketed(buckets=8, pad_to_edge=True)."
         raise checks.value_error("order", "one that pads every batch to an edge", batching.order, remedy)
+    # Undivided: in portions, each rank has a part of every bucket, and no larger batches.
     plan = make_plan(lengths, dataclasses.replace(batching, deal=Balanced()))
     padded_lengths, shape_of = np.unique(plan.padded_lengths[:, 0], return_inverse=True)
     # Batches padded to [10, 40, 10] of [4, 2, 3] sequences: shape_of is [0, 1, 0], and the rows are [4, 2].

@@ -65,6 +65,7 @@ def split_largest(offsets: NDArray[np.int64], batches: int) -> NDArray[np.int64]
 def _count_wanted(portions: Sequence[Batches], places: int, tail: str) -> int:
     """How many batches each portion must have: whole steps of them, rounded down where the tail drops, else up."""
     most = max(len(portion.costs) for portion in portions)
+    # 14 batches in steps of 4: 12 where the tail drops, else 16.
     return most // places * places if tail == "drop" else -(-most // places) * places
 
 
@@ -88,4 +89,5 @@ def _fill(numbers: NDArray[np.int64], costs: NDArray[np.float64], wanted: int, k
         return numbers[np.sort(key.permutation(len(numbers))[:wanted])]
     spare = numbers if len(numbers) else np.arange(len(costs))
     cheapest = spare[np.argsort(costs[spare], kind="stable")]
+    # 2 more of the batches [7, 8, 9], of which 8 and 7 are the cheapest: [7, 8, 9, 8, 7].
     return np.concatenate([numbers, np.resize(cheapest, wanted - len(numbers))])

@@ -154,6 +154,7 @@ class ParameterAveraging:
     def _take_from_first_rank(self, tensors: Mapping[str, Tensor]) -> None:
         if self.world_size == 1:
             return
+        # `broadcast` wants the number of a rank in the whole run, not in the group.
         first = 0 if self.group is None else distributed.get_global_rank(self.group, 0)
         for part in _alike(tensors):
             flat = _flat(part.values())

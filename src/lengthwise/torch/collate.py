@@ -188,7 +188,7 @@ def _concatenate(field: Sequences) -> Concatenated:
     if offsets[-1] >= 2**31:
         rule, remedy = "below 2**31 frames in all, which int32 offsets can count", "Plan smaller batches."
         raise checks.value_error("samples", rule, offsets[-1], remedy, at=place(field.name))
-    values = field.allocate(offsets[-1])
+    values = field.allocate(offsets[-1])  # lengths [2, 3]: offsets [0, 2, 5], places 0:2 and 2:5
     field.copy_to(values[start:stop] for start, stop in pairwise(offsets))
     return Concatenated(values, torch.tensor(offsets, dtype=torch.int32, device=field.device), max(field.lengths))
 
@@ -214,6 +214,7 @@ def _for_each(name: str, given: Sequence[Any], sequences: list[Sequences]) -> Se
 def _check_held(value: float, field: Sequences) -> None:
     dtype, remedy = field.dtype, "Give one value for each sequence field, in the order of the sample."
     if dtype.is_floating_point or dtype.is_complex:
+        # Every float dtype holds infinities, by which scores are masked; float16 does not hold 1e5.
         if math.isfinite(value) and abs(value) > torch.finfo(dtype).max:
             raise checks.value_error("value", f"a number that {dtype} holds", value, remedy, at=place(field.name))
         return

@@ -135,6 +135,7 @@ class Consumer:
         """Whether the workers have returned every batch that they were sent, loaded or failed."""
         if self._state is None or not self.fetches_ahead:
             return self._all_back
+        # Of PyTorch's iterator: the number of the next batch to hand on, and of the next to send to a worker.
         return self._state["_rcvd_idx"] >= self._state["_send_idx"]
 
     @property
@@ -181,7 +182,7 @@ def consumer_of(found: Sequence[Caller]) -> Consumer | None:
     loader, method = loader_among(found)
     if loader is None:
         return None
-    one_by_one = method == "_next_index"
+    one_by_one = method == "_next_index"  # the loader's own method; else a sampler in between drew all at once
     if one_by_one and not isinstance(vars(loader).get("_num_yielded"), int):
         remedy = "Give state_dict the batches that were delivered, and set the sampler's reads_callers to False."
         rule = "one that counts the batches it hands on, as PyTorch's does"

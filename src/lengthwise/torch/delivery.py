@@ -76,6 +76,7 @@ class Count:
     @property
     def is_spent(self) -> bool:
         """Whether nothing can follow: every batch was handed on, or failed to load."""
+        # If the last batches failed, all were drawn and came back, and yet not all were handed on.
         all_drawn = self.drawn >= self.rest.batches_left
         return self.ended or (all_drawn and self.consumer is not None and self.consumer.has_all_back)
 
@@ -222,6 +223,7 @@ class Pass(Iterator[list[Any]]):
         elif self._count.drawn < self._count.rest.batches_left:
             self._check(self._count)
         self._count.note()
+        # Until a batch was handed on: the same loops ask for all later ones.
         if self._count.reads_loops and not self._count.handed:
             self._count.loops = find_loops()
         batch = next(self._batches, None)
@@ -229,4 +231,5 @@ class Pass(Iterator[list[Any]]):
             self._count.exhausted = True
             raise StopIteration
         self._count.drawn += 1
+        # Chunks are rows (sequence, start, stop): the dataset is given one of them at a time, as a tuple.
         return [tuple(span) for span in batch.tolist()] if batch.ndim == 2 else batch.tolist()

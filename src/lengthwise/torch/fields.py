@@ -138,6 +138,7 @@ def _kind(entry: Any) -> str:
         return "a sequence" if entry.ndim else "a number"
     if isinstance(entry, _NUMBERS):
         return "a number"
+    # Lists of numbers alone; an empty one counts as one of them, an empty transcript say.
     if isinstance(entry, list) and all(issubclass(kind, _NUMBERS) for kind in set(map(type, entry))):
         return "a sequence"
     return "a structure" if isinstance(entry, Mapping | tuple | list) else "an object"
@@ -146,6 +147,7 @@ def _kind(entry: Any) -> str:
 def _parts(sample: Any) -> dict[Any, Any]:
     if isinstance(sample, Mapping):
         return dict(sample)
+    # A NamedTuple by its names; a tuple or list by its places: (x, y) is {0: x, 1: y}.
     return sample._asdict() if hasattr(sample, "_fields") else dict(enumerate(sample))
 
 

@@ -36,12 +36,14 @@ def check_callers(sampler: Sampler[Any], found: Sequence[Caller], *, sequences: 
     """
     _check_no_dataset_draws(found)
     for holder, _ in found:
+        # DataLoader(dataset, sampler=ours) wraps ours into PyTorch's BatchSampler, which batches our batches.
         if isinstance(holder, BatchSampler) and getattr(holder, "sampler", None) is sampler:
             remedy = "It yields whole batches: make the loader yourself, and give the trainer that loader."
             raise checks.value_error("sampler", "given to DataLoader as batch_sampler=", "sampler=", remedy)
         if type(holder).__name__ in PREPARED:
             remedy = "Leave the loader out of accelerator.prepare: the sampler gives each rank its own batches."
             raise checks.value_error("loader", "PyTorch's own", f"Accelerate's {type(holder).__name__}", remedy)
+        # Any other sampler above ours, DistributedSampler say, takes a share of this rank's share.
         if world_size > 1 and isinstance(holder, Sampler) and holder is not sampler:
             _check_no_second_share(holder, world_size)
     _check_dataset_size(_dataset_of(found), sequences)

@@ -101,6 +101,7 @@ class PlannedTrainer(transformers.Trainer):
             rule = f"as many as the {len(dataset)} sequences of train_dataset"
             raise checks.value_error("lengths", rule, len(self.batch_sampler.lengths), remedy)
         kept = {name: getattr(loader, name) for name in _KEPT}
+        # Without a generator of its own, a loader draws from the global one whenever an epoch begins.
         return DataLoader(dataset, batch_sampler=self.batch_sampler, generator=torch.Generator(), **kept)
 
     def set_initial_training_values(self, args: transformers.TrainingArguments, dataloader: DataLoader[Any]) -> Any:
@@ -108,6 +109,7 @@ class PlannedTrainer(transformers.Trainer):
         values = list(super().set_initial_training_values(args, dataloader))
         by_steps = args.max_steps > 0
         steps = args.max_steps if by_steps else _total_steps(self.batch_sampler, args.num_train_epochs)
+        # First the epochs and the steps of each, last all steps. The callback ends each epoch: none needs its own.
         values[0] = steps if by_steps else math.ceil(args.num_train_epochs)
         values[1] = values[-1] = steps
         return tuple(values)
@@ -118,7 +120,7 @@ class PlannedTrainer(transformers.Trainer):
         """The batches of one step. Keeps the count and the scale of each until `training_step` trains on it."""
         with self._each_rank_alone():
             batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
-        last = self.batch_sampler.delivered - self.batch_sampler.start
+        last = self.batch_sampler.delivered - self.batch_sampler.start  # the batches of this step were delivered last
         scales = self._scales()[last - len(batches) : last]
         if batches and self.weights is None:
             scales = self._scales_by_labels(batches, scales)

@@ -75,13 +75,14 @@ def _can_tell(batch: Any) -> bool:
     labels = batch.get("labels") if isinstance(batch, Mapping) else None
     if not torch.is_tensor(labels) or labels.dim() < 2 or not labels.eq(IGNORED).any() or "shift_labels" in batch:
         return False
+    # A half without labels has a loss of 0/0, which tells nothing.
     return all(count_labels(half, shifted=True) for half in _halves(batch))
 
 
 def _halves(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The batch twice, with the labels of every second row, and of the other rows."""
     halves = []
-    for first in (0, 1):
+    for first in (0, 1):  # rows 0, 2, 4 lose their labels in the one half, and rows 1, 3, 5 in the other
         kept = batch["labels"].clone()
         kept[first::2] = IGNORED
         halves.append({**batch, "labels": kept})

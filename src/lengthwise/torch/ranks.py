@@ -70,6 +70,7 @@ class OwnRank:
         if _is_running():
             if not self._compared:
                 self._compare(facts)
+        # torchrun and its kin set WORLD_SIZE; without a process group each process would be rank 0 of 1.
         elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
             rule = "started, or rank and world_size given, before the first batch"
             remedy = "Call torch.distributed.init_process_group, or every process takes all sequences."
