@@ -1,7 +1,7 @@
 """The warp: a sort that comes near the rate-distortion limit is a sort by warp(length) + standard exponential noise.
 
-One could draw a padded length T for each sequence from the law of `rate_distortion`, and sort by T. The same order
-comes from sorting by Lambda(x) + E. E is a standard exponential, and Lambda(t) = -log of the integral of
+One could draw a padded length T for each sequence from the law of `rate_distortion`, and sort by T. Sorting by
+Lambda(x) + E gives orders of the same law. E is a standard exponential, and Lambda(t) = -log of the integral of
 q(s) exp(-beta s) over s >= t. This code calls Lambda the warp. A strategy is given by its q:
 
     exponential   q flat without end:        Lambda(x) = beta x, which is x + exponential noise of mean 1/beta

@@ -156,8 +156,8 @@ class Passes:
         """The pass that holds the position, if there is any.
 
         1. The loop that is under way: passes that begin within it, to look at batches or count them, do not move it.
-        2. Else the last pass that was not a look. A pass of one batch may still be one, so if an earlier pass took the
-           epoch to its end, that one holds the position.
+        2. Else the last pass that was not a look. A pass of one batch may still be a look, so an earlier pass
+           that took the epoch to its end goes before it.
         """
         if not self._counts:
             return None
