@@ -58,6 +58,8 @@ DEALS = {
     for deal in (lw.Balanced, lw.Mixed, lw.InTurn)
     for tail in ("split", "repeat", "drop")
 } | {"portions": lw.Portions()}
+DEALS |= {f"RandomSteps_{tail}": lw.RandomSteps(tail=tail) for tail in ("split", "repeat", "drop")}
+DEALS |= {"RandomSteps_by_count": lw.RandomSteps(even=False)}
 
 ARRANGEMENTS = {
     "in_order": lw.InOrder(),
@@ -80,3 +82,10 @@ def may_drop(order, cut, deal):
     """Whether a choice was asked to drop."""
     asked = getattr(order, "longer", "") == "drop" or getattr(cut, "oversize", "") == "drop"
     return asked or getattr(cut, "drop_incomplete", False) or deal.tail == "drop"
+
+
+def suit(deal, cut):
+    """The deal, or the nearest that the cut allows: steps are not formed by every cut, nor all by count."""
+    if not isinstance(deal, lw.RandomSteps) or isinstance(cut, lw.FixedSize):
+        return deal
+    return lw.Mixed(tail=deal.tail) if getattr(cut, "rule", "") == "paper" else lw.RandomSteps(tail=deal.tail)

@@ -212,8 +212,9 @@ def test_measures_of_random_plans_are_those_counted_out(order):
         shape = (chance.randint(5, 60), 1 if one_length else dims)
         lengths = np.array([[chance.randint(1, 390) for _ in range(shape[1])] for _ in range(shape[0])])
         lengths = lengths[:, 0] if shape[1] == 1 else lengths
-        deal = choices.DEALS[chance.choice(list(choices.DEALS))]
-        batching = lw.Batching(order=choices.ORDERS[order], cut=lw.DynamicSize(2), deal=deal)
+        cut = lw.DynamicSize(2)
+        deal = choices.suit(choices.DEALS[chance.choice(list(choices.DEALS))], cut)
+        batching = lw.Batching(order=choices.ORDERS[order], cut=cut, deal=deal)
         world = {"world_size": chance.randint(1, 2), "micro_batches": chance.randint(1, 2)}
         plan = lw.make_plan(lengths, batching, **world)
         items = lengths.reshape(len(lengths), -1).sum(axis=1).tolist()

@@ -36,7 +36,7 @@ CUTS = choices.cuts(6_000.0, 300.0)
 WRAPPED = [
     *({"order": order} for order in choices.ORDERS.values() if not getattr(order, "pad_to_edge", False)),
     *({"cut": cut} for cut in CUTS.values()),
-    *({"deal": deal} for deal in choices.DEALS.values()),
+    *({"deal": deal} for deal in choices.DEALS.values() if not isinstance(deal, lw.RandomSteps)),
     *({"arrange": arrangement} for arrangement in choices.ARRANGEMENTS.values()),
     *({"cost": cost} for cost in choices.COSTS.values()),
 ]

@@ -134,7 +134,7 @@ def test_a_plan_says_what_it_is():
 ALL_CHOICES = [
     *({"order": order} for order in choices.ORDERS.values()),
     *({"cut": cut} for cut in choices.cuts(100.0, 50.0).values()),
-    *({"deal": deal} for deal in choices.DEALS.values()),
+    *({"deal": deal, "cut": lw.FixedSize(2)} for deal in choices.DEALS.values()),
     *({"arrange": arrange} for arrange in choices.ARRANGEMENTS.values()),
     *({"chunks": chunks} for chunks in choices.CHUNKS.values()),
     {"cost": lw.Padded()},

@@ -24,10 +24,11 @@ def test_every_order_with_every_cut_keeps_the_promises(order, cut):
         cost = choices.COSTS[chance.choice(list(choices.COSTS))]
         chunks = choices.CHUNKS[chance.choice(list(choices.CHUNKS))]
         lengths = some_lengths(chance, dims=1 if choices.needs_one_length(choices.ORDERS[order], chunks) else 2)
+        chosen = choices.cuts(*budgets(lengths, chunks, choices.ORDERS[order], cost))[cut]
         batching = lw.Batching(
             order=choices.ORDERS[order],
-            cut=choices.cuts(*budgets(lengths, chunks, choices.ORDERS[order], cost))[cut],
-            deal=deal,
+            cut=chosen,
+            deal=choices.suit(deal, chosen),
             arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],
             cost=cost,
             chunks=chunks,
@@ -45,7 +46,8 @@ def test_every_order_with_every_cut_keeps_the_promises(order, cut):
 )
 def test_every_set_of_lengths_keeps_the_promises(lengths, deal, world_size, micro_batches):
     for order in (lw.Shuffled(), lw.SemiSorted(), lw.Bucketed(size=5)):
-        batching = lw.Batching(order=order, cut=lw.DynamicSize(3), deal=choices.DEALS[deal])
+        cut = lw.DynamicSize(3)
+        batching = lw.Batching(order=order, cut=cut, deal=choices.suit(choices.DEALS[deal], cut))
         keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
 
 

@@ -18,11 +18,12 @@ def test_every_sequence_is_taken_once_however_the_ranks_change(order, deal):
     for _ in range(CASES_PER_PAIR):
         lengths = np.array([max(1, round(chance.lognormvariate(4, 0.8))) for _ in range(chance.randint(0, 60))], int)
         longest = 2.0 * lengths.max(initial=1)
-        cut = choices.cuts(3 * longest, float(np.median(lengths)) if len(lengths) else 1.0)
+        cuts = choices.cuts(3 * longest, float(np.median(lengths)) if len(lengths) else 1.0)
+        cut = cuts[chance.choice(list(cuts))]
         batching = lw.Batching(
             order=choices.ORDERS[order],
-            cut=cut[chance.choice(list(cut))],
-            deal=choices.DEALS[deal],
+            cut=cut,
+            deal=choices.suit(choices.DEALS[deal], cut),
             arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],
         )
         loses_nothing(lengths, batching, chance)

@@ -87,11 +87,12 @@ def test_every_batch_of_every_plan_fits_a_shape(data):
     order = FIXED[data.draw(st.sampled_from(sorted(FIXED)))]
     cost = choices.COSTS[data.draw(st.sampled_from(sorted(choices.COSTS)))]
     cuts = choices.cuts(*budgets(lengths, order, cost))
+    cut = cuts[data.draw(st.sampled_from(sorted(cuts)))]
     batching = lw.Batching(
         order=order,
-        cut=cuts[data.draw(st.sampled_from(sorted(cuts)))],
+        cut=cut,
         cost=cost,
-        deal=choices.DEALS[data.draw(st.sampled_from(sorted(choices.DEALS)))],
+        deal=choices.suit(choices.DEALS[data.draw(st.sampled_from(sorted(choices.DEALS)))], cut),
         chunks=choices.CHUNKS[data.draw(st.sampled_from(sorted(choices.CHUNKS)))],
     )
     which = {name: data.draw(st.integers(0, 9)) for name in ("seed", "epoch")}

@@ -18,7 +18,7 @@ from lengthwise.choices.buckets import exponential_edges, optimal_edges, padded_
 from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded, Quadratic
 from lengthwise.choices.cut import Budget, Cut, Cuts, DynamicSize, FixedSize, OversizeError
-from lengthwise.choices.deal import Balanced, Deal, InTurn, Mixed, Portions
+from lengthwise.choices.deal import Balanced, Deal, InTurn, Mixed, Portions, RandomSteps
 from lengthwise.choices.named import mxnet_bucketing, parse_cut, strategies, strategy
 from lengthwise.choices.order import (
     AlternatedSort,
@@ -90,6 +90,7 @@ __all__ = [
     "PlanMismatchError",
     "Portions",
     "Quadratic",
+    "RandomSteps",
     "SemiSorted",
     "ShortestFirst",
     "Shuffled",

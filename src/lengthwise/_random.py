@@ -24,6 +24,7 @@ STAGES = {
     "tail": 6,
     "subset": 7,
     "rest": 8,
+    "steps": 9,
 }
 
 

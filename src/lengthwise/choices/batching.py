@@ -13,7 +13,7 @@ from lengthwise.choices.arrange import Arrangement, ShuffledSteps
 from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Budget, Cut
-from lengthwise.choices.deal import TAILS, Balanced, Deal
+from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps
 from lengthwise.choices.order import MaxEntropy, Order
 
 DEFAULT_ORDER = MaxEntropy(padding=0.1)  # told by `is`: a user who gives an equal one has asked for that padding
@@ -81,6 +81,8 @@ class Batching:
         for name, (verbs, example) in _CHOICES.items():
             _check_choice(name, getattr(self, name), verbs, example)
         checks.check_choice("tail", getattr(deal, "tail", None), TAILS)
+        if isinstance(deal, RandomSteps):
+            deal.check_cut(chosen_cut)
 
     @property
     def budget(self) -> float | None:

@@ -100,6 +100,14 @@ class Quadratic:
         return np.array([self.per_batch, self.per_sequence] + [self.linear] * dims + [self.quadratic] * dims)
 
 
+def prices_of(cost: Cost, dims: int) -> NDArray[np.float64] | None:
+    """The coefficients of a cost of this package, as kernels read them: [2 + 2 dims]; None of any other.
+
+    A class that extends one of them is another: it may price batches as it likes.
+    """
+    return cost.prices(dims) if isinstance(cost, Padded | Quadratic) and type(cost) in (Padded, Quadratic) else None
+
+
 def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> NDArray[np.float64]:
     """What batches cost, [batches], checked: a cost may be any callable of the user's.
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels, checks
-from lengthwise.choices.cost import Cost, Padded, Quadratic, costs_alone, costs_of
+from lengthwise.choices.cost import Cost, costs_alone, costs_of, prices_of
 
 _SIZE_REMEDY = "Give the number of sequences in a batch, 16 say."
 
@@ -251,10 +251,9 @@ def cut_greedily(
     class that extends one of them, is called for some thousand (count, padded lengths) at a time.
     """
     most = most or len(lengths) + 1
-    # By the very type: a class of the user's that extends Quadratic may price batches in another way.
-    if not isinstance(cost, Padded | Quadratic) or type(cost) not in (Padded, Quadratic):
+    prices = prices_of(cost, lengths.shape[1])
+    if prices is None:
         return _cut_by_calls(lengths, boundaries, cost, budget, most, overshoot)
-    prices = cost.prices(lengths.shape[1])
     offsets = np.empty(len(lengths) + 1, np.int64)
     batches = _kernels.greedy_cut(lengths, boundaries, prices, float(budget), most, overshoot, offsets)
     return offsets[: batches + 1].copy()

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from lengthwise import _random, checks
 from lengthwise._random import Key
+from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.world import World
 
 TAILS = ("split", "repeat", "drop")
@@ -109,6 +110,47 @@ class InTurn(_Whole):
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
         del costs, key
         return numbers.reshape(-1, world.micro_batches, world.world_size)
+
+
+@checks.show_call('RandomSteps(tail="drop")')
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RandomSteps(_Whole):
+    """Whole steps are taken from the order, and each is then sorted and cut into its batches.
+
+    The gradient sees whole steps: with `Shuffled`, each is a random sample, as good as one of random batches. Its
+    batches are nearly sorted, so they pad little, and the less the more of them make a step. Each costs about the same,
+    so no rank waits long. With one batch a step there is nothing to sort: batches then pad as the order has them.
+
+    With `MaxEntropy(padding=...)` steps are as random as the padding allows, and random where they pad no more.
+
+    Args:
+        tail: What becomes of the last step, which the sequences seldom fill. "split" and "repeat" take it smaller, of
+            as many batches; "drop" leaves it out. Of fewer sequences than batches, some are taken again.
+        even: Under `FixedSize(16)` a step holds 16 sequences for each batch. They are shared out so that its batches
+            cost the same: many short ones in one, few long ones in another. False keeps 16 in each, and lets ranks
+            wait. Under a budget batches always cost the same.
+    """
+
+    even: bool = True
+
+    def __post_init__(self) -> None:
+        checks.check_choice("tail", self.tail, TAILS)
+        checks.check_flag("even", self.even)
+
+    def check_cut(self, cut: Cut) -> None:
+        """Refuses a cut by which no step can be formed: one of the user's, or one that overshoots its capacity."""
+        known = isinstance(cut, FixedSize | Budget) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
+        if not known:
+            rule = 'a FixedSize, a Budget, or a DynamicSize of rule "hard" beside RandomSteps'
+            raise checks.value_error("cut", rule, cut, "Take one of them, or another deal, as Balanced() or Mixed().")
+        if not self.even and not isinstance(cut, FixedSize):
+            rule = "True beside a budget: only the batches of a FixedSize may be told to hold as many sequences"
+            raise checks.value_error("even", rule, False, "Leave it out.")
+
+    def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
+        """The batches as they come, a step at a time: `make_plan` has formed the steps."""
+        del key
+        return share_out(numbers.reshape(-1, world.slots), costs, world.world_size)
 
 
 @checks.show_call("Portions()")

@@ -25,6 +25,7 @@ CLASSES: dict[str, Any] = {
     "deal.InTurn": deal.InTurn,
     "deal.Mixed": deal.Mixed,
     "deal.Portions": deal.Portions,
+    "deal.RandomSteps": deal.RandomSteps,
     "order.AlternatedSort": order.AlternatedSort,
     "order.Bucketed": order.Bucketed,
     "order.MaxEntropy": order.MaxEntropy,

@@ -12,9 +12,11 @@ from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import OversizeError
+from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.order import Order
 from lengthwise.planning.batches import Batches, pad
 from lengthwise.planning.own import check_cuts, check_ordered, is_own
+from lengthwise.planning.steps import form_steps
 
 
 class Draft(NamedTuple):
@@ -26,8 +28,10 @@ class Draft(NamedTuple):
     needed: NDArray[np.int64]
 
 
-def draft(items: NDArray[np.int64], members: NDArray[np.int64], batching: Batching, order: Order, key: Key) -> Draft:
-    """The sequences `members`, ordered and cut."""
+def draft(
+    items: NDArray[np.int64], members: NDArray[np.int64], batching: Batching, order: Order, slots: int, key: Key
+) -> Draft:
+    """The sequences `members`, ordered and cut; by steps of `slots` batches where the deal takes whole steps."""
     if not len(members):
         none = np.empty(0, np.int64)
         return Draft(members, np.zeros(1, np.int64), none, items[members])
@@ -35,10 +39,17 @@ def draft(items: NDArray[np.int64], members: NDArray[np.int64], batching: Batchi
     ordered = order(own.sum(axis=1).astype(np.float64), key)
     sequences, boundaries, edges = check_ordered(ordered, len(own)) if is_own(batching.order) else ordered
     needed = own[sequences] if edges is None else np.maximum(one_length(own)[sequences], edges)[:, None]
+    if isinstance(batching.deal, RandomSteps) and len(boundaries):
+        # A step takes sequences of all buckets, which then say no more than what each is padded to.
+        mixed = key.at("steps", lane=key.lane).permutation(len(sequences))
+        sequences, needed, boundaries = sequences[mixed], needed[mixed], np.empty(0, np.int64)
     # An edge may be longer than any sequence.
     longest = np.maximum(items.max(axis=0), needed.max(axis=0, initial=0))
     try:
-        cuts = batching.cut(needed, boundaries, cost=batching.cost, longest=longest)
+        if isinstance(batching.deal, RandomSteps):
+            cuts = form_steps(needed, batching.cut, batching.deal, cost=batching.cost, longest=longest, slots=slots)
+        else:
+            cuts = batching.cut(needed, boundaries, cost=batching.cost, longest=longest)
     except OversizeError as error:
         sequence = int(members[sequences[error.position]])
         raise OversizeError(error.budget, error.cost, error.position, sequence=sequence) from None

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import costs_alone
+from lengthwise.choices.deal import RandomSteps
 from lengthwise.planning.draft import Draft
 
 
@@ -30,7 +31,8 @@ def sort_out(items: NDArray[np.int64], batching: Batching) -> Kinds:
     """Sorts out the sequences that a cut with `oversize` "alone" or "drop" will not share a batch with others.
 
     Where batches are padded to the edges of buckets, one that stands alone is padded to an edge too. So there it stays
-    with the others; the last edge is for such sequences alone, and the others are fitted without them.
+    with the others; the last edge is for such sequences alone, and the others are fitted without them. So it does
+    where whole steps are taken: there it fills one of the batches of a step.
     """
     everything, nothing = np.ones(len(items), bool), np.zeros(len(items), bool)
     policy = getattr(batching.cut, "oversize", "error")
@@ -39,7 +41,7 @@ def sort_out(items: NDArray[np.int64], batching: Batching) -> Kinds:
     if policy not in ("alone", "drop") or not len(items):
         return Kinds(everything, nothing, everything)
     over = costs_alone(batching.cost, items) > batching.cut.max_cost(batching.cost, items.max(axis=0))
-    if policy == "alone" and padded_to_edge:
+    if policy == "alone" and (padded_to_edge or isinstance(batching.deal, RandomSteps)):
         return Kinds(everything, nothing, ~over)
     return Kinds(~over, over if policy == "alone" else nothing, ~over)
 

@@ -27,7 +27,7 @@ def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, k
     keys = [key.at("order", lane=lane) for lane in range(len(portions))]
 
     def draft_by(order: Order) -> list[Draft]:
-        return [draft(items, own, batching, order, lane) for own, lane in zip(members, keys, strict=True)]
+        return [draft(items, own, batching, order, world.slots, lane) for own, lane in zip(members, keys, strict=True)]
 
     drafts = draft_by(_fit_order(items, kinds, batching, len(portions)))
     tell_missed_padding(drafts, items, batching, draft_by)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.deal import share_out
+from lengthwise.choices.deal import RandomSteps, share_out
 from lengthwise.choices.world import World, check_world
 from lengthwise.planning.batches import Batches, select
 from lengthwise.planning.grid import deal_and_arrange, in_grid
@@ -109,6 +109,8 @@ def _deal_again(
     batches, (numbers,) = complete_steps(
         [batches], world.slots, tail=batching.deal.tail, cost=batching.cost, keys=[tail]
     )
+    if isinstance(batching.deal, RandomSteps):  # batches that were steps of another number are mixed into new ones
+        numbers = numbers[deal.permutation(len(numbers))]
     portions = len(batching.deal.portions(0, world, deal))
     if portions > 1:  # the ranks' portions cannot be kept apart by now: each gets batches of every cost, in turn
         numbers = numbers[np.argsort(batches.costs[numbers], kind="stable")]

@@ -1,0 +1,249 @@
+"""Steps first: sequences fill whole steps in order, and each step is sorted and cut into its batches.
+
+    order   9 2 5 4 | 3 8 7 1           two steps of 4 sequences, for 2 batches each
+    steps   (9) (5 4 2) | (8 7) (3 1)   sorted from the longest; padded frames 9 and 15, 16 and 6
+
+A step is a sample of the order: random where the order is. Its batches are nearly sorted, and cost nearly the same.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import _kernels, _random
+from lengthwise.choices.cost import Cost, costs_alone, costs_of, prices_of
+from lengthwise.choices.cut import Cut, Cuts, FixedSize, OversizeError, cut_greedily
+from lengthwise.choices.deal import RandomSteps
+
+_UNBOUNDED = 2**62
+_NO_BOUNDARIES = np.empty(0, np.int64)
+
+
+class Capacity(NamedTuple):
+    """What a step holds: `slots` batches of at most `budget` in cost and `most` sequences each.
+
+    Where `step_size` is not 0, that many sequences make a full step, and not as many as the batches hold.
+    """
+
+    slots: int
+    budget: float
+    most: int
+    step_size: int
+
+
+class Falling(NamedTuple):
+    """Sequences in order, and how they rank by falling length.
+
+    needed   [m, dims]   what each must be padded to at least
+    ranks    [m]         the place of each from the longest of all: of 5, 9 and 7 they are 2, 0, 1
+    by_rank  [m]         the sequence at each place: 1, 2, 0
+    """
+
+    needed: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+    by_rank: NDArray[np.int64]
+
+    def sort(self, start: int, stop: int) -> NDArray[np.int64]:
+        """The sequences from `start` to before `stop`, from the longest to the shortest."""
+        return self.by_rank[np.sort(self.ranks[start:stop])]
+
+
+def form_steps(
+    needed: NDArray[np.int64], cut: Cut, deal: RandomSteps, *, cost: Cost, longest: NDArray[np.int64], slots: int
+) -> Cuts:
+    """Cuts sequences in order into steps, and each step into `slots` batches of about equal cost.
+
+    Only the last step may have fewer batches, where fewer sequences are left than the steps have places.
+
+    Args:
+        needed: [m, dims], what each sequence must be padded to at least, in the order's order.
+        cut: What fits into a batch.
+        deal: What becomes of the last step, and whether batches may differ in count.
+        cost: What a batch costs.
+        longest: [dims], of the whole data set.
+        slots: Batches of a step.
+
+    Returns:
+        Batches step by step, those of a step from its longest sequence to its shortest.
+
+    Raises:
+        OversizeError: A sequence costs more than the budget by itself, and the cut does not say what becomes of it.
+    """
+    capacity = _capacity_of(cut, cost, longest, slots)
+    kept = _keep(needed, cut, cost, capacity.budget)
+    falling = _rank(needed[kept])
+    sizes = _fill(falling, cost, capacity)
+    if deal.tail == "drop" or getattr(cut, "drop_incomplete", False):
+        full = sizes == capacity.step_size if capacity.step_size else np.arange(len(sizes)) < len(sizes) - 1
+        sizes = sizes[full]
+    else:
+        sizes = lend(sizes, slots)
+    if deal.even:
+        sequences, offsets = _cut_evenly(falling, sizes, cost, capacity)
+    else:
+        sequences, offsets = _cut_by_count(falling, sizes, slots)
+    return Cuts(kept[sequences], offsets)
+
+
+def _capacity_of(cut: Cut, cost: Cost, longest: NDArray[np.int64], slots: int) -> Capacity:
+    """What a step holds by a cut that `check_cut` lets pass."""
+    if isinstance(cut, FixedSize):
+        return Capacity(slots, np.inf, _UNBOUNDED, cut.batch_size * slots)
+    most = getattr(cut, "max_sequences", None)
+    return Capacity(slots, cut.max_cost(cost, longest), most or _UNBOUNDED, 0)
+
+
+def _keep(needed: NDArray[np.int64], cut: Cut, cost: Cost, budget: float) -> NDArray[np.int64]:
+    """The positions that stay: all but those that are to be dropped for costing more than the budget."""
+    policy = getattr(cut, "oversize", "alone")
+    if policy == "alone":
+        return np.arange(len(needed))
+    costs = costs_alone(cost, needed)
+    if policy == "error" and len(costs) and costs.max() > budget:
+        costliest = int(costs.argmax())
+        raise OversizeError(budget, float(costs[costliest]), costliest)
+    return np.flatnonzero(costs <= budget)
+
+
+def _rank(needed: NDArray[np.int64]) -> Falling:
+    sizes = needed.sum(axis=1)
+    by_rank = _random.argsort(sizes.max(initial=0) - sizes)
+    ranks = np.empty_like(by_rank)
+    ranks[by_rank] = np.arange(len(by_rank))
+    return Falling(needed, ranks, by_rank)
+
+
+def lend(sizes: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
+    """Gives the last step a sequence for each batch, where the steps before it have some to spare.
+
+    Where the step before is then short of them itself, the one before that lends to it.
+
+    >>> lend(np.array([9, 5, 1]), 4).tolist()  # the last two keep 4 each, and the first lends them the rest
+    [7, 4, 4]
+    """
+    if not len(sizes) or sizes.sum() < slots * len(sizes):
+        return sizes
+    lent = sizes.copy()
+    for step in range(len(lent) - 1, 0, -1):
+        missing = slots - lent[step]
+        if missing <= 0:
+            break
+        lent[step] += missing
+        lent[step - 1] -= missing
+    return lent
+
+
+def _fill(falling: Falling, cost: Cost, capacity: Capacity) -> NDArray[np.int64]:
+    """How many sequences each step takes: [steps]."""
+    count = len(falling.needed)
+    if capacity.step_size:
+        steps = -(-count // capacity.step_size)
+        return np.minimum(capacity.step_size, count - np.arange(steps) * capacity.step_size)
+    prices = prices_of(cost, falling.needed.shape[1])
+    if prices is None:
+        return _fill_by_calls(falling, cost, capacity)
+    sizes = np.empty(count, np.int64)
+    steps = _kernels.fill_steps(*falling, prices, capacity.budget, capacity.most, capacity.slots, sizes)
+    return sizes[:steps]
+
+
+def _fill_by_calls(falling: Falling, cost: Cost, capacity: Capacity) -> NDArray[np.int64]:
+    """The same by any callable: doubles what fits into a step, and bisects."""
+    count, slots = len(falling.needed), capacity.slots
+    sizes: list[int] = []
+    start = 0
+    while start < count:
+        left = count - start
+        fits = min(slots, left)
+        reach = min(left, sizes[-1] + sizes[-1] // 8 + 1 if sizes else 2 * slots)
+        while reach > fits and _count_batches(falling, start, start + reach, cost, capacity) <= slots:
+            fits, reach = reach, min(left, 2 * reach)
+        while reach - fits > 1:
+            middle = (fits + reach) // 2
+            if _count_batches(falling, start, start + middle, cost, capacity) <= slots:
+                fits = middle
+            else:
+                reach = middle
+        sizes.append(fits)
+        start += fits
+    return np.array(sizes, np.int64)
+
+
+def _count_batches(falling: Falling, start: int, stop: int, cost: Cost, capacity: Capacity) -> int:
+    """How many batches the sequences of a step need under the budget."""
+    return len(_cut_under(falling.needed[falling.sort(start, stop)], cost, capacity, capacity.budget)) - 1
+
+
+def _cut_under(lengths: NDArray[np.int64], cost: Cost, capacity: Capacity, budget: float) -> NDArray[np.int64]:
+    return cut_greedily(lengths, _NO_BOUNDARIES, cost=cost, budget=budget, most=capacity.most)
+
+
+def _cut_evenly(
+    falling: Falling, sizes: NDArray[np.int64], cost: Cost, capacity: Capacity
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sequences step by step, and the offsets of their batches: the costliest of each step as cheap as can be."""
+    prices = prices_of(cost, falling.needed.shape[1])
+    if prices is None:
+        return _cut_evenly_by_calls(falling, sizes, cost, capacity)
+    sequences, offsets = np.empty(sizes.sum(), np.int64), np.zeros(sizes.sum() + 1, np.int64)
+    batches = _kernels.cut_steps(
+        *falling, sizes, prices, capacity.budget, capacity.most, capacity.slots, sequences, offsets
+    )
+    return sequences, offsets[: batches + 1].copy()
+
+
+def _cut_evenly_by_calls(
+    falling: Falling, sizes: NDArray[np.int64], cost: Cost, capacity: Capacity
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    stops = np.cumsum(sizes)
+    sequences, offsets = [np.empty(0, np.int64)], [np.zeros(1, np.int64)]
+    for start, stop in zip(stops - sizes, stops, strict=True):
+        step = falling.sort(int(start), int(stop))
+        sequences.append(step)
+        offsets.append(start + _level(falling.needed[step], cost, capacity)[1:])
+    return np.concatenate(sequences), np.concatenate(offsets)
+
+
+def _level(lengths: NDArray[np.int64], cost: Cost, capacity: Capacity) -> NDArray[np.int64]:
+    """What the kernel `level_step` does, by any callable."""
+    low, (high, _) = 0.0, _price(lengths, _cut_under(lengths, cost, capacity, capacity.budget), cost, capacity)
+    while low < high:
+        middle = low + (high - low) / 2.0
+        if middle >= high:
+            break
+        offsets = _cut_under(lengths, cost, capacity, middle)
+        costliest, more = _price(lengths, offsets, cost, capacity, middle)
+        low, high = (more, high) if len(offsets) - 1 > capacity.slots else (low, costliest)
+    ends = np.empty(capacity.slots, np.int64)
+    found = _cut_under(lengths, cost, capacity, high)[1:]
+    ends[: len(found)] = found
+    batches = _kernels.split_widest(ends, len(found), capacity.slots)
+    return np.concatenate([[0], ends[:batches]])
+
+
+def _price(
+    lengths: NDArray[np.int64], offsets: NDArray[np.int64], cost: Cost, capacity: Capacity, budget: float | None = None
+) -> tuple[float, float]:
+    """The costliest batch within the budget, and the least budget under which a batch would take one sequence more."""
+    budget = capacity.budget if budget is None else budget
+    counts, longest = np.diff(offsets), np.maximum.reduceat(lengths, offsets[:-1])
+    costs = costs_of(cost, counts, longest)
+    growing = counts[:-1] < capacity.most
+    grown = costs_of(cost, counts[:-1] + 1, np.maximum(longest[:-1], lengths[offsets[1:-1]]))[growing]
+    return float(costs[costs <= budget].max(initial=0.0)), float(grown.min(initial=np.inf))
+
+
+def _cut_by_count(
+    falling: Falling, sizes: NDArray[np.int64], slots: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sequences step by step, and offsets of batches of as equal counts as can be."""
+    inside = falling.by_rank[falling.by_rank < sizes.sum()]
+    step_of = np.repeat(np.arange(len(sizes)), sizes)
+    batches = np.minimum(sizes, slots)
+    within = np.arange(batches.sum()) - np.repeat(np.cumsum(batches) - batches, batches)
+    starts = within * np.repeat(sizes, batches) // np.repeat(batches, batches)
+    offsets = np.append(np.repeat(np.cumsum(sizes) - sizes, batches) + starts, sizes.sum())
+    return inside[np.argsort(step_of[inside], kind="stable")], offsets

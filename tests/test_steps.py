@@ -1,0 +1,185 @@
+"""Steps first: as many sequences as fit, cut as evenly as can be; the same by kernels, by calls and by brute force."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import choices
+import lengthwise as lw
+from lengthwise import _kernels
+from lengthwise.planning.steps import form_steps, lend
+
+LONG_TAILED = lw.example_lengths()
+QUADRATIC = choices.COSTS["quadratic"]
+
+
+def by_steps(needed, cut, slots, *, cost=None, **deal):
+    """The steps, each a list of batches, each a list of positions."""
+    needed = np.asarray(needed, np.int64).reshape(len(needed), -1)
+    longest = needed.max(axis=0)
+    cuts = form_steps(needed, cut, lw.RandomSteps(**deal), cost=cost or lw.Padded(), longest=longest, slots=slots)
+    batches = [part.tolist() for part in np.split(cuts.kept, cuts.offsets[1:-1])]
+    return [batches[first : first + slots] for first in range(0, len(batches), slots)]
+
+
+def cuts_of(count, most):
+    """Every way to cut `count` things in a row into at most `most` parts: the ends of the parts."""
+    for parts in range(1, min(most, count) + 1):
+        for inner in itertools.combinations(range(1, count), parts - 1):
+            yield (*inner, count)
+
+
+def least_costliest(lengths, slots, cost, most_sequences=None):
+    """The least that the costliest of `slots` batches can cost, cut from the sequences sorted from the longest."""
+    rows = sorted(lengths, key=sum, reverse=True)
+    least = np.inf
+    for ends in cuts_of(len(rows), slots):
+        parts = [rows[start:end] for start, end in zip((0, *ends), ends, strict=False)]
+        if most_sequences is None or max(map(len, parts)) <= most_sequences:
+            least = min(least, max(cost_of(part, cost) for part in parts))
+    return least
+
+
+def cost_of(rows, cost):
+    return float(cost(np.array([len(rows)]), np.array(rows).max(axis=0)[None])[0])
+
+
+def test_steps_by_hand():
+    # Two batches of at most 20: 9, 2, 5, 4, 3 and 8 fit, as 9 x 2 and 5 x 4. With 7 they would need a third.
+    assert by_steps([9, 2, 5, 4, 3, 8, 7, 1], lw.Budget(20), 2) == [[[0, 5], [2, 3, 4, 1]], [[6], [7]]]
+    # Within a budget of 60 all fit, as 9 x 6 and 2 x 2; 9 x 3 and 5 x 5 is the most even way.
+    assert by_steps([9, 2, 5, 4, 3, 8, 7, 1], lw.Budget(60), 2) == [[[0, 5, 6], [2, 3, 4, 1, 7]]]
+
+
+def test_as_many_sequences_a_batch_as_asked_or_as_cost_the_same():
+    lengths = [10, 1, 1, 1, 1, 1, 1, 1, 1, 2]
+    assert by_steps(lengths, lw.FixedSize(5), 2, even=False) == [[[0, 9, 1, 2, 3], [4, 5, 6, 7, 8]]]
+    assert by_steps(lengths, lw.FixedSize(5), 2) == [[[0], [9, 1, 2, 3, 4, 5, 6, 7, 8]]]  # 10 and 18; else 20 and 8
+
+
+def test_the_last_step_is_filled_from_those_before():
+    assert lend(np.array([9, 5, 1]), 4).tolist() == [7, 4, 4]
+    assert lend(np.array([9, 3]), 4).tolist() == [8, 4]
+    assert lend(np.array([4, 3]), 4).tolist() == [4, 3]  # too few: some will stand twice
+    assert lend(np.array([], np.int64), 4).tolist() == []
+    for tail, sizes in (("split", [4, 4, 3]), ("repeat", [4, 4, 3]), ("drop", [4, 4])):
+        steps = by_steps([1] * 11, lw.FixedSize(2), 2, tail=tail)
+        assert [sum(map(len, step)) for step in steps] == sizes
+    steps = by_steps([1] * 9, lw.FixedSize(2), 2)  # one is left, for two places
+    assert [[len(batch) for batch in step] for step in steps] == [[2, 2], [2, 1], [1, 1]]
+
+
+@settings(max_examples=300, derandomize=True)
+@given(st.data())
+def test_a_step_takes_the_most_that_fit_and_its_costliest_batch_costs_the_least(data):
+    dims = data.draw(st.integers(1, 2))
+    length = st.tuples(*[st.integers(1, 12)] * dims)
+    lengths = data.draw(st.lists(length, min_size=1, max_size=9))
+    slots = data.draw(st.integers(1, 4))
+    cost = data.draw(st.sampled_from([lw.Padded(), QUADRATIC]))
+    most = data.draw(st.sampled_from([None, 1, 2, 3]))
+    budget = max(cost_of([row], cost) for row in lengths) * data.draw(st.sampled_from([1, 1.5, 3]))
+    steps = by_steps(lengths, lw.Budget(budget, max_sequences=most), slots, cost=cost)
+    start = 0
+    for number, step in enumerate(steps):
+        size = sum(map(len, step))
+        taken = [lengths[position] for batch in step for position in batch]
+        assert sorted(position for batch in step for position in batch) == list(range(start, start + size))
+        costliest = max(cost_of([lengths[position] for position in batch], cost) for batch in step)
+        if dims == 1:
+            assert costliest == least_costliest(taken, slots, cost, most)
+        assert costliest <= budget
+        further = lengths[start : start + size + 1]
+        lent = sum(map(len, steps[-1])) <= slots
+        if dims == 1 and number < len(steps) - 1 and not lent:
+            assert least_costliest(further, slots, cost, most) > budget, "one more would have fit"
+        start += size
+    assert start == len(lengths)
+
+
+@pytest.mark.parametrize("cost", [lw.Padded(), QUADRATIC], ids=repr)
+@pytest.mark.parametrize("dims", [1, 2])
+def test_kernels_their_python_and_calls_form_the_same_steps(cost, dims, monkeypatch):
+    chance = np.random.default_rng(dims)
+    for slots in (1, 3, 8):
+        needed = chance.lognormal(4, 0.7, (400, dims)).astype(np.int64) + 1
+        for cut in (lw.Budget(6_000 * dims), lw.Budget(3_000, max_sequences=5, oversize="alone"), lw.FixedSize(7)):
+            compiled = by_steps(needed, cut, slots, cost=cost)
+            assert by_steps(needed, cut, slots, cost=lambda *batches: cost(*batches)) == compiled
+            with monkeypatch.context() as patched:
+                for name in ("fill_steps", "cut_steps", "level_step", "cut_falling", "split_widest"):
+                    patched.setattr(_kernels, name, getattr(_kernels, name).py_func)
+                assert by_steps(needed[:60], cut, slots, cost=cost) == by_steps(needed[:60], cut, slots, cost=cost)
+
+
+def test_what_is_over_the_budget_stands_alone_in_a_step_of_the_others():
+    lengths = [5, 4, 90, 3, 6, 2]
+    batching = lw.Batching(cut=lw.Budget(12, oversize="alone"), order=lw.Shuffled(), deal=lw.RandomSteps())
+    plan = lw.make_plan(lengths, batching, world_size=3)
+    alone = plan.over_max_cost()
+    assert [plan.batch(number).tolist() for number in alone] == [[2]]
+    assert not plan.dropped().size
+    dropping = lw.Batching(cut=lw.Budget(12, oversize="drop"), order=lw.Shuffled(), deal=lw.RandomSteps())
+    assert lw.make_plan(lengths, dropping, world_size=3).dropped().tolist() == [2]
+    refusing = lw.Batching(cut=lw.Budget(12), order=lw.Shuffled(), deal=lw.RandomSteps())
+    with pytest.raises(lw.OversizeError, match="at sequence 2"):
+        lw.make_plan(lengths, refusing, world_size=3)
+
+
+def test_a_step_is_a_random_sample_and_its_ranks_wait_for_little():
+    batching = lw.Batching(budget=20_000, order=lw.Shuffled(), deal=lw.RandomSteps())
+    plans = [lw.make_plan(LONG_TAILED, batching, world_size=8, micro_batches=4, epoch=epoch) for epoch in range(8)]
+    measures = lw.measure(plans, LONG_TAILED)
+    assert measures.step_mixing > 0.99
+    assert measures.padding_share < 0.055
+    assert measures.straggler_waste < 0.025
+    random_batches = lw.Batching(budget=20_000, order=lw.Shuffled())
+    assert lw.measure(lw.make_plan(LONG_TAILED, random_batches), LONG_TAILED).padding_share > 0.6
+
+
+def test_the_same_steps_on_as_many_places_after_a_crash():
+    batching = lw.Batching(budget=20_000, order=lw.Shuffled(), deal=lw.RandomSteps())
+    whole = lw.make_plan(LONG_TAILED, batching, world_size=8)
+    rest = lw.make_plan(LONG_TAILED, batching, world_size=4, micro_batches=2, after=[(8, 1, 10)])
+    assert steps_of(rest) == steps_of(whole)[10:]
+
+
+def steps_of(plan):
+    return [sorted(number for batch in step.reshape(-1) for number in plan.batch(batch).tolist()) for step in plan.grid]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"cut": lw.DynamicSize(4, rule="paper")}, "`cut` must be .* RandomSteps, but is DynamicSize"),
+        ({"budget": 9, "deal": lw.RandomSteps(even=False)}, "`even` must be True beside a budget"),
+    ],
+)
+def test_a_cut_that_cannot_form_steps_is_refused_when_the_batching_is_made(given, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        lw.Batching(**{"deal": lw.RandomSteps(), **given})
+
+
+def test_random_programs_of_runs_never_lose_a_sequence():
+    chance = random.Random("steps")
+    for _ in range(60):
+        lengths = [chance.randint(1, 90) for _ in range(chance.randint(1, 200))]
+        batching = lw.Batching(
+            budget=chance.randint(90, 600),
+            order=lw.Shuffled(),
+            deal=lw.RandomSteps(tail=chance.choice(["split", "repeat"])),
+        )
+        runs, taken = [], set()
+        for last in (False, False, True):
+            world = {"world_size": chance.randint(1, 9), "micro_batches": chance.randint(1, 3)}
+            plan = lw.make_plan(lengths, batching, after=runs, **world)
+            stop = len(plan) if last else chance.randint(0, len(plan))
+            for rank in range(plan.world_size):
+                for number, batch in enumerate(plan.batches(rank)):
+                    taken |= set(batch.tolist()) if number < stop else set()
+            runs.append((*world.values(), stop))
+        assert taken == set(range(len(lengths)))
