@@ -220,7 +220,7 @@ def longest_of_batches(levels, masses, heights, lows, highs, sizes, longest):
                 break
 
 
-@compiled
+@compile_kernel
 def cut_falling(needed, positions, end, prices, budget, most, slots, ends):
     """Cuts a step, its sequences sorted from the longest, into batches of at most `budget` in cost each.
 
@@ -270,7 +270,7 @@ def cut_falling(needed, positions, end, prices, budget, most, slots, ends):
     return batches, costliest, more
 
 
-@compiled
+@compile_kernel
 def split_widest(ends, batches, slots):
     """Halves the batch of most sequences until there are `slots` batches, or all are single sequences: how many.
 
@@ -291,7 +291,7 @@ def split_widest(ends, batches, slots):
     return batches
 
 
-@compiled
+@compile_kernel
 def level_step(needed, positions, prices, budget, most, slots, ends):
     """Cuts a step into `slots` batches, the costliest of which costs the least possible, and returns how many.
 
@@ -314,7 +314,7 @@ def level_step(needed, positions, prices, budget, most, slots, ends):
     return split_widest(ends, batches, slots)
 
 
-@compiled
+@compile_kernel
 def fill_steps(needed, ranks, by_rank, prices, budget, most, slots, sizes):
     """Fills steps in order, each with the most sequences that `slots` batches under the budget hold. Returns how many.
 
@@ -352,7 +352,7 @@ def fill_steps(needed, ranks, by_rank, prices, budget, most, slots, sizes):
     return steps
 
 
-@compiled
+@compile_kernel
 def cut_steps(needed, ranks, by_rank, sizes, prices, budget, most, slots, sequences, offsets):
     """Sorts each step, and cuts it into `slots` batches by `level_step`. Returns how many batches there are.
 
