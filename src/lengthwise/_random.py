@@ -25,6 +25,7 @@ STAGES = {
     "subset": 7,
     "rest": 8,
     "steps": 9,
+    "trial": 10,
 }
 
 

@@ -52,10 +52,10 @@ class Padded:
     """
 
     def __call__(self, counts: ArrayLike, padded_lengths: ArrayLike) -> NDArray[np.float64]:
-        return Quadratic()(counts, padded_lengths)
+        return _PADDED_FRAMES(counts, padded_lengths)
 
     def prices(self, dims: int) -> NDArray[np.float64]:
-        return Quadratic().prices(dims)
+        return _PADDED_FRAMES.prices(dims)
 
 
 @checks.show_call("Quadratic(linear=1.0, quadratic=0.01)")
@@ -98,6 +98,9 @@ class Quadratic:
     def prices(self, dims: int) -> NDArray[np.float64]:
         """The coefficients as the compiled cutter reads them: [2 + 2 dims]."""
         return np.array([self.per_batch, self.per_sequence] + [self.linear] * dims + [self.quadratic] * dims)
+
+
+_PADDED_FRAMES = Quadratic()
 
 
 def prices_of(cost: Cost, dims: int) -> NDArray[np.float64] | None:

@@ -23,6 +23,7 @@ _SIZE_REMEDY = "Give the number of sequences in a batch, 16 say."
 _ASKED = 2**14  # costs that one call of a user's own cost is asked for: enough that the call itself hardly counts
 _LEAST_AHEAD = 8  # sequences that a batch is first tried with; doubled until batches close
 _BEYOND = 2**62  # the size of a batch that did not close: larger than any, also when a position is added
+_MOST_COUNTED = 2**40  # sequences: no batch is larger
 
 
 class Cuts(NamedTuple):
@@ -310,15 +311,32 @@ def _sizes_from(
 
 
 def _sizes_within(lengths: NDArray[np.int64], cost: Cost, budget: float) -> NDArray[np.float64]:
-    """The largest count, at least 1, whose cost at each of `lengths` [k, dims] is within the budget: [k]."""
-    # Doubles the count until it no longer fits, at most to 2**40, then halves the interval between the last two.
-    low = np.ones(len(lengths), np.int64)
-    high = np.full(len(lengths), 2)
-    while np.any(growing := (costs_of(cost, high, lengths) <= budget) & (high < 2**40)):
-        low = np.where(growing, high, low)
-        high = np.where(growing, high * 2, high)
+    """The largest count, from 1 to 2**40 - 1, whose cost at each of `lengths` [k, dims] is within the budget: [k]."""
+    low, high = _bounds_within(lengths, cost, budget)
     while np.any(high - low > 1):
         middle = (low + high) // 2
         fits = costs_of(cost, middle, lengths) <= budget
         low, high = np.where(fits, middle, low), np.where(fits, high, middle)
     return low.astype(np.float64)
+
+
+def _bounds_within(
+    lengths: NDArray[np.int64], cost: Cost, budget: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A count that is within the budget, or 1, and a larger one that is not, or 2**40, at each of `lengths`."""
+    if (prices := prices_of(cost, lengths.shape[1])) is not None:
+        linear, quadratic = np.split(prices[2:], 2)
+        each = prices[1] + lengths @ linear + (lengths * lengths.astype(np.float64)) @ quadratic
+        count = np.divide(budget - prices[0], each, out=np.full(len(lengths), float(_MOST_COUNTED)), where=each > 0)
+        near = count.clip(2, _MOST_COUNTED - 1).astype(np.int64)
+        low, high = near - 1, np.minimum(near + 2, _MOST_COUNTED)  # one to either side for what was rounded
+        fits, open_ended = low == 1, high == _MOST_COUNTED
+        fits |= costs_of(cost, low, lengths) <= budget
+        if fits.all() and (open_ended | (costs_of(cost, high, lengths) > budget)).all():
+            return low, high
+    # Doubles the count until it no longer fits.
+    low, high = np.ones(len(lengths), np.int64), np.full(len(lengths), 2)
+    while np.any(growing := (costs_of(cost, high, lengths) <= budget) & (high < _MOST_COUNTED)):
+        low = np.where(growing, high, low)
+        high = np.where(growing, high * 2, high)
+    return low, high

@@ -71,7 +71,7 @@ def fit_warp(
 
     # At the lower bound the noise is 10,000 times the range of lengths: random. At the upper one it is far below the
     # gap between two levels: sorted. Beta spans many decades, so its logarithm is what is halved.
-    root = _falling_root(excess, np.log(1e-4 / spread), np.log(1e4 * len(levels.sizes) / spread))
+    root = find_root(excess, np.log(1e-4 / spread), np.log(1e4 * len(levels.sizes) / spread))
     return warp_at(float(f"{np.exp(root):.3e}") + least)
 
 
@@ -83,18 +83,18 @@ def scale_warp(sizes: NDArray[np.float64], scale: float, *, noise: str) -> Warp:
     return _law(levels, noise)[0](1.0 / max(scale, 1e-100))  # less would be the same order, and overflow
 
 
-def _falling_root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a falling `function` crosses zero, to 1e-5 in either; the nearer bound where it does not cross.
+def find_root(function: Callable[[float], float], low: float, high: float, *, near: float = 1e-5) -> float:
+    """Where a falling `function` crosses zero, to `near` in either; the nearer bound where it does not cross.
 
     The function is flat at both ends, so the interval is halved until it is 3 long. From there the secant is quicker.
     """
     at_low, at_high = np.inf, -np.inf
     kept = 0
-    while high - low > 1e-5:
+    while high - low > near:
         straight = high - low < 3.0 and np.isfinite(at_low) and np.isfinite(at_high)
         middle = low + (high - low) * (at_low / (at_low - at_high) if straight else 0.5)
         value = function(middle)
-        if abs(value) < 1e-5:
+        if abs(value) < near:
             return middle
         # The Illinois rule: the secant may move one bound alone, in ever smaller steps. So a bound that has stood twice
         # counts with half its value, which draws the next secant towards it.

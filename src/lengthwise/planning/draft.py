@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -66,6 +67,17 @@ def price(draft: Draft, cost: Cost) -> Batches:
     longest = np.zeros(len(draft.boundaries) + 1)
     np.maximum.at(longest, bucket, batches.levels)
     return batches._replace(buckets=longest[bucket])
+
+
+def padding_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:
+    """The share of the frames computed under `drafts` of `items` that is padding; 0 where they hold nothing."""
+    computed = useful = 0
+    for draft in drafts:
+        if len(draft.members):
+            longest = np.maximum.reduceat(draft.needed, draft.offsets[:-1]).sum(axis=1)
+            computed += int(np.diff(draft.offsets) @ longest)
+            useful += int(items[draft.members].sum())
+    return 1.0 - useful / computed if computed else 0.0
 
 
 def one_length(array: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,0 +1,168 @@
+"""Fit: an order that must know all sequences is fitted to them, once for a plan, and remembered for the next epoch.
+
+`MaxEntropy(padding=...)` is fitted on the histogram of lengths, and a trial draft says what it pads. Where that is not
+what was asked, because batches are few, or are cut inside of steps, or sequences have two lengths, the noise is moved
+until trials pad it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import fields, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise._random import Key
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.deal import RandomSteps
+from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Sorted
+from lengthwise.choices.warp import find_root
+from lengthwise.lengths import fingerprint
+from lengthwise.planning.draft import Draft, draft, padding_of
+from lengthwise.planning.oversize import Kinds
+from lengthwise.planning.own import check_batch_sizes, is_own
+
+_MANY = 400  # batches, of which the histogram of lengths says within a hundredth what they pad
+_NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # how near trials come to the padding: chance moves plans by more
+_MOST_TRIALS = 16
+_STEPS_TRIED = 24  # more of them pad the same
+_LEAST_TRIED = 20_000  # sequences, where there are as many
+_REMEMBERED = 16
+
+
+class Fit(NamedTuple):
+    """An order fitted to its sequences; `padding` is what trial drafts by it padded on average, None if none was made.
+
+    The share is of the computed frames, 0..1.
+    """
+
+    order: Order
+    padding: float | None = None
+
+
+_fits: OrderedDict[tuple[str, str, int, int], Fit] = OrderedDict()
+
+
+def fit_order(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, portions: int, slots: int) -> Fit:
+    """The order of the batching, fitted to `items`; the same for every epoch, so that only the first must find it.
+
+    Args:
+        items: [n, dims], of all portions.
+        kinds: Which of them the order is fitted to.
+        batching: The choices.
+        portions: How many equal parts the sequences are dealt into before they are sorted.
+        slots: Batches of a step.
+    """
+    order = batching.order
+    if getattr(order, "fit", None) is None or not kinds.ordered.any():
+        return Fit(order)
+    chosen = (getattr(batching, field.name) for field in fields(batching))
+    if any(choice is not None and is_own(choice) for choice in chosen):  # which may change from call to call
+        return _fit_anew(items, kinds, batching, portions, slots)
+    known = (batching.to_json(), fingerprint(items), portions, slots)
+    found = _fits.get(known) or _fit_anew(items, kinds, batching, portions, slots)
+    _fits[known] = found
+    _fits.move_to_end(known)
+    if len(_fits) > _REMEMBERED:
+        _fits.popitem(last=False)
+    return found
+
+
+def _fit_anew(items: NDArray[np.int64], kinds: Kinds, batching: Batching, portions: int, slots: int) -> Fit:
+    """The fit; of several buckets to pad to, the last is kept for what is over the budget by itself.
+
+    Three uniform buckets over 10, 20 and a giant of 900 would be padded to 306, 603 and 900; so they are 15, 20, 900.
+    """
+    giants, order = kinds.ordered & ~kinds.fitted, batching.order
+    within = items[kinds.fitted]
+    if giants.any() and len(within) and isinstance(order, Bucketed) and (order.buckets or 1) > 1:
+        fewer = replace(order, buckets=(order.buckets or 1) - 1)
+        fitted = _fit(within, replace(batching, order=fewer), portions)
+        edges = {*(getattr(fitted, "edges", None) or ()), int(items[giants].sum(axis=1).max())}
+        return Fit(Bucketed(edges=tuple(sorted(edges)), pad_to_edge=order.pad_to_edge))
+    if type(order) is MaxEntropy and order.padding is not None and len(within):  # what extends it fits as it likes
+        return _fit_padding(within, batching, order, order.padding, portions, slots)
+    return Fit(_fit(items[kinds.ordered], batching, portions))
+
+
+def _fit(items: NDArray[np.int64], batching: Batching, portions: int, *, batches: int = 1) -> Order:
+    """The order, fitted to `items` as if as many sequences as fill `batches` were padded together."""
+    fit = getattr(batching.order, "fit", None)
+    if fit is None or not len(items):
+        return batching.order
+    longest = items.max(axis=0)
+    shares = items.sum(axis=0) / items.sum()  # of each dimension in the size of a sequence
+
+    def batch_sizes(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        lengths = np.ceil(np.outer(sizes, shares)).astype(np.int64)
+        found = batching.cut.batch_sizes(lengths, cost=batching.cost, longest=longest)
+        return batches * (check_batch_sizes(found, len(lengths)) if is_own(batching.cut) else found)
+
+    return fit(items.sum(axis=1).astype(np.float64), batch_sizes, portions=portions)
+
+
+def _fit_padding(
+    items: NDArray[np.int64], batching: Batching, order: MaxEntropy, padding: float, portions: int, slots: int
+) -> Fit:
+    """The noise under which drafts pad what was asked; in steps formed first, no order at all where it pads less."""
+    in_steps = isinstance(batching.deal, RandomSteps) and slots > 1
+    batches = _estimate_batches(items, batching, portions)
+    trial = _Trial(items, batching, portions, slots, batches)
+    near = _NEAR_OF_MANY if batches >= _MANY else _NEAR_OF_FEW
+    if not in_steps:
+        fitted = _fit(items, batching, portions)
+        achieved = trial.padding_of(fitted)
+        if abs(achieved - padding) <= 10 * near:
+            return Fit(fitted, achieved)
+    for order_at_end, reaches in ((Shuffled(), padding.__ge__), (Sorted(), padding.__le__)):
+        if reaches(at_end := trial.padding_of(order_at_end)):
+            return Fit(order_at_end, at_end)
+
+    def fit_at(place: float) -> Order:
+        """The order that would pad `share` if all of a step were one batch; `place` is -inf..inf for share 1..0."""
+        share = float(1.0 / (1.0 + np.exp(place)))
+        asked = replace(batching, order=replace(order, padding=min(share, 0.99)))
+        return _fit(items, asked, portions, batches=slots if in_steps else 1)
+
+    root = find_root(
+        lambda place: trial.padding_of(fit_at(place)) - padding, -5.0, 8.0, near=5e-4 if batches >= _MANY else 2e-3
+    )
+    fitted = fit_at(root)
+    return Fit(fitted, trial.padding_of(fitted))
+
+
+def _estimate_batches(items: NDArray[np.int64], batching: Batching, portions: int) -> float:
+    """About how many batches a portion makes, were all sequences of the mean length."""
+    mean = np.ceil(items.mean(axis=0)).astype(np.int64)
+    size = batching.cut.batch_sizes(mean[None], cost=batching.cost, longest=items.max(axis=0))
+    return len(items) / portions / float(np.asarray(size)[0])
+
+
+class _Trial:
+    """Drafts of a part of the sequences, by keys of their own: every order is tried by the same."""
+
+    def __init__(self, items: NDArray[np.int64], batching: Batching, portions: int, slots: int, batches: float) -> None:
+        self.batching, self.slots = batching, slots
+        count = max(1, len(items) // portions)
+        if isinstance(batching.deal, RandomSteps):  # of batches not in steps, fewer sequences would pad otherwise
+            count = min(count, max(_LEAST_TRIED, int(_STEPS_TRIED * slots * count / batches)))
+        self.items = _draw(items, count)
+        self.trials = int(np.clip(_MANY / batches, 1, _MOST_TRIALS))
+
+    def padding_of(self, order: Order) -> float:
+        """The share of the computed frames that is padding, by an order that is fitted."""
+        return padding_of([self._draft(order, number) for number in range(self.trials)], self.items)
+
+    def _draft(self, order: Order, number: int) -> Draft:
+        key = Key(seed=0, epoch=number, stage="trial")
+        return draft(self.items, np.arange(len(self.items)), self.batching, order, self.slots, key)
+
+
+def _draw(items: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """As many of `items` at random, the same ones every time, and among them the longest of each dimension."""
+    if count >= len(items):
+        return items
+    drawn = Key(stage="trial", lane=1).permutation(len(items))[:count]
+    return items[np.union1d(drawn, items.argmax(axis=0))]
