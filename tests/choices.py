@@ -55,7 +55,7 @@ def cuts(budget, tight):
 
 DEALS = {
     f"{deal.__name__}_{tail}": deal(tail=tail)
-    for deal in (lw.Balanced, lw.Mixed, lw.InTurn)
+    for deal in (lw.Balanced, lw.Mixed, lw.Stratified, lw.InTurn)
     for tail in ("split", "repeat", "drop")
 } | {"portions": lw.Portions()}
 DEALS |= {f"RandomSteps_{tail}": lw.RandomSteps(tail=tail) for tail in ("split", "repeat", "drop")}

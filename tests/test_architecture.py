@@ -24,7 +24,7 @@ WITHIN = {
         *("order", "cut", "world", "deal", "arrange", "tags", "batching", "named"),
     ),
     "planning": (
-        *("plan_file", "plan", "batches", "own", "steps", "draft", "oversize", "fit", "missed", "portions"),
+        *("plan_file", "plan", "batches", "own", "steps", "draft", "oversize", "fit", "missed", "level", "portions"),
         *("tail", "grid", "rest", "make", "__init__", "shapes", "loss", "evaluation"),
     ),
 }

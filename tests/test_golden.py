@@ -24,6 +24,9 @@ STRATEGIES = {
         order=lw.Shuffled(), cut=lw.FixedSize(8), chunks=lw.Chunks(200, step=100), deal=lw.InTurn(tail="drop")
     ),
     "default": lw.Batching(budget=30_000),
+    "random-steps": lw.strategy("random-steps", cut=lw.Budget(20_000)),
+    "steps-of-eight": lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(8), deal=lw.RandomSteps()),
+    "stratified": lw.Batching(budget=20_000, padding=0.05, deal=lw.Stratified()),
 }
 
 # Example, strategy, seed; then epoch 0 on 1 and on 4 ranks, epoch 1 on 1 and on 4 ranks.
@@ -52,16 +55,22 @@ speech mxnet:6 0 e5b61859b33f0bca 14f837087a9f1b74 09968c08a3814582 380bf1a8e43c
 speech mxnet:6 1 4d23007ee8b285f3 36b6032f345bbd04 7cf36f76a4a44a80 3d429e430f85a9dc
 speech max-entropy:0.05 0 5ef8ccd17aafa7bb 009c4e610dab69ed 2f095c7d91ad0e42 015589abf54bb094
 speech max-entropy:0.05 1 d1d803443ade59bf 0d2e14b71c7cadc8 f7b090bf17443f30 64d74f84aa51f732
-speech budget 0 a1531b19b674128c 887901fa7600c65d 2e3eaa8269f039c4 d44a76537e2d875c
-speech budget 1 4cf2868f64adbb7c 6ca28736dd997b6b dab558fe70a9181b 1dc3b7aff68844d3
+speech budget 0 e7f6bb5b24eee6ab 486d2f1cd6ad87f8 cb04bcb82b3d0371 fa0599df4d50e74a
+speech budget 1 bb71d2c3ee85e6f2 c232057a834e98c9 b7d598be5586c5f8 f456dbeb8f275ba4
 speech dynamic 0 4a9e290b4b07c96a c4c2cf105bf01e33 9fe6aead8de59372 9844a866cd941552
 speech dynamic 1 6b0b4c90a149dc13 c33e461ca04d4be8 610b2cc398384960 c3fe00b3848108a4
 speech portions 0 2b9a8429d42b4113 d74854b65719daad a3c198b987c02eac 5618a81505ca2004
 speech portions 1 7d647cc31d3292c8 2f1e3b6b37066f25 c5abe6df6bc22a6b 875ba9696ae3c383
 speech chunks 0 f7489d9703760bf4 72e68b70a76baf06 8f99b8eda22c1b5d 12c92a40f40d163e
 speech chunks 1 c5c7505cd6442e23 d196d0d9dbaa45cb de661a9eed5963ee 0d6ce267a3d069ad
-speech default 0 55a791b80df76328 bf551bf2642cb9a6 d972eb575d004a07 bd436e7cdfe76f9d
-speech default 1 20a17fa377ebf826 33131f32cc99150a e905e4653193ec92 e82f14b50dea50f2
+speech default 0 7f70d9896b6c5a9c c70556aba80f179e 6985bddb4d69b4dc a3f188c933c76a8b
+speech default 1 e7f57d4f41a1bbb4 f0636380772fbe1b 67eb3b4fd40ae551 84da004e516299b2
+speech random-steps 0 c5aeccb15b89b097 df301a47f09a2fbe 7f1ab2d7747337ea 0124ec826040a923
+speech random-steps 1 9aec60155668be04 cfe872642640e261 5dec380baf23f289 f6b8b538b44b8160
+speech steps-of-eight 0 7cb4835dd534829d 1853e83552ac49d1 78e010f6577c107d 0208848bd1b0581b
+speech steps-of-eight 1 50efe2343e4a6e87 32e81b276273d25b 425bdffa121fb506 a41205a77309d5e6
+speech stratified 0 6c8c231b74504196 1c1efa0cc7abc4ee 84fe7c62b29df39f 2012caf46a4659b3
+speech stratified 1 2a8ee1af484cbd34 6d89560444e44b5c c4fee2b79385dbae 23630bd4be5e45db
 long-tailed random 0 2b2f42760c311ede 5d6089a81065ff86 3cde4a7ff3bc0f37 b436ada4cf1196d0
 long-tailed random 1 ccbf276cc7d93236 2beea9e787a616e2 9dabae0e8c27b05f 6f4ab9cdd9331b22
 long-tailed sorted 0 07204e8b63d9c1b1 47bc63b97cde99a7 bdad2482579e54f4 e1ef2a47f57fbbe3
@@ -86,16 +95,22 @@ long-tailed mxnet:6 0 9711ba6055393642 90250ca56d7b94af 01840706341ecfca 0d248bd
 long-tailed mxnet:6 1 1aeb909de70e55ba db2e848619b3e97d 4df8ed621b523680 2d88700040dc8c65
 long-tailed max-entropy:0.05 0 e1ac488f20ef217e b5077c7ca1866e0a db6d355b7f9ee16f c54786923fcfec13
 long-tailed max-entropy:0.05 1 11dea3b9825d2e97 5bbbeb495947f828 b320e9bba7f52991 f1cdbf6506f84e9e
-long-tailed budget 0 949cdad79765c817 615bdc8ac1c9cb79 e1d72a180811ce3b faa9f25edccfa6ed
-long-tailed budget 1 4aa24812093b16dc 1c7fc5ce2d8e5085 68c8e9d2477f1add 90acfafd3a6a15db
-long-tailed dynamic 0 b0217726833c48b2 e950342fa588dbcc 075d4570322c8cc2 de5a5cbcaaaad0ed
-long-tailed dynamic 1 6017c1e09062d30f 611712fb495c892f 6a780a5630030308 1e04ace4df8fefe8
+long-tailed budget 0 52d0587ad79ca393 80fc9ef2944603a0 3d7ce5fbe8d7fefd 0d121ea4d3244e6e
+long-tailed budget 1 bac08e54d0dff71e 1d46da769b0300fb 6dcf931e5299c5e6 330ddc78e1279de8
+long-tailed dynamic 0 b0217726833c48b2 cf7869c64cf2bb67 075d4570322c8cc2 419e20922e3c16cc
+long-tailed dynamic 1 6017c1e09062d30f ec05b63695003f7c 6a780a5630030308 b0bf8cf64cefe08d
 long-tailed portions 0 effac8e676220c62 37de334db5808758 79da3be19e2e5b54 2e8e4fef92eab3fa
 long-tailed portions 1 15322c94f48acb7e 67d323fedf06c09a b9b2a4a9c9469ad3 010a4353a60ee04b
 long-tailed chunks 0 6eccb3efbe42c322 5933c5d5fd84f2a6 3893bd3f7a05d119 5e1d27db31e40d92
 long-tailed chunks 1 b9c33e81d2825867 ef375fa02d0c1d81 a1b3460ddce14138 45b6204e8cace8fa
-long-tailed default 0 3f4e58096da3efde 1753d97a2810c900 f7de891ea697c8f9 fb888887b68fc14c
-long-tailed default 1 cc2a58abbd1e356a cd04ca5007e35342 ab1c6ad4fdeaed6d 9a9d4026015ea040
+long-tailed default 0 3fbd143914af2088 92c1f2aa01b93d5a db81beacef422a2f 72891381c910afe9
+long-tailed default 1 f85b64561af28326 0bc721be6fb670fa 0610a2cb14896152 801e0f503693c5e6
+long-tailed random-steps 0 e4538bd9c4b3aa81 e7d14dae34bf5516 283fda75bc61283b f05613a90bb66e4c
+long-tailed random-steps 1 31b45c7b0187b6f7 d2bd90b606013811 14ea23331d2543b6 125e9e6b2624af7c
+long-tailed steps-of-eight 0 c68b00a5c9a541af 5780fc77fdbdc932 e6bc79fc34a08445 e46e17d4a1acd57c
+long-tailed steps-of-eight 1 40b53947a78eeca2 082435865339a30c 055aebc4e461afa7 0220aa9a7ba1d209
+long-tailed stratified 0 7c294d78b541eca1 41cdf336b68e1ded 4d6715dd7ce4899d c227159374caa109
+long-tailed stratified 1 f90708372a34c199 b4dee804ce5fe118 514a365938975d98 f1b9725f637bd589
 """
 
 ROWS = [line.split() for line in GOLDEN.strip().splitlines()]

@@ -162,12 +162,26 @@ def counted_out(plan, items):
         "largest_cost": max(plan.costs),
         "straggler_waste": 1 - sum(sum(step) / len(step) for step in ranks) / sum(max(step) for step in ranks),
         "step_length_correlation": lag_one([step_mean(step, batches, items) for step in plan.grid]),
+        "step_length_variance": step_variance(plan, batches, items),
     }
 
 
 def step_mean(step, batches, items):
     members = [items[number] for batch in step.reshape(-1) for number in batches[batch]]
     return sum(members) / len(members)
+
+
+def step_variance(plan, batches, items):
+    """The squares of how far the means of steps lie off, each over its expectation in a random sample."""
+    lengths = [items[number] for number in plan.sequences]
+    mean, n, ratios = sum(lengths) / len(lengths), len(lengths), []
+    variance = sum((length - mean) ** 2 for length in lengths) / n
+    for step in plan.grid:
+        taken = sum(len(batches[batch]) for batch in step.reshape(-1))
+        if taken < n and variance:
+            expected = variance / taken * (n - taken) / (n - 1)
+            ratios.append((step_mean(step, batches, items) - mean) ** 2 / expected)
+    return sum(ratios) / len(ratios) if ratios else 1.0
 
 
 def lag_one(series):
@@ -385,3 +399,17 @@ def test_batches_that_cannot_be_are_one_sentence(batches, world, sentence):
     with pytest.raises((ValueError, TypeError)) as told:
         lw.measure(batches, [1, 2, 3, 4], **world)
     assert str(told.value).startswith(sentence or "`batches` must be ")
+
+
+@pytest.mark.parametrize("size", [1, 16, 100])
+def test_the_mean_length_of_random_steps_varies_as_that_of_random_samples(size):
+    lengths = lw.example_lengths("long-tailed", count=1_600)
+    batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(size))
+    plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(40)]
+    assert lw.measure(plans, lengths).step_length_variance == pytest.approx(1.0, abs=0.15)
+    in_order = lw.Batching(order=lw.Sorted(), cut=lw.FixedSize(size))
+    assert lw.measure(lw.make_plan(lengths, in_order), lengths).step_length_variance >= 0.8 * size
+
+
+def test_one_step_of_all_varies_as_a_sample_does():
+    assert lw.measure(lw.make_plan([5, 9, 2], lw.Batching(cut=lw.FixedSize(3))), [5, 9, 2]).step_length_variance == 1.0

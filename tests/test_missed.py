@@ -45,7 +45,9 @@ def test_a_padding_that_is_missed_is_said_with_its_reason(lengths, asked, cut, w
     had = lw.measure(plan, lengths).padding_share
     assert [type(each.message) for each in caught] == [UserWarning]
     said = str(caught[0].message)
-    assert re.match(rf"`padding` must be within 0.02 of what was asked, {asked}, but is {had:.3f}\. {why}", said)
+    said = re.match(rf"`padding` must be within 0.02 of what was asked, {asked}, but is (0\.\d+)\. {why}", said)
+    assert said is not None
+    assert float(said[1]) == pytest.approx(had, abs=0.005)  # what plans pad on average, and what this one does
     assert caught[0].filename == __file__
 
 
@@ -107,7 +109,7 @@ def test_nothing_is_said_of_a_default_that_nobody_asked_for(lengths, cut):
 
 @pytest.mark.parametrize("asked", [lw.Batching(padding=0.1, cut=lw.FixedSize(900)), replace(DEFAULT, padding=0.1)])
 def test_the_padding_of_the_default_is_said_where_it_was_asked_for(asked):
-    lengths = np.tile([10, 2_000], 4_000)[: next(_fresh)]
+    lengths = lengths_of(HEAVY)  # each of the longest stands in a batch of 900 others
     assert asked == DEFAULT
     assert len(told(lengths, asked)[1]) == 1
 

@@ -18,7 +18,7 @@ from lengthwise.choices.buckets import exponential_edges, optimal_edges, padded_
 from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded, Quadratic
 from lengthwise.choices.cut import Budget, Cut, Cuts, DynamicSize, FixedSize, OversizeError
-from lengthwise.choices.deal import Balanced, Deal, InTurn, Mixed, Portions, RandomSteps
+from lengthwise.choices.deal import Balanced, Deal, InTurn, Mixed, Portions, RandomSteps, Stratified
 from lengthwise.choices.named import mxnet_bucketing, parse_cut, strategies, strategy
 from lengthwise.choices.order import (
     AlternatedSort,
@@ -96,6 +96,7 @@ __all__ = [
     "Shuffled",
     "ShuffledSteps",
     "Sorted",
+    "Stratified",
     "Windowed",
     "World",
     "as_lengths",

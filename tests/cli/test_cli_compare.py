@@ -23,7 +23,7 @@ PROMISED = {
 SHARES = ("zero_padding_rate", "weighted_zero_padding_rate", "padding_share", "mixing", "step_mixing")
 EVERY = (
     "random,sorted,arrange=in-order,semi-sorted:0.1,alternated:9,windowed:64,bucketed:64,optimal:4,uniform:4,quantile:4,"
-    "exponential:4,mxnet:4,max-entropy:0.1"
+    "exponential:4,mxnet:4,random-steps,max-entropy:0.1"
 )
 
 

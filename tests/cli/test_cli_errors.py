@@ -15,7 +15,7 @@ WRONG = {
     "compare {four_file}:name": "`name` must be a number, but is 'a' at line 2",
     "compare {empty}:x": "It is empty: is this the right file?",
     "compare {header}:a": "It is empty: is this the right file?",
-    "compare --strategies banana": "`strategy` must be one of random, sorted, semi-sorted, alternated, windowed",
+    "compare --strategies banana": "`strategy` must be one of random, random-steps, sorted, semi-sorted,",
     "compare --strategies random,": "`strategy` must be of the form name[:value][,key=value...], but is ''.",
     "compare --strategies random,random": "`strategies` must be different from each other, but is 'random'.",
     "compare --strategies random:3": "`strategy` must be written random, but is 'random:3'.",

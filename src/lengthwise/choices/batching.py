@@ -12,12 +12,12 @@ from lengthwise.choices import tags
 from lengthwise.choices.arrange import Arrangement, ShuffledSteps
 from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded
-from lengthwise.choices.cut import Budget, Cut
+from lengthwise.choices.cut import Budget, Cut, DynamicSize
 from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps
 from lengthwise.choices.order import MaxEntropy, Order
 
 DEFAULT_ORDER = MaxEntropy(padding=0.1)  # told by `is`: a user who gives an equal one has asked for that padding
-_DEFAULTS = {"deal": Balanced(), "arrange": ShuffledSteps(), "cost": Padded(), "chunks": None}
+_DEFAULTS = {"arrange": ShuffledSteps(), "cost": Padded(), "chunks": None}
 
 
 @checks.show_call("Batching(budget=20_000), or Batching(cut=FixedSize(16))")
@@ -26,7 +26,8 @@ class Batching:
     """How batches are made: one choice of each verb.
 
     If you do not want to choose, take `Batching(budget=20_000)`: batches of at most 20,000 padded frames, as random as
-    10 % padding allows. It is `Budget(20_000)` with `MaxEntropy(padding=0.1)` and `ShuffledSteps()`.
+    10 % padding allows, in steps of all lengths. It is `Budget(20_000)` with `MaxEntropy(padding=0.1)`,
+    `RandomSteps()` and `ShuffledSteps()`.
 
     All choices are attributes. `budget` and `padding` are read from the cut and the order. Two batchings of the same
     choices are equal, however they were written. `dataclasses.replace(batching, budget=10_000)` changes that alone.
@@ -35,7 +36,8 @@ class Batching:
         cut: Which sequences of the order share a batch; or give `budget`.
         order: In which order sequences are cut; by default `MaxEntropy(padding=0.1)`. Where the lengths do not allow
             the padding, a padding that you gave warns; the default does not.
-        deal: Which rank takes which batch.
+        deal: Which batches share a step, and which rank takes which. By default `RandomSteps()` where a budget goes
+            with `MaxEntropy(padding=...)`: there it makes steps of all lengths. Elsewhere `Balanced()`.
         arrange: In which order the steps are taken.
         cost: What a batch costs; by default count x longest. Checkpoints name a cost of your own: a function by module
             and name, a partial by its parts, a dataclass by its fields, another object by its class. Lambdas of one
@@ -69,20 +71,21 @@ class Batching:
         *,
         cut: Cut | None = None,
         order: Order = DEFAULT_ORDER,
-        deal: Deal = _DEFAULTS["deal"],
+        deal: Deal | None = None,
         arrange: Arrangement = _DEFAULTS["arrange"],
         cost: Cost = _DEFAULTS["cost"],
         chunks: Chunks | None = None,
         budget: float | None = None,
         padding: float | None = None,
     ) -> None:
-        chosen_cut, chosen_order = _choose_cut(cut, budget), _choose_order(order, padding)
-        checks.keep(self, cut=chosen_cut, order=chosen_order, deal=deal, arrange=arrange, cost=cost, chunks=chunks)
+        cut, order = _choose_cut(cut, budget), _choose_order(order, padding)
+        deal = _default_deal(cut, order) if deal is None else deal
+        checks.keep(self, cut=cut, order=order, deal=deal, arrange=arrange, cost=cost, chunks=chunks)
         for name, (verbs, example) in _CHOICES.items():
             _check_choice(name, getattr(self, name), verbs, example)
         checks.check_choice("tail", getattr(deal, "tail", None), TAILS)
         if isinstance(deal, RandomSteps):
-            deal.check_cut(chosen_cut)
+            deal.check_cut(self.cut)
 
     @property
     def budget(self) -> float | None:
@@ -102,8 +105,9 @@ class Batching:
             f"budget={self.budget}" if said_by_budget else f"cut={self.cut!r}",
             f"padding={self.padding}" if said_by_padding else f"order={self.order!r}",
         ]
-        others = {name: getattr(self, name) for name in _DEFAULTS}
-        said += [f"{name}={choice!r}" for name, choice in others.items() if choice != _DEFAULTS[name]]
+        defaults = {"deal": _default_deal(self.cut, self.order), **_DEFAULTS}
+        others = {name: getattr(self, name) for name in defaults}
+        said += [f"{name}={choice!r}" for name, choice in others.items() if choice != defaults[name]]
         return f"Batching({', '.join(said)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -138,6 +142,13 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
         remedy = "Choose one: budget=20_000, say."
         raise checks.value_error("Batching", "given one of cut, budget", (cut, budget), remedy)
     return cut
+
+
+def _default_deal(cut: object, order: object) -> Deal:
+    """By docs/results.md: random steps, or strata, wherever batches cost about the same and pad as asked."""
+    by_budget = isinstance(cut, Budget) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
+    of_a_padding = type(order) is MaxEntropy and order.padding is not None
+    return RandomSteps() if by_budget and of_a_padding else Balanced()
 
 
 def _choose_order(order: Order, padding: float | None) -> Order:

@@ -112,16 +112,46 @@ class InTurn(_Whole):
         return numbers.reshape(-1, world.micro_batches, world.world_size)
 
 
+@checks.show_call('Stratified(tail="drop")')
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stratified(_Whole):
+    """Each step takes one batch of every stratum of lengths: short, middle and long ones in the same shares always.
+
+    The batches, in the order they were cut, are divided into as many equal strata as a step has batches. A step takes
+    one of each at random. With an order that sorts, as `MaxEntropy` does, the mean length of a step then varies less
+    than with `Mixed`; from about 16 batches a step on, it varies less than that of random samples. With an order that
+    does not sort, steps are those of `Mixed`.
+
+    For cuts by a budget, whose batches cost about the same. With `FixedSize`, ranks wait for the batch of the longest.
+
+    Args:
+        tail: What becomes of a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
+
+    References:
+        Stratified sampling with proportional allocation: Cochran 1977, "Sampling techniques", chapter 5.
+    """
+
+    def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
+        # For 6 batches and 2 places, [[0, 1, 2], [3, 4, 5]] is shuffled row by row, and a step is a column.
+        strata = numbers.reshape(world.slots, -1)
+        stratum_of = np.repeat(np.arange(world.slots), strata.shape[1])
+        shuffled = key.permutation(numbers.size)
+        rows = shuffled[np.argsort(stratum_of[shuffled], kind="stable")]
+        steps = numbers.reshape(-1)[rows].reshape(strata.shape).T
+        return share_out(_in_order(np.ascontiguousarray(steps)), costs, world.world_size)
+
+
 @checks.show_call('RandomSteps(tail="drop")')
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RandomSteps(_Whole):
-    """Whole steps are taken from the order, and each is then sorted and cut into its batches.
+    """Each step is a random sample of the sequences, which is then sorted and cut into the batches of the step.
 
-    The gradient sees whole steps: with `Shuffled`, each is a random sample, as good as one of random batches. Its
-    batches are nearly sorted, so they pad little, and the less the more of them make a step. Each costs about the same,
-    so no rank waits long. With one batch a step there is nothing to sort: batches then pad as the order has them.
+    The gradient sees whole steps, and these are as good as with random batches. The batches are nearly sorted, so that
+    they pad little: the less, the more of them make a step. Each costs about the same, so that no rank waits long.
 
-    With `MaxEntropy(padding=...)` steps are as random as the padding allows, and random where they pad no more.
+    Steps take sequences as they come in the order. With `Shuffled` they are random samples. With
+    `MaxEntropy(padding=0.1)` they are, too, where that pads no more than 10 %; where it would pad more, as with few
+    batches a step, the order makes batches of 10 % padding, and they are dealt as `Stratified` deals.
 
     Args:
         tail: What becomes of the last step, which the sequences seldom fill. "split" and "repeat" take it smaller, of

@@ -16,7 +16,7 @@ from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, Lon
 from lengthwise.choices.batching import DEFAULT_ORDER, Batching
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
-from lengthwise.choices.deal import Balanced
+from lengthwise.choices.deal import Balanced, Deal, RandomSteps
 from lengthwise.choices.order import AlternatedSort, Bucketed, MaxEntropy, Order, SemiSorted, Shuffled, Sorted, Windowed
 
 
@@ -31,6 +31,7 @@ class Strategy(NamedTuple):
 
 STRATEGIES = {
     "random": Strategy("", Shuffled, "", "random order: the most padding, the most mixing"),
+    "random-steps": Strategy("", Shuffled, "", "each step a random sample, sorted into its batches (ours)"),
     "sorted": Strategy("", Sorted, "", "by length; arrange=in-order keeps the steps sorted too"),
     "semi-sorted": Strategy("LRF", SemiSorted, "randomization_factor", "length plus uniform noise (Ge 2021)"),
     "alternated": Strategy("BINS", AlternatedSort, "bins", "random bins, sorted up and down in turn (Doetsch 2017)"),
@@ -150,7 +151,7 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     if arrangement not in ARRANGEMENTS:
         raise checks.value_error("arrange", "one of " + ", ".join(ARRANGEMENTS), arrangement, _GRAMMAR)
     _refuse_options(options, _SET_BY_NAME.get(name, ()) + ((known.field,) if value is not None else ()), label)
-    deal = Balanced()
+    deal = _DEALS.get(name, Balanced())
     if name == "mxnet":
         cut, deal = _mxnet_options(options, cut)
     elif name in ("uniform", "quantile", "exponential"):
@@ -160,6 +161,9 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     order = _make_choice(known.make, options, label, also=("arrange",))
     return Batching(order=order, cut=cut, deal=deal, arrange=ARRANGEMENTS[arrangement], cost=cost)
 
+
+# None is what a Batching takes by itself. Under other names batches are dealt as other systems deal them.
+_DEALS: dict[str, Deal | None] = {"random-steps": RandomSteps(), "max-entropy": None}
 
 # The options that a name sets itself, and that may not be given with it.
 _SET_BY_NAME = {

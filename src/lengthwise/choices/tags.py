@@ -26,6 +26,7 @@ CLASSES: dict[str, Any] = {
     "deal.Mixed": deal.Mixed,
     "deal.Portions": deal.Portions,
     "deal.RandomSteps": deal.RandomSteps,
+    "deal.Stratified": deal.Stratified,
     "order.AlternatedSort": order.AlternatedSort,
     "order.Bucketed": order.Bucketed,
     "order.MaxEntropy": order.MaxEntropy,

@@ -6,6 +6,7 @@ import argparse
 import textwrap
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -14,13 +15,15 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise.choices.named import ARRANGEMENTS, DEFAULT_STRATEGY, STRATEGIES
+from lengthwise.choices.world import check_world
 from lengthwise.cli import cuts, show, source
 from lengthwise.measures.mixing import mixing_bins
 
 DEFAULT = f"random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8,max-entropy:0.05,{DEFAULT_STRATEGY}"
 POOLED = 161_290  # sequences that fill 128 bins of mixing; short data need several epochs for them
 MOST_EPOCHS = 32
-_SPARE = (9, 5, 1, 2, 8, 3)  # columns that a narrow terminal leaves out, in this order
+# Columns that a narrow terminal leaves out, in this order.
+_SPARE = ("planned\nin ms", "computed\n/ useful", "batches", "batch\nsize", "largest\ncost", "ZPR")
 
 
 def add(subparsers: Any) -> None:
@@ -38,6 +41,9 @@ def add(subparsers: Any) -> None:
     text = "what to compare; the names and the default stand below"
     group.add_argument("--strategies", metavar="A,B:VALUE,...", help=text)
     group.add_argument("--epoch", type=int, default=0, metavar="E", help="the epoch to plan (%(default)s)")
+    group.add_argument("--world-size", type=int, default=1, metavar="R", help="ranks (%(default)s)")
+    text = "batches of a rank in one step (%(default)s); with several a step, steps have columns of their own"
+    group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
     show.add(parser, plot="length along the epoch for every strategy")
     parser.set_defaults(run=run)
 
@@ -46,7 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints one row for every strategy."""
     show.check(arguments)
     cut = cuts.choose_cut(arguments)
-    named = DEFAULT if arguments.strategies is None else arguments.strategies
+    world = check_world(arguments.world_size, arguments.micro_batches)
+    default = DEFAULT if world.slots == 1 else DEFAULT.replace("random,", "random,random-steps,")
+    named = default if arguments.strategies is None else arguments.strategies
     batchings = lw.strategies(named, cut=cut)
     lengths, name = source.read(arguments)
     plans, rows = {}, []
@@ -54,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.strategies is None:  # nobody asked for these paddings, and the table says what they come to
             warnings.filterwarnings("ignore", message="`padding` must be within")
         for label, batching in _show_progress(batchings.items()):
-            plans[label], row = _plan_one(lengths, batching, seed=arguments.seed, epoch=arguments.epoch)
+            plans[label], row = _plan_one(lengths, batching, world, seed=arguments.seed, epoch=arguments.epoch)
             rows.append({"strategy": label, **row})
     show.write_json({"lengths": show.summary(lengths), "rows": rows}, arguments.json)
     if arguments.plot is not None:
@@ -62,7 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         plot.save(plot.epoch_lengths(lengths, plans), arguments.plot)
     if arguments.json != "-":
-        _print(rows, f"{show.sentence_of(lengths, name)}\n{cuts.describe_cut(cut)}")
+        ranks = "" if world.slots == 1 else f"; {world.world_size} ranks x {world.micro_batches} micro-batches a step"
+        _print(rows, f"{show.sentence_of(lengths, name)}\n{cuts.describe_cut(cut)}{ranks}", steps=world.slots > 1)
     return 0
 
 
@@ -73,72 +82,87 @@ def _show_progress(items: Any) -> Any:
 
 
 def _plan_one(
-    lengths: NDArray[np.int64], batching: lw.Batching, *, seed: int, epoch: int
+    lengths: NDArray[np.int64], batching: lw.Batching, world: lw.World, *, seed: int, epoch: int
 ) -> tuple[lw.Plan, dict[str, Any]]:
     """Makes a plan, and its row: the measures, and the seconds it took without the compilation of the kernels.
 
-    Both mixings are measured over as many epochs as fill 128 bins.
+    What steps are worth, and both mixings, are measured over as many epochs as fill 128 bins.
     """
+    ranks = world._asdict()
     with suppress(ValueError), warnings.catch_warnings():  # an error of these few lengths comes again below, for all
         warnings.simplefilter("ignore")
         # A few lengths compile the kernels. Back to front: they are not the user's, whose warning comes only once.
-        lw.make_plan(lengths[63::-1], batching)
+        lw.make_plan(lengths[63::-1], batching, **ranks)
     start = time.perf_counter()
-    plan = lw.make_plan(lengths, batching, seed=seed, epoch=epoch)
+    plan = lw.make_plan(lengths, batching, seed=seed, epoch=epoch, **ranks)
     seconds = time.perf_counter() - start
     more = min(-(-POOLED // len(lengths)), MOST_EPOCHS)
-    plans = [plan, *(lw.make_plan(lengths, batching, seed=seed, epoch=epoch + later) for later in range(1, more))]
+    epochs = range(epoch + 1, epoch + more)
+    plans = [plan, *(lw.make_plan(lengths, batching, seed=seed, epoch=later, **ranks) for later in epochs)]
     row = lw.measure(plan, lengths).as_dict()
     bins = mixing_bins(more * len(lengths))
     together = lw.measure(plans, lengths, bins=bins)
     pooled = {
         "mixing": together.mixing,
         "step_mixing": together.step_mixing,
+        "step_length_variance": together.step_length_variance,
+        "straggler_waste": together.straggler_waste,
         "mixing_bins": bins,
         "mixing_epochs": more,
     }
     return plan, {**row, **pooled, "seconds": seconds}
 
 
-def _print(rows: list[dict[str, Any]], title: str) -> None:
-    heads = (
-        "strategy",
-        "batches",
-        "batch\nsize",
-        "ZPR",
-        "padding",
-        "computed\n/ useful",
-        "ABL",
-        "mixing",
-        "largest\ncost",
-        "planned\nin ms",
-    )
-    cells = [
-        (
-            row["strategy"],
-            f"{row['batches']:,}",
-            _sizes(row),
-            show.percent(row["zero_padding_rate"], 2),
-            show.percent(row["padding_share"]),
-            f"{1 / (1 - row['padding_share']):.2f}",
-            f"{row['average_batch_length']:,.1f}",
-            f"{row['mixing']:.3f}",
-            f"{row['largest_cost']:,.0f}",
-            f"{1000 * row['seconds']:.0f}",
-        )
-        for row in rows
-    ]
-    notes = (
-        "padding: the share of computed frames that are padding; ZPR: its plain mean over batches (Ge 2021, eq. 1); "
-        "ABL: the mean length that batches are padded to; cost: padded frames of a batch.",
-        "mixing: 1 where the padded length of a batch tells nothing about its lengths, near 0 where it tells all; "
-        + _pooling_note(rows[0]["mixing_epochs"], rows[0]["mixing_bins"]),
-    )
-    show.table(heads, cells, title=title, notes=notes, spare=[heads[place] for place in _SPARE])
+# Each column by its head, as a row of measures is written in it.
+_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "strategy": lambda row: row["strategy"],
+    "batches": lambda row: f"{row['batches']:,}",
+    "batch\nsize": lambda row: _write_sizes(row),
+    "ZPR": lambda row: show.percent(row["zero_padding_rate"], 2),
+    "padding": lambda row: show.percent(row["padding_share"]),
+    "computed\n/ useful": lambda row: f"{1 / (1 - row['padding_share']):.2f}",
+    "ABL": lambda row: f"{row['average_batch_length']:,.1f}",
+    "mixing": lambda row: f"{row['mixing']:.3f}",
+    "step\nmixing": lambda row: f"{row['step_mixing']:.3f}",
+    "steps\nvary": lambda row: f"{row['step_length_variance']:.3g}",
+    "waiting": lambda row: show.percent(row["straggler_waste"]),
+    "largest\ncost": lambda row: f"{row['largest_cost']:,.0f}",
+    "planned\nin ms": lambda row: f"{1000 * row['seconds']:.0f}",
+}
+_OF_STEPS = ("step\nmixing", "steps\nvary", "waiting")
+_NOT_BESIDE_STEPS = ("ZPR", "ABL")
+
+
+def _print(rows: list[dict[str, Any]], title: str, *, steps: bool) -> None:
+    hidden = _NOT_BESIDE_STEPS if steps else _OF_STEPS
+    columns = {head: write for head, write in _COLUMNS.items() if head not in hidden}
+    cells = [tuple(write(row) for write in columns.values()) for row in rows]
+    spare = [head for head in _SPARE if head in columns]
+    show.table(tuple(columns), cells, title=title, notes=_notes(rows[0], steps=steps), spare=spare)
     for row in rows:
         for fact, text in (("dropped", "sequences dropped"), ("over_max_cost", "batches over the cut's maximum")):
             if row[fact]:
                 show.say(f"{row['strategy']}: {row[fact]:,} {text}")
+
+
+def _notes(row: dict[str, Any], *, steps: bool) -> tuple[str, ...]:
+    """What the heads mean."""
+    mixing = (
+        "mixing: 1 where the padded length of a batch tells nothing about its lengths, near 0 where it tells all; "
+        + _pooling_note(row["mixing_epochs"], row["mixing_bins"])
+    )
+    if not steps:
+        padding = (
+            "padding: the share of computed frames that are padding; ZPR: its plain mean over batches (Ge 2021, "
+            "eq. 1); ABL: the mean length that batches are padded to; cost: padded frames of a batch."
+        )
+        return padding, mixing
+    padding = "padding: the share of computed frames that are padding; cost: padded frames of a batch."
+    of_steps = (
+        "step mixing: the same for all that one optimiser step takes; steps vary: how much the mean length of steps "
+        "varies, 1 as that of random samples does; waiting: the share of time that ranks wait for the slowest."
+    )
+    return padding, mixing, of_steps
 
 
 def _pooling_note(epochs: int, bins: int) -> str:
@@ -148,7 +172,7 @@ def _pooling_note(epochs: int, bins: int) -> str:
     return f"estimated in {bins} bins over {epochs} epochs, where `lengthwise plan` has one epoch and fewer bins."
 
 
-def _sizes(row: dict[str, Any]) -> str:
+def _write_sizes(row: dict[str, Any]) -> str:
     low, high = row["smallest_batch"], row["largest_batch"]
     return f"{low:,}" if low == high else f"{low:,}-{high:,}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 import lengthwise as lw
@@ -11,7 +12,9 @@ from lengthwise.choices.deal import TAILS
 from lengthwise.choices.named import DEFAULT_STRATEGY
 from lengthwise.cli import cuts, show, source
 
-DEALS: dict[str, type[lw.Balanced | lw.Mixed | lw.InTurn]] = {
+DEALS: dict[str, type[lw.RandomSteps | lw.Stratified | lw.Balanced | lw.Mixed | lw.InTurn]] = {
+    "random-steps": lw.RandomSteps,
+    "stratified": lw.Stratified,
     "balanced": lw.Balanced,
     "mixed": lw.Mixed,
     "in-turn": lw.InTurn,
@@ -31,8 +34,8 @@ def add(subparsers: Any) -> None:
     group.add_argument("--world-size", type=int, default=1, metavar="R", help="ranks (%(default)s)")
     text = "batches of a rank in one step (%(default)s)"
     group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
-    text = "which batches share a step, and which rank takes which (%(default)s)"
-    group.add_argument("--deal", choices=[*DEALS, "portions"], default="balanced", help=text)
+    text = f"which batches share a step: {', '.join(DEALS)} or portions (what the strategy names)"
+    group.add_argument("--deal", choices=[*DEALS, "portions"], metavar="DEAL", help=text)
     text = "what becomes of a last step that is not full (split, or what the strategy names)"
     group.add_argument("--tail", choices=TAILS, help=text)
     group.add_argument("--chunk", type=int, metavar="FRAMES", help="take sequences apart into chunks first")
@@ -71,14 +74,18 @@ def run(arguments: argparse.Namespace) -> int:
 def _batching(arguments: argparse.Namespace) -> lw.Batching:
     cut = cuts.choose_cut(arguments)
     named = lw.Batching(cut=cut) if arguments.strategy is None else lw.strategy(arguments.strategy, cut=cut)
-    deal = _deal(arguments, arguments.tail or named.deal.tail)  # a strategy's name sets the tail of a deal alone
+    deal = _deal(arguments, named.deal)
     chunks = None if arguments.chunk is None else lw.Chunks(arguments.chunk, step=arguments.chunk_step)
     if chunks is None and arguments.chunk_step is not None:
         raise value_error("chunk-step", "given with --chunk", arguments.chunk_step, "Give the chunk size too.")
     return lw.Batching(cut=named.cut, order=named.order, arrange=named.arrange, deal=deal, chunks=chunks)
 
 
-def _deal(arguments: argparse.Namespace, tail: str) -> Any:
+def _deal(arguments: argparse.Namespace, named: Any) -> Any:
+    """The deal that was asked for, or that of the strategy, which may set the tail too."""
+    tail = arguments.tail or named.tail
+    if arguments.deal is None:
+        return replace(named, tail=tail)
     if arguments.deal != "portions":
         return DEALS[arguments.deal](tail=tail)
     if tail != "split":

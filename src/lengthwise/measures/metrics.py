@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.measures.epochs import Batches, check_plan, read_epochs
+from lengthwise.measures.epochs import Batches, Epochs, check_plan, read_epochs
 from lengthwise.measures.mixing import batch_lengths, check_bins, mixings, step_lengths, step_means
 from lengthwise.planning.plan import Plan
 
@@ -43,6 +43,8 @@ class Measures:
         mixing_bins: The equal-mass bins of both estimates. Mixing below about 1 / bins cannot be told from 0.
         step_length_correlation: The correlation of the mean lengths of successive steps of an epoch (lag 1); 0 for
             fewer than three steps.
+        step_length_variance: How much the mean length of steps varies, beside random samples of as many sequences: 1 as
+            they do, 0 not at all, 50 fifty times as much. 1 where no step is a part of its epoch.
         straggler_waste: The share of rank time spent waiting for the costliest rank of each step.
         dropped: Sequences in no batch of their epoch.
         repeated: Sequences that are taken more than once in their epoch; `loss_scales` scales all but the first by 0.
@@ -66,6 +68,7 @@ class Measures:
     step_mixing: float
     mixing_bins: int
     step_length_correlation: float
+    step_length_variance: float
     straggler_waste: float
     dropped: int
     repeated: int
@@ -148,6 +151,7 @@ def measure(
         step_mixing=mixed if steps_are_batches else mixings(epochs, batch_step, bins),
         mixing_bins=bins,
         step_length_correlation=_lag_one([step_means(*both) for both in zip(several, batch_used, strict=True)]),
+        step_length_variance=_vary(epochs, batch_used),
         straggler_waste=_waste(several),
         dropped=sum(len(plan.dropped()) for plan in several),
         repeated=sum(len(plan.repeated()) for plan in several),
@@ -171,6 +175,25 @@ def _waste(plans: Sequence[Plan]) -> float:
     # Ranks that cost [3, 1] in a step work 2 on average while the step takes 3: a third of their time is waiting.
     worked = sum(float(each.mean(axis=1).sum()) for each in ranks)
     return 1.0 - worked / sum(float(each.max(axis=1).sum()) for each in ranks)
+
+
+def _vary(epochs: Epochs, used: Sequence[NDArray[np.int64]]) -> float:
+    """How far the mean lengths of steps lie from that of the epoch, squared, in units of what random samples have.
+
+    The mean of s out of n numbers, drawn at random, has a variance of V/s x (n - s)/(n - 1), where V is the variance of
+    the n (Cochran 1977, "Sampling techniques", theorem 2.2). Of [1, 3] one is drawn: V = 1, and the mean varies by 1.
+    """
+    ratios = []
+    for plan, own, of_batches in zip(epochs.plans, epochs.sizes, used, strict=True):
+        lengths = own[plan.sequences]
+        steps = plan.grid.reshape(-1, plan.micro_batches * plan.world_size)
+        taken = plan.batch_sizes[steps].sum(axis=1)
+        means = of_batches[steps].sum(axis=1) / taken
+        of_samples = lengths.var() / taken * (len(lengths) - taken) / max(1, len(lengths) - 1) if len(steps) else taken
+        parts = of_samples > 0
+        ratios.append((means[parts] - lengths.mean()) ** 2 / of_samples[parts] if parts.any() else np.empty(0))
+    together = np.concatenate(ratios)
+    return float(together.mean()) if len(together) else 1.0
 
 
 def _sum_batches(plan: Plan, sizes: NDArray[np.int64]) -> NDArray[np.int64]:

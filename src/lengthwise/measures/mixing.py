@@ -108,10 +108,8 @@ def step_lengths(plan: Plan) -> NDArray[np.float64]:
     sizes = plan.batch_sizes
     means = step_means(plan, batch_lengths(plan) * sizes)
     flat = plan.grid.reshape(-1, plan.micro_batches * plan.world_size)
-    step_of = np.zeros(len(sizes), np.int64)
-    # Written from the last step to the first: a batch that stands twice keeps its first step.
-    step_of[flat[::-1]] = np.arange(plan.steps)[::-1, None]
-    return means[step_of] if len(means) else means
+    first = np.unique(flat, return_index=True)[1]  # of each batch, the first place in the grid
+    return means[first // flat.shape[1]]
 
 
 def step_means(plan: Plan, totals: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,27 +1,29 @@
-"""Fit: an order that must know all sequences is fitted to them, once for a plan, and remembered for the next epoch.
+"""Fit: what depends on all sequences is settled once for a plan, and remembered for the next epoch.
 
-`MaxEntropy(padding=...)` is fitted on the histogram of lengths, and a trial draft says what it pads. Where that is not
-what was asked, because batches are few, or are cut inside of steps, or sequences have two lengths, the noise is moved
-until trials pad it.
+`settle` says whether a batching of `RandomSteps` takes random steps, or deals batches of the order by strata.
+`fit_order` fits `MaxEntropy(padding=...)` on the histogram of lengths, and a trial draft says what it pads. Where that
+is not what was asked, because batches are few or sequences have two lengths, the noise is moved until trials pad it.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.deal import RandomSteps
+from lengthwise.choices.cut import OversizeError
+from lengthwise.choices.deal import RandomSteps, Stratified
 from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Sorted
 from lengthwise.choices.warp import find_root
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.draft import Draft, draft, padding_of
-from lengthwise.planning.oversize import Kinds
+from lengthwise.planning.oversize import Kinds, sort_out
 from lengthwise.planning.own import check_batch_sizes, is_own
 
 _MANY = 400  # batches, of which the histogram of lengths says within a hundredth what they pad
@@ -29,11 +31,14 @@ _NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # how near trials come to the padding:
 _MOST_TRIALS = 16
 _STEPS_TRIED = 24  # more of them pad the same
 _LEAST_TRIED = 20_000  # sequences, where there are as many
-_REMEMBERED = 16
+_MOST_REMEMBERED = 16
+
+
+_Found = TypeVar("_Found")
 
 
 class Fit(NamedTuple):
-    """An order fitted to its sequences; `padding` is what trial drafts by it padded on average, None if none was made.
+    """An order fitted to its sequences; `padding` is what trials by it padded on average, None if there was none.
 
     The share is of the computed frames, 0..1.
     """
@@ -42,10 +47,37 @@ class Fit(NamedTuple):
     padding: float | None = None
 
 
-_fits: OrderedDict[tuple[str, str, int, int], Fit] = OrderedDict()
+_remembered: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 
 
-def fit_order(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, portions: int, slots: int) -> Fit:
+def settle(items: NDArray[np.int64], batching: Batching, slots: int) -> Batching:
+    """The batching by which steps of `slots` batches are made, where `RandomSteps` goes with a padding.
+
+    `MaxEntropy(padding=0.1)` with `RandomSteps` asks for steps as random as 10 % padding allows. Where random steps pad
+    no more, they are taken, and the order is `Shuffled`. Elsewhere the order makes batches of that padding, and
+    `Stratified` deals them.
+    """
+    order, deal = batching.order, batching.deal
+    if type(order) is not MaxEntropy or order.padding is None or not isinstance(deal, RandomSteps):
+        return batching
+    in_strata = replace(batching, deal=Stratified(tail=deal.tail))
+    kinds = sort_out(items, in_strata)
+    if slots == 1 or not kinds.fitted.any():
+        return in_strata
+    in_steps = replace(batching, order=Shuffled())
+
+    def measure_steps() -> float:
+        within = items[kinds.fitted]
+        return _Trial(within, in_steps, 1, slots).padding_of(in_steps.order)
+
+    try:
+        padding = _remember(measure_steps, "steps", items, in_steps, slots)
+    except OversizeError:  # the plan itself will say which sequence it is
+        return in_strata
+    return in_steps if padding <= order.padding else in_strata
+
+
+def fit_order(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, portions: int) -> Fit:
     """The order of the batching, fitted to `items`; the same for every epoch, so that only the first must find it.
 
     Args:
@@ -53,24 +85,29 @@ def fit_order(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, por
         kinds: Which of them the order is fitted to.
         batching: The choices.
         portions: How many equal parts the sequences are dealt into before they are sorted.
-        slots: Batches of a step.
     """
-    order = batching.order
-    if getattr(order, "fit", None) is None or not kinds.ordered.any():
-        return Fit(order)
+    if getattr(batching.order, "fit", None) is None or not kinds.ordered.any():
+        return Fit(batching.order)
+    return _remember(lambda: _fit_anew(items, kinds, batching, portions), "order", items, batching, portions)
+
+
+def _remember(
+    find: Callable[[], _Found], about: str, items: NDArray[np.int64], batching: Batching, places: int
+) -> _Found:
+    """What `find` returns, found once for the same lengths and choices."""
     chosen = (getattr(batching, field.name) for field in fields(batching))
     if any(choice is not None and is_own(choice) for choice in chosen):  # which may change from call to call
-        return _fit_anew(items, kinds, batching, portions, slots)
-    known = (batching.to_json(), fingerprint(items), portions, slots)
-    found = _fits.get(known) or _fit_anew(items, kinds, batching, portions, slots)
-    _fits[known] = found
-    _fits.move_to_end(known)
-    if len(_fits) > _REMEMBERED:
-        _fits.popitem(last=False)
+        return find()
+    known = (about, batching.to_json(), fingerprint(items), places)
+    found = _remembered[known] if known in _remembered else find()
+    _remembered[known] = found
+    _remembered.move_to_end(known)
+    if len(_remembered) > _MOST_REMEMBERED:
+        _remembered.popitem(last=False)
     return found
 
 
-def _fit_anew(items: NDArray[np.int64], kinds: Kinds, batching: Batching, portions: int, slots: int) -> Fit:
+def _fit_anew(items: NDArray[np.int64], kinds: Kinds, batching: Batching, portions: int) -> Fit:
     """The fit; of several buckets to pad to, the last is kept for what is over the budget by itself.
 
     Three uniform buckets over 10, 20 and a giant of 900 would be padded to 306, 603 and 900; so they are 15, 20, 900.
@@ -83,12 +120,12 @@ def _fit_anew(items: NDArray[np.int64], kinds: Kinds, batching: Batching, portio
         edges = {*(getattr(fitted, "edges", None) or ()), int(items[giants].sum(axis=1).max())}
         return Fit(Bucketed(edges=tuple(sorted(edges)), pad_to_edge=order.pad_to_edge))
     if type(order) is MaxEntropy and order.padding is not None and len(within):  # what extends it fits as it likes
-        return _fit_padding(within, batching, order, order.padding, portions, slots)
+        return _fit_padding(within, batching, order, order.padding, portions)
     return Fit(_fit(items[kinds.ordered], batching, portions))
 
 
-def _fit(items: NDArray[np.int64], batching: Batching, portions: int, *, batches: int = 1) -> Order:
-    """The order, fitted to `items` as if as many sequences as fill `batches` were padded together."""
+def _fit(items: NDArray[np.int64], batching: Batching, portions: int) -> Order:
+    """The order, fitted to `items` where it has something to fit."""
     fit = getattr(batching.order, "fit", None)
     if fit is None or not len(items):
         return batching.order
@@ -98,57 +135,53 @@ def _fit(items: NDArray[np.int64], batching: Batching, portions: int, *, batches
     def batch_sizes(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         lengths = np.ceil(np.outer(sizes, shares)).astype(np.int64)
         found = batching.cut.batch_sizes(lengths, cost=batching.cost, longest=longest)
-        return batches * (check_batch_sizes(found, len(lengths)) if is_own(batching.cut) else found)
+        return check_batch_sizes(found, len(lengths)) if is_own(batching.cut) else found
 
     return fit(items.sum(axis=1).astype(np.float64), batch_sizes, portions=portions)
 
 
-def _fit_padding(
-    items: NDArray[np.int64], batching: Batching, order: MaxEntropy, padding: float, portions: int, slots: int
-) -> Fit:
-    """The noise under which drafts pad what was asked; in steps formed first, no order at all where it pads less."""
-    in_steps = isinstance(batching.deal, RandomSteps) and slots > 1
-    batches = _estimate_batches(items, batching, portions)
-    trial = _Trial(items, batching, portions, slots, batches)
-    near = _NEAR_OF_MANY if batches >= _MANY else _NEAR_OF_FEW
-    if not in_steps:
-        fitted = _fit(items, batching, portions)
+def _fit_padding(items: NDArray[np.int64], batching: Batching, order: MaxEntropy, padding: float, portions: int) -> Fit:
+    """The noise under which trials pad what was asked."""
+    trial = _Trial(items, batching, portions, 1)
+    near = _NEAR_OF_FEW if trial.few else _NEAR_OF_MANY
+    fitted = _fit(items, batching, portions)
+    try:
         achieved = trial.padding_of(fitted)
-        if abs(achieved - padding) <= 10 * near:
-            return Fit(fitted, achieved)
+    except OversizeError:  # the plan itself will say which sequence it is
+        return Fit(fitted)
+    if abs(achieved - padding) <= 10 * near:
+        return Fit(fitted, achieved)
     for order_at_end, reaches in ((Shuffled(), padding.__ge__), (Sorted(), padding.__le__)):
         if reaches(at_end := trial.padding_of(order_at_end)):
             return Fit(order_at_end, at_end)
 
     def fit_at(place: float) -> Order:
-        """The order that would pad `share` if all of a step were one batch; `place` is -inf..inf for share 1..0."""
-        share = float(1.0 / (1.0 + np.exp(place)))
-        asked = replace(batching, order=replace(order, padding=min(share, 0.99)))
-        return _fit(items, asked, portions, batches=slots if in_steps else 1)
+        """The order fitted to another padding: 0..1 for a `place` from infinity down to minus infinity."""
+        share = min(0.99, float(1.0 / (1.0 + np.exp(place))))
+        return _fit(items, replace(batching, order=replace(order, padding=share)), portions)
 
-    root = find_root(
-        lambda place: trial.padding_of(fit_at(place)) - padding, -5.0, 8.0, near=5e-4 if batches >= _MANY else 2e-3
-    )
-    fitted = fit_at(root)
-    return Fit(fitted, trial.padding_of(fitted))
+    place = find_root(lambda place: trial.padding_of(fit_at(place)) - padding, -5.0, 8.0, near=near)
+    return Fit(fit_at(place), trial.padding_of(fit_at(place)))
 
 
 def _estimate_batches(items: NDArray[np.int64], batching: Batching, portions: int) -> float:
     """About how many batches a portion makes, were all sequences of the mean length."""
     mean = np.ceil(items.mean(axis=0)).astype(np.int64)
-    size = batching.cut.batch_sizes(mean[None], cost=batching.cost, longest=items.max(axis=0))
-    return len(items) / portions / float(np.asarray(size)[0])
+    sizes = batching.cut.batch_sizes(mean[None], cost=batching.cost, longest=items.max(axis=0))
+    return len(items) / portions / float(check_batch_sizes(sizes, 1)[0])
 
 
 class _Trial:
-    """Drafts of a part of the sequences, by keys of their own: every order is tried by the same."""
+    """Drafts by keys of their own, the same ones for every order: of all sequences, or of some steps' worth."""
 
-    def __init__(self, items: NDArray[np.int64], batching: Batching, portions: int, slots: int, batches: float) -> None:
+    def __init__(self, items: NDArray[np.int64], batching: Batching, portions: int, slots: int) -> None:
         self.batching, self.slots = batching, slots
+        batches = _estimate_batches(items, batching, portions)
         count = max(1, len(items) // portions)
-        if isinstance(batching.deal, RandomSteps):  # of batches not in steps, fewer sequences would pad otherwise
+        if slots > 1:  # of batches that are not in steps, fewer sequences would pad otherwise
             count = min(count, max(_LEAST_TRIED, int(_STEPS_TRIED * slots * count / batches)))
         self.items = _draw(items, count)
+        self.few = batches < _MANY
         self.trials = int(np.clip(_MANY / batches, 1, _MOST_TRIALS))
 
     def padding_of(self, order: Order) -> float:

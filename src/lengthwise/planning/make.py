@@ -14,6 +14,7 @@ from lengthwise.choices.world import check_world
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.planning.batches import select
 from lengthwise.planning.draft import Draft, one_length, price
+from lengthwise.planning.fit import settle
 from lengthwise.planning.grid import deal_and_arrange, in_grid
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.portions import draft_portions
@@ -76,6 +77,7 @@ def make_plan(
     _check_countable(items)
 
     # Order and cut; then a tail that fills the last step.
+    given, batching = batching, settle(items, batching, first.slots)
     drafts = draft_portions(items, batching, first, key)
     batches, numbers = complete_steps(
         [price(draft, batching.cost) for draft in drafts],
@@ -109,7 +111,7 @@ def make_plan(
         spans=spans,
         delivered=np.unique(np.concatenate(taken)) if runs else None,
         count=len(items),
-        batching=batching.to_json(),
+        batching=given.to_json(),
         seed=int(seed),
         epoch=int(epoch),
         lengths_fingerprint=fingerprint(array),

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.choices.batching import DEFAULT_ORDER, Batching
-from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.draft import Draft, padding_of
@@ -32,9 +31,7 @@ def tell_missed_padding(
     order = batching.order
     if order is DEFAULT_ORDER or not isinstance(order, MaxEntropy) or order.padding is None or achieved is None:
         return
-    # Random steps that pad less than they may are what was asked for: as random as can be.
-    random_enough = isinstance(batching.deal, RandomSteps) and achieved < order.padding
-    if random_enough or abs(achieved - order.padding) <= _TOLERANCE:
+    if abs(achieved - order.padding) <= _TOLERANCE:
         return
     about = (batching.to_json(), fingerprint(items))
     if about in _told:

@@ -11,6 +11,7 @@ from lengthwise.choices.order import Order
 from lengthwise.choices.world import World
 from lengthwise.planning.draft import Draft, draft
 from lengthwise.planning.fit import fit_order
+from lengthwise.planning.level import level
 from lengthwise.planning.missed import tell_missed_padding
 from lengthwise.planning.oversize import put_alone, sort_out
 from lengthwise.planning.own import check_portions, is_own
@@ -28,8 +29,10 @@ def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, k
     def draft_by(order: Order) -> list[Draft]:
         return [draft(items, own, batching, order, world.slots, lane) for own, lane in zip(members, keys, strict=True)]
 
-    fitted = fit_order(items, kinds, batching, portions=len(portions), slots=world.slots)
+    fitted = fit_order(items, kinds, batching, portions=len(portions))
     drafts = draft_by(fitted.order)
     tell_missed_padding(fitted.padding, items, batching, draft_by)
     alone = [portion[kinds.alone[portion]] for portion in portions]
+    if len(drafts) == 1:
+        drafts = [level(drafts[0], batching, world.slots, beside=len(alone[0]))]
     return [put_alone(one, giants, items) for one, giants in zip(drafts, alone, strict=True)]

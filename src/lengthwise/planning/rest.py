@@ -10,6 +10,7 @@ out anew. Otherwise the batches that no rank took are dealt and arranged again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.deal import RandomSteps, share_out
+from lengthwise.choices.deal import RandomSteps, Stratified, share_out
 from lengthwise.choices.world import World, check_world
 from lengthwise.planning.batches import Batches, select
 from lengthwise.planning.grid import deal_and_arrange, in_grid
@@ -109,8 +110,9 @@ def _deal_again(
     batches, (numbers,) = complete_steps(
         [batches], world.slots, tail=batching.deal.tail, cost=batching.cost, keys=[tail]
     )
-    if isinstance(batching.deal, RandomSteps):  # batches that were steps of another number are mixed into new ones
-        numbers = numbers[deal.permutation(len(numbers))]
+    if isinstance(batching.deal, RandomSteps):  # what is left of steps of another number makes steps of every length
+        batching = replace(batching, deal=Stratified(tail=batching.deal.tail))
+        numbers = numbers[np.argsort(batches.levels[numbers], kind="stable")]
     portions = len(batching.deal.portions(0, world, deal))
     if portions > 1:  # the ranks' portions cannot be kept apart by now: each gets batches of every cost, in turn
         numbers = numbers[np.argsort(batches.costs[numbers], kind="stable")]

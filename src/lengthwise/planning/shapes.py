@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.deal import Balanced
+from lengthwise.choices.cut import DynamicSize, FixedSize
+from lengthwise.choices.deal import Balanced, RandomSteps
 from lengthwise.choices.order import Bucketed
 from lengthwise.planning import make_plan
 
@@ -49,6 +50,8 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     if not (isinstance(batching.order, Bucketed) and batching.order.pad_to_edge):
         remedy = "Take order=lw.Bucketed(buckets=8, pad_to_edge=True)."
         raise checks.value_error("order", "one that pads every batch to an edge", batching.order, remedy)
+    if isinstance(batching.deal, RandomSteps):
+        return _shapes_of_steps(lengths, batching)
     # Undivided: in portions, each rank has a part of every bucket, and no larger batches.
     plan = make_plan(lengths, dataclasses.replace(batching, deal=Balanced()))
     padded_lengths, shape_of = np.unique(plan.padded_lengths[:, 0], return_inverse=True)
@@ -56,3 +59,14 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     rows = np.zeros(len(padded_lengths), np.int64)
     np.maximum.at(rows, shape_of, plan.batch_sizes)
     return np.stack([rows, padded_lengths], axis=1)
+
+
+def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
+    """The shapes where a batch of a step may hold sequences of shorter buckets too: as many rows as the cost allows."""
+    plan = make_plan(lengths, dataclasses.replace(batching, deal=Balanced()))
+    padded_lengths = np.unique(plan.padded_lengths[:, 0])
+    cut, longest = batching.cut, padded_lengths[-1:]
+    if isinstance(cut, FixedSize) and getattr(batching.deal, "even", True):
+        cut = DynamicSize(cut.batch_size)  # no batch costs more than so many of the longest
+    rows = cut.batch_sizes(padded_lengths[:, None], cost=batching.cost, longest=longest)
+    return np.stack([np.minimum(rows, plan.count).astype(np.int64), padded_lengths], axis=1)

@@ -1,0 +1,58 @@
+"""Level: batches under a budget are cut a little smaller, so that as many as fill the last step cost about the same.
+
+14 batches of 100, for steps of 4     16 places
+halved by the tail                    12 of 100 and 4 of 50: ranks wait in the steps that have these
+cut at 88                             16 of about 88
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.cost import costs_alone
+from lengthwise.choices.cut import Budget, DynamicSize, cut_greedily
+from lengthwise.choices.deal import RandomSteps
+from lengthwise.planning.draft import Draft
+
+_WORTH = 0.01  # of the places of all steps: filling fewer saves less than the cut of a batch moves by chance
+_ROUNDS = 12  # bisections: the budget is found to a few thousandths
+
+
+def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft:
+    """The draft, cut by the least budget under which its batches fill no more steps than they do.
+
+    Only where the tail splits batches to fill the last step, and where steps are so few that this costs.
+
+    Args:
+        draft: In order, and cut by the batching.
+        batching: The choices.
+        slots: Batches of a step.
+        beside: Batches that will stand beside those of the draft.
+    """
+    cut, batches = batching.cut, len(draft.offsets) - 1
+    places = -(-(batches + beside) // slots) * slots - beside
+    hard = isinstance(cut, Budget) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
+    if not hard or batching.deal.tail != "split" or isinstance(batching.deal, RandomSteps):
+        return draft
+    if not batches or places - batches < _WORTH * places:
+        return draft
+    longest = draft.needed.max(axis=0)
+    high = cut.max_cost(batching.cost, longest)
+    alone = costs_alone(batching.cost, draft.needed)
+    low = float(alone[alone <= high].max(initial=0.0))  # no sequence is to be over the smaller budget
+    offsets = draft.offsets
+    for _ in range(_ROUNDS):
+        middle = (low + high) / 2.0
+        found = cut_greedily(
+            draft.needed,
+            draft.boundaries,
+            cost=batching.cost,
+            budget=middle,
+            most=getattr(cut, "max_sequences", None),
+        )
+        if len(found) - 1 > places:
+            low = middle
+        else:
+            high, offsets = middle, found
+    return draft._replace(offsets=np.asarray(offsets))
