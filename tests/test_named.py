@@ -10,8 +10,8 @@ FIXED = lw.FixedSize(16)
 GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists the names."
 TAKEN = "The name and its value say it already."
 NAMES = (
-    "random, sorted, semi-sorted, alternated, windowed, bucketed, optimal, uniform, quantile, exponential, mxnet, "
-    "max-entropy"
+    "random, random-steps, sorted, semi-sorted, alternated, windowed, bucketed, optimal, uniform, quantile, "
+    "exponential, mxnet, max-entropy"
 )
 
 

@@ -82,6 +82,7 @@ def test_rows_are_what_the_library_measures(run, words, cut):
         measures |= {"mixing_bins": bins, "mixing_epochs": len(plans), "strategy": row["strategy"]}
         measures["mixing"] = lw.mixing(plans, chosen, bins=bins)
         measures["step_mixing"] = lw.step_mixing(plans, chosen, bins=bins)
+        measures["step_length_variance"] = lw.measure(plans, chosen).step_length_variance
         assert {**row, "seconds": 0} == {**measures, "seconds": 0}
 
 
@@ -162,3 +163,24 @@ def test_one_sequence_and_equal_ones(run, tmp_path):
         rows = run("compare", path, "--strategies", EVERY, "--json", "-").json["rows"]
         assert {(row["padding_share"], row["average_batch_length"]) for row in rows} == {(0.0, 7.0)}
         assert np.isfinite([row["mixing"] for row in rows]).all()
+
+
+def test_with_several_batches_a_step_steps_have_columns_of_their_own(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    words = ("compare", "--subset", 2_000, "--budget", 20_000, "--world-size", 4, "--micro-batches", 4)
+    heads, one = run(*words).out, run(*words[:-4]).out
+    assert "4 ranks x 4 micro-batches a step" in heads
+    assert all(word in heads and word not in one for word in ("waiting", "vary"))
+    found = run(*words, "--json", "-").json["rows"]
+    rows = {row["strategy"]: row for row in found}
+    random, steps = rows["random"], rows["random-steps"]
+    assert steps["padding_share"] < 0.15 < random["padding_share"]
+    assert steps["step_mixing"] > 0.97
+    assert steps["straggler_waste"] < 0.05
+    assert rows["sorted"]["step_length_variance"] > 10 * steps["step_length_variance"]
+
+
+def test_a_world_that_cannot_be_is_refused(run):
+    done = run("compare", "--world-size", 0)
+    assert (done.status, done.out) == (2, "")
+    assert "`world_size` must be at least 1, but is 0." in done.err

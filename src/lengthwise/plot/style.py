@@ -68,6 +68,7 @@ LOOKS = {
     "quantile": Look("#56B4E9", "--", ">"),
     "exponential": Look("#56B4E9", ":", "p"),
     "mxnet": Look("#56B4E9", "-.", "h"),
+    "random-steps": Look("#D55E00", "--", "P"),
     "max-entropy": Look("#D55E00", "-", "o"),
 }
 _OTHERS = ("#7A4FB5", "#8C5A3C", "#7F7F1F", "#2F7F86", "#9E2A5B")
