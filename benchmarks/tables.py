@@ -327,6 +327,51 @@ def digits_cells(found: dict[str, Any]) -> tuple[str, ...]:
     return percent(found["padding_share"]), f"{found['mixing']:.3f}", f"{found['share_of_limit']:.2f}"
 
 
+SHOWN_RANKS = (8, 32)
+
+
+def steps(path: Path, document: dict[str, Any]) -> str:
+    """What random steps pad by their number of batches; then every way to make steps, for 8 and 32 batches."""
+    by = {(row["data"], row["way"], row["ranks"]): row for row in document["rows"]}
+    names = ("data", "way", "ranks")
+    data, ways, ranks = (list(dict.fromkeys(row[name] for row in document["rows"])) for name in names)
+    padded = [
+        (f"{name}, {way}", *(percent(by[name, way, each]["padding_share"]) for each in ranks))
+        for name in data
+        for way in ("random steps", "bound")
+        if (name, way, ranks[0]) in by
+    ]
+    rows = [
+        (name, way, *(cell for each in SHOWN_RANKS for cell in step_cells(by[name, way, each])))
+        for name in data
+        for way in ways
+        if way != "bound"
+    ]
+    budgets = ", ".join(f"{budget:,} on {name}" for name, budget in document["budgets"].items())
+    of_each = ("padding", "step mixing", "vary", "waiting", "costliest")
+    heads = ("lengths", "steps of", *(f"{head}, {each}" for each in SHOWN_RANKS for head in of_each))
+    note = (
+        f"Steps of 1 to {max(ranks)} batches under a budget: {budgets}. *Bound*: what as many optimal buckets pad, the "
+        "least for random steps without end; finite steps of a long tail pad less. Then, for "
+        f"{' and '.join(map(str, SHOWN_RANKS))} batches: *vary* is the variance of the mean length of steps, 1 as that "
+        "of random samples; *waiting* the share of time that ranks wait for the costliest; *costliest* the padded "
+        "frames of the costliest batch. `batch_rebalance` takes as many sequences a step as random steps do on "
+        f"average, and knows no budget. {source(path, document)}"
+    )
+    return f"{table(('', *map(str, ranks)), padded)}\n\n{table(heads, rows)}\n\n{note}"
+
+
+def step_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    vary = row["step_length_variance"]
+    return (
+        percent(row["padding_share"]),
+        f"{row['step_mixing']:.3f}",
+        f"{vary:.2g}" if vary < 100 else f"{vary:.0f}",
+        percent(row["straggler_waste"]),
+        f"{row['largest_cost']:,.0f}",
+    )
+
+
 def planning(path: Path, document: dict[str, Any]) -> str:
     """Seconds for each strategy under each cut, on one and on eight ranks."""
     labels = dict.fromkeys(row["strategy"] for row in document["rows"])
@@ -451,6 +496,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
     "gradients": ("Exact gradients", gradients),
     "mixing": ("Mixing at equal padding", mixing),
     "mixing-digits": ("Mixing where little is padded", mixing_digits),
+    "steps": ("Whole steps: padding, mixing and waiting", steps),
     "ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021_table1),
     "planning-1000000": ("Planning a million lengths", planning),
     "planning-10000000": ("Planning ten million lengths", planning),

@@ -30,6 +30,7 @@ def kernels(tmp_path, monkeypatch):
     module, folder = tmp_path / "tiny.py", tmp_path / "cache"
     module.write_text(MODULE)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))  # from which Numba sets the other again when it compiles
     _compile._warn.cache_clear()
     return lambda: runpy.run_path(str(module))
 
@@ -143,3 +144,17 @@ def test_without_any_folder_kernels_are_compiled_and_it_is_told_once(monkeypatch
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert made["double"](1.5) == 3.0
+
+
+def test_who_listens_is_told_of_each_kernel_before_it_is_compiled(kernels):
+    told = []
+    with _compile.listen(lambda: told.append(1)):
+        made = kernels()
+        assert (made["double"](4), made["half"](5)) == (8, 2.5)
+        compiled = len(told)
+        assert compiled >= 2
+        again = kernels()
+        assert (again["double"](4), again["half"](5)) == (8, 2.5)
+        assert len(told) == compiled  # read from the cache
+    kernels()["double"](4.5)
+    assert len(told) == compiled  # nobody listens

@@ -11,7 +11,8 @@ import hashlib
 import os
 import pickle
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,18 @@ from numba.core.serialize import dumps
 from numba.core.sigutils import normalize_signature
 
 from lengthwise import checks, files
+
+_listeners: list[Callable[[], None]] = []  # called before a kernel is compiled
+
+
+@contextmanager
+def listen(listener: Callable[[], None]) -> Iterator[None]:
+    """Calls `listener` before each kernel that must be compiled: a fresh installation takes seconds for all of them."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
 
 
 def compile_kernel(function: Callable[..., Any]) -> Any:
@@ -75,9 +88,13 @@ class _KernelCache(FunctionCache):
         try:
             found = super().load_overload(sig, target_context)
         except Exception:  # damaged bytes raise whatever they please
-            return None
+            found = None
         # Two processes that begin to fill an empty cache with other types each may give both the same file name.
-        return found if found is None or tuple(found.signature.args) == tuple(normalize_signature(sig)[0]) else None
+        if found is None or tuple(found.signature.args) != tuple(normalize_signature(sig)[0]):
+            for listener in _listeners:
+                listener()
+            return None
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keeps machine code; an index that cannot be read is begun anew."""

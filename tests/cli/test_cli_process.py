@@ -1,5 +1,6 @@
 """The command line as a process of its own."""
 
+import contextlib
 import json
 import os
 import signal
@@ -140,3 +141,27 @@ def test_a_warning_is_a_sentence_on_standard_error():
     assert len(json.loads(done.stdout)["rows"]) == 1
     start = "lengthwise compare: `padding` must be within 0.02 of what was asked, 0.9, but is 0."
     assert (done.stderr.startswith(start), done.stderr.count("\n")) == (True, 1)
+
+
+def test_the_first_command_of_an_installation_says_on_a_terminal_that_it_compiles(tmp_path):
+    """A kernel takes seconds to compile, in which a terminal stood still without a word."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    words = [*COMMAND, "compare", "--subset", "100", "--strategies", "random", "--json", "-"]
+    said = []
+    for _ in range(2):
+        terminal, theirs = os.openpty()
+        subprocess.run(words, stdout=subprocess.DEVNULL, stderr=theirs, env=environment, check=True)
+        os.close(theirs)
+        said.append(read_all(terminal))
+    told = "lengthwise compare: compiling, once for this installation: some 20 seconds"
+    assert [text.count(told) for text in said] == [1, 0]
+
+
+def read_all(terminal):
+    """All that was written to a terminal whose other end is closed."""
+    parts = []
+    with contextlib.suppress(OSError):  # Linux ends with an error of input and output
+        while part := os.read(terminal, 4096):
+            parts.append(part)
+    os.close(terminal)
+    return b"".join(parts).decode()

@@ -8,11 +8,12 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 
 import lengthwise as lw
 from lengthwise import _command
+from lengthwise._compile import listen
 from lengthwise.checks import sentence
 from lengthwise.cli import buckets, compare, inspect, plan, plugins, streams
 from lengthwise.cli.parser import Parser
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         try:
             parsed = _parse(arguments)
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), listen(_tell_once(parsed.command)):
                 warnings.showwarning = partial(_show_warning, parsed.command)
                 status = parsed.run(parsed)
             return status
@@ -74,6 +75,17 @@ def _explain_misplaced(words: Sequence[str], option: str | None) -> str:
     if option is None or words[0].startswith("-"):
         return f"there is no {' '.join(words)} here"
     return f"a file is given with its option, {option} {words[0]}"
+
+
+def _tell_once(command: str) -> Callable[[], None]:
+    """Says on a terminal why the first command of an installation takes longer."""
+
+    @cache
+    def tell() -> None:
+        if sys.stderr.isatty():
+            print(f"lengthwise {command}: compiling, once for this installation: some 20 seconds", file=sys.stderr)
+
+    return tell
 
 
 def _show_warning(command: str, message: Warning | str, *_place: object) -> None:

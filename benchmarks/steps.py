@@ -1,0 +1,112 @@
+"""What do steps of k batches pad, how alike are their lengths, and how long do ranks wait?
+
+    python benchmarks/steps.py
+
+For k = 1 to 64 ranks, each way to make steps under the same budget: random batches, max-entropy batches dealt by every
+deal, and steps that are random samples. Beside them `batch_rebalance` of transformers, with as many sequences a step
+as random steps take; it knows no budget. Every measure is of all epochs of a seed pooled. The bound is what
+`optimal_edges` with k buckets pad: the least that random steps without end can pad.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from record import DATA, parser, write
+from tqdm import tqdm
+
+import lengthwise as lw
+
+SEEDS = range(3)
+EPOCHS = 8
+RANKS = (1, 2, 4, 8, 16, 32, 64)
+BUDGETS = {"long-tailed": 20_000, "LJSpeech": 12_800, "Multi30k en-de": 4_096}
+MEASURES = ("padding_share", "step_mixing", "step_length_variance", "straggler_waste", "largest_cost")
+
+
+def main() -> None:
+    """Measures, and writes the result."""
+    parser(__doc__).parse_args()
+    rows = []
+    for name, lengths in data().items():
+        for ranks in tqdm(RANKS, desc=name, disable=None):
+            rows += [{"data": name, "ranks": ranks, **row} for row in rows_of(lengths, BUDGETS[name], ranks)]
+    print(write("steps", {"seeds": list(SEEDS), "epochs": EPOCHS, "budgets": BUDGETS, "rows": rows}))
+
+
+def data() -> dict[str, NDArray[np.int64]]:
+    """Embedded lengths, and real ones where they are at hand."""
+    sets = {"long-tailed": lw.example_lengths()}
+    speech, text = DATA / "ljspeech" / "ljspeech_lengths.csv", DATA / "lengths" / "multi30k_train_en_de_tokens.npy"
+    if speech.exists():
+        sets["LJSpeech"] = lw.read_lengths(speech, column="frames_12p5ms")
+    if text.exists():
+        sets["Multi30k en-de"] = lw.read_lengths(text)
+    return sets
+
+
+def batchings(budget: int) -> dict[str, lw.Batching]:
+    """The ways to make steps, by name."""
+    ours = {"cut": lw.Budget(budget), "order": lw.MaxEntropy(padding=0.05)}
+    return {
+        "random batches": lw.Batching(cut=lw.Budget(budget), order=lw.Shuffled(), deal=lw.Mixed()),
+        "max-entropy 5 %, balanced": lw.Batching(**ours, deal=lw.Balanced()),
+        "max-entropy 5 %, mixed": lw.Batching(**ours, deal=lw.Mixed()),
+        "max-entropy 5 %, stratified": lw.Batching(**ours, deal=lw.Stratified()),
+        "random steps": lw.Batching(cut=lw.Budget(budget), order=lw.Shuffled(), deal=lw.RandomSteps()),
+        "default, 10 %": lw.Batching(budget=budget),
+    }
+
+
+def rows_of(lengths: NDArray[np.int64], budget: int, ranks: int) -> list[dict[str, Any]]:
+    """One row for each way."""
+    rows, sizes = [], lengths.reshape(len(lengths), -1).sum(axis=1)
+    for name, batching in batchings(budget).items():
+        plans = [
+            [lw.make_plan(lengths, batching, seed=seed, epoch=epoch, world_size=ranks) for epoch in range(EPOCHS)]
+            for seed in SEEDS
+        ]
+        rows.append({"way": name, **measured(plans, lambda found: lw.measure(found, lengths))})
+        if name == "random steps":
+            per_step = len(lengths) / np.mean([plan.steps for found in plans for plan in found])
+    per_rank = max(1, round(per_step / ranks))
+    theirs = [[rebalanced(sizes, per_rank, ranks, seed, epoch) for epoch in range(EPOCHS)] for seed in SEEDS]
+    # Each epoch leaves out the sequences that do not fill a step.
+    found = measured(theirs, lambda epochs: lw.measure(epochs, lengths, world_size=ranks))
+    rows.append({"way": "batch_rebalance (transformers)", "sequences_per_rank": per_rank, **found})
+    if lengths.ndim == 1:
+        rows.append({"way": "bound", "padding_share": bound(lengths, ranks)})
+    return rows
+
+
+def measured(seeds: list[list[Any]], measure: Callable[[list[Any]], lw.Measures]) -> dict[str, Any]:
+    """The mean over the seeds of each measure, and its ends."""
+    found = [measure(epochs) for epochs in seeds]
+    values = {name: [getattr(each, name) for each in found] for name in MEASURES}
+    ends = {f"{name}_ends": [min(each), max(each)] for name, each in values.items()}
+    return {name: float(np.mean(each)) for name, each in values.items()} | ends
+
+
+def rebalanced(sizes: NDArray[np.int64], per_rank: int, ranks: int, seed: int, epoch: int) -> list[list[int]]:
+    """The batches of transformers' sampler, of its steps, rank after rank."""
+    from transformers.trainer_pt_utils import BatchRebalanceSampler
+
+    of_ranks = []
+    for rank in range(ranks):
+        sampler = BatchRebalanceSampler(sizes.tolist(), per_rank * ranks, ranks, 1, seed=seed, rank=rank)
+        sampler.set_epoch(epoch)
+        of_ranks.append(list(sampler))
+    return [batch for step in zip(*of_ranks, strict=True) for batch in step]
+
+
+def bound(lengths: NDArray[np.int64], ranks: int) -> float:
+    """What lengths pad when each is padded to the nearest of the best `ranks` edges."""
+    edges = np.array(lw.optimal_edges(lengths, buckets=ranks))
+    return 1.0 - float(lengths.sum()) / float(edges[np.searchsorted(edges, lengths)].sum())
+
+
+if __name__ == "__main__":
+    main()
