@@ -80,8 +80,8 @@ def test_all_are_the_names_that_the_front_door_imports():
     imports = [
         node for node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lengthwise")
     ]
-    names = sorted(alias.name for node in imports for alias in node.names if not alias.name.startswith("_"))
-    assert lw.__all__ == names
+    names = [alias.asname or alias.name for node in imports for alias in node.names]
+    assert lw.__all__ == sorted(name for name in names if not name.startswith("_"))
 
 
 @pytest.mark.parametrize("name", lw.__all__)
@@ -108,3 +108,10 @@ def test_dir_lists_the_public_names_and_the_doors():
 def test_a_name_that_does_not_exist_is_missed():
     with pytest.raises(AttributeError, match=r"^module 'lengthwise' has no attribute 'nothing'$"):
         lw.nothing  # noqa: B018
+
+
+def test_an_old_name_still_works_and_warns_with_the_new_one():
+    said = r"`lw\.cut_named` must be written lw\.parse_cut: version 0\.2 will not have the old name, but is"
+    with pytest.warns(DeprecationWarning, match=said) as caught:
+        assert lw.cut_named is lw.parse_cut
+    assert caught[0].filename == __file__

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lengthwise import _command as _command  # first, for it minds Ctrl-C while the others load
 from lengthwise._random import Key
+from lengthwise.checks import warn_deprecated as _warn_deprecated
 from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.buckets import exponential_edges, optimal_edges, padded_frames, quantile_edges, uniform_edges
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _DOORS = ("jax", "plot", "torch")
+_RENAMED = {"cut_named": "parse_cut"}  # old public names, which still work and warn
 
 __all__ = [
     "AlternatedSort",
@@ -135,6 +137,9 @@ def __getattr__(name: str) -> Any:
     Raises:
         AttributeError: There is no such name, or what it stands on is not installed; `hasattr` is then False.
     """
+    if name in _RENAMED:
+        _warn_deprecated(f"lw.{name}", f"lw.{_RENAMED[name]}", gone_in="0.2")
+        return globals()[_RENAMED[name]]
     if name not in _DOORS:
         raise AttributeError(f"module 'lengthwise' has no attribute {name!r}")
     try:

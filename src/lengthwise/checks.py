@@ -10,6 +10,7 @@ import functools
 import inspect
 import math
 import numbers
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -101,6 +102,18 @@ def show_value(value: object) -> str:
     except RecursionError:  # and lists within lists of up to some hundred levels
         text = "a list of hundreds of levels"
     return text if len(text) <= 80 else f"{text[:47]}...{text[-30:]}"
+
+
+def warn_deprecated(name: str, instead: str, *, gone_in: str) -> None:
+    """Warns that a public name will go, with the name to use in its place.
+
+    Args:
+        name: The old name, as users write it.
+        instead: The new one.
+        gone_in: The version that will not have the old one.
+    """
+    rule = f"written {instead}: version {gone_in} will not have the old name"
+    warnings.warn(sentence(name, rule, name, f"Write {instead}."), DeprecationWarning, stacklevel=3)
 
 
 def show_call(example: str) -> Callable[[_Called], _Called]:
