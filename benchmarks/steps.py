@@ -21,7 +21,7 @@ from tqdm import tqdm
 import lengthwise as lw
 
 SEEDS = range(3)
-EPOCHS = 8
+EPOCHS = 4
 RANKS = (1, 2, 4, 8, 16, 32, 64)
 BUDGETS = {"long-tailed": 20_000, "LJSpeech": 12_800, "Multi30k en-de": 4_096}
 MEASURES = ("padding_share", "step_mixing", "step_length_variance", "straggler_waste", "largest_cost")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import choices
 import lengthwise as lw
 from lengthwise import _kernels
-from lengthwise.planning.steps import form_steps, lend
+from lengthwise.planning.steps import capacity_of, form_steps, lend
 
 LONG_TAILED = lw.example_lengths()
 QUADRATIC = choices.COSTS["quadratic"]
@@ -21,7 +21,9 @@ def by_steps(needed, cut, slots, *, cost=None, **deal):
     """The steps, each a list of batches, each a list of positions."""
     needed = np.asarray(needed, np.int64).reshape(len(needed), -1)
     longest = needed.max(axis=0)
-    cuts = form_steps(needed, cut, lw.RandomSteps(**deal), cost=cost or lw.Padded(), longest=longest, slots=slots)
+    cost = cost or lw.Padded()
+    capacity = capacity_of(cut, cost, longest, slots)
+    cuts = form_steps(needed, cut, lw.RandomSteps(**deal), capacity, cost=cost, bands=0)
     batches = [part.tolist() for part in np.split(cuts.kept, cuts.offsets[1:-1])]
     return [batches[first : first + slots] for first in range(0, len(batches), slots)]
 

@@ -55,7 +55,8 @@ class Order(Protocol):
         """Puts sequences in order.
 
         Args:
-            sizes: [n] float64, the length of each sequence, summed over its dimensions.
+            sizes: [n] float64, the length of each sequence, summed over its dimensions. `Sorted` and `MaxEntropy` are
+                given its place in a line of bands instead, if it has several lengths.
             key: The source of all chance, for this portion of this epoch.
         """
         ...
@@ -271,7 +272,8 @@ class MaxEntropy:
             (the same, cut off at the longest length; where many sequences share a length it may stay well below the
             padding of random batching).
 
-    With two lengths a sequence, `padding` is fitted to their sum. What each dimension pads beyond that comes on top.
+    With two lengths a sequence, the noise is added to the place in a line of bands (module `bands`), and `padding` is
+    that of both lengths together.
     """
 
     padding: float | None = None

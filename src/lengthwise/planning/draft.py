@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
+from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import OversizeError
@@ -17,7 +18,7 @@ from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.order import Order
 from lengthwise.planning.batches import Batches, pad
 from lengthwise.planning.own import check_cuts, check_ordered, is_own
-from lengthwise.planning.steps import form_steps
+from lengthwise.planning.steps import capacity_of, form_steps
 
 
 class Draft(NamedTuple):
@@ -30,17 +31,31 @@ class Draft(NamedTuple):
 
 
 def draft(
-    items: NDArray[np.int64], members: NDArray[np.int64], batching: Batching, order: Order, slots: int, key: Key
+    items: NDArray[np.int64],
+    members: NDArray[np.int64],
+    batching: Batching,
+    order: Order,
+    key: Key,
+    *,
+    slots: int,
+    bands: int,
 ) -> Draft:
-    """The sequences `members`, ordered and cut; by steps of `slots` batches where the deal takes whole steps."""
+    """The sequences `members`, ordered and cut.
+
+    Args:
+        slots: Batches of a step, where the deal takes whole steps.
+        bands: By how many bands sequences of several lengths are sorted: by the order, or, where the deal takes whole
+            steps, inside of each step. 0 for by their sum.
+    """
     if not len(members):
         none = np.empty(0, np.int64)
         return Draft(members, np.zeros(1, np.int64), none, items[members])
     own = items[members]
-    ordered = order(own.sum(axis=1).astype(np.float64), key)
+    in_steps = isinstance(batching.deal, RandomSteps)
+    ordered = order(line_up(own, bands) if bands and not in_steps else own.sum(axis=1).astype(np.float64), key)
     sequences, boundaries, edges = check_ordered(ordered, len(own)) if is_own(batching.order) else ordered
     needed = own[sequences] if edges is None else np.maximum(one_length(own)[sequences], edges)[:, None]
-    if isinstance(batching.deal, RandomSteps) and len(boundaries):
+    if in_steps and len(boundaries):
         # A step takes sequences of all buckets, which then say no more than what each is padded to.
         mixed = key.at("steps", lane=key.lane).permutation(len(sequences))
         sequences, needed, boundaries = sequences[mixed], needed[mixed], np.empty(0, np.int64)
@@ -48,7 +63,8 @@ def draft(
     longest = np.maximum(items.max(axis=0), needed.max(axis=0, initial=0))
     try:
         if isinstance(batching.deal, RandomSteps):
-            cuts = form_steps(needed, batching.cut, batching.deal, cost=batching.cost, longest=longest, slots=slots)
+            capacity = capacity_of(batching.cut, batching.cost, longest, slots)
+            cuts = form_steps(needed, batching.cut, batching.deal, capacity, cost=batching.cost, bands=bands)
         else:
             cuts = batching.cut(needed, boundaries, cost=batching.cost, longest=longest)
     except OversizeError as error:

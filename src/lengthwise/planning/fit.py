@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._random import Key
+from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps, Stratified
@@ -32,6 +33,7 @@ _MOST_TRIALS = 16
 _STEPS_TRIED = 24  # more of them pad the same
 _LEAST_TRIED = 20_000  # sequences, where there are as many
 _MOST_REMEMBERED = 16
+_MOST_BANDS = 8  # powers of two: 256 bands
 
 
 _Found = TypeVar("_Found")
@@ -68,7 +70,8 @@ def settle(items: NDArray[np.int64], batching: Batching, slots: int) -> Batching
 
     def measure_steps() -> float:
         within = items[kinds.fitted]
-        return _Trial(within, in_steps, 1, slots).padding_of(in_steps.order)
+        bands = choose_bands(items, kinds, in_steps, portions=1, slots=slots)
+        return _Trial(within, in_steps, 1, slots, bands).padding_of(in_steps.order)
 
     try:
         padding = _remember(measure_steps, "steps", items, in_steps, slots)
@@ -77,7 +80,31 @@ def settle(items: NDArray[np.int64], batching: Batching, slots: int) -> Batching
     return in_steps if padding <= order.padding else in_strata
 
 
-def fit_order(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, portions: int) -> Fit:
+def choose_bands(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, portions: int, slots: int) -> int:
+    """By how many bands `line_up` sorts sequences of several lengths so that they pad least; 0 for by their sum.
+
+    For the orders that sort by length, and for what is sorted inside of a step.
+    """
+    in_steps = isinstance(batching.deal, RandomSteps)
+    if items.shape[1] == 1 or not kinds.fitted.any() or not (in_steps or type(batching.order) in (Sorted, MaxEntropy)):
+        return 0
+    order = Shuffled() if in_steps else Sorted()
+
+    def find() -> int:
+        within = items[kinds.fitted]
+
+        def pad_by(bands: int) -> float:
+            return _Trial(within, batching, portions, slots if in_steps else 1, bands).padding_of(order)
+
+        return min((0, *(2**power for power in range(_MOST_BANDS + 1))), key=pad_by)
+
+    try:
+        return _remember(find, "bands", items, batching, portions * 2**20 + slots)
+    except OversizeError:  # the plan itself will say which sequence it is
+        return 0
+
+
+def fit_order(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, portions: int, bands: int) -> Fit:
     """The order of the batching, fitted to `items`; the same for every epoch, so that only the first must find it.
 
     Args:
@@ -85,10 +112,11 @@ def fit_order(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, por
         kinds: Which of them the order is fitted to.
         batching: The choices.
         portions: How many equal parts the sequences are dealt into before they are sorted.
+        bands: As `choose_bands` says.
     """
     if getattr(batching.order, "fit", None) is None or not kinds.ordered.any():
         return Fit(batching.order)
-    return _remember(lambda: _fit_anew(items, kinds, batching, portions), "order", items, batching, portions)
+    return _remember(lambda: _fit_anew(items, kinds, batching, portions, bands), "order", items, batching, portions)
 
 
 def _remember(
@@ -107,7 +135,7 @@ def _remember(
     return found
 
 
-def _fit_anew(items: NDArray[np.int64], kinds: Kinds, batching: Batching, portions: int) -> Fit:
+def _fit_anew(items: NDArray[np.int64], kinds: Kinds, batching: Batching, portions: int, bands: int) -> Fit:
     """The fit; of several buckets to pad to, the last is kept for what is over the budget by itself.
 
     Three uniform buckets over 10, 20 and a giant of 900 would be padded to 306, 603 and 900; so they are 15, 20, 900.
@@ -120,15 +148,18 @@ def _fit_anew(items: NDArray[np.int64], kinds: Kinds, batching: Batching, portio
         edges = {*(getattr(fitted, "edges", None) or ()), int(items[giants].sum(axis=1).max())}
         return Fit(Bucketed(edges=tuple(sorted(edges)), pad_to_edge=order.pad_to_edge))
     if type(order) is MaxEntropy and order.padding is not None and len(within):  # what extends it fits as it likes
-        return _fit_padding(within, batching, order, order.padding, portions)
+        return _fit_padding(within, batching, order, order.padding, portions, bands)
     return Fit(_fit(items[kinds.ordered], batching, portions))
 
 
-def _fit(items: NDArray[np.int64], batching: Batching, portions: int) -> Order:
+def _fit(items: NDArray[np.int64], batching: Batching, portions: int, bands: int = 0) -> Order:
     """The order, fitted to `items` where it has something to fit."""
     fit = getattr(batching.order, "fit", None)
     if fit is None or not len(items):
         return batching.order
+    if bands:  # a place in the line is no length: a batch of the mean size stands for all, and trials correct it
+        size = len(items) / portions / _estimate_batches(items, batching, portions)
+        return fit(line_up(items, bands), lambda places: np.full(len(places), max(1.0, size)), portions=portions)
     longest = items.max(axis=0)
     shares = items.sum(axis=0) / items.sum()  # of each dimension in the size of a sequence
 
@@ -140,11 +171,13 @@ def _fit(items: NDArray[np.int64], batching: Batching, portions: int) -> Order:
     return fit(items.sum(axis=1).astype(np.float64), batch_sizes, portions=portions)
 
 
-def _fit_padding(items: NDArray[np.int64], batching: Batching, order: MaxEntropy, padding: float, portions: int) -> Fit:
+def _fit_padding(
+    items: NDArray[np.int64], batching: Batching, order: MaxEntropy, padding: float, portions: int, bands: int
+) -> Fit:
     """The noise under which trials pad what was asked."""
-    trial = _Trial(items, batching, portions, 1)
+    trial = _Trial(items, batching, portions, 1, bands)
     near = _NEAR_OF_FEW if trial.few else _NEAR_OF_MANY
-    fitted = _fit(items, batching, portions)
+    fitted = _fit(items, batching, portions, bands)
     try:
         achieved = trial.padding_of(fitted)
     except OversizeError:  # the plan itself will say which sequence it is
@@ -158,7 +191,7 @@ def _fit_padding(items: NDArray[np.int64], batching: Batching, order: MaxEntropy
     def fit_at(place: float) -> Order:
         """The order fitted to another padding: 0..1 for a `place` from infinity down to minus infinity."""
         share = min(0.99, float(1.0 / (1.0 + np.exp(place))))
-        return _fit(items, replace(batching, order=replace(order, padding=share)), portions)
+        return _fit(items, replace(batching, order=replace(order, padding=share)), portions, bands)
 
     place = find_root(lambda place: trial.padding_of(fit_at(place)) - padding, -5.0, 8.0, near=near)
     return Fit(fit_at(place), trial.padding_of(fit_at(place)))
@@ -174,8 +207,8 @@ def _estimate_batches(items: NDArray[np.int64], batching: Batching, portions: in
 class _Trial:
     """Drafts by keys of their own, the same ones for every order: of all sequences, or of some steps' worth."""
 
-    def __init__(self, items: NDArray[np.int64], batching: Batching, portions: int, slots: int) -> None:
-        self.batching, self.slots = batching, slots
+    def __init__(self, items: NDArray[np.int64], batching: Batching, portions: int, slots: int, bands: int) -> None:
+        self.batching, self.slots, self.bands = batching, slots, bands
         batches = _estimate_batches(items, batching, portions)
         count = max(1, len(items) // portions)
         if slots > 1:  # of batches that are not in steps, fewer sequences would pad otherwise
@@ -190,7 +223,8 @@ class _Trial:
 
     def _draft(self, order: Order, number: int) -> Draft:
         key = Key(seed=0, epoch=number, stage="trial")
-        return draft(self.items, np.arange(len(self.items)), self.batching, order, self.slots, key)
+        everything = np.arange(len(self.items))
+        return draft(self.items, everything, self.batching, order, key, slots=self.slots, bands=self.bands)
 
 
 def _draw(items: NDArray[np.int64], count: int) -> NDArray[np.int64]:

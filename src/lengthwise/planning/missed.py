@@ -42,14 +42,13 @@ def tell_missed_padding(
         return
     sentence = f"`padding` must be within {_TOLERANCE} of what was asked, {order.padding:g}, but is {achieved:.3f}."
     # The level is that of the caller of make_plan, which is decorated.
-    warnings.warn(f"{sentence} {_say_why(order.padding, achieved, least, most, items.shape[1])}", stacklevel=5)
+    warnings.warn(f"{sentence} {_say_why(order.padding, achieved, least, most)}", stacklevel=5)
 
 
-def _say_why(asked: float, achieved: float, least: float, most: float, dims: int) -> str:
+def _say_why(asked: float, achieved: float, least: float, most: float) -> str:
     if asked > most:
         return f"Random batches pad {most:.3f} here, and nothing pads more: ask for less."
     if asked < least:
-        sorting = "Sorting" if dims == 1 else f"Sorting by the sum of {dims} lengths"
-        return f"{sorting} pads {least:.3f} here: make the batches smaller, or ask for more."
+        return f"Sorting pads {least:.3f} here: make the batches smaller, or ask for more."
     change = "less" if achieved > asked else "more"
     return f"A few long sequences are most of it: cut by a budget with oversize='alone', or ask for {change}."

@@ -10,7 +10,7 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.order import Order
 from lengthwise.choices.world import World
 from lengthwise.planning.draft import Draft, draft
-from lengthwise.planning.fit import fit_order
+from lengthwise.planning.fit import choose_bands, fit_order
 from lengthwise.planning.level import level
 from lengthwise.planning.missed import tell_missed_padding
 from lengthwise.planning.oversize import put_alone, sort_out
@@ -26,10 +26,15 @@ def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, k
     members = [portion[kinds.ordered[portion]] for portion in portions]
     keys = [key.at("order", lane=lane) for lane in range(len(portions))]
 
-    def draft_by(order: Order) -> list[Draft]:
-        return [draft(items, own, batching, order, world.slots, lane) for own, lane in zip(members, keys, strict=True)]
+    bands = choose_bands(items, kinds, batching, portions=len(portions), slots=world.slots)
 
-    fitted = fit_order(items, kinds, batching, portions=len(portions))
+    def draft_by(order: Order) -> list[Draft]:
+        return [
+            draft(items, own, batching, order, lane, slots=world.slots, bands=bands)
+            for own, lane in zip(members, keys, strict=True)
+        ]
+
+    fitted = fit_order(items, kinds, batching, portions=len(portions), bands=bands)
     drafts = draft_by(fitted.order)
     tell_missed_padding(fitted.padding, items, batching, draft_by)
     alone = [portion[kinds.alone[portion]] for portion in portions]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels, _random
+from lengthwise.choices.bands import line_up
 from lengthwise.choices.cost import Cost, costs_alone, costs_of, prices_of
 from lengthwise.choices.cut import Cut, Cuts, FixedSize, OversizeError, cut_greedily
 from lengthwise.choices.deal import RandomSteps
@@ -52,19 +53,19 @@ class Falling(NamedTuple):
 
 
 def form_steps(
-    needed: NDArray[np.int64], cut: Cut, deal: RandomSteps, *, cost: Cost, longest: NDArray[np.int64], slots: int
+    needed: NDArray[np.int64], cut: Cut, deal: RandomSteps, capacity: Capacity, *, cost: Cost, bands: int
 ) -> Cuts:
-    """Cuts sequences in order into steps, and each step into `slots` batches of about equal cost.
+    """Cuts sequences in order into steps, and each step into batches of about equal cost.
 
     Only the last step may have fewer batches, where fewer sequences are left than the steps have places.
 
     Args:
         needed: [m, dims], what each sequence must be padded to at least, in the order's order.
-        cut: What fits into a batch.
+        cut: What becomes of a sequence over the budget.
         deal: What becomes of the last step, and whether batches may differ in count.
+        capacity: What a step holds.
         cost: What a batch costs.
-        longest: [dims], of the whole data set.
-        slots: Batches of a step.
+        bands: How sequences of several lengths are sorted inside of a step: by `line_up`, or, for 0, by their sum.
 
     Returns:
         Batches step by step, those of a step from its longest sequence to its shortest.
@@ -72,23 +73,22 @@ def form_steps(
     Raises:
         OversizeError: A sequence costs more than the budget by itself, and the cut does not say what becomes of it.
     """
-    capacity = _capacity_of(cut, cost, longest, slots)
     kept = _keep(needed, cut, cost, capacity.budget)
-    falling = _rank(needed[kept])
+    falling = _rank(needed[kept], bands)
     sizes = _fill(falling, cost, capacity)
     if deal.tail == "drop" or getattr(cut, "drop_incomplete", False):
         full = sizes == capacity.step_size if capacity.step_size else np.arange(len(sizes)) < len(sizes) - 1
         sizes = sizes[full]
     else:
-        sizes = lend(sizes, slots)
+        sizes = lend(sizes, capacity.slots)
     if deal.even:
         sequences, offsets = _cut_evenly(falling, sizes, cost, capacity)
     else:
-        sequences, offsets = _cut_by_count(falling, sizes, slots)
+        sequences, offsets = _cut_by_count(falling, sizes, capacity.slots)
     return Cuts(kept[sequences], offsets)
 
 
-def _capacity_of(cut: Cut, cost: Cost, longest: NDArray[np.int64], slots: int) -> Capacity:
+def capacity_of(cut: Cut, cost: Cost, longest: NDArray[np.int64], slots: int) -> Capacity:
     """What a step holds by a cut that `check_cut` lets pass."""
     if isinstance(cut, FixedSize):
         return Capacity(slots, np.inf, _UNBOUNDED, cut.batch_size * slots)
@@ -108,8 +108,8 @@ def _keep(needed: NDArray[np.int64], cut: Cut, cost: Cost, budget: float) -> NDA
     return np.flatnonzero(costs <= budget)
 
 
-def _rank(needed: NDArray[np.int64]) -> Falling:
-    sizes = needed.sum(axis=1)
+def _rank(needed: NDArray[np.int64], bands: int) -> Falling:
+    sizes = line_up(needed, bands) if bands else needed.sum(axis=1)
     by_rank = _random.argsort(sizes.max(initial=0) - sizes)
     ranks = np.empty_like(by_rank)
     ranks[by_rank] = np.arange(len(by_rank))

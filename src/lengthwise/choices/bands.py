@@ -1,0 +1,50 @@
+"""Bands: sequences of several lengths in a line on which neighbours are alike in all of them.
+
+Sorted by their sum, (2, 9) and (9, 2) are neighbours, and a batch of both is padded to (9, 9). So the first length is
+divided into bands, and inside of a band sequences go by the second, up in one band and down in the next:
+
+    first length    1..4      5..9
+    second length   1 3 8     9 5 2      the line: (1, 1) (4, 3) (2, 8) | (6, 9) (9, 5) (5, 2)
+
+With three lengths, a band of the first is divided into bands of the second, and so on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[np.float64]:
+    """The place of each sequence in the line, from 1: [n]. Sequences of one band and last length share a place.
+
+    Args:
+        lengths: [n, dims].
+        bands: Into how many bands each length but the last is divided, of about equal counts; of a length that has
+            fewer values, each is a band. 1 goes by the last length alone.
+
+    >>> line_up(np.array([[4, 3], [5, 2], [2, 8], [6, 9], [1, 1], [9, 5]]), 2)
+    array([2., 6., 3., 4., 1., 5.])
+    """
+    cell = np.zeros(len(lengths), np.int64)
+    for dim in range(lengths.shape[1] - 1):
+        band, count = _divide(lengths[:, dim], bands)
+        # Every other cell is gone through backwards, so that the line does not jump where the next begins.
+        cell = cell * count + np.where(cell % 2 == 1, count - 1 - band, band)
+    last = lengths[:, -1]
+    along = np.where(cell % 2 == 1, last.max(initial=0) - last, last)
+    order = np.lexsort((along, cell))
+    new = (np.diff(cell[order]) != 0) | (np.diff(along[order]) != 0)
+    places = np.empty(len(lengths))
+    places[order] = np.cumsum(np.concatenate([[1], new])[: len(lengths)])
+    return places
+
+
+def _divide(lengths: NDArray[np.int64], bands: int) -> tuple[NDArray[np.int64], int]:
+    """The band of each of `lengths` [n], and how many bands there are. Equal lengths are of one band."""
+    values, of_value, counts = np.unique(lengths, return_inverse=True, return_counts=True)
+    if len(values) <= bands:
+        return of_value.reshape(-1), max(1, len(values))
+    middle = (np.cumsum(counts) - counts / 2) / max(1, len(lengths))
+    used, band = np.unique(np.minimum((middle * bands).astype(np.int64), bands - 1), return_inverse=True)
+    return band.reshape(-1)[of_value.reshape(-1)], len(used)

@@ -1,0 +1,83 @@
+"""Sequences of several lengths in bands: a line without jumps, that pads less than sorting by the sum."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lengthwise as lw
+from lengthwise.choices.bands import line_up
+
+
+def pairs_of(count, *, seed=0):
+    """Source and target: short texts whose lengths go together, as of a translation."""
+    chance = np.random.default_rng(seed)
+    source = chance.lognormal(2.5, 0.4, count)
+    return np.stack([source, source * chance.lognormal(0.0, 0.25, count)], axis=1).astype(np.int64) + 1
+
+
+def padding_of(lengths, order, cut, **run):
+    return lw.measure(lw.make_plan(lengths, lw.Batching(order=order, cut=cut, deal=lw.Balanced()), **run), lengths)
+
+
+def test_a_line_by_hand():
+    lengths = np.array([[1, 1], [4, 3], [2, 8], [6, 9], [9, 5], [5, 2]])
+    assert line_up(lengths, 2).tolist() == [1, 2, 3, 4, 5, 6]
+    assert line_up(lengths, 1).tolist() == [1, 3, 5, 6, 4, 2]  # by the second length alone
+    assert line_up(lengths, 9).tolist() == [1, 3, 2, 5, 6, 4]  # each first length is a band, every other turned
+    of_three = np.array([[1, 1, 1], [1, 1, 2], [1, 2, 1], [1, 2, 2], [2, 1, 1], [2, 1, 2], [2, 2, 1], [2, 2, 2]])
+    assert line_up(of_three, 2).tolist() == [1, 2, 4, 3, 8, 7, 5, 6]
+    assert line_up(np.empty((0, 2), np.int64), 4).tolist() == []
+
+
+@settings(max_examples=200, derandomize=True)
+@given(st.integers(2, 3), st.integers(1, 9), st.data())
+def test_places_are_shared_by_equal_sequences_alone_within_a_band(dims, bands, data):
+    row = st.lists(st.integers(1, 9), min_size=dims, max_size=dims)
+    lengths = np.array(data.draw(st.lists(row, min_size=1, max_size=40)))
+    places = line_up(lengths, bands)
+    assert sorted(set(places.tolist())) == list(range(1, len(set(places.tolist())) + 1))
+    for place in set(places.tolist()):
+        assert len(set(lengths[places == place, -1].tolist())) == 1
+    for row in np.unique(lengths, axis=0):  # equal sequences stand together
+        assert len(set(places[(lengths == row).all(axis=1)].tolist())) == 1
+
+
+@pytest.mark.parametrize("cut", [lw.FixedSize(32), lw.Budget(2_000)], ids=repr)
+def test_sorted_pairs_pad_a_fraction_of_what_sorting_by_the_sum_does(cut):
+    class BySum:
+        def __call__(self, sizes, key):  # noqa: ARG002
+            return lw.Ordered(np.argsort(sizes, kind="stable"))
+
+    lengths = pairs_of(8_000)
+    by_sum = padding_of(lengths, BySum(), cut).padding_share
+    assert padding_of(lengths, lw.Sorted(), cut).padding_share < 0.4 * by_sum
+    evaluation = lw.measure(lw.evaluation_plan(lengths, cut), lengths)
+    assert evaluation.padding_share < 0.4 * by_sum
+    assert (evaluation.dropped, evaluation.repeated) == (0, 0)
+
+
+@pytest.mark.parametrize("padding", [0.06, 0.1, 0.2])
+@pytest.mark.parametrize("cut", [lw.FixedSize(32), lw.Budget(2_000)], ids=repr)
+def test_a_padding_asked_for_is_had_of_two_lengths(cut, padding):
+    lengths = pairs_of(8_000)
+    measures = padding_of(lengths, lw.MaxEntropy(padding=padding), cut)
+    assert measures.padding_share == pytest.approx(padding, abs=0.006)
+
+
+def test_more_padding_mixes_more():
+    lengths = pairs_of(8_000)
+    mixing = [padding_of(lengths, lw.MaxEntropy(padding), lw.FixedSize(32)).mixing for padding in (0.06, 0.1, 0.2, 0.3)]
+    assert mixing == sorted(mixing)
+    assert mixing[-1] > 2 * mixing[0]
+
+
+def test_random_steps_of_two_lengths_are_sorted_in_bands():
+    lengths = pairs_of(8_000)
+    batching = lw.Batching(budget=2_000, order=lw.Shuffled(), deal=lw.RandomSteps())
+    plans = [lw.make_plan(lengths, batching, world_size=16, epoch=epoch) for epoch in range(4)]
+    measures = lw.measure(plans, lengths)
+    assert measures.padding_share < 0.2
+    assert measures.step_mixing > 0.98
+    assert measures.straggler_waste < 0.03
+    assert measures.step_length_variance == pytest.approx(1.0, abs=0.2)
