@@ -263,10 +263,9 @@ class MaxEntropy:
 
     Args:
         padding: The padding share to spend, 0.05 say. The noise is fitted to it on the histogram of lengths, for the
-            batch sizes of the cut, without a trial plan. With 100 batches or more the achieved padding is within 0.03
-            of the request, unless a few long sequences are most of the padding. Sorted batches pad least and random
-            ones most; a request beyond those is not reached. A miss of more than 0.02 warns once, and says why. The
-            default order does not warn: nobody asked for its padding.
+            batch sizes of the cut; where a trial draft pads another share, it is corrected until trials pad this one.
+            Sorted batches pad least and random ones most, and a request beyond those is not reached. A miss of more
+            than 0.02 warns once, and says why. The default order does not warn: nobody asked for its padding.
         scale: In place of `padding`: the mean of the noise, in the unit of the lengths.
         noise: "optimal" (the Blahut-Arimoto law), "exponential" (x + an exponential of mean `scale`), or "truncated"
             (the same, cut off at the longest length; where many sequences share a length it may stay well below the

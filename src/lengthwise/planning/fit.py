@@ -85,16 +85,18 @@ def choose_bands(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, 
 
     For the orders that sort by length, and for what is sorted inside of a step.
     """
-    in_steps = isinstance(batching.deal, RandomSteps)
-    if items.shape[1] == 1 or not kinds.fitted.any() or not (in_steps or type(batching.order) in (Sorted, MaxEntropy)):
+    in_steps, order = isinstance(batching.deal, RandomSteps), batching.order
+    # A noise of a given scale is in the unit of the lengths, and a place in a line has no unit.
+    sorts = type(order) is Sorted or (type(order) is MaxEntropy and order.padding is not None)
+    if items.shape[1] == 1 or not kinds.fitted.any() or not (in_steps or sorts):
         return 0
-    order = Shuffled() if in_steps else Sorted()
+    tried = Shuffled() if in_steps else Sorted()
 
     def find() -> int:
         within = items[kinds.fitted]
 
         def pad_by(bands: int) -> float:
-            return _Trial(within, batching, portions, slots if in_steps else 1, bands).padding_of(order)
+            return _Trial(within, batching, portions, slots if in_steps else 1, bands).padding_of(tried)
 
         return min((0, *(2**power for power in range(_MOST_BANDS + 1))), key=pad_by)
 
