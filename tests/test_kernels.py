@@ -278,3 +278,24 @@ def test_longest_of_batches_is_what_a_million_sequences_give(beta):
     for batch, (low, high, size) in enumerate(zip(lows, highs, sizes, strict=True)):
         counted = longest_of_a_million(levels, masses, heights, low, high, size)
         assert found[batch] == pytest.approx(counted, abs=0.05)
+
+
+def test_the_concave_majorant_is_the_least_function_above_the_points():
+    chance = np.random.default_rng(3)
+    for beta in (1e-3, 0.05, 2.0):
+        sizes, masses = np.sort(chance.uniform(-50, 0, 30)), chance.dirichlet(np.full(30, 0.5)) + 1e-9
+        found, again = np.empty(30), np.empty(30)
+        _kernels.concave_majorant(sizes, masses, beta, found)
+        _kernels.concave_majorant.py_func(sizes, masses, beta, again)
+        assert found == pytest.approx(again, rel=1e-12)
+        across, above = np.append(0.0, np.exp(beta * sizes)), np.append(0.0, np.cumsum(masses))
+        # At each point the highest chord over it, of all pairs of points; the slope is that of the next piece back.
+        heights = [
+            max(
+                above[i] + (above[j] - above[i]) * (across[k] - across[i]) / (across[j] - across[i])
+                for i in range(k + 1)
+                for j in range(max(k, i + 1), 31)
+            )
+            for k in range(31)
+        ]
+        assert np.exp(found) == pytest.approx(np.diff(heights) / np.diff(across), rel=1e-6, abs=1e-12)

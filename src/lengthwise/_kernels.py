@@ -370,3 +370,32 @@ def cut_steps(needed, ranks, by_rank, sizes, prices, budget, most, slots, sequen
         sequences[start : start + size] = positions
         start += size
     return batches
+
+
+@compile_kernel
+def concave_majorant(sizes, masses, beta, slopes):
+    """Writes log W [levels]: W are the slopes of the least concave function above the points (exp(beta x), P(x)).
+
+    P(x) is the share of the sequences up to level x, the sum of `masses` [levels] up to there; the function begins at
+    (0, 0). `sizes` [levels] rise. All is in logarithms, so that no exponential overflows.
+    """
+    # Slopes that rise are joined: after slopes [3, 1] a further one of 2 makes [3, 1.5], if the last two are as wide.
+    ends = np.empty(sizes.size, np.int64)  # the last level of each piece, its share of the sequences, its slope
+    shares = np.empty(sizes.size)
+    pieces = 0
+    for level in range(sizes.size):
+        share = masses[level]
+        slope = np.log(share) - beta * sizes[level]
+        if pieces:
+            slope -= np.log(-np.expm1(-beta * (sizes[level] - sizes[level - 1])))
+        while pieces and slope >= slopes[pieces - 1]:
+            pieces -= 1
+            share += shares[pieces]
+            slope = np.log(share) - beta * sizes[level]
+            if pieces:
+                slope -= np.log(-np.expm1(-beta * (sizes[level] - sizes[ends[pieces - 1]])))
+        ends[pieces], shares[pieces], slopes[pieces] = level, share, slope
+        pieces += 1
+    for piece in range(pieces - 1, -1, -1):  # from the last: no piece starts before its own number
+        start = ends[piece - 1] + 1 if piece else 0
+        slopes[start : ends[piece] + 1] = slopes[piece]

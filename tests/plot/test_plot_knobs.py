@@ -121,7 +121,7 @@ def test_the_trade_off_draws_its_rows_and_the_limit(lengths, rows):
         assert text.xy == pytest.approx(own[-1])
     padding, most = curves["limit"].get_data()
     assert padding[-1] == max(row["padding_share"] for row in rows)
-    np.testing.assert_allclose(most, [lw.mixing_limit(lengths, share) for share in padding])
+    np.testing.assert_allclose(most, [lw.mixing_limit(lengths, share, bins=128) for share in padding])
     assert right.get_title(loc="left") == "mixing as a share of the limit"
     assert right.lines[0].get_ydata()[0] == pytest.approx(
         rows[0]["mixing"] / np.interp(rows[0]["padding_share"], padding, most)
@@ -135,7 +135,7 @@ def test_panels_that_end_early_say_what_lies_beyond(lengths, rows):
     assert left.get_xlim() == right.get_xlim() == (0.0, pytest.approx(0.306))
     share = f"{percent(rows[0]['padding_share'])} padding \N{RIGHTWARDS ARROW}"
     assert f"random: {rows[0]['mixing']:.2f} at {share}" in texts(left)
-    limit = lw.mixing_limit(lengths, rows[0]["padding_share"])
+    limit = lw.mixing_limit(lengths, rows[0]["padding_share"], bins=128)
     assert f"random: {rows[0]['mixing'] / limit:.2f} at {share}" in texts(right)
     for text in left.texts:
         if text.get_text() in KNOBS:
@@ -171,7 +171,7 @@ def test_shares_of_a_limit_too_low_to_measure_are_left_out():
 def test_two_lengths_are_limited_by_their_sum():
     pairs = np.stack([np.arange(1, 9), np.arange(1, 9)], axis=1)
     limit = limit_curve(pairs, 0.3)
-    assert limit.mixing[-1] == lw.mixing_limit(2 * np.arange(1, 9), 0.3)
+    assert limit.mixing[-1] == lw.mixing_limit(2 * np.arange(1, 9), 0.3, bins=128)
 
 
 @pytest.mark.parametrize("lengths", [[7], [5] * 40])

@@ -2,7 +2,12 @@
 
 X is the length of a sequence, T >= X the length it is padded to. Any way of making batches is a joint law of the two,
 so the mutual information I(X; T), in nats, is at least R(D) = min {I : E[T - X] <= D}. The law that reaches R(D) is
-p(t | x) ~ q(t) exp(-beta (t - x)) for t >= x; Blahut-Arimoto finds its q.
+p(t | x) ~ q(t) exp(-beta (t - x)) for t >= x. Blahut-Arimoto finds its q step by step, and finds it for any decay.
+For this one `least_information` has it at once: let P be the share of the sequences up to x, drawn against exp(beta x),
+and W(x) the slope of its least concave majorant. Then the sum over s >= x of q(s) exp(-beta (s - x)) is
+Z(x) = exp(beta x) W(x). Proof: a(x) = p(x) / Z(x) must satisfy sum over x <= t of a(x) exp(-beta (t - x)) <= 1, with
+equality where q(t) > 0 (Blahut's condition). Both say that P stays below the integral of W over exp(beta x) and
+touches it wherever W falls.
 
 References:
     Blahut 1972, "Computation of channel capacity and rate-distortion functions"; Arimoto 1972.
@@ -14,6 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lengthwise import _kernels
 
 
 class Levels(NamedTuple):
@@ -45,6 +52,20 @@ def spread_out(values: NDArray[np.float64], masses: NDArray[np.float64], most: i
     by_mass = np.searchsorted(reached, np.arange(1, most // 2) / (most // 2))
     by_width = np.searchsorted(values, np.linspace(values[0], values[-1], most // 2 + 1)[1:-1])
     return np.unique(np.concatenate([[0], by_mass, by_width]))
+
+
+def least_information(levels: Levels, beta: float) -> tuple[float, float]:
+    """The point of R(D) whose slope is -beta: D, and R(D) + beta D in nats. Exact, in time linear in the levels.
+
+    R lies above its tangents, so the second less beta D' is at most R(D') for every other D' too.
+    """
+    sizes = levels.sizes - levels.sizes[-1]
+    slopes = np.empty(len(sizes))
+    _kernels.concave_majorant(sizes, levels.masses, beta, slopes)
+    # q(t) is exp(beta t) times what W falls by at t; Z is at most 1, so neither overflows.
+    marginal = np.exp(beta * sizes + slopes) - np.exp(beta * sizes + np.append(slopes[1:], -np.inf))
+    distortion = float((marginal - levels.masses) @ sizes)
+    return distortion, float(-levels.masses @ (beta * sizes + slopes))
 
 
 def decay_of(sizes: NDArray[np.float64], beta: float) -> NDArray[np.float64]:

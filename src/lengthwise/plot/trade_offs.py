@@ -16,6 +16,7 @@ from lengthwise.plot.labels import SIZE, end_labels, label_ends, points
 from lengthwise.plot.style import Axes, Figure, Line2D
 
 _POINTS = 16  # on the limit
+_BINS = 128  # of the limit: in as many `compare`, and sweeps of enough sequences, estimate mixing
 _LIMIT_DASH = (0, (5, 3))
 _CLEAR = 0.05  # mixing below it is within the error of the estimate
 _OURS = "max-entropy"
@@ -45,7 +46,7 @@ def trade_off(
         rows: Each with "strategy" (its label: "semi-sorted:0.1"), "padding_share" and "mixing": what `sweep` gives, or
             `lengthwise compare --json`. Measure mixing on several epochs together: on one it may seem to pass the
             limit.
-        lengths: What the rows were measured on, [n] or [n, dims], for the limit; dims count by their sum.
+        lengths: What the rows were measured on, [n] or [n, dims], for the limit in 128 bins; dims count by their sum.
         max_padding: The padding share at which the panels end; by default that of the last row. A strategy that lies
             wholly beyond it is named in words.
         title: Above both panels.
@@ -105,11 +106,11 @@ def curve_name(label: str) -> str:
 
 
 def limit_curve(lengths: ArrayLike, end: float) -> Curve:
-    """The most mixing that any batching can have, at padding shares from 0 to `end`; see `lw.mixing_limit`."""
+    """The limit in 128 bins, `lw.mixing_limit(bins=128)`, at padding shares from 0 to `end`."""
     array = as_lengths(lengths)
     sizes = array if array.ndim == 1 else array.sum(axis=1)
     padding = min(end, 0.999) * np.linspace(0.0, 1.0, _POINTS) ** 1.5  # where all is padding there is no limit
-    return Curve(padding, np.array([mixing_limit(sizes, float(share)) for share in padding]))
+    return Curve(padding, np.array([mixing_limit(sizes, float(share), bins=_BINS) for share in padding]))
 
 
 def share_of_limit(curve: Curve, limit: Curve) -> Curve:
