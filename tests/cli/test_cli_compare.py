@@ -8,7 +8,7 @@ import pytest
 import lengthwise as lw
 from lengthwise.choices.named import ARRANGEMENTS, STRATEGIES
 from lengthwise.cli import compare, source
-from lengthwise.measures.mixing import mixing_bins
+from lengthwise.measures.mixing import fine_bins
 
 PROMISED = {
     "strategy",
@@ -74,7 +74,7 @@ def test_rows_are_what_the_library_measures(run, words, cut):
     found = run(*asked, "--strategies", "random,optimal:3", *words).json
     chosen = source.subset(lw.example_lengths("speech"), 200, seed=3)
     assert found["lengths"]["fingerprint"] == lw.fingerprint(chosen)
-    bins = mixing_bins(200 * compare.MOST_EPOCHS)
+    bins = fine_bins(200 * compare.MOST_EPOCHS)
     for row in found["rows"]:
         batching = lw.strategy(row["strategy"], cut=cut)
         plans = [lw.make_plan(chosen, batching, seed=3, epoch=2 + more) for more in range(compare.MOST_EPOCHS)]

@@ -17,10 +17,10 @@ import lengthwise as lw
 from lengthwise.choices.named import ARRANGEMENTS, DEFAULT_STRATEGY, STRATEGIES
 from lengthwise.choices.world import check_world
 from lengthwise.cli import cuts, show, source
-from lengthwise.measures.mixing import mixing_bins
+from lengthwise.measures.mixing import fine_bins
 
 DEFAULT = f"random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8,max-entropy:0.05,{DEFAULT_STRATEGY}"
-POOLED = 161_290  # sequences that fill 128 bins of mixing; short data need several epochs for them
+POOLED = 163_840  # sequences that fill 256 bins of mixing; short data need several epochs for them
 MOST_EPOCHS = 32
 # Columns that a narrow terminal leaves out, in this order.
 _SPARE = ("planned\nin ms", "computed\n/ useful", "batches", "batch\nsize", "largest\ncost", "ZPR")
@@ -86,7 +86,7 @@ def _plan_one(
 ) -> tuple[lw.Plan, dict[str, Any]]:
     """Makes a plan, and its row: the measures, and the seconds it took without the compilation of the kernels.
 
-    What steps are worth, and both mixings, are measured over as many epochs as fill 128 bins.
+    What steps are worth, and both mixings, are measured over as many epochs as fill 256 bins, and 32 at most.
     """
     ranks = world._asdict()
     with suppress(ValueError), warnings.catch_warnings():  # an error of these few lengths comes again below, for all
@@ -100,7 +100,7 @@ def _plan_one(
     epochs = range(epoch + 1, epoch + more)
     plans = [plan, *(lw.make_plan(lengths, batching, seed=seed, epoch=later, **ranks) for later in epochs)]
     row = lw.measure(plan, lengths).as_dict()
-    bins = mixing_bins(more * len(lengths))
+    bins = fine_bins(more * len(lengths))
     together = lw.measure(plans, lengths, bins=bins)
     pooled = {
         "mixing": together.mixing,

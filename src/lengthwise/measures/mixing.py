@@ -24,17 +24,28 @@ def mixing(
 ) -> float:
     """exp(-I(X; T)): how little the padded length of a batch tells about the lengths in it, from 0 to 1.
 
-    Estimated on the joint histogram of the two in equal-mass bins, with the Miller-Madow correction for its bias.
-    Several plans (epochs) of the same lengths are pooled, which allows finer bins.
+    Estimated on the joint histogram of the two in equal-mass bins. Several plans (epochs) of the same lengths are
+    pooled, which allows finer bins. Two errors remain, and neither is chance alone:
+
+    - Bins hide what is finer than they are, so the estimate is too high: by 1 to 2 / bins on laws whose mixing is known
+      (0.01 to 0.8). Mixing below about 1 / bins cannot be told from 0.
+    - Few sequences leave bins empty, so the estimate is too low. With 10 bins^2 sequences or more the first-order
+      correction of Miller and Madow leaves under 1 %. With fewer the estimate is Grassberger's, which was within 1 %
+      with 2.5 bins^2 sequences, and up to 13 % too low with 0.6 bins^2 (the same laws, and random batches of 16).
+
+    In small batches mixing falls further with finer bins: a batch of 16 tells one length of its 16 exactly, the longest.
 
     Args:
         plans: One plan or several, or the batches of any sampler, as `measure` takes them.
         lengths: [n] or [n, dims], those that the plans were made for.
-        bins: Bins on each axis; by default 2 to 128, by the number of sequences. Mixing below about 1 / bins cannot be
-            told from 0.
+        bins: Bins on each axis, up to 4,096; by default 2 to 128, by the number of sequences.
 
     >>> mixing([[0, 1], [2, 3]] * 50, [10, 10, 20, 20], bins=2) < 0.51  # a batch tells which half its lengths are of
     True
+
+    References:
+        Miller 1955, "Note on the bias of information estimates". Grassberger 2003, "Entropy estimates from
+        insufficient samplings", equation 30, for each of the entropies in I = H(X) + H(T) - H(X, T).
     """
     epochs = read_epochs(plans, lengths)
     return mixings(epochs, [batch_lengths(plan) for plan in epochs.plans], bins)
@@ -98,6 +109,11 @@ def mixing_bins(count: int) -> int:
     return int(np.clip(1 + np.sqrt(count / 10), 2, 128))
 
 
+def fine_bins(count: int) -> int:
+    """How many bins `count` sequences fill well enough to compare plans, from 2 to 1,024: about sqrt(count / 2.5)."""
+    return int(np.clip(np.sqrt(count / 2.5), 2, 1024))
+
+
 def batch_lengths(plan: Plan) -> NDArray[np.int64]:
     """What each batch is padded to, summed over the dimensions: [batches]."""
     return plan.padded_lengths.sum(axis=1)
@@ -150,8 +166,27 @@ def _equal_mass(values: NDArray[Any], weights: NDArray[Any], bins: int) -> NDArr
 
 def _mixing_of(joint: NDArray[np.float64], count: int) -> float:
     rows, columns = joint.sum(axis=1), joint.sum(axis=0)
+    if len(joint) > 2 and count < 10 * (len(joint) - 1) ** 2:
+        information = _entropy(rows, count) + _entropy(columns, count) - _entropy(joint, count)
+        return float(np.exp(-max(0.0, information)))
     seen = joint > 0
     information = np.sum(joint[seen] * np.log(joint[seen] * count / np.outer(rows, columns)[seen])) / count
     # Miller-Madow: an entropy from counts is too small by (filled cells - 1) / 2n, so the information is too large.
     bias = (seen.sum() - (rows > 0).sum() - (columns > 0).sum() + 1) / (2 * count)
     return float(np.exp(-max(0.0, information - bias)))
+
+
+def _entropy(counts: NDArray[np.float64], count: int) -> float:
+    """Grassberger's estimate, in nats: log n less the mean over all n of G(how many share its cell)."""
+    sharing = counts[counts > 0].astype(np.int64)
+    return float(np.log(count) - sharing @ _grassberger(int(sharing.max()))[sharing] / count)
+
+
+def _grassberger(most: int) -> NDArray[np.float64]:
+    """G(0) .. G(most): G(1) = -gamma - log 2, and G(2k) = G(2k + 1) = G(1) + 2 / 1 + 2 / 3 + ... + 2 / (2k - 1).
+
+    G(m) nears log m, of which few draws give too little.
+    """
+    halves = np.cumsum(2.0 / np.arange(1, most + 2, 2))
+    pairs = np.concatenate([[0.0], np.repeat(halves, 2)])  # of 1, then of 2 and 3, of 4 and 5, ...
+    return np.concatenate([[0.0], pairs[:most] - np.euler_gamma - np.log(2.0)])
