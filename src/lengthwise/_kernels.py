@@ -399,3 +399,53 @@ def concave_majorant(sizes, masses, beta, slopes):
     for piece in range(pieces - 1, -1, -1):  # from the last: no piece starts before its own number
         start = ends[piece - 1] + 1 if piece else 0
         slopes[start : ends[piece] + 1] = slopes[piece]
+
+
+@compile_kernel
+def mix_in_batches(sizes, masses, beta, batch, rounds, marginal, prices, weights):
+    """Blahut-Arimoto where at least one in `batch` of those padded to t are of length t themselves.
+
+    Sequences stand at `sizes` [levels], rising, in shares `masses`. `marginal` is q(t) to begin with and in the end;
+    `prices` [levels] are the multipliers of the condition, 0 to begin with. Each round computes
+    Z(x) = the sum over t of q(t) K(x, t) into `weights`, with K(x, t) = exp(-beta (t - x) - price(t) / batch), times
+    exp(price(x)) for t = x; then the best prices, and q(t) times the sum over x of p(x) K(x, t) / Z(x).
+    """
+    last = sizes.size - 1
+    decays = np.exp(-beta * np.diff(sizes))
+    for _ in range(rounds):
+        longer = 0.0  # what the lengths beyond x add to Z(x)
+        for level in range(last, -1, -1):
+            if level < last:
+                longer = decays[level] * (longer + marginal[level + 1] * np.exp(-prices[level + 1] / batch))
+            weights[level] = longer + marginal[level] * np.exp(prices[level] * (1.0 - 1.0 / batch))
+        shorter = 0.0  # the sum over x < t of p(x) exp(-beta (t - x)) / Z(x)
+        for level in range(last + 1):
+            if level:
+                shorter = decays[level - 1] * (shorter + masses[level - 1] / weights[level - 1])
+            own = masses[level] / weights[level]
+            # Of those padded to t the share exp(price) own / (shorter + exp(price) own) are of length t: 1 in `batch`.
+            price = np.log(shorter / ((batch - 1.0) * own)) if shorter > (batch - 1.0) * own else 0.0
+            prices[level] = price
+            factor = shorter * np.exp(-price / batch) + own * np.exp(price * (1.0 - 1.0 / batch))
+            marginal[level] = max(1e-300, marginal[level] * factor)
+
+
+@compile_kernel
+def information_in_batches(sizes, masses, beta, batch, weights):
+    """At most min I(X; T) + beta D in nats, whatever `weights` [levels] of `mix_in_batches` are: the dual's value.
+
+    a(x) = p(x) / Z(x) counts as far as it is feasible: a(t) <= g(s), with s the sum over x < t of
+    a(x) exp(-beta (t - x)), and g(s) = 1 - s up to s = 1 - 1 / batch, and beyond
+    (1 / batch) (s batch / (batch - 1))^(1 - batch).
+    """
+    total, shorter = 0.0, 0.0
+    for level in range(sizes.size):
+        if shorter <= 1.0 - 1.0 / batch:
+            most = 1.0 - shorter
+        else:
+            most = np.exp(-np.log(batch) - (batch - 1.0) * np.log(shorter * batch / (batch - 1.0)))
+        own = min(most, masses[level] / weights[level])
+        total += masses[level] * np.log(own / masses[level])
+        if level < sizes.size - 1:
+            shorter = np.exp(-beta * (sizes[level + 1] - sizes[level])) * (shorter + own)
+    return total

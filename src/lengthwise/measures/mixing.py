@@ -33,7 +33,7 @@ def mixing(
       correction of Miller and Madow leaves under 1 %. With fewer the estimate is Grassberger's, which was within 1 %
       with 2.5 bins^2 sequences, and up to 13 % too low with 0.6 bins^2 (the same laws, and random batches of 16).
 
-    In small batches mixing falls further with finer bins: a batch of 16 tells one length of its 16 exactly, the longest.
+    In small batches mixing falls further with finer bins: a batch of 16 tells one of its 16 lengths exactly.
 
     Args:
         plans: One plan or several, or the batches of any sampler, as `measure` takes them.

@@ -1,0 +1,45 @@
+"""The limit of batches of at most B sequences, each padded to its longest: T is the length of one of them.
+
+Of the B members of a batch at least one is as long as the batch is padded to. So among the sequences padded to t, at
+least one in B has length t:  P(X = t | T = t) >= 1 / B.  The least I(X; T) of all laws with E[T - X] <= D that fulfil
+this is a lower bound on I(X; T) of any such batches, and their pool over epochs fulfils it too, because it is linear.
+
+The problem is convex. Its dual is to raise the sum over x of p(x) log a(x), less beta D, as far as there are prices
+mu(t) >= 0 with, for every t,
+
+    exp(-mu / B) (sum over x < t of a(x) exp(-beta (t - x))) + a(t) exp(mu (1 - 1 / B)) <= 1
+
+Any beta >= 0 and any such a prove a bound. So an iteration that has not converged gives a limit that is a little too
+high, and never one that is too low. The best mu is known for given a; it gives the g of `information_in_batches`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lengthwise import _kernels
+from lengthwise.choices.rate_distortion import Levels
+
+_STEPS = 24  # halvings of the logarithm of beta: to 1e-5 of its range
+_ROUGH, _FINE = 100, 2_000  # rounds, to tell on which side the best beta lies, and at it
+
+
+def rate_in_batches(levels: Levels, target: float, batch_size: int) -> float:
+    """A lower bound, in nats, on I(X; T) of batches of at most `batch_size` that pad `target` a sequence on average."""
+    if batch_size == 1:
+        return float(-levels.masses @ np.log(levels.masses))  # T is X
+    spread = levels.sizes[-1] - levels.sizes[0]
+    low, high = 1e-9 / spread, 1e3 / np.diff(levels.sizes).min()
+    for _ in range(_STEPS):
+        beta = float(np.sqrt(low * high))
+        low, high = (beta, high) if _solve(levels, beta, batch_size, _ROUGH)[0] > target else (low, beta)
+    return max(_solve(levels, beta, batch_size, _FINE)[1] - beta * target for beta in (0.0, low, high))
+
+
+def _solve(levels: Levels, beta: float, batch_size: int, rounds: int) -> tuple[float, float]:
+    """The mean of T - X where the iteration stands after `rounds`, and a bound on min I(X; T) + beta E[T - X]."""
+    sizes, masses, _ = levels
+    marginal, prices, weights = masses.copy(), np.zeros(len(sizes)), np.empty(len(sizes))
+    _kernels.mix_in_batches(sizes, masses, beta, float(batch_size), rounds, marginal, prices, weights)
+    distortion = float((marginal / marginal.sum() - masses) @ sizes)
+    return distortion, _kernels.information_in_batches(sizes, masses, beta, float(batch_size), weights)
