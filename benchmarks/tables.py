@@ -323,6 +323,46 @@ def mixing_digits(path: Path, document: dict[str, Any]) -> str:
     return f"{table(heads, rows)}\n\n{note}"
 
 
+def limits(path: Path, document: dict[str, Any]) -> str:
+    """For each data set and batch size: the shares of the padding of random batches, and what comes near each."""
+    rows = []
+    for name, batch in dict.fromkeys((row["lengths"], row["batch_size"]) for row in document["rows"]):
+        points = [row for row in document["rows"] if (row["lengths"], row["batch_size"]) == (name, batch)]
+        most = next(row["padding_share"] for row in points if row["strategy"] == "random")
+        shown = [row for share in SHARES_OF_RANDOM for row in nearest(points, share * most)]
+        ends = [row for row in points if row["strategy"] in ("sorted", "random")]
+        rows += [(name, str(batch), *limits_row(row)) for row in (ends[1], *shown, ends[0])]
+    heads = ("lengths", "batch", "strategy", "padding", "mixing", "limit", "of it", "limit of such batches", "of it")
+    note = (
+        "*Limit*: of endless batches; *limit of such batches*: `mixing_limit(batch_size=...)`, which knows that one of "
+        "a batch is as long as it is padded to. Shown are max-entropy and the best of semi-sorted, alternated, "
+        "bucketed and optimal buckets (the greatest share of the limit) within a quarter of 2, 5, 10, 20, 50 and 90 % "
+        "of random batches' padding; the JSON has every setting. A bucket's last batch is smaller, so many buckets can "
+        f"pad less than sorting does, in more batches. {document['bins']:,} bins, {document['sequences']:,} sequences "
+        f"of one seed's epochs. {source(path, document)}"
+    )
+    return f"{table(heads, dict.fromkeys(rows))}\n\n{note}"
+
+
+SHARES_OF_RANDOM = (0.02, 0.05, 0.1, 0.2, 0.5, 0.9)
+
+
+def nearest(points: list[dict[str, Any]], padding: float) -> list[dict[str, Any]]:
+    """Of the rows within a quarter of this padding: max-entropy's nearest, and the others' best by share of limit."""
+    near = [row for row in points if abs(row["padding_share"] - padding) <= 0.25 * padding]
+    near = [row for row in near if row["strategy"] not in ("random", "sorted")]
+    ours = [row for row in near if row["strategy"].startswith("max-entropy")]
+    others = [row for row in near if row not in ours]
+    best = sorted(ours, key=lambda row: abs(row["padding_share"] - padding))[:1]
+    return best + sorted(others, key=lambda row: -row["mixing"] / row["batch_limit"])[:1]
+
+
+def limits_row(row: dict[str, Any]) -> tuple[str, ...]:
+    shares = [(row[name], row["mixing"] / row[name]) for name in ("limit", "batch_limit")]
+    cells = [cell for limit, share in shares for cell in (f"{limit:.3f}", f"{share:.2f}")]
+    return f"`{row['strategy']}`", percent(row["padding_share"]), f"{row['mixing']:.3f}", *cells
+
+
 def digits_cells(found: dict[str, Any]) -> tuple[str, ...]:
     return percent(found["padding_share"]), f"{found['mixing']:.3f}", f"{found['share_of_limit']:.2f}"
 
@@ -497,6 +537,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
     "mixing": ("Mixing at equal padding", mixing),
     "mixing-digits": ("Mixing where little is padded", mixing_digits),
     "steps": ("Whole steps: padding, mixing and waiting", steps),
+    "limits": ("How near the limits", limits),
     "ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021_table1),
     "planning-1000000": ("Planning a million lengths", planning),
     "planning-10000000": ("Planning ten million lengths", planning),

@@ -227,6 +227,20 @@ def test_the_page_on_theory_says_what_was_measured():
     assert f"at {100 * least['padding_share']:.1f} % it has {share} of the limit" in page
 
 
+def test_the_page_on_theory_says_how_near_the_limits_orders_came():
+    page = " ".join((DOCS / "theory.md").read_text(encoding="utf-8").split())
+    rows = results("limits")["rows"]
+    random = {(row["lengths"], row["batch_size"]): row for row in rows if row["strategy"] == "random"}
+    ends = [[row["mixing"] / row[name] for row in random.values()] for name in ("batch_limit", "limit")]
+    (low, high), (endless_low, endless_high) = ((100 * min(each), 100 * max(each)) for each in ends)
+    told = f"{low:.0f} to {high:.0f} % of this limit, and {endless_low:.0f} to {endless_high:.0f} % of that of endless"
+    assert told in page
+    assert all(row["mixing"] < row["batch_limit"] for row in rows)
+    ours = [row for row in rows if row["strategy"].startswith("max-entropy") and row["batch_size"] == 16]
+    wide = [row for row in ours if row["padding_share"] >= 0.3 * random[row["lengths"], 16]["padding_share"]]
+    assert f"at least {100 * min(row['mixing'] / row['batch_limit'] for row in wide):.0f} % of it" in page
+
+
 def _shares_of_limit(points):
     """Max-entropy's mixing and semi-sorting's over the limit, where semi-sorting pads closest to 10 %."""
     semi_sorted = [point for point in points if point["strategy"].startswith("semi-sorted:")]

@@ -91,7 +91,7 @@ def mixings(epochs: Epochs, padded: Sequence[NDArray[Any]], bins: int | None) ->
     joint = np.zeros(bins * bins)
     for plan, table, column, sizes in zip(epochs.plans, tables, columns, counts, strict=True):
         joint += np.bincount(table[plan.sequences] + np.repeat(column, sizes), minlength=bins * bins)
-    return _mixing_of(joint.reshape(bins, bins), count)
+    return mixing_of_counts(joint.reshape(bins, bins), count)
 
 
 def check_bins(bins: int | None, count: int) -> int:
@@ -164,7 +164,8 @@ def _equal_mass(values: NDArray[Any], weights: NDArray[Any], bins: int) -> NDArr
     return (middle * bins / counts.sum()).astype(np.int64).clip(0, bins - 1)[keys]
 
 
-def _mixing_of(joint: NDArray[np.float64], count: int) -> float:
+def mixing_of_counts(joint: NDArray[np.float64], count: int) -> float:
+    """exp(-I) of a joint histogram [bins, bins] of `count` sequences, its bias corrected as `mixing` says."""
     rows, columns = joint.sum(axis=1), joint.sum(axis=0)
     if len(joint) > 2 and count < 10 * (len(joint) - 1) ** 2:
         information = _entropy(rows, count) + _entropy(columns, count) - _entropy(joint, count)

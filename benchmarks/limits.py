@@ -1,0 +1,93 @@
+"""How near does each order come to the limit of endless batches, and to that of batches of its size?
+
+    python benchmarks/limits.py
+
+Every setting of an order stands beside both limits at its own padding. Lengths and padded lengths are put into the same
+groups, those of `mixing_limit(bins=1024)`, so that the limits are those of the mixing that is measured. The epochs of
+one seed are pooled until they are 655,360 sequences. Long-tailed example, LJSpeech, and the recordings of the Free
+Spoken Digit Dataset (lengths in samples at 8 kHz); batches of 16 and of 64.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from mixing import data
+from numpy.typing import NDArray
+from record import DATA, parser, write
+from tqdm import tqdm
+
+import lengthwise as lw
+from lengthwise.choices.rate_distortion import spread_out
+from lengthwise.measures.mixing import mixing_of_counts
+
+BATCHES = (16, 64)
+BINS = 1024
+SEQUENCES = 655_360
+KNOBS: dict[str, tuple[float, ...]] = {
+    "max-entropy": (0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7),
+    "semi-sorted": (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 1.0),
+    "alternated": (2, 4, 8, 16, 32, 64, 128),
+    "bucketed": (128, 256, 512, 1024, 2048),
+    "optimal": (2, 4, 8, 16, 32, 64),
+}
+
+
+def main() -> None:
+    """Measures, and writes the result."""
+    parser(__doc__).parse_args()
+    warnings.filterwarnings("ignore", message="`padding` must be within")  # the row says what was reached
+    rows = [row for name, lengths in sets().items() for batch in BATCHES for row in measured(name, lengths, batch)]
+    found = {"bins": BINS, "sequences": SEQUENCES, "rows": rows}
+    print(write("limits", {**found, "fingerprints": {name: lw.fingerprint(each) for name, each in sets().items()}}))
+
+
+def sets() -> dict[str, NDArray[np.int64]]:
+    """The lengths that are at hand; the speech example is as LJSpeech, and is left out."""
+    found = {name: lengths for name, lengths in data().items() if name != "speech"}
+    file = DATA / "fsdd" / "fsdd_8k_int16.npz"
+    if file.exists():
+        with np.load(file) as held:
+            found["spoken digits"] = np.diff(held["offsets"])
+    return found
+
+
+def measured(name: str, lengths: NDArray[np.int64], batch: int) -> list[dict[str, Any]]:
+    """A row for each setting of each order, and for random and sorted batches."""
+    knobs = [f"{order}:{knob:g}" for order, values in KNOBS.items() for knob in values]
+    settings = tqdm(["random", "sorted", *knobs], desc=f"{name}, {batch}", disable=None)
+    return [{"lengths": name, "batch_size": batch, **row(lengths, batch, setting)} for setting in settings]
+
+
+def row(lengths: NDArray[np.int64], batch: int, strategy: str) -> dict[str, Any]:
+    """Padding and mixing of a setting, with both limits at that padding."""
+    batching = lw.strategy(strategy, cut=lw.FixedSize(batch))
+    epochs = -(-SEQUENCES // len(lengths))
+    plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(epochs)]
+    padded = np.concatenate([np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes) for plan in plans])
+    shorter = np.concatenate([lengths[plan.sequences] for plan in plans])
+    padding = 1.0 - float(shorter.sum()) / float(padded.sum())
+    return {
+        "strategy": strategy,
+        "epochs": epochs,
+        "padding_share": padding,
+        "mixing": mixing_in_groups(lengths, shorter, padded),
+        "limit": lw.mixing_limit(lengths, padding, bins=BINS),
+        "batch_limit": lw.mixing_limit(lengths, padding, batch_size=batch, bins=BINS),
+    }
+
+
+def mixing_in_groups(lengths: NDArray[np.int64], shorter: NDArray[np.int64], padded: NDArray[np.int64]) -> float:
+    """exp(-I) of the groups of a length and of what it is padded to, which the limit tells apart."""
+    values, counts = np.unique(lengths, return_counts=True)
+    few = len(values) <= BINS
+    starts = values if few else values[spread_out(values.astype(np.float64), counts / len(lengths), BINS)]
+    row, column = (np.searchsorted(starts, each, side="right") - 1 for each in (shorter, padded))
+    cells = np.bincount(row * len(starts) + column, minlength=len(starts) ** 2)
+    return mixing_of_counts(cells.reshape(-1, len(starts)).astype(np.float64), len(shorter))
+
+
+if __name__ == "__main__":
+    main()
