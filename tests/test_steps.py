@@ -112,10 +112,12 @@ def test_kernels_their_python_and_calls_form_the_same_steps(cost, dims, monkeypa
         for cut in (lw.Budget(6_000 * dims), lw.Budget(3_000, max_sequences=5, oversize="alone"), lw.FixedSize(7)):
             compiled = by_steps(needed, cut, slots, cost=cost)
             assert by_steps(needed, cut, slots, cost=lambda *batches: cost(*batches)) == compiled
+            few = by_steps(needed[:60], cut, slots, cost=cost)
             with monkeypatch.context() as patched:
                 for name in ("fill_steps", "cut_steps", "level_step", "cut_falling", "split_widest"):
-                    patched.setattr(_kernels, name, getattr(_kernels, name).py_func)
-                assert by_steps(needed[:60], cut, slots, cost=cost) == by_steps(needed[:60], cut, slots, cost=cost)
+                    for module in (_kernels, _kernels.steps):
+                        patched.setattr(module, name, getattr(module, name).py_func)
+                assert by_steps(needed[:60], cut, slots, cost=cost) == few
 
 
 def test_what_is_over_the_budget_stands_alone_in_a_step_of_the_others():

@@ -44,10 +44,10 @@ def test_plan_and_compare_say_why_their_mixing_differs(run):
     assert "mixing: estimated in 5 bins on this epoch alone; below about 0.2 it" in planned  # 1 + sqrt(200 / 10)
     assert "`lengthwise compare` prints another number for short data: it pools epochs" in planned
     compared = " ".join(run("compare", *words, "--strategies", "random").out.split())
-    assert "estimated in 26 bins over 32 epochs, where `lengthwise plan` has one epoch and fewer bins." in compared
+    assert "estimated in 50 bins over 32 epochs, where `lengthwise plan` has one epoch and fewer bins." in compared
 
 
-@pytest.mark.parametrize("deal", ["balanced", "mixed", "in-turn", "portions"])
+@pytest.mark.parametrize("deal", ["random-steps", "stratified", "balanced", "mixed", "in-turn", "portions"])
 def test_every_deal_gives_all_ranks_the_same_number_of_steps(run, deal, tmp_path):
     path = tmp_path / "plan.npz"
     done = run("plan", "--subset", 200, "--deal", deal, "--world-size", 3, "--output", path)

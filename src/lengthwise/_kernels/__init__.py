@@ -1,0 +1,22 @@
+"""The loops that NumPy cannot say.
+
+Every kernel is plain Python too (`kernel.py_func`), and the tests hold the two against each other.
+"""
+
+from __future__ import annotations
+
+from lengthwise._kernels.cuts import bucket_ends as bucket_ends
+from lengthwise._kernels.cuts import greedy_cut as greedy_cut
+from lengthwise._kernels.cuts import price_buckets as price_buckets
+from lengthwise._kernels.draws import negative_log as negative_log
+from lengthwise._kernels.draws import stable_argsort as stable_argsort
+from lengthwise._kernels.draws import threefry as threefry
+from lengthwise._kernels.laws import concave_majorant as concave_majorant
+from lengthwise._kernels.laws import information_in_batches as information_in_batches
+from lengthwise._kernels.laws import longest_of_batches as longest_of_batches
+from lengthwise._kernels.laws import mix_in_batches as mix_in_batches
+from lengthwise._kernels.steps import cut_falling as cut_falling
+from lengthwise._kernels.steps import cut_steps as cut_steps
+from lengthwise._kernels.steps import fill_steps as fill_steps
+from lengthwise._kernels.steps import level_step as level_step
+from lengthwise._kernels.steps import split_widest as split_widest

@@ -1,0 +1,116 @@
+"""What the laws of length and padded length come to."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lengthwise._compile import compile_kernel
+
+
+@compile_kernel
+def longest_of_batches(levels, masses, heights, lows, highs, sizes, longest):
+    """What batches are padded to, on average, when sequences are sorted by height(length) + a standard exponential.
+
+    Sequences stand at `levels`, rising, in shares `masses`, of warped height `heights` [levels]. Batch b is sizes[b]
+    draws from those whose sort key lies between its quantiles lows[b] and highs[b]. Writes `longest` [batches].
+    """
+    count = levels.size
+    total = np.cumsum(masses)  # share at level j or lower
+    above = np.empty(count)  # share at level j or lower whose key is above heights[j]
+    above[0] = masses[0]
+    for j in range(1, count):
+        above[j] = above[j - 1] * np.exp(heights[j - 1] - heights[j]) + masses[j]
+    begun = total - above  # share of keys below heights[j]
+    for batch in range(sizes.size):
+        low, high = lows[batch], highs[batch]
+        top = max(0, np.searchsorted(begun, high) - 1)
+        bottom = max(0, np.searchsorted(begun, low, side="right") - 1)
+        low_key = heights[bottom] - np.log(max(total[bottom] - low, 1e-300) / above[bottom])
+        high_key = heights[top] - np.log(max(total[top] - high, 1e-300) / above[top])
+        longest[batch] = levels[top]
+        for j in range(top - 1, -1, -1):
+            share = above[j] * np.exp(heights[j] - low_key) if j <= bottom else total[j] - low
+            share -= above[j] * np.exp(heights[j] - high_key)
+            below = min(1.0, max(0.0, share / (high - low))) ** sizes[batch]  # every draw at level j or lower
+            longest[batch] -= (levels[j + 1] - levels[j]) * below
+            if below < 1e-7:
+                break
+
+
+@compile_kernel
+def concave_majorant(sizes, masses, beta, slopes):
+    """Writes log W [levels]: W are the slopes of the least concave function above the points (exp(beta x), P(x)).
+
+    P(x) is the share of the sequences up to level x, the sum of `masses` [levels] up to there; the function begins at
+    (0, 0). `sizes` [levels] rise. All is in logarithms, so that no exponential overflows.
+    """
+    # Slopes that rise are joined: after slopes [3, 1] a further one of 2 makes [3, 1.5], if the last two are as wide.
+    ends = np.empty(sizes.size, np.int64)  # the last level of each piece, its share of the sequences, its slope
+    shares = np.empty(sizes.size)
+    pieces = 0
+    for level in range(sizes.size):
+        share = masses[level]
+        slope = np.log(share) - beta * sizes[level]
+        if pieces:
+            slope -= np.log(-np.expm1(-beta * (sizes[level] - sizes[level - 1])))
+        while pieces and slope >= slopes[pieces - 1]:
+            pieces -= 1
+            share += shares[pieces]
+            slope = np.log(share) - beta * sizes[level]
+            if pieces:
+                slope -= np.log(-np.expm1(-beta * (sizes[level] - sizes[ends[pieces - 1]])))
+        ends[pieces], shares[pieces], slopes[pieces] = level, share, slope
+        pieces += 1
+    for piece in range(pieces - 1, -1, -1):  # from the last: no piece starts before its own number
+        start = ends[piece - 1] + 1 if piece else 0
+        slopes[start : ends[piece] + 1] = slopes[piece]
+
+
+@compile_kernel
+def mix_in_batches(sizes, masses, beta, batch, rounds, marginal, prices, weights):
+    """Blahut-Arimoto where at least one in `batch` of those padded to t are of length t themselves.
+
+    Sequences stand at `sizes` [levels], rising, in shares `masses`. `marginal` is q(t) to begin with and in the end;
+    `prices` [levels] are the multipliers of the condition, 0 to begin with. Each round computes
+    Z(x) = the sum over t of q(t) K(x, t) into `weights`, with K(x, t) = exp(-beta (t - x) - price(t) / batch), times
+    exp(price(x)) for t = x; then the best prices, and q(t) times the sum over x of p(x) K(x, t) / Z(x).
+    """
+    last = sizes.size - 1
+    decays = np.exp(-beta * np.diff(sizes))
+    for _ in range(rounds):
+        longer = 0.0  # what the lengths beyond x add to Z(x)
+        for level in range(last, -1, -1):
+            if level < last:
+                longer = decays[level] * (longer + marginal[level + 1] * np.exp(-prices[level + 1] / batch))
+            weights[level] = longer + marginal[level] * np.exp(prices[level] * (1.0 - 1.0 / batch))
+        shorter = 0.0  # the sum over x < t of p(x) exp(-beta (t - x)) / Z(x)
+        for level in range(last + 1):
+            if level:
+                shorter = decays[level - 1] * (shorter + masses[level - 1] / weights[level - 1])
+            own = masses[level] / weights[level]
+            # Of those padded to t the share exp(price) own / (shorter + exp(price) own) are of length t: 1 in `batch`.
+            price = np.log(shorter / ((batch - 1.0) * own)) if shorter > (batch - 1.0) * own else 0.0
+            prices[level] = price
+            factor = shorter * np.exp(-price / batch) + own * np.exp(price * (1.0 - 1.0 / batch))
+            marginal[level] = max(1e-300, marginal[level] * factor)
+
+
+@compile_kernel
+def information_in_batches(sizes, masses, beta, batch, weights):
+    """At most min I(X; T) + beta D in nats, whatever `weights` [levels] of `mix_in_batches` are: the dual's value.
+
+    a(x) = p(x) / Z(x) counts as far as it is feasible: a(t) <= g(s), with s the sum over x < t of
+    a(x) exp(-beta (t - x)), and g(s) = 1 - s up to s = 1 - 1 / batch, and beyond
+    (1 / batch) (s batch / (batch - 1))^(1 - batch).
+    """
+    total, shorter = 0.0, 0.0
+    for level in range(sizes.size):
+        if shorter <= 1.0 - 1.0 / batch:
+            most = 1.0 - shorter
+        else:
+            most = np.exp(-np.log(batch) - (batch - 1.0) * np.log(shorter * batch / (batch - 1.0)))
+        own = min(most, masses[level] / weights[level])
+        total += masses[level] * np.log(own / masses[level])
+        if level < sizes.size - 1:
+            shorter = np.exp(-beta * (sizes[level + 1] - sizes[level])) * (shorter + own)
+    return total

@@ -1,0 +1,159 @@
+"""Whole steps: filled, sorted, and cut into batches of about equal cost."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lengthwise._compile import compile_kernel
+
+
+@compile_kernel
+def cut_falling(needed, positions, end, prices, budget, most, slots, ends):
+    """Cuts a step, its sequences sorted from the longest, into batches of at most `budget` in cost each.
+
+    The step is those of `positions` [m], rows of `needed` [n, dims], that are below `end`. A sequence that is over the
+    budget by itself stands alone. `ends` [slots] receives how many sequences stand in the batches up to each. Returns
+
+    - how many batches there are, or slots + 1 as soon as the sequences need more than `slots`;
+    - what the costliest of them costs, without those that stand alone over the budget;
+    - the least budget under which one of them would take another sequence: infinite where none can.
+    """
+    dims = needed.shape[1]
+    longest = np.zeros(dims, np.int64)
+    batches = size = taken = 0
+    cost = costliest = 0.0
+    more = np.inf
+    for row in positions:
+        if row >= end:
+            continue
+        each = 0.0
+        for dim in range(dims):
+            length = float(max(longest[dim], needed[row, dim]))
+            each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
+        grown = prices[0] + (size + 1) * (prices[1] + each)
+        if size > 0 and (grown > budget or size == most):
+            more = min(more, grown) if size < most else more
+            costliest = max(costliest, cost) if cost <= budget else costliest
+            ends[batches] = taken
+            batches += 1
+            if batches == slots:
+                return slots + 1, costliest, more
+            size = 0
+            longest[:] = 0
+            each = 0.0
+            for dim in range(dims):
+                length = float(needed[row, dim])
+                each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
+            grown = prices[0] + (prices[1] + each)
+        for dim in range(dims):
+            longest[dim] = max(longest[dim], needed[row, dim])
+        size += 1
+        taken += 1
+        cost = grown
+    if size > 0:
+        costliest = max(costliest, cost) if cost <= budget else costliest
+        ends[batches] = taken
+        batches += 1
+    return batches, costliest, more
+
+
+@compile_kernel
+def split_widest(ends, batches, slots):
+    """Halves the batch of most sequences until there are `slots` batches, or all are single sequences: how many.
+
+    Three batches of 1, 4 and 2 sequences, `ends` [1, 5, 7, _], become four of 1, 2, 2 and 2: [1, 3, 5, 7].
+    """
+    while batches < slots:
+        widest = at = 0
+        for batch in range(batches):
+            width = ends[batch] - (ends[batch - 1] if batch > 0 else 0)
+            if width > widest:
+                widest, at = width, batch
+        if widest < 2:
+            break
+        for batch in range(batches, at, -1):
+            ends[batch] = ends[batch - 1]
+        ends[at] -= widest // 2
+        batches += 1
+    return batches
+
+
+@compile_kernel
+def level_step(needed, positions, prices, budget, most, slots, ends):
+    """Cuts a step into `slots` batches, the costliest of which costs the least possible, and returns how many.
+
+    Bisection on the budget, exact because both ends move to costs that occur: a budget that is too small is raised to
+    the next that changes a batch, and one that is enough is lowered to the costliest batch under it.
+    """
+    count = needed.shape[0]
+    _, high, _ = cut_falling(needed, positions, count, prices, budget, most, slots, ends)
+    low = 0.0
+    while low < high:
+        middle = low + (high - low) / 2.0
+        if middle >= high:  # neighbours among the floats
+            break
+        batches, costliest, more = cut_falling(needed, positions, count, prices, middle, most, slots, ends)
+        if batches > slots:
+            low = more
+        else:
+            high = costliest
+    batches, _, _ = cut_falling(needed, positions, count, prices, high, most, slots, ends)
+    return split_widest(ends, batches, slots)
+
+
+@compile_kernel
+def fill_steps(needed, ranks, by_rank, prices, budget, most, slots, sizes):
+    """Fills steps in order, each with the most sequences that `slots` batches under the budget hold. Returns how many.
+
+    A step is sorted before it is cut. `ranks` [n] says which place a sequence has from the longest of all, and
+    `by_rank` [n] which sequence has a place. `sizes` [n] receives how many sequences each step takes. A part of what
+    fits fits, so that doubling what fits, and then bisection, find the most.
+    """
+    count = needed.shape[0]
+    ends = np.empty(slots, np.int64)
+    start = steps = 0
+    fits = slots
+    while start < count:
+        left = count - start
+        reach = min(left, fits + fits // 4 + 1)  # steps take about as many as the one before
+        fits = min(slots, left)
+        while True:
+            positions = by_rank[np.sort(ranks[start : start + reach])]
+            batches, _, _ = cut_falling(needed, positions, start + reach, prices, budget, most, slots, ends)
+            if batches > slots:
+                break
+            fits = max(fits, reach)
+            if reach == left:
+                break
+            reach = min(left, 2 * reach)
+        while batches > slots and reach - fits > 1:
+            middle = (fits + reach) // 2
+            found, _, _ = cut_falling(needed, positions, start + middle, prices, budget, most, slots, ends)
+            if found > slots:
+                reach = middle
+            else:
+                fits = middle
+        sizes[steps] = fits
+        steps += 1
+        start += fits
+    return steps
+
+
+@compile_kernel
+def cut_steps(needed, ranks, by_rank, sizes, prices, budget, most, slots, sequences, offsets):
+    """Sorts each step, and cuts it into `slots` batches by `level_step`. Returns how many batches there are.
+
+    `sizes` [steps] says how many sequences each step takes, in order. `sequences` [n] receives them step by step, each
+    step from its longest, and `offsets` [n + 1] where each batch begins, and the end.
+    """
+    ends = np.empty(slots, np.int64)
+    start = batches = 0
+    for size in sizes:
+        positions = by_rank[np.sort(ranks[start : start + size])]
+        found = level_step(needed, positions, prices, budget, most, slots, ends)
+        offsets[batches] = start
+        offsets[batches + 1 : batches + found + 1] = start + ends[:found]
+        batches += found
+        sequences[start : start + size] = positions
+        start += size
+    return batches
