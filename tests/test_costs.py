@@ -196,3 +196,15 @@ def test_what_is_no_number_is_no_cost(cost, said):
     rule = rf"^`cost` must be an array of (real )?numbers, but is {said}.*\. Return an array, from counts \[batches\]"
     with pytest.raises(TypeError, match=rule):
         lw.make_plan(LENGTHS, lw.Batching(cut=lw.FixedSize(2), cost=cost))
+
+
+def test_the_larger_of_two_lengths_is_what_counts():
+    pairs = np.random.default_rng(0).integers(1, 60, (900, 2))
+    plan = lw.make_plan(pairs, lw.Batching(budget=400, cost=lw.Largest(), padding=0.3))
+    for number in range(len(plan.costs)):
+        longest = pairs[plan.batch(number)].max()
+        assert plan.costs[number] == len(plan.batch(number)) * longest <= 400
+    lengths = lw.example_lengths("speech", count=400)
+    plans = [lw.make_plan(lengths, lw.Batching(budget=9_000, cost=cost)) for cost in (lw.Largest(), lw.Padded())]
+    assert plans[0].batch(0).tolist() == plans[1].batch(0).tolist()
+    assert np.array_equal(plans[0].grid, plans[1].grid)

@@ -423,6 +423,7 @@ CALLS = {
     "DynamicSize()": "DynamicSize(16)",
     "Quadratic(1.0)": "Quadratic(linear=1.0, quadratic=0.01)",
     "Padded(2)": "Padded()",
+    "Largest(2)": "Largest()",
     "Chunks()": "Chunks(50)",
     "Shuffled(0)": "Shuffled()",
     "Sorted(True)": "Sorted(descending=True)",

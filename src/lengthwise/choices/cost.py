@@ -58,6 +58,26 @@ class Padded:
         return _PADDED_FRAMES.prices(dims)
 
 
+@checks.show_call("Largest()")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Largest:
+    """count x the longest of all dimensions: of source and target, what the longer of the two is padded to.
+
+    So fairseq counts `--max-tokens`, and so a budget of its settings is kept. With one length it is `Padded`.
+
+    >>> Largest()(np.array([3]), np.array([[10, 4]]))
+    array([30.])
+    """
+
+    def __call__(self, counts: ArrayLike, padded_lengths: ArrayLike) -> NDArray[np.float64]:
+        longest = np.asarray(padded_lengths, np.float64)
+        if longest.ndim != 2:
+            raise checks.value_error(
+                "padded_lengths", "of shape [batches, dims]", longest.shape, "Give one row for each batch."
+            )
+        return np.asarray(counts) * longest.max(axis=1, initial=0.0)
+
+
 @checks.show_call("Quadratic(linear=1.0, quadratic=0.01)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quadratic:

@@ -16,6 +16,7 @@ CLASSES: dict[str, Any] = {
     "arrange.ShortestFirst": arrange.ShortestFirst,
     "arrange.ShuffledSteps": arrange.ShuffledSteps,
     "chunk.Chunks": chunk.Chunks,
+    "cost.Largest": cost.Largest,
     "cost.Padded": cost.Padded,
     "cost.Quadratic": cost.Quadratic,
     "cut.Budget": cut.Budget,
