@@ -168,3 +168,16 @@ def test_what_no_plan_can_be_made_of_is_refused_alike():
         lw.batch_shapes([[3, 4], [5, 6]], fixed(lw.FixedSize(2)))
     with pytest.raises(TypeError, match=r"`batching` must be a Batching, but is 16"):
         lw.batch_shapes([3], 16)
+
+
+def test_steps_of_a_dropped_giant_and_of_incomplete_buckets_fit_their_shapes():
+    longer = lw.Bucketed(edges=(10, 50), pad_to_edge=True, longer="drop")
+    giant = lw.Batching(cut=lw.DynamicSize(1), deal=lw.RandomSteps(), order=longer)
+    edges = lw.Bucketed(edges=(10, 40), pad_to_edge=True)
+    incomplete = lw.Batching(cut=lw.FixedSize(4, drop_incomplete=True), deal=lw.RandomSteps(), order=edges)
+    for lengths, batching in (([10] * 30 + [50, 100], giant), ([10] * 8 + [40] * 3, incomplete)):
+        shapes = dict(lw.batch_shapes(lengths, batching)[:, ::-1].tolist())
+        for epoch in range(20):
+            plan = lw.make_plan(lengths, batching, epoch=epoch)
+            for size, padded in zip(plan.batch_sizes.tolist(), plan.padded_lengths[:, 0].tolist(), strict=True):
+                assert size <= shapes[padded]

@@ -187,3 +187,24 @@ def test_random_programs_of_runs_never_lose_a_sequence():
                     taken |= set(batch.tolist()) if number < stop else set()
             runs.append((*world.values(), stop))
         assert taken == set(range(len(lengths)))
+
+
+def test_a_last_step_that_is_full_is_kept():
+    batching = lw.Batching(budget=80, order=lw.Shuffled(), deal=lw.RandomSteps(tail="drop"))
+    for count, dropped in ((64, 0), (32, 0), (63, 31), (65, 1)):
+        assert lw.make_plan([10] * count, batching, world_size=4).dropped().size == dropped
+
+
+def test_a_cost_that_must_be_called_is_tried_but_once():
+    calls = []
+
+    def cost(counts, padded_lengths):
+        calls.append(len(counts))
+        return counts * padded_lengths.sum(axis=1) ** 1.1
+
+    lengths = np.random.default_rng(0).integers(1, 90, (500, 2))
+    batching = lw.Batching(budget=6_000, cost=cost)
+    lw.make_plan(lengths, batching, world_size=8)
+    first = len(calls)
+    lw.make_plan(lengths, batching, world_size=8, epoch=1)
+    assert len(calls) - first < first / 2 < 2_000

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from lengthwise._random import Key
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.cost import prices_of
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps, Stratified
 from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Sorted
@@ -47,6 +48,19 @@ class Fit(NamedTuple):
 
     order: Order
     padding: float | None = None
+
+
+class _Same:
+    """An object that equals itself alone, and lives as long as it is remembered."""
+
+    def __init__(self, thing: object) -> None:
+        self.thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.thing is other.thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
 
 
 _remembered: OrderedDict[tuple[object, ...], Any] = OrderedDict()
@@ -94,6 +108,8 @@ def choose_bands(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, 
 
     def find() -> int:
         within = items[kinds.fitted]
+        if prices_of(batching.cost, items.shape[1]) is None:  # a cost that must be called takes seconds to try with
+            return 2 ** round(np.log2(2.0 * max(1.0, _estimate_batches(within, batching, portions)) ** 0.5))
 
         def pad_by(bands: int) -> float:
             return _Trial(within, batching, portions, slots if in_steps else 1, bands).padding_of(tried)
@@ -124,11 +140,15 @@ def fit_order(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, por
 def _remember(
     find: Callable[[], _Found], about: str, items: NDArray[np.int64], batching: Batching, places: int
 ) -> _Found:
-    """What `find` returns, found once for the same lengths and choices."""
-    chosen = (getattr(batching, field.name) for field in fields(batching))
-    if any(choice is not None and is_own(choice) for choice in chosen):  # which may change from call to call
+    """What `find` returns, found once for the same lengths and choices.
+
+    A choice of the user's is the same where it is the same object. An order of the user's is fitted for every plan.
+    """
+    if is_own(batching.order):
         return find()
-    known = (about, batching.to_json(), fingerprint(items), places)
+    chosen = [getattr(batching, field.name) for field in fields(batching)]
+    own = tuple(_Same(choice) for choice in chosen if choice is not None and is_own(choice))
+    known = (about, batching.to_json(), own, fingerprint(items), places)
     found = _remembered[known] if known in _remembered else find()
     _remembered[known] = found
     _remembered.move_to_end(known)
@@ -177,6 +197,8 @@ def _fit_padding(
     items: NDArray[np.int64], batching: Batching, order: MaxEntropy, padding: float, portions: int, bands: int
 ) -> Fit:
     """The noise under which trials pad what was asked."""
+    if portions > 1:  # each has a part of the sequences, a giant one of them alone: no trial stands for all
+        return Fit(_fit(items, batching, portions, bands))
     trial = _Trial(items, batching, portions, 1, bands)
     near = _NEAR_OF_FEW if trial.few else _NEAR_OF_MANY
     fitted = _fit(items, batching, portions, bands)
@@ -217,7 +239,8 @@ class _Trial:
             count = min(count, max(_LEAST_TRIED, int(_STEPS_TRIED * slots * count / batches)))
         self.items = _draw(items, count)
         self.few = batches < _MANY
-        self.trials = int(np.clip(_MANY / batches, 1, _MOST_TRIALS))
+        most = _MOST_TRIALS if prices_of(batching.cost, items.shape[1]) is not None else 1
+        self.trials = int(np.clip(_MANY / batches, 1, most))
 
     def padding_of(self, order: Order) -> float:
         """The share of the computed frames that is padding, by an order that is fitted."""

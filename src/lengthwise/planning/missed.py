@@ -18,18 +18,18 @@ _told: set[tuple[str, str]] = set()  # the (batching, fingerprint of lengths) th
 
 
 def tell_missed_padding(
-    achieved: float | None, items: NDArray[np.int64], batching: Batching, draft_by: Callable[[Order], list[Draft]]
+    achieved: float, items: NDArray[np.int64], batching: Batching, draft_by: Callable[[Order], list[Draft]]
 ) -> None:
     """Warns if plans miss the padding that was asked for; once for the same batching and lengths.
 
     The default order does not warn: nobody asked for its padding.
 
     Args:
-        achieved: What plans by the fitted order pad on average, as a share; None where none was asked for.
+        achieved: What plans by the fitted order pad on average, as a share.
         draft_by: Drafts the same sequences by another order, to see which paddings are possible.
     """
     order = batching.order
-    if order is DEFAULT_ORDER or not isinstance(order, MaxEntropy) or order.padding is None or achieved is None:
+    if order is DEFAULT_ORDER or not isinstance(order, MaxEntropy) or order.padding is None:
         return
     if abs(achieved - order.padding) <= _TOLERANCE:
         return

@@ -9,12 +9,14 @@ from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.order import Order
 from lengthwise.choices.world import World
-from lengthwise.planning.draft import Draft, draft
+from lengthwise.planning.draft import Draft, draft, padding_of
 from lengthwise.planning.fit import choose_bands, fit_order
 from lengthwise.planning.level import level
 from lengthwise.planning.missed import tell_missed_padding
 from lengthwise.planning.oversize import put_alone, sort_out
 from lengthwise.planning.own import check_portions, is_own
+
+_MANY_STEPS = 4  # from which on batches pad about the same before and after the tail has filled the last step
 
 
 def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, key: Key) -> list[Draft]:
@@ -36,7 +38,9 @@ def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, k
 
     fitted = fit_order(items, kinds, batching, portions=len(portions), bands=bands)
     drafts = draft_by(fitted.order)
-    tell_missed_padding(fitted.padding, items, batching, draft_by)
+    achieved = padding_of(drafts, items) if fitted.padding is None else fitted.padding
+    if sum(len(one.offsets) - 1 for one in drafts) >= _MANY_STEPS * world.slots:  # of fewer, the tail decides
+        tell_missed_padding(achieved, items, batching, draft_by)
     alone = [portion[kinds.alone[portion]] for portion in portions]
     if len(drafts) == 1:
         drafts = [level(drafts[0], batching, world.slots, beside=len(alone[0]))]

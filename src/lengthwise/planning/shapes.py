@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.cut import DynamicSize, FixedSize
+from lengthwise.choices.cut import Budget, DynamicSize, FixedSize
 from lengthwise.choices.deal import Balanced, RandomSteps
 from lengthwise.choices.order import Bucketed
 from lengthwise.planning import make_plan
@@ -63,10 +63,14 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
 
 def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     """The shapes where a batch of a step may hold sequences of shorter buckets too: as many rows as the cost allows."""
-    plan = make_plan(lengths, dataclasses.replace(batching, deal=Balanced()))
+    cut = batching.cut
+    if isinstance(cut, FixedSize):  # a step may hold sequences of buckets that have no full batch
+        cut = FixedSize(cut.batch_size)
+    plan = make_plan(lengths, dataclasses.replace(batching, cut=cut, deal=Balanced()))
     padded_lengths = np.unique(plan.padded_lengths[:, 0])
-    cut, longest = batching.cut, padded_lengths[-1:]
     if isinstance(cut, FixedSize) and getattr(batching.deal, "even", True):
         cut = DynamicSize(cut.batch_size)  # no batch costs more than so many of the longest
-    rows = cut.batch_sizes(padded_lengths[:, None], cost=batching.cost, longest=longest)
+    elif isinstance(cut, DynamicSize):  # the longest of all counts, also if the order drops it
+        cut = Budget(plan.max_cost)
+    rows = cut.batch_sizes(padded_lengths[:, None], cost=batching.cost, longest=padded_lengths[-1:])
     return np.stack([np.minimum(rows, plan.count).astype(np.int64), padded_lengths], axis=1)

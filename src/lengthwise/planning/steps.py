@@ -77,8 +77,7 @@ def form_steps(
     falling = _rank(needed[kept], bands)
     sizes = _fill(falling, cost, capacity)
     if deal.tail == "drop" or getattr(cut, "drop_incomplete", False):
-        full = sizes == capacity.step_size if capacity.step_size else np.arange(len(sizes)) < len(sizes) - 1
-        sizes = sizes[full]
+        sizes = sizes if _is_full(falling, sizes, cost, capacity) else sizes[:-1]
     else:
         sizes = lend(sizes, capacity.slots)
     if deal.even:
@@ -114,6 +113,16 @@ def _rank(needed: NDArray[np.int64], bands: int) -> Falling:
     ranks = np.empty_like(by_rank)
     ranks[by_rank] = np.arange(len(by_rank))
     return Falling(needed, ranks, by_rank)
+
+
+def _is_full(falling: Falling, sizes: NDArray[np.int64], cost: Cost, capacity: Capacity) -> bool:
+    """Whether the last step has no room for another sequence as short as its shortest."""
+    if not len(sizes) or capacity.step_size:
+        return not len(sizes) or sizes[-1] == capacity.step_size
+    stop = int(sizes.sum())
+    step = falling.needed[falling.sort(stop - int(sizes[-1]), stop)]
+    longer = np.concatenate([step, step[-1:]])
+    return len(_cut_under(longer, cost, capacity, capacity.budget)) - 1 > capacity.slots
 
 
 def lend(sizes: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
