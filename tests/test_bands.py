@@ -1,5 +1,8 @@
 """Sequences of several lengths in bands: a line without jumps, that pads less than sorting by the sum."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +10,16 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise.choices.bands import line_up
+
+DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+SENTENCES = DATA / "lengths" / "multi30k_train_en_de_tokens.npy"
+
+
+class BySum:
+    """By the sum of both lengths, as sequences were sorted without bands."""
+
+    def __call__(self, sizes, key):  # noqa: ARG002
+        return lw.Ordered(np.argsort(sizes, kind="stable"))
 
 
 def pairs_of(count, *, seed=0):
@@ -45,10 +58,6 @@ def test_places_are_shared_by_equal_sequences_alone_within_a_band(dims, bands, d
 
 @pytest.mark.parametrize("cut", [lw.FixedSize(32), lw.Budget(2_000)], ids=repr)
 def test_sorted_pairs_pad_a_fraction_of_what_sorting_by_the_sum_does(cut):
-    class BySum:
-        def __call__(self, sizes, key):  # noqa: ARG002
-            return lw.Ordered(np.argsort(sizes, kind="stable"))
-
     lengths = pairs_of(8_000)
     by_sum = padding_of(lengths, BySum(), cut).padding_share
     assert padding_of(lengths, lw.Sorted(), cut).padding_share < 0.4 * by_sum
@@ -81,3 +90,11 @@ def test_random_steps_of_two_lengths_are_sorted_in_bands():
     assert measures.step_mixing > 0.98
     assert measures.straggler_waste < 0.03
     assert measures.step_length_variance == pytest.approx(1.0, abs=0.2)
+
+
+@pytest.mark.skipif(not SENTENCES.exists(), reason=f"no lengths at {SENTENCES}; set LENGTHWISE_DATA")
+@pytest.mark.parametrize(("cut", "least", "by_sum"), [(lw.FixedSize(64), 0.018, 0.16), (lw.Budget(4_096), 0.029, 0.18)])
+def test_real_sentences_pad_what_the_guide_says(cut, least, by_sum):
+    lengths = np.load(SENTENCES)
+    assert lw.measure(lw.evaluation_plan(lengths, cut), lengths).padding_share == pytest.approx(least, abs=5e-4)
+    assert padding_of(lengths, BySum(), cut).padding_share == pytest.approx(by_sum, abs=5e-3)
