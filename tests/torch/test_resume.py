@@ -430,9 +430,10 @@ def test_an_epoch_is_planned_once_where_it_goes_on_at_the_same_place():
     sampler = squared(0.01)
     state, once = sampler.state_dict(delivered=4), sampler.batching.cost.calls
     sampler.load_state_dict(state)
-    assert sampler.batching.cost.calls == 2 * once
+    loaded = sampler.batching.cost.calls
+    assert once < loaded < 2 * once  # planned again, by the fit that is remembered
     sampler.state_dict()
-    assert sampler.batching.cost.calls == 2 * once
+    assert sampler.batching.cost.calls == loaded
 
 
 @pytest.mark.parametrize(

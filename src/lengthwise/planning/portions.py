@@ -39,7 +39,8 @@ def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, k
     fitted = fit_order(items, kinds, batching, portions=len(portions), bands=bands)
     drafts = draft_by(fitted.order)
     achieved = padding_of(drafts, items) if fitted.padding is None else fitted.padding
-    if sum(len(one.offsets) - 1 for one in drafts) >= _MANY_STEPS * world.slots:  # of fewer, the tail decides
+    batches = sum(len(one.offsets) - 1 for one in drafts)
+    if world.slots == 1 or batches >= _MANY_STEPS * world.slots:  # of fewer steps, the tail decides
         tell_missed_padding(achieved, items, batching, draft_by)
     alone = [portion[kinds.alone[portion]] for portion in portions]
     if len(drafts) == 1:
