@@ -22,11 +22,11 @@ demo: $(VENV)/.demo
 	@echo
 	@echo "Every number is in out/demo.json, the curves are in out/demo.png."
 
-# The short loop while you work: what is quick to test.
+# The short loop while you work: what is quick to test of the library.
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(PYTEST) -m fast
+	$(PYTEST) -m fast tests src
 
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
