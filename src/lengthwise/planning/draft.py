@@ -52,8 +52,10 @@ def draft(
         return Draft(members, np.zeros(1, np.int64), none, items[members])
     own = items[members]
     in_steps = isinstance(batching.deal, RandomSteps)
+    # Orders sort by one number: the length, the sum of several, or the place in a line of bands.
     ordered = order(line_up(own, bands) if bands and not in_steps else own.sum(axis=1).astype(np.float64), key)
     sequences, boundaries, edges = check_ordered(ordered, len(own)) if is_own(batching.order) else ordered
+    # An order of the user's may give an edge that is too short: the sequence is then padded to its own length.
     needed = own[sequences] if edges is None else np.maximum(one_length(own)[sequences], edges)[:, None]
     if in_steps and len(boundaries):
         # A step takes sequences of all buckets, which then say no more than what each is padded to.
@@ -68,9 +70,11 @@ def draft(
         else:
             cuts = batching.cut(needed, boundaries, cost=batching.cost, longest=longest)
     except OversizeError as error:
+        # The cut knows positions in the order alone. The user knows the numbers of the data set.
         sequence = int(members[sequences[error.position]])
         raise OversizeError(error.budget, error.cost, error.position, sequence=sequence) from None
     kept, offsets = check_cuts(cuts, len(needed), boundaries) if is_own(batching.cut) else cuts
+    # Boundaries count what stays: if the positions [0, 2, 3] do, the boundary 2 becomes 1.
     return Draft(members[sequences[kept]], offsets, np.searchsorted(kept, boundaries), needed[kept])
 
 
@@ -79,6 +83,7 @@ def price(draft: Draft, cost: Cost) -> Batches:
     batches = pad(draft.members, draft.offsets, draft.needed, cost)
     if not len(draft.boundaries):
         return batches
+    # Batches that begin at [0, 3, 5], with a boundary at 3, are of the buckets [0, 1, 1].
     bucket = np.searchsorted(draft.boundaries, draft.offsets[:-1], side="right")
     longest = np.zeros(len(draft.boundaries) + 1)
     np.maximum.at(longest, bucket, batches.levels)

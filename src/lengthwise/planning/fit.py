@@ -54,6 +54,7 @@ class _Same:
     """An object that equals itself alone, and lives as long as it is remembered."""
 
     def __init__(self, thing: object) -> None:
+        # Held, not only its id: the id of an object that is gone may become another's.
         self.thing = thing
 
     def __eq__(self, other: object) -> bool:
@@ -78,6 +79,7 @@ def settle(items: NDArray[np.int64], batching: Batching, slots: int) -> Batching
         return batching
     in_strata = replace(batching, deal=Stratified(tail=deal.tail))
     kinds = sort_out(items, in_strata)
+    # A step of one batch is that batch: as a random sample it would pad as random batches do.
     if slots == 1 or not kinds.fitted.any():
         return in_strata
     in_steps = replace(batching, order=Shuffled())
@@ -104,6 +106,7 @@ def choose_bands(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, 
     sorts = type(order) is Sorted or (type(order) is MaxEntropy and order.padding is not None)
     if items.shape[1] == 1 or not kinds.fitted.any() or not (in_steps or sorts):
         return 0
+    # What bands sort is tried by itself: the inside of random steps, or the order without its noise.
     tried = Shuffled() if in_steps else Sorted()
 
     def find() -> int:
@@ -117,6 +120,7 @@ def choose_bands(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, 
         return min((0, *(2**power for power in range(_MOST_BANDS + 1))), key=pad_by)
 
     try:
+        # One number names both: a step has at most 2**20 slots.
         return _remember(find, "bands", items, batching, portions * 2**20 + slots)
     except OversizeError:  # the plan itself will say which sequence it is
         return 0
@@ -206,8 +210,11 @@ def _fit_padding(
         achieved = trial.padding_of(fitted)
     except OversizeError:  # the plan itself will say which sequence it is
         return Fit(fitted)
+    # A fit this near is kept: the search below drafts all sequences again for every guess.
     if abs(achieved - padding) <= 10 * near:
         return Fit(fitted, achieved)
+    # Random batches that pad no more than was asked are as random as can be. Sorted ones that pad no less are as
+    # near as can be.
     for order_at_end, reaches in ((Shuffled(), padding.__ge__), (Sorted(), padding.__le__)):
         if reaches(at_end := trial.padding_of(order_at_end)):
             return Fit(order_at_end, at_end)
@@ -217,6 +224,7 @@ def _fit_padding(
         share = min(0.99, float(1.0 / (1.0 + np.exp(place))))
         return _fit(items, replace(batching, order=replace(order, padding=share)), portions, bands)
 
+    # The share is 0.99 at -5 and 0.0003 at 8. By its logit, small shares are told apart as well as large ones.
     place = find_root(lambda place: trial.padding_of(fit_at(place)) - padding, -5.0, 8.0, near=near)
     return Fit(fit_at(place), trial.padding_of(fit_at(place)))
 
@@ -240,6 +248,7 @@ class _Trial:
         self.items = _draw(items, count)
         self.few = batches < _MANY
         most = _MOST_TRIALS if prices_of(batching.cost, items.shape[1]) is not None else 1
+        # 100 batches are drafted four times: 400 batches then say what they pad.
         self.trials = int(np.clip(_MANY / batches, 1, most))
 
     def padding_of(self, order: Order) -> float:

@@ -25,6 +25,7 @@ def deal_and_arrange(
     if is_own(batching.deal):
         grid = check_grid(grid, numbers, world)
     steps = grid.reshape(len(grid), world.slots)
+    # All that an arrangement sees of a step: its costliest batch, which must fit into memory, and its mean length.
     costliest = batches.costs[steps].max(axis=1, initial=0.0)
     taken = batching.arrange(costliest, batches.levels[steps].mean(axis=1), arrange)
     return grid[check_arrangement(taken, len(grid)) if is_own(batching.arrange) else taken]

@@ -31,6 +31,7 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
         beside: Batches that will stand beside those of the draft.
     """
     cut, batches = batching.cut, len(draft.offsets) - 1
+    # 14 batches and 1 beside them, in steps of 4: 16 places, of which these fill 15.
     places = -(-(batches + beside) // slots) * slots - beside
     hard = isinstance(cut, Budget) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
     if not hard or batching.deal.tail != "split" or isinstance(batching.deal, RandomSteps):
@@ -42,6 +43,7 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
     alone = costs_alone(batching.cost, draft.needed)
     low = float(alone[alone <= high].max(initial=0.0))  # no sequence is to be over the smaller budget
     offsets = draft.offsets
+    # The smaller the budget, the more batches. `offsets` are always of a budget that fills no more than the places.
     for _ in range(_ROUNDS):
         middle = (low + high) / 2.0
         found = cut_greedily(

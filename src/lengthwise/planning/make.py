@@ -68,6 +68,7 @@ def make_plan(
     world = check_world(world_size, micro_batches)
     runs = read_runs(after)
     key = Key(seed=seed, epoch=epoch)
+    # Runs on 8 and 6 ranks, now 4: planned for 8, then what those left for 6, then what those left for 4.
     first, *later = [*(run.world for run in runs), world]
 
     # Chunks, or whole sequences.
@@ -77,6 +78,7 @@ def make_plan(
     _check_countable(items)
 
     # Order and cut; then a tail that fills the last step.
+    # The plan keeps the batching as it was given, for that is what a checkpoint compares.
     given, batching = batching, settle(items, batching, first.slots)
     drafts = draft_portions(items, batching, first, key)
     batches, numbers = complete_steps(
@@ -94,6 +96,7 @@ def make_plan(
     grid = deal_and_arrange(batches, numbers, first, batching, deal=key.at("deal"), arrange=key.at("arrange"))
     taken = [np.empty(0, np.int64)]
     for number, (run, next_world) in enumerate(zip(runs, later, strict=True)):
+        # Three lanes for each run. With the same ones, the second run would draw what the first drew.
         keys = [key.at("rest", lane=3 * number + use) for use in range(3)]
         batches, grid, members = take_run(batches, grid, run, next_world, batching, keys)
         taken.append(members)

@@ -59,10 +59,13 @@ def put_alone(ordered: Draft, alone: NDArray[np.int64], items: NDArray[np.int64]
     place = batches
     if batches:
         longest = int(ordered.needed.sum(axis=1).argmax())
+        # Offsets [0, 3, 5], the longest at position 4: it is in batch 1, and what stands alone goes to place 2.
         place = int(np.searchsorted(ordered.offsets, longest, side="right"))
+        # The longest in the first of several batches: lengths fall, so what is longer still goes before it.
         if place == 1 and batches > 1:
             place, rising = 0, rising[::-1]
     at = ordered.offsets[place]
+    # Two sequences put in at place 1 of the offsets [0, 3, 5]: [0, 3, 4, 5, 7].
     offsets = np.concatenate(
         [ordered.offsets[:place], at + np.arange(len(alone)), ordered.offsets[place:] + len(alone)]
     )

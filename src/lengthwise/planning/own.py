@@ -55,6 +55,7 @@ def check_cuts(given: Cuts, count: int, boundaries: NDArray[np.int64]) -> Cuts:
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(kept):
         raise checks.value_error("offsets", f"from 0 to {len(kept)}", offsets.tolist(), _CUT_REMEDY)
     if len(boundaries):
+        # A cut may reorder within the whole order alone: past a boundary, a sequence would change its bucket.
         _check_rising("kept", kept, 0, count - 1, "Keep the order within boundaries.")
         # A boundary is a position in the order: kept [0, 1, 3, 4] and the boundary 2 want a batch to begin at offset 2.
         crossed = np.setdiff1d(np.searchsorted(kept, boundaries), offsets)
@@ -91,6 +92,7 @@ def check_grid(given: object, numbers: NDArray[np.int64], world: World) -> NDArr
     shape = (numbers.size // world.slots, world.micro_batches, world.world_size)
     if grid.shape != shape:
         raise checks.value_error("grid", f"of shape {shape}", grid.shape, _GRID_REMEDY)
+    # Sorted, both are equal only if each batch stands there as often as it was given.
     if not np.array_equal(np.sort(grid, axis=None), np.sort(numbers, axis=None)):
         wrong = np.setxor1d(grid, numbers)  # none where the same batches stand there, but not as often
         rule = "of every batch as often as it was given"

@@ -63,6 +63,7 @@ class Plan:
     def __post_init__(self) -> None:
         for name in _ARRAYS:
             if (array := getattr(self, name)) is not None:
+                # In place, so that whoever made the array cannot change the plan either.
                 array.setflags(write=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -121,6 +122,7 @@ class Plan:
     def costliest(self, count: int) -> NDArray[np.int64]:
         """The numbers of the `count` costliest batches, costliest first: try these before a long run."""
         checks.check_whole("count", count, minimum=0, remedy="Give how many batches to list.")
+        # Stable: of batches that cost the same, the first come first on every platform.
         return np.argsort(-self.costs, kind="stable")[:count]
 
     def dropped(self) -> NDArray[np.int64]:

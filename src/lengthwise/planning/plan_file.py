@@ -58,6 +58,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Arrays, Facts]:
         raise
     except Exception as error:  # whatever zipfile, zlib, NumPy and json make of bytes that are not theirs
         raise checks.value_error("path", "a plan that Plan.save wrote", str(path), _REMEDY) from error
+    # First, because the checks below know this version alone.
     if version != VERSION:
         remedy = (
             "Another version of Lengthwise wrote it. Make the plan anew from the same lengths, batching, seed and "
@@ -113,6 +114,7 @@ def _checksum(arrays: Arrays, facts: Facts) -> str:
     for name in sorted(arrays):
         array = arrays[name]
         digest.update(f"{name}{array.dtype.name}{array.shape}".encode())
+        # In one byte order on all machines: `_array` reads either.
         digest.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).data)
     return digest.hexdigest()
 
@@ -131,6 +133,7 @@ def _faults_of_facts(facts: Facts) -> Iterator[Fault]:
     for name, (rule, holds) in _FACTS.items():
         if not holds(facts.get(name)):
             yield name, rule, facts.get(name)
+    # A fact that nothing reads is a mistake of whoever wrote the file: a misspelt name, say.
     for name in facts.keys() - _FACTS.keys() - {"version"}:
         yield "facts", "those of a plan alone", name
 
@@ -150,6 +153,7 @@ def _faults_of_forms(arrays: Arrays) -> Iterator[Fault]:
 def _faults_of_batches(arrays: Arrays) -> Iterator[Fault]:
     offsets, lengths, costs, grid = (arrays[name] for name in ("offsets", "padded_lengths", "costs", "grid"))
     batches, members = len(costs), len(arrays["sequences"])
+    # Three batches have the four offsets [0, 2, 5, 6].
     if len(offsets) != batches + 1 or len(lengths) != batches:
         yield "costs", f"of {len(offsets) - 1} batches", f"of {batches}, padded_lengths of {len(lengths)}"
     if offsets[0] != 0 or offsets[-1] != members or (offsets[1:] <= offsets[:-1]).any():

@@ -43,6 +43,7 @@ def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, k
     if world.slots == 1 or batches >= _MANY_STEPS * world.slots:  # of fewer steps, the tail decides
         tell_missed_padding(achieved, items, batching, draft_by)
     alone = [portion[kinds.alone[portion]] for portion in portions]
+    # Portions differ in their number of batches: cutting one of them smaller would only give all ranks more steps.
     if len(drafts) == 1:
         drafts = [level(drafts[0], batching, world.slots, beside=len(alone[0]))]
     return [put_alone(one, giants, items) for one, giants in zip(drafts, alone, strict=True)]

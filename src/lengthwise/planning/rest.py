@@ -96,6 +96,7 @@ def take_run(
     # 5 batches on each rank, at 2 micro-batches a step: 2 whole steps, and 1 batch of a third.
     whole_steps, torn = divmod(run.taken, run.world.micro_batches)
     if world.slots == run.world.slots and not torn:
+        # A row of `steps` is a step, whichever ranks took part in it: 4 ranks x 2 and 8 ranks x 1 both have 8 batches.
         steps = grid[whole_steps:].reshape(-1, world.slots)
         return Remainder(batches, share_out(steps, batches.costs, world.world_size), taken)
     # A batch that stands twice is taken with its first place.
@@ -116,5 +117,6 @@ def _deal_again(
     portions = len(batching.deal.portions(0, world, deal))
     if portions > 1:  # the ranks' portions cannot be kept apart by now: each gets batches of every cost, in turn
         numbers = numbers[np.argsort(batches.costs[numbers], kind="stable")]
+    # In turn: [3, 1, 2, 0] for 2 portions are [3, 2] and [1, 0].
     numbers = numbers.reshape(-1, portions).T
     return batches, deal_and_arrange(batches, numbers, world, batching, deal=deal, arrange=arrange)

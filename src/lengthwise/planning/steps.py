@@ -19,7 +19,7 @@ from lengthwise.choices.cost import Cost, costs_alone, costs_of, prices_of
 from lengthwise.choices.cut import Cut, Cuts, FixedSize, OversizeError, cut_greedily
 from lengthwise.choices.deal import RandomSteps
 
-_UNBOUNDED = 2**62
+_UNBOUNDED = 2**62  # sequences in a batch: more than any data set has
 _NO_BOUNDARIES = np.empty(0, np.int64)
 
 
@@ -76,6 +76,7 @@ def form_steps(
     kept = _keep(needed, cut, cost, capacity.budget)
     falling = _rank(needed[kept], bands)
     sizes = _fill(falling, cost, capacity)
+    # The last step may be short of sequences. It is left out, or given one for each of its batches.
     if deal.tail == "drop" or getattr(cut, "drop_incomplete", False):
         sizes = sizes if _is_full(falling, sizes, cost, capacity) else sizes[:-1]
     else:
@@ -99,6 +100,7 @@ def _keep(needed: NDArray[np.int64], cut: Cut, cost: Cost, budget: float) -> NDA
     """The positions that stay: all but those that are to be dropped for costing more than the budget."""
     policy = getattr(cut, "oversize", "alone")
     if policy == "alone":
+        # Nothing to take out: whoever cuts a step lets a sequence over the budget stand alone.
         return np.arange(len(needed))
     costs = costs_alone(cost, needed)
     if policy == "error" and len(costs) and costs.max() > budget:
@@ -109,6 +111,7 @@ def _keep(needed: NDArray[np.int64], cut: Cut, cost: Cost, budget: float) -> NDA
 
 def _rank(needed: NDArray[np.int64], bands: int) -> Falling:
     sizes = line_up(needed, bands) if bands else needed.sum(axis=1)
+    # The sort wants rising keys of at least 0: for the sizes 5, 9 and 7 they are 4, 0 and 2.
     by_rank = _random.argsort(sizes.max(initial=0) - sizes)
     ranks = np.empty_like(by_rank)
     ranks[by_rank] = np.arange(len(by_rank))
@@ -121,6 +124,7 @@ def _is_full(falling: Falling, sizes: NDArray[np.int64], cost: Cost, capacity: C
         return not len(sizes) or sizes[-1] == capacity.step_size
     stop = int(sizes.sum())
     step = falling.needed[falling.sort(stop - int(sizes[-1]), stop)]
+    # The same step with its shortest sequence twice: if that needs one batch more, the step was full.
     longer = np.concatenate([step, step[-1:]])
     return len(_cut_under(longer, cost, capacity, capacity.budget)) - 1 > capacity.slots
 
@@ -133,6 +137,7 @@ def lend(sizes: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
     >>> lend(np.array([9, 5, 1]), 4).tolist()  # the last two keep 4 each, and the first lends them the rest
     [7, 4, 4]
     """
+    # Fewer sequences than places, whoever lends: the tail takes some batches again instead.
     if not len(sizes) or sizes.sum() < slots * len(sizes):
         return sizes
     lent = sizes.copy()
@@ -149,6 +154,7 @@ def _fill(falling: Falling, cost: Cost, capacity: Capacity) -> NDArray[np.int64]
     """How many sequences each step takes: [steps]."""
     count = len(falling.needed)
     if capacity.step_size:
+        # 10 sequences in steps of 4: [4, 4, 2].
         steps = -(-count // capacity.step_size)
         return np.minimum(capacity.step_size, count - np.arange(steps) * capacity.step_size)
     prices = prices_of(cost, falling.needed.shape[1])
@@ -166,6 +172,8 @@ def _fill_by_calls(falling: Falling, cost: Cost, capacity: Capacity) -> NDArray[
     start = 0
     while start < count:
         left = count - start
+        # One sequence in each batch always fits, for one that is over the budget stands alone. The first guess is an
+        # eighth more than the step before took, because random steps of one order differ little.
         fits = min(slots, left)
         reach = min(left, sizes[-1] + sizes[-1] // 8 + 1 if sizes else 2 * slots)
         while reach > fits and _count_batches(falling, start, start + reach, cost, capacity) <= slots:
@@ -218,9 +226,12 @@ def _cut_evenly_by_calls(
 
 def _level(lengths: NDArray[np.int64], cost: Cost, capacity: Capacity) -> NDArray[np.int64]:
     """What the kernel `level_step` does, by any callable."""
+    # A budget of `high` is enough, one below `low` is not. Each try moves one of them to a cost that a batch has, or
+    # would have with one sequence more. So they meet exactly at the least budget.
     low, (high, _) = 0.0, _price(lengths, _cut_under(lengths, cost, capacity, capacity.budget), cost, capacity)
     while low < high:
         middle = low + (high - low) / 2.0
+        # Between neighbouring floats there is no middle.
         if middle >= high:
             break
         offsets = _cut_under(lengths, cost, capacity, middle)
@@ -240,6 +251,7 @@ def _price(
     budget = capacity.budget if budget is None else budget
     counts, longest = np.diff(offsets), np.maximum.reduceat(lengths, offsets[:-1])
     costs = costs_of(cost, counts, longest)
+    # Lengths 9 5 4 | 3 2: the first batch costs 3 x 9, and with the next sequence 4 x 9. The last has no next one.
     growing = counts[:-1] < capacity.most
     grown = costs_of(cost, counts[:-1] + 1, np.maximum(longest[:-1], lengths[offsets[1:-1]]))[growing]
     return float(costs[costs <= budget].max(initial=0.0)), float(grown.min(initial=np.inf))
@@ -249,9 +261,12 @@ def _cut_by_count(
     falling: Falling, sizes: NDArray[np.int64], slots: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sequences step by step, and offsets of batches of as equal counts as can be."""
+    # All of them fall in length, and the stable sort by step keeps it so. What a last step held that was left out
+    # stands at the end of the order.
     inside = falling.by_rank[falling.by_rank < sizes.sum()]
     step_of = np.repeat(np.arange(len(sizes)), sizes)
     batches = np.minimum(sizes, slots)
+    # Steps of [3, 2] sequences, 2 batches each: `within` is [0, 1, 0, 1], and the offsets are [0, 1, 3, 4, 5].
     within = np.arange(batches.sum()) - np.repeat(np.cumsum(batches) - batches, batches)
     starts = within * np.repeat(sizes, batches) // np.repeat(batches, batches)
     offsets = np.append(np.repeat(np.cumsum(sizes) - sizes, batches) + starts, sizes.sum())
