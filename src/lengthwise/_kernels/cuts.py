@@ -25,12 +25,14 @@ def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
     full = False
     boundary = 0
     for index in range(count):
+        # What one sequence of the batch would cost, if this one joined it: all are padded to the longest.
         each = 0.0
         for dim in range(dims):
             length = float(max(longest[dim], lengths[index, dim]))
             each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
         cost = prices[0] + (size + 1) * (prices[1] + each)
         closed = full or size == most or (not overshoot and cost > budget)
+        # Boundaries and positions both rise, so that one pass reads both.
         while boundary < boundaries.size and boundaries[boundary] <= index:
             closed = closed or boundaries[boundary] == index
             boundary += 1
@@ -39,6 +41,7 @@ def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
             batches += 1
             size = 0
             longest[:] = 0
+        # Once more: a batch that has just begun is no longer than this sequence.
         each = 0.0
         for dim in range(dims):
             longest[dim] = max(longest[dim], lengths[index, dim])
@@ -67,6 +70,7 @@ def price_buckets(lengths, counts, price, best, most):
         # Line i - 1 enters. It is no higher than line a from x >= meet(a, i - 1); the last line goes if it is never
         # needed.
         entering = i - 1
+        # If the newest line meets the last one no later than the last meets the one before, the last is nowhere lowest.
         while back - front >= 2:
             last, previous = queue[back - 1], queue[back - 2]
             rise = best[last] - best[previous]
@@ -78,6 +82,7 @@ def price_buckets(lengths, counts, price, best, most):
             back -= 1
         queue[back] = entering
         back += 1
+        # Queries rise: a line at the front that the next one has passed is never lowest again.
         x = lengths[i]
         while back - front >= 2:
             first, second = queue[front], queue[front + 1]

@@ -16,12 +16,13 @@ def threefry(key0, key1, counter1, words):
     References:
         Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3", section 4.2.
     """
-    key2 = key0 ^ key1 ^ np.uint64(0x1BD11BDAA9FC1A22)
+    key2 = key0 ^ key1 ^ np.uint64(0x1BD11BDAA9FC1A22)  # the parity word: the three are never all zero
     rotations = (16, 42, 12, 31, 16, 32, 24, 21)
     keys = (key0, key1, key2)
     for block in range((words.size + 1) // 2):
         x0 = np.uint64(block) + key0
         x1 = counter1 + key1
+        # Twenty rounds of add, rotate and xor. Behind every fourth, the next two of the three key words are added.
         for turn in range(20):
             left = np.uint64(rotations[turn % 8])
             x0 = x0 + x1
@@ -46,12 +47,14 @@ def negative_log(fractions, out):
     for index in range(fractions.size):
         mantissa = fractions[index]
         halvings = 0
+        # Doubling a float is exact. For 0.2 it takes two, and m is 0.8.
         while mantissa <= 0.7071067811865476:
             mantissa *= 2.0
             halvings += 1
         s = (mantissa - 1.0) / (mantissa + 1.0)
         square = s * s
         series = 0.0
+        # Horner: atanh(s) = s (1 + s^2 / 3 + s^4 / 5 + ... + s^20 / 21).
         for term in range(21, 0, -2):
             series = series * square + 1.0 / term
         out[index] = halvings * 0.6931471805599453 - 2.0 * s * series
@@ -65,6 +68,7 @@ def stable_argsort(keys, order, spare):
     """
     count = keys.size
     digits = 2048
+    # Six digits of 11 bits hold 64 bits. All are counted in one pass over the keys.
     tallies = np.zeros((6, digits), np.int64)
     for index in range(count):
         key = keys[index]
@@ -74,8 +78,10 @@ def stable_argsort(keys, order, spare):
         order[index] = index
     for level in range(6):
         tally = tallies[level]
+        # One digit has all keys: this pass would move nothing. Whole keys below 2,048 differ in one digit alone.
         if tally.max() == count:
             continue
+        # From here on the tally says where the next key of each digit goes: counts [2, 0, 3] become [0, 2, 2].
         start = 0
         for digit in range(digits):
             width = tally[digit]

@@ -24,6 +24,7 @@ def cut_falling(needed, positions, end, prices, budget, most, slots, ends):
     cost = costliest = 0.0
     more = np.inf
     for row in positions:
+        # Kept from a longer try: what a shorter step does not hold is passed over, and nothing is sorted again.
         if row >= end:
             continue
         each = 0.0
@@ -32,6 +33,7 @@ def cut_falling(needed, positions, end, prices, budget, most, slots, ends):
             each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
         grown = prices[0] + (size + 1) * (prices[1] + each)
         if size > 0 and (grown > budget or size == most):
+            # A batch that is full by count takes no more under any budget.
             more = min(more, grown) if size < most else more
             costliest = max(costliest, cost) if cost <= budget else costliest
             ends[batches] = taken
@@ -126,6 +128,7 @@ def fill_steps(needed, ranks, by_rank, prices, budget, most, slots, sizes):
             if reach == left:
                 break
             reach = min(left, 2 * reach)
+        # `fits` sequences fit and `reach` do not. All of these tries cut parts of the positions sorted last.
         while batches > slots and reach - fits > 1:
             middle = (fits + reach) // 2
             found, _, _ = cut_falling(needed, positions, start + middle, prices, budget, most, slots, ends)

@@ -105,5 +105,6 @@ class CostliestFirst:
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
         del lengths
         shuffled = key.permutation(len(costs))
+        # Of steps that cost the same, other ones lead in every epoch: the sort is stable, and they come shuffled.
         leading = shuffled[np.argsort(-costs[shuffled], kind="stable")[: self.steps]]
         return np.concatenate([leading, shuffled[~np.isin(shuffled, leading)]])

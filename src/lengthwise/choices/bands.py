@@ -34,6 +34,7 @@ def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[np.float64]:
     last = lengths[:, -1]
     along = np.where(cell % 2 == 1, last.max(initial=0) - last, last)
     order = np.lexsort((along, cell))
+    # Cells [0, 0, 1] of last lengths [3, 3, 5]: the first two share a place, and the places are [1, 1, 2].
     new = (np.diff(cell[order]) != 0) | (np.diff(along[order]) != 0)
     places = np.empty(len(lengths))
     places[order] = np.cumsum(np.concatenate([[1], new])[: len(lengths)])
@@ -45,6 +46,7 @@ def _divide(lengths: NDArray[np.int64], bands: int) -> tuple[NDArray[np.int64], 
     values, of_value, counts = np.unique(lengths, return_inverse=True, return_counts=True)
     if len(values) <= bands:
         return of_value.reshape(-1), max(1, len(values))
+    # Counts [1, 6, 1] in 2 bands: the middles of their ranks are at 0.06, 0.5 and 0.94, so the bands are [0, 1, 1].
     middle = (np.cumsum(counts) - counts / 2) / max(1, len(lengths))
     used, band = np.unique(np.minimum((middle * bands).astype(np.int64), bands - 1), return_inverse=True)
     return band.reshape(-1)[of_value.reshape(-1)], len(used)

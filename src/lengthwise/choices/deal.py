@@ -79,8 +79,10 @@ class Balanced(_Whole):
     """
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
+        # The sort is stable, so batches of equal cost share another step in every epoch.
         shuffled = numbers[0, key.permutation(numbers.size)]
         by_cost = shuffled[_random.argsort(costs[shuffled])]
+        # Costs [9, 1, 8, 2] in steps of 2: the batches 1 and 3 share a step, and 2 and 0 do.
         return share_out(_in_order(by_cost.reshape(-1, world.slots)), costs, world.world_size)
 
 
@@ -109,6 +111,7 @@ class InTurn(_Whole):
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
         del costs, key
+        # Batches 0 to 3 on 2 ranks with 2 micro-batches: rank 0 takes 0 and then 2, rank 1 takes 1 and then 3.
         return numbers.reshape(-1, world.micro_batches, world.world_size)
 
 
@@ -201,10 +204,12 @@ class Portions:
 
     def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
         shuffled = key.at("portions").permutation(count)
+        # Sorted, because all that is drawn here is who has which sequence: the order draws by a key of its own.
         return [np.sort(portion) for portion in np.array_split(shuffled, world.world_size)]
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
         del key
+        # Step s takes the s-th cheapest batch of every rank: [0, 1] and [2, 3] make the steps (0, 2) and (1, 3).
         by_cost = np.take_along_axis(numbers, np.argsort(costs[numbers], axis=1, kind="stable"), axis=1)
         return by_cost.reshape(world.world_size, -1, world.micro_batches).transpose(1, 2, 0)
 
@@ -226,6 +231,8 @@ def share_out(steps: NDArray[np.int64], costs: NDArray[np.float64], world_size: 
     """
     ranked = np.take_along_axis(steps, np.argsort(-costs[steps], axis=1, kind="stable"), axis=1)
     grid = ranked.reshape(len(steps), steps.shape[1] // world_size, world_size)
+    # Who has the costliest batch of one row has the cheapest of the next. Without the copy, the right side would be
+    # overwritten while it is read.
     grid[:, 1::2] = grid[:, 1::2, ::-1].copy()
     return grid
 

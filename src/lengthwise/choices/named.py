@@ -150,6 +150,7 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     arrangement = options.pop("arrange", "shuffled")
     if arrangement not in ARRANGEMENTS:
         raise checks.value_error("arrange", "one of " + ", ".join(ARRANGEMENTS), arrangement, _GRAMMAR)
+    # "uniform:6,buckets=8" says the buckets twice, and "uniform:6,by=quantile" contradicts its name.
     _refuse_options(options, _SET_BY_NAME.get(name, ()) + ((known.field,) if value is not None else ()), label)
     deal = _DEALS.get(name, Balanced())
     if name == "mxnet":
@@ -213,10 +214,12 @@ def _value(word: str) -> Any:
             return kind(word)
         except ValueError:
             continue
+    # Any other word stays a word: noise=truncated, rule=paper.
     return {"true": True, "false": False}.get(word.lower(), word)
 
 
 def _make_choice(make: Callable[..., Any], options: dict[str, Any], text: str, *, also: tuple[str, ...] = ()) -> Any:
+    # "_" is the mark behind which fields are keyword-only.
     known = [name for name in getattr(make, "__dataclass_fields__", ()) if name != "_"]
     unknown = sorted(set(options) - set(known))
     if unknown:

@@ -139,6 +139,7 @@ class AlternatedSort:
         shuffled = key.permutation(count)
         bin_of = np.empty(count, np.int64)
         bin_of[shuffled] = np.arange(count) * bins // count  # 5 sequences in 2 bins: [0, 0, 0, 1, 1] as shuffled
+        # Sorted once by length, and then stably by bin: two fast sorts, however many bins there are.
         by_size = _by_size(shuffled, sizes)
         by_bin = by_size[_random.argsort(bin_of[by_size])]  # stable: within a bin the lengths still rise
         return Ordered(by_bin[_reverse_every_other(count, bins)])

@@ -37,6 +37,7 @@ CLASSES: dict[str, Any] = {
     "order.Windowed": order.Windowed,
 }
 
+# By class and not by name: a class that extends a choice may do anything, and has no tag.
 _TAGS = {kind: tag for tag, kind in CLASSES.items()}
 
 

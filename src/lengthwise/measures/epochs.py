@@ -76,6 +76,7 @@ def plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: Worl
         batches: In the order they are taken: the batches of a step next to each other, those of rank 0, 1, 2, ...
         lengths: [n] or [n, dims], checked.
     """
+    # From here on a sampler of another library is measured as a plan is: all measures read plans alone.
     arrays = [_check_batch(batch, number) for number, batch in enumerate(batches)]
     slots = world.slots
     # 7 batches do not fill steps of 2: without the last, they do.
@@ -140,6 +141,7 @@ def _check_batch(batch: Any, number: int) -> NDArray[np.int64]:
 def _check_members(members: NDArray[np.int64], offsets: NDArray[np.int64], count: int) -> None:
     outside = np.flatnonzero((members < 0) | (members >= count))
     if len(outside):
+        # Offsets [0, 2, 5] and a wrong member at 3: it stands in batch 1.
         at = int(np.searchsorted(offsets, outside[0], side="right")) - 1
         rule = f"of sequence numbers from 0 to {count - 1}"
         remedy = "Give the lengths of all sequences that the batches are drawn from."
@@ -162,6 +164,7 @@ def _sizes(plans: Sequence[Plan], own: NDArray[np.int64]) -> list[NDArray[np.int
         if plan.spans is None:
             found.append(own)
         elif before is not None and np.array_equal(before, plan.spans):
+            # The same array, not an equal one: `mixing` bins each array once.
             found.append(found[-1])
         else:
             found.append(plan.spans[:, 2] - plan.spans[:, 1])

@@ -189,6 +189,7 @@ def _vary(epochs: Epochs, used: Sequence[NDArray[np.int64]]) -> float:
         steps = plan.grid.reshape(-1, plan.micro_batches * plan.world_size)
         taken = plan.batch_sizes[steps].sum(axis=1)
         means = of_batches[steps].sum(axis=1) / taken
+        # A step that takes the whole epoch always has the epoch's mean: a variance of 0, which is left out below.
         of_samples = lengths.var() / taken * (len(lengths) - taken) / max(1, len(lengths) - 1) if len(steps) else taken
         parts = of_samples > 0
         ratios.append((means[parts] - lengths.mean()) ** 2 / of_samples[parts] if parts.any() else np.empty(0))

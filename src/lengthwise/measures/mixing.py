@@ -125,6 +125,7 @@ def step_lengths(plan: Plan) -> NDArray[np.float64]:
     means = step_means(plan, batch_lengths(plan) * sizes)
     flat = plan.grid.reshape(-1, plan.micro_batches * plan.world_size)
     first = np.unique(flat, return_index=True)[1]  # of each batch, the first place in the grid
+    # Steps of 4 places: a batch that stands first at place 9 of the grid is of step 2.
     return means[first // flat.shape[1]]
 
 
@@ -167,6 +168,7 @@ def _equal_mass(values: NDArray[Any], weights: NDArray[Any], bins: int) -> NDArr
 def mixing_of_counts(joint: NDArray[np.float64], count: int) -> float:
     """exp(-I) of a joint histogram [bins, bins] of `count` sequences, its bias corrected as `mixing` says."""
     rows, columns = joint.sum(axis=1), joint.sum(axis=0)
+    # Below 10 sequences for each cell the first-order correction is no longer enough.
     if len(joint) > 2 and count < 10 * (len(joint) - 1) ** 2:
         information = _entropy(rows, count) + _entropy(columns, count) - _entropy(joint, count)
         return float(np.exp(-max(0.0, information)))
