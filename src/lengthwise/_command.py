@@ -23,6 +23,7 @@ def _is_command() -> bool:
 
 def _end_on_interrupt() -> bool:
     """Lets Ctrl-C end the process at once, as the system does by default. Returns whether that is a change."""
+    # Python lets only the main thread handle signals. A handler that somebody else has set is left alone.
     alone = threading.current_thread() is threading.main_thread()
     if not (alone and _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler):
         return False

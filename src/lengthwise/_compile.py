@@ -39,6 +39,7 @@ def listen(listener: Callable[[], None]) -> Iterator[None]:
 
 def compile_kernel(function: Callable[..., Any]) -> Any:
     """Compiles on first call, and keeps the machine code on disk where some folder can be written."""
+    # Without fastmath: reordered sums would round otherwise on other processors, and plans would differ.
     kernel: Any = numba.njit(function)
     try:
         kernel._cache = _KernelCache(function)
@@ -81,6 +82,7 @@ class _KernelCache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         stamp = self._impl.locator.get_source_stamp()
+        # Numba made its own file object above: this one takes its place.
         self._cache_file = _RegularFiles(self._cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -105,6 +107,7 @@ class _KernelCache(FunctionCache):
 
     def _save_anew(self, sig: Any, data: Any) -> None:
         try:
+            # An empty index, and then the machine code once more.
             self.flush()
             super().save_overload(sig, data)
         except Exception:

@@ -71,6 +71,7 @@ def _text(value: Any) -> str:
 
 
 def _array_text(array: NDArray[Any]) -> str:
+    # The bytes of Python objects are addresses: their values are named one by one.
     if array.dtype.hasobject:
         return _text(array.tolist())
     content = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
@@ -79,4 +80,5 @@ def _array_text(array: NDArray[Any]) -> str:
 
 def _own_text(value: Any) -> str:
     text = repr(value)
+    # repr(object()) is "<object object at 0x7f...>", another text in every process.
     return name_of(value) if _ADDRESS.search(text) else text

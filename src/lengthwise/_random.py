@@ -75,16 +75,19 @@ class Key:
             Threefry-2x64-20 of Salmon et al. 2011; the key is (seed, epoch), the counter (block, stage and lane).
         """
         out = np.empty(count, np.uint64)
+        # The low 8 bits are the stage, the others the lane: stage 2 of lane 3 is 0x302.
         counter = np.uint64(STAGES[self.stage] | self.lane << 8)
         _kernels.threefry(np.uint64(self.seed), np.uint64(self.epoch), counter, out)
         return out
 
     def uniform(self, count: int) -> NDArray[np.float64]:
         """Draws `count` numbers in [0, 1), multiples of 2**-53: [count] float64."""
+        # A double has 53 bits: the upper 53 of 64.
         return (self.words(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def exponential(self, count: int) -> NDArray[np.float64]:
         """Draws `count` exponential numbers of mean 1, the same to the last bit on every platform: [count] float64."""
+        # 1 - u is in (0, 1], where the logarithm is finite; u itself may be 0.
         return negative_log(1.0 - self.uniform(count))
 
     def permutation(self, count: int) -> NDArray[np.int64]:

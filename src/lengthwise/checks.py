@@ -41,6 +41,7 @@ def type_error(name: str, rule: str, value: object, remedy: str) -> TypeError:
 
 def check_whole(name: str, value: object, *, minimum: int, remedy: str, maximum: int = 2**63 - 1) -> int:
     """Returns `value` as an int; refuses fractions, booleans, and numbers out of range."""
+    # True is 1 in Python, and batch_size=True is a mistake.
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise type_error(name, "a whole number", value, remedy)
     whole = int(value)
@@ -83,6 +84,7 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
 def keep(choice: object, **checked: object) -> None:
     """Stores checked values in a frozen dataclass: Python's numbers in place of NumPy's, so that JSON is the same."""
     for name, value in checked.items():
+        # A frozen dataclass refuses `choice.name = value`, also while it is made.
         object.__setattr__(choice, name, value)
 
 
@@ -147,6 +149,7 @@ def _wrap_call(function: Any, name: str, example: str) -> Any:
     def answer(*given: Any, **named: Any) -> Any:
         try:
             return function(*given, **named)
+        # Asked only once the call has failed, so that a call that fits costs nothing more.
         except TypeError:
             if _fits(signature, given, named):
                 raise  # the call fits: the error is of the function itself

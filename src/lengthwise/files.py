@@ -129,8 +129,10 @@ def _replace(target: Path, old: os.stat_result | None, data: bytes | memoryview)
         with open(draft, "xb") as file:
             file.write(data)
             file.flush()
+            # On the disk before it is moved: after a power cut, the new name must not stand for an empty file.
             os.fsync(file.fileno())
         if old is not None:
+            # Before the move, so that a reader never meets a file with the rights of a new one.
             _take_over(draft, old)
         os.replace(draft, target)
     finally:

@@ -86,6 +86,7 @@ class PadCollate:
         """
         columns, sizes, _ = _columns(samples, self.pad_to)
         pairs = zip(columns, sizes, strict=True)
+        # Only arrays that are padded to the shape say how long the samples are: labels of a length of their own do not.
         measured = [len(array) for column, size in pairs if not size for array in column if array.ndim]
         if not measured:
             raise checks.value_error("pad_to", "None for one array at least", self.pad_to, "Give (None, 24), say.")
@@ -98,6 +99,7 @@ class PadCollate:
         Raises:
             ValueError: A batch that no shape holds.
         """
+        # Padded lengths [100, 200]: a batch of the longest 100 takes the first shape, one of 101 the second.
         at = np.searchsorted(self.shapes[:, 1], lengths)
         if (at == len(self.shapes)).any():
             rule = f"padded to at least the longest sequence, {lengths.max()}"
@@ -160,6 +162,7 @@ def batches(
         raise checks.value_error("plan", "of one length a sequence", plan.padded_lengths.shape[1], remedy)
     shapes = collate.shapes_of(plan.batch_sizes, plan.padded_lengths[:, 0])
     index, parts = _check_shard(shard, collate.shapes)
+    # Shapes were checked for the whole plan: a run must not stop hours later for a batch that fits none.
     taken = plan.batches(rank, start)
     numbers = plan.grid[:, :, rank].reshape(-1)[start:]
     return (
@@ -171,7 +174,9 @@ def batches(
 def _part(dataset: Dataset, members: list[Any], collate: PadCollate, rows: int, padded_length: int, index: int) -> Any:
     """The rows of a batch from index x rows on; filled rows if it has too few members."""
     members = [tuple(member) if isinstance(member, list) else member for member in members]
+    # 5 members in shards of 4 rows: the first takes members 0 to 3, the second member 4 and three filled rows.
     own = members[index * rows : (index + 1) * rows]
+    # A shard without members still needs arrays of the right form: those of the first sample, all zero.
     batch = collate.pad([dataset[member] for member in own or members[:1]], rows=rows, padded_length=padded_length)
     return batch if own else jax.tree.map(np.zeros_like, batch)
 
@@ -185,12 +190,14 @@ def _columns(samples: Sequence[Any], pad_to: Any) -> tuple[list[list[NDArray[Any
         if tree != trees[0]:
             remedy = "Give every sample the same keys and parts."
             raise checks.value_error("samples", f"built as {trees[0]}", tree, remedy, at=f"sample {number}")
+    # Of two samples (inputs, label): the columns [inputs, inputs] and [label, label].
     columns = [[np.asarray(leaf) for leaf in column] for column in zip(*leaves, strict=True)]
     return columns, _sizes(samples[0], pad_to), trees[0]
 
 
 def _sizes(sample: Any, pad_to: Any) -> list[int]:
     def spread(size: int | None, part: Any) -> Any:
+        # None is written 0 here: JAX takes a None for a part of the tree without leaves.
         return jax.tree.map(lambda _: size or 0, part)
 
     try:
@@ -203,18 +210,21 @@ def _sizes(sample: Any, pad_to: Any) -> list[int]:
 def _pad(column: list[NDArray[Any]], rows: int, size: int) -> PaddedSequences | NDArray[Any]:
     """One leaf of all samples in `rows` rows."""
     _check_column(column, size)
+    # A batch has one dtype: of integers beside floats it is that of the floats.
     dtype = np.result_type(*{array.dtype for array in column})
     if column[0].ndim == 0:
         return np.concatenate([np.array(column, dtype), np.zeros(rows - len(column), dtype)])
     lengths = np.zeros(rows, np.int32)
     lengths[: len(column)] = [len(array) for array in column]
     values = np.zeros((rows, size, *column[0].shape[1:]), dtype)
+    # Rows behind the last sample stay zero.
     for row, array in zip(values, column, strict=False):
         row[: len(array)] = array
     return PaddedSequences(values, lengths, np.arange(size) < lengths[:, None])
 
 
 def _check_column(column: list[NDArray[Any]], size: int) -> None:
+    # Features [t, 80] and [t, 40] cannot share a batch; [3, 80] and [7, 80] can.
     frame = (column[0].ndim, column[0].shape[1:])
     for number, array in enumerate(column):
         if (array.ndim, array.shape[1:]) != frame:

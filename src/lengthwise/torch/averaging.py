@@ -81,6 +81,7 @@ class ParameterAveraging:
         self.group = group
         self.world_size: int = _world_size(group)
         self._check_same_everywhere()
+        # Equal to begin with: V(t-1) is then the same on every rank, and the paper's equation holds from its first use.
         self._take_from_first_rank(dict(model.named_parameters()) | dict(model.named_buffers()))
         self._previous = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
 
@@ -97,6 +98,7 @@ class ParameterAveraging:
         if _world_size(self.group) != self.world_size:
             remedy = "Make the averaging after torch.distributed.init_process_group."
             raise checks.value_error("world_size", f"{self.world_size} still", _world_size(self.group), remedy)
+        # Copied into one row for each type and device: one all-reduce, in place of one for each layer.
         for parameters in _alike(dict(self.model.named_parameters())):
             self._update(list(parameters.values()), [self._previous[name] for name in parameters])
         buffers = dict(self.model.named_buffers())
@@ -124,6 +126,7 @@ class ParameterAveraging:
         shapes = {name: tuple(previous.shape) for name, previous in self._previous.items()}
         given = {name: tuple(previous.shape) for name, previous in state.items()}
         wrong = sorted(name for name in shapes.keys() | given.keys() if shapes.get(name) != given.get(name))
+        # Nothing was written yet: a state that does not fit leaves the averaging as it was.
         if wrong:
             rule = f"of shape {shapes.get(wrong[0], 'none')}"
             remedy = "Load the state that was saved with this model."
@@ -133,6 +136,7 @@ class ParameterAveraging:
 
     def _update(self, parameters: Sequence[Tensor], previous: Sequence[Tensor]) -> None:
         """Writes V(t) over the parameters of one type and device, and over their V(t-1)."""
+        # The equation with V(t-1) taken together: alpha V_a(t) + (1 - alpha - beta) V(t-1).
         updated = self._mean(parameters).mul_(self.alpha)
         kept = 1.0 - self.alpha - self.beta
         if kept:  # alpha = 1 without decay leaves the mean as it is, bit for bit, whatever V(t-1) was
@@ -185,6 +189,7 @@ def _world_size(group: distributed.ProcessGroup | None) -> int:
         remedy = "Give the group that this rank averages with."
         size = distributed.get_world_size(group)  # -1 where this rank is no member
         return checks.check_whole("world_size", size, minimum=1, remedy=remedy)
+    # Each process would take itself for the only one, and the models would drift apart without a word.
     if distributed.is_torchelastic_launched() and os.environ["WORLD_SIZE"] != "1":
         shown = f"not running, with a WORLD_SIZE of {os.environ['WORLD_SIZE']}"
         remedy = "Call torch.distributed.init_process_group first."

@@ -195,6 +195,7 @@ def _concatenate(field: Sequences) -> Concatenated:
 
 def _fill(field: Field, rows: int) -> Field:
     """Adds zeros to a field of numbers for the rows that the batch lacks; returns other fields as they are."""
+    # Sequences are padded later, and an object that nobody gave cannot be made up.
     if not isinstance(field, Tensor):
         return field
     return torch.cat([field, field.new_zeros(rows - len(field))])
@@ -232,6 +233,7 @@ def _check_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
     for shape in whole:
         if len(shape) < 2 or len(shape) != len(whole[0]):
             raise checks.value_error("shapes", "rows of one width, at least 2", shape, remedy)
+    # Of the shapes (8, 200), (16, 100) and (8, 100): (8, 100), (16, 100), (8, 200).
     return tuple(sorted(whole, key=lambda shape: (shape[1:], shape[0])))
 
 

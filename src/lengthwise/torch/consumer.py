@@ -38,6 +38,7 @@ def callers() -> Iterator[Caller]:
 def loader_among(found: Sequence[Caller]) -> tuple[_BaseDataLoaderIter | None, str]:
     """The innermost iterator of a loader, and its running method; (None, "") if there is none."""
     for holder, method in found:
+        # The iterator and not the loader: one loader may have several of them, each with its own counts.
         if isinstance(holder, _BaseDataLoaderIter):
             return holder, method
     return None, ""
@@ -124,6 +125,7 @@ class Consumer:
         """Batches that the caller of the loader has been handed since this was made."""
         if self._state is None:
             return self._known
+        # torchdata's iterator begins at the count of a loaded state: 40 at first and 43 now are 3 batches of this pass.
         return max(self._known, self._state.get("_num_yielded", 0) - self._before)
 
     @property
@@ -152,6 +154,7 @@ class Consumer:
         """
         if self._state is None or not self.one_by_one:
             return 0
+        # Without workers nothing is on its way: what was drawn and not handed on is lost.
         if not self.fetches_ahead:
             return drawn - self.handed
         sent = self._state["_send_idx"]
@@ -173,6 +176,7 @@ class Consumer:
 
     def end_for(self, other: Consumer | None) -> None:
         """Ends where `other` reads the same iterator, which has begun another pass."""
+        # Persistent workers: the loader keeps one iterator, and begins it anew for every pass.
         if other is not None and self._state is not None and self._state is other._state:
             self.end()
 

@@ -140,6 +140,7 @@ class Count:
 
     def copy_alone(self) -> Count:
         """A copy without the loader, which belongs to this process."""
+        # What the loader fetched ahead stays with it: the copy counts as drawn what was handed on.
         copied = Count(self.rest)
         copied.drawn, copied.exhausted = self.handed, self.exhausted
         return copied
@@ -161,10 +162,12 @@ class Passes:
         """
         if not self._counts:
             return None
+        # The first loop that is under way began first: those that began within it stand behind it.
         for count in self._counts:
             if count.is_under_way:
                 return count
         own = [count for count in self._counts if not count.is_look and not count.is_within]
+        # An epoch taken to its end, then next(iter(loader)): the position stays at the end of the epoch.
         if own and own[-1].handed <= 1:
             own = [count for count in own if count.ended and count.handed > 1] or own
         return (own or [count for count in self._counts if not count.is_nested] or self._counts)[-1]
@@ -180,6 +183,7 @@ class Passes:
             holder.holds = count.is_nested = True
         current = self.current
         count.outer = current if current is not None and current.is_under_way else None
+        # A pass that is over counts no more, unless it holds the position. So a thousand looks keep no thousand counts.
         self._counts = [other for other in self._counts if other.is_live or other is current]
         self._counts.append(count)
 
@@ -220,6 +224,7 @@ class Pass(Iterator[list[Any]]):
     def __next__(self) -> list[Any]:
         if self._count is None:
             self._count, self._batches = self._begin(self)
+        # Behind the last batch there is nothing to check: a loader may ask once more after the next epoch was set.
         elif self._count.drawn < self._count.rest.batches_left:
             self._check(self._count)
         self._count.note()

@@ -91,6 +91,7 @@ class EvaluationSampler(Sampler[list[int]]):
     @property
     def plan(self) -> Plan:
         """The plan of every pass; made anew if torch.distributed was started, with other ranks, since the last call."""
+        # Samplers are often made before init_process_group, when every process is rank 0 of 1.
         if self._plan.world_size != self.world_size:
             self._plan = self._make_plan()
         return self._plan
@@ -103,6 +104,7 @@ class EvaluationSampler(Sampler[list[int]]):
         plan = self.plan
         self._own_rank.check_started(self._facts)
         if self.reads_callers:
+            # Within the generator, so that it runs with the first batch, when the loader is among the callers.
             check_callers(self, list(callers()), sequences=len(self.lengths), world_size=plan.world_size)
         for batch in plan.batches(self.rank):
             yield batch.tolist()
@@ -134,6 +136,7 @@ class EvaluationSampler(Sampler[list[int]]):
             remedy = "Gather the outputs of all ranks and give them to lw.restore_order(sampler.plan, outputs)."
             raise checks.value_error("rank", "torch.distributed's own, to gather outputs", self.rank, remedy)
         given = list(outputs)
+        # The one rank that was given has all the outputs: there is nobody to gather from.
         return restore_order(self.plan, [given] if self._own_rank.is_given else gather(given))
 
     def _make_plan(self) -> Plan:
@@ -143,5 +146,6 @@ class EvaluationSampler(Sampler[list[int]]):
         """What all ranks must share."""
         plan = self.plan
         choices = json.loads(plan.batching)
+        # The other choices are the same in every evaluation plan.
         named = {"lengths": plan.lengths_fingerprint, "cut": choices["cut"], "cost": choices["cost"]}
         return named | {"plan": plan.fingerprint()}

@@ -110,6 +110,7 @@ def place(name: str, *, sample: int | None = None) -> str:
 
 
 def _fields(samples: Sequence[Any], name: str) -> Iterator[Field]:
+    # Of all samples, not of the first: a tensor in one and None in another are refused here by name.
     kind = _same("kind", [_kind(sample) for sample in samples], name)
     if kind != "a structure":
         yield _field(kind, samples, name)

@@ -118,6 +118,7 @@ class PlannedTrainer(transformers.Trainer):
         self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
     ) -> tuple[list[Any], Any]:
         """The batches of one step. Keeps the count and the scale of each until `training_step` trains on it."""
+        # The Trainer would add up the labels of all ranks here, which `_scales_by_labels` does in one collective.
         with self._each_rank_alone():
             batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
         last = self.batch_sampler.delivered - self.batch_sampler.start  # the batches of this step were delivered last
@@ -130,6 +131,7 @@ class PlannedTrainer(transformers.Trainer):
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """The Trainer's own step, on the next batch of the optimiser step."""
+        # The Trainer gives no number of the batch: it takes those of `get_batch_samples` in turn.
         self._batch = next(self._coming)
         self._computed = False
         loss = super().training_step(*args, **kwargs)
@@ -161,6 +163,7 @@ class PlannedTrainer(transformers.Trainer):
 
         For a sum the count is 1, which divides nothing.
         """
+        # Without a count a model gives its own mean. Told the count of this batch, one that divides gives the same.
         told = None
         if count is not None and (self.compute_loss_func is not None or self._takes_count):
             told = torch.tensor(1 if self.reduction == "sum" else max(count, 1), device=self.args.device)
@@ -201,6 +204,7 @@ class PlannedTrainer(transformers.Trainer):
     def _scales(self) -> NDArray[np.float64]:
         """The scale of each batch of this pass, by the weights of its sequences."""
         plan = self.batch_sampler.plan
+        # Once for each plan: the sampler makes another when the epoch is set.
         if self._scaled is None or self._scaled[0] is not plan:
             choices = {"reduction": self.reduction, "micro_batches_averaged": self._averages_micro_batches}
             self._scaled = plan, self.batch_sampler.loss_scales(self.weights, **choices)
@@ -216,6 +220,7 @@ class PlannedTrainer(transformers.Trainer):
         counts = np.array(
             [[count_labels(batch, shifted=shifted) or 0 for batch in batches] for shifted in (False, True)]
         )
+        # A batch that is taken again, to keep the ranks in step, counts no labels.
         counts *= scales > 0
         # One collective for four things: labels of both kinds, whether there are any, and what the loss is a mean of.
         labelled = all(count_labels(batch) is not None for batch in batches)
@@ -244,6 +249,7 @@ class PlannedTrainer(transformers.Trainer):
             rule = f"given, as the loss of {type(self.model).__name__} is not the mean over its labels"
             raise checks.value_error("weights", rule, None, remedy)
         if any(votes):
+            # All ranks learn the same, because they count the same votes: none may decide by its own batch alone.
             self._known, self._loss_shifts_labels = True, ranks[NEXT_LABELS] > 0
 
     def _evaluation_scale(self, count: int | None, counted: torch.Tensor | int | None) -> float:
@@ -302,6 +308,7 @@ class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
             remedy = "Keep PlannedTrainer's get_train_dataloader, and leave its loader out of accelerator.prepare."
             raise checks.type_error("train_dataloader.batch_sampler", "the batch sampler itself", sampler, remedy)
         self.sampler = sampler
+        # A new run begins with epoch 0, wherever an earlier call of `train` left the sampler.
         if not state.global_step:
             sampler.set_epoch(0)
             self.trained = sampler.delivered
@@ -314,6 +321,7 @@ class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
         sampler.load_state_dict(saved["position"])
         self.trained = sampler.delivered
         if args.max_steps <= 0:  # steps differ in size where the ranks are others than before
+            # The steps so far, as if all had been taken on these ranks: those of these epochs, less what is left.
             done = sampler.total_steps(sampler.epoch + 1) - _batches_left(sampler) // sampler.micro_batches
             state.max_steps = state.global_step + _total_steps(sampler, args.num_train_epochs) - done
 
@@ -333,6 +341,7 @@ class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         sampler = kwargs["train_dataloader"].batch_sampler
         state.epoch = sampler.epoch + sampler.delivered / len(sampler)
+        # Never set to False: another callback may have asked for the end before.
         control.should_epoch_stop |= not _batches_left(sampler)
 
     def state(self) -> dict[str, Any]:

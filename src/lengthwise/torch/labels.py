@@ -67,6 +67,7 @@ def mean_of(loss: Loss, batch: Any, *, shifted: bool = False) -> str | None:
         return None
     if batch["labels"][..., 0].ne(IGNORED).any():
         shifted = _is_shifted(loss, batch)
+    # None, if the loss is not finite: another batch is tried then.
     verdict = _is_mean(loss, batch, shifted)
     return None if verdict is None else (NEXT_LABELS if shifted else LABELS) if verdict else OTHER
 
@@ -92,6 +93,7 @@ def _halves(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _is_shifted(loss: Loss, batch: Mapping[str, Any]) -> bool:
     """Whether the first label of each row changes nothing, when it is the only one."""
     # Without any label the mean is 0/0: two NaN count as equal.
+    # A model that predicts the next label never reads the first of a row, so that its loss stays the same.
     none = torch.full_like(batch["labels"], IGNORED)
     first = none.clone()
     first[..., 0] = batch["labels"][..., 0]

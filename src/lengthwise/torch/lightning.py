@@ -92,6 +92,8 @@ class PlannedEpochs(Callback):
         """Adds the position, in whole steps: a checkpoint does not hold the gradients of a part of a step."""
         sampler = self.sampler
         batches = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]
+        # Lightning fetches one batch ahead of the one it trains on. And once the next epoch is set, the sampler stands
+        # at 0, while this count is still that of the last epoch.
         trained = min(batches["processed"], sampler.delivered)
         steps = max(trained - sampler.start, 0) // sampler.micro_batches
         checkpoint[KEY] = sampler.state_dict(delivered=sampler.start + steps * sampler.micro_batches)
@@ -102,6 +104,7 @@ class PlannedEpochs(Callback):
         pl_module: LightningModule,  # noqa: ARG002
         checkpoint: dict[str, Any],
     ) -> None:
+        # Validating or predicting from a checkpoint draws nothing from the sampler.
         if trainer.state.fn != "fit":
             return
         if KEY not in checkpoint:

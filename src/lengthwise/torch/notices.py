@@ -48,6 +48,7 @@ class Notices:
         self._warn("batches delivered", rule, delivered, remedy, at=f"epoch {epoch}")
 
     def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str) -> None:
+        # Once for each kind, not for each epoch: a run of 100 epochs has the same cause 100 times.
         if name not in self._said:
             self._said.add(name)
             warnings.warn(checks.sentence(name, rule, value, remedy, at=at), stacklevel=4)

@@ -65,6 +65,7 @@ def split_runs(runs: tuple[EarlierRun, ...], world: World) -> tuple[tuple[Earlie
     >>> split_runs((earlier, own), World(6, 1)) == ((earlier,), 40), split_runs((earlier,), World(6, 1))[1]
     (True, 0)
     """
+    # Two runs in one world are one run: the second took the next batches of the same plan.
     if runs and runs[-1].world == world:
         return runs[:-1], runs[-1].taken
     return runs, 0
@@ -91,6 +92,7 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
         ValueError: It is no such state.
         PlanMismatchError: It is one of another seed, of other lengths or of another batching.
     """
+    # The form first, then what it says: a state of another version may mean something else by the same names.
     known = isinstance(state, Mapping) and all(name in state for name in KEYS) and isinstance(state["version"], int)
     if not known or state["version"] != VERSION:
         rule = f"what BatchSampler.state_dict gives, of version {VERSION}"
@@ -101,6 +103,7 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
     if isinstance(state["batching"], str):  # a batching too long for a kilobyte was saved as its digest
         facts = {**facts, "batching": _digest(facts["batching"])}
     remedy = "Resume with what the checkpoint was made with, or begin a new run."
+    # The plan alone would show that something differs. This says which: the seed, the lengths, a part of the batching.
     check_alike({name: state[name] for name in facts}, facts, whose="the checkpoint's", remedy=remedy)
     world = check_world(state["world_size"], state["micro_batches"], remedy=DAMAGED)
     return Position(epoch, read_runs(state["runs"], name="runs", remedy=DAMAGED), world, state["plan"])
@@ -110,6 +113,7 @@ def _check_plain(state: Mapping[str, Any]) -> None:
     """Refuses values that JSON cannot hold: arrays, which `==` does not compare, and values that contain themselves."""
     for name in ("seed", "lengths", "batching", "plan"):
         try:
+            # State files come through torch.save too, which keeps arrays and tensors.
             json.dumps(state[name])
         except (TypeError, ValueError, RecursionError) as error:
             rule = "of plain numbers and words"

@@ -58,6 +58,7 @@ class OwnRank:
             yield
         except Exception as error:
             # The other ranks are at `gather` by now, or will be: this one must come there too, or they wait for ever.
+            # A rank that was given communicates with nobody: its process may be the only one.
             if _is_running() and not self.is_given:
                 gather(_Said(refusal=f"{type(error).__name__}: {error}"))
             raise
@@ -78,6 +79,7 @@ class OwnRank:
 
     def _compare(self, facts: Facts) -> None:
         """Compares with the other ranks, unless the rank was given: a collective, once torch.distributed runs."""
+        # Before init_process_group there is nobody to compare with: `check_started` makes up for it.
         self._compared = _is_running()
         if self._compared and not self.is_given:
             _check_said(gather(_Said(facts=dict(facts()))), self._remedy)
@@ -98,6 +100,7 @@ class _Said:
 
 def gather(value: Any) -> list[Any]:
     """The `value` of every rank, on every rank: a collective."""
+    # One process has one rank, and needs no collective.
     values: list[Any] = [value]
     if _is_running():
         values = [None] * distributed.get_world_size()
@@ -129,6 +132,7 @@ def _check_said(said: list[_Said], remedy: str) -> None:
         PlanMismatchError: The sentence names the first rank that has no plan, and why; or the first fact that differs,
             the rank, and what it and rank 0 say.
     """
+    # A rank without a plan comes first: its own error says more than that its facts are missing.
     for rank, each in enumerate(said):
         if each.refusal:
             rule = "made on every rank"
