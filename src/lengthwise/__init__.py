@@ -138,6 +138,7 @@ def __getattr__(name: str) -> Any:
     Raises:
         AttributeError: There is no such name, or what it stands on is not installed; `hasattr` is then False.
     """
+    # Old names are looked up here alone, so that neither `dir(lengthwise)` nor `import *` shows them.
     if name in _RENAMED:
         _warn_deprecated(f"lw.{name}", f"lw.{_RENAMED[name]}", gone_in="0.2")
         return globals()[_RENAMED[name]]

@@ -27,6 +27,7 @@ def _end_on_interrupt() -> bool:
     alone = threading.current_thread() is threading.main_thread()
     if not (alone and _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler):
         return False
+    # Python's own handler would raise in the middle of an import, and print all of its frames.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return True
 

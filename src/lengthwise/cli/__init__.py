@@ -24,10 +24,13 @@ _NO_MEMORY = "There is not enough memory for this. Give fewer sequences, or smal
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command. An error is one sentence on standard error, and exit status 2."""
+    # Before anything is opened or printed.
     streams.open_closed()
     _command.raise_on_interrupt()
+    # For an error that comes before the words are read.
     parsed = argparse.Namespace(command="")
     try:
+        # The inner `try` flushes, so that the outer one learns of a reader that has left.
         try:
             parsed = _parse(arguments)
             with warnings.catch_warnings(), listen(_tell_once(parsed.command)):
@@ -44,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         complaint, status = _NO_MEMORY, 2
     except KeyboardInterrupt:
+        # 128 + 2, the number of SIGINT, as shells count it.
         complaint, status = "stopped", 130
     print(f"{f'lengthwise {parsed.command}'.strip()}: {complaint}", file=sys.stderr)
     streams.give_up_output()
@@ -52,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     words = sys.argv[1:] if arguments is None else arguments
+    # Which command, before the parser is there: only a plugin that is named is imported.
     named = next((word for word in words if not word.startswith("-")), None)
     found = plugins.find(tuple(COMMANDS))
     plugins.check_installed(named, found)
@@ -63,6 +68,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         command.add(commands)
     for name, entry in found.items():
         plugins.add(commands, entry, load=name == named)
+    # The words that are left over are kept: argparse's own error would not say which option a file lacks.
     parsed, unknown = parser.parse_known_args(words)
     if unknown:
         parser.prog = " ".join(["lengthwise", parsed.command, *filter(None, [getattr(parsed, "subcommand", None)])])
@@ -98,6 +104,7 @@ def _complaint(error: Exception) -> str:
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     remedy = f"The system says: {error.strerror}."
+    # A full disk, say: there is no file to name.
     if error.filename is None:
         return remedy
     return sentence("path", "a file that can be read or written", error.filename, remedy)

@@ -50,9 +50,11 @@ def _bucket_count(edges: NDArray[np.int64]) -> str:
 
 
 def _rows(lengths: NDArray[np.int64], edges: NDArray[np.int64]) -> list[tuple[str, str, str]]:
+    # Edges (10, 20): the lengths 9, 10 and 11 are in the buckets 0, 0 and 1.
     bucket = np.searchsorted(edges, lengths)
     counts = np.bincount(bucket, minlength=len(edges))
     used = np.bincount(bucket, weights=lengths, minlength=len(edges))
+    # A bucket that no sequence is in, as uniform edges may have, shows no share.
     shares = 1.0 - used / np.maximum(counts * edges, 1)
     return [
         (f"{edge:,}", f"{count:,}", show.percent(share, 2) if count else "")

@@ -53,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     show.check(arguments)
     cut = cuts.choose_cut(arguments)
     world = check_world(arguments.world_size, arguments.micro_batches)
+    # Random steps say something only where a step has several batches.
     default = DEFAULT if world.slots == 1 else DEFAULT.replace("random,", "random,random-steps,")
     named = default if arguments.strategies is None else arguments.strategies
     batchings = lw.strategies(named, cut=cut)
@@ -97,11 +98,13 @@ def _plan_one(
     plan = lw.make_plan(lengths, batching, seed=seed, epoch=epoch, **ranks)
     seconds = time.perf_counter() - start
     more = min(-(-POOLED // len(lengths)), MOST_EPOCHS)
+    # 10,480 sequences fill 256 bins in 16 epochs: this one and 15 more.
     epochs = range(epoch + 1, epoch + more)
     plans = [plan, *(lw.make_plan(lengths, batching, seed=seed, epoch=later, **ranks) for later in epochs)]
     row = lw.measure(plan, lengths).as_dict()
     bins = fine_bins(more * len(lengths))
     together = lw.measure(plans, lengths, bins=bins)
+    # Counts and padding stay those of the one epoch that was planned; mixing needs more sequences than it has.
     pooled = {
         "mixing": together.mixing,
         "step_mixing": together.step_mixing,
@@ -173,6 +176,7 @@ def _pooling_note(epochs: int, bins: int) -> str:
 
 
 def _write_sizes(row: dict[str, Any]) -> str:
+    # "16", or "9-16" where the last batch is smaller.
     low, high = row["smallest_batch"], row["largest_batch"]
     return f"{low:,}" if low == high else f"{low:,}-{high:,}"
 
@@ -182,6 +186,7 @@ def _names() -> str:
     written = {name: f"{name}:{kind.value}" if kind.value else name for name, kind in STRATEGIES.items()}
     lines = [_indent(f"  {written[name]:21s}", kind.help) for name, kind in STRATEGIES.items()]
     keys = _indent("  every one also takes ", f"arrange={'|'.join(ARRANGEMENTS)}".replace("|", " | "))
+    # Broken at blanks, which are put in for that and taken out again, so that the list can be copied.
     default = _indent("  ", DEFAULT.replace(",", ", ")).replace(", ", ",")
     return "\n".join(["strategies, each with [,key=value...]:", *lines, keys, "", "without --strategies:", default])
 

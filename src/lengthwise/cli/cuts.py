@@ -12,6 +12,7 @@ BATCH_SIZE = 16
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Adds the options."""
+    # One of three: argparse itself refuses two of them.
     group = parser.add_argument_group("batches").add_mutually_exclusive_group()
     group.add_argument("--batch-size", type=int, metavar="B", help=f"sequences in a batch ({BATCH_SIZE})")
     group.add_argument("--budget", type=float, metavar="FRAMES", help="most padded frames in a batch")
@@ -46,4 +47,5 @@ def describe_cut(cut: Cut) -> str:
     if isinstance(cut, lw.DynamicSize):
         reach = "of at most" if cut.rule == "hard" else "filled until they reach"
         return f"batches {reach} the padded frames of {cut.batch_size:,} longest sequences"
+    # A cut that another package brought: its own words.
     return f"batches by {cut}"

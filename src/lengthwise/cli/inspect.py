@@ -46,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     show.write_json({"lengths": facts, "random_batches": random}, arguments.json)
     if arguments.json == "-":
         return 0
+    # One column for each dimension, also if there is but one.
     table = lengths.reshape(len(lengths), -1)
     heads = ["length"] if facts["dims"] == 1 else [f"length {dim}" for dim in range(facts["dims"])]
     show.table(("", *heads), _facts(facts), title=show.sentence_of(lengths, name))
@@ -66,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _facts(facts: dict[str, Any]) -> list[tuple[str, ...]]:
     """A row for each fact, one cell for each dimension."""
+    # Each dimension has the same percentages: those of the first name the rows.
     shares = facts["quantiles"][0]
     rows = [
         ("shortest", facts["min"]),
@@ -83,6 +85,7 @@ def _histogram(lengths: NDArray[np.int64], bars: int = 16) -> list[tuple[str, st
     low, span = int(lengths.min()), int(np.ptp(lengths)) + 1
     width = -(-span // bars)  # of every bar alike, the last of which may reach beyond the longest
     starts = low + width * np.arange(-(-span // width) + 1)
+    # Lengths [2, 3, 7] in bars of 3 from 2: starts [2, 5, 8], counts [2, 1].
     counts = np.diff(np.searchsorted(np.sort(lengths), starts))
     drawn = [_bar(share) for share in counts / counts.max()]
     return [
@@ -97,6 +100,7 @@ def _bar(share: float) -> str:
     >>> _bar(1 / 16)
     '███'
     """
+    # A share of 1/16 is 3 of 48 columns, which are 24 eighths.
     eighths = round(share * _WIDTH * 8)
     if not (sys.stdout.encoding or "utf-8").lower().startswith("utf"):
         return "#" * (eighths // 8)

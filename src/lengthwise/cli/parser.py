@@ -13,7 +13,9 @@ class Parser(argparse.ArgumentParser):
     """An `ArgumentParser` whose errors are one sentence without the usage, and that guesses no options."""
 
     def __init__(self, **choices: Any) -> None:
+        # Abbreviations would make every new option a breaking change: --sub is --subset until there is --subject.
         super().__init__(allow_abbrev=False, **choices)
+        # In place of argparse's "invalid int value: '1e3'".
         self.register("type", int, _whole)
         self.register("type", float, _number)
 
@@ -23,6 +25,7 @@ class Parser(argparse.ArgumentParser):
 
 def command() -> str:
     """The name of this program; that of `python -m lengthwise` is the same as of the script."""
+    # The recipes write it into their results, where it must be the line that can be typed again.
     name = Path(sys.argv[0]).name
     return shlex.join(["lengthwise" if name == "__main__.py" else name, *sys.argv[1:]])
 

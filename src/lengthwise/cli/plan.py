@@ -62,6 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         world_size=arguments.world_size,
         micro_batches=arguments.micro_batches,
     )
+    # Saved before it is measured: whatever goes wrong in printing, the plan is there.
     if arguments.output is not None:
         plan.save(arguments.output)
     document = _document(plan, lw.measure(plan, lengths), arguments.costliest)
@@ -78,6 +79,7 @@ def _batching(arguments: argparse.Namespace) -> lw.Batching:
     chunks = None if arguments.chunk is None else lw.Chunks(arguments.chunk, step=arguments.chunk_step)
     if chunks is None and arguments.chunk_step is not None:
         raise value_error("chunk-step", "given with --chunk", arguments.chunk_step, "Give the chunk size too.")
+    # The cost stays the padded frames, in which the budget of the command line is counted.
     return lw.Batching(cut=named.cut, order=named.order, arrange=named.arrange, deal=deal, chunks=chunks)
 
 
@@ -85,9 +87,11 @@ def _deal(arguments: argparse.Namespace, named: Any) -> Any:
     """The deal that was asked for, or that of the strategy, which may set the tail too."""
     tail = arguments.tail or named.tail
     if arguments.deal is None:
+        # The strategy's own deal, mxnet's with drop=true say, and only another tail.
         return replace(named, tail=tail)
     if arguments.deal != "portions":
         return DEALS[arguments.deal](tail=tail)
+    # Portions have no tail to choose: a rank with fewer batches splits its largest.
     if tail != "split":
         raise value_error("tail", "split with --deal portions", tail, "Leave it out, and drop=true of a strategy.")
     return lw.Portions()
@@ -127,16 +131,19 @@ def _print(document: dict[str, Any], title: str) -> None:
     for name, numbers in document["report"].items():
         if numbers:
             what = "batches" if name == "over_max_cost" else "sequences"
+            # Twenty are enough to look at; --json has all of them.
             listed = ", ".join(map(str, numbers[:20])) + (" ..." if len(numbers) > 20 else "")
             show.say(f"\n{name.replace('_', ' ')}: {len(numbers):,} {what}: {listed}")
 
 
 def _costliest_row(batch: dict[str, Any]) -> tuple[str, ...]:
+    # Two lengths a sequence: "812 x 90".
     padded = " x ".join(f"{length:,}" for length in batch["padded_length"])
     return f"{batch['batch']}", f"{batch['sequences']:,}", padded, f"{batch['cost']:,.16g}"
 
 
 def _cell(name: str, value: float) -> str:
+    # The names of the measures say what they are: shares of 0 to 1, whole counts, means.
     if name.endswith(("share", "rate", "waste")):
         return show.percent(value, 2)
     if isinstance(value, int) or name == "largest_cost":

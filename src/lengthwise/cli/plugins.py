@@ -32,6 +32,7 @@ INSTALL = f"pip install {RECIPES}"
 
 def find(taken: Sequence[str]) -> dict[str, EntryPoint]:
     """The commands of installed packages by name, in alphabetical order, without the names in `taken`."""
+    # A name twice: the package that comes last has it. The names of this package are not to be had.
     found = {entry.name: entry for entry in entry_points(group=GROUP)}
     return {name: found[name] for name in sorted(found) if name not in taken}
 
@@ -48,8 +49,10 @@ def add(subparsers: Any, entry: EntryPoint, *, load: bool) -> None:
     try:
         entry.load().add(subparsers)
     except Exception as error:  # of another package: whatever it raises, its command alone cannot be used
+        # In one line, whatever the other package wrote.
         told = " ".join(f"{type(error).__name__}: {error}".split())
         raise ImportError(_complaint(entry, f"raises {told}")) from error
+    # Else argparse would say that there is no such command, though the help lists it.
     if entry.name not in subparsers.choices:
         raise ImportError(_complaint(entry, "adds no parser of that name"))
 

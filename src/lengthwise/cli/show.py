@@ -37,6 +37,7 @@ def add(parser: argparse.ArgumentParser, *, plot: str = "") -> None:
 
 def check(arguments: argparse.Namespace) -> None:
     """Refuses outputs that cannot be written, before the work and not after it."""
+    # A plan may take minutes, and a folder that is missing is known at once.
     for name in ("json", "plot", "output"):
         path = getattr(arguments, name, None)
         if path is not None and (name, path) != ("json", "-"):
@@ -52,6 +53,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def _check_path(name: str, path: str) -> None:
+    # Figures and plans are bytes, which standard output has no use for.
     if path in ("", "-") or Path(path).is_dir():
         raise value_error(name, "a file to write", path, "Name the file.")
     files.check_folder(name, path)
@@ -61,6 +63,7 @@ def write_json(document: Any, path: str | None) -> None:
     """Writes `document` to `path`, or to standard output if that is "-"; does nothing if it is None."""
     if path is None:
         return
+    # Strict JSON: NaN and Infinity are words that only Python reads.
     text = json.dumps(document, indent=2, allow_nan=False) + "\n"
     if path == "-":
         sys.stdout.write(text)
@@ -138,11 +141,13 @@ def _fit_columns(heads: Sequence[str], rows: list[list[str]], spare: Sequence[st
     for head in spare:
         if _width(heads, rows, kept) <= width:
             break
+        # One at a time, so that no more are left out than must be.
         kept.remove(list(heads).index(head))
     return kept
 
 
 def _width(heads: Sequence[str], rows: list[list[str]], kept: Sequence[int]) -> int:
+    # As rich counts: a column is as wide as the longest line in it, and two blanks stand between columns.
     columns = [[heads[place], *(row[place] for row in rows)] for place in kept]
     widest = [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
     return sum(widest) + _GAP * (len(kept) - 1)
@@ -153,6 +158,7 @@ def summary(lengths: NDArray[Any]) -> dict[str, Any]:
     whole = lw.describe(lengths).as_dict()
     kept = {name: whole[name] for name in ("count", "min", "mean", "max", "fingerprint")}
     return {
+        # One length a sequence: "mean": 525.1 and not "mean": [525.1].
         name: value[0] if isinstance(value, list) and whole["dims"] == 1 and value else value
         for name, value in kept.items()
     }

@@ -24,6 +24,7 @@ def add(parser: argparse.ArgumentParser, *, option: str = "source", example: str
     """Adds the arguments that name the lengths; `option` is "source", or an option in its place."""
     group = parser.add_argument_group("lengths")
     text = f"file or folder of lengths, and its column where it has several; without it, the {example} example"
+    # Commands of the recipes take words of their own first, so that a file has an option there.
     place: dict[str, Any] = {"nargs": "?"} if option == "source" else {"dest": "source"}
     group.add_argument(option, metavar="FILE[:COLUMN]", help=text, **place)
     if option != "source":
@@ -54,7 +55,9 @@ def subset(lengths: NDArray[np.int64], count: int, *, seed: int) -> NDArray[np.i
     """A random `count` of the lengths, in the order they stand in."""
     remedy = f"There are {len(lengths)} sequences."
     check_whole("subset", count, minimum=1, maximum=len(lengths), remedy=remedy)
+    # By a stage of its own: the plans of this seed draw the same whether there is a subset or not.
     chosen = lw.Key(seed=seed, stage="subset").permutation(len(lengths))[:count]
+    # In the order of the file, in which neighbours may be alike.
     return lengths[np.sort(chosen)]
 
 

@@ -65,6 +65,7 @@ def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
         TypeError: Booleans, text or other objects.
     """
     raw = _as_array(values, of)
+    # A dict, a generator or a path is one object to NumPy.
     if raw.ndim == 0 and raw.dtype.kind in "OSU":
         raise type_error("lengths", "a list or an array", type(values), _list_remedy(values))
     if raw.ndim not in (1, 2) or raw.shape[1:] == (0,):
@@ -78,6 +79,7 @@ def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
         return _from_objects(raw, sequence_place(raw, of))
     if raw.dtype.kind not in "iuf":
         raise _not_a_number(raw.flat[0].item(), sequence_place(raw, of)(0))
+    # A list alone: who has an array has said what its dtype and its shape are.
     if isinstance(values, Sequence):
         _check_rows(values, raw, sequence_place(raw, of))
     return raw
@@ -89,6 +91,7 @@ def _check_rows(values: Sequence[Any], raw: NDArray[Any], place: Place) -> None:
         rule = "a list of numbers or of pairs"
         remedy = "Count lists of tokens: `[len(row) for row in rows]`; give more lengths a sequence as a NumPy array."
         raise value_error("lengths", rule, values[0], remedy, at="sequence 0")
+    # NumPy makes integers of [3, True]: what was given must be looked at, not what came out.
     flat = values if raw.ndim == 1 else list(itertools.chain.from_iterable(values))
     if not {bool, np.bool_}.isdisjoint(map(type, flat)):
         at = next(k for k, value in enumerate(flat) if isinstance(value, bool | np.bool_))
@@ -138,6 +141,7 @@ def _refuse_masked(values: object) -> None:
 
 def _ragged_error(values: Any, of: str) -> ValueError:
     rows = list(values)
+    # Of [[1, 2], [3], 4]: "2 numbers", "one number" and so on, to find the first row that differs.
     widths = [_width(row) for row in rows]
     at = next((k for k, width in enumerate(widths) if width != widths[0]), 0)
     rule = f"as wide at every sequence as at the first, {widths[0]}"
@@ -157,6 +161,7 @@ def _from_objects(raw: NDArray[np.object_], place: Place) -> NDArray[Any]:
             raise _not_a_number(value, place(at))
         if abs(value) >= 2**63 and not isinstance(value, float):  # also Fraction(10**400), which no float holds
             raise value_error("lengths", "from 1 to 2**63 - 1", value, "Repair its length.", at=place(at))
+        # One fraction among Python integers makes all of them floats, as NumPy does.
         whole = whole and isinstance(value, numbers.Integral)
     return np.array(flat, dtype=np.int64 if whole else np.float64).reshape(raw.shape)
 

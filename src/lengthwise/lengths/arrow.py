@@ -43,6 +43,7 @@ def read_parquet(path: Path, column: str | None) -> list[Column]:
     try:
         with parquet.ParquetFile(path) as file:
             names = _select_names(column, file.schema_arrow, path)
+            # Parquet reads whole columns: of "audio.frames" and "audio.rate", audio is read once.
             tops = dict.fromkeys(_top(name, file.schema_arrow.names) for name in names)
             return _gather(file.iter_batches(columns=list(tops)), names, path)
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
@@ -51,6 +52,7 @@ def read_parquet(path: Path, column: str | None) -> list[Column]:
 
 def read_arrow(files: Sequence[Path], column: str | None, *, source: Path) -> list[Column]:
     """Reads columns of Arrow files, stream or random access, one after the other; see `read_parquet`."""
+    # The first file says which columns there are; a later one without them is refused when it is read.
     with _open_batches(files[0]) as (schema, _):
         names = _select_names(column, schema, source)
 
@@ -69,6 +71,7 @@ def _open_batches(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
         with pyarrow.memory_map(str(path)) as file:
             magic = file.read(6)
             file.seek(0)
+            # The random access form begins with its name. A stream has no name.
             if magic == b"ARROW1":
                 reader = pyarrow.ipc.open_file(file)
                 yield reader.schema, (reader.get_batch(k) for k in range(reader.num_record_batches))
@@ -91,6 +94,7 @@ def _select_names(column: str | None, schema: Any, source: Path) -> list[str]:
 def _top(name: str, names: list[str]) -> str:
     """Returns the column that holds `name`: itself, or the part before its first dot if it is nested."""
     head = name.partition(".")[0]
+    # A column may have a dot in its own name, and then it is itself.
     return name if name in names or head not in names else head
 
 
@@ -101,6 +105,7 @@ def _gather(batches: Iterator[Any], names: list[str], source: Path) -> list[Colu
     for batch in batches:
         for k, name in enumerate(names):
             array = _field(batch, name, source)
+            # Files of one folder may differ: the lengths of lists must not stand beside numbers.
             if parts[k] and lists[k] != _is_list(array.type):
                 remedy = f"Write it anew: {name} holds lists in one part and single values in another."
                 raise source_error("of one type in each column", source, remedy)
@@ -138,16 +143,19 @@ def _numbers(array: Any, name: str, first: int, source: Path) -> NDArray[Any]:
         return f"row {first + row} of {source}"
 
     if types.is_dictionary(array.type):
+        # A column of few distinct values may be stored as indices, which are no lengths.
         array = array.dictionary_decode()
     if array.null_count:
         raise not_a_number(None, name=name, at=place(_compute().index(array.is_null(), True).as_py()))
     if _is_list(array.type):
+        # Features [80, 3000] stored as lists: 80 or 3,000 might be meant.
         if _is_list(array.type.value_type):
             raise nested_lists(array[0].as_py() if len(array) else str(array.type), name=name, at=place(0))
         return _compute().list_value_length(array).to_numpy(zero_copy_only=False)
     if types.is_string(array.type) or types.is_large_string(array.type) or str(array.type) == "string_view":
         return parse_numbers(array.to_pylist(), name=name, place=place, remedy=DROP_SEQUENCE)
     if types.is_decimal(array.type):
+        # A float holds whole numbers below 2**53 exactly; larger ones are refused later.
         array = array.cast("float64")
     if not (types.is_integer(array.type) or types.is_floating(array.type)):
         value = array[0].as_py() if len(array) else str(array.type)

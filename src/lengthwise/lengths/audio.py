@@ -56,6 +56,7 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
     cache = cache and _may_keep(folder / CACHE_NAME)
     kept = load_cache(folder) if cache else {}
     headers, failures = _measure(folder, names, kept, progress)
+    # Kept before a failure is told: after the repair of one file, the others are not read again.
     if cache and headers != kept:
         save_cache(folder, headers)
     if failures:
@@ -82,6 +83,7 @@ def has_audio(folder: Path) -> bool:
 
 def _names_or_refuse(folder: Path, *, also: str = "") -> list[str]:
     """The sorted names; if there are none, the error says what else was looked for."""
+    # Systems list folders in orders of their own; the k-th length must mean the same file on all of them.
     names = sorted(_audio_names(folder))
     if not names:
         remedy = f"Looked for {', '.join(AUDIO_SUFFIXES)} in it and all below{also}."
@@ -128,6 +130,7 @@ def _header(soundfile: Any, path: Path, kept: Header | None) -> Header | str:
         facts = path.stat()
         if not stat.S_ISREG(facts.st_mode):
             return "it is a pipe or a device"
+        # A file of the same size and time of change is taken for the same.
         if kept and kept[:2] == (facts.st_size, facts.st_mtime_ns):
             return kept
         info = soundfile.info(path if os.name == "nt" else os.fsencode(path))  # bytes: the name may not be UTF-8
@@ -158,6 +161,7 @@ def _column(folder: Path, headers: Sequence[Header], names: Sequence[str], secon
         _check_one_rate(folder, rates, names)
     return Column(
         name="duration" if seconds else "samples",
+        # Each by its own rate: a folder may mix rates where seconds are asked for.
         values=samples / rates if seconds else samples,
         place=lambda row: str(folder / names[row]),
         unit="seconds" if seconds else "counts",
@@ -165,6 +169,7 @@ def _column(folder: Path, headers: Sequence[Header], names: Sequence[str], secon
 
 
 def _check_one_rate(folder: Path, rates: NDArray[np.int64], names: Sequence[str]) -> None:
+    # The first file of another rate; 0 if there is none, for argmax of nothing but False is 0.
     other = int(np.argmax(rates != rates[0]))
     if rates[other] != rates[0]:
         rule = f"given, because the sampling rates differ, {rates[0]} and {rates[other]} Hz"
@@ -186,6 +191,7 @@ def load_cache(folder: Path) -> dict[str, Header]:
         headers = {name: Header(*fields) for name, fields in found["files"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
+    # One bad entry costs that file alone: it is measured anew.
     return {name: header for name, header in headers.items() if _is_whole(header)}
 
 

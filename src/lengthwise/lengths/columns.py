@@ -70,6 +70,7 @@ def to_lengths(columns: Sequence[Column], frame_shift: float | None) -> NDArray[
     parts = [
         _column_lengths(column, shift) for column, shift in zip(columns, _shifts(columns, frame_shift), strict=True)
     ]
+    # One length a sequence is [n] and never [n, 1], whatever it was read from.
     return freeze(parts[0] if len(parts) == 1 else np.stack(parts, axis=1))
 
 
@@ -86,6 +87,7 @@ def _check_unit(column: Column, frame_shift: float) -> None:
     values = column.values
     if not values.size:
         return
+    # Every sequence would be one frame long.
     if frame_shift >= 1 and values.max() < frame_shift:
         remedy = "Give it in the unit of the durations: 0.01 for seconds, 160 for samples at 16 kHz."
         raise value_error("frame_shift", f"at most the longest duration, {values.max():g}", frame_shift, remedy)
@@ -120,6 +122,7 @@ def _refuse_seconds(columns: Sequence[Column]) -> None:
 
 
 def _takes_shift(column: Column, *, alone: bool) -> bool:
+    # Asked for the one column there is, the shift is meant for it, unless it is sure to hold counts.
     if column.unit != "unknown" or alone:
         return column.unit != "counts"
     return last_part(column.name) in SECONDS_NAMES or has_fractions(column.values)
@@ -149,12 +152,14 @@ def parse_numbers(texts: Sequence[str], *, name: str, place: Place, remedy: str 
     >>> parse_numbers(["3", "1.5"], name="dur", place=str)
     array([3. , 1.5])
     """
+    # One look at all of them together is much quicker than one at each.
     if _plain("".join(texts)):
         try:
             return np.fromiter(map(int, texts), dtype=np.int64, count=len(texts))
         except OverflowError as error:
             raise beyond_64_bits(map(int, texts), name=name, place=place) from error
         except ValueError:
+            # Not whole: perhaps they are seconds. What is no number either is found below.
             with suppress(ValueError):
                 return np.fromiter(map(float, texts), dtype=np.float64, count=len(texts))
     at = next(k for k, text in enumerate(texts) if not (_plain(text) and is_number(text)))
@@ -229,6 +234,7 @@ def choose_columns(column: str | None, names: Sequence[str], *, at: str) -> list
 
 def select_columns(column: str, names: Container[str]) -> list[str]:
     """Splits `column` at its commas, unless it is a name as it stands."""
+    # "source, target" is two columns, unless one of them has that very name.
     return [column] if column in names else [part.strip() for part in column.split(",")]
 
 
@@ -251,6 +257,7 @@ def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:
     """Writes the error for a column that is missing or there twice; it lists the columns, the closest first."""
     if names.count(name) > 1:
         return value_error("column", "there once", name, f"Rename one of the {names.count(name)}.", at=at)
+    # A cutoff of 0 sorts all of them. Whether one of them is likely is asked below, with the usual cutoff.
     close = difflib.get_close_matches(name, names, n=len(names) or 1, cutoff=0.0)
     if not close:
         return value_error("column", "there", name, "No column is: is this the right file?", at=at)

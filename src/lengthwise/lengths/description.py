@@ -63,6 +63,7 @@ def describe(lengths: ArrayLike) -> Description:
     """
     checked = as_lengths(lengths)
     count, dims = len(checked), 1 if checked.ndim == 1 else checked.shape[1]
+    # Each dimension by itself: its shortest, its quantiles and its longest are then rows of the table.
     table = np.sort(checked.reshape(count, dims), axis=0)
     total = tuple(_exact_sum(table[:, dim]) for dim in range(dims))
     return Description(
@@ -100,6 +101,7 @@ def _quantile_rows(count: int) -> list[int]:
 
 
 def _exact_sum(column: NDArray[np.int64]) -> int:
+    # The columns are sorted: the longest times the count bounds the sum, so that it is seldom added in Python.
     if column.size and int(column[-1]) > (2**63 - 1) // column.size:
         return sum(column.tolist())
     return int(column.sum())

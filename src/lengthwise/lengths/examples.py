@@ -60,6 +60,7 @@ def _long_tailed(key: Key, count: int) -> NDArray[np.int64]:
 
 def _normal(key: Key, count: int) -> NDArray[np.float64]:
     """Draws standard normal numbers, each from two uniform ones (Box and Muller 1958)."""
+    # Two for each, though Box and Muller give two: so a smaller count gives the first of a larger one.
     pairs = key.uniform(2 * count).reshape(count, 2)
     return np.sqrt(2.0 * negative_log(1.0 - pairs[:, 0])) * np.cos(2.0 * np.pi * pairs[:, 1])
 

@@ -109,6 +109,7 @@ def read_lengths(
     else:
         _refuse_devices(path)
         columns = _read_file(path, column, key)
+    # An array in memory may be empty: a filter may have left nothing. An empty file is more likely the wrong one.
     if not columns or not len(columns[0].values):
         raise source_error("a file with sequences", path, "It is empty: is this the right file?")
     return to_lengths(columns, frame_shift)
@@ -128,9 +129,11 @@ def split_source(text: str) -> tuple[str, str | None]:
     colons = [at for at, letter in enumerate(text) if letter == ":"]
     if not colons or os.path.exists(text):
         return text, None
+    # Of "a:b.csv:frames" the path is "a:b.csv", if that file is there.
     there = [at for at in colons if os.path.exists(text[:at])]
     at = there[-1] if there else colons[-1]
     path, column = text[:at], text[at + 1 :]
+    # C:\data is a drive, and "/tmp:x/lengths" most likely a path that is misspelt: both have no column.
     if not there and ((len(path) == 1 and path.isalpha()) or "/" in column or "\\" in column):
         return text, None
     if not path or not column:
@@ -143,6 +146,7 @@ def _read_folder(folder: Path, column: str | None, *, seconds: bool, cache: bool
         return read_saved_dataset(folder, column)
     _refuse_option("column", column, f"the folder {folder}")
     table = kaldi_file(folder)
+    # With audio beside it, the file may be of other recordings, and the audio says its own lengths.
     if table and not has_audio(folder):
         return read_kaldi(table)
     return read_audio_folder(folder, seconds=seconds, cache=cache, progress=progress)
@@ -150,6 +154,7 @@ def _read_folder(folder: Path, column: str | None, *, seconds: bool, cache: bool
 
 def _read_file(path: Path, column: str | None, key: str | None) -> list[Column]:
     suffix = _suffix(path)
+    # FILE:KEY of the command line comes as a column, key= of Python as a key: one of the two.
     if suffix == ".npz" and column is None:
         column, key = key, None
     if suffix == ".npz" and key is not None:

@@ -51,6 +51,7 @@ def read_manifest(path: Path, column: str | None) -> list[Column]:
             the only record of a .json file.
     """
     records = _records(path)
+    # Two, because a .json file of one record may mean something else than a line of many: see `_refuse_lists`.
     head = list(itertools.islice(records, 2))
     if not head:
         return []
@@ -74,6 +75,7 @@ def _records(path: Path) -> Iterator[tuple[str, Record]]:
     with open_text(path) as file:
         lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
         start, first = next(lines, (0, ""))
+        # The first character decides: an array, one object over several lines, or one record on each line.
         if first.lstrip().startswith("["):
             items = _items(first, file.read(), start, path)
             yield from ((f"item {at}", _as_record(item, f"item {at} of {path}")) for at, item in enumerate(items))
@@ -145,6 +147,7 @@ def _gather(records: Iterable[tuple[str, Record]], names: list[str], path: Path)
         places.append(place)
         for append, pick, name in picks:
             try:
+                # Bound methods, because this line runs for each of millions of records.
                 append(pick(record))
             except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
                 raise missing_column(name, list(record), at=f"{place} of {path}") from error
@@ -163,6 +166,7 @@ def _picker(name: str) -> Callable[[Record], Any]:
         return itemgetter(name)
 
     def pick(record: Any) -> Any:
+        # {"a.b": 5} is asked before {"a": {"b": 5}}.
         if name in record:
             return record[name]
         for part in name.split("."):
@@ -206,6 +210,7 @@ def _duration(record: Record) -> Any:
     if not _is_mixed(record):
         return record["duration"]
     spans = [(track.get("offset", 0), track["cut"]["duration"]) for track in record["tracks"]]
+    # Tracks (offset, duration) of (0, 2) and (1, 1.5): the last ends at 2.5.
     wrong = next((span for span in spans if not all(map(_is_real, span))), None)
     return round(max(map(sum, spans)), 8) if wrong is None else wrong
 
@@ -215,6 +220,7 @@ def _is_real(value: object) -> bool:
 
 
 def _column(name: str, cells: list[Any], place: Place, known: Unit) -> Column:
+    # The first record decides. A later one of another kind is refused by its line.
     if type(cells[0]) is list:
         return Column(name=name, values=_list_lengths(cells, name, place), place=place, unit="counts")
     unit = known if known != "unknown" else unit_of(name)
@@ -235,6 +241,7 @@ def _numbers(cells: list[Any], name: str, place: Place) -> NDArray[Any]:
     kinds = set(map(type, cells))
     if kinds == {str}:
         return parse_numbers(cells, name=name, place=place, remedy=DROP_SEQUENCE)
+    # Looked at one by one only where some cell is no number: the set of types has told.
     for at, cell in enumerate(cells if kinds - {int, float} else ()):
         if type(cell) not in (int, float):
             raise not_a_number(cell, name=name, at=place(at))

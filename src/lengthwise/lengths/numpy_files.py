@@ -54,6 +54,7 @@ def array_columns(values: Any, *, of: str = "") -> list[Column]:
 
 def _column(table: NDArray[Any], dim: int, place: Any) -> Column:
     dims = table.shape[1]
+    # A place counts along the rows: row 2 of dimension 1 of 3 is the flat index 7.
     return Column(name="lengths", values=table[:, dim], place=lambda row: place(row * dims + dim))
 
 
@@ -80,12 +81,14 @@ def _choose_key(key: str | None, keys: Sequence[str], path: Path) -> str:
         return keys[0]
     if key is not None and key in keys:
         return key
+    # All of them, the likeliest first.
     names = ", ".join(difflib.get_close_matches(key or "", keys, n=len(keys), cutoff=0.0)) or "no arrays"
     remedy = "Give the array to read (on the command line: FILE:KEY)."
     raise value_error("key", f"one of {names}", key, remedy, at=str(path))
 
 
 def _damage_error(path: Path, error: Exception) -> ValueError:
+    # The only sign of NumPy that the file would have to be unpickled.
     if "Object arrays" in str(error):
         remedy = "Save whole numbers: `np.save(path, np.asarray(lengths, dtype=np.int64))`."
         return source_error("an array of numbers, not of Python objects", path, remedy)

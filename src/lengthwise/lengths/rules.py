@@ -44,6 +44,7 @@ def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str 
     Traceback (most recent call last):
     ValueError: `frames` must be at least 1, but is 0 at line 1 of a.txt. Drop the sequence or repair its length.
     """
+    # All at once, and only a bad value is looked at by itself: millions of lengths take milliseconds.
     good = _is_length(values)
     if not good.all():
         at = int(np.argmin(good))
@@ -61,6 +62,7 @@ def not_a_length(value: float, *, name: str, at: str, bits: int = 53, remedy: st
         return value_error(name, "a whole number", value, remedy, at=at)
     if value < 1 or value > LONGEST:
         return value_error(name, "at least 1" if value < 1 else "at most 2**63 - 1", value, repair, at=at)
+    # All else was asked above: what is left is a whole number that its float may not hold.
     exact = "Floats round whole numbers beyond that: give integers, in a file as digits alone."
     return value_error(name, f"below 2**{bits} as a float", value, exact, at=at)
 
@@ -96,6 +98,7 @@ def frames_from_seconds(values: NDArray[Any], frame_shift: float, *, name: str, 
         remedy = "Drop the sequence or repair its duration."
         raise value_error(name, "finite and above 0 seconds", values[at].item(), remedy, at=place(at))
     with np.errstate(over="ignore"):
+        # Half away from zero by + 0.5 and floor: np.rint would round 14.5 and 15.5 to 14 and 16.
         frames = np.maximum(np.floor(np.round(values.astype(np.float64) / frame_shift, 6) + 0.5), 1)
     return whole_lengths(frames, name=f"{name} / frame_shift", place=place)
 
@@ -113,6 +116,7 @@ def freeze(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _is_length(values: NDArray[Any]) -> NDArray[np.bool_]:
     if values.dtype.kind in "iu":
+        # Of uint64 alone some values are above.
         return (values >= 1) & (values <= LONGEST)
     numbers = values.astype(np.float64)
     most = 2.0 ** _exact_bits(values)
@@ -121,4 +125,5 @@ def _is_length(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _exact_bits(values: NDArray[Any]) -> int:
     """The bits of a whole number that the dtype holds: 53 for float64, and for what is compared as float64."""
+    # Of float16: 10 bits that are stored and one that is implied, so 11.
     return min(int(np.finfo(values.dtype).nmant) + 1, 53) if values.dtype.kind == "f" else 63

@@ -35,10 +35,12 @@ def read_saved_dataset(folder: Path, column: str | None) -> list[Column]:
         remedy = f"Give {folder}/SPLIT with one of its splits: {named}."
         raise source_error("one split", folder, remedy)
     state = _load(folder / "state.json")
+    # A dataset that was filtered or shuffled keeps its old files, and says by indices which rows are left.
     if state.get("_indices_files") or state.get("_indices_data_files"):
         remedy = "Call `flatten_indices()` and save it again, because its rows are not in the order of its files."
         raise source_error("a dataset without an indices mapping", folder, remedy)
     shards = _shards(folder, state)
+    # No shards: a dataset without rows.
     return read_arrow(shards, column, source=folder) if shards else []
 
 

@@ -83,6 +83,7 @@ def _reader(file: Any, path: Path) -> Any:
     # for .csv, strict makes an open quote at the end an error instead of one long last cell.
     if path.name.lower().endswith((".tsv", ".tsv.gz")):
         return csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+    # Read ahead to see what separates the names, and then put back before the rest.
     head = list(_through_header(file))
     return csv.reader(itertools.chain(head, file), delimiter=_delimiter(head[-1]) if head else ",", strict=True)
 
@@ -107,6 +108,7 @@ def _delimiter(header: str) -> str:
 
 def _choose(column: str | None, header: list[str], at: str) -> list[str]:
     names = [name for name in header if not is_number(name)]
+    # A header of "12, 7" is most likely the first row, and would be lost. Names in words can be meant beside numbers.
     if len(names) < len(header) and not (column and set(select_columns(column, header)) <= set(names)):
         remedy = "Put a line with the names of the columns above it, or name by words what is named by numbers."
         raise value_error("source", "a table with a header", header, remedy, at=at)
@@ -115,10 +117,12 @@ def _choose(column: str | None, header: list[str], at: str) -> list[str]:
 
 def _pick(reader: Any, indices: list[int], width: int, path: Path) -> tuple[list[list[str]], list[int]]:
     texts: list[list[str]] = [[] for _ in indices]
+    # Bound once: the loop below runs for each of millions of rows.
     picks = [(cells.append, index) for cells, index in zip(texts, indices, strict=True)]
     lines: list[int] = []
     for row in reader:
         if len(row) != width:
+            # An empty line is no row, wherever it stands.
             if not row:
                 continue
             rule = f"{width} column{'s' * (width > 1)} on every line, as in the header"

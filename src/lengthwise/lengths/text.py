@@ -37,6 +37,7 @@ def open_text(path: Path) -> Iterator[TextIO]:
     """
     opener = gzip.open if path.suffix == ".gz" else open
     try:
+        # Spreadsheets begin files with a byte order mark, which "utf-8-sig" skips. csv wants line ends as they are.
         with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
             yield file  # type: ignore[misc]
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -64,6 +65,7 @@ def read_plain(path: Path, column: str | None = None) -> list[Column]:
     return [
         Column(
             name="lengths",
+            # Words of all lines in a row: of lines of 3, the second column is words 1, 4, 7, ...
             values=parse_numbers(words[dim::width], name="lengths", place=place, remedy=remedy),
             place=place,
         )
@@ -108,6 +110,7 @@ def _read_words(path: Path, width: int | None, *, comments: bool = False) -> tup
             found = _WORDS.findall(line)
             if not found or (comments and found[0].startswith("#")):
                 continue
+            # The first line of words says how many each line has.
             width = width or len(found)
             if len(found) != width:
                 rule, at = f"{width} column{'s' * (width > 1)} on every line", f"line {number} of {path}"
@@ -120,6 +123,7 @@ def _read_words(path: Path, width: int | None, *, comments: bool = False) -> tup
 def _not_text(path: Path, error: UnicodeDecodeError) -> ValueError:
     remedy = "Save it as UTF-8, or give it the suffix of what it is."
     with suppress(gzip.BadGzipFile, EOFError, zlib.error):  # damaged as well, behind the bytes that are not UTF-8
+        # The decoder reads blocks, and knows no lines: the file is read once more, for the error alone.
         for number, line in enumerate(_read_again(path), start=1):
             try:
                 line.decode()

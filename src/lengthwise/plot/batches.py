@@ -43,6 +43,7 @@ def batch_padding(
     check_whole("batches", batches, minimum=1, remedy="Give how many batches to show.")
     paddings = {label: measure(plan, lengths).padding_share for label, plan in plans.items()}
     found = deliveries(plans, lengths)
+    # The same number of sequences in every row, so that areas of padding can be compared.
     window = max(1, round(batches * largest_mean(found)))
     shown = {label: each.of(middle_batches(each, window)) for label, each in found.items()}
     right = min(window, max(len(each.delivered) for each in shown.values()))
@@ -70,6 +71,7 @@ def draw_batches(axes: Axes, each: Delivery, look: Look) -> None:
     if not len(each.sizes):
         return  # no sequences, no batches: the panel stays empty
     places = np.arange(len(each.delivered) + 1)
+    # Batches of [2, 3] sequences padded to [9, 4]: the tops of the bars are [9, 9, 4, 4, 4].
     tops = np.repeat(each.padded, each.sizes)
     axes.stairs(each.delivered, places, fill=True, color=look.colour, alpha=0.8, linewidth=0)
     axes.stairs(tops, places, baseline=each.delivered, fill=True, color=style.PADDING, linewidth=0)
@@ -85,6 +87,7 @@ def name_parts(axes: Axes, each: Delivery, look: Look) -> None:
     tops = np.repeat(each.padded, each.sizes)[:last]
     padding = np.maximum(np.minimum(tops, top) - each.delivered[:last], 0.0)
     near = max(0, last - int(each.sizes[np.searchsorted(each.offsets, last) - 1]))  # where the last batch begins
+    # A label of "padding" needs an area to point at: the last bar of the batch often has none.
     large = np.flatnonzero(padding[near:] >= padding[near:].max() / 2)
     most = near + int(large[-1])  # the nearest with much padding
     labels = [
@@ -106,6 +109,7 @@ def furnish_lengths(figure: Figure, axes: Axes, unit: str) -> None:
 def _part(axes: Axes, each: Delivery, *, window: int) -> None:
     """White between one batch and the next, never so wide that a sequence is lost under it."""
     tops = np.maximum(each.padded[1:], each.padded[:-1])
+    # A bar is 72 x 8 / window points wide, and the line takes at most 0.3 of it.
     width = min(1.4, 0.3 * 72 * style.WIDTH / max(window, 1))
     axes.vlines(each.offsets[1:-1], 0.0, tops, color="white", linewidth=width)
 
@@ -119,4 +123,5 @@ def _write_sizes(axes: Axes, each: Delivery) -> None:
 
 
 def _centres(each: Delivery) -> NDArray[np.float64]:
+    # Offsets [0, 2, 5]: the middles 1 and 3.5.
     return (each.offsets[1:] + each.offsets[:-1]) / 2

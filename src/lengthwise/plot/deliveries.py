@@ -61,6 +61,7 @@ def delivery(plan: Plan, lengths: ArrayLike) -> Delivery:
     items = array if array.ndim == 1 else array.sum(axis=1)
     if plan.spans is not None:
         items = plan.spans[:, 2] - plan.spans[:, 1]
+    # Step by step, and within a step micro-batch by micro-batch over all ranks.
     numbers = plan.grid.reshape(-1)
     sizes = plan.batch_sizes[numbers]
     # Batches of 2 and 3 that start at 7 and 0 hold the places 7, 8, 0, 1, 2.
@@ -76,6 +77,7 @@ def middle_batches(each: Delivery, window: int) -> range:
     """
     offsets = each.offsets
     start = int(np.searchsorted(offsets, max(0, (offsets[-1] - window) // 2)))
+    # Of one batch larger than the window, the search ends behind it.
     start = min(start, max(0, len(each.sizes) - 1))
     return range(start, int(np.searchsorted(offsets[:-1], offsets[start] + window)))
 
@@ -89,6 +91,7 @@ def top_of(found: Mapping[str, Delivery]) -> float:
     """The end of the axis of lengths: beyond the longest; where few are that long, beyond what most are padded to."""
     longest = max(int(each.padded.max(initial=0)) for each in found.values())
     usual = [np.quantile(np.repeat(each.padded, each.sizes), _USUAL) for each in found.values() if len(each.sizes)]
+    # One sequence of 8,000 among others of 500 would make all the others flat.
     return float(min(1.05 * longest, 1.4 * max(usual, default=0.0)))
 
 

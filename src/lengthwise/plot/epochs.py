@@ -45,6 +45,7 @@ def epoch_lengths(lengths: ArrayLike, plans: Mapping[str, Plan], *, unit: str = 
     found = deliveries(plans, lengths)
     most = max(len(each.delivered) for each in found.values())
     window = _window(found)
+    # If the right panel would show the whole epoch, the left one would only repeat it.
     columns = 1 if most <= max(window, _APART) else 2
     figure = style.blank_figure(height=1.0 + 1.35 * len(plans))
     panels = figure.subplots(
@@ -98,6 +99,7 @@ def spread(count: int, most: int) -> NDArray[np.int64]:
     if count <= most:
         return np.arange(count)
     borders = np.arange(most + 1) * count // most
+    # 0, 0.62, 0.24, 0.85, ...: no multiple of it comes near a whole number soon.
     shares = np.arange(most) * _GOLDEN % 1.0
     return borders[:-1] + (shares * np.diff(borders)).astype(np.int64)
 
@@ -107,6 +109,7 @@ def _stretches(each: Delivery) -> tuple[NDArray[np.float64], NDArray[np.float64]
     count = len(each.delivered)
     pieces = min(_STRETCHES, len(each.sizes))
     borders = np.arange(pieces + 1) * count // max(pieces, 1)
+    # All computed frames up to each batch; between its borders a batch computes evenly.
     reached = np.append(0, np.cumsum(each.sizes * each.padded))
     at_borders = np.interp(borders, each.offsets, reached)
     return borders.astype(np.float64), np.diff(at_borders) / np.diff(borders)

@@ -58,6 +58,7 @@ def bucket_padding(values: NDArray[np.int64], counts: NDArray[np.int64], edges: 
     """
     bucket = np.searchsorted(edges, values)
     padding = np.zeros(len(edges), np.int64)
+    # Not `padding[bucket] +=`, which would count only one value of each bucket.
     np.add.at(padding, bucket, counts * (edges[bucket] - values))
     return padding
 
@@ -83,8 +84,10 @@ def _draw_padding(
 ) -> None:
     places = np.unique(np.concatenate([[0], values, edges]))
     starts = np.append(0, edges[:-1])
+    # Lengths are whole: those of at least t are those longer than t - 1.
     needed = _longer_than(values, counts, places[1:] - 1)
     of_bucket = _longer_than(values, counts, starts)
+    # Between 10 and 20, a bucket with these borders computes a frame for every sequence longer than 10.
     computed = of_bucket[np.searchsorted(edges, places[1:])]
     axes.stairs(needed, places, fill=True, color=style.LENGTHS)
     axes.stairs(computed, places, baseline=needed, fill=True, color=style.PADDING)
@@ -105,6 +108,7 @@ def _draw_edges(axes: Axes, edges: NDArray[np.int64]) -> None:
     """Marks the edges, and writes above each how long it is where there is room; the last always."""
     left, (right, top) = np.inf, (axes.get_xlim()[1], axes.get_ylim()[1])
     axes.vlines(edges, 0.0, top, color=style.INK, linewidth=0.9)
+    # From the longest down: the last edge is always written, and a shorter one only where it does not touch.
     for edge in edges[::-1]:
         if left - edge > 1.8 * _NARROW * right:
             _write(axes, f"{edge:,}", float(edge), top)

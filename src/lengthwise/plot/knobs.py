@@ -49,6 +49,7 @@ def knob_curves(
     """
     for name in selected:
         check_choice("selected", name, SHOWN)
+    # One epoch will do: neither ZPR nor the batch length is an estimate from few.
     rows = sweep(lengths, cut, strategies=SHOWN, points=points, epochs=1, cost=cost)
     figure = style.blank_figure(height=4.8)
     panels = figure.subplots(2, len(SHOWN), sharex="col", sharey="row")
@@ -59,6 +60,7 @@ def knob_curves(
             own.append(measure_strategy(lengths, label, cut, cost=cost) | {"knob": selected[name]})
         _scale(column, KNOBS[name])
         for axes, field in zip(column, MEASURES, strict=True):
+            # With the marked value among them, so that its dot lies on the line.
             curve = sorted((row["knob"], row[field]) for row in own)
             axes.plot(*zip(*curve, strict=True), ".-", color=style.look(name).colour, markersize=4)
             if name in selected:
@@ -96,6 +98,7 @@ def _draw_bounds(line: Sequence[Axes], random: float, by_length: float) -> None:
         axes.axhline(random, color=style.FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
         axes.axhline(by_length, color=style.FAINT, linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)
     line[0].set_ylim(0.0, 1.08 * max(random, by_length) or 1.0)
+    # Each beside its line where there is room; else one above its line and the other below.
     last, crowded = line[-1], random <= 1.15 * by_length
     for text, height, side in (("random", random, "bottom"), ("sorted", by_length, "top")):
         place = {"textcoords": "offset points", "ha": "left", "fontsize": SIZE, "color": style.FAINT}

@@ -50,6 +50,7 @@ def spread_out(wanted: ArrayLike, gap: float, *, low: float = -np.inf, high: flo
     blocks: list[tuple[float, int]] = []
     for value in wanted[order] - steps:
         mean, size = float(value), 1
+        # Wanted 5, 5, 9 with a gap of 2: less the steps 5, 3, 5. The first two become one block of mean 4.
         while blocks and blocks[-1][0] >= mean:
             before, others = blocks.pop()
             mean, size = (mean * size + before * others) / (size + others), size + others
@@ -73,6 +74,7 @@ def end_labels(lines: Iterable[Line2D], *, end: float = np.inf) -> list[EndLabel
     for line in lines:
         across, height = points(line)
         if len(across):
+            # A curve that leaves the panel is named where it leaves, between two of its points.
             last = min(end, float(across[-1]))
             place = last, round(float(np.interp(last, across, height)), 12)
             labels.append(EndLabel(str(line.get_label()), place, str(line.get_color())))

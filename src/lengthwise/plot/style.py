@@ -101,6 +101,7 @@ _SETTINGS = {
     "ytick.labelcolor": INK,
     "xtick.labelsize": 8.5,
     "ytick.labelsize": 8.5,
+    # The names of parts in an .svg are random without it: the same figure would give other bytes.
     "svg.hashsalt": "lengthwise",
 }
 _NO_DATES: dict[str, dict[str, Any]] = {
@@ -159,6 +160,7 @@ def readable(colour: str) -> str:
     ('#000000', '#3a7a9e')
     """
     plain = np.array(colors.to_rgb(colour))
+    # Black is 1 : 21 on white, so that some share is always dark enough.
     for share in np.arange(1.0, 0.0, -0.02):
         if 1.05 / (_luminance(plain * share) + 0.05) >= _CONTRAST:
             return _hex(plain * share)
@@ -171,6 +173,7 @@ def _hex(rgb: NDArray[np.float64]) -> str:
 
 def _luminance(rgb: NDArray[np.float64]) -> float:
     """Relative luminance, 0 for black and 1 for white (WCAG 2.1)."""
+    # Values of sRGB are not proportional to light: they are made so first.
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
@@ -181,6 +184,7 @@ def percent(share: float) -> str:
     >>> percent(0.3207), percent(0.05), percent(0.0016)
     ('32 %', '5 %', '0.16 %')
     """
+    # At least two digits that tell: 32 %, 5.3 %, 0.16 %.
     value = 100.0 * share
     return f"{value:.0f} %" if round(value, 1) >= 10.0 else f"{float(f'{value:.2g}'):g} %"
 
@@ -223,6 +227,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     if suffix not in _NO_DATES:
         kinds = ", ".join(_NO_DATES)
         raise value_error("path", f"a file of one of the kinds {kinds}", str(path), "Name the picture plan.png, say.")
+    # Drawn into memory first: a figure that fails leaves the old file as it was.
     content = io.BytesIO()
     with _settings():
         figure.savefig(content, format=suffix[1:], dpi=DOTS_PER_INCH, metadata=_NO_DATES[suffix])

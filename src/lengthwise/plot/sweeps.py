@@ -37,6 +37,7 @@ class Knob(NamedTuple):
 
 def _noises(random: Row, by_length: Row, points: int) -> list[float]:
     del random, by_length
+    # 16 points: noises from 0.001 to 4.1 times the range of lengths.
     shares = ((np.arange(points) + 0.5) / points) ** 1.5
     return [float(f"{noise:.2g}") for noise in _HALF_NOISE * shares / (1.0 - shares)]
 
@@ -48,6 +49,7 @@ def _sizes(random: Row, by_length: Row, points: int) -> list[float]:
 
 def _buckets(random: Row, by_length: Row, points: int) -> list[float]:
     del random, by_length
+    # 4 points: 1, 2, 4 and 16 buckets, from random to nearly sorted.
     return _distinct(np.rint((points / np.arange(1, points + 1)) ** 2))
 
 
@@ -119,6 +121,7 @@ def sweep(
     def row(label: str, knob: float | None = None) -> Row:
         return measure_strategy(array, label, cut, epochs=epochs, cost=cost) | {"knob": knob}
 
+    # First, for they say between which paddings the knobs move.
     random, by_length = row("random"), row("sorted")
     return [random, by_length] + [
         row(f"{name}:{value}", value) for name in strategies for value in KNOBS[name].values(random, by_length, points)
@@ -130,6 +133,7 @@ def measure_strategy(lengths: ArrayLike, label: str, cut: Cut, *, epochs: int = 
     batching = strategy(label, cut=cut, cost=cost)
     plans = [make_plan(lengths, batching, epoch=epoch) for epoch in range(epochs)]
     each = [measure(plan, lengths).as_dict() for plan in plans]
+    # Padding is a mean over epochs. Mixing is not: an estimate from few is biased, and so is the mean of such.
     means = {name: float(np.mean([measures[name] for measures in each])) for name in each[0]}
     bins = mixing_bins(sum(len(plan.sequences) for plan in plans))
     pooled = {

@@ -67,6 +67,7 @@ def trade_off(
     if limit is not None:
         panels[1].set_title("mixing as a share of the limit")
         shares = {name: share_of_limit(curve, limit) for name, curve in curves.items()}
+        # A strategy that pads too little for the limit to be told from 0 has no share of it.
         told = {name: curve for name, curve in shares.items() if len(curve.padding)}
         _draw_panel(panels[1], told, Curve(limit.padding, np.ones_like(limit.padding)), end)
     style.set_title(figure, title)
@@ -86,6 +87,7 @@ def trade_curves(rows: Sequence[Mapping[str, Any]]) -> dict[str, Curve]:
     points: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for row in rows:
         label = row["strategy"]
+        # "semi-sorted:0.1" and "semi-sorted:0.3" are two points of the curve "semi-sorted".
         of_label = points.setdefault(curve_name(label), {}).setdefault(label, [])
         of_label.append((row["padding_share"], row["mixing"]))
     curves = {}
@@ -135,6 +137,7 @@ def _draw_panel(axes: Axes, curves: Mapping[str, Curve], limit: Curve | None, en
         axes.fill_between(limit.padding, limit.mixing, 2.0, color="#F2F2F2", linewidth=0)
     right = 1.02 * end
     shown = [line for line in axes.lines if _start_of(line)[0] <= right]
+    # As high as the curves are where they leave the panel: beyond its end they may rise further.
     top = max((label.place[1] for label in end_labels(shown, end=right)), default=1.0)
     style.set_limits(axes, right=right, top=1.06 * top)
     axes.set_xlabel("padding share of the computed frames")
@@ -146,6 +149,7 @@ def _name(axes: Axes, *, upper: bool) -> None:
     """Names curves where they leave the panel or end, and says in a free corner, above or below, where others lie."""
     end = axes.get_xlim()[1]
     several = any(len(points(line)[0]) > 1 for line in axes.lines)
+    # In words: what lies beyond the panel, and single points among curves.
     told = [line for line in axes.lines if _start_of(line)[0] > end or (several and len(points(line)[0]) == 1)]
     for number, line in enumerate(told):
         padding, mixing = _start_of(line)
