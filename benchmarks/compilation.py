@@ -27,7 +27,7 @@ from torch._inductor.utils import fresh_cache
 import lengthwise as lw
 from lengthwise_recipes.compiled.data import Words, training_words
 from lengthwise_recipes.compiled.jax_lstm import JaxLearner
-from lengthwise_recipes.compiled.learning import Learner, run_epochs, shapes_needed
+from lengthwise_recipes.compiled.learning import Learner, find_shapes, run_epochs
 from lengthwise_recipes.compiled.torch_encoder import TorchLearner
 from lengthwise_recipes.handwriting.data import Corpus, read_corpus
 
@@ -110,7 +110,7 @@ CASES = {"jax": jax_cases, "torch": torch_cases}
 def measured(learner: Learner, words: Words, batching: lw.Batching, epochs: int) -> dict[str, Any]:
     """Compilations and their seconds, seconds of the fastest epoch, and the share of all frames that is padding."""
     plan = lw.make_plan(words.lengths, batching)
-    shapes = shapes_needed(words.lengths, batching, plan)
+    shapes = find_shapes(words.lengths, batching, plan)
     rows = list(run_epochs(learner, words.lengths, batching, epochs=epochs, clock=core_seconds))
     compilations = rows[-1].compilations
     compile_seconds = sum(row.compile_seconds for row in rows) if compilations else 0.0

@@ -20,7 +20,7 @@ from typing import Any
 from lengthwise import files
 from lengthwise_recipes.doetsch2017 import page as doetsch2017_page
 from lengthwise_recipes.ge2021 import page as ge2021_page
-from lengthwise_recipes.ge2021.table1 import tolerated
+from lengthwise_recipes.ge2021.table1 import describe_tolerances
 from lengthwise_recipes.intervals import Interval, interval, smallest_shares
 from lengthwise_recipes.khomenko2016 import page as khomenko2016_page
 from lengthwise_recipes.pages import could_tell, percent, spread, table
@@ -100,7 +100,7 @@ def quality_in_short(documents: list[dict[str, Any]]) -> str:
     if not documents:
         return "Not measured yet."
     found = quality_answers.record(documents, documents[0]["ours"], "test_last")
-    told = ", ".join(f"{quality_power.mean_told(each, 'test_last')} ({each['task']})" for each in documents)
+    told = ", ".join(f"{quality_power.mean_detectable_share(each, 'test_last')} ({each['task']})" for each in documents)
     seeds = " or ".join(dict.fromkeys(str(each["settings"]["seeds"]) for each in documents))
     text = (
         f"At equal padding and after as many epochs, {seeds} seeds told max-entropy's test loss to be lower than "
@@ -455,9 +455,10 @@ def ge2021_table1(path: Path, document: dict[str, Any]) -> str:
     note = (
         f"{len(document['seeds'])} random training sets of 10,480 clips. Which clips are drawn moves the average batch "
         f"length by about {abl_swing(document['rows']):.0f} frames either way, so a single run of `lengthwise compare "
-        f"--subset 10480` may miss the paper by more than the mean does. *Reproduced*: our mean is {tolerated()}. "
-        "*Could tell*: the smallest difference of our mean from the paper's number that as many training sets would "
-        f"show in 4 of 5 tries (80 % power), in the unit of the quantity. {source(path, document)}"
+        f"--subset 10480` may miss the paper by more than the mean does. *Reproduced*: our mean is "
+        f"{describe_tolerances()}. *Could tell*: the smallest difference of our mean from the paper's number that as "
+        "many training sets would show in 4 of 5 tries (80 % power), in the unit of the quantity. "
+        f"{source(path, document)}"
     )
     return f"{table(heads, rows)}\n\n{note}"
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise_recipes.acoustic.alignment import (
-    alignable,
     best_paths,
     even_path,
     path_states,
+    select_alignable,
     state_priors,
 )
 from lengthwise_recipes.acoustic.hmm import WordStates, chain_of, whole_words
@@ -143,7 +143,7 @@ def test_what_cannot_be_aligned_is_named():
     )
     corpus = Corpus(name="few", rate=8000, utterances=utterances, skipped=("before",))
     features = [np.zeros((5, 2), np.float32)] * 3
-    kept, left = alignable(corpus, features, STATES)
+    kept, left = select_alignable(corpus, features, STATES)
     assert [each.name for each in kept.utterances] == ["good"]
     assert len(left) == 1
     assert kept.skipped == (
@@ -154,4 +154,4 @@ def test_what_cannot_be_aligned_is_named():
         "This is utterance strange.",
     )
     with pytest.raises(ValueError, match="This is utterance short"):
-        alignable(corpus, features, STATES, strict=True)
+        select_alignable(corpus, features, STATES, strict=True)

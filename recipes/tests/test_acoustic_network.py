@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from lengthwise_recipes.acoustic.frames import NO_LABEL, end_to_end, fitted_scale  # noqa: E402
+from lengthwise_recipes.acoustic.frames import NO_LABEL, end_to_end, fit_scale  # noqa: E402
 from lengthwise_recipes.acoustic.network import StateTeller, frame_loss, rectangle  # noqa: E402
 from lengthwise_recipes.acoustic.recognition import network_scores  # noqa: E402
 
@@ -20,7 +20,7 @@ def utterances(*lengths):
     total = sum(lengths)
     frames = (10.0 * np.arange(total)[:, None] + np.arange(D)).astype(np.float32)
     features = np.split(frames, np.cumsum(lengths)[:-1])
-    scale = fitted_scale(features)
+    scale = fit_scale(features)
     return end_to_end(features, [("word",)] * len(lengths), scale, np.arange(total) % STATES), scale
 
 
@@ -38,7 +38,7 @@ def test_frames_are_scaled_to_mean_0_and_deviation_1():
 
 
 def test_a_feature_that_never_changes_becomes_zero():
-    scale = fitted_scale([np.full((3, 1), 7.0, np.float32)])
+    scale = fit_scale([np.full((3, 1), 7.0, np.float32)])
     assert scale(np.array([[7.0]], np.float32)).tolist() == [[0.0]]
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise_recipes.speech.corpus import Corpus, Utterance
-from lengthwise_recipes.speech.digits import RATE, spoken_by
+from lengthwise_recipes.speech.digits import RATE, select_speakers
 from lengthwise_recipes.speech.lexicon import read_lexicon
 from lengthwise_recipes.speech.parts import digit_parts, folder_parts, hold_out, read_parts
 from lengthwise_recipes.speech.single_digits import read_digit_folder
@@ -54,7 +54,7 @@ def test_one_speaker_is_too_few():
 
 
 def test_the_recordings_of_some_speakers():
-    chosen = spoken_by(tones(takes=2), {"ben", "dan"})
+    chosen = select_speakers(tones(takes=2), {"ben", "dan"})
     assert set(chosen.speakers) == {"ben", "dan"}
     assert len(chosen.samples) == len(chosen.digits) == len(chosen.numbers) == 40
 

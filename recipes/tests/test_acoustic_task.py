@@ -17,7 +17,7 @@ pytest.importorskip("jiwer")
 
 import lengthwise as lw  # noqa: E402
 from damages import DAMAGES  # noqa: E402
-from lengthwise_recipes.acoustic.aligned import FILE, kept  # noqa: E402
+from lengthwise_recipes.acoustic.aligned import FILE, read_or_make  # noqa: E402
 from lengthwise_recipes.acoustic.em import Rounds  # noqa: E402
 from lengthwise_recipes.acoustic.frames import NO_LABEL  # noqa: E402
 from lengthwise_recipes.acoustic.labelling import (  # noqa: E402
@@ -26,7 +26,7 @@ from lengthwise_recipes.acoustic.labelling import (  # noqa: E402
     labels_of,
     name_speech,
     speech_of,
-    trained_model,
+    train_model,
 )
 from lengthwise_recipes.acoustic.network import frame_loss, rectangle  # noqa: E402
 from lengthwise_recipes.acoustic.prepared import prepare  # noqa: E402
@@ -119,10 +119,10 @@ def test_what_is_prepared_again_is_read_back(parts, prepared, folder):
     np.testing.assert_array_equal(again.stay, prepared.stay)
     assert (again.states, again.gmm_word_error_rate) == (prepared.states, prepared.gmm_word_error_rate)
     key = f"{named(parts, LABELLING)} {prepared.search}"
-    read = kept(folder, key, never)
-    np.testing.assert_array_equal(read.model.mixtures.means, kept(folder, key, never).model.mixtures.means)
+    read = read_or_make(folder, key, never)
+    np.testing.assert_array_equal(read.model.mixtures.means, read_or_make(folder, key, never).model.mixtures.means)
     with pytest.raises(ValueError, match="made anew"):
-        kept(folder, "another key", never)
+        read_or_make(folder, "another key", never)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -133,17 +133,17 @@ def test_a_damaged_alignment_is_made_anew_with_a_warning(parts, prepared, folder
     with pytest.warns(
         UserWarning, match="`alignment` must be whole, but is 'damaged' at .*npz. It is made anew"
     ) as told:
-        made = kept(tmp_path, key, lambda: kept(folder, key, never))
+        made = read_or_make(tmp_path, key, lambda: read_or_make(folder, key, never))
     assert len(told) == 1
     assert made.word_error_rate == prepared.gmm_word_error_rate
-    np.testing.assert_array_equal(kept(tmp_path, key, never).train, prepared.train.labels)
+    np.testing.assert_array_equal(read_or_make(tmp_path, key, never).train, prepared.train.labels)
 
 
 def test_a_whole_file_that_is_none_of_ours_is_made_anew(parts, prepared, folder, tmp_path):
     np.savez(tmp_path / FILE, other=np.zeros(1))
     key = f"{named(parts, LABELLING)} {prepared.search}"
-    kept(tmp_path, key, lambda: kept(folder, key, never))
-    np.testing.assert_array_equal(kept(tmp_path, key, never).train, prepared.train.labels)
+    read_or_make(tmp_path, key, lambda: read_or_make(folder, key, never))
+    np.testing.assert_array_equal(read_or_make(tmp_path, key, never).train, prepared.train.labels)
 
 
 def test_another_labelling_or_corpus_has_another_fingerprint(parts):
@@ -225,7 +225,7 @@ def test_utterances_of_words_that_were_never_learnt_are_decoded_and_have_no_loss
 
 def test_a_network_that_knows_the_states_makes_no_wrong_word(parts, prepared):
     states = first_states(parts.train, LABELLING)
-    model = trained_model(speech_of(parts.train, states), states, LABELLING)
+    model = train_model(speech_of(parts.train, states), states, LABELLING)
     labels = np.concatenate(labels_of(model, speech_of(parts.test, states)))
     told = AcousticTask(prepared=knowing(prepared, labels), hidden=1)
     assert told.test(Knowing(prepared.states.total)) == {"word_error_rate": 0.0}
@@ -245,7 +245,7 @@ def test_units_are_tied_and_words_without_units_left_out():
     assert len(unknown) > 0
     assert len(speech.corpus.skipped) >= len(unknown)
     assert any("`word` must be of the vocabulary, but is 'six'" in sentence for sentence in speech.corpus.skipped)
-    model = trained_model(speech, states, labelling)
+    model = train_model(speech, states, labelling)
     letters = {letter for row in units.values() for letter in row}
     assert 3 * len(letters) < model.states.total <= 60  # one class a letter and place at least, and the trees add some
     with pytest.raises(ValueError, match="`units` must be of a word of the corpus at least, but is 'of none'"):

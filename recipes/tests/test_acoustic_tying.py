@@ -12,7 +12,7 @@ from lengthwise_recipes.acoustic.alignment import StatePath, path_states
 from lengthwise_recipes.acoustic.em import Rounds, train_words
 from lengthwise_recipes.acoustic.hmm import chain_of, whole_words
 from lengthwise_recipes.acoustic.tying import Tree, tie_states
-from lengthwise_recipes.acoustic.units import spelled_words
+from lengthwise_recipes.acoustic.units import spell_words
 
 WORDS = ("axa", "bxa", "cxa", "cxb", "axc", "dxd")
 MEANS = {"": 0.0, "a": 3.0, "b": 3.2, "c": -3.0, "d": -3.2, "x": 0.0}  # of a unit's frames; a and b are near, c and d
@@ -43,18 +43,18 @@ def classes_of(tied, letter):
 
 
 def test_letters_and_phonemes_are_shared_by_words():
-    letters = spelled_words(["ab", "b"])
+    letters = spell_words(["ab", "b"])
     assert letters.rows == ((1, 2, 3, 4, 5, 6), (4, 5, 6))
-    phonemes = spelled_words(["one", "won"], units={"one": ["W", "AH"], "won": ["W", "AH"]}, silence=2)
+    phonemes = spell_words(["one", "won"], units={"one": ["W", "AH"], "won": ["W", "AH"]}, silence=2)
     assert phonemes.rows == ((2, 3, 4, 5, 6, 7),) * 2
     with pytest.raises(ValueError, match=r"`units` must be of at least one unit .* but is \(\) at word 'two'"):
-        spelled_words(["two"], units={"one": ["W"]})
+        spell_words(["two"], units={"one": ["W"]})
 
 
 def test_the_first_question_is_the_one_that_tells_most():
     """15 states of letters, silence, and one more: x, whose frames vary most, by what is before it."""
     features, transcripts, paths = spoken()
-    tied = tie_states(spelled_words(WORDS), features, transcripts, paths, tree=Tree(classes=17, least_frames=10))
+    tied = tie_states(spell_words(WORDS), features, transcripts, paths, tree=Tree(classes=17, least_frames=10))
     assert tied.total == 17
     states = np.array([tied.rows[WORDS.index(word)][3:6] for word in WORDS])
     after_ab = np.array([word[0] in "ab" for word in WORDS])
@@ -83,16 +83,16 @@ def test_the_nearest_sets_are_joined_and_told_apart_by_ward():
 
 def test_no_tree_grows_where_contexts_sound_alike_or_are_rare():
     features, transcripts, paths = spoken()
-    few = tie_states(spelled_words(WORDS), features, transcripts, paths, tree=Tree(classes=500, least_frames=1000))
-    assert few.rows == spelled_words(WORDS).rows
-    some = tie_states(spelled_words(WORDS), features, transcripts, paths, tree=Tree(classes=500, least_frames=40))
+    few = tie_states(spell_words(WORDS), features, transcripts, paths, tree=Tree(classes=500, least_frames=1000))
+    assert few.rows == spell_words(WORDS).rows
+    some = tie_states(spell_words(WORDS), features, transcripts, paths, tree=Tree(classes=500, least_frames=40))
     assert len(set(classes_of(some, "x").values())) == 2
 
 
 def test_words_never_spoken_go_where_the_questions_send_them():
     words = (*WORDS, "bxd", "dxb")
     features, transcripts, paths = spoken()
-    tied = tie_states(spelled_words(words), features, transcripts, paths, tree=Tree(classes=19, least_frames=10))
+    tied = tie_states(spell_words(words), features, transcripts, paths, tree=Tree(classes=19, least_frames=10))
     x = classes_of(tied, "x")
     assert (x["bxd"], x["dxb"]) == (x["bxa"], x["dxd"])
     assert x["bxd"] != x["dxb"]
@@ -101,7 +101,7 @@ def test_words_never_spoken_go_where_the_questions_send_them():
 @settings(max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1), classes=st.integers(1, 60), least_frames=st.sampled_from([1, 8, 40]))
 def test_what_every_tying_promises(seed, classes, least_frames):
-    spelled = spelled_words(WORDS)
+    spelled = spell_words(WORDS)
     features, transcripts, paths = spoken(repeats=2, seed=seed)
     tree = Tree(classes=classes, least_frames=least_frames)
     tied = tie_states(spelled, features, transcripts, paths, tree=tree)
@@ -122,7 +122,7 @@ def test_tied_states_fit_better_and_begin_from_the_alignment_of_letters():
     features, transcripts, _ = spoken(repeats=12)
     features = [each[:, :1] + 0.1 * np.random.default_rng(1).standard_normal((len(each), 2)) for each in features]
     features = [each.astype(np.float32) for each in features]
-    spelled = spelled_words(WORDS)
+    spelled = spell_words(WORDS)
     rounds = Rounds(splits=0, alignments=4)
     alike = train_words(features, transcripts, spelled, rounds=rounds)
     tied = tie_states(spelled, features, transcripts, alike.paths, tree=Tree(classes=40, least_frames=20))

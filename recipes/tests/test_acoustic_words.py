@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("jiwer")
 
-from lengthwise_recipes.acoustic.alignment import alignable, state_priors
+from lengthwise_recipes.acoustic.alignment import select_alignable, state_priors
 from lengthwise_recipes.acoustic.bigram import even_bigram
 from lengthwise_recipes.acoustic.decoder import decode, hybrid_scores, word_error_rate
 from lengthwise_recipes.acoustic.em import Rounds, frame_labels, train_words
@@ -38,7 +38,7 @@ def tones():
 
 
 def features_of(recordings, **choices):
-    corpus, features = alignable(*corpus_features(digit_strings(recordings, Strings(**choices))), STATES)
+    corpus, features = select_alignable(*corpus_features(digit_strings(recordings, Strings(**choices))), STATES)
     return corpus.transcripts, [with_slopes(each) for each in features]
 
 

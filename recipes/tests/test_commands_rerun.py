@@ -8,7 +8,7 @@ import pytest
 from lengthwise.cli.parser import Parser
 from lengthwise_recipes.claims import Claim
 from lengthwise_recipes.commands import rerun
-from lengthwise_recipes.commands.extras import needed_for
+from lengthwise_recipes.commands.extras import explain_missing
 
 CLAIM = Claim(
     claim="it is faster",
@@ -104,5 +104,5 @@ def test_a_file_is_no_folder(tmp_path):
 
 def test_a_package_that_is_missing_is_told_with_how_to_install_it():
     rule = r"`no_such_package` must be installed for a study, but is None\. Install it: pip install lengthwise-rec"
-    with pytest.raises(ModuleNotFoundError, match=rule), needed_for("a study"):
+    with pytest.raises(ModuleNotFoundError, match=rule), explain_missing("a study"):
         import no_such_package  # noqa: F401

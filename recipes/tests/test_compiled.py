@@ -19,9 +19,9 @@ from lengthwise_recipes.compiled import jax_lstm  # noqa: E402
 from lengthwise_recipes.compiled.__main__ import main  # noqa: E402
 from lengthwise_recipes.compiled.data import Words, training_words  # noqa: E402
 from lengthwise_recipes.compiled.jax_lstm import JaxLearner  # noqa: E402
-from lengthwise_recipes.compiled.learning import computed_frames, run_epochs, shapes_needed  # noqa: E402
+from lengthwise_recipes.compiled.learning import computed_frames, find_shapes, run_epochs  # noqa: E402
 from lengthwise_recipes.compiled.torch_encoder import Encoder, TorchLearner, sinusoids  # noqa: E402
-from lengthwise_recipes.handwriting.data import written_lines  # noqa: E402
+from lengthwise_recipes.handwriting.data import synthetic_lines  # noqa: E402
 from lengthwise_recipes.handwriting.model import ctc_losses as torch_ctc_losses  # noqa: E402
 from lengthwise_recipes.study.layers import BidirectionalLayer  # noqa: E402
 
@@ -209,7 +209,7 @@ def test_sinusoids_worked_by_hand():
 def test_shapes_of_unpadded_batches_are_those_of_the_plan():
     batching = lw.Batching(order=lw.Sorted(), cut=lw.FixedSize(2))
     plan = lw.make_plan([3, 5, 5, 9, 12], batching)
-    shapes = shapes_needed(np.array([3, 5, 5, 9, 12]), batching, plan)
+    shapes = find_shapes(np.array([3, 5, 5, 9, 12]), batching, plan)
     assert shapes.tolist() == [[2, 5], [2, 9], [2, 12]]
     assert computed_frames(plan, shapes) == 2 * (5 + 9 + 12)
 
@@ -226,7 +226,7 @@ def test_an_epoch_reports_seconds_of_the_clock_and_frames_of_the_shapes():
 
 
 def test_written_lines_become_frames_and_classes():
-    corpus = written_lines(count=8, validation_share=0.25)
+    corpus = synthetic_lines(count=8, validation_share=0.25)
     words = training_words(corpus, stack=4)
     assert len(words) == len(corpus.train) == 6
     assert words.lengths.tolist() == (-(-corpus.train.lengths // 4)).tolist()

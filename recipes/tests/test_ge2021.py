@@ -26,7 +26,7 @@ from lengthwise_recipes.ge2021.batchings import (  # noqa: E402
     batchings,
     closest,
     find_knobs,
-    measured,
+    measure_batching,
     padding_rates,
 )
 from lengthwise_recipes.ge2021.claims import (  # noqa: E402
@@ -38,7 +38,7 @@ from lengthwise_recipes.ge2021.claims import (  # noqa: E402
     noise_points,
 )
 from lengthwise_recipes.ge2021.figures import FIGURES  # noqa: E402
-from lengthwise_recipes.ge2021.outcomes import outcomes, reduction, saved, saved_frames, smoothed, stages  # noqa: E402
+from lengthwise_recipes.ge2021.outcomes import frame_saving, outcomes, reduction, smooth, stages, time_saving  # noqa: E402
 from lengthwise_recipes.ge2021.page import page  # noqa: E402
 from lengthwise_recipes.ge2021.printed import (  # noqa: E402
     RANDOM_MINUTES,
@@ -184,7 +184,7 @@ def held(claims):
 @given(st.lists(st.floats(0.0, 9.0), min_size=1, max_size=12))
 def test_smoothing_takes_the_mean_of_the_neighbours_there_are(losses):
     near = [losses[max(0, place - 1) : place + 2] for place in range(len(losses))]
-    np.testing.assert_allclose(smoothed(np.array(losses)), [math.fsum(each) / len(each) for each in near])
+    np.testing.assert_allclose(smooth(np.array(losses)), [math.fsum(each) / len(each) for each in near])
 
 
 @given(st.integers(1, 500))
@@ -211,8 +211,8 @@ def test_the_loss_at_a_time_is_the_smoothed_one_of_the_last_epoch_done():
 def test_what_is_saved_by_hand():
     rows = [row("RAND", seconds=4.0, padding=0.5), row("SB-BR", seconds=3.0, padding=0.2)]
     both = outcomes(rows)
-    assert saved(both["RAND"], both["SB-BR"]).tolist() == [0.25]
-    assert saved_frames(both["RAND"], both["SB-BR"]) == pytest.approx(1 - 125 / 200)
+    assert time_saving(both["RAND"], both["SB-BR"]).tolist() == [0.25]
+    assert frame_saving(both["RAND"], both["SB-BR"]) == pytest.approx(1 - 125 / 200)
 
 
 @given(rates=st.lists(st.integers(0, 100), min_size=1, max_size=20), target=st.integers(0, 100))
@@ -230,7 +230,7 @@ def test_the_knobs_found_pad_as_semi_sorted_batching_does():
         assert target - 0.02 < padding_rates(lengths, order, [value], cut=cut).item() <= target
     assert knobs.bucket_size % 8 == 0
     made = batchings(knobs, 8)
-    ours, theirs = (measured(lengths, made[label], seeds=2)["padding_share"] for label in ("ME-BR", "SSB-BR"))
+    ours, theirs = (measure_batching(lengths, made[label], seeds=2)["padding_share"] for label in ("ME-BR", "SSB-BR"))
     assert ours == pytest.approx(theirs, abs=0.01)
     assert knobs.largest_steps["semi-sorted"] < min(knobs.largest_steps["bucketed"], knobs.largest_steps["alternated"])
 
@@ -255,12 +255,12 @@ def test_batch_randomisation_and_dynamic_sizes_are_what_the_names_say():
 
 
 def test_padding_by_hand():
-    measures = measured(np.array([1, 2, 3, 4]), lw.Batching(order=lw.Sorted(), cut=lw.FixedSize(2)), seeds=3)
+    measures = measure_batching(np.array([1, 2, 3, 4]), lw.Batching(order=lw.Sorted(), cut=lw.FixedSize(2)), seeds=3)
     assert measures["zpr"] == pytest.approx([(1 / 4 + 1 / 8) / 2] * 3)
     assert (measures["abl"].tolist(), measures["batches"].tolist()) == ([3.0] * 3, [2.0] * 3)
     # A batch is closed once it holds 2 x 4 frames: [1, 2, 3] and [4].
     dynamic = lw.Batching(order=lw.Sorted(), cut=lw.DynamicSize(2, rule="paper"))
-    assert measured(np.array([1, 2, 3, 4]), dynamic, seeds=1)["abl"] == pytest.approx([(3 * 3 + 1 * 4) / 4])
+    assert measure_batching(np.array([1, 2, 3, 4]), dynamic, seeds=1)["abl"] == pytest.approx([(3 * 3 + 1 * 4) / 4])
 
 
 def plans(**batches):

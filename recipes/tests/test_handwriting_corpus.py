@@ -12,11 +12,11 @@ pytest.importorskip("HersheyFonts")
 import lengthwise as lw
 from lengthwise_recipes.handwriting.characters import symbol
 from lengthwise_recipes.handwriting.data import (
-    drawn_words,
     inkml_folder,
     read_corpus,
+    synthetic_lines,
     validation_numbers,
-    written_lines,
+    words_of_characters,
 )
 
 
@@ -32,7 +32,7 @@ def test_validation_takes_every_length(lengths, data):
 
 
 def test_written_lines_are_parted_without_overlap():
-    corpus = written_lines(count=60, validation_share=0.1)
+    corpus = synthetic_lines(count=60, validation_share=0.1)
     assert (len(corpus.train), len(corpus.validation)) == (54, 6)
     inks = [sample.tobytes() for sample in corpus.train.strokes + corpus.validation.strokes]
     assert len(set(inks)) == 60
@@ -40,11 +40,11 @@ def test_written_lines_are_parted_without_overlap():
 
 
 def test_what_is_tested_on_is_in_no_other_part(tmp_path, good_ink):
-    corpus = written_lines(count=60, validation_share=0.1, test_share=0.2)
+    corpus = synthetic_lines(count=60, validation_share=0.1, test_share=0.2)
     assert (len(corpus.train), len(corpus.validation), len(corpus.test)) == (42, 6, 12)
     inks = [sample.tobytes() for part in (corpus.train, corpus.validation, corpus.test) for sample in part.strokes]
     assert len(set(inks)) == 60
-    assert corpus.validation.texts == written_lines(count=60, validation_share=0.1).validation.texts
+    assert corpus.validation.texts == synthetic_lines(count=60, validation_share=0.1).validation.texts
     assert corpus.as_dict()["test_samples"] == 12
     for number in range(4):
         (tmp_path / f"{number}.inkml").write_text(good_ink)
@@ -59,7 +59,7 @@ def test_drawers_of_test_words_draw_in_no_other_part(tmp_path, pen_arrays):
         theirs = np.repeat(np.isin(arrays["drawer"], drawers), 4)
         arrays["dxy"][theirs & (np.arange(len(theirs)) % 4 == 2), 1] = height
     np.savez(tmp_path / "pen.npz", **arrays)
-    corpus = drawn_words(tmp_path / "pen.npz", count=200, validation_share=0.1, test_share=0.2)
+    corpus = words_of_characters(tmp_path / "pen.npz", count=200, validation_share=0.1, test_share=0.2)
     assert (len(corpus.train), len(corpus.validation), len(corpus.test)) == (140, 20, 40)
     assert corpus.split.startswith("2 of 20 drawers held out for validation and as many to test on")
     drops = [_mean_pen_up_drop(part.strokes) for part in (corpus.train, corpus.test, corpus.validation)]
@@ -73,7 +73,7 @@ def test_drawers_of_validation_words_never_train(tmp_path, pen_arrays):
     last = np.repeat(arrays["drawer"] >= 18, 4)
     arrays["dxy"][last & (np.arange(len(last)) % 4 == 2), 1] = 4
     np.savez(tmp_path / "pen.npz", **arrays)
-    corpus = drawn_words(tmp_path / "pen.npz", count=200)
+    corpus = words_of_characters(tmp_path / "pen.npz", count=200)
     assert (len(corpus.train), len(corpus.validation)) == (190, 10)
     assert corpus.split.startswith("2 of 20 drawers held out")
     assert set(corpus.alphabet) <= {symbol(0), symbol(1), symbol(2)}
@@ -95,7 +95,7 @@ def test_inkml_folders_name_what_they_skip(tmp_path, good_ink):
 
 
 def test_a_corpus_describes_itself():
-    corpus = written_lines(count=20)
+    corpus = synthetic_lines(count=20)
     described = json.loads(json.dumps(corpus.as_dict()))
     assert described["train_samples"] == 19
     assert described["train_points"] == sum(len(sample) for sample in corpus.train.strokes)
@@ -110,10 +110,10 @@ def test_a_corpus_describes_itself():
     [
         (lambda folder: read_corpus(folder / "pen.csv"), "`data` must be an .npz file or a folder of InkML"),
         (lambda _: read_corpus(None, count=1), "`count` must be at least 2, but is 1"),
-        (lambda _: written_lines(count=4, validation_share=0.0), "`validation_share` must be above 0"),
-        (lambda _: written_lines(count=4, validation_share=0.9), "at most 0.5, but is 0.9"),
-        (lambda _: written_lines(count=4, test_share=-0.1), "`test_share` must be .* but is -0.1"),
-        (lambda _: written_lines(count=2, test_share=0.1), "`count` must be at least 3, but is 2"),
+        (lambda _: synthetic_lines(count=4, validation_share=0.0), "`validation_share` must be above 0"),
+        (lambda _: synthetic_lines(count=4, validation_share=0.9), "at most 0.5, but is 0.9"),
+        (lambda _: synthetic_lines(count=4, test_share=-0.1), "`test_share` must be .* but is -0.1"),
+        (lambda _: synthetic_lines(count=2, test_share=0.1), "`count` must be at least 3, but is 2"),
         (lambda _: read_corpus(None, scripts=["Latin"]), "`scripts` must be given with an .npz"),
         (lambda folder: read_corpus(folder), "at least one good .inkml file"),
     ],
@@ -137,10 +137,10 @@ def test_a_count_below_two_is_refused_for_every_kind_of_data(tmp_path, good_ink,
 def test_one_drawer_is_too_few(tmp_path, pen_arrays):
     np.savez(tmp_path / "pen.npz", **pen_arrays(drawers=1))
     with pytest.raises(ValueError, match="drawn by at least 2 drawers"):
-        drawn_words(tmp_path / "pen.npz", count=10)
+        words_of_characters(tmp_path / "pen.npz", count=10)
     np.savez(tmp_path / "pen.npz", **pen_arrays(drawers=2))
     with pytest.raises(ValueError, match="drawn by at least 3 drawers"):
-        drawn_words(tmp_path / "pen.npz", count=10, test_share=0.1)
+        words_of_characters(tmp_path / "pen.npz", count=10, test_share=0.1)
 
 
 def _mean_pen_up_drop(strokes):

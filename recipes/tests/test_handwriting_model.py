@@ -13,7 +13,7 @@ from lengthwise_recipes.handwriting.model import (  # noqa: E402
     Recognizer,
     ctc_losses,
     decode,
-    frames_needed,
+    least_frames,
     pad_frames,
     stack_frames,
 )
@@ -122,7 +122,7 @@ def test_frames_needed_is_the_shortest_path(label):
     with_blanks = [label[0]]
     for before, symbol in itertools.pairwise(label):
         with_blanks += [0, symbol] if before == symbol else [symbol]
-    assert frames_needed(label) == len(with_blanks)
+    assert least_frames(label) == len(with_blanks)
     assert _collapse(with_blanks) == label
 
 

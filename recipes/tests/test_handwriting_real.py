@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("HersheyFonts")
 
 from lengthwise_recipes.handwriting.characters import read_characters
-from lengthwise_recipes.handwriting.data import drawn_words
+from lengthwise_recipes.handwriting.data import words_of_characters
 
 DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 PEN = DATA / "omniglot_strokes" / "omniglot_small1_small2.npz"
@@ -27,7 +27,7 @@ def test_every_class_is_drawn_once_by_every_drawer():
 
 
 def test_words_are_long_tailed():
-    corpus = drawn_words(PEN, count=400)
+    corpus = words_of_characters(PEN, count=400)
     lengths = corpus.train.lengths
     assert (len(corpus.train), len(corpus.validation)) == (380, 20)
     assert corpus.split.startswith("2 of 20 drawers held out")

@@ -14,7 +14,7 @@ pytest.importorskip("jiwer")
 import lengthwise as lw  # noqa: E402
 from lengthwise_recipes.handwriting.data import Samples  # noqa: E402
 from lengthwise_recipes.handwriting.model import Recognizer  # noqa: E402
-from lengthwise_recipes.handwriting.prepared import learnable, prepare  # noqa: E402
+from lengthwise_recipes.handwriting.prepared import prepare, select_learnable  # noqa: E402
 from lengthwise_recipes.handwriting.task import HandwritingTask, Network  # noqa: E402
 from lengthwise_recipes.study.machine import processor_name  # noqa: E402
 from lengthwise_recipes.study.results import EpochRow, Study, summarise  # noqa: E402
@@ -109,11 +109,11 @@ def test_the_json_has_its_schema(study):
 def test_what_is_too_short_is_skipped_by_name_or_refused(corpus):
     texts = ("lll", "o" * 40, *corpus.train.texts[2:])  # the second sample has no 79 frames
     short = dataclasses.replace(corpus, train=dataclasses.replace(corpus.train, texts=texts))
-    kept, skipped = learnable(short, stack=4)
+    kept, skipped = select_learnable(short, stack=4)
     assert len(kept.train) == 119 - (len(short.train.strokes[0]) < 17)  # lll needs 5 frames of 4 points
     assert any("train sample 1" in line and "needs 79" in line for line in skipped)
     with pytest.raises(ValueError, match="train sample"):
-        learnable(short, stack=4, strict=True)
+        select_learnable(short, stack=4, strict=True)
 
 
 def test_the_stack_that_would_keep_what_is_too_short_is_told(corpus):
@@ -122,16 +122,17 @@ def test_the_stack_that_would_keep_what_is_too_short_is_told(corpus):
     texts = ("volvo", "volvol", "volvolv", "volvol" * 2, "volvol" * 3, "volvol" * 4)
     train = dataclasses.replace(corpus.train, strokes=points, texts=texts)
     validation = dataclasses.replace(corpus.validation, strokes=corpus.train.strokes[-1:], texts=("v",))
-    kept, skipped = learnable(dataclasses.replace(corpus, train=train, validation=validation), stack=4)
+    kept, skipped = select_learnable(dataclasses.replace(corpus, train=train, validation=validation), stack=4)
     assert (len(kept.train), len(skipped)) == (1, 5)
     assert kept.advice == (
         "Samples with fewer frames than their text needs: 5. `lengthwise study handwriting` would keep of them "
         "1 with --stack 3, 2 with --stack 2, 3 with --stack 1.",
         "Samples that no stack keeps, with fewer points than their text needs frames: 2.",
     )
-    assert learnable(dataclasses.replace(corpus, train=kept.train, validation=validation), stack=4)[0].advice == ()
+    learnt = dataclasses.replace(corpus, train=kept.train, validation=validation)
+    assert select_learnable(learnt, stack=4)[0].advice == ()
     for stack, more in ((3, 1), (2, 2), (1, 3)):
-        again, _ = learnable(dataclasses.replace(corpus, train=train, validation=validation), stack=stack)
+        again, _ = select_learnable(dataclasses.replace(corpus, train=train, validation=validation), stack=stack)
         assert len(again.train) == 1 + more
 
 

@@ -31,15 +31,15 @@ from lengthwise_recipes.quality.answers import (  # noqa: E402
 from lengthwise_recipes.quality.comparisons import compare, correlate, losses_of, rank_correlations  # noqa: E402
 from lengthwise_recipes.quality.outcomes import equal_seconds, outcomes  # noqa: E402
 from lengthwise_recipes.quality.page import page  # noqa: E402
-from lengthwise_recipes.quality.power import mean_told, power_sentence, shares_told  # noqa: E402
+from lengthwise_recipes.quality.power import detectable_shares, mean_detectable_share, power_sentence  # noqa: E402
 from lengthwise_recipes.quality.strategies import (  # noqa: E402
     FITTED,
     TOLERANCE,
     Candidate,
     Compared,
     candidates,
-    compared,
-    left_out,
+    choose_setups,
+    list_left_out,
 )
 from lengthwise_recipes.quality.tasks import KINDS, Source  # noqa: E402
 from lengthwise_recipes.study.results import EpochRow, RunRow  # noqa: E402
@@ -231,7 +231,7 @@ def test_what_is_told_apart_is_counted_for_each_order_and_at_each_padding():
 def test_every_strategy_that_is_compared_pads_what_it_should():
     found = candidates(LENGTHS, (0.1,), batch_size=16)
     assert [each.order for each in found if each.padding == 0.1 and not each.dynamic] == list(FITTED)
-    chosen = compared(LENGTHS, found, base_batch=16.0)
+    chosen = choose_setups(LENGTHS, found, base_batch=16.0)
     for each in chosen:
         shares = [lw.measure(lw.make_plan(LENGTHS, each.setup.batching, epoch=epoch), LENGTHS) for epoch in range(16)]
         if each.candidate.padding is not None:
@@ -240,13 +240,13 @@ def test_every_strategy_that_is_compared_pads_what_it_should():
     assert [each.setup.learning_rate_scaling for each in dynamic[:3]] == ["none", "linear", "root"]
     assert [each.setup.base_batch for each in dynamic[:3]] == [None, 16.0, 16.0]
     assert len({each.label for each in chosen}) == len(chosen)
-    assert len(left_out(found)) == len([each for each in found if not each.near])
+    assert len(list_left_out(found)) == len([each for each in found if not each.near])
 
 
 def test_what_pads_otherwise_is_left_out_and_named():
     far = Candidate(order="bucketed", strategy="bucketed:16", padding=0.1, padding_share=0.04, cut=CUT)
-    assert compared(LENGTHS, [far], base_batch=16.0) == []
-    assert left_out([far, *(each.candidate for each in ENTRIES)]) == [
+    assert choose_setups(LENGTHS, [far], base_batch=16.0) == []
+    assert list_left_out([far, *(each.candidate for each in ENTRIES)]) == [
         "bucketed at 10 %, since the nearest is 4.0 %, by bucketed:16"
     ]
 
@@ -431,8 +431,9 @@ def test_the_smallest_difference_is_that_of_the_paired_runs_over_the_other_loss(
         {**pair, "one": "ours", "other": "theirs", "measure": "test_last"},
     ]
     document = {"task": "speech", "ours": "max-entropy", "strategies": strategies, "comparisons": comparisons[:2]}
-    assert shares_told(document, "last") == pytest.approx([0.1], rel=1e-3)  # noncentrality 5.6535, s / sqrt(3) = 1
-    assert mean_told(document, "last") == "10.0 %"
+    # Noncentrality 5.6535, s / sqrt(3) = 1.
+    assert detectable_shares(document, "last") == pytest.approx([0.1], rel=1e-3)
+    assert mean_detectable_share(document, "last") == "10.0 %"
     assert "speech 10.0 %." in power_sentence([document], "last")
 
 
@@ -441,7 +442,7 @@ def test_a_run_that_diverged_could_tell_nothing():
     strategies = [{"label": name, "order": "max-entropy", "losses": {"last": unknown}} for name in ("one", "other")]
     pair = {"one": "one", "other": "other", "measure": "last", "difference": unknown}
     document = {"task": "speech", "ours": "max-entropy", "strategies": strategies, "comparisons": [pair]}
-    assert mean_told(document, "last") == "nothing"
+    assert mean_detectable_share(document, "last") == "nothing"
 
 
 @pytest.mark.parametrize(

@@ -150,10 +150,10 @@ class Claim:
         return f" {self.unit}" if self.unit else ""
 
 
-def holding(*, whole: bool, part: bool) -> str:
+def extent(*, whole: bool, part: bool) -> str:
     """How much of a claim holds: the whole, else a part where one does.
 
-    >>> holding(whole=False, part=True)
+    >>> extent(whole=False, part=True)
     'part'
     """
     return WHOLE if whole else PART if part else NONE

@@ -57,17 +57,17 @@ def fit_knob(lengths: NDArray[np.int64], order: str, padding: float, *, cut: lw.
     texts = [FORMS.get(order, f"{order}:{{:.12g}}").format(value) for value in values]
 
     @cache
-    def had(place: int) -> float:
+    def padding_at(place: int) -> float:
         return padding_share(lengths, lw.strategy(texts[place], cut=cut))
 
     low, high = 0, len(texts) - 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if had(middle) < padding else (low, middle)
+        low, high = (middle, high) if padding_at(middle) < padding else (low, middle)
     neighbours = _NEIGHBOURS if isinstance(values, range) else 0
     near = range(max(0, low - neighbours), min(len(texts), high + neighbours + 1))
-    best = min(near, key=lambda place: abs(had(place) - padding))
-    return Fitted(strategy=texts[best], knob=float(values[best]), padding_share=had(best))
+    best = min(near, key=lambda place: abs(padding_at(place) - padding))
+    return Fitted(strategy=texts[best], knob=float(values[best]), padding_share=padding_at(best))
 
 
 def padding_share(lengths: NDArray[np.int64], batching: lw.Batching) -> float:

@@ -110,7 +110,7 @@ def features_note(data: Mapping[str, Any]) -> str:
     return f"Features by {data['features']}." if "features" in data else EARLIER_FEATURES
 
 
-def measured(document: Mapping[str, Any], *, link: str) -> str:
+def machine_note(document: Mapping[str, Any], *, link: str) -> str:
     """Where, when and by which command, and where the JSON is."""
     machine = document["machine"]
     where = machine["device_name"] or machine["cpu"]

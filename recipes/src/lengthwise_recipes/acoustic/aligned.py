@@ -45,7 +45,7 @@ class Aligned:
     word_error_rate: float
 
 
-def kept(folder: Path | None, key: str, make: Callable[[], Aligned]) -> Aligned:
+def read_or_make(folder: Path | None, key: str, make: Callable[[], Aligned]) -> Aligned:
     """Reads what a folder keeps of this key, or makes it and keeps it there.
 
     Args:

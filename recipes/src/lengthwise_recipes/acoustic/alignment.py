@@ -66,7 +66,7 @@ def best_paths(scores: Sequence[Scores], chains: Sequence[Chain], stay: Scores) 
         stay: [S].
 
     Raises:
-        ValueError: Where an utterance has fewer frames than its chain needs; see `alignable`.
+        ValueError: Where an utterance has fewer frames than its chain needs; see `select_alignable`.
 
     References:
         Doetsch et al. 2017, section 5: states without skip transitions. Cost: frames x positions.
@@ -109,7 +109,7 @@ def state_priors(labels: Sequence[NDArray[np.int64]], total: int) -> Scores:
     return counts / counts.sum()
 
 
-def alignable(
+def select_alignable(
     corpus: Corpus, features: Sequence[Features], states: WordStates, *, strict: bool = False
 ) -> tuple[Corpus, list[Features]]:
     """Leaves out what has no alignment: fewer frames than the states of its words, or a word of no known states.
@@ -124,13 +124,13 @@ def alignable(
         The corpus and features of the others; the corpus names those that were left out.
     """
     skipped = Skipped(strict=strict)
-    kept = fitting(corpus, features, states, skipped)
+    kept = alignable_numbers(corpus, features, states, skipped)
     left = (*corpus.skipped, *skipped.sentences)
     utterances = tuple(corpus.utterances[number] for number in kept)
     return replace(corpus, utterances=utterances, skipped=left), [features[number] for number in kept]
 
 
-def fitting(corpus: Corpus, features: Sequence[Features], states: WordStates, skipped: Skipped) -> list[int]:
+def alignable_numbers(corpus: Corpus, features: Sequence[Features], states: WordStates, skipped: Skipped) -> list[int]:
     """The numbers of the utterances that have an alignment; `skipped` is told of the others."""
     return [number for number in range(len(corpus)) if _fits(corpus, features, number, states, skipped)]
 

@@ -97,7 +97,7 @@ def train_words(
 
     Raises:
         ValueError: Where a word has no states, or an utterance fewer frames than its words have states;
-            `alignment.alignable` leaves those out.
+            `alignment.select_alignable` leaves those out.
 
     References:
         Viterbi training, Rabiner 1989, section V.B (segmental k-means). Doetsch et al. 2017, section 5, has the

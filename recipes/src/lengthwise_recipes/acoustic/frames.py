@@ -52,7 +52,7 @@ class Utterances:
         return np.stack([batch, np.zeros_like(batch), self.lengths[batch]], axis=1)
 
 
-def fitted_scale(features: Sequence[Features]) -> Scale:
+def fit_scale(features: Sequence[Features]) -> Scale:
     """The scale of all frames; a feature that never changes is left as it is, but for its mean."""
     frames = np.concatenate(features)
     mean, deviation = (made(axis=0, dtype=np.float64).astype(np.float32) for made in (frames.mean, frames.std))
@@ -70,7 +70,7 @@ def end_to_end(
     Args:
         features: [F, D] of each.
         transcripts: What is said in each.
-        scale: See `fitted_scale`.
+        scale: See `fit_scale`.
         labels: The state of each frame, [F] of all utterances; None where none is known.
     """
     offsets = np.append(0, np.cumsum([len(each) for each in features]))

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import check_whole, value_error
-from lengthwise_recipes.acoustic.alignment import alignable, fitting
+from lengthwise_recipes.acoustic.alignment import alignable_numbers, select_alignable
 from lengthwise_recipes.acoustic.em import Rounds, Trained, WordModel, frame_labels, train_words
 from lengthwise_recipes.acoustic.frames import NO_LABEL
 from lengthwise_recipes.acoustic.hmm import WordStates, whole_words
 from lengthwise_recipes.acoustic.tying import Tree, tie_states
-from lengthwise_recipes.acoustic.units import Units, spelled_words
+from lengthwise_recipes.acoustic.units import Units, spell_words
 from lengthwise_recipes.contents import fingerprint
 from lengthwise_recipes.skipped import Skipped
 from lengthwise_recipes.speech.corpus import Corpus
@@ -72,7 +72,7 @@ def speech_of(corpus: Corpus, states: WordStates | None = None, *, strict: bool 
     """Computes the features of a corpus, without the utterances that have no features or, by `states`, no alignment."""
     kept, features = corpus_features(corpus, strict=strict)
     if states is not None:
-        kept, features = alignable(kept, features, states, strict=strict)
+        kept, features = select_alignable(kept, features, states, strict=strict)
     return Speech(corpus=kept, features=features)
 
 
@@ -89,10 +89,10 @@ def first_states(corpus: Corpus, labelling: Labelling) -> WordStates:
     if not known:
         remedy = "Give the lexicon of these texts."
         raise value_error("units", "of a word of the corpus at least", "of none", remedy)
-    return spelled_words(known, units=labelling.units)
+    return spell_words(known, units=labelling.units)
 
 
-def trained_model(speech: Speech, states: WordStates, labelling: Labelling) -> WordModel:
+def train_model(speech: Speech, states: WordStates, labelling: Labelling) -> WordModel:
     """Trains a GMM-HMM on speech, and ties its states where there is a tree.
 
     Args:
@@ -117,10 +117,10 @@ def labels_of(model: WordModel, speech: Speech) -> Labels:
     return frame_labels(model, speech.slopes, speech.corpus.transcripts)
 
 
-def known_labels(model: WordModel, speech: Speech) -> Labels:
+def labels_where_known(model: WordModel, speech: Speech) -> Labels:
     """As `labels_of`, with `NO_LABEL` in the utterances that have no alignment."""
     labels = [np.full(len(each), NO_LABEL) for each in speech.features]
-    numbers = fitting(speech.corpus, speech.features, model.states, Skipped(strict=False))
+    numbers = alignable_numbers(speech.corpus, speech.features, model.states, Skipped(strict=False))
     slopes, words = speech.slopes, speech.corpus.transcripts
     found = frame_labels(model, [slopes[number] for number in numbers], [words[number] for number in numbers])
     for number, states in zip(numbers, found, strict=True):

@@ -12,22 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
-from lengthwise_recipes.acoustic.aligned import Aligned, kept
+from lengthwise_recipes.acoustic.aligned import Aligned, read_or_make
 from lengthwise_recipes.acoustic.alignment import Scores, state_priors
 from lengthwise_recipes.acoustic.bigram import Bigram, count_bigram, even_bigram
 from lengthwise_recipes.acoustic.decoder import Search, word_error_rate
 from lengthwise_recipes.acoustic.em import WordModel
-from lengthwise_recipes.acoustic.frames import Scale, Utterances, end_to_end, fitted_scale
+from lengthwise_recipes.acoustic.frames import Scale, Utterances, end_to_end, fit_scale
 from lengthwise_recipes.acoustic.hmm import WordStates
 from lengthwise_recipes.acoustic.labelling import (
     Labelling,
     Speech,
     first_states,
-    known_labels,
     labels_of,
+    labels_where_known,
     name_speech,
     speech_of,
-    trained_model,
+    train_model,
 )
 from lengthwise_recipes.acoustic.recognition import recognise
 from lengthwise_recipes.speech.features import MADE_BY
@@ -98,12 +98,12 @@ def prepare(
     bigram = _bigram(parts, spoken.train, states)
     make = functools.partial(_align, spoken, states, labelling, bigram, search)
     named = name_speech(spoken, labelling, any_order=parts.any_order)
-    aligned = kept(folder, f"{named} {search}", make)
-    scale = fitted_scale(spoken.train.features)
+    aligned = read_or_make(folder, f"{named} {search}", make)
+    scale = fit_scale(spoken.train.features)
     return Prepared(
-        train=_laid(spoken.train, scale, aligned.train),
-        validation=_laid(spoken.validation, scale, aligned.validation),
-        test=_laid(spoken.test, scale, aligned.test),
+        train=_lay_out(spoken.train, scale, aligned.train),
+        validation=_lay_out(spoken.validation, scale, aligned.validation),
+        test=_lay_out(spoken.test, scale, aligned.test),
         states=aligned.model.states,
         stay=aligned.model.stay,
         priors=state_priors([aligned.train], aligned.model.states.total),
@@ -123,7 +123,7 @@ class _Spoken(NamedTuple):
     test: Speech
 
 
-def _laid(speech: Speech, scale: Scale, labels: NDArray[np.int64]) -> Utterances:
+def _lay_out(speech: Speech, scale: Scale, labels: NDArray[np.int64]) -> Utterances:
     return end_to_end(speech.features, speech.corpus.transcripts, scale, labels)
 
 
@@ -132,12 +132,12 @@ def _bigram(parts: Parts, train: Speech, states: WordStates) -> Bigram:
 
 
 def _align(spoken: _Spoken, states: WordStates, labelling: Labelling, bigram: Bigram, search: Search) -> Aligned:
-    model = trained_model(spoken.train, states, labelling)
+    model = train_model(spoken.train, states, labelling)
     return Aligned(
         model=model,
         train=np.concatenate(labels_of(model, spoken.train)),
         validation=np.concatenate(labels_of(model, spoken.validation)),
-        test=np.concatenate(known_labels(model, spoken.test)),
+        test=np.concatenate(labels_where_known(model, spoken.test)),
         word_error_rate=_gmm_error_rate(model, spoken.test, bigram, search),
     )
 

@@ -80,11 +80,11 @@ def tie_states(
     vocabulary that were never spoken go where the questions send them.
 
     Args:
-        spelled: What `units.spelled_words` gives for the vocabulary.
+        spelled: What `units.spell_words` gives for the vocabulary.
         features: [F, D] of each utterance.
         transcripts: Its words.
         paths: Its alignment with `spelled`, see `em.Trained`.
-        units: As given to `units.spelled_words`.
+        units: As given to `units.spell_words`.
         tree: When to stop.
 
     Returns:
@@ -117,7 +117,7 @@ def tie_states(
 def _check_spelled(spelled: WordStates, keys: Sequence[Sequence[Context]]) -> None:
     for word, row, contexts in zip(spelled.words, spelled.rows, keys, strict=True):
         if len(row) != len(contexts):
-            rule, remedy = f"of {len(contexts)} states, three a unit", "Make it by units.spelled_words."
+            rule, remedy = f"of {len(contexts)} states, three a unit", "Make it by units.spell_words."
             raise value_error("spelled", rule, len(row), remedy, at=f"word {word}")
 
 

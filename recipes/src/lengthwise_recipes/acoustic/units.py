@@ -26,7 +26,7 @@ class Context(NamedTuple):
     right: str
 
 
-def spelled_words(words: Sequence[str], *, units: Units | None = None, silence: int = 1) -> WordStates:
+def spell_words(words: Sequence[str], *, units: Units | None = None, silence: int = 1) -> WordStates:
     """Gives every unit three states, the same in all words.
 
     Args:
@@ -37,7 +37,7 @@ def spelled_words(words: Sequence[str], *, units: Units | None = None, silence: 
     Raises:
         ValueError: Where a word has no units.
 
-    >>> spelled_words(["aba"]).rows
+    >>> spell_words(["aba"]).rows
     ((1, 2, 3, 4, 5, 6, 1, 2, 3),)
     """
     keys = [[(context.unit, context.place) for context in contexts_of(word, units)] for word in words]
@@ -45,7 +45,7 @@ def spelled_words(words: Sequence[str], *, units: Units | None = None, silence: 
 
 
 def contexts_of(word: str, units: Units | None) -> list[Context]:
-    """The states of a word, each in its context; `units` as for `spelled_words`.
+    """The states of a word, each in its context; `units` as for `spell_words`.
 
     >>> [tuple(context) for context in contexts_of("ab", None)][::3]
     [('a', 0, '', 'b'), ('b', 0, 'a', '')]

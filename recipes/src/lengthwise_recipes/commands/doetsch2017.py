@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lengthwise.checks import value_error
 from lengthwise.cli.parser import command
 from lengthwise_recipes.commands import rerun
-from lengthwise_recipes.commands.extras import needed_for
+from lengthwise_recipes.commands.extras import explain_missing
 
 if TYPE_CHECKING:
     from lengthwise_recipes.acoustic.units import Units
@@ -47,7 +47,7 @@ def add(papers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Trains what is not trained yet, writes JSON, figures and page, and prints the claims."""
-    with needed_for("a rerun"):
+    with explain_missing("a rerun"):
         from lengthwise_recipes.doetsch2017.claims import claims_of
         from lengthwise_recipes.doetsch2017.page import page, write_figures
         from lengthwise_recipes.doetsch2017.rerun import FULL, SMALL, prepare_for, reproduce, settings

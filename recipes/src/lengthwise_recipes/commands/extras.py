@@ -9,7 +9,7 @@ from lengthwise.checks import sentence
 
 
 @contextmanager
-def needed_for(what: str) -> Iterator[None]:
+def explain_missing(what: str) -> Iterator[None]:
     """Says how to install what is imported here, where it is missing.
 
     Args:

@@ -11,7 +11,7 @@ from lengthwise.checks import value_error
 from lengthwise.cli.parser import command
 from lengthwise.cli.source import read_file
 from lengthwise_recipes.commands import rerun
-from lengthwise_recipes.commands.extras import needed_for
+from lengthwise_recipes.commands.extras import explain_missing
 from lengthwise_recipes.commands.ge2021_table1 import SEEDS, training_sets
 from lengthwise_recipes.ge2021.table1 import Row, can_be_ljspeech, table1
 
@@ -50,7 +50,7 @@ def add(papers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Trains what is not trained yet, writes JSON, figures and page, and prints the claims."""
-    with needed_for("a rerun"):
+    with explain_missing("a rerun"):
         from lengthwise_recipes.ge2021.claims import claims_of
         from lengthwise_recipes.ge2021.figures import write_figures
         from lengthwise_recipes.ge2021.page import page

@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         plot.save(plot.knob_curves(next(iter(samples.values())), cut, selected=PAPER_KNOBS), arguments.plot)
     if arguments.json != "-":
         note = _verdict(rows) if comparable else f"{_GENERATED if generated else _OTHERS} {_WANTED}"
-        notes = [note, _drawn(samples, len(lengths))]
+        notes = [note, _describe_draw(samples, len(lengths))]
         heads = [head for head in _HEADS if comparable or head not in _COMPARED]
         cells = [[row[_HEADS.index(head)] for head in heads] for row in _cells(rows)]
         show.table(heads, cells, title=show.sentence_of(lengths, name), notes=notes, words=3)
@@ -97,10 +97,10 @@ def _cells(rows: list[table1.Row]) -> list[tuple[str, ...]]:
 
 def _verdict(rows: list[table1.Row]) -> str:
     done = sum(row.reproduced for row in rows)
-    return f"{done} of {len(rows)} numbers reproduced: {table1.tolerated()}."
+    return f"{done} of {len(rows)} numbers reproduced: {table1.describe_tolerances()}."
 
 
-def _drawn(samples: dict[int, NDArray[np.int64]], count: int) -> str:
+def _describe_draw(samples: dict[int, NDArray[np.int64]], count: int) -> str:
     size = len(next(iter(samples.values())))
     under = f"under {len(samples)} {'seed' if len(samples) == 1 else 'seeds'}"
     if size == count:

@@ -7,7 +7,7 @@ from typing import Any
 
 from lengthwise.cli.parser import command
 from lengthwise_recipes.commands import rerun, study
-from lengthwise_recipes.commands.extras import needed_for
+from lengthwise_recipes.commands.extras import explain_missing
 
 NAME = "khomenko2016"
 
@@ -36,7 +36,7 @@ def add(papers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Trains what is not trained yet, writes JSON, figures and page, and prints the claims."""
-    with needed_for("a rerun"):
+    with explain_missing("a rerun"):
         from lengthwise_recipes.khomenko2016.claims import claims_of
         from lengthwise_recipes.khomenko2016.page import headline, page, write_figures
         from lengthwise_recipes.khomenko2016.rerun import FULL, SMALL, reproduce, settings

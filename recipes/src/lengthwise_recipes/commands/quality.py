@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lengthwise.checks import value_error
 from lengthwise.cli import show
 from lengthwise.cli.parser import command
-from lengthwise_recipes.commands.extras import needed_for
+from lengthwise_recipes.commands.extras import explain_missing
 
 if TYPE_CHECKING:
     from lengthwise_recipes.quality.tasks import Kind, Source
@@ -51,7 +51,7 @@ def add(studies: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Trains what is not trained yet, shows the comparisons and writes what was asked for."""
-    with needed_for("a study"):
+    with explain_missing("a study"):
         from lengthwise_recipes.quality.strategies import check_paddings
         from lengthwise_recipes.quality.study import study_quality
         from lengthwise_recipes.quality.tasks import KINDS

@@ -12,7 +12,7 @@ import lengthwise as lw
 from lengthwise.cli import cuts, show
 from lengthwise.cli.parser import command
 from lengthwise_recipes.commands import quality
-from lengthwise_recipes.commands.extras import needed_for
+from lengthwise_recipes.commands.extras import explain_missing
 
 if TYPE_CHECKING:
     from lengthwise_recipes.handwriting.data import Corpus
@@ -54,7 +54,7 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the study that `arguments` describe, shows its table and writes what was asked for."""
-    with needed_for("a study"):
+    with explain_missing("a study"):
         from lengthwise_recipes.handwriting.task import HandwritingTask, Network
         from lengthwise_recipes.study.settings import Settings
         from lengthwise_recipes.study.study import run_study

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise_recipes.handwriting.data import Corpus
-from lengthwise_recipes.handwriting.prepared import learnable, prepare
+from lengthwise_recipes.handwriting.prepared import prepare, select_learnable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +55,7 @@ def training_words(corpus: Corpus, *, stack: int = 4) -> Words:
 
     Lengths are then frames, ceil(points / stack), as the network sees them.
     """
-    kept, _ = learnable(corpus, stack=stack)
+    kept, _ = select_learnable(corpus, stack=stack)
     prepared = prepare(kept.train, kept.alphabet, stack)
     return Words(
         frames=tuple(frames.numpy() for frames in prepared.frames),

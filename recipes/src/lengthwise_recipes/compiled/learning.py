@@ -66,7 +66,7 @@ def run_epochs(
     """Trains epoch by epoch, each on a plan of its own; `clock` tells the seconds."""
     for epoch in range(epochs):
         plan = lw.make_plan(lengths, batching, seed=seed, epoch=epoch)
-        shapes = shapes_needed(lengths, batching, plan)
+        shapes = find_shapes(lengths, batching, plan)
         start = clock()
         learner.compile(shapes)
         compiled = clock()
@@ -84,7 +84,7 @@ def run_epochs(
         )
 
 
-def shapes_needed(lengths: NDArray[np.int64], batching: lw.Batching, plan: lw.Plan) -> NDArray[np.int64]:
+def find_shapes(lengths: NDArray[np.int64], batching: lw.Batching, plan: lw.Plan) -> NDArray[np.int64]:
     """The shapes of every plan where batches are padded to edges; else one for each padded length of this plan."""
     if getattr(batching.order, "pad_to_edge", False):
         return lw.batch_shapes(lengths, batching)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from lengthwise_recipes.claims import Claim, Regime, holding
+from lengthwise_recipes.claims import Claim, Regime, extent
 from lengthwise_recipes.doetsch2017.batchings import MXNET, PAPER_CHUNKS, RANDOM, SORTED, bins_label, chunk_label
 from lengthwise_recipes.doetsch2017.outcomes import Outcome, ratios, read_outcome
 
@@ -96,7 +96,7 @@ def _chunk_speed(outcomes: Mapping[str, Outcome]) -> Claim:
         ours=ours,
         no_effect=1.0,
         effect=paper - 1.0,
-        holds=holding(whole=min(ours) >= paper * (1 - CLOSE), part=min(ours) > 1.0),
+        holds=extent(whole=min(ours) >= paper * (1 - CLOSE), part=min(ours) > 1.0),
         why=f"Whole utterances pad {whole.padding_share:.0%}, so that {frames:.2f} times as many frames are computed; "
         f"a frame of chunks takes {frames / fmean(ours):.2f} times as long as one of theirs.",
     )
@@ -114,7 +114,7 @@ def _chunks_in_order_of_speed(outcomes: Mapping[str, Outcome]) -> Claim:
         ours=ours,
         no_effect=1.0,
         effect=PAPER["10"].speed / PAPER[RANDOM].speed - 1.0,
-        holds=holding(whole=falls and min(ours) > 1.0, part=speeds[-1] == min(speeds)),
+        holds=extent(whole=falls and min(ours) > 1.0, part=speeds[-1] == min(speeds)),
         why=f"Utterances a second over those of whole utterances: {_listing(speeds, '.2f')} for {_chunk_names()}.",
     )
 
@@ -130,7 +130,7 @@ def _short_chunk_error(outcomes: Mapping[str, Outcome]) -> Claim:
         ours=ours,
         no_effect=1.0,
         effect=paper - 1.0,
-        holds=holding(whole=min(ours) >= paper * (1 - CLOSE), part=min(ours) > 1.0),
+        holds=extent(whole=min(ours) >= paper * (1 - CLOSE), part=min(ours) > 1.0),
         why=f"{_percent(short)} against {_percent(whole)}.",
     )
 
@@ -149,7 +149,7 @@ def _chunks_in_order_of_error(outcomes: Mapping[str, Outcome]) -> Claim:
         ours=ours,
         no_effect=1.0,
         effect=PAPER["500"].error / PAPER[RANDOM].error - 1.0,
-        holds=holding(whole=falls and errors[-1] < errors[0], part=errors[-1] < min(errors[:2])),
+        holds=extent(whole=falls and errors[-1] < errors[0], part=errors[-1] < min(errors[:2])),
         why=f"Word error rates in percent: {_listing([100 * error for error in errors], '.1f')} for {_chunk_names()}; "
         f"{_frame_errors(outcomes, labels)}.",
     )
@@ -166,7 +166,7 @@ def _sorted_speed(outcomes: Mapping[str, Outcome]) -> Claim:
         ours=ours,
         no_effect=1.0,
         effect=paper - 1.0,
-        holds=holding(whole=min(ours) >= paper * (1 - CLOSE), part=min(ours) > 1.0),
+        holds=extent(whole=min(ours) >= paper * (1 - CLOSE), part=min(ours) > 1.0),
         why=f"Random batches compute {bound:.2f} times the frames of sorted ones, padding among them.",
     )
 
@@ -182,7 +182,7 @@ def _sorted_error(outcomes: Mapping[str, Outcome], bins: Sequence[int]) -> Claim
         ours=ours,
         no_effect=1.0,
         effect=PAPER[SORTED].error / PAPER[RANDOM].error - 1.0,
-        holds=holding(whole=(rising[0], rising[-1]) == (RANDOM, SORTED) and min(ours) > 1.0, part=worse),
+        holds=extent(whole=(rising[0], rising[-1]) == (RANDOM, SORTED) and min(ours) > 1.0, part=worse),
         why=f"From the least: {', '.join(f'{label} {_percent(outcomes[label])}' for label in rising)}; "
         f"{_frame_errors(outcomes, rising)}.",
     )
@@ -192,8 +192,10 @@ def _alternated_like_both(outcomes: Mapping[str, Outcome], bins: Sequence[int]) 
     most = outcomes[bins_label(bins[-1])]
     ours = ratios(most.word_error_rates, outcomes[RANDOM].word_error_rates)
     paper, random, in_order = PAPER["256"], PAPER[RANDOM], PAPER[SORTED]
-    kept = _kept(fmean(_speeds(outcomes, bins_label(bins[-1]), RANDOM)), fmean(_speeds(outcomes, SORTED, RANDOM)))
-    printed = _kept(paper.speed / random.speed, in_order.speed / random.speed)
+    kept = _share_of_gain(
+        fmean(_speeds(outcomes, bins_label(bins[-1]), RANDOM)), fmean(_speeds(outcomes, SORTED, RANDOM))
+    )
+    printed = _share_of_gain(paper.speed / random.speed, in_order.speed / random.speed)
     near, fast = fmean(ours) <= 1 + NEAR, kept >= printed * (1 - CLOSE)
     return Claim(
         claim="with the most bins the word error rate is almost that of random batches, at almost the speed of sorted "
@@ -203,7 +205,7 @@ def _alternated_like_both(outcomes: Mapping[str, Outcome], bins: Sequence[int]) 
         ours=ours,
         no_effect=1.0,
         effect=NEAR,
-        holds=holding(whole=near and fast, part=near or fast),
+        holds=extent(whole=near and fast, part=near or fast),
         why=f"Of the speed that sorting wins it keeps {kept:.0%}, in the paper {printed:.0%}; it pads "
         f"{most.padding_share:.0%}.",
     )
@@ -227,7 +229,7 @@ def _alternated_against_mxnet(outcomes: Mapping[str, Outcome], bins: Sequence[in
         ours=ours,
         no_effect=1.0,
         effect=PAPER["64"].speed / PAPER[MXNET].speed - 1.0,
-        holds=holding(whole=bins[1] in ahead, part=bool(ahead)),
+        holds=extent(whole=bins[1] in ahead, part=bool(ahead)),
         why=f"Ahead in both: {', '.join(f'{count} bins' for count in ahead) or 'none'}; {_percent(middle)} with "
         f"{bins[1]} bins, {_percent(mxnet)} with bucketing, which pads {mxnet.padding_share:.0%}.",
     )
@@ -244,7 +246,7 @@ def _chunk_memory(outcomes: Mapping[str, Outcome]) -> Claim:
         ours=[whole / chunks[1]],
         no_effect=1.0,
         effect=paper - 1.0,
-        holds=holding(whole=whole / chunks[1] >= paper * (1 - CLOSE), part=whole > max(chunks)),
+        holds=extent(whole=whole / chunks[1] >= paper * (1 - CLOSE), part=whole > max(chunks)),
         why=f"Megabytes of a step: {_listing([each / 1e6 for each in (*chunks, whole)], '.0f')} for {_chunk_names()}: "
         "what is padded is computed and kept.",
     )
@@ -261,7 +263,7 @@ def _sorted_memory(outcomes: Mapping[str, Outcome], bins: Sequence[int]) -> Clai
         ours=[taken[SORTED] / taken[RANDOM]],
         no_effect=1.0,
         effect=1.0 - PAPER[SORTED].memory / PAPER[RANDOM].memory,
-        holds=holding(whole=(least, most) == (SORTED, MXNET), part=taken[SORTED] < taken[RANDOM]),
+        holds=extent(whole=(least, most) == (SORTED, MXNET), part=taken[SORTED] < taken[RANDOM]),
         why="Megabytes of a step: " + ", ".join(f"{label} {taken[label] / 1e6:.0f}" for label in taken) + ".",
     )
 
@@ -271,10 +273,10 @@ def _speeds(outcomes: Mapping[str, Outcome], label: str, base: str) -> list[floa
     return ratios(outcomes[label].utterances_per_second, outcomes[base].utterances_per_second)
 
 
-def _kept(speed: float, of_sorted: float) -> float:
+def _share_of_gain(speed: float, of_sorted: float) -> float:
     """The share of what sorting wins that is had at a speed, both over that of random batches.
 
-    >>> round(_kept(1.25, 1.5), 2)
+    >>> round(_share_of_gain(1.25, 1.5), 2)
     0.5
     """
     return (speed - 1.0) / (of_sorted - 1.0) if of_sorted > 1.0 else 0.0

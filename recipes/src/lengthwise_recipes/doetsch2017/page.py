@@ -25,7 +25,7 @@ from lengthwise_recipes.doetsch2017.batchings import (
 )
 from lengthwise_recipes.doetsch2017.claims import Row, claims_of, paper_rows
 from lengthwise_recipes.doetsch2017.outcomes import ratios
-from lengthwise_recipes.pages import claims_table, features_note, measured, percent, table, verdicts, within
+from lengthwise_recipes.pages import claims_table, features_note, machine_note, percent, table, verdicts, within
 
 FIGURES = {
     "order": f"Lengths in the order of an epoch: random, sorted, buckets that span {BUCKET_SPAN} frames each and "
@@ -49,7 +49,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
     parts = [
         "# Doetsch et al. 2017: batch construction strategies for recurrent neural networks",
         f"{verdicts(claims)} The paper's speech, CHiME-4, is not public, and it tells neither the cells "
-        f"of its network nor its epochs; what was trained here is said below. {measured(document, link=json_link)}",
+        f"of its network nor its epochs; what was trained here is said below. {machine_note(document, link=json_link)}",
         claims_table(claims),
         RULE,
         "## Chunks (table 1)",
@@ -71,11 +71,11 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
 def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     """Draws the figures into a folder."""
     from lengthwise import plot
-    from lengthwise_recipes.pictures import learning_panels, shaded_looks
+    from lengthwise_recipes.pictures import learning_panels, shade_looks
 
     lengths, rows = np.array(document["lengths"]), document["study"]["rows"]
     plans = {label: lw.make_plan(lengths, batching) for label, batching in figure_batchings(lengths).items()}
-    looks = shaded_looks(map(chunk_label, PAPER_CHUNKS), CHUNKS)
+    looks = shade_looks(map(chunk_label, PAPER_CHUNKS), CHUNKS)
     label = "validation loss (nats per frame)"
     drawn = {
         "order": plot.epoch_lengths(lengths, plans),

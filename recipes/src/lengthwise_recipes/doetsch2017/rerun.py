@@ -194,12 +194,12 @@ def _document(prepared: Prepared, size: Size, study: Study) -> dict[str, Any]:
         "outcomes": {label: plain(dataclasses.asdict(outcome)) for label, outcome in found.items()},
         "gmm_word_error_rate": prepared.gmm_word_error_rate,
         "lm_scale": prepared.search.lm_scale,
-        "lengths": _drawn(prepared.train.lengths).tolist(),
+        "lengths": _draw(prepared.train.lengths).tolist(),
         "study": study.as_dict(),
     }
 
 
-def _drawn(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def _draw(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """The lengths of figure 1: of 1,000 utterances drawn at random, or of all where there are fewer."""
     chosen = np.random.default_rng(0).permutation(len(lengths))[:FIGURE_UTTERANCES]
     return lengths[np.sort(chosen)]

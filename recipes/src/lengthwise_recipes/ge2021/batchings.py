@@ -70,7 +70,7 @@ class Knobs:
     dynamic_scale: float
     largest_steps: Mapping[str, float]
 
-    def named(self, order: str, *, dynamic: bool) -> str:
+    def name_order(self, order: str, *, dynamic: bool) -> str:
         """An order with its knob, as the command line writes it."""
         scale = self.dynamic_scale if dynamic else self.scale
         values = {
@@ -125,17 +125,17 @@ def batchings(knobs: Knobs, batch_size: int) -> dict[str, lw.Batching]:
 
 
 def batching_of(choice: Choice, knobs: Knobs, batch_size: int) -> lw.Batching:
-    return lw.strategy(named(choice, knobs), cut=cut_of(choice, batch_size))
+    return lw.strategy(name_strategy(choice, knobs), cut=cut_of(choice, batch_size))
 
 
-def named(choice: Choice, knobs: Knobs) -> str:
+def name_strategy(choice: Choice, knobs: Knobs) -> str:
     """The strategy as the command line writes it.
 
     >>> knobs = Knobs(bucket_size=64, bins=4, scale=9.5, dynamic_scale=8.0, largest_steps={})
-    >>> named(Choice("max-entropy", dynamic=True, shuffled=False), knobs)
+    >>> name_strategy(Choice("max-entropy", dynamic=True, shuffled=False), knobs)
     'max-entropy,scale=8,arrange=in-order'
     """
-    return knobs.named(choice.order, dynamic=choice.dynamic) + ("" if choice.shuffled else ",arrange=in-order")
+    return knobs.name_order(choice.order, dynamic=choice.dynamic) + ("" if choice.shuffled else ",arrange=in-order")
 
 
 def cut_of(choice: Choice, batch_size: int) -> lw.FixedSize | lw.DynamicSize:
@@ -143,7 +143,9 @@ def cut_of(choice: Choice, batch_size: int) -> lw.FixedSize | lw.DynamicSize:
     return lw.DynamicSize(batch_size, rule="paper") if choice.dynamic else lw.FixedSize(batch_size)
 
 
-def measured(lengths: NDArray[np.int64], batching: lw.Batching, *, seeds: int) -> dict[str, NDArray[np.float64]]:
+def measure_batching(
+    lengths: NDArray[np.int64], batching: lw.Batching, *, seeds: int
+) -> dict[str, NDArray[np.float64]]:
     """What the plans of the first `EPOCHS` epochs come to, means under each seed, each [seeds].
 
     Returns:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise_recipes.claims import Claim, Regime, holding
+from lengthwise_recipes.claims import Claim, Regime, extent
 from lengthwise_recipes.ge2021.batchings import CHOICES, FACTORS, PAPER_KNOBS, Knobs
-from lengthwise_recipes.ge2021.outcomes import PAPER_EPOCHS, Outcome, outcomes, reduction, saved, saved_frames
+from lengthwise_recipes.ge2021.outcomes import PAPER_EPOCHS, Outcome, frame_saving, outcomes, reduction, time_saving
 from lengthwise_recipes.ge2021.printed import (
     ALIKE,
     COUNTS,
@@ -97,9 +97,9 @@ def claims_of_losses(found: Outcomes) -> list[Claim]:
 def _paper_alike_claim(padding: Measured, knobs: Knobs, rows: Rows) -> Claim:
     labels = [STRATEGIES[label] for label in ALIKE]
     rates = np.array([rows[label, "fixed", "zpr"].values for label in labels])
-    trained = _apart(np.stack([padding[label]["zpr"] for label in ALIKE]))
+    trained = _largest_differences(np.stack([padding[label]["zpr"] for label in ALIKE]))
     return _alike_claim(
-        _apart(rates),
+        _largest_differences(rates),
         f"On the paper's own lengths with its knobs, ZPR {_means(rates)} % with {', '.join(ALIKE)}; on the recordings "
         f"trained on, buckets of {knobs.bucket_size} and {knobs.bins} bins come closest, and the difference is "
         f"{100 * trained.mean():.2f} points.",
@@ -109,7 +109,7 @@ def _paper_alike_claim(padding: Measured, knobs: Knobs, rows: Rows) -> Claim:
 def _trained_alike_claim(padding: Measured, knobs: Knobs) -> Claim:
     lengths = [float(padding[label]["abl"].mean()) for label in ALIKE]
     return _alike_claim(
-        100 * _apart(np.stack([padding[label]["zpr"] for label in ALIKE])),
+        100 * _largest_differences(np.stack([padding[label]["zpr"] for label in ALIKE])),
         f"On the recordings trained on, buckets of {knobs.bucket_size} and {knobs.bins} bins (the paper: "
         f"{PAPER_KNOBS['bucketed']} and {PAPER_KNOBS['alternated']}) come closest and pad no more, if any do; how "
         f"close depends on the lengths; ABL {_listing(lengths, 1)} frames.",
@@ -125,12 +125,12 @@ def _alike_claim(points: NDArray[np.float64], why: str) -> Claim:
         paper=f"{printed:.2f}",
         ours=points.tolist(),
         effect=RATE_POINTS,
-        holds=holding(whole=points.max() <= RATE_POINTS, part=points.mean() <= POINTS),
+        holds=extent(whole=points.max() <= RATE_POINTS, part=points.mean() <= POINTS),
         why=why,
     )
 
 
-def _apart(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _largest_differences(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """By how much the others differ from the first at most, under each seed: [strategies, seeds] to [seeds]."""
     return np.abs(values[1:] - values[0]).max(axis=0)
 
@@ -143,7 +143,7 @@ def _smooth_claim(knobs: Knobs) -> Claim:
         where="3, figure 2; 6, conclusion 1",
         paper="smoother",
         ours=[ours],
-        holds=holding(whole=ours < min(buckets, bins), part=ours < max(buckets, bins)),
+        holds=extent(whole=ours < min(buckets, bins), part=ours < max(buckets, bins)),
         why=f"It changes by up to {buckets:.2f} points from one bucket size to the next, by up to {bins:.2f} from one "
         f"number of bins to the next; LRF takes any value, here {FACTORS} up to 1.",
     )
@@ -159,7 +159,7 @@ def _paper_count_claim(padding: Measured, rows: Rows, label: str) -> Claim:
         whole=after.reproduced,
         why=f"On the paper's own lengths {before.mean:.1f} batches become {after.mean:.1f}"
         f"{within(after.least, after.greatest, digits=0)}, and {100 * TOLERANCES['batches']:g} % off is near enough; "
-        f"on the recordings trained on {_shrunk(padding, label)}.",
+        f"on the recordings trained on {_describe_counts(padding, label)}.",
     )
 
 
@@ -171,7 +171,7 @@ def _trained_count_claim(padding: Measured, label: str) -> Claim:
         label,
         ours,
         whole=abs(ours.mean() - printed) <= CLOSE * printed,
-        why=f"On the recordings trained on {_shrunk(padding, label)}; how many fewer depends on the lengths.",
+        why=f"On the recordings trained on {_describe_counts(padding, label)}; how many fewer depends on the lengths.",
     )
 
 
@@ -184,7 +184,7 @@ def _count_claim(label: str, ours: NDArray[np.float64], *, whole: bool, why: str
         ours=ours.tolist(),
         effect=_printed_fall(label),
         unit="%",
-        holds=holding(whole=whole, part=ours.min() > 0.0),
+        holds=extent(whole=whole, part=ours.min() > 0.0),
         why=why,
     )
 
@@ -199,7 +199,7 @@ def _counts(padding: Measured, label: str) -> tuple[NDArray[np.float64], NDArray
     return padding[_with_random_steps(label)]["batches"], padding[f"{label}-DBS"]["batches"]
 
 
-def _shrunk(padding: Measured, label: str) -> str:
+def _describe_counts(padding: Measured, label: str) -> str:
     before, after = _counts(padding, label)
     return f"{before.mean():.1f} batches become {after.mean():.1f}"
 
@@ -211,7 +211,7 @@ def _with_random_steps(label: str) -> str:
 
 def _saved_claim(found: Outcomes, label: str) -> Claim:
     """Reproduced where under each seed little less is saved, partly where anything is, if it is more than noise."""
-    ours, noise = 100 * saved(found["RAND"], found[label]), noise_points(found, label)
+    ours, noise = 100 * time_saving(found["RAND"], found[label]), noise_points(found, label)
     before, after = (found[name].steps.mean() for name in ("RAND", label))
     above = bool(ours.mean() > noise)
     return Claim(
@@ -222,21 +222,21 @@ def _saved_claim(found: Outcomes, label: str) -> Claim:
         effect=SAVED[label],
         regime=Regime(
             what="percent fewer frames computed",
-            ours=100 * saved_frames(found["RAND"], found[label]),
+            ours=100 * frame_saving(found["RAND"], found[label]),
             paper=100 * (1.0 - TABLE_2[label].abl / TABLE_2["RAND"].abl),
             least=1.0 - CLOSE,
             digits=1,
         ),
         unit="%",
-        holds=holding(whole=above and ours.min() >= SAVED[label] * (1 - CLOSE), part=above),
-        why=f"{saved_frames(found['RAND'], found[label]):.1%} fewer frames are computed, which is what padding alone "
+        holds=extent(whole=above and ours.min() >= SAVED[label] * (1 - CLOSE), part=above),
+        why=f"{frame_saving(found['RAND'], found[label]):.1%} fewer frames are computed, which is what padding alone "
         f"allows, in {after:.0f} steps where RAND takes {before:.0f}; the same batches in another order differ by "
         f"{noise:.2f} points of RAND's epoch.",
     )
 
 
 def _saved_alike_claim(found: Outcomes) -> Claim:
-    shares = 100 * np.stack([saved(found["RAND"], found[label]) for label in ALIKE])
+    shares = 100 * np.stack([time_saving(found["RAND"], found[label]) for label in ALIKE])
     differences, noise = shares[1:] - shares[0], noise_points(found, ALIKE[0])
     farthest = int(np.abs(differences.mean(axis=1)).argmax())
     near = max(POINTS, noise)
@@ -247,7 +247,7 @@ def _saved_alike_claim(found: Outcomes) -> Claim:
         paper="similar",
         ours=differences[farthest].tolist(),
         effect=near,
-        holds=holding(whole=np.abs(differences).max() <= near, part=np.abs(differences.mean(axis=1)).max() <= near),
+        holds=extent(whole=np.abs(differences).max() <= near, part=np.abs(differences.mean(axis=1)).max() <= near),
         why=f"Of RAND's epoch {_means(shares)} % are saved, mean over seeds, with {', '.join(ALIKE)}; the same batches "
         f"in another order differ by {noise:.2f} points, so similar is what differs by no more than {near:.2f}.",
     )
@@ -261,7 +261,7 @@ def noise_points(found: Outcomes, label: str) -> float:
     """
     dynamic = CHOICES[label].dynamic
     pairs = [pair for pair in REORDERED.pairs if CHOICES[pair[0]].dynamic == dynamic]
-    shares = np.array([[saved(found["RAND"], found[each]) for each in pair] for pair in pairs])
+    shares = np.array([[time_saving(found["RAND"], found[each]) for each in pair] for pair in pairs])
     return float(100 * np.abs(shares[:, 0] - shares[:, 1]).mean(axis=1).max())
 
 
@@ -270,7 +270,7 @@ def _randomized_claim(found: Outcomes) -> Claim:
 
     The paper says it of each of the three.
     """
-    shares = 100 * np.stack([saved(found[before], found[after]) for before, after in REORDERED.pairs])
+    shares = 100 * np.stack([time_saving(found[before], found[after]) for before, after in REORDERED.pairs])
     ours, means = shares.mean(axis=0), shares.mean(axis=1)
     shorter = int(np.sum(means > 0.0))
     names = ", ".join(before for before, _ in REORDERED.pairs)
@@ -281,9 +281,7 @@ def _randomized_claim(found: Outcomes) -> Claim:
         paper="slightly",
         ours=ours.tolist(),
         unit="%",
-        holds=holding(
-            whole=means.min() > 0.0 and ours.min() > 0.0, part=2 * shorter > len(means) and ours.mean() > 0.0
-        ),
+        holds=extent(whole=means.min() > 0.0 and ours.min() > 0.0, part=2 * shorter > len(means) and ours.mean() > 0.0),
         why=f"Means over seeds: {_listing(means)} % with {names}: shorter with {shorter} of {len(means)}; the batches "
         "of a pair are the same but for their order, so what differs is the machine's noise or its caches, and this "
         "also says how far two equal epochs differ here (the paper suspects the allocation of memory).",
@@ -301,7 +299,7 @@ def _similar_claim(found: Outcomes) -> Claim:
         ours=falls.mean(axis=0).tolist(),
         effect=POINTS,
         unit="%",
-        holds=holding(whole=np.abs(falls).max() <= POINTS, part=np.abs(falls.mean(axis=1)).max() <= POINTS),
+        holds=extent(whole=np.abs(falls).max() <= POINTS, part=np.abs(falls.mean(axis=1)).max() <= POINTS),
         why=f"Means over seeds: {_means(falls)} % below BKT-BR and ATS-BR (the paper: {_listing(printed)}); similar is "
         f"what differs by no more than {POINTS:g} %.",
     )
@@ -318,7 +316,7 @@ def _behind_random_claim(found: Outcomes) -> Claim:
         ours=rises.mean(axis=0).tolist(),
         effect=float(np.mean(printed)),
         unit="%",
-        holds=holding(whole=rises.mean(axis=1).min() > 0.0, part=rises.mean() > 0.0),
+        holds=extent(whole=rises.mean(axis=1).min() > 0.0, part=rises.mean() > 0.0),
         why=f"Means over seeds: {_means(rises)} % with {', '.join(ALIKE)} (the paper: {_listing(printed)}).",
     )
 
@@ -332,7 +330,7 @@ def _same_time_claim(found: Outcomes) -> Claim:
         paper="better",
         ours=falls.mean(axis=0).tolist(),
         unit="%",
-        holds=holding(whole=falls.mean(axis=1).min() > 0.0, part=falls.mean() > 0.0),
+        holds=extent(whole=falls.mean(axis=1).min() > 0.0, part=falls.mean() > 0.0),
         why=f"Means over seeds: {_means(falls)} % with {', '.join(ALIKE)}. This is speed: in the same time they take "
         "more epochs.",
     )
@@ -354,7 +352,7 @@ def _ahead_of_random_claim(found: Outcomes) -> Claim:
         ours=ours.tolist(),
         effect=printed_reduction("RAND", "SSB-DBS-BR"),
         unit="%",
-        holds=holding(whole=ours.min() > 0.0, part=ours.mean() > 0.0),
+        holds=extent(whole=ours.min() > 0.0, part=ours.mean() > 0.0),
         why=f"It is below under {np.sum(ours > 0.0)} of {len(ours)} seeds, after {after:.0f} steps where RAND takes "
         f"{before:.0f}.",
     )
@@ -372,7 +370,7 @@ def _part_claim(found: Outcomes, part: Part, conclusion: str, text: str, *, ever
         ours=falls[0].tolist(),
         effect=printed[0],
         unit="%",
-        holds=holding(
+        holds=extent(
             whole=falls[0].min() > 0.0 and means.argmax() == 0 and (means.min() > 0.0 or not every),
             part=means[0] > 0.0,
         ),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise_recipes.ge2021.batchings import CHOICES, PAPER_KNOBS
-from lengthwise_recipes.ge2021.outcomes import smoothed
+from lengthwise_recipes.ge2021.outcomes import smooth
 
 FIGURES = {
     "batches": "48 of the lengths in batches of 8: random, sorted, and semi-sorted with LRF 0.15 (figure 1).",
@@ -46,7 +46,9 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     drawn = {
         "batches": plot.batch_padding(samples, _plans(samples, fixed), title=f"Batches of {SAMPLES_BATCH} sequences"),
         "dynamic": plot.batch_padding(samples, _plans(samples, dynamic), title="Batches of dynamic size"),
-        "knobs": plot.knob_curves(lengths, lw.FixedSize(document["size"]["batch_size"]), selected=_chosen(document)),
+        "knobs": plot.knob_curves(
+            lengths, lw.FixedSize(document["size"]["batch_size"]), selected=_knob_values(document)
+        ),
     }
     for (name, labels), title in zip(SHOWN.items(), (NAMES, NAMES_ALIKE), strict=True):
         rows, looks = _curves(document["study"]["rows"], labels), _looks(labels)
@@ -63,7 +65,7 @@ def _plans(samples: NDArray[np.int64], cut: lw.FixedSize | lw.DynamicSize) -> di
     return {label: lw.make_plan(samples, lw.strategy(text, cut=cut)) for label, text in SAMPLES_STRATEGIES.items()}
 
 
-def _chosen(document: Mapping[str, Any]) -> dict[str, float]:
+def _knob_values(document: Mapping[str, Any]) -> dict[str, float]:
     """The values of the paper's knobs; max-entropy batching is drawn by padding, and chosen by scale."""
     names = ("randomization_factor", "bucket_size", "bins")
     return dict(zip(PAPER_KNOBS, (document["knobs"][name] for name in names), strict=True))
@@ -71,10 +73,10 @@ def _chosen(document: Mapping[str, Any]) -> dict[str, float]:
 
 def _looks(labels: Sequence[str]) -> dict[str, Any]:
     """The look of each label's order; of two with one order, the later gets the next dash."""
-    from lengthwise_recipes.pictures import looks_apart
+    from lengthwise_recipes.pictures import distinct_looks
 
     orders = {f"{CHOICES[label].order}:{label}": label for label in labels}
-    return {orders[name]: look for name, look in looks_apart(list(orders)).items()}
+    return {orders[name]: look for name, look in distinct_looks(list(orders)).items()}
 
 
 def _curves(rows: Iterable[Mapping[str, Any]], labels: Iterable[str]) -> list[dict[str, Any]]:
@@ -84,6 +86,6 @@ def _curves(rows: Iterable[Mapping[str, Any]], labels: Iterable[str]) -> list[di
         own = [row for row in rows if row["strategy"] == label]
         for seed in sorted({row["seed"] for row in own}):
             run = [row for row in own if row["seed"] == seed]
-            losses = smoothed(np.array([row["validation_loss"] for row in run], float))
+            losses = smooth(np.array([row["validation_loss"] for row in run], float))
             found += [{**row, "validation_loss": loss} for row, loss in zip(run, losses.tolist(), strict=True)]
     return found

@@ -42,7 +42,7 @@ class Outcome:
         nan where not one epoch does.
         """
         done = np.sum(np.cumsum(self.seconds, axis=1) <= seconds[:, None], axis=1)
-        known = np.concatenate([np.full((len(done), 1), np.nan), smoothed(self.losses)], axis=1)
+        known = np.concatenate([np.full((len(done), 1), np.nan), smooth(self.losses)], axis=1)
         return known[np.arange(len(done)), done]
 
     def late_loss(self) -> NDArray[np.float64]:
@@ -56,7 +56,7 @@ class Outcome:
             Ge et al. 2021, table 2.
         """
         places = np.array(stages(self.losses.shape[1])) - 1
-        found = dict(zip(STAGES, smoothed(self.losses)[:, places].T, strict=True))
+        found = dict(zip(STAGES, smooth(self.losses)[:, places].T, strict=True))
         return found | {AVERAGE: self.losses[:, places[0] : places[-1] + 1].mean(axis=1)}
 
 
@@ -75,12 +75,12 @@ def stages(epochs: int) -> tuple[int, ...]:
     return tuple(max(1, round(epochs * stage / PAPER_EPOCHS)) for stage in PAPER_STAGES)
 
 
-def smoothed(losses: NDArray[np.float64]) -> NDArray[np.float64]:
+def smooth(losses: NDArray[np.float64]) -> NDArray[np.float64]:
     """The mean of each loss and those before and after it, of what there is of the three; the shape stays [.., epochs].
 
     Here neighbours are one epoch apart, in the paper, which validates every second epoch, two.
 
-    >>> smoothed(np.array([[3.0, 6.0, 0.0, 4.0]])).round(3).tolist()
+    >>> smooth(np.array([[3.0, 6.0, 0.0, 4.0]])).round(3).tolist()
     [[4.5, 3.0, 3.333, 2.0]]
     """
     epochs = np.arange(losses.shape[-1])
@@ -93,12 +93,12 @@ def reduction(before: Outcome, after: Outcome) -> NDArray[np.float64]:
     return 1.0 - after.late_loss() / before.late_loss()
 
 
-def saved(before: Outcome, after: Outcome) -> NDArray[np.float64]:
+def time_saving(before: Outcome, after: Outcome) -> NDArray[np.float64]:
     """By what share an epoch of one strategy is shorter than one of another, under each seed [seeds]."""
     return 1.0 - after.median_seconds / before.median_seconds
 
 
-def saved_frames(before: Outcome, after: Outcome) -> float:
+def frame_saving(before: Outcome, after: Outcome) -> float:
     """By what share fewer frames are computed: what padding alone allows to save."""
     return float(1.0 - after.padded_frames.mean() / before.padded_frames.mean())
 

@@ -18,9 +18,9 @@ from lengthwise_recipes.ge2021.printed import (
     TABLE_4,
     printed_reduction,
 )
-from lengthwise_recipes.ge2021.table1 import tolerated
+from lengthwise_recipes.ge2021.table1 import describe_tolerances
 from lengthwise_recipes.intervals import interval
-from lengthwise_recipes.pages import claims_table, features_note, measured, percent, spread, table, verdicts
+from lengthwise_recipes.pages import claims_table, features_note, machine_note, percent, spread, table, verdicts
 from lengthwise_recipes.study.results import read_rows
 
 UNITS = {"batches": "batches", "zpr": "ZPR, %", "abl": "ABL, frames"}
@@ -36,7 +36,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
     claims = claims_of(document)
     parts = [
         "# Ge et al. 2021: speed up training with variable length inputs by efficient batching strategies",
-        f"{verdicts(claims)} What was trained is said below. {measured(document, link=json_link)}",
+        f"{verdicts(claims)} What was trained is said below. {machine_note(document, link=json_link)}",
         claims_table(claims),
         RULE,
         "## Table 1: the knobs",
@@ -101,8 +101,8 @@ def printed_table(document: Mapping[str, Any]) -> list[str]:
     outside = sum(not _in_range(row) for row in document["table1"])
     note = (
         "The paper's own knobs on its own lengths, random training sets of its size. Reproduced: our mean is "
-        f"{tolerated()} that the paper prints; half a point says little where the ZPR itself is smaller, as with "
-        "`sorted`. In range: the paper's number lies between the least and the greatest of ours; out of range are "
+        f"{describe_tolerances()} that the paper prints; half a point says little where the ZPR itself is smaller, as "
+        "with `sorted`. In range: the paper's number lies between the least and the greatest of ours; out of range are "
         f"{outside} of {len(rows)}, which none of our training sets gives."
     )
     return [note, table(heads, rows)]

@@ -36,11 +36,11 @@ from lengthwise_recipes.ge2021.batchings import (
     batching_of,
     batchings,
     find_knobs,
-    measured,
-    named,
+    measure_batching,
+    name_strategy,
 )
 from lengthwise_recipes.ge2021.figures import SAMPLES
-from lengthwise_recipes.ge2021.outcomes import Outcome, outcomes, reduction, saved, saved_frames, spreads, stages
+from lengthwise_recipes.ge2021.outcomes import Outcome, frame_saving, outcomes, reduction, spreads, stages, time_saving
 from lengthwise_recipes.ge2021.printed import TABLE_4
 from lengthwise_recipes.ge2021.table1 import Row
 from lengthwise_recipes.study.results import Study, plain
@@ -162,7 +162,7 @@ def _document(
 ) -> dict[str, Any]:
     found, every = outcomes(study.rows), CHOICES | COUNTED
     padding = {
-        label: measured(lengths, batching_of(choice, knobs, size.batch_size), seeds=size.seeds)
+        label: measure_batching(lengths, batching_of(choice, knobs, size.batch_size), seeds=size.seeds)
         for label, choice in every.items()
     }
     values, counts = np.unique(lengths, return_counts=True)
@@ -173,7 +173,7 @@ def _document(
         "machine": dict(study.machine),
         "size": dataclasses.asdict(size),
         "knobs": plain({"randomization_factor": RANDOMIZATION_FACTOR, **dataclasses.asdict(knobs)}),
-        "strategies": {label: named(choice, knobs) for label, choice in every.items()},
+        "strategies": {label: name_strategy(choice, knobs) for label, choice in every.items()},
         "padding": {label: _spreads_and_values(each) for label, each in padding.items()},
         "stages": list(stages(size.epochs)),
         "outcomes": {label: plain(_outcome(found, label)) for label in found},
@@ -189,8 +189,8 @@ def _document(
 def _outcome(found: Mapping[str, Outcome], label: str) -> dict[str, Any]:
     """Table 2 without its padding, and table 3, of one strategy."""
     each, random = found[label], found["RAND"]
-    values = {"seconds": each.median_seconds, "steps": each.steps.mean(axis=1), "saved": saved(random, each)}
-    return spreads(values | each.stage_losses()) | {"saved_frames": saved_frames(random, each)}
+    values = {"seconds": each.median_seconds, "steps": each.steps.mean(axis=1), "saved": time_saving(random, each)}
+    return spreads(values | each.stage_losses()) | {"saved_frames": frame_saving(random, each)}
 
 
 def _spreads_and_values(measures: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, Any]]:

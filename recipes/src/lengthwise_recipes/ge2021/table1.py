@@ -101,10 +101,10 @@ def can_be_ljspeech(lengths: NDArray[np.int64]) -> bool:
     return enough and abs(float(lengths.mean()) - MEAN_FRAMES) <= 0.01 * MEAN_FRAMES
 
 
-def tolerated() -> str:
+def describe_tolerances() -> str:
     """How near counts as reproduced, in words.
 
-    >>> tolerated()
+    >>> describe_tolerances()
     'within 2 % of the batches, 0.5 points of ZPR, 2 frames of ABL'
     """
     share, points, frames = (TOLERANCES[quantity] for quantity in ("batches", "zpr", "abl"))

@@ -103,7 +103,7 @@ class Corpus:
             yield from part.strokes if part else ()
 
 
-def written_lines(
+def synthetic_lines(
     *, count: int = 1200, validation_share: float = 0.05, test_share: float = 0.0, seed: int = 0
 ) -> Corpus:
     """Lines that `strokes.write_lines` writes, each by a writer of its own."""
@@ -155,7 +155,7 @@ def unipen_samples(
     return _make_part(f"UNIPEN files of {Path(path).name}", split, samples, texts, shares, tuple(skipped))
 
 
-def drawn_words(
+def words_of_characters(
     path: str | Path,
     *,
     count: int = 4860,
@@ -225,14 +225,14 @@ def read_corpus(
         raise value_error("scripts", "given with an .npz of characters", list(scripts), "Leave them out.")
     shares = {"validation_share": validation_share, "test_share": test_share}
     if path is None:
-        return written_lines(count=1200 if count is None else count, seed=seed, **shares)
+        return synthetic_lines(count=1200 if count is None else count, seed=seed, **shares)
     if _is_unipen(Path(path)):
         return unipen_samples(path, count=count, strict=strict, **shares)
     if Path(path).is_dir():
         return inkml_folder(path, count=count, strict=strict, **shares)
     if not drawn:
         raise value_error("data", "an .npz file or a folder of InkML, or UNIPEN files", str(path), "Give one of these.")
-    return drawn_words(path, count=4860 if count is None else count, scripts=scripts, seed=seed, **shares)
+    return words_of_characters(path, count=4860 if count is None else count, scripts=scripts, seed=seed, **shares)
 
 
 def _is_unipen(path: Path) -> bool:

@@ -61,7 +61,7 @@ def parse_inkml(path: str | Path) -> Segments:
     ids = {element.get(XML_ID) or element.get("id", ""): element for element in root.iter()}
     if not _traces(root, ids, path):
         raise _bad(path, "ink with at least one trace", "empty")
-    labelled = list(_find_labels(root, ids, path)) or list(_labelled_from_afar(root, ids, path))
+    labelled = list(_find_labels(root, ids, path)) or list(_label_from_afar(root, ids, path))
     if not labelled:
         raise _bad(path, "annotated with its truth", "without")
     return [([_points(trace.text or "", columns, path) for trace in traces], text) for traces, text in labelled]
@@ -121,7 +121,7 @@ def _find_labels(
             waiting += reversed(each)
 
 
-def _labelled_from_afar(
+def _label_from_afar(
     root: ElementTree.Element, ids: Mapping[str, ElementTree.Element], path: str | Path
 ) -> Iterator[tuple[list[ElementTree.Element], str]]:
     """All traces, where the file has one truth that stands beside them, as in its head."""

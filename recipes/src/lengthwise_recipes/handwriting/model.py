@@ -80,10 +80,10 @@ def pad_frames(frames: Sequence[Tensor], *, width: int = 0) -> tuple[Tensor, Ten
     return nn.functional.pad(padded, (0, 0, 0, missing)), torch.tensor([len(sequence) for sequence in frames])
 
 
-def frames_needed(label: Sequence[int] | str) -> int:
+def least_frames(label: Sequence[int] | str) -> int:
     """Frames that CTC needs to write a label: one for each symbol, and one for a blank between two equal ones.
 
-    >>> frames_needed([1, 2, 2, 3])
+    >>> least_frames([1, 2, 2, 3])
     5
     """
     return len(label) + sum(first == second for first, second in itertools.pairwise(label))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lengthwise.checks import value_error
 from lengthwise_recipes.handwriting.data import Corpus, Samples
-from lengthwise_recipes.handwriting.model import frames_needed, stack_frames
+from lengthwise_recipes.handwriting.model import least_frames, stack_frames
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +37,7 @@ class PreparedCorpus:
     alphabet: str
 
 
-def learnable(corpus: Corpus, *, stack: int, strict: bool = False) -> tuple[Corpus, list[str]]:
+def select_learnable(corpus: Corpus, *, stack: int, strict: bool = False) -> tuple[Corpus, list[str]]:
     """Leaves out the samples with fewer frames than CTC needs to write their text, and says which, one line each.
 
     The corpus returned has the advice which stack would keep how many of them.
@@ -53,7 +53,7 @@ def learnable(corpus: Corpus, *, stack: int, strict: bool = False) -> tuple[Corp
         if samples is None:
             continue
         frames = -(-samples.lengths // stack)
-        needed = np.array([frames_needed(text) for text in samples.texts])
+        needed = np.array([least_frames(text) for text in samples.texts])
         for sample in np.flatnonzero((frames < needed) | (needed == 0)):
             stacks.append(_largest_stack(int(samples.lengths[sample]), int(needed[sample])))
             skipped.append(

@@ -123,7 +123,7 @@ def write(text: str, writer: Writer, generator: np.random.Generator) -> Sample:
     Raises:
         ValueError: Where a character is not in the alphabet, or there is nothing to write.
     """
-    strokes = [_shaken(stroke, writer, generator) for stroke in _letters(text, writer, generator)]
+    strokes = [_shake(stroke, writer, generator) for stroke in _letters(text, writer, generator)]
     if not strokes:
         raise value_error("text", "at least one letter", text, "Give a word to write.")
     return as_sample(strokes, unit=writer.size / writer.points_per_unit)
@@ -187,7 +187,7 @@ def _letters(text: str, writer: Writer, generator: np.random.Generator) -> Itera
         pen += size * writer.width * width + writer.size * writer.gap
 
 
-def _shaken(stroke: Stroke, writer: Writer, generator: np.random.Generator) -> Stroke:
+def _shake(stroke: Stroke, writer: Writer, generator: np.random.Generator) -> Stroke:
     pace = np.exp(writer.speed_jitter * _smooth_noise(generator, 24))
     points = resample(stroke, writer.size / writer.points_per_unit, pace=pace)
     wobble = np.column_stack([_smooth_noise(generator, len(points)), _smooth_noise(generator, len(points))])

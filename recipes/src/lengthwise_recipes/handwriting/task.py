@@ -18,7 +18,7 @@ import lengthwise as lw
 from lengthwise.checks import check_flag, check_number, check_whole, value_error
 from lengthwise_recipes.handwriting.data import Corpus
 from lengthwise_recipes.handwriting.model import Recognizer, ctc_losses, decode, pad_frames
-from lengthwise_recipes.handwriting.prepared import Prepared, PreparedCorpus, learnable, prepare_corpus
+from lengthwise_recipes.handwriting.prepared import Prepared, PreparedCorpus, prepare_corpus, select_learnable
 
 VALIDATION_BATCH = 16
 
@@ -68,7 +68,7 @@ class HandwritingTask:
             ValueError: Where none is, or, if `strict`, where one is not.
         """
         chosen = Network() if network is None else network
-        kept, skipped = learnable(corpus, stack=chosen.stack, strict=strict)
+        kept, skipped = select_learnable(corpus, stack=chosen.stack, strict=strict)
         return cls(corpus=dataclasses.replace(kept, skipped=(*kept.skipped, *skipped)), network=chosen)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, linear_regression
 from typing import Any
 
-from lengthwise_recipes.claims import Claim, Regime, holding
+from lengthwise_recipes.claims import Claim, Regime, extent
 from lengthwise_recipes.study.results import EpochRow, read_rows
 
 BUCKETS = (1, 2, 3, 4, 6, 8)
@@ -128,7 +128,7 @@ def process_claim(rows: Sequence[EpochRow], where: str) -> Claim:
         effect=100 * PAPER_LOSS_DROP,
         regime=_regime(rows),
         unit="%",
-        holds=holding(whole=fmean(drops) >= PAPER_LOSS_DROP * (1 - CLOSE), part=fmean(drops) > 0.0),
+        holds=extent(whole=fmean(drops) >= PAPER_LOSS_DROP * (1 - CLOSE), part=fmean(drops) > 0.0),
         why=f"The {most} processes {where}; their epoch took {fmean(shares):.2f} of the seconds of one's, and was "
         f"{_steps(several)} steps of each where one takes {_steps(alone)}.",
     )
@@ -146,7 +146,7 @@ def _speed_up_claim(rows: Sequence[EpochRow], bound: float) -> Claim:
         regime=Regime(
             what="speed-up that the lengths allow", ours=bound, paper=PAPER_SPEED_UP, least=1.0 - CLOSE, digits=2
         ),
-        holds=holding(whole=min(ours) >= PAPER_SPEED_UP * (1 - CLOSE), part=fmean(ours) > 1.0 + CLOSE),
+        holds=extent(whole=min(ours) >= PAPER_SPEED_UP * (1 - CLOSE), part=fmean(ours) > 1.0 + CLOSE),
         why=f"These lengths allow at most {bound:.2f} by 3 buckets, of which {fmean(ours) / bound:.0%} was had; on the "
         f"line through epoch time against padded frames {fixed_share(rows, label(3)):.0%} of an epoch with Q = 3 does "
         "not depend on the frames.",
@@ -168,7 +168,7 @@ def _falling_claim(rows: Sequence[EpochRow]) -> Claim:
         paper="falls",
         ours=every[-1],
         no_effect=1.0,
-        holds=holding(whole=not rises and min(every[-1]) > 1.0, part=means[-1] > 1.0),
+        holds=extent(whole=not rises and min(every[-1]) > 1.0, part=means[-1] > 1.0),
         why=f"{held} by more than {NOISE:.0%}; speed-ups {_listing(means)} at Q = {LISTED_BUCKETS}.",
     )
 
@@ -183,7 +183,7 @@ def _least_loss_claim(rows: Sequence[EpochRow]) -> Claim:
         paper="least",
         ours=[100 * share for share in above],
         unit="%",
-        holds=holding(whole=max(above) == 0.0, part=least == 3 or min(above) == 0.0),
+        holds=extent(whole=max(above) == 0.0, part=least == 3 or min(above) == 0.0),
         why=f"It is least under {above.count(0.0)} of {len(above)} seeds. Least losses, means over seeds: "
         f"{_listing([fmean(best[buckets]) for buckets in BUCKETS])} at Q = {LISTED_BUCKETS}; over the seeds Q = 3 "
         f"reaches from {min(best[3]):.2f} to {max(best[3]):.2f}, and the best, Q = {least}, from "
@@ -203,7 +203,7 @@ def _early_loss_claim(rows: Sequence[EpochRow]) -> Claim:
         paper="faster",
         ours=[100 * drop for drop in drops],
         unit="%",
-        holds=holding(whole=min(drops) > 0.0, part=fmean(drops) > 0.0),
+        holds=extent(whole=min(drops) > 0.0, part=fmean(drops) > 0.0),
         why=f"It is lower under {sum(drop > 0.0 for drop in drops)} of {len(drops)} seeds.",
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from lengthwise_recipes.claims import RULE
 from lengthwise_recipes.khomenko2016.claims import BUCKETS, BUCKETS_OF_PROCESSES, claims_of, label, name_alone
-from lengthwise_recipes.pages import claims_table, measured, percent, spread, table, verdicts, within
+from lengthwise_recipes.pages import claims_table, machine_note, percent, spread, table, verdicts, within
 
 FIGURES = {
     "lengths": "The lengths trained on and 6 optimal buckets (figure 2).",
@@ -33,7 +33,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
     parts = [
         "# Khomenko et al. 2016: accelerating recurrent neural network training by sequence bucketing",
         f"{verdicts(claims)} The paper's data are not public, and it tells neither network nor batch "
-        f"size; what was trained here is said below. {measured(document, link=json_link)}",
+        f"size; what was trained here is said below. {machine_note(document, link=json_link)}",
         claims_table(claims),
         RULE,
         "## For which lengths buckets give 4 times",
@@ -55,10 +55,10 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     """Draws the figures of the paper into a folder."""
     from lengthwise import plot
     from lengthwise.plot import style
-    from lengthwise_recipes.pictures import learning_curves, shaded_looks, speed_up_curves
+    from lengthwise_recipes.pictures import learning_curves, shade_looks, speed_up_curves
 
     lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])
-    shades = shaded_looks([label(buckets) for buckets in BUCKETS], style.look("optimal").colour)
+    shades = shade_looks([label(buckets) for buckets in BUCKETS], style.look("optimal").colour)
     alone = [row for row in document["study"]["rows"] if row["processes"] == 1]
     bounds = {int(buckets): bound for buckets, bound in document["bounds"][0]["speed_ups"].items()}
     drawn = {
@@ -73,11 +73,11 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
 
 
 def _draw_processes(rows: Sequence[Mapping[str, Any]]) -> Any:
-    from lengthwise_recipes.pictures import PROCESSES, learning_curves, shaded_looks
+    from lengthwise_recipes.pictures import PROCESSES, learning_curves, shade_looks
 
     chosen = [row for row in rows if name_alone(row["strategy"]) == label(BUCKETS_OF_PROCESSES)]
     named = [{**row, "strategy": processes_label(str(row["processes"]))} for row in chosen]
-    looks = shaded_looks(dict.fromkeys(row["strategy"] for row in named), PROCESSES)
+    looks = shade_looks(dict.fromkeys(row["strategy"] for row in named), PROCESSES)
     return learning_curves(named, looks=looks, title=f"{label(BUCKETS_OF_PROCESSES)}, parameters averaged every epoch")
 
 

@@ -3,17 +3,17 @@
 learning_curves    validation loss against time and epochs
 learning_panels    the same, a panel for each strategy
 speed_up_curves    epoch time and speed-up against the number of buckets
-looks_apart        the looks of strategies, relatives told apart by dashes
-shaded_looks       looks of strategies that differ in a number
+distinct_looks     the looks of strategies, relatives told apart by dashes
+shade_looks        looks of strategies that differ in a number
 loss_differences   differences of losses and their intervals, strategy by strategy
 """
 
 from lengthwise_recipes.pictures.differences import Difference as Difference
 from lengthwise_recipes.pictures.differences import loss_differences as loss_differences
 from lengthwise_recipes.pictures.learning import TOGETHER as TOGETHER
+from lengthwise_recipes.pictures.learning import distinct_looks as distinct_looks
 from lengthwise_recipes.pictures.learning import learning_curves as learning_curves
 from lengthwise_recipes.pictures.learning import learning_panels as learning_panels
-from lengthwise_recipes.pictures.learning import looks_apart as looks_apart
-from lengthwise_recipes.pictures.learning import shaded_looks as shaded_looks
+from lengthwise_recipes.pictures.learning import shade_looks as shade_looks
 from lengthwise_recipes.pictures.speed_ups import PROCESSES as PROCESSES
 from lengthwise_recipes.pictures.speed_ups import speed_up_curves as speed_up_curves

@@ -59,7 +59,7 @@ def learning_curves(
     Raises:
         ValueError: Where there is no row.
     """
-    drawn = looks_apart(_labels(rows)) | dict(looks)
+    drawn = distinct_looks(_labels(rows)) | dict(looks)
     figure = blank_figure(height=3.9)
     panels = figure.subplots(1, len(PANELS), sharey=True)
     for axes, column in zip(panels, PANELS, strict=True):
@@ -102,7 +102,7 @@ def learning_panels(
     """
     check_choice("against", against, tuple(PANELS))
     labels = _labels(rows)
-    drawn = looks_apart(labels) | dict(looks)
+    drawn = distinct_looks(labels) | dict(looks)
     curves = {label: curve(rows, label, against) for label in labels}
     columns, letters = WIDE if len(labels) <= 3 * WIDE[0] else NARROW
     lines = -(-len(labels) // columns)
@@ -142,10 +142,10 @@ def curve(rows: Sequence[Mapping[str, Any]], label: str, column: str) -> Curve:
     return Curve(places, mean, least, greatest)
 
 
-def looks_apart(labels: Sequence[str]) -> dict[str, Look]:
+def distinct_looks(labels: Sequence[str]) -> dict[str, Look]:
     """The house look of each label; of two with one strategy's look, the later gets the next dash.
 
-    >>> [drawn.dash for drawn in looks_apart(["max-entropy:0.05", "random", "max-entropy:0.1"]).values()]
+    >>> [drawn.dash for drawn in distinct_looks(["max-entropy:0.05", "random", "max-entropy:0.1"]).values()]
     ['-', '-', '--']
     """
     looks: dict[str, Look] = {}
@@ -156,10 +156,10 @@ def looks_apart(labels: Sequence[str]) -> dict[str, Look]:
     return looks
 
 
-def shaded_looks(labels: Iterable[str], colour: str) -> dict[str, Look]:
+def shade_looks(labels: Iterable[str], colour: str) -> dict[str, Look]:
     """Looks for labels that differ in a number that rises: shades of one colour, from light to dark.
 
-    >>> [drawn.colour for drawn in shaded_looks(["Q = 1", "Q = 8"], "#E69F00").values()]
+    >>> [drawn.colour for drawn in shade_looks(["Q = 1", "Q = 8"], "#E69F00").values()]
     ['#f0c566', '#7e5700']
     """
     listed = list(labels)

@@ -48,7 +48,7 @@ def tally(differences: Iterable[Interval]) -> Tally:
 def answers(documents: Sequence[Document]) -> list[str]:
     """Sentences: at equal padding, what follows and whether it follows at every padding, and beside random batches."""
     ours = documents[0]["ours"]
-    beside = "; ".join(f"{document['task']} {signed(beside_random(document))}" for document in documents)
+    beside = "; ".join(f"{document['task']} {signed_text(beside_random(document))}" for document in documents)
     found = {measure: record(documents, ours, measure) for measure in MEASURES}
     others = ", ".join(
         f"{found[measure].lower} and {found[measure].higher} {words}"
@@ -137,10 +137,10 @@ def conclusion(counts: Tally) -> str:
     return f"These results do not choose between max-entropy batching and the others of its padding: {told}"
 
 
-def signed(found: Interval, *, mark: str = ", which is not told apart from 0") -> str:
+def signed_text(found: Interval, *, mark: str = ", which is not told apart from 0") -> str:
     """A difference and its interval, marked where it includes 0.
 
-    >>> signed(Interval(mean=-0.123, low=-0.2, high=-0.05, runs=5))
+    >>> signed_text(Interval(mean=-0.123, low=-0.2, high=-0.05, runs=5))
     '-0.123 (-0.200 to -0.050)'
     """
     if found.unknown:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lengthwise_recipes.intervals import Interval, read_interval
-from lengthwise_recipes.pages import features_note, measured, percent, table
-from lengthwise_recipes.quality.answers import PLACES, Tally, answers, record, signed
+from lengthwise_recipes.pages import features_note, machine_note, percent, table
+from lengthwise_recipes.quality.answers import PLACES, Tally, answers, record, signed_text
 from lengthwise_recipes.quality.comparisons import DECIDING
 from lengthwise_recipes.quality.figure import group_of, short_label
 from lengthwise_recipes.quality.power import power_table
@@ -118,7 +118,7 @@ def section(document: Mapping[str, Any], *, json_link: str) -> list[str]:
         comparisons_table(document),
         correlations_note(document),
         f"![Test loss minus that of random batches, by strategy; left is better]({figure_name(name)})",
-        measured(document, link=json_link),
+        machine_note(document, link=json_link),
     ]
 
 
@@ -231,5 +231,5 @@ def bold(found: Interval) -> str:
     >>> bold(Interval(mean=0.5, low=0.25, high=0.75, runs=2))
     '**+0.500 (+0.250 to +0.750)**'
     """
-    text = signed(found, mark="")
+    text = signed_text(found, mark="")
     return f"**{text}**" if found.excludes_zero else text

@@ -11,7 +11,7 @@ from lengthwise_recipes.pages import could_tell, percent, table
 Document = Mapping[str, Any]
 
 
-def shares_told(document: Document, measure: str) -> list[float]:
+def detectable_shares(document: Document, measure: str) -> list[float]:
     """Of each comparison of max-entropy batching, the smallest difference it could have told, over the other's loss.
 
     Args:
@@ -31,19 +31,19 @@ def shares_told(document: Document, measure: str) -> list[float]:
     return smallest_shares([read_interval(each["difference"]) for each in chosen], losses)
 
 
-def mean_told(document: Document, measure: str) -> str:
+def mean_detectable_share(document: Document, measure: str) -> str:
     """The mean of those shares in percent.
 
-    >>> mean_told({"strategies": [], "comparisons": []}, "last")
+    >>> mean_detectable_share({"strategies": [], "comparisons": []}, "last")
     'nothing'
     """
-    shares = shares_told(document, measure)
+    shares = detectable_shares(document, measure)
     return percent(sum(shares) / len(shares)) if shares else "nothing"
 
 
 def power_sentence(documents: Sequence[Document], measure: str) -> str:
     """How small a difference of each task may be there and not be seen, mean over the comparisons."""
-    told = ", ".join(f"{document['task']} {mean_told(document, measure)}" for document in documents)
+    told = ", ".join(f"{document['task']} {mean_detectable_share(document, measure)}" for document in documents)
     return (
         f"A difference of less than this share of the loss may be there and was not seen, at {100 * POWER:.0f} % "
         f"power: {told}."
@@ -56,7 +56,7 @@ def power_table(documents: Sequence[Document], measures: Mapping[str, str]) -> s
         (
             document["task"],
             str(document["settings"]["seeds"]),
-            *(could_tell(shares_told(document, each)) for each in measures),
+            *(could_tell(detectable_shares(document, each)) for each in measures),
         )
         for document in documents
     ]

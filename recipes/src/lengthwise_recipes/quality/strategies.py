@@ -99,7 +99,7 @@ def check_paddings(paddings: Sequence[float]) -> None:
         raise value_error("paddings", f"rising by more than {2 * TOLERANCE:g}, at least one", tuple(paddings), remedy)
 
 
-def compared(lengths: NDArray[np.int64], found: Sequence[Candidate], *, base_batch: float) -> list[Compared]:
+def choose_setups(lengths: NDArray[np.int64], found: Sequence[Candidate], *, base_batch: float) -> list[Compared]:
     """What is trained: those that pad what they should; dynamic batches at a constant and at two scaled rates.
 
     Args:
@@ -110,7 +110,7 @@ def compared(lengths: NDArray[np.int64], found: Sequence[Candidate], *, base_bat
     return [each for candidate in found if candidate.near for each in _training_setups(lengths, candidate, base_batch)]
 
 
-def left_out(found: Sequence[Candidate]) -> list[str]:
+def list_left_out(found: Sequence[Candidate]) -> list[str]:
     """What is said of each strategy that does not pad what the others do."""
     return [
         f"{each.order}{' with dynamic sizes' if each.dynamic else ''} at {100 * each.padding:g} %, since the nearest "

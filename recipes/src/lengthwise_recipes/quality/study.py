@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lengthwise_recipes.intervals import interval
 from lengthwise_recipes.quality.comparisons import MEASURES, Losses, compare, correlate, losses_of
 from lengthwise_recipes.quality.outcomes import Outcome, equal_seconds, outcomes
-from lengthwise_recipes.quality.strategies import OURS, RANDOM, Compared, candidates, compared, left_out
+from lengthwise_recipes.quality.strategies import OURS, RANDOM, Compared, candidates, choose_setups, list_left_out
 from lengthwise_recipes.quality.tasks import Kind
 from lengthwise_recipes.study.results import Study, plain
 from lengthwise_recipes.study.settings import Settings
@@ -62,7 +62,7 @@ def study_quality(
         ValueError: As `candidates` and `run_study` do.
     """
     found = candidates(task.lengths, paddings, batch_size=batch_size)
-    chosen = compared(task.lengths, found, base_batch=base_batch(task, batch_size))
+    chosen = choose_setups(task.lengths, found, base_batch=base_batch(task, batch_size))
     study = run_study(
         task,
         {each.label: each.setup for each in chosen},
@@ -71,7 +71,7 @@ def study_quality(
         command=command,
         checkpoints=folder,
     )
-    facts = {"paddings": list(paddings), "batch_size": batch_size, "left_out": left_out(found)}
+    facts = {"paddings": list(paddings), "batch_size": batch_size, "left_out": list_left_out(found)}
     return _document(kind, chosen, study) | {"sequences": len(task.lengths), **facts}
 
 

@@ -95,7 +95,7 @@ def read_recordings(path: str | Path) -> Recordings:
     )
 
 
-def spoken_by(recordings: Recordings, speakers: Collection[str]) -> Recordings:
+def select_speakers(recordings: Recordings, speakers: Collection[str]) -> Recordings:
     """The recordings of some speakers."""
     chosen = np.flatnonzero(np.isin(recordings.speakers, sorted(speakers)))
     return Recordings(

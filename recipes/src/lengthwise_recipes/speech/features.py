@@ -19,7 +19,7 @@ from lengthwise.checks import check_number, check_whole, value_error
 from lengthwise_recipes.contents import fingerprint
 from lengthwise_recipes.skipped import Skipped
 from lengthwise_recipes.speech.corpus import Corpus, Samples
-from lengthwise_recipes.speech.wav import checked
+from lengthwise_recipes.speech.wav import check_samples
 
 Features = NDArray[np.float32]
 
@@ -170,7 +170,7 @@ def corpus_features(
     kept, features = [], []
     for utterance in corpus.utterances:
         try:
-            samples = checked(utterance.load(), utterance.count)
+            samples = check_samples(utterance.load(), utterance.count)
             features.append(cepstra(samples, rate=corpus.rate))
             kept.append(replace(utterance, sound=fingerprint([samples])))
         except ValueError as error:

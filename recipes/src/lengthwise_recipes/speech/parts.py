@@ -10,7 +10,7 @@ import numpy as np
 
 from lengthwise.checks import check_number, value_error
 from lengthwise_recipes.speech.corpus import Corpus
-from lengthwise_recipes.speech.digits import Recordings, Strings, digit_strings, read_recordings, spoken_by
+from lengthwise_recipes.speech.digits import Recordings, Strings, digit_strings, read_recordings, select_speakers
 from lengthwise_recipes.speech.folders import read_folder
 from lengthwise_recipes.speech.single_digits import is_digit_folder, read_digit_folder
 
@@ -90,7 +90,7 @@ def digit_parts(recordings: Recordings, *, count: int, validating: int, testing:
     if len(speakers) < 2:
         raise value_error("recordings", "of at least 2 speakers", speakers, "Give more: who is tested trains nothing.")
     last = tuple(speakers[-max(1, int(TEST_SHARE * len(speakers))) :])
-    learnt = spoken_by(recordings, set(speakers) - set(last))
+    learnt = select_speakers(recordings, set(speakers) - set(last))
     return Parts(
         name="connected digits in noise",
         split=f"validated on other recordings of the {len(speakers) - len(last)} speakers trained on, tested on those "

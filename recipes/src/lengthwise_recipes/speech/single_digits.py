@@ -11,7 +11,7 @@ from lengthwise.checks import value_error
 from lengthwise_recipes.skipped import Skipped
 from lengthwise_recipes.speech.corpus import Samples
 from lengthwise_recipes.speech.digits import RATE, Recordings
-from lengthwise_recipes.speech.wav import checked, read_header, read_samples
+from lengthwise_recipes.speech.wav import check_samples, read_header, read_samples
 
 NAMED = re.compile(r"([0-9])_(.+)_([0-9]+)\.wav", re.IGNORECASE)
 
@@ -55,4 +55,4 @@ def _samples(path: Path) -> Samples:
     header = read_header(path)
     if header.rate != RATE:
         raise value_error("wav", f"of {RATE} samples a second", header.rate, "Bring it to that rate.", at=str(path))
-    return checked(read_samples(path, 0, header.count), header.count)
+    return check_samples(read_samples(path, 0, header.count), header.count)

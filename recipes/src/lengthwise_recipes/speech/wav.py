@@ -54,7 +54,7 @@ def read_samples(path: Path, start: int, stop: int) -> Samples:
     return np.asarray(samples, np.float32)
 
 
-def checked(samples: Samples, count: int) -> Samples:
+def check_samples(samples: Samples, count: int) -> Samples:
     """Returns the samples where there are `count` of them and all are finite.
 
     Raises:

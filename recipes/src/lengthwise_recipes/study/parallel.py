@@ -112,7 +112,7 @@ def on_ranks(work: Callable[[Place], Iterator[Item]], sizes: Sequence[int], *, d
                 process.start()
                 processes.append(process)
             sender.close()
-            yield from _heard(receiver, processes)
+            yield from _receive(receiver, processes)
         finally:
             for process in processes:
                 process.kill()
@@ -151,7 +151,7 @@ def _place(start: Start) -> Place:
     return Place(rank=start.rank, groups=own)
 
 
-def _heard(receiver: Connection, processes: Sequence[SpawnProcess]) -> Iterator[Any]:
+def _receive(receiver: Connection, processes: Sequence[SpawnProcess]) -> Iterator[Any]:
     """What rank 0 yields, up to its end."""
     for message in _messages(receiver, processes):
         if isinstance(message, End):

@@ -13,7 +13,7 @@ from lengthwise_recipes.contents import fingerprint
 from lengthwise_recipes.skipped import Skipped
 from lengthwise_recipes.speech.corpus import Samples
 from lengthwise_recipes.speech.features import mel_filters, spectrum, transform_length
-from lengthwise_recipes.speech.wav import checked
+from lengthwise_recipes.speech.wav import check_samples
 from lengthwise_recipes.synthesis.corpus import SpeechCorpus
 
 Mel = NDArray[np.float32]
@@ -100,7 +100,7 @@ def corpus_mels(corpus: SpeechCorpus, log_mel: LogMel, *, strict: bool = False) 
     skipped, kept, mels = Skipped(strict=strict), [], []
     for recording in corpus.recordings:
         try:
-            samples = checked(recording.load(), recording.count)
+            samples = check_samples(recording.load(), recording.count)
             mels.append(log_mel(samples, rate=corpus.rate))
             kept.append(replace(recording, sound=fingerprint([samples])))
         except ValueError as error:

@@ -42,7 +42,7 @@ def speak_sentences(texts: Mapping[str, str], folder: str | Path, *, progress: b
     library, data = engine()
     folder = Path(folder)
     (folder / WAVS).mkdir(parents=True, exist_ok=True)
-    kept = {name: text for name, text in _spoken(folder).items() if texts.get(name, text) == text}
+    kept = {name: text for name, text in _read_spoken(folder).items() if texts.get(name, text) == text}
     _write_metadata(folder, kept)
     for name, text in tqdm(texts.items(), unit="sentence", disable=not progress):
         if name not in kept:
@@ -85,7 +85,7 @@ def engine() -> tuple[str, str]:
     return str(espeakng_loader.get_library_path()), str(espeakng_loader.get_data_path())
 
 
-def _spoken(folder: Path) -> dict[str, str]:
+def _read_spoken(folder: Path) -> dict[str, str]:
     """Texts by id that are spoken already."""
     if not (folder / METADATA).exists():
         return {}
