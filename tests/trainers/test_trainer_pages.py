@@ -43,6 +43,18 @@ def test_the_code_of_the_page_runs(page, tmp_path):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_page_begins_with_three_lines_of_its_recipe(page):
+    text = page.read_text(encoding="utf-8")
+    first = re.search(r"```(\w+)\n(.*?)```", text, re.DOTALL)
+    assert first is not None
+    assert first[1] == "py"  # not run by itself
+    lines = [line.strip() for line in first[2].splitlines()]
+    recipe = {line.strip() for line in code_of(page).splitlines()}
+    assert len(lines) == 3
+    assert [line for line in lines if line not in recipe] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_links_of_the_page_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
