@@ -37,6 +37,15 @@ QUALITY = ROOT / "recipes" / "docs" / "quality.md"
 RECIPES = ROOT / "recipes" / "README.md"
 TASKS = ("handwriting", "acoustic", "synthesis")  # of the study of quality
 END = "<!-- end -->"
+HEAD = """# Results
+
+Each section begins with the answer. The table follows, then how to read it, and the command that measured it.
+
+- *Padding* is the share of all computed frames that hold no data.
+- *Mixing* says how random batches are in length. It is 1 where a batch tells nothing about the lengths in it, and near
+  0 where it tells all.
+- `python benchmarks/tables.py` makes this page from [benchmarks/results](../benchmarks/results).
+"""
 
 
 def main() -> int:
@@ -55,7 +64,7 @@ def main() -> int:
 def pages() -> dict[Path, str]:
     """What each page should say."""
     studies = results("study-handwriting-latin-greek")
-    shown = handwriting_in_short(*studies[-1]) if studies else "Not measured yet."
+    shown = handwriting_in_short(studies[-1][1]) if studies else "Not measured yet."
     told = quality_in_short(list(latest_quality().values()))
     readme = fill(fill(README.read_text(), "table: handwriting", shown), "quality", told)
     sections = [
@@ -64,9 +73,8 @@ def pages() -> dict[Path, str]:
         for path, document in results(what)
     ]
     again = ", ".join(f"[{page.stem}]({link(page)})" for page in papers())
-    head = "# Results\n\nMade by `python benchmarks/tables.py` from [benchmarks/results](../benchmarks/results).\n"
-    head += f"Papers run again, their numbers beside ours: {again}.\n" if again else ""
-    head += f"What mixing is worth: [quality]({link(QUALITY)}).\n" if quality() else ""
+    head = HEAD + (f"- Papers run again, their numbers beside ours: {again}.\n" if again else "")
+    head += f"- What mixing is worth: [quality]({link(QUALITY)}).\n" if quality() else ""
     recipes = fill(RECIPES.read_text(), "quality", told)
     return {README: readme, RECIPES: recipes, PAGE: "\n".join([head, *sections]), **papers(), **quality()}
 
@@ -132,13 +140,15 @@ def results(what: str) -> list[tuple[Path, dict[str, Any]]]:
     return [(path, json.loads(path.read_text())) for path in found]
 
 
-def section(path: Path, document: dict[str, Any], title: str, write: Callable[..., str]) -> str:
-    return f"## {title}\n\n{write(path, document)}\n"
+def section(path: Path, document: dict[str, Any], title: str, write: Callable[..., tuple[str, ...]]) -> str:
+    """The answer, the tables, how to read them, and what measured them."""
+    return "\n\n".join([f"## {title}", *write(document), source(path, document)]) + "\n"
 
 
-def handwriting(path: Path, document: dict[str, Any]) -> str:
+def handwriting(document: dict[str, Any]) -> tuple[str, ...]:
     """One row for each strategy of a study."""
     first = document["summary"][0]
+    quickest = min(document["summary"], key=lambda each: each["seconds_per_epoch"])
     rows = [
         (
             f"`{each['strategy']}`",
@@ -164,18 +174,23 @@ def handwriting(path: Path, document: dict[str, Any]) -> str:
         "CER",
     )
     data = document["data"]
-    note = (
-        f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} to validate on; "
-        f"{data['split']}. Loss: validation, nats a symbol, mean of {document['settings']['seeds']} seeds "
-        f"(least to greatest; [picture](handwriting.png)). {told_apart(document)} {source(path, document)}"
+    share = quickest["seconds_per_epoch"] / first["seconds_per_epoch"]
+    answer = (
+        f"With `{quickest['strategy']}` an epoch takes {share:.2f} of the time that it takes with "
+        f"`{first['strategy']}`. {told_apart(document)}"
     )
-    return f"{table(heads, rows)}\n\n{note}"
+    note = (
+        f"*Loss*: on words to validate on, in nats a symbol, mean of {document['settings']['seeds']} seeds (least to "
+        f"greatest; [picture](handwriting.png)). *CER*: the share of wrong characters. Data: "
+        f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} to validate on; {data['split']}."
+    )
+    return answer, table(heads, rows), note
 
 
 IN_SHORT = ("random", "sorted", "semi-sorted:0.1", "optimal:8", "max-entropy:0.05", "max-entropy:0.15")
 
 
-def handwriting_in_short(_: Path, document: dict[str, Any]) -> str:
+def handwriting_in_short(document: dict[str, Any]) -> str:
     """The table of the README: some strategies of a study, and the few columns that tell what they are worth."""
     summary = {each["strategy"]: each for each in document["summary"]}
     first = summary["random"]["seconds_per_epoch"]
@@ -211,8 +226,9 @@ def told_apart(document: dict[str, Any]) -> str:
     found = {other: beside(last_losses(document, other), base) for other in others}
     apart = [f"`{name}`" for name, difference in found.items() if difference.excludes_zero]
     shares = smallest_shares(found.values(), [sum(base) / len(base)] * len(found))
-    which = f"Told from the last loss of `{first}`: {', '.join(apart) or 'none'}."
-    return f"{which} With 80 % power {len(base)} paired seeds tell a difference of {could_tell(shares)}."
+    whose = f"The last losses of {', '.join(apart)} can" if apart else "No strategy's last loss can"
+    which = f"{whose} be told from that of `{first}`."
+    return f"{which} With 80 % power, {len(base)} paired seeds show a difference of {could_tell(shares)}."
 
 
 def beside(losses: list[float], base: list[float]) -> Interval:
@@ -227,7 +243,7 @@ def last_losses(document: dict[str, Any], strategy: str) -> list[float]:
     return [row["validation_loss"] for row in sorted(rows, key=lambda row: row["seed"])]
 
 
-def parallel(path: Path, document: dict[str, Any]) -> str:
+def parallel(document: dict[str, Any]) -> tuple[str, ...]:
     """One row for each strategy, number of processes and way of averaging."""
     rows = [
         (
@@ -248,14 +264,20 @@ def parallel(path: Path, document: dict[str, Any]) -> str:
         *("strategy", "averaged", "s / epoch", "of the first", "steps / epoch", "straggler waste"),
         *(f"loss, epochs 1-{third}", f"loss, epoch {epochs}", "CER"),
     )
-    note = (
-        "Processes on one machine average their gradients in every step, which then holds a batch of each, or their "
-        "parameters after every epoch (Khomenko et al. 2016). Straggler waste: the share of their time that the plan "
-        "leaves to waiting for each other. The learning rate is the same for all; data and loss are those of the first "
-        f"table ([picture](handwriting-parallel.png)). {told_apart(document)} The machine has two cores. "
-        f"{source(path, document)}"
+    first = document["summary"][0]["strategy"]
+    shares = [each["share_of_first_seconds"] for each in document["summary"] if each["strategy"].startswith(first)]
+    answer = (
+        f"On several processes an epoch of `{first}` takes {min(shares):.2f} of the time of one process at best. "
+        f"{told_apart(document)}"
     )
-    return f"{table(heads, rows)}\n\n{note}"
+    note = (
+        "*Parameter*: the processes average their parameters after every epoch (Khomenko et al. 2016). *Gradient*: "
+        "they average their gradients in every step, which then holds a batch of each. *Straggler waste*: the share of "
+        "their time that the plan leaves to waiting for each other. All processes run on one machine of two cores. The "
+        "learning rate is the same for all. Data and loss are those of the first table "
+        "([picture](handwriting-parallel.png))."
+    )
+    return answer, table(heads, rows), note
 
 
 def several(summary: dict[str, Any]) -> str:
@@ -272,7 +294,7 @@ def mean_loss(document: dict[str, Any], strategy: str, *, early: bool) -> float:
     return sum(losses) / len(losses)
 
 
-def mixing(path: Path, document: dict[str, Any]) -> str:
+def mixing(document: dict[str, Any]) -> tuple[str, ...]:
     """At 5, 10 and 20 % padding or the nearest that a strategy has, its mixing beside max-entropy's and the limit."""
     rows = []
     for name, data in document["data"].items():
@@ -283,13 +305,16 @@ def mixing(path: Path, document: dict[str, Any]) -> str:
                 near = min(points, key=lambda point: abs(point["padding_share"] - share))
                 rows.append((name, *mixing_row(near)))
     heads = ("lengths", "strategy", "padding", "mixing", "max-entropy's mixing", "at padding", "limit")
-    note = (
+    answer = (
         f"Max-entropy batching mixed more at {document['max_entropy_ahead']} of {document['points']} settings between "
-        f"2 and 20 % padding, every one of {len(document['seeds'])} seeds above every seed of the other (by chance "
-        f"alone that comes once in {math.comb(2 * len(document['seeds']), len(document['seeds']))} settings); shown "
-        f"are the settings nearest to 5, 10 and 20 %. {source(path, document)}"
+        "2 and 20 % padding."
     )
-    return f"{table(heads, dict.fromkeys(rows))}\n\n{note}"
+    note = (
+        f"*Mixed more*: every one of {len(document['seeds'])} seeds lies above every seed of the other. By chance "
+        f"alone that comes once in {math.comb(2 * len(document['seeds']), len(document['seeds']))} settings. The table "
+        "shows the settings nearest to 5, 10 and 20 % padding."
+    )
+    return answer, table(heads, dict.fromkeys(rows)), note
 
 
 def mixing_row(point: dict[str, Any]) -> tuple[str, ...]:
@@ -303,7 +328,7 @@ def mixing_row(point: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def mixing_digits(path: Path, document: dict[str, Any]) -> str:
+def mixing_digits(document: dict[str, Any]) -> tuple[str, ...]:
     """Optimal buckets and max-entropy batching of the same padding, each beside the limit."""
     rows = [
         (
@@ -314,16 +339,16 @@ def mixing_digits(path: Path, document: dict[str, Any]) -> str:
         for each in document["rows"]
     ]
     heads = ("buckets", "padding", "mixing", "of the limit", "max-entropy's padding", "mixing", "of the limit", "mixes")
+    answer = "Where little is padded, optimal buckets can mix more than max-entropy batching."
     note = (
-        f"Where little is padded, optimal buckets can mix more than max-entropy batching. {document['sequences']:,} "
-        "spoken digits (Free Spoken Digit Dataset), lengths in samples at 8 kHz, batches of 16. *Mixes*: max-entropy "
-        f"less or more, where every one of {len(document['seeds'])} seeds lies on that side of every seed of the "
-        f"other. {source(path, document)}"
+        f"*Mixes*: max-entropy less or more, where every one of {len(document['seeds'])} seeds lies on that side of "
+        f"every seed of the other. Data: {document['sequences']:,} spoken digits (Free Spoken Digit Dataset), lengths "
+        "in samples at 8 kHz, batches of 16."
     )
-    return f"{table(heads, rows)}\n\n{note}"
+    return answer, table(heads, rows), note
 
 
-def limits(path: Path, document: dict[str, Any]) -> str:
+def limits(document: dict[str, Any]) -> tuple[str, ...]:
     """For each data set and batch size: the shares of the padding of random batches, and what comes near each."""
     rows = []
     for name, batch in dict.fromkeys((row["lengths"], row["batch_size"]) for row in document["rows"]):
@@ -333,15 +358,16 @@ def limits(path: Path, document: dict[str, Any]) -> str:
         ends = [row for row in points if row["strategy"] in ("sorted", "random")]
         rows += [(name, str(batch), *limits_row(row)) for row in (ends[1], *shown, ends[0])]
     heads = ("lengths", "batch", "strategy", "padding", "mixing", "limit", "of it", "limit of such batches", "of it")
+    answer = "Each row says how near a strategy comes to the most mixing that its padding allows."
     note = (
-        "*Limit*: of endless batches; *limit of such batches*: `mixing_limit(batch_size=...)`, which knows that one of "
-        "a batch is as long as it is padded to. Shown are max-entropy and the best of semi-sorted, alternated, "
-        "bucketed and optimal buckets (the greatest share of the limit) within a quarter of 2, 5, 10, 20, 50 and 90 % "
-        "of random batches' padding; the JSON has every setting. A bucket's last batch is smaller, so many buckets can "
-        f"pad less than sorting does, in more batches. {document['bins']:,} bins, {document['sequences']:,} sequences "
-        f"of one seed's epochs. {source(path, document)}"
+        "*Limit*: of endless batches. *Limit of such batches*: `mixing_limit(batch_size=...)`, which knows that one of "
+        "a batch is as long as the batch is padded to. The rows lie within a quarter of 2, 5, 10, 20, 50 and 90 % of "
+        "the padding of random batches. At each stands max-entropy, and the best of semi-sorted, alternated, bucketed "
+        "and optimal buckets, by the share of the limit. The JSON has every setting. Many buckets can pad less than "
+        "sorting does, in more batches, because the last batch of a bucket is smaller. Mixing is estimated in "
+        f"{document['bins']:,} bins on {document['sequences']:,} sequences of one seed's epochs."
     )
-    return f"{table(heads, dict.fromkeys(rows))}\n\n{note}"
+    return answer, table(heads, dict.fromkeys(rows)), note
 
 
 SHARES_OF_RANDOM = (0.02, 0.05, 0.1, 0.2, 0.5, 0.9)
@@ -370,7 +396,7 @@ def digits_cells(found: dict[str, Any]) -> tuple[str, ...]:
 SHOWN_RANKS = (8, 32)
 
 
-def steps(path: Path, document: dict[str, Any]) -> str:
+def steps(document: dict[str, Any]) -> tuple[str, ...]:
     """What random steps pad by their number of batches; then every way to make steps, for 8 and 32 batches."""
     by = {(row["data"], row["way"], row["ranks"]): row for row in document["rows"]}
     names = ("data", "way", "ranks")
@@ -390,15 +416,20 @@ def steps(path: Path, document: dict[str, Any]) -> str:
     budgets = ", ".join(f"{budget:,} on {name}" for name, budget in document["budgets"].items())
     of_each = ("padding", "step mixing", "vary", "waiting", "costliest")
     heads = ("lengths", "steps of", *(f"{head}, {each}" for each in SHOWN_RANKS for head in of_each))
-    note = (
-        f"Steps of 1 to {max(ranks)} batches under a budget: {budgets}. *Bound*: what as many optimal buckets pad, the "
-        "least for random steps without end; finite steps of a long tail pad less. Then, for "
-        f"{' and '.join(map(str, SHOWN_RANKS))} batches: *vary* is the variance of the mean length of steps, 1 as that "
-        "of random samples; *waiting* the share of time that ranks wait for the costliest; *costliest* the padded "
-        "frames of the costliest batch. `batch_rebalance` takes as many sequences a step as random steps do on "
-        f"average, and knows no budget. {source(path, document)}"
+    few, many = (percent(by[data[0], "random steps", each]["padding_share"]) for each in (ranks[0], ranks[-1]))
+    answer = (
+        f"The more batches make a step, the less random steps pad: on {data[0]} lengths {few} with {ranks[0]} batch "
+        f"and {many} with {ranks[-1]}."
     )
-    return f"{table(('', *map(str, ranks)), padded)}\n\n{table(heads, rows)}\n\n{note}"
+    note = (
+        f"First table: padding by the number of batches in a step, under a budget ({budgets}). *Bound*: what as many "
+        "optimal buckets pad, the least for random steps without end. Finite steps of a long tail pad less. Second "
+        f"table: steps of {' and of '.join(map(str, SHOWN_RANKS))} batches. *Vary*: the variance of the mean length of "
+        "steps, 1 as that of random samples. *Waiting*: the share of time that ranks wait for the costliest. "
+        "*Costliest*: the padded frames of the costliest batch. `batch_rebalance` takes as many sequences a step as "
+        "random steps do on average, and knows no budget."
+    )
+    return answer, table(("", *map(str, ranks)), padded), table(heads, rows), note
 
 
 def step_cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -412,17 +443,19 @@ def step_cells(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def planning(path: Path, document: dict[str, Any]) -> str:
+def planning(document: dict[str, Any]) -> tuple[str, ...]:
     """Seconds for each strategy under each cut, on one and on eight ranks."""
     labels = dict.fromkeys(row["strategy"] for row in document["rows"])
     columns = dict.fromkeys((row["cut"], row["world_size"]) for row in document["rows"])
     seconds = {(row["strategy"], row["cut"], row["world_size"]): row["seconds"] for row in document["rows"]}
     rows = [(f"`{label}`", *(f"{seconds[label, cut, ranks]:.2f}" for cut, ranks in columns)) for label in labels]
     heads = ("strategy", *(f"{cut}, {ranks} rank{'s' * (ranks > 1)}" for cut, ranks in columns))
-    return f"{table(heads, rows)}\n\nSeconds for {document['count']:,} lengths, one core. {source(path, document)}"
+    low, high = min(seconds.values()), max(seconds.values())
+    answer = f"One core plans {document['count']:,} lengths in {low:.2f} to {high:.2f} seconds."
+    return answer, table(heads, rows), "Each number is in seconds; a column is a cut and a number of ranks."
 
 
-def edges(path: Path, document: dict[str, Any]) -> str:
+def edges(document: dict[str, Any]) -> tuple[str, ...]:
     """Seconds for optimal edges against the paper's recurrence."""
     rows = [
         (
@@ -434,10 +467,15 @@ def edges(path: Path, document: dict[str, Any]) -> str:
         for row in document["rows"]
     ]
     heads = ("distinct lengths", "`optimal_edges`, s", "the paper's recurrence, s", "same optimum")
-    return f"{table(heads, rows)}\n\n{document['buckets']} buckets, one core. {source(path, document)}"
+    last = document["rows"][-1]
+    answer = (
+        f"One core finds the edges of {document['buckets']} buckets for {last['distinct_lengths']:,} distinct lengths "
+        f"in {last['seconds']:.2f} seconds."
+    )
+    return answer, table(heads, rows), "Where a cell is empty, the recurrence was not tried."
 
 
-def ge2021_table1(path: Path, document: dict[str, Any]) -> str:
+def ge2021_table1(document: dict[str, Any]) -> tuple[str, ...]:
     """The paper's numbers beside ours."""
     digits = {"batches": 0, "zpr": 2, "abl": 1}
     rows = [
@@ -452,15 +490,16 @@ def ge2021_table1(path: Path, document: dict[str, Any]) -> str:
         for row in document["rows"]
     ]
     heads = ("strategy", "batch size", "quantity", "paper", "ours", "least", "greatest", "could tell", "verdict")
+    reproduced = sum(row["reproduced"] for row in document["rows"])
+    answer = f"{reproduced} of {len(rows)} numbers of the paper are reproduced: our mean is {describe_tolerances()}."
     note = (
-        f"{len(document['seeds'])} random training sets of 10,480 clips. Which clips are drawn moves the average batch "
-        f"length by about {abl_swing(document['rows']):.0f} frames either way, so a single run of `lengthwise compare "
-        f"--subset 10480` may miss the paper by more than the mean does. *Reproduced*: our mean is "
-        f"{describe_tolerances()}. *Could tell*: the smallest difference of our mean from the paper's number that as "
-        "many training sets would show in 4 of 5 tries (80 % power), in the unit of the quantity. "
-        f"{source(path, document)}"
+        f"Each row is of {len(document['seeds'])} random training sets of 10,480 clips. Which clips are drawn moves "
+        f"the average batch length by about {abl_swing(document['rows']):.0f} frames either way. So a single run of "
+        "`lengthwise compare --subset 10480` may miss the paper by more than the mean does. *Could tell*: the smallest "
+        "difference of our mean from the paper's number that as many training sets would show in 4 of 5 tries (80 % "
+        "power), in the unit of the quantity."
     )
-    return f"{table(heads, rows)}\n\n{note}"
+    return answer, table(heads, rows), note
 
 
 def abl_swing(rows: list[dict[str, Any]]) -> float:
@@ -469,7 +508,7 @@ def abl_swing(rows: list[dict[str, Any]]) -> float:
     return sum(swings) / len(swings)
 
 
-def gradients(path: Path, document: dict[str, Any]) -> str:
+def gradients(document: dict[str, Any]) -> tuple[str, ...]:
     """One row for each cut, loss, number of ranks and of micro-batches: the error of each way to weigh the losses."""
     keys = ("cut", "loss", "ranks", "micro_batches")
     cases: dict[tuple[Any, ...], dict[tuple[str, str], float]] = {}
@@ -486,17 +525,23 @@ def gradients(path: Path, document: dict[str, Any]) -> str:
         for (cut, *rest), found in cases.items()
     ]
     heads = ("cut", "mean over", "ranks", "micro-batches", *usual, "loss scales, DDP", "loss scales, FSDP")
-    note = (
-        f"max |difference| / max |gradient| to the whole step in one process, float64, the greatest of "
-        f"{document['steps']} steps, {document['sequences']:,} long-tailed lengths divided by {document['shorter']}, "
-        "padded 5 %. *Batches summed*: the mean loss of each batch as it is; *batches averaged*: divided by the "
-        "micro-batches; *ranks averaged*: the exact mean on every rank, averaged over ranks. The first three are the "
-        f"same under DDP and FSDP (`fully_shard`). {source(path, document)}"
+    exact = max(row["error"] for row in document["rows"] if row["way"] == "loss scales")
+    averaged = max(row["error"] for row in document["rows"] if row["way"] == "batches averaged")
+    answer = (
+        f"With `loss_scales` the gradient of a step differs from that of the whole step by at most {exact:.1e} of its "
+        f"largest entry. With the usual mean of batch means it differs by up to {100 * averaged:.0f} %."
     )
-    return f"{table(heads, rows)}\n\n{note}"
+    note = (
+        "Each number is max |difference| / max |gradient|, beside the whole step in one process, in float64: the "
+        f"greatest of {document['steps']} steps. *Batches summed*: the mean loss of each batch as it is. *Batches "
+        "averaged*: divided by the micro-batches. *Ranks averaged*: the exact mean on every rank, averaged over ranks. "
+        "These three are the same under DDP and FSDP (`fully_shard`). Data: "
+        f"{document['sequences']:,} long-tailed lengths divided by {document['shorter']}, padded 5 %."
+    )
+    return answer, table(heads, rows), note
 
 
-def compilation(path: Path, document: dict[str, Any]) -> str:
+def compilation(document: dict[str, Any]) -> tuple[str, ...]:
     """One row for each framework, compiler and strategy."""
     rows = [
         (
@@ -513,13 +558,14 @@ def compilation(path: Path, document: dict[str, Any]) -> str:
     ]
     total = document["total_epochs"]
     heads = ("network", "batches", "shapes", "compiled", "compile, s", "s / epoch", f"{total} epochs, s", "padding")
+    answer = "More shapes pad less, and take longer to compile."
     note = (
-        f"{document['data']['samples']:,} {document['data']['name']}, {document['data']['distinct_lengths']} distinct "
-        f"lengths, {document['settings']['batch_size']} a batch. `optimal:Q` is padded to the edges of Q buckets, the "
-        "others to the longest of each batch; filled rows count as padding. Seconds of one core, compiling and epochs "
-        f"apart. The two networks differ: compare within one. {source(path, document)}"
+        "*Compile*, *s / epoch*: seconds of one core, compiling and epochs apart. `optimal:Q` is padded to the edges "
+        "of Q buckets, the others to the longest of each batch. Rows that only fill a shape count as padding. The two "
+        f"networks differ: compare within one. Data: {document['data']['samples']:,} {document['data']['name']}, "
+        f"{document['data']['distinct_lengths']} distinct lengths, {document['settings']['batch_size']} a batch."
     )
-    return f"{table(heads, rows)}\n\n{note}"
+    return answer, table(heads, rows), note
 
 
 FRAMEWORKS = {"jax": "LSTM in JAX", "torch": "encoder in PyTorch"}
@@ -531,7 +577,7 @@ COMPILERS = {
 }
 
 
-SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
+SECTIONS: dict[str, tuple[str, Callable[..., tuple[str, ...]]]] = {
     "study-handwriting-latin-greek": ("Online handwriting, 50 Latin and Greek letters", handwriting),
     "study-handwriting-parallel": ("Online handwriting on several processes", parallel),
     "gradients": ("Exact gradients", gradients),
@@ -548,8 +594,10 @@ SECTIONS: dict[str, tuple[str, Callable[..., str]]] = {
 
 
 def source(path: Path, document: dict[str, Any]) -> str:
+    """Where, when and by which command."""
     command = document["command"].replace("../shared/data", "$LENGTHWISE_DATA")  # where it lies is each reader's own
-    return f"{processor(document['machine'])}, {document['date'][:10]}, `{command}` ([JSON]({link(path)}))."
+    measured = f"{processor(document['machine'])}, {document['date'][:10]}"
+    return f"Measured on {measured} ([JSON]({link(path)})):\n\n    {command}"
 
 
 def processor(machine: dict[str, Any]) -> str:
