@@ -197,7 +197,7 @@ def test_the_conclusion_follows_the_greater_count():
     assert conclusion(Tally(lower=0, higher=1, total=8)).startswith("These results speak against")
     assert conclusion(Tally(lower=0, higher=0, total=8)).startswith("These results do not choose")
     assert conclusion(Tally(lower=0, higher=1, total=24)).startswith("These results do not choose")  # chance: 1.2
-    assert "in 0 of 8 comparisons and higher in 1." in conclusion(Tally(lower=0, higher=1, total=8))
+    assert "in 0 of 8 comparisons, and higher in 1." in conclusion(Tally(lower=0, higher=1, total=8))
     unknown = Interval(mean=math.nan, low=math.nan, high=math.nan, runs=2)
     assert tally([Interval(mean=2.0, low=1.0, high=3.0, runs=2), unknown]) == Tally(lower=0, higher=1, total=2)
 
@@ -358,13 +358,14 @@ def test_the_picture_is_drawn(command, document):
 
 def test_the_page_says_what_the_intervals_say(document):
     text = page({"results/a.json": document, "results/b.json": {**document, "task": "acoustic"}})
-    first = text.split("\n\n")[1]
-    assert first == " ".join(answers([document, document | {"task": "acoustic"}]))
+    _, question, first, others, *_ = text.split("\n\n")
+    assert question.endswith("?")
+    assert [first, *others.removeprefix("- ").split("\n- ")] == answers([document, document | {"task": "acoustic"}])
     ours = [each for each in document["comparisons"] if each["one"].startswith("max-entropy")]
     last = [each["difference"] for each in ours if each["measure"] == "test_equal_seconds"]
     known = [each for each in last if each["mean"] is not None]  # a slow strategy may have ended no epoch by then
     lower, higher = 2 * sum(each["high"] < 0.0 for each in known), 2 * sum(each["low"] > 0.0 for each in known)
-    assert f"order's in {lower} of {2 * len(last)} comparisons and higher in {higher}." in first
+    assert f"order's in {lower} of {2 * len(last)} comparisons, and higher in {higher}." in first
     assert "| `max-entropy` | " in text
     assert "## Handwriting" in text
     assert "## Acoustic" in text

@@ -61,7 +61,8 @@ def answers(documents: Sequence[Document]) -> list[str]:
         power_sentence(documents, DECIDING),
         *by_padding(documents),
         f"By the other measures, lower and higher: {others}.",
-        f"{SPEED} Its loss less that of random batches, on test sequences in equal training time: {beside}.",
+        f"{SPEED} The loss of max-entropy batching less that of random batches, on test sequences in equal training "
+        f"time: {beside}.",
         below_random(documents),
     ]
 
@@ -127,14 +128,14 @@ def conclusion(counts: Tally) -> str:
     alone would tell apart.
     """
     told = (
-        f"at equal padding and in equal training time its loss on test sequences is lower than another order's in "
-        f"{counts.lower} of {counts.total} comparisons and higher in {counts.higher}."
+        f"At equal padding and in equal training time, its loss on test sequences is lower than another order's in "
+        f"{counts.lower} of {counts.total} comparisons, and higher in {counts.higher}."
     )
     if counts.lower > max(counts.higher, counts.by_chance):
-        return f"These results speak for max-entropy batching as the default: {told}"
+        return f"These results speak for max-entropy batching as the default. {told}"
     if counts.higher > max(counts.lower, counts.by_chance):
-        return f"These results speak against max-entropy batching as the default: {told}"
-    return f"These results do not choose between max-entropy batching and the others of its padding: {told}"
+        return f"These results speak against max-entropy batching as the default. {told}"
+    return f"These results do not choose between max-entropy batching and the others of its padding. {told}"
 
 
 def signed_text(found: Interval, *, mark: str = ", which is not told apart from 0") -> str:

@@ -13,25 +13,26 @@ from lengthwise_recipes.quality.comparisons import DECIDING
 from lengthwise_recipes.quality.figure import group_of, short_label
 from lengthwise_recipes.quality.power import power_table
 
-INTRODUCTION = (
-    "Does more mixing give a better model, at equal padding and in equal training time? Every strategy with a knob is "
-    "brought to the same padding on the lengths at hand; all start from the same weights, take as many epochs, and are "
-    "judged by the same held-out sequences in the same random batches. No knob, learning rate or number of epochs was "
-    "chosen by the test sequences; the verdict, and the padding that is recommended, are read off them. "
-    "Intervals are of 95 %, by Student's t over the seeds; differences are taken seed by seed, and those that can be "
-    "told apart from 0 stand in bold. In equal time a strategy that pads less takes more epochs, so what it wins there "
-    "is speed; at equal padding nearly as many epochs fit in the time."
+QUESTION = "Does more mixing give a better model, at equal padding and in equal training time?"
+METHOD = (
+    "How it was measured: every strategy with a knob is brought to the same padding on these lengths. All start from "
+    "the same weights and take as many epochs. All are judged by the same held-out sequences in the same random "
+    "batches. No knob, learning rate or number of epochs was chosen by the test sequences; the verdict, and the "
+    "padding that is recommended, are read off them.\n\nHow to read it: intervals are of 95 %, by Student's t over the "
+    "seeds. Differences are taken seed by seed; those that can be told apart from 0 stand in bold. In equal time a "
+    "strategy that pads less takes more epochs, so what it wins there is speed. At equal padding nearly as many epochs "
+    "fit in the time."
 )
 POWER = (
-    "The smallest difference of loss that a comparison of max-entropy batching with another order of its padding could "
-    "have told apart, in percent of the other's loss: the mean over the comparisons (least to greatest). A difference "
-    "of this size would be told apart in 4 of 5 tries (80 % power; two-sided 5 %, Student's t over the paired seeds). "
-    "A smaller one may be there and was not seen:"
+    "What the seeds could have told: the smallest difference of loss between max-entropy batching and another order of "
+    "its padding that would be told apart in 4 of 5 tries (80 % power; two-sided 5 %, Student's t over the paired "
+    "seeds). It is in percent of the other's loss, the mean over the comparisons (least to greatest). A smaller "
+    "difference may be there and was not seen:"
 )
 RECORDS = (
-    "Every order with a knob beside the others of its padding, on all tasks: in how many comparisons its loss is told "
-    "to be lower than the other's, and in how many to be higher. The comparisons of one padding share the runs of the "
-    "order, so they fall together:"
+    "Every order with a knob beside the others of its padding, on all tasks: in how many comparisons its loss is lower "
+    "than the other's, and in how many higher. The comparisons of one padding share the runs of the order, so they "
+    "fall together:"
 )
 HEADS = ("strategy", "compared at", "padding", "mixing", "steps", "s / epoch")
 LOSS_HEADS = {
@@ -43,8 +44,8 @@ LOSS_HEADS = {
 
 
 EARLIER = (
-    "Results of before stand, by the same measure: in how many comparisons the loss of max-entropy batching was lower "
-    "than another order's, and in how many higher. Nothing above counts them."
+    "By the same measure: in how many comparisons the loss of max-entropy batching was lower than another order's, and "
+    "in how many higher. Nothing above counts these."
 )
 
 
@@ -56,8 +57,9 @@ def page(documents: Mapping[str, Mapping[str, Any]], earlier: Mapping[str, Mappi
         earlier: What it had given before, at other paddings or on another machine.
     """
     found = list(documents.values())
-    parts = ["# What mixing is worth", " ".join(answers(found)), INTRODUCTION, POWER, power_table(found, LOSS_HEADS)]
-    parts += [RECORDS, records_table(found)]
+    first, *others = answers(found)
+    parts = ["# What mixing is worth", QUESTION, first, "\n".join(f"- {each}" for each in others), METHOD]
+    parts += [POWER, power_table(found, LOSS_HEADS), RECORDS, records_table(found)]
     for link, document in documents.items():
         parts += section(document, json_link=link)
     if earlier:
@@ -108,12 +110,12 @@ def section(document: Mapping[str, Any], *, json_link: str) -> list[str]:
         f"## {name.capitalize()}",
         settings_note(document),
         strategies_table(document),
-        f"Loss in {document['loss']['unit']}. Equal time is {document['equal_seconds']:.0f} s of planning and "
-        "training, what the fastest strategy takes for all epochs; seconds of an epoch are the median, over the rounds "
-        "in which all strategies train one in turn, each round in an order of its own, of how long it took beside the "
-        f"others; between epochs a loss is on a straight line. {seconds_note(document)} Dynamic batch sizes are those "
-        "of Ge et al. 2021, at a constant learning rate, at one that follows the size of a step, and at one that "
-        f"follows its root.{left_out_note(document)}",
+        f"Loss in {document['loss']['unit']}. *Equal time* is {document['equal_seconds']:.0f} s of planning and "
+        "training: what the fastest strategy takes for all epochs. Between epochs a loss is on a straight line. *s / "
+        "epoch*: the strategies train an epoch in turn, each round in an order of its own; this is the median over the "
+        f"rounds of how long a strategy took beside the others. {seconds_note(document)} *Dynamic sizes* are those of "
+        "Ge et al. 2021, at a constant learning rate, at one that follows the size of a step, and at one that follows "
+        f"its root.{left_out_note(document)}",
         "The loss of max-entropy batching less another strategy's at the same padding:",
         comparisons_table(document),
         correlations_note(document),
