@@ -78,7 +78,7 @@ def _rate(levels: Levels, target: float) -> float:
     spread = levels.sizes[-1] - levels.sizes[0]
     low, high = 1e-9 / spread, 1e3 / np.diff(levels.sizes).min()  # beta weighs differences of lengths
     height, beta = 0.0, low
-    for _ in range(60):  # halvings: more than a float has digits
+    for _ in range(60):  # halvings: beyond the 53 bits to which a float is exact
         beta = float(np.sqrt(low * high))  # halfway between their logarithms: beta spans many decades
         distortion, height = least_information(levels, beta)
         low, high = (beta, high) if distortion > target else (low, beta)
