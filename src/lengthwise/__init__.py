@@ -42,9 +42,11 @@ from lengthwise.lengths import (
     fingerprint,
     read_lengths,
 )
+from lengthwise.measures.length_share import LengthShare, StepNoise
 from lengthwise.measures.limit import mixing_limit
 from lengthwise.measures.metrics import Measures, measure, straggler_waste
 from lengthwise.measures.mixing import mixing, step_mixing
+from lengthwise.measures.recommendation import Candidate, Recommendation, recommend
 from lengthwise.planning import make_plan
 from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, restore_order
 from lengthwise.planning.loss import learning_rate_scales, loss_scales
@@ -68,6 +70,7 @@ __all__ = [
     "Batching",
     "Bucketed",
     "Budget",
+    "Candidate",
     "Chunks",
     "Cost",
     "CostliestFirst",
@@ -81,6 +84,7 @@ __all__ = [
     "InTurn",
     "Key",
     "Largest",
+    "LengthShare",
     "LongestFirst",
     "MaxEntropy",
     "Measures",
@@ -94,11 +98,13 @@ __all__ = [
     "Portions",
     "Quadratic",
     "RandomSteps",
+    "Recommendation",
     "SemiSorted",
     "ShortestFirst",
     "Shuffled",
     "ShuffledSteps",
     "Sorted",
+    "StepNoise",
     "Stratified",
     "Windowed",
     "World",
@@ -123,6 +129,7 @@ __all__ = [
     "parse_cut",
     "quantile_edges",
     "read_lengths",
+    "recommend",
     "restore_order",
     "step_mixing",
     "straggler_waste",

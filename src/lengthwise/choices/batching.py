@@ -79,7 +79,7 @@ class Batching:
         padding: float | None = None,
     ) -> None:
         cut, order = _choose_cut(cut, budget), _choose_order(order, padding)
-        deal = _default_deal(cut, order) if deal is None else deal
+        deal = default_deal(cut, order) if deal is None else deal
         checks.keep(self, cut=cut, order=order, deal=deal, arrange=arrange, cost=cost, chunks=chunks)
         for name, (verbs, example) in _CHOICES.items():
             _check_choice(name, getattr(self, name), verbs, example)
@@ -105,7 +105,7 @@ class Batching:
             f"budget={self.budget}" if said_by_budget else f"cut={self.cut!r}",
             f"padding={self.padding}" if said_by_padding else f"order={self.order!r}",
         ]
-        defaults = {"deal": _default_deal(self.cut, self.order), **_DEFAULTS}
+        defaults = {"deal": default_deal(self.cut, self.order), **_DEFAULTS}
         others = {name: getattr(self, name) for name in defaults}
         said += [f"{name}={choice!r}" for name, choice in others.items() if choice != defaults[name]]
         return f"Batching({', '.join(said)})"
@@ -144,7 +144,7 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
     return cut
 
 
-def _default_deal(cut: object, order: object) -> Deal:
+def default_deal(cut: object, order: object) -> Deal:
     """By docs/results.md: random steps, or strata, wherever batches cost about the same and pad as asked."""
     by_budget = isinstance(cut, Budget) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
     of_a_padding = type(order) is MaxEntropy and order.padding is not None

@@ -106,17 +106,19 @@ def learning_rate_scales(
 
 def batch_weights(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
     """The sum of the weights of each batch, 0 where it is taken again: [steps, micro_batches, ranks]."""
-    sums = np.bincount(plan.batch_numbers, _check_weights(plan, weights)[plan.sequences], minlength=len(plan.costs))
+    remedy = "Give one weight for each sequence, or for each chunk of a plan of chunks."
+    own = check_weights(weights, plan.count, remedy)
+    sums = np.bincount(plan.batch_numbers, own[plan.sequences], minlength=len(plan.costs))
     return np.where(plan.first_taken, sums[plan.grid], 0.0)
 
 
-def _check_weights(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
+def check_weights(weights: ArrayLike | None, count: int, remedy: str) -> NDArray[np.float64]:
+    """What each of `count` sequences counts for, finite and at least 0: [count]; 1 each where nothing is given."""
     if weights is None:
-        return np.ones(plan.count)
+        return np.ones(count)
     checked = np.asarray(weights, np.float64)
-    if checked.shape != (plan.count,):
-        remedy = "Give one weight for each sequence, or for each chunk of a plan of chunks."
-        raise checks.value_error("weights", f"of shape [{plan.count}]", checked.shape, remedy)
+    if checked.shape != (count,):
+        raise checks.value_error("weights", f"of shape [{count}]", checked.shape, remedy)
     good = np.isfinite(checked) & (checked >= 0)
     if not good.all():
         at = int(np.argmin(good))

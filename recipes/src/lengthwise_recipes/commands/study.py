@@ -16,7 +16,7 @@ from lengthwise_recipes.commands.extras import explain_missing
 
 if TYPE_CHECKING:
     from lengthwise_recipes.handwriting.data import Corpus
-    from lengthwise_recipes.study.results import Study, Summary
+    from lengthwise_recipes.study.results import EpochRow, Study, Summary
 
 STRATEGIES = "random,sorted,arrange=in-order,semi-sorted:0.1,alternated:12,optimal:8,max-entropy:0.05,max-entropy:0.1"
 HEADS = ("strategy", "useful\nframes/s", "padding", "mixing", "s per\nepoch", "of the\nfirst", "valid.\nloss", "CER")
@@ -152,8 +152,18 @@ def _notes(study: Study) -> Iterator[str]:
     if study.peak_bytes:
         peaks = ", ".join(f"{label} {size / 1e6:.1f}" for label, size in study.peak_bytes.items())
         yield f"The most memory that a step takes, in MB: {peaks}."
+    yield from (_write_noise(row) for row in study.rows if "length_share" in row.metrics)
     yield from (f"skipped: {line}" for line in skipped[:5])
     yield from advice
+
+
+def _write_noise(row: EpochRow) -> str:
+    noise = row.metrics
+    return (
+        f"{row.strategy}, seed {row.seed}, after epoch {row.epoch}: length tells {noise['length_share']:.1%} "
+        f"(± {noise['length_share_error']:.1%}) of the variance of a gradient; a step varies "
+        f"{noise['variance_ratio']:.2f} (± {noise['variance_ratio_error']:.2f}) times as much as a random one."
+    )
 
 
 def add_data(parser: argparse.ArgumentParser, *, count: str) -> None:
@@ -188,6 +198,13 @@ def _add_network(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--threads", type=int, default=1, help="threads of a CPU operation (%(default)s)")
     group.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(%(default)s)")
     group.add_argument("--memory", action="store_true", help="measure the most memory that a step takes")
+    group.add_argument(
+        "--length-share",
+        type=wholes,
+        default=(),
+        metavar="EPOCH,...",
+        help="after these epochs measure how much of the gradient's noise goes with length",
+    )
 
 
 def _add_processes(parser: argparse.ArgumentParser) -> None:

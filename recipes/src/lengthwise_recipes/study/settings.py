@@ -30,6 +30,8 @@ class Settings:
             in Khomenko et al. 2016, "gradient" in each step. One process has nothing to share.
         alpha, beta: Of parameter averaging, see `lengthwise.torch.ParameterAveraging`.
         memory: Measure the bytes that a step of each setup takes at most, see `memory.peaks`.
+        length_share: After which epochs to measure how much of the gradient's noise goes with length, see
+            `lengthwise.LengthShare`; a row of such an epoch has more metrics.
     """
 
     epochs: int = 8
@@ -45,6 +47,7 @@ class Settings:
     alpha: float = 1.0
     beta: float = 1e-6
     memory: bool = False
+    length_share: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("epochs", "seeds", "threads"):
@@ -56,6 +59,11 @@ class Settings:
         check_number("weight_decay", self.weight_decay, remedy="Give a small share such as 1e-6, or 0.")
         check_number("clipped_norm", self.clipped_norm, above=True, remedy="Give a norm such as 1.0.")
         check_flag("memory", self.memory)
+        if self.length_share:
+            _check_several("length_share", self.length_share, (1, self.epochs))
+        for epoch in self.length_share:
+            remedy = "Name epochs after which to measure it."
+            check_whole("length_share", epoch, minimum=1, maximum=self.epochs, remedy=remedy)
         self._check_processes()
         self._check_averaging()
         self._check_device()

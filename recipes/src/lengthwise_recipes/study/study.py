@@ -104,7 +104,7 @@ def _study(task: Task, planned: Sequence[Setup], settings: Settings, found: Sequ
 
 def _claim(folder: Path, planned: Sequence[Setup], settings: Settings, task: Task) -> Checkpoints:
     """The checkpoints in a folder, which is this study's: epochs, seeds and memory aside, a run is what these say."""
-    free = ("epochs", "seeds", "memory")
+    free = ("epochs", "seeds", "memory", "length_share")
     fixed = {name: value for name, value in dataclasses.asdict(settings).items() if name not in free}
     checkpoints = Checkpoints(folder)
     strategies = {setup.label: setup.as_dict() for setup in planned}

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 import lengthwise as lw
 from lengthwise_recipes.study.checkpoints import Checkpoints
 from lengthwise_recipes.study.memory import peaks
+from lengthwise_recipes.study.noise import measure_noise
 from lengthwise_recipes.study.parallel import ALONE, Place
 from lengthwise_recipes.study.results import EpochRow, Finding, RunRow
 from lengthwise_recipes.study.runs import Run, first_runs, trial_step
@@ -106,6 +107,7 @@ def _row(run: Run, task: Task, epoch: int, trained: Trained) -> EpochRow:
     """Validates, and says what the epoch cost and what came of it."""
     plan = trained.plan
     spans = whole_spans(task.lengths) if plan.spans is None else plan.spans
+    noise = measure_noise(task, run.model, plan) if epoch in run.settings.length_share else {}
     sequences, starts, stops = spans[plan.sequences].T
     measured = lw.measure(plan, task.lengths)
     return EpochRow(
@@ -124,7 +126,7 @@ def _row(run: Run, task: Task, epoch: int, trained: Trained) -> EpochRow:
         mixing=float(measured.mixing),
         straggler_waste=waiting_share(run.setup, plan),
         training_loss=trained.loss,
-        metrics=judge_model(task.validate, run.model),
+        metrics=judge_model(task.validate, run.model) | noise,
     )
 
 

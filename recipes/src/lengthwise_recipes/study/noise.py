@@ -1,0 +1,48 @@
+"""What the gradient of a task says of length, at the weights that a model has after an epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+import lengthwise as lw
+from lengthwise.checks import value_error
+from lengthwise_recipes.study.task import Task, weights
+
+
+def measure_noise(task: Task, model: nn.Module, plan: lw.Plan) -> dict[str, float]:
+    """The length share of a model and what it makes of a plan, as metrics of a row.
+
+    The model is left in the mode of training.
+
+    Raises:
+        ValueError: The plan is one of chunks.
+    """
+    if plan.spans is not None:
+        raise value_error("length_share", "left out with chunks", plan.spans.shape, "Train on whole sequences.")
+    share = measure_share(task, model)
+    steps = share.measure(plan)
+    return {
+        "length_share": share.share,
+        "length_share_error": share.standard_error,
+        "noise_scale": share.noise_scale,
+        "variance_ratio": steps.variance_ratio,
+        "variance_ratio_error": steps.standard_error,
+    }
+
+
+def measure_share(task: Task, model: nn.Module, *, sample: int = 512) -> lw.LengthShare:
+    """The length share of a task, from the gradients of `sample` sequences."""
+    model.train()
+    widths = task.lengths.reshape(len(task.lengths), -1)[:, 0]
+
+    def loss(model: nn.Module, batch: NDArray[np.int64]) -> Tensor:
+        return task.loss(model, batch, int(widths[batch[0]]))
+
+    collate: Any = np.array  # the task makes tensors of sequence numbers itself
+    numbers = range(len(widths))
+    counted = weights(task, None)
+    return lw.torch.length_share(model, loss, numbers, task.lengths, collate_fn=collate, sample=sample, weights=counted)
