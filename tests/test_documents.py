@@ -29,6 +29,13 @@ def test_the_code_of_a_page_runs(name):
     exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), name, "exec"), {})
 
 
+def test_the_page_on_the_length_share_shows_what_its_code_prints(capsys):
+    page = (ROOT / "docs" / "length-share.md").read_text()
+    exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), "length-share.md", "exec"), {})
+    shown = " ".join(re.findall(r"```text\n(.*?)```", page, re.DOTALL))
+    assert shown.split() == capsys.readouterr().out.split()
+
+
 def test_the_page_on_gradients_says_what_was_measured():
     rows = json.loads(sorted((ROOT / "benchmarks" / "results").glob("gradients_*.json"))[-1].read_text())["rows"]
     page = (ROOT / "docs" / "gradients.md").read_text()

@@ -59,7 +59,6 @@ class Recommendation(NamedTuple):
         return self.sentence
 
 
-@checks.show_call("recommend(share, lengths, batching)")
 def recommend(
     share: LengthShare,
     lengths: ArrayLike,

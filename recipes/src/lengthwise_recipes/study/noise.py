@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import lengthwise as lw
-from lengthwise.checks import value_error
 from lengthwise_recipes.study.task import Task, weights
 
 
@@ -17,12 +16,7 @@ def measure_noise(task: Task, model: nn.Module, plan: lw.Plan) -> dict[str, floa
     """The length share of a model and what it makes of a plan, as metrics of a row.
 
     The model is left in the mode of training.
-
-    Raises:
-        ValueError: The plan is one of chunks.
     """
-    if plan.spans is not None:
-        raise value_error("length_share", "left out with chunks", plan.spans.shape, "Train on whole sequences.")
     share = measure_share(task, model)
     steps = share.measure(plan)
     return {

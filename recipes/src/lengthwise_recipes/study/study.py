@@ -65,6 +65,9 @@ def run_study(
     planned = setups(batchings, settings)
     for setup in planned:  # what cannot be planned is refused here, not in another process
         lw.make_plan(task.lengths, setup.batching, world_size=setup.processes)
+        if settings.length_share and setup.batching.chunks is not None:
+            remedy = "Leave one of the two out: the gradients are those of whole sequences."
+            raise value_error("length_share", "left out with chunks", settings.length_share, remedy)
     held = None if checkpoints is None else _claim(checkpoints, planned, settings, task)
     found: list[Finding] = []
     epochs = settings.seeds * settings.epochs * len(planned)

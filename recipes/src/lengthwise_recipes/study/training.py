@@ -92,7 +92,7 @@ def _warm_up(run: Run, task: Task) -> None:
 def _epoch(run: Run, task: Task, epoch: int, checkpoints: Checkpoints | None) -> Generator[Finding]:
     """Trains and keeps an epoch that is not done yet; on rank 0, yields its row, and after the last the run's test."""
     if epoch > run.done:
-        trained = _train_epoch(run, task, epoch)
+        trained = train_epoch(run, task, epoch)
         if run.place.rank == 0:
             run.rows.append(_row(run, task, epoch, trained))
         run.done, run.tested = epoch, None
@@ -145,7 +145,8 @@ def _test(run: Run, task: Task, checkpoints: Checkpoints | None) -> Generator[Ru
         )
 
 
-def _train_epoch(run: Run, task: Task, epoch: int) -> Trained:
+def train_epoch(run: Run, task: Task, epoch: int) -> Trained:
+    """Trains one epoch of a run on this rank."""
     ranks = run.setup.processes
     start = time.perf_counter()
     plan = lw.make_plan(task.lengths, run.setup.batching, seed=run.seed, epoch=epoch, world_size=ranks)

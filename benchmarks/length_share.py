@@ -1,0 +1,119 @@
+"""How much of a gradient's noise goes with length, and how much each order pays for it, as a model learns?
+
+    python benchmarks/length_share.py [--tasks handwriting] [--seeds 3] [--sample 512]
+
+The three tasks of the study of quality, each trained in random batches of 16 as there. Before the first epoch and after
+some others the gradients of single sequences are taken. They give the length share, the noise scale, and for every
+order the variance of a batch's gradient over that of random batches. All orders stand at the same padding, as near as
+their knobs come. The recordings and strokes are those of LENGTHWISE_DATA; a task whose data are not there is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from record import DATA, parser, write
+from tqdm import tqdm
+
+import lengthwise as lw
+from lengthwise_recipes.knobs import fit_knob
+from lengthwise_recipes.quality.tasks import KINDS, Source
+from lengthwise_recipes.study.noise import measure_share
+from lengthwise_recipes.study.runs import Run, first_runs
+from lengthwise_recipes.study.settings import Settings
+from lengthwise_recipes.study.setups import setups
+from lengthwise_recipes.study.task import Task
+from lengthwise_recipes.study.training import train_epoch
+
+FILES = {
+    "handwriting": "omniglot_strokes/omniglot_small1_small2.npz",
+    "acoustic": "fsdd/fsdd_8k_int16.npz",
+    "synthesis": "ljspeech/metadata.csv",
+}
+SCRIPTS = {"handwriting": ("Latin", "Greek")}
+ORDERS = ("max-entropy", "semi-sorted", "alternated", "bucketed")
+PADDINGS = (0.05, 0.1, 0.2)
+NEAR = 0.012  # an order whose knob comes no nearer to a padding is left out there
+CUT = lw.FixedSize(16)
+EPOCHS = 20  # of plans, for each order
+
+
+def main() -> None:
+    """Measures every task and writes the result."""
+    options = parser(__doc__)
+    options.add_argument("--tasks", nargs="+", choices=tuple(FILES), default=tuple(FILES))
+    options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--sample", type=int, default=512)
+    options.add_argument("--folder", type=Path, help="keeps the alignment of speech and the spoken sentences")
+    chosen = options.parse_args()
+    torch.set_num_threads(1)
+    rows: list[dict[str, Any]] = []
+    for name in chosen.tasks:
+        if not (DATA / FILES[name]).exists():
+            print(f"{name} is left out: {FILES[name]} is not there")
+            continue
+        kind = KINDS[name]
+        source = Source(data=DATA / FILES[name], count=kind.count, scripts=SCRIPTS.get(name, ()), folder=chosen.folder)
+        task = kind.make(source)
+        plans = dict(strategies(task))
+        for seed in range(chosen.seeds):
+            for epoch, share in shares(task, seed, kind.epochs, kind.learning_rate, chosen.sample):
+                rows.append(row(name, seed, epoch, share, plans))
+                print(name, seed, epoch, f"{share.share:.1%} +- {share.standard_error:.1%}", flush=True)
+        for label, several in plans.items():
+            own = lw.measure(several, task.lengths)
+            rows.append({"task": name, "strategy": label, "padding_share": own.padding_share, "mixing": own.mixing})
+    facts = {"batch_size": 16, "plans": EPOCHS, "sample": chosen.sample, "torch": torch.__version__}
+    print(write("length-share", {**facts, "seeds": chosen.seeds, "rows": rows}))
+
+
+def strategies(task: Task) -> Iterator[tuple[str, list[lw.Plan]]]:
+    """Each order at each padding that its knob comes near, with the plans of some epochs."""
+    found = {"random": "random", "sorted": "sorted"}
+    for padding in PADDINGS:
+        for order in ORDERS:
+            fitted = fit_knob(task.lengths, order, padding, cut=CUT)
+            if abs(fitted.padding_share - padding) < NEAR:
+                found[f"{order} {padding:.0%}"] = fitted.strategy
+    for label, strategy in found.items():
+        batching = lw.strategy(strategy, cut=CUT)
+        yield label, [lw.make_plan(task.lengths, batching, epoch=epoch) for epoch in range(EPOCHS)]
+
+
+def shares(
+    task: Task, seed: int, epochs: int, learning_rate: float, sample: int
+) -> Iterator[tuple[int, lw.LengthShare]]:
+    """The share before the first epoch, after one, after a third of them and after all, of random batches."""
+    settings = Settings(epochs=epochs, learning_rate=learning_rate)
+    random = setups({"random": lw.strategy("random", cut=CUT)}, settings)
+    run: Run = first_runs(task, random, settings, seed=seed)["random"]
+    stages = {0, 1, -(-epochs // 3), epochs}
+    for epoch in tqdm(range(epochs + 1), leave=False, disable=None):
+        if epoch:
+            train_epoch(run, task, epoch)
+        if epoch in stages:
+            yield epoch, measure_share(task, run.model, sample=sample)
+
+
+def row(task: str, seed: int, epoch: int, share: lw.LengthShare, plans: dict[str, list[lw.Plan]]) -> dict[str, Any]:
+    """The share at one set of weights, and what it makes of every order."""
+    noise = {label: share.measure(several) for label, several in plans.items()}
+    return {
+        "task": task,
+        "seed": seed,
+        "epoch": epoch,
+        "share": share.share,
+        "standard_error": share.standard_error,
+        "noise_scale": share.noise_scale if np.isfinite(share.noise_scale) else None,
+        "variance_ratios": {label: each.variance_ratio for label, each in noise.items()},
+        "standard_errors": {label: each.standard_error for label, each in noise.items()},
+        "extra_steps": {label: each.extra_steps for label, each in noise.items()},
+    }
+
+
+if __name__ == "__main__":
+    main()
