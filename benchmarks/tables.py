@@ -377,8 +377,8 @@ def length_share(path: Path, document: dict[str, Any]) -> str:
     note = (
         "The variance of a batch's gradient over that of random batches, before training and after some epochs of "
         "random batches. Above it the share of a gradient's variance that goes with length, and the noise scale. "
-        f"Batches of {document['batch_size']}; tasks and epochs of the study of quality; gradients of "
-        f"{document['sample']} sequences; means over {document['seeds']} seeds. ±: the standard error between seeds, or "
+        f"Batches of {document['batch_size']}; tasks and epochs as in the study of quality, gradients of "
+        f"{document['sample']} sequences; means over {document['seeds']} seeds. ±: standard error between seeds, or "
         "that of the samples where it is greater. Orders whose knob comes within 1.2 points of 5, 10 and 20 % padding. "
         f"{source(path, document)}"
     )
