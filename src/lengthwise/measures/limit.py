@@ -7,15 +7,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.choices.rate_distortion import Levels, group_levels, least_information
+from lengthwise.choices.world import check_world
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.batch_limit import rate_in_batches
+from lengthwise.measures.step_limit import rate_in_steps
 
 _LEVELS = 65_536  # lengths told apart where nobody says how many
+_LEVELS_IN_STEPS = 128  # the same for steps, which takes the square of it many times
 _LEVELS_IN_BATCHES = 2_048  # the same for batches of a given size, where each takes 24 times 100 rounds and more
 
 
 def mixing_limit(
-    lengths: ArrayLike, padding: float, *, batch_size: int | None = None, bins: int | None = None
+    lengths: ArrayLike,
+    padding: float,
+    *,
+    batch_size: int | None = None,
+    bins: int | None = None,
+    world_size: int = 1,
+    micro_batches: int = 1,
 ) -> float:
     """The most mixing that any batching can have at a padding share of `padding` on these lengths.
 
@@ -29,26 +38,48 @@ def mixing_limit(
     lengths are distinct (more are grouped); what is computed is how low it comes, within about 0.2 %. It need not be
     reached: nothing in it says that a sequence is taken once an epoch, which costs padding where little is padded.
 
+    With `world_size` or `micro_batches` it is the limit of steps: how little the padded lengths of all batches of a
+    step can tell of a length in it. Steps of k batches tell nothing at the padding of `optimal_edges(lengths, k)`, and
+    at less they must. The bound is proved wherever the search stands, as above. Lengths are put into 128 groups unless
+    `bins` says otherwise; that takes a few seconds. `step_mixing` looks at the mean padded length of a step alone,
+    which tells less: so it may lie above this limit.
+
     Args:
         lengths: [n], in any unit.
         padding: The share of all computed frames that are padding, from 0 to 0.999.
-        batch_size: The most sequences in a batch; by default batches are endless.
+        batch_size: The most sequences in a batch; by default batches are endless. No such limit is known for steps of
+            several batches.
+        world_size: Ranks, for the limit of steps.
+        micro_batches: Batches of a rank in a step, for the limit of steps.
         bins: Into how many groups of like length the lengths are put at most, as if all of a group were of its mean
             length; by default every length counts for itself.
 
     Returns:
         A number from 0 to 1; for endless batches 1 where `padding` is enough to pad every sequence to the longest.
 
+    Raises:
+        ValueError: A padding out of range, lengths that are not [n], or a batch size for steps of several batches.
+
     >>> mixing_limit(np.array([100, 200, 300, 400]), 0.4)
+    1.0
+    >>> mixing_limit(np.array([100, 200, 300, 400]), 0.2, world_size=2)  # one batch padded to 200, the other to 400
     1.0
 
     References:
         Blahut 1972, "Computation of channel capacity and rate-distortion functions", for the condition that the best
-        law fulfils; its solution is our own: see `lengthwise.choices.rate_distortion`.
+        law fulfils; its solution is our own: see `lengthwise.choices.rate_distortion`. For steps: Khomenko et al. 2016,
+        equations 1 and 2, at one end; see `lengthwise.measures.step_limit`.
     """
     checks.check_number("padding", padding, maximum=0.999, remedy="Give a share from 0 to 0.999, 0.05 say.")
-    levels = _group(_check_lengths(lengths), bins, _LEVELS if batch_size is None else _LEVELS_IN_BATCHES)
+    batches = check_world(world_size, micro_batches).slots
+    if batches > 1 and batch_size is not None:
+        remedy = "Leave it out: the limit then holds for batches of any size."
+        raise checks.value_error("batch_size", "left out for steps of several batches", batch_size, remedy)
+    most = _LEVELS_IN_STEPS if batches > 1 else _LEVELS if batch_size is None else _LEVELS_IN_BATCHES
+    levels = _group(_check_lengths(lengths), bins, most)
     target = float(levels.sizes @ levels.masses) * padding / (1.0 - padding)
+    if batches > 1:
+        return float(np.exp(-rate_in_steps(levels, target, batches)))
     rate = _rate(levels, target)
     if batch_size is not None:
         remedy = "Give the most sequences in a batch, or leave it out for endless batches."

@@ -32,6 +32,8 @@ _NEW = 0.05  # the chance that an S begins with
 
 def rate_in_steps(levels: Levels, target: float, batches: int) -> float:
     """A lower bound, in nats, on I(X; S) of steps of `batches` batches that pad `target` a sequence on average."""
+    if batches >= len(levels.sizes):
+        return 0.0  # every length has a batch of its own, and no step tells another
     spread = levels.sizes[-1] - levels.sizes[0]
     low, high = 1e-3 / spread, 1e2 / np.diff(levels.sizes).min()
     sets = _first_sets(len(levels.sizes), batches)
