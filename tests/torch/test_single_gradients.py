@@ -8,7 +8,7 @@ import torch
 from torch import distributed, nn
 
 import lengthwise as lw
-from lengthwise.torch.length_share import _WIDTH, _Sketch
+from lengthwise.torch.single_gradients import _WIDTH, _Sketch
 
 COUNT = 96
 LENGTHS = np.random.default_rng(0).integers(4, 30, COUNT)
