@@ -96,6 +96,47 @@ VALUES = {
         "`edges` must be no shorter than the longest sequence, 50, but is (10, 20). "
         "Add a longer edge, or choose longer='drop'.",
     ),
+    "edges of one length for pairs": (
+        lambda: lw.make_plan([[5, 50]], lw.Batching(cut=FIXED, order=lw.Bucketed(edges=(10, 60)))),
+        "`edges` must be rows of 2 edges, one for each length, but is (10, 60). Write ((100, 100), (200, 200)), say.",
+    ),
+    "edges of three lengths for pairs": (
+        lambda: lw.make_plan([[5, 50]], lw.Batching(cut=FIXED, order=lw.Bucketed(edges=((9, 60, 4),)))),
+        "`edges` must be rows of 2 edges, one for each length, but is ((9, 60, 4),). "
+        "Write ((100, 100), (200, 200)), say.",
+    ),
+    "edges of pairs for one length": (
+        lambda: lw.make_plan([5, 50], lw.Batching(cut=FIXED, order=lw.Bucketed(edges=((10, 60),)))),
+        "`edges` must be whole numbers, as sequences have one length, but is ((10, 60),). Write (100, 200), say.",
+    ),
+    "a pair in no bucket": (
+        lambda: lw.make_plan([[5, 5], [9, 7]], lw.Batching(cut=FIXED, order=lw.Bucketed(edges=((9, 6), (6, 9))))),
+        "`edges` must be such that a bucket holds (9, 7), but is ((6, 9), (9, 6)). "
+        "Add a longer edge, or choose longer='drop'.",
+    ),
+    "buckets of two widths": (
+        lambda: lw.Bucketed(edges=((9, 6), (6,))),
+        "`edges` must be rows of one width, but is (6,). "
+        "Give an edge for each length of a sequence, bucket by bucket: ((100, 80), (200, 160)), say.",
+    ),
+    "a bucket twice": (
+        lambda: lw.Bucketed(edges=((9, 6), (6, 9), (9, 6))),
+        "`edges` must be different from each other, but is (9, 6). "
+        "Give an edge for each length of a sequence, bucket by bucket: ((100, 80), (200, 160)), say.",
+    ),
+    "a bucket too long to add up": (
+        lambda: lw.Bucketed(edges=((2**62, 2**62),)),
+        "`edges` must be below 2**63 in sum, but is (4611686018427387904, 4611686018427387904). "
+        "Give an edge for each length of a sequence, bucket by bucket: ((100, 80), (200, 160)), say.",
+    ),
+    "steps that mix the buckets of pairs": (
+        lambda: lw.make_plan(
+            [[5, 5]],
+            lw.Batching(cut=FIXED, order=lw.Bucketed(buckets=2, pad_to_edge=True), deal=lw.RandomSteps()),
+        ),
+        "`deal` must be one that keeps buckets apart, for several lengths that are padded to edges, but is "
+        "RandomSteps(tail='split', even=True). Take Stratified(), Balanced() or Mixed().",
+    ),
     "too much to count": (
         lambda: lw.make_plan([2**52, 5], lw.Batching(cut=FIXED)),
         "`lengths` must be few and short enough to be padded to less than 2**53 frames, "
@@ -180,7 +221,7 @@ VALUES = {
     "stage": (
         lambda: lw.Key(stage="cut"),
         "`stage` must be one of examples, portions, order, ties, deal, arrange, tail, "
-        "subset, rest, steps, trial, but is 'cut'. Choose one of these words.",
+        "subset, rest, steps, trial, edges, but is 'cut'. Choose one of these words.",
     ),
     "lane": (lambda: lw.Key(lane=-1), "`lane` must be at least 0, but is -1. Give a whole number from 0 to 2**56 - 1."),
     "seed below 0": (lambda: lw.make_plan([3], BATCHING, seed=-1), f"`seed` must be at least 0, but is -1. {SEED}"),
@@ -204,7 +245,7 @@ VALUES = {
     "chunks of pairs": (
         lambda: lw.make_plan([[3, 4]], lw.Batching(cut=FIXED, chunks=lw.Chunks(4))),
         "`lengths` must be of shape [n], but is (1, 2). "
-        "Give one length each, lengths[:, 0] say (on the command line: FILE:0), for chunks and padding to edges.",
+        "Give one length each, lengths[:, 0] say (on the command line: FILE:0), for chunks.",
     ),
     "cost of no shape": (
         planned_with(lambda counts, padded: 3.0 * padded.max() * counts.max()),
@@ -258,8 +299,7 @@ VALUES = {
     ),
     "buckets of nothing": (
         lambda: lw.uniform_edges([], 2),
-        "`lengths` must be of shape [n], n at least 1, but is (0,). "
-        "Give at least one sequence, and one length each: lengths[:, 0], say (on the command line: FILE:0).",
+        "`lengths` must be of at least one sequence, but is (0,). Give the lengths of one sequence at least.",
     ),
     "too long to add up": (
         lambda: lw.optimal_edges([1, 2**61], 2),
@@ -277,6 +317,18 @@ VALUES = {
     "an edge of nothing": (
         lambda: lw.padded_frames([2, 10], [10, float("nan")]),
         f"`edges` must be whole numbers from 1 to 2**63 - 1, but is nan at bucket 1. {LONGEST}",
+    ),
+    "no edges that hold a pair": (
+        lambda: lw.padded_frames([[2, 3], [2, 10]], [[9, 6], [6, 3]]),
+        "`edges` must be such that a bucket holds (2, 10), but is [[6, 3], [9, 6]] at sequence 1. Add longer ones.",
+    ),
+    "edges of one length to pad pairs to": (
+        lambda: lw.padded_frames([[2, 3]], [9]),
+        f"`edges` must be of shape [buckets, dims], but is (1,). {LONGEST}",
+    ),
+    "edges of three lengths to pad pairs to": (
+        lambda: lw.padded_frames([[2, 3]], [[9, 9, 9]]),
+        f"`edges` must be of shape [buckets, 2], as sequences have so many lengths, but is (1, 3). {LONGEST}",
     ),
     "edges in rows": (
         lambda: lw.padded_frames([2, 10], [[2, 10]]),

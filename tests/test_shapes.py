@@ -164,7 +164,7 @@ def test_what_no_plan_can_be_made_of_is_refused_alike():
         lw.batch_shapes([3, 31], fixed(lw.Budget(30)))
     with pytest.raises(ValueError, match=r"`edges` must be no shorter than the longest sequence, 41"):
         lw.batch_shapes([3, 41], fixed(lw.FixedSize(2)))
-    with pytest.raises(ValueError, match=r"`lengths` must be of shape \[n\]"):
+    with pytest.raises(ValueError, match=r"`edges` must be rows of 2 edges, one for each length, but is \(10, 40\)"):
         lw.batch_shapes([[3, 4], [5, 6]], fixed(lw.FixedSize(2)))
     with pytest.raises(TypeError, match=r"`batching` must be a Batching, but is 16"):
         lw.batch_shapes([3], 16)

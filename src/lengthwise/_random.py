@@ -26,6 +26,7 @@ STAGES = {
     "rest": 8,
     "steps": 9,
     "trial": 10,
+    "edges": 11,
 }
 
 

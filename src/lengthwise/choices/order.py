@@ -3,16 +3,14 @@
     sizes        [n]   float64: what each sequence counts for when it is sorted, its length where it has but one
     sequences    [m]   sequence numbers; m < n only where a choice was asked to drop
     boundaries         rising positions in 1..m-1 that no batch may cross: the borders of buckets
-    edges        [m]   what each sequence is padded to at least (fixed shapes), or None
+    edges        [m]   what each sequence is padded to at least (fixed shapes), or None; [m, dims] of several lengths
 
 Every order sorts by a key. Orders differ in how random that key is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
-from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -20,7 +18,8 @@ from numpy.typing import NDArray
 
 from lengthwise import _random, checks
 from lengthwise._random import Key
-from lengthwise.choices.buckets import EDGES
+from lengthwise.choices.buckets import EDGES, find_bucket
+from lengthwise.choices.edges import check_edges, check_held
 from lengthwise.choices.warp import NOISES, BatchSizes, Warp, fit_warp, scale_warp
 
 
@@ -31,7 +30,7 @@ class Ordered(NamedTuple):
         sequences: [m] int64, numbers from 0 to n - 1, each at most once; m < n only where the order was asked to drop.
         boundaries: [k] int64, rising positions in 1..m-1 that no batch may cross; by default there are none.
         edges: [m] int64, what each of `sequences` is padded to at least, in the unit of the lengths; None for no more
-            than the longest of the batch. Only for sequences of one length.
+            than the longest of the batch. Of sequences of several lengths, [m, dims].
     """
 
     sequences: NDArray[np.int64]
@@ -55,8 +54,9 @@ class Order(Protocol):
         """Puts sequences in order.
 
         Args:
-            sizes: [n] float64, the length of each sequence, summed over its dimensions. `Sorted` and `MaxEntropy` are
-                given its place in a line of bands instead, if it has several lengths.
+            sizes: [n] float64, the length of each sequence, summed over its dimensions. If it has several lengths,
+                `Sorted` and `MaxEntropy` are given its place in a line of bands instead, and `Bucketed` with edges all
+                of them, [n, dims].
             key: The source of all chance, for this portion of this epoch.
         """
         ...
@@ -175,21 +175,24 @@ class Windowed:
 class Bucketed:
     """Sequences of similar length share a bucket, in random order; no batch crosses buckets.
 
-    Give one of `size`, `edges` and `buckets`.
+    Give one of `size`, `edges` and `buckets`. With two lengths a sequence, a bucket has an edge for each, and `size`
+    goes by their sum.
 
     Args:
         size: Sort, then `size` sequences a bucket (Ge et al. 2021, section 3). A remainder makes the bucket of the
             shortest smaller. The paper does not say which; this choice gives the padding that it prints.
-        edges: The longest length of each bucket, rising.
-        buckets: This many, with edges found by `by`: "optimal" (Khomenko et al. 2016, section III.A), "uniform" widths,
-            "quantile", or "exponential".
-        pad_to_edge: Pad every batch to the edge of its bucket, so that a run has one padded length for each bucket.
-        longer: What becomes of a sequence longer than the last of `edges`: "error" or "drop". The plan lists what was
+        edges: The longest length of each bucket, rising. With several lengths a row for each bucket, as ((20, 30),
+            (60, 50)), in any order: a sequence is in the bucket that holds it with the least sum of edges.
+        buckets: At most this many, with edges found by `by`: "optimal" (Khomenko et al. 2016, section III.A; see
+            `optimal_edges`), "uniform" widths, "quantile", or "exponential".
+        pad_to_edge: Pad every batch to the edge of its bucket, so that a run has one padded length for each bucket. A
+            sequence then costs what its edges do: one of (9, 1) in a bucket of (9, 9) may be over a small budget.
+        longer: What becomes of a sequence that no bucket of `edges` holds: "error" or "drop". The plan lists what was
             dropped.
     """
 
     size: int | None = None
-    edges: tuple[int, ...] | None = None
+    edges: tuple[int, ...] | tuple[tuple[int, ...], ...] | None = None
     buckets: int | None = None
     by: str = "optimal"
     _: KW_ONLY
@@ -205,7 +208,7 @@ class Bucketed:
                 remedy = "Give a whole number of at least 1."
                 checks.keep(self, **{name: checks.check_whole(name, value, minimum=1, remedy=remedy)})
         if self.edges is not None:
-            checks.keep(self, edges=_check_edges(self.edges))
+            checks.keep(self, edges=check_edges(self.edges))
         if self.size is not None and self.pad_to_edge:
             raise checks.value_error("pad_to_edge", "False with size", True, "Give buckets or edges for fixed shapes.")
         checks.check_flag("pad_to_edge", self.pad_to_edge)
@@ -233,21 +236,20 @@ class Bucketed:
             )
         edges = np.array(self.edges, np.int64)
         # Of the edges (10, 20), lengths 9, 10 and 11 are in the buckets 0, 0 and 1; 21 would be in a third: dropped.
-        bucket = np.searchsorted(edges, sizes)
+        bucket = find_bucket(sizes, edges)
         sequences, boundaries, bucket = _gather(shuffled[bucket[shuffled] < len(edges)], bucket)
         return Ordered(sequences, boundaries, edges[bucket] if self.pad_to_edge else None)
 
     def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Bucketed:
-        """The same buckets with their edges found on `sizes` [n], so that all portions share their edges."""
+        """The same buckets with their edges found on `sizes` [n] or [n, dims], so that all portions share them."""
         del batch_sizes, portions
         if self.size is not None:
             return self
-        edges = self.edges or EDGES[self.by](np.ceil(sizes).astype(np.int64), self.buckets or 1).tolist()
-        if sizes.max() > edges[-1] and self.longer == "error":
-            remedy = "Add a longer edge, or choose longer='drop'."
-            rule = f"no shorter than the longest sequence, {sizes.max():.16g}"
-            raise checks.value_error("edges", rule, tuple(edges), remedy)
-        return Bucketed(edges=tuple(edges), pad_to_edge=self.pad_to_edge, longer=self.longer)
+        if self.edges is not None:
+            check_held(sizes, self.edges, drop=self.longer == "drop")
+            return self
+        found = EDGES[self.by](np.ceil(sizes).astype(np.int64), self.buckets or 1)
+        return Bucketed(edges=tuple(found.tolist()), pad_to_edge=self.pad_to_edge)
 
 
 @checks.show_call("MaxEntropy(padding=0.1)")
@@ -345,13 +347,3 @@ def _reverse_every_other(count: int, bins: int) -> NDArray[np.int64]:
     bin_of = positions * bins // count
     mirrored = borders[bin_of] + borders[bin_of + 1] - 1 - positions  # in a bin of the positions 2 and 3: 3 and 2
     return np.where(bin_of % 2 == 1, mirrored, positions)
-
-
-def _check_edges(edges: tuple[int, ...]) -> tuple[int, ...]:
-    remedy = "Give the longest length of each bucket, rising: (100, 200, 400), say."
-    if not isinstance(edges, Iterable) or (isinstance(edges, np.ndarray) and not edges.ndim):
-        raise checks.type_error("edges", "whole numbers", edges, remedy)
-    whole = tuple(checks.check_whole("edges", edge, minimum=1, remedy=remedy) for edge in edges)
-    if not whole or any(low >= high for low, high in pairwise(whole)):
-        raise checks.value_error("edges", "rising and not empty", whole, remedy)
-    return whole

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise.choices.buckets import EDGES
+from lengthwise.checks import value_error
+from lengthwise.choices.buckets import EDGES, find_bucket
 from lengthwise.cli import show, source
 
 
@@ -29,6 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints the buckets."""
     show.check(arguments)
     lengths, name = source.read(arguments)
+    if arguments.plot is not None and lengths.ndim == 2:
+        raise value_error("plot", "left out for several lengths", arguments.plot, "Draw one of them: FILE:0, say.")
     edges = EDGES[arguments.edges](lengths, arguments.buckets)
     padded = lw.padded_frames(lengths, edges)
     share = 1.0 - int(lengths.sum()) / padded
@@ -40,7 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
         plot.save(plot.bucket_histogram(lengths, edges), arguments.plot)
     if arguments.json != "-":
         title = f"{show.sentence_of(lengths, name)}\n{_bucket_count(edges)} with {arguments.edges} edges"
-        note = f"{padded:,} frames when every sequence is padded to its edge, {show.percent(share, 2)} of them padding."
+        to_edges = "its edge" if lengths.ndim == 1 else "the edges of its bucket"
+        padding = f"{show.percent(share, 2)} of them padding"
+        note = f"{padded:,} frames when every sequence is padded to {to_edges}, {padding}."
         show.table(("up to", "sequences", "padding"), _rows(lengths, edges), title=title, notes=(note,))
     return 0
 
@@ -51,12 +56,13 @@ def _bucket_count(edges: NDArray[np.int64]) -> str:
 
 def _rows(lengths: NDArray[np.int64], edges: NDArray[np.int64]) -> list[tuple[str, str, str]]:
     # Edges (10, 20): the lengths 9, 10 and 11 are in the buckets 0, 0 and 1.
-    bucket = np.searchsorted(edges, lengths)
+    bucket = find_bucket(lengths, edges)
     counts = np.bincount(bucket, minlength=len(edges))
-    used = np.bincount(bucket, weights=lengths, minlength=len(edges))
+    used = np.bincount(bucket, weights=lengths.reshape(len(lengths), -1).sum(axis=1), minlength=len(edges))
+    rows = edges.reshape(len(edges), -1)
     # A bucket that no sequence is in, as uniform edges may have, shows no share.
-    shares = 1.0 - used / np.maximum(counts * edges, 1)
+    shares = 1.0 - used / np.maximum(counts * rows.sum(axis=1), 1)
     return [
-        (f"{edge:,}", f"{count:,}", show.percent(share, 2) if count else "")
-        for edge, count, share in zip(edges, counts, shares, strict=True)
+        (" x ".join(f"{edge:,}" for edge in row), f"{count:,}", show.percent(share, 2) if count else "")
+        for row, count, share in zip(rows, counts, shares, strict=True)
     ]

@@ -15,7 +15,7 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps
-from lengthwise.choices.order import Order
+from lengthwise.choices.order import Bucketed, Order
 from lengthwise.planning.batches import Batches, pad
 from lengthwise.planning.own import check_cuts, check_ordered, is_own
 from lengthwise.planning.steps import capacity_of, form_steps
@@ -52,11 +52,13 @@ def draft(
         return Draft(members, np.zeros(1, np.int64), none, items[members])
     own = items[members]
     in_steps = isinstance(batching.deal, RandomSteps)
-    # Orders sort by one number: the length, the sum of several, or the place in a line of bands.
-    ordered = order(line_up(own, bands) if bands and not in_steps else own.sum(axis=1).astype(np.float64), key)
-    sequences, boundaries, edges = check_ordered(ordered, len(own)) if is_own(batching.order) else ordered
-    # An order of the user's may give an edge that is too short: the sequence is then padded to its own length.
-    needed = own[sequences] if edges is None else np.maximum(one_length(own)[sequences], edges)[:, None]
+    # Most orders sort by one number: the length, the sum of several, or the place in a line of bands.
+    ordered = order(line_up(own, bands) if bands and not in_steps else sizes_of(own, order), key)
+    sequences, boundaries, edges = check_ordered(ordered, *own.shape) if is_own(batching.order) else ordered
+    needed = own[sequences]
+    if edges is not None:
+        # An order of the user's may give an edge that is too short: the sequence is then padded to its own length.
+        needed = np.maximum(needed, edges.reshape(needed.shape))
     if in_steps and len(boundaries):
         # A step takes sequences of all buckets, which then say no more than what each is padded to.
         mixed = key.at("steps", lane=key.lane).permutation(len(sequences))
@@ -76,6 +78,12 @@ def draft(
     kept, offsets = check_cuts(cuts, len(needed), boundaries) if is_own(batching.cut) else cuts
     # Boundaries count what stays: if the positions [0, 2, 3] do, the boundary 2 becomes 1.
     return Draft(members[sequences[kept]], offsets, np.searchsorted(kept, boundaries), needed[kept])
+
+
+def sizes_of(items: NDArray[np.int64], order: Order) -> NDArray[np.float64]:
+    """What an order is given of `items` [n, dims]: their sum; all their lengths, if it has edges for each."""
+    in_boxes = isinstance(order, Bucketed) and order.size is None and items.shape[1] > 1
+    return (items if in_boxes else items.sum(axis=1)).astype(np.float64)
 
 
 def price(draft: Draft, cost: Cost) -> Batches:
@@ -101,11 +109,16 @@ def padding_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:
     return 1.0 - useful / computed if computed else 0.0
 
 
+def check_apart(batching: Batching, dims: int) -> None:
+    """Refuses steps that mix the buckets of several lengths: (9, 4) and (5, 9) in one batch are padded to (9, 9)."""
+    if dims > 1 and getattr(batching.order, "pad_to_edge", False) and isinstance(batching.deal, RandomSteps):
+        rule = "one that keeps buckets apart, for several lengths that are padded to edges"
+        raise checks.value_error("deal", rule, batching.deal, "Take Stratified(), Balanced() or Mixed().")
+
+
 def one_length(array: NDArray[np.int64]) -> NDArray[np.int64]:
     flat = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
     if flat.ndim != 1:
-        remedy = (
-            "Give one length each, lengths[:, 0] say (on the command line: FILE:0), for chunks and padding to edges."
-        )
+        remedy = "Give one length each, lengths[:, 0] say (on the command line: FILE:0), for chunks."
         raise checks.value_error("lengths", "of shape [n]", array.shape, remedy)
     return flat

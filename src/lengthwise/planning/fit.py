@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from lengthwise._random import Key
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.boxes import sort_rows
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps, Stratified
 from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Sorted
 from lengthwise.choices.warp import find_root
 from lengthwise.lengths import fingerprint
-from lengthwise.planning.draft import Draft, draft, padding_of
+from lengthwise.planning.draft import Draft, draft, padding_of, sizes_of
 from lengthwise.planning.oversize import Kinds, sort_out
 from lengthwise.planning.own import check_batch_sizes, is_own
 
@@ -171,8 +172,9 @@ def _fit_anew(items: NDArray[np.int64], kinds: Kinds, batching: Batching, portio
     if giants.any() and len(within) and isinstance(order, Bucketed) and (order.buckets or 1) > 1:
         fewer = replace(order, buckets=(order.buckets or 1) - 1)
         fitted = _fit(within, replace(batching, order=fewer), portions)
-        edges = {*(getattr(fitted, "edges", None) or ()), int(items[giants].sum(axis=1).max())}
-        return Fit(Bucketed(edges=tuple(sorted(edges)), pad_to_edge=order.pad_to_edge))
+        rows = np.array(getattr(fitted, "edges", None) or ()).reshape(-1, items.shape[1])
+        edges = sort_rows(np.concatenate([rows, items[giants].max(axis=0)[None]]))
+        return Fit(Bucketed(edges=tuple(edges.tolist()), pad_to_edge=order.pad_to_edge))
     if type(order) is MaxEntropy and order.padding is not None and len(within):  # what extends it fits as it likes
         return _fit_padding(within, batching, order, order.padding, portions, bands)
     return Fit(_fit(items[kinds.ordered], batching, portions))
@@ -194,7 +196,7 @@ def _fit(items: NDArray[np.int64], batching: Batching, portions: int, bands: int
         found = batching.cut.batch_sizes(lengths, cost=batching.cost, longest=longest)
         return check_batch_sizes(found, len(lengths)) if is_own(batching.cut) else found
 
-    return fit(items.sum(axis=1).astype(np.float64), batch_sizes, portions=portions)
+    return fit(sizes_of(items, batching.order), batch_sizes, portions=portions)
 
 
 def _fit_padding(

@@ -13,7 +13,7 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.world import check_world
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.planning.batches import select
-from lengthwise.planning.draft import Draft, one_length, price
+from lengthwise.planning.draft import Draft, check_apart, one_length, price
 from lengthwise.planning.fit import settle
 from lengthwise.planning.grid import deal_and_arrange, in_grid
 from lengthwise.planning.plan import Plan
@@ -76,6 +76,7 @@ def make_plan(
     spans = None if batching.chunks is None else batching.chunks(one_length(array))
     items = (array if array.ndim == 2 else array[:, None]) if spans is None else (spans[:, 2] - spans[:, 1])[:, None]
     _check_countable(items)
+    check_apart(batching, items.shape[1])
 
     # Order and cut; then a tail that fills the last step.
     # The plan keeps the batching as it was given, for that is what a checkpoint compares.

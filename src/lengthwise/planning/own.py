@@ -30,17 +30,18 @@ def is_own(choice: object) -> bool:
     return tags.tag_of(choice) is None
 
 
-def check_ordered(given: Ordered, count: int) -> Ordered:
-    """What an order gives for `count` sequences."""
+def check_ordered(given: Ordered, count: int, dims: int) -> Ordered:
+    """What an order gives for `count` sequences of so many lengths each."""
     if not isinstance(given, Ordered):
         raise checks.type_error("order", "a choice that returns an Ordered", given, _ORDER_REMEDY)
     sequences = _whole("sequences", given.sequences, _ORDER_REMEDY)
     _check_distinct("sequences", sequences, count, _ORDER_REMEDY)
     boundaries = _whole("boundaries", given.boundaries, _ORDER_REMEDY)
     _check_rising("boundaries", boundaries, 1, len(sequences) - 1, _ORDER_REMEDY)
-    edges = None if given.edges is None else _whole("edges", given.edges, _ORDER_REMEDY)
-    if edges is not None and len(edges) != len(sequences):
-        raise checks.value_error("edges", f"of {len(sequences)} sequences", len(edges), _ORDER_REMEDY)
+    edges = None if given.edges is None else _whole("edges", given.edges, _ORDER_REMEDY, dims=1 if dims == 1 else 2)
+    if edges is not None and edges.shape != (len(sequences), dims)[: edges.ndim]:
+        rule = f"of {len(sequences)} sequences" + (f" and {dims} lengths" if dims > 1 else "")
+        raise checks.value_error("edges", rule, edges.shape if dims > 1 else len(edges), _ORDER_REMEDY)
     return Ordered(sequences, boundaries, edges)
 
 

@@ -1,6 +1,7 @@
 """Shapes: the few (rows, padded length) that batches of fixed shapes have, known before any epoch is planned.
 
-    shapes   [k, 2]   int64: the most sequences of a batch, and what it is padded to; padded lengths rise
+    shapes   [k, 1 + dims]   int64: the most sequences of a batch, and what it is padded to; padded lengths rise by
+                             their sum
 
 A model is compiled once for each. A batch of fewer rows is filled up with masked ones.
 """
@@ -14,10 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.boxes import sort_rows
+from lengthwise.choices.buckets import find_bucket
 from lengthwise.choices.cut import Budget, DynamicSize, FixedSize
 from lengthwise.choices.deal import Balanced, RandomSteps
 from lengthwise.choices.order import Bucketed
 from lengthwise.planning import make_plan
+from lengthwise.planning.draft import check_apart
 
 
 def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
@@ -27,11 +31,12 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     holds, not on which, and one plan shows the largest batch of each. Portions and split tails make batches smaller.
 
     Args:
-        lengths: [n], as they will be planned.
+        lengths: [n] or [n, dims], as they will be planned.
         batching: With an order that pads to edges.
 
     Returns:
         [k, 2] int64: rows and padded length, one for each bucket that any batch comes from, padded lengths rising.
+        With several lengths [k, 1 + dims]: rows, and a padded length for each, rising by their sum.
         Every batch of every plan is padded to one of these lengths and has at most that many rows, also under
         `DynamicSize(rule="paper")`, which overshoots its capacity, and `Budget(oversize="alone")`. A cut of your own
         must not make larger batches of fewer sequences.
@@ -50,15 +55,17 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     if not (isinstance(batching.order, Bucketed) and batching.order.pad_to_edge):
         remedy = "Take order=lw.Bucketed(buckets=8, pad_to_edge=True)."
         raise checks.value_error("order", "one that pads every batch to an edge", batching.order, remedy)
+    check_apart(batching, np.shape(lengths)[1] if np.ndim(lengths) == 2 else 1)
     if isinstance(batching.deal, RandomSteps):
         return _shapes_of_steps(lengths, batching)
     # Undivided: in portions, each rank has a part of every bucket, and no larger batches.
     plan = make_plan(lengths, dataclasses.replace(batching, deal=Balanced()))
-    padded_lengths, shape_of = np.unique(plan.padded_lengths[:, 0], return_inverse=True)
+    padded_lengths = sort_rows(plan.padded_lengths)
     # Batches padded to [10, 40, 10] of [4, 2, 3] sequences: shape_of is [0, 1, 0], and the rows are [4, 2].
+    shape_of = find_bucket(plan.padded_lengths, padded_lengths)
     rows = np.zeros(len(padded_lengths), np.int64)
     np.maximum.at(rows, shape_of, plan.batch_sizes)
-    return np.stack([rows, padded_lengths], axis=1)
+    return np.column_stack([rows, padded_lengths])
 
 
 def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:

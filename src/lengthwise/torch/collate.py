@@ -64,10 +64,9 @@ class Concatenated(NamedTuple):
 class PadCollate:
     """Pads every sequence field to the longest of the batch, or the batch to one of a few fixed shapes.
 
-    With `shapes`, the batch takes the first shape that holds it, in the order of the padded lengths: the first field's
-    before the next one's. Missing rows are filled with `value`, length 0 and mask False, and with 0 in the fields of
-    numbers; a list of objects keeps its length. What goes wrong in use: a loss that counts the filled rows. Weigh it by
-    the mask or the lengths.
+    With `shapes`, the batch takes the shape that holds it with the least sum of padded lengths. Missing rows are filled
+    with `value`, length 0 and mask False, and with 0 in the fields of numbers; a list of objects keeps its length. What
+    goes wrong in use: a loss that counts the filled rows. Weigh it by the mask or the lengths.
 
     Time comes first: a waveform [1, T], as torchaudio loads it, counts as one frame; `squeeze(0)` makes it [T]. Any
     tensor with an axis is a sequence, also one whose length never varies: a vector for each sample is padded with the
@@ -75,8 +74,8 @@ class PadCollate:
 
     Args:
         shapes: [k, 2] of (rows, padded length), as `lw.batch_shapes` gives them, for all sequence fields. Or [k, 1 +
-            fields], with a padded length for each field in the order of the sample: a compiled CTC model wants one for
-            the frames and one for the labels.
+            fields], with a padded length for each field in the order of the sample, as it gives them for sequences of
+            several lengths: source and target, or the frames and the labels of a CTC model.
         value: What padding holds: one number for all sequence fields, or one for each, such as (0, -100).
 
     Raises:
@@ -225,7 +224,7 @@ def _check_held(value: float, field: Sequences) -> None:
 
 
 def _check_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
-    """The shapes as whole numbers, of rising padded length and then rising rows."""
+    """The shapes as whole numbers, by the sum of the padded lengths, these themselves, and then the rows."""
     remedy = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], say."
     if not (isinstance(shapes, Iterable) and all(isinstance(shape, Iterable) for shape in shapes)):
         raise checks.type_error("shapes", "rows of whole numbers", shapes, remedy)
@@ -234,7 +233,7 @@ def _check_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
         if len(shape) < 2 or len(shape) != len(whole[0]):
             raise checks.value_error("shapes", "rows of one width, at least 2", shape, remedy)
     # Of the shapes (8, 200), (16, 100) and (8, 100): (8, 100), (16, 100), (8, 200).
-    return tuple(sorted(whole, key=lambda shape: (shape[1:], shape[0])))
+    return tuple(sorted(whole, key=lambda shape: (sum(shape[1:]), shape[1:], shape[0])))
 
 
 def _check_value(value: Any) -> float | tuple[float, ...]:
