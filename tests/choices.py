@@ -38,6 +38,14 @@ ORDERS = {
     "entropy_truncated": lw.MaxEntropy(scale=20.0, noise="truncated"),
 }
 
+# What suits pairs: edges have a row for each bucket. (20, 90) and (90, 20) hold each what the other does not.
+OF_PAIRS = {name: order for name, order in ORDERS.items() if getattr(order, "edges", None) is None} | {
+    "edges_drop": lw.Bucketed(edges=((20, 90), (90, 20), (400, 400)), longer="drop"),
+    "edges_drop_fixed": lw.Bucketed(edges=((20, 90), (90, 20), (400, 400)), longer="drop", pad_to_edge=True),
+    "edges_fixed": lw.Bucketed(edges=((20, 90), (90, 20), (900, 900), (6_000, 6_000)), pad_to_edge=True),
+    "uniform_fixed": lw.Bucketed(buckets=6, by="uniform", pad_to_edge=True),
+}
+
 
 def cuts(budget, tight):
     """Every cut, for a `budget` that every sequence is within, and a `tight` one that about half of them are."""
@@ -75,8 +83,8 @@ CHUNKS = {"whole": None, "chunks": lw.Chunks(40), "overlapping": lw.Chunks(50, s
 
 
 def needs_one_length(order, chunks):
-    """Whether a choice is for [n] lengths only."""
-    return chunks is not None or getattr(order, "pad_to_edge", False)
+    """Whether a choice of these tables is for [n] lengths only, or with some deals: `OF_PAIRS` has those for pairs."""
+    return chunks is not None or getattr(order, "pad_to_edge", False) or getattr(order, "edges", None) is not None
 
 
 def may_drop(order, cut, deal):
@@ -90,3 +98,10 @@ def suit(deal, cut):
     if not isinstance(deal, lw.RandomSteps) or isinstance(cut, lw.FixedSize):
         return deal
     return lw.Mixed(tail=deal.tail) if getattr(cut, "rule", "") == "paper" else lw.RandomSteps(tail=deal.tail)
+
+
+def suit_pairs(deal, cut, order):
+    """The same for two lengths: buckets that are padded to are kept apart."""
+    if isinstance(deal, lw.RandomSteps) and getattr(order, "pad_to_edge", False):
+        return lw.Stratified(tail=deal.tail)
+    return suit(deal, cut)

@@ -102,7 +102,7 @@ def budgets(lengths, chunks, order, cost):
     if not len(items):
         return 10.0, 10.0
     edges = order.edges if getattr(order, "pad_to_edge", False) and order.edges else ()
-    longest = np.maximum(items.max(axis=0), max(edges, default=0))
+    longest = np.maximum(items.max(axis=0), np.max(edges, axis=0, initial=0))
     middle = np.sort(items, axis=0)[len(items) // 2]
     return float(cost(np.array([3]), longest[None])[0]), float(cost(np.array([1]), middle[None])[0])
 

@@ -133,6 +133,14 @@ def test_a_batch_that_stood_twice_and_was_delivered_weighs_nothing():
     assert weights.sum() == 1.0
 
 
+def test_a_batch_that_stood_twice_is_not_taken_again_two_runs_later():
+    """Of three sequences, two ranks take two; then one rank takes the third first, before one of those again."""
+    batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(1), deal=lw.Balanced(tail="repeat"))
+    for epoch in range(8):
+        plan = lw.make_plan([3, 4, 5], batching, epoch=epoch, world_size=4, after=[(2, 1, 1), (1, 2, 1)])
+        assert plan.sequences.tolist() == np.setdiff1d(np.arange(3), plan.delivered).tolist()
+
+
 def test_nothing_may_be_left():
     batching = lw.Batching(cut=lw.FixedSize(2))
     rest = lw.make_plan([1, 2, 3, 4], batching, world_size=3, after=[(1, 1, 2)])

@@ -18,7 +18,7 @@ from lengthwise.planning.fit import settle
 from lengthwise.planning.grid import deal_and_arrange, in_grid
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.portions import draft_portions
-from lengthwise.planning.rest import read_runs, take_run
+from lengthwise.planning.rest import Remainder, read_runs, take_run
 from lengthwise.planning.tail import complete_steps
 
 
@@ -95,12 +95,12 @@ def make_plan(
 
     # Deal and arrange; then what earlier runs took is taken, each from what the one before it left.
     grid = deal_and_arrange(batches, numbers, first, batching, deal=key.at("deal"), arrange=key.at("arrange"))
-    taken = [np.empty(0, np.int64)]
+    left = Remainder(batches, grid, np.empty(0, np.int64))
     for number, (run, next_world) in enumerate(zip(runs, later, strict=True)):
         # Three lanes for each run. With the same ones, the second run would draw what the first drew.
         keys = [key.at("rest", lane=3 * number + use) for use in range(3)]
-        batches, grid, members = take_run(batches, grid, run, next_world, batching, keys)
-        taken.append(members)
+        left = take_run(left, run, next_world, batching, keys)
+    batches, grid, taken = left
 
     # Batches that no rank takes, for a tail that drops or a run that took them, leave.
     held = in_grid(batches, grid)
@@ -113,7 +113,7 @@ def make_plan(
         costs=batches.costs,
         grid=np.ascontiguousarray(grid),
         spans=spans,
-        delivered=np.unique(np.concatenate(taken)) if runs else None,
+        delivered=np.unique(taken) if runs else None,
         count=len(items),
         batching=given.to_json(),
         seed=int(seed),

@@ -72,34 +72,37 @@ def _read_run(numbers: Sequence[object], name: str, remedy: str) -> EarlierRun:
 
 
 class Remainder(NamedTuple):
-    """What a run leaves to the next: the batches, their grid for the next world, and the members that were taken."""
+    """What runs leave to the next: the batches, their grid for the next world, and the members that they all took."""
 
     batches: Batches
     grid: NDArray[np.int64]
     taken: NDArray[np.int64]
 
 
-def take_run(
-    batches: Batches, grid: NDArray[np.int64], run: EarlierRun, world: World, batching: Batching, keys: Sequence[Key]
-) -> Remainder:
-    """Takes what `run` took, and shares out what it left to the next run's `world`.
+def take_run(left: Remainder, run: EarlierRun, world: World, batching: Batching, keys: Sequence[Key]) -> Remainder:
+    """Takes what `run` took of what was left to it, and shares out the rest to the next run's `world`.
 
     Args:
-        grid: Of the run, [steps, micro_batches, ranks].
+        left: What the runs before left; the grid is that of `run`, [steps, micro_batches, ranks].
+        run: The run.
+        world: Of the next.
+        batching: The choices.
         keys: For the tail, the deal and the arrangement.
     """
+    batches, grid, before = left
     remedy = "Give what the checkpoint says."
     checks.check_whole("after", run.taken, minimum=0, maximum=grid.shape[0] * grid.shape[1], remedy=remedy)
     # The first rows of [steps x micro_batches, ranks]: 5 batches on each of 8 ranks are the first 5 rows.
     seen = in_grid(batches, grid.reshape(-1, run.world.world_size)[: run.taken])
-    taken = batches.members[np.repeat(seen, np.diff(batches.offsets))]
+    taken = np.concatenate([before, batches.members[np.repeat(seen, np.diff(batches.offsets))]])
     # 5 batches on each rank, at 2 micro-batches a step: 2 whole steps, and 1 batch of a third.
     whole_steps, torn = divmod(run.taken, run.world.micro_batches)
     if world.slots == run.world.slots and not torn:
         # A row of `steps` is a step, whichever ranks took part in it: 4 ranks x 2 and 8 ranks x 1 both have 8 batches.
         steps = grid[whole_steps:].reshape(-1, world.slots)
         return Remainder(batches, share_out(steps, batches.costs, world.world_size), taken)
-    # A batch that stands twice is taken with its first place.
+    # A batch that stands twice is taken with its first place, which may have been that of an earlier run.
+    seen |= np.isin(batches.members[batches.offsets[:-1]], before)
     unseen = select(batches, in_grid(batches, grid) & ~seen)
     return Remainder(*_deal_again(unseen, world, batching, keys), taken)
 

@@ -1,0 +1,250 @@
+"""All promises for two lengths a sequence: every order of pairs, every cut, every deal and every cost."""
+
+import os
+import random
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import choices
+import length_sets
+import lengthwise as lw
+from lengthwise.choices.buckets import find_bucket
+from test_promises import budgets, keeps_its_promises
+from test_rest import loses_nothing
+from test_same_plan import steps_of
+
+CASES_PER_PAIR = 10
+FIXED = [name for name, order in choices.OF_PAIRS.items() if getattr(order, "pad_to_edge", False)]
+IN_EDGES = ["edges_drop", *FIXED, "optimal", "uniform"]
+BUDGET = 2_500
+
+
+def some_pairs(chance, most=60):
+    """Pairs whose lengths go together, or do not; all alike; or with one giant."""
+    count = chance.choice([0, 1, 2, 3, 5, 8, 13, 30, most])
+    draw = chance.choice(
+        [
+            lambda: (chance.randint(80, 800), chance.randint(1, 90)),
+            lambda: (
+                size := max(1, round(chance.lognormvariate(4, 0.8))),
+                max(1, round(size * chance.uniform(0.7, 1.4))),
+            ),
+            lambda: (37, 12),
+            lambda: (900, 3) if chance.random() < 0.05 else (3, 900),
+        ]
+    )
+    return np.array([draw() for _ in range(count)], np.int64).reshape(count, 2)
+
+
+def pairs_of(count, *, seed=0):
+    """Source and target, as of a translation."""
+    chance = np.random.default_rng(seed)
+    source = chance.lognormal(4.0, 0.5, count)
+    return np.stack([source, source * chance.lognormal(0.0, 0.25, count)], axis=1).astype(np.int64) + 1
+
+
+PAIRS = pairs_of(300)
+
+
+@pytest.mark.parametrize("cut", choices.cuts(1, 1))
+@pytest.mark.parametrize("order", choices.OF_PAIRS)
+def test_every_order_with_every_cut_keeps_the_promises(order, cut):
+    chance, chosen = random.Random(f"{order} {cut}"), choices.OF_PAIRS[order]
+    for _ in range(CASES_PER_PAIR):
+        lengths, cost = some_pairs(chance), choices.COSTS[chance.choice(list(choices.COSTS))]
+        of_it = choices.cuts(*budgets(lengths, None, chosen, cost))[cut]
+        batching = lw.Batching(
+            order=chosen,
+            cut=of_it,
+            deal=choices.suit_pairs(choices.DEALS[chance.choice(list(choices.DEALS))], of_it, chosen),
+            arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],
+            cost=cost,
+        )
+        shape = {"world_size": chance.randint(1, 9), "micro_batches": chance.randint(1, 4)}
+        keeps_its_promises(lengths, batching, seed=chance.randint(0, 9), epoch=chance.randint(0, 9), **shape)
+
+
+@pytest.mark.parametrize("cost", choices.COSTS)
+@pytest.mark.parametrize("deal", choices.DEALS)
+def test_every_deal_under_a_budget_of_every_cost_keeps_the_promises(deal, cost):
+    chance = random.Random(f"{deal} {cost}")
+    for name in ("budget", "budget_few", "budget_alone", "budget_drop", "dynamic", "fixed"):
+        order = choices.OF_PAIRS[chance.choice(list(choices.OF_PAIRS))]
+        lengths = some_pairs(chance)
+        cut = choices.cuts(*budgets(lengths, None, order, choices.COSTS[cost]))[name]
+        chosen = choices.suit_pairs(choices.DEALS[deal], cut, order)
+        batching = lw.Batching(order=order, cut=cut, deal=chosen, cost=choices.COSTS[cost])
+        keeps_its_promises(lengths, batching, world_size=chance.randint(1, 6), micro_batches=chance.randint(1, 3))
+
+
+@settings(max_examples=200, derandomize=True)
+@given(length_sets.pairs, st.sampled_from(sorted(choices.DEALS)), st.integers(1, 9), st.integers(1, 4), st.data())
+def test_every_set_of_pairs_keeps_the_promises(lengths, deal, world_size, micro_batches, data):
+    name = data.draw(st.sampled_from([*IN_EDGES, "shuffled", "sorted", "entropy_padding"]))
+    order = choices.OF_PAIRS[name]
+    cut = data.draw(st.sampled_from([lw.DynamicSize(3), lw.FixedSize(4), lw.Budget(60_000)]))
+    cost = data.draw(st.sampled_from([lw.Padded(), lw.Largest()]))
+    batching = lw.Batching(order=order, cut=cut, deal=choices.suit_pairs(choices.DEALS[deal], cut, order), cost=cost)
+    keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
+
+
+@settings(max_examples=100, derandomize=True)
+@given(length_sets.pairs.filter(len), st.sampled_from(IN_EDGES), st.integers(1, 4))
+def test_a_batch_is_of_one_bucket_and_padded_to_its_edges(lengths, name, world_size):
+    order = choices.OF_PAIRS[name]
+    edges = np.array(order.edges or lw.choices.buckets.EDGES[order.by](lengths, order.buckets))
+    plan = lw.make_plan(lengths, lw.Batching(order=order, cut=lw.FixedSize(4)), world_size=world_size)
+    for number, padded in enumerate(plan.padded_lengths.tolist()):
+        members = lengths[plan.batch(number)]
+        (bucket,) = set(find_bucket(members, edges).tolist())
+        assert padded == (edges[bucket] if order.pad_to_edge else members.max(axis=0)).tolist()
+
+
+@pytest.mark.parametrize("deal", choices.DEALS)
+@pytest.mark.parametrize("order", ["shuffled", "optimal", "optimal_fixed", "edges_drop_fixed", "entropy_padding"])
+def test_every_sequence_is_taken_once_however_the_ranks_change(order, deal):
+    chance, chosen = random.Random(f"{order} {deal}"), choices.OF_PAIRS[order]
+    for _ in range(6):
+        lengths = some_pairs(chance, 40)
+        cuts = choices.cuts(*budgets(lengths, None, chosen, lw.Padded()))
+        cut = cuts[chance.choice(list(cuts))]
+        dealt = choices.suit_pairs(choices.DEALS[deal], cut, chosen)
+        loses_nothing(lengths, lw.Batching(order=chosen, cut=cut, deal=dealt), chance)
+
+
+@pytest.mark.parametrize("order", choices.OF_PAIRS)
+def test_every_epoch_and_every_seed_has_its_own_steps(order):
+    batching = lw.Batching(order=choices.OF_PAIRS[order], cut=lw.FixedSize(3))
+    keys = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (0, 2)]
+    plans = [steps_of(lw.make_plan(PAIRS, batching, seed=seed, epoch=epoch)) for seed, epoch in keys]
+    assert len({frozenset(steps) for steps in plans}) == len(keys)
+
+
+@pytest.mark.parametrize("deal", [deal for deal in choices.DEALS if deal != "portions"])
+@pytest.mark.parametrize("order", ["shuffled", "sorted", "optimal", "optimal_fixed", "edges_fixed"])
+def test_steps_do_not_depend_on_how_ranks_and_micro_batches_split_them(order, deal):
+    cut = lw.FixedSize(7) if deal == "RandomSteps_by_count" else lw.Budget(BUDGET)
+    chosen = choices.OF_PAIRS[order]
+    batching = lw.Batching(order=chosen, cut=cut, deal=choices.suit_pairs(choices.DEALS[deal], cut, chosen))
+    splits = [{"world_size": ranks, "micro_batches": 12 // ranks} for ranks in (1, 3, 12)]
+    steps = [steps_of(lw.make_plan(PAIRS, batching, **split)) for split in splits]
+    assert all(each == steps[0] for each in steps)
+
+
+def test_the_same_plan_in_a_fresh_process_with_and_without_compiled_kernels():
+    script = (
+        "import numpy as np, lengthwise as lw; lengths = np.array(eval(input()))\n"
+        "for name in ('optimal:3', 'optimal:3,pad-to-edge=true', 'mxnet:4', 'random-steps', 'max-entropy:0.3'):\n"
+        "    batching = lw.strategy(name, cut=lw.Budget(2_000))\n"
+        "    print(lw.make_plan(lengths, batching, seed=5, epoch=3, world_size=2).fingerprint())"
+    )
+    lengths = pairs_of(24)
+    printed = []
+    for changed in ({}, {"PYTHONHASHSEED": "17"}, {"PYTHONHASHSEED": "4", "NUMBA_DISABLE_JIT": "1"}):
+        command = [sys.executable, "-W", "ignore", "-c", script]  # plain NumPy warns where uint64 wraps
+        given = str(lengths.tolist())
+        done = subprocess.run(
+            command, input=given, capture_output=True, text=True, check=False, env=os.environ | changed
+        )
+        assert done.stderr == ""
+        printed.append(done.stdout.split())
+    assert len(printed[0]) == 5
+    assert printed[0] == printed[1] == printed[2]
+
+
+@settings(max_examples=200, derandomize=True)
+@given(st.data())
+def test_every_batch_of_every_plan_fits_a_shape(data):
+    lengths = data.draw(length_sets.pairs)
+    order = choices.OF_PAIRS[data.draw(st.sampled_from(FIXED))]
+    cost = choices.COSTS[data.draw(st.sampled_from(sorted(choices.COSTS)))]
+    cuts = choices.cuts(*budgets(lengths, None, order, cost))
+    cut = cuts[data.draw(st.sampled_from(sorted(cuts)))]
+    deal = choices.suit_pairs(choices.DEALS[data.draw(st.sampled_from(sorted(choices.DEALS)))], cut, order)
+    batching = lw.Batching(order=order, cut=cut, cost=cost, deal=deal)
+    shape = {"world_size": data.draw(st.integers(1, 9)), "micro_batches": data.draw(st.integers(1, 3))}
+    try:
+        plan = lw.make_plan(lengths, batching, epoch=data.draw(st.integers(0, 9)), **shape)
+        if data.draw(st.booleans()):
+            plan = lw.make_plan(lengths, batching, after=[(*shape.values(), len(plan) // 2)], world_size=2)
+        shapes = {tuple(row): rows for rows, *row in lw.batch_shapes(lengths, batching).tolist()}
+    except ValueError as error:
+        if not choices.may_drop(order, cut, deal) or "of at least one step" not in str(error):
+            raise
+        return
+    for size, padded in zip(plan.batch_sizes.tolist(), plan.padded_lengths.tolist(), strict=True):
+        assert size <= shapes[tuple(padded)]
+
+
+def test_shapes_worked_by_hand():
+    lengths = [[3, 9], [2, 8], [9, 2], [10, 3], [9, 9]]
+    batching = lw.Batching(order=lw.Bucketed(edges=((10, 10), (10, 3), (3, 9)), pad_to_edge=True), cut=lw.Budget(30))
+    # Two of 12 or 13 frames fit into a budget of 30, and one of 20.
+    assert lw.batch_shapes(lengths, batching).tolist() == [[2, 3, 9], [2, 10, 3], [1, 10, 10]]
+    assert batching.order.edges == ((3, 9), (10, 3), (10, 10))
+    plan = lw.make_plan(lengths, replace(batching, arrange=lw.ShortestFirst()))
+    assert plan.padded_lengths.tolist() == [[3, 9], [10, 3], [10, 10]]
+    assert plan.costs.tolist() == [24.0, 26.0, 20.0]
+    measures = lw.measure(plan, lengths)
+    assert measures.padding_share == pytest.approx(1 - 64 / 70)
+
+
+def test_a_sequence_counts_as_its_bucket_does_under_a_budget():
+    """(9, 1) and (1, 9) cost 10 each, and 18 in the one bucket that holds both."""
+    lengths, order = [[9, 1], [1, 9], [1, 1]], lw.Bucketed(buckets=1, pad_to_edge=True)
+    with pytest.raises(lw.OversizeError, match=r"`budget` must be at least the cost of the costliest sequence, 18"):
+        lw.make_plan(lengths, lw.Batching(order=order, cut=lw.Budget(12)))
+    plan = lw.make_plan(lengths, lw.Batching(order=order, cut=lw.Budget(12, oversize="alone")))
+    assert plan.costs.tolist() == [18.0] * 3
+    assert plan.over_max_cost().tolist() == [0, 1, 2]
+    apart = replace(order, buckets=2)
+    assert lw.make_plan(lengths, lw.Batching(order=apart, cut=lw.Budget(20))).costs.max() <= 20
+
+
+def test_what_is_over_the_budget_has_the_last_bucket_for_itself():
+    lengths = [[3, 4], [4, 3], [3, 3], [9, 9], [90, 80], [70, 95]]
+    batching = lw.Batching(order=lw.Bucketed(buckets=3, pad_to_edge=True), cut=lw.Budget(40, oversize="alone"))
+    plan = lw.make_plan(lengths, batching)
+    assert {tuple(row) for row in plan.padded_lengths.tolist()} == {(4, 4), (9, 9), (90, 95)}
+    assert [plan.batch_sizes[number] for number in plan.over_max_cost()] == [1, 1]
+
+
+def test_edges_of_pairs_go_through_json_and_a_plan_file(tmp_path):
+    order = lw.Bucketed(edges=np.array([[400, 400], [90, 20], [20, 90]]), pad_to_edge=True, longer="drop")
+    batching = lw.Batching(order=order, cut=lw.Budget(BUDGET))
+    assert order == choices.OF_PAIRS["edges_drop_fixed"]
+    assert hash(order) == hash(choices.OF_PAIRS["edges_drop_fixed"])
+    assert lw.Batching.from_json(batching.to_json()) == batching
+    plan = lw.make_plan(PAIRS, batching, world_size=3)
+    plan.save(tmp_path / "plan.npz")
+    assert lw.Plan.load(tmp_path / "plan.npz").fingerprint() == plan.fingerprint()
+    assert lw.Bucketed(edges=((5,), (9,))) == lw.Bucketed(edges=(5, 9))
+
+
+class ToEdges:
+    """An order of the user's own, which pads each sequence to the next ten of each length."""
+
+    def __call__(self, sizes, key):  # noqa: ARG002
+        order = np.argsort(sizes, kind="stable")
+        return lw.Ordered(order, edges=-(-PAIRS[order] // 10) * 10)
+
+
+def test_an_order_of_the_users_own_pads_each_length_to_an_edge():
+    plan = lw.make_plan(PAIRS, lw.Batching(order=ToEdges(), cut=lw.FixedSize(5)), world_size=2)
+    for number, padded in enumerate(plan.padded_lengths.tolist()):
+        assert padded == (-(-PAIRS[plan.batch(number)].max(axis=0) // 10) * 10).tolist()
+    with pytest.raises(ValueError, match=r"`edges` must be an array of 2 dimension\(s\), but is \(300,\)"):
+        lw.make_plan(PAIRS, lw.Batching(order=OneEdge(), cut=lw.FixedSize(5)))
+
+
+class OneEdge:
+    """An order that gives one edge for two lengths."""
+
+    def __call__(self, sizes, key):  # noqa: ARG002
+        return lw.Ordered(np.arange(len(sizes)), edges=np.full(len(sizes), 900))
