@@ -68,3 +68,46 @@ def test_the_plot_is_a_picture(run, four, tmp_path):
 def test_more_buckets_than_lengths(run, four):
     found = run("buckets", four, "--buckets", 999_999, "--json", "-").json
     assert found == {"edges": [2, 4, 5, 9], "padded": 20, "padding_share": 0.0}
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_text("2 9\n9 2\n1 1\n1 1\n1 1\n")
+    return path
+
+
+def test_pairs_by_hand(run, pairs):
+    # (1, 1) three times, and (9, 9) for both of the others: 6 + 36 frames, of which 28 are data.
+    found = run("buckets", pairs, "--buckets", 2, "--json", "-").json
+    assert found == {"edges": [[1, 1], [9, 9]], "padded": 42, "padding_share": pytest.approx(14 / 42)}
+    lines = run("buckets", pairs, "--buckets", 2).out.splitlines()
+    assert ["9", "x", "9", "2", "38.89", "%"] in [line.split() for line in lines]  # 14 of 36 frames
+    note = "42 frames when every sequence is padded to the edges of its bucket, 33.33 % of them padding."
+    assert any(line.startswith(note) for line in lines)
+
+
+@pytest.mark.parametrize("edges", EDGES)
+def test_every_kind_of_edges_of_pairs(run, pairs, edges):
+    found = run("buckets", pairs, "--buckets", 4, "--edges", edges, "--json", "-").json
+    lengths = lw.read_lengths(pairs)
+    assert found["edges"] == EDGES[edges](lengths, 4).tolist()
+    assert found["padded"] == lw.padded_frames(lengths, found["edges"])
+
+
+def test_a_plot_is_of_one_length(run, pairs, tmp_path):
+    done = run("buckets", pairs, "--buckets", 2, "--plot", tmp_path / "buckets.png")
+    assert done.status == 2
+    assert "`plot` must be left out for several lengths, but is" in done.err
+    assert run("buckets", f"{pairs}:0", "--buckets", 2, "--plot", tmp_path / "buckets.png").status == 0
+
+
+def test_plans_and_comparisons_of_pairs_in_buckets(run, pairs):
+    plan = run("plan", pairs, "--batch-size", 2, "--strategy", "optimal:2,pad-to-edge=true", "--json", "-").json
+    assert {tuple(batch["padded_length"]) for batch in plan["costliest"]} == {(1, 1), (9, 9)}
+    assert plan["measures"]["padding_share"] == pytest.approx(14 / 42)
+    rows = run("compare", pairs, "--strategies", "optimal:2,pad-to-edge=true,mxnet:4,uniform:4", "--json", "-").json
+    assert rows["rows"][0]["padding_share"] == pytest.approx(14 / 42)
+    mixed = run("plan", pairs, "--strategy", "optimal:2,pad-to-edge=true", "--deal", "random-steps")
+    assert mixed.status == 2
+    assert "`deal` must be one that keeps buckets apart" in mixed.err
