@@ -102,6 +102,9 @@ def test_every_sequence_is_held_by_at_most_as_many_buckets_as_asked(by, lengths,
 def test_a_sequence_is_in_the_bucket_that_holds_it_with_the_fewest_frames(lengths, data):
     row = st.lists(st.integers(1, 9), min_size=lengths.shape[1], max_size=lengths.shape[1])
     edges = sort_rows(np.array(data.draw(st.lists(row, min_size=1, max_size=5))))
+    again = np.empty(len(lengths), np.int64)
+    _kernels.find_boxes.py_func(lengths, edges, again)
+    assert again.tolist() == find_bucket(lengths, edges).tolist() == find_bucket(lengths - 0.5, edges).tolist()
     for sizes, bucket in zip(lengths.tolist(), find_bucket(lengths, edges).tolist(), strict=True):
         holding = [b for b, row in enumerate(edges.tolist()) if all(s <= e for s, e in zip(sizes, row, strict=True))]
         assert bucket == min(holding, key=lambda b: (sum(edges[b]), edges[b].tolist()), default=len(edges))

@@ -5,6 +5,7 @@ Every kernel is plain Python too (`kernel.py_func`), and the tests hold the two 
 
 from __future__ import annotations
 
+from lengthwise._kernels.boxes import find_boxes as find_boxes
 from lengthwise._kernels.boxes import hold_cells as hold_cells
 from lengthwise._kernels.boxes import move_boxes as move_boxes
 from lengthwise._kernels.boxes import place_box as place_box

@@ -14,6 +14,20 @@ from lengthwise._compile import compile_kernel
 
 
 @compile_kernel
+def find_boxes(lengths, boxes, found):
+    """found[n] = the first of `boxes` that holds sequence n of `lengths` [n, dims]; as many as there are, of none."""
+    for number in range(len(lengths)):
+        found[number] = len(boxes)
+        for box in range(len(boxes)):
+            held = True
+            for dim in range(lengths.shape[1]):
+                held = held and lengths[number, dim] <= boxes[box, dim]
+            if held:
+                found[number] = box
+                break
+
+
+@compile_kernel
 def hold_cells(cells, boxes, without, held):
     """held[c] = the least sum of the edges of a box that holds cell c, of all boxes but `without`; -1 of none."""
     for cell in range(len(cells)):
