@@ -187,7 +187,17 @@ def taken(plan=PLAN, shapes=SHAPES, **which):
         (lambda: taken(start=9), r"`start` must be at most 4, but is 9"),
         (
             lambda: taken(lw.make_plan([[3, 4]], lw.Batching(cut=lw.FixedSize(1)))),
-            r"`plan` must be of one length a sequence, but is 2",
+            r"`plan` must be of one length a sequence, as the shapes are, but is 2. Take the shapes",
+        ),
+        (lambda: taken(shapes=[[2, 10, 9], [2, 40, 9]]), r"`plan` must be of 2 lengths a sequence, .*, but is 1"),
+        (
+            lambda: lw.jax.PadCollate([[2, 10, 9]])([(np.ones(3), np.ones(2), np.ones(2))]),
+            r"`samples` must be of 2 arrays that are padded to the shape, but is 3. Give each other array its length",
+        ),
+        (lambda: lw.jax.PadCollate([[2, 9, 9], [2, 1, 3]]), r"`shapes` must be positive, and padded lengths rising"),
+        (
+            lambda: lw.jax.PadCollate([[2, 10, 9]])([(np.ones(3), np.ones(12))]),
+            r"`shapes` must be padded to at least the longest sequence, 3 x 12, but is \[2, 10, 9\]",
         ),
         (lambda: lw.jax.PadCollate([[2, 10], [2, 10]]), r"`shapes` must be positive, and padded lengths rising"),
         (lambda: lw.jax.PadCollate([[0, 10]]), r"`shapes` must be positive"),
@@ -219,6 +229,24 @@ def taken(plan=PLAN, shapes=SHAPES, **which):
 def test_bad_values_are_refused_at_once(work, message):
     with pytest.raises(ValueError, match=message):
         work()
+
+
+def test_each_of_two_lengths_is_padded_to_its_own():
+    pairs = np.array([[3, 9], [2, 8], [9, 2], [8, 3], [9, 9]])
+    samples = [
+        (np.full(source, number), number, np.full(target, number)) for number, (source, target) in enumerate(pairs)
+    ]
+    batching = lw.Batching(order=lw.Bucketed(buckets=3, pad_to_edge=True), cut=lw.FixedSize(2), arrange=lw.InOrder())
+    shapes = lw.batch_shapes(pairs, batching)
+    assert shapes.tolist() == [[2, 3, 9], [2, 9, 3], [1, 9, 9]]
+    plan = lw.make_plan(pairs, batching)
+    seen = []
+    for source, number, target in lw.jax.batches(samples, plan, lw.jax.PadCollate(shapes)):
+        assert [len(number), source.values.shape[1], target.values.shape[1]] in shapes.tolist()
+        rows = source.lengths > 0
+        assert np.stack([source.lengths, target.lengths], axis=1)[rows].tolist() == pairs[number[rows]].tolist()
+        seen += number[rows].tolist()
+    assert sorted(seen) == list(range(5))
 
 
 def test_what_is_no_pair_or_no_number_is_refused():

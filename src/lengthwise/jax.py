@@ -1,7 +1,7 @@
 """Plans under JAX: batches of few fixed shapes, so that `jax.jit` compiles once for each and never again.
 
     sample   a pytree of arrays [t, ...] and scalars: (inputs, labels), say
-    shapes   [k, 2]   rows B and padded length T, as `lw.batch_shapes` gives them
+    shapes   [k, 1 + dims]   rows B and padded lengths T, as `lw.batch_shapes` gives them; dims is 1 for most data
 
 Batches are NumPy arrays. `jax.jit` takes them as they are, `map(jax.device_put, ...)` puts them on a device, and on
 several hosts `jax.make_array_from_process_local_data` makes them global.
@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
+from lengthwise.choices.boxes import sort_rows
+from lengthwise.choices.buckets import find_bucket
 from lengthwise.planning.plan import Plan
 
 _SHAPES_REMEDY = "Give lw.batch_shapes(lengths, batching), of the lengths and the batching that are planned."
@@ -58,13 +60,15 @@ class PadCollate:
 
     Args:
         shapes: [k, 2] rows and padded length. There may be more rows than needed: round them up to share them out over
-            devices.
+            devices. For sequences of several lengths [k, 1 + dims]: the arrays of a sample that have None in `pad_to`
+            are then dims, and the first is padded to the first padded length, as `jax.tree.leaves` gives them.
         pad_to: What the first axis of each array is padded to: a number, or None for the padded length of the shape. A
             prefix of the sample's tree, as `in_axes` of `jax.vmap`: `(None, 24)` pads inputs to the shape and labels to
             24.
 
     Raises:
-        ValueError: `shapes` not whole, positive and [k, 2], padded lengths rising; `pad_to` below 1.
+        ValueError: `shapes` not whole, positive and [k, 1 + dims], padded lengths rising (by their sum, where they are
+            several); `pad_to` below 1.
 
     >>> collate = PadCollate([[2, 3], [1, 6]])
     >>> inputs, speaker = collate([(np.array([5, 7]), 12)])
@@ -85,37 +89,57 @@ class PadCollate:
             ValueError: More or longer samples than the shapes hold, or samples that are not built alike.
         """
         columns, sizes, _ = _columns(samples, self.pad_to)
-        pairs = zip(columns, sizes, strict=True)
         # Only arrays that are padded to the shape say how long the samples are: labels of a length of their own do not.
-        measured = [len(array) for column, size in pairs if not size for array in column if array.ndim]
-        if not measured:
+        longest = [max(map(len, columns[at])) for at in self._measured(columns, sizes)]
+        if not longest:
             raise checks.value_error("pad_to", "None for one array at least", self.pad_to, "Give (None, 24), say.")
-        rows, padded_length = self.shapes_of(np.array([len(samples)]), np.array([max(measured)]))[0].tolist()
-        return self.pad(samples, rows=rows, padded_length=padded_length)
+        if self.shapes.shape[1] == 2:
+            longest = [max(longest)]
+        rows, *padded = self.shapes_of(np.array([len(samples)]), np.array([longest]))[0].tolist()
+        return self.pad(samples, rows=rows, padded_length=padded)
 
     def shapes_of(self, counts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The shape of each batch, from how many sequences it holds and its longest: [batches, 2].
+        """The shape of each batch, from how many sequences it holds and its longest: [batches, 1 + dims].
+
+        Args:
+            counts: [batches].
+            lengths: [batches], or [batches, dims].
 
         Raises:
             ValueError: A batch that no shape holds.
         """
         # Padded lengths [100, 200]: a batch of the longest 100 takes the first shape, one of 101 the second.
-        at = np.searchsorted(self.shapes[:, 1], lengths)
-        if (at == len(self.shapes)).any():
-            rule = f"padded to at least the longest sequence, {lengths.max()}"
+        longest = lengths.reshape(len(counts), -1)
+        at = find_bucket(longest, self.shapes[:, 1:])
+        if (beyond := at == len(self.shapes)).any():
+            rule = f"padded to at least the longest sequence, {_show(longest[beyond].max(axis=0))}"
             raise checks.value_error("shapes", rule, self.shapes[-1].tolist(), _SHAPES_REMEDY)
         shapes = self.shapes[at]
         if (over := counts > shapes[:, 0]).any():
             first = int(over.argmax())
-            rule = f"of at least {counts[first]} rows where sequences are {lengths[first]} long"
+            rule = f"of at least {counts[first]} rows where sequences are {_show(longest[first])} long"
             raise checks.value_error("shapes", rule, shapes[first].tolist(), _SHAPES_REMEDY)
         return shapes
 
-    def pad(self, samples: Sequence[Any], *, rows: int, padded_length: int) -> Any:
+    def pad(self, samples: Sequence[Any], *, rows: int, padded_length: int | Sequence[int]) -> Any:
         """Makes one batch of this shape of at least one sample, and of at most `rows`."""
         columns, sizes, tree = _columns(samples, self.pad_to)
-        pairs = zip(columns, sizes, strict=True)
-        return jax.tree.unflatten(tree, [_pad(column, rows, size or padded_length) for column, size in pairs])
+        padded = np.atleast_1d(np.asarray(padded_length, np.int64)).tolist()
+        measured = self._measured(columns, sizes)
+        for at, length in zip(measured, padded * len(measured) if len(padded) == 1 else padded, strict=True):
+            sizes[at] = length
+        return jax.tree.unflatten(tree, [_pad(column, rows, size) for column, size in zip(columns, sizes, strict=True)])
+
+    def _measured(self, columns: list[list[NDArray[Any]]], sizes: list[int]) -> list[int]:
+        """Which leaves are padded to the padded lengths: all arrays that have no size in `pad_to`."""
+        found = [
+            at for at, (column, size) in enumerate(zip(columns, sizes, strict=True)) if not size and column[0].ndim
+        ]
+        dims = self.shapes.shape[1] - 1
+        if dims > 1 and len(found) != dims:
+            rule = f"of {dims} arrays that are padded to the shape"
+            raise checks.value_error("samples", rule, len(found), "Give each other array its length in pad_to.")
+        return found
 
 
 def batches(
@@ -157,27 +181,29 @@ def batches(
     >>> [batch.values.shape for batch in batches(samples, plan, collate)]
     [(2, 10), (2, 10), (1, 40)]
     """
-    if plan.padded_lengths.shape[1] != 1:
-        remedy = "Plan on one length, lengths[:, 0] say."
-        raise checks.value_error("plan", "of one length a sequence", plan.padded_lengths.shape[1], remedy)
-    shapes = collate.shapes_of(plan.batch_sizes, plan.padded_lengths[:, 0])
+    dims = collate.shapes.shape[1] - 1
+    if plan.padded_lengths.shape[1] != dims:
+        remedy = "Take the shapes of the same lengths and batching."
+        rule = "of one length a sequence" if dims == 1 else f"of {dims} lengths a sequence"
+        raise checks.value_error("plan", f"{rule}, as the shapes are", plan.padded_lengths.shape[1], remedy)
+    shapes = collate.shapes_of(plan.batch_sizes, plan.padded_lengths)
     index, parts = _check_shard(shard, collate.shapes)
     # Shapes were checked for the whole plan: a run must not stop hours later for a batch that fits none.
     taken = plan.batches(rank, start)
     numbers = plan.grid[:, :, rank].reshape(-1)[start:]
     return (
-        _part(dataset, members.tolist(), collate, rows // parts, padded_length, index)
-        for members, (rows, padded_length) in zip(taken, shapes[numbers].tolist(), strict=True)
+        _part(dataset, members.tolist(), collate, rows // parts, padded, index)
+        for members, (rows, *padded) in zip(taken, shapes[numbers].tolist(), strict=True)
     )
 
 
-def _part(dataset: Dataset, members: list[Any], collate: PadCollate, rows: int, padded_length: int, index: int) -> Any:
+def _part(dataset: Dataset, members: list[Any], collate: PadCollate, rows: int, padded: list[int], index: int) -> Any:
     """The rows of a batch from index x rows on; filled rows if it has too few members."""
     members = [tuple(member) if isinstance(member, list) else member for member in members]
     # 5 members in shards of 4 rows: the first takes members 0 to 3, the second member 4 and three filled rows.
     own = members[index * rows : (index + 1) * rows]
     # A shard without members still needs arrays of the right form: those of the first sample, all zero.
-    batch = collate.pad([dataset[member] for member in own or members[:1]], rows=rows, padded_length=padded_length)
+    batch = collate.pad([dataset[member] for member in own or members[:1]], rows=rows, padded_length=padded)
     return batch if own else jax.tree.map(np.zeros_like, batch)
 
 
@@ -238,12 +264,17 @@ def _check_column(column: list[NDArray[Any]], size: int) -> None:
 
 def _check_shapes(shapes: ArrayLike) -> NDArray[np.int64]:
     array = np.asarray(shapes)
-    if array.ndim != 2 or array.shape[1] != 2 or not len(array) or array.dtype.kind not in "iu":
+    if array.ndim != 2 or array.shape[1] < 2 or not len(array) or array.dtype.kind not in "iu":
         value = f"{array.dtype} {list(array.shape)}"
         raise checks.value_error("shapes", "whole numbers [k, 2], k at least 1", value, _SHAPES_REMEDY)
-    if (array < 1).any() or (np.diff(array[:, 1]) <= 0).any():
+    padded = array[:, 1:].astype(np.int64)
+    if (array < 1).any() or not np.array_equal(sort_rows(padded), padded):
         raise checks.value_error("shapes", "positive, and padded lengths rising", array.tolist(), _SHAPES_REMEDY)
     return array.astype(np.int64)
+
+
+def _show(lengths: NDArray[np.int64]) -> str:
+    return " x ".join(map(str, lengths.tolist()))
 
 
 def _check_shard(shard: tuple[int, int], shapes: NDArray[np.int64]) -> tuple[int, int]:
