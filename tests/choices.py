@@ -59,7 +59,16 @@ def cuts(budget, tight):
         "budget_drop": lw.Budget(tight, oversize="drop"),
         "dynamic": lw.DynamicSize(2),
         "dynamic_paper": lw.DynamicSize(2, rule="paper"),
+        # No cost is below the frames of a sequence here, nor a budget below those of the longest.
+        "rows": lw.Rows(int(budget) + 1, rows=2),
+        "rows_best_fit": lw.Rows(int(budget) + 1, by="best-fit"),
+        "rows_drop": lw.Rows(int(tight) + 1, rows=3, pool=4, oversize="drop"),
     }
+
+
+def packs(cut):
+    """Whether the cut packs sequences into rows."""
+    return isinstance(cut, lw.Rows)
 
 
 DEALS = {
@@ -82,9 +91,16 @@ ARRANGEMENTS = {
 CHUNKS = {"whole": None, "chunks": lw.Chunks(40), "overlapping": lw.Chunks(50, step=30)}
 
 
-def needs_one_length(order, chunks):
+def needs_one_length(order, chunks, cut=""):
     """Whether a choice of these tables is for [n] lengths only, or with some deals: `OF_PAIRS` has those for pairs."""
-    return chunks is not None or getattr(order, "pad_to_edge", False) or getattr(order, "edges", None) is not None
+    of_one = chunks is not None or cut.startswith("rows")
+    return of_one or getattr(order, "pad_to_edge", False) or getattr(order, "edges", None) is not None
+
+
+def suit_order(order, cut):
+    """The order, or a random one where it says how much to pad, which rows do not ask."""
+    asks = getattr(order, "pad_to_edge", False) or getattr(order, "padding", None) is not None
+    return lw.Shuffled() if asks and packs(cut) else order
 
 
 def may_drop(order, cut, deal):
@@ -97,7 +113,8 @@ def suit(deal, cut):
     """The deal, or the nearest that the cut allows: steps are not formed by every cut, nor all by count."""
     if not isinstance(deal, lw.RandomSteps) or isinstance(cut, lw.FixedSize):
         return deal
-    return lw.Mixed(tail=deal.tail) if getattr(cut, "rule", "") == "paper" else lw.RandomSteps(tail=deal.tail)
+    forms_steps = not packs(cut) and getattr(cut, "rule", "") != "paper"
+    return lw.RandomSteps(tail=deal.tail) if forms_steps else lw.Mixed(tail=deal.tail)
 
 
 def suit_pairs(deal, cut, order):

@@ -16,6 +16,7 @@ from lengthwise.planning import plan_file
 
 BATCHING = lw.Batching(cut=lw.FixedSize(2), chunks=lw.Chunks(4), order=lw.Sorted())
 PLAN = lw.make_plan([5, 9, 2, 4, 7, 7, 1, 3], BATCHING, seed=3, world_size=2, after=[(2, 1, 1)])
+PLAN = replace(PLAN, row_offsets=np.union1d(PLAN.offsets, [3]))  # as if rows were packed too
 ARRAYS = {name: getattr(PLAN, name) for name in plan_file.DIMS}
 FACT_NAMES = ("count", "batching", "seed", "epoch", "lengths_fingerprint", "max_cost")
 FACTS = {name: getattr(PLAN, name) for name in FACT_NAMES}
@@ -88,6 +89,12 @@ FORGED = [
     ("grid", PLAN.grid[:, :, :0], "of shape"),
     ("grid", PLAN.grid[:, :0], "of shape"),
     ("grid", PLAN.grid.reshape(-1), "of int64 in 3 dimension"),
+    ("row_offsets", PLAN.row_offsets[:0], "strictly rising from 0"),
+    ("row_offsets", first_changed(PLAN.row_offsets, -1), "strictly rising from 0"),
+    ("row_offsets", twice(PLAN.row_offsets), "strictly rising from 0"),
+    ("row_offsets", PLAN.row_offsets[:-1], "strictly rising from 0"),
+    ("row_offsets", np.delete(PLAN.row_offsets, 2), "with all offsets of batches among them"),
+    ("row_offsets", PLAN.row_offsets[None], "of int64 in 1 dimension"),
     ("spans", first_changed(PLAN.spans, -1), "of a sequence, a start and a stop behind it"),
     ("spans", PLAN.spans[:, [0, 2, 1]], "of a sequence, a start and a stop behind it"),
     ("spans", PLAN.spans[:-1], f"of shape \\({COUNT}, 3\\)"),

@@ -1,5 +1,6 @@
 """The table of all choices, through the promises on steps, sequences and budgets."""
 
+import itertools
 import random
 from collections import Counter
 
@@ -23,10 +24,10 @@ def test_every_order_with_every_cut_keeps_the_promises(order, cut):
         deal = choices.DEALS[chance.choice(list(choices.DEALS))]
         cost = choices.COSTS[chance.choice(list(choices.COSTS))]
         chunks = choices.CHUNKS[chance.choice(list(choices.CHUNKS))]
-        lengths = some_lengths(chance, dims=1 if choices.needs_one_length(choices.ORDERS[order], chunks) else 2)
+        lengths = some_lengths(chance, dims=1 if choices.needs_one_length(choices.ORDERS[order], chunks, cut) else 2)
         chosen = choices.cuts(*budgets(lengths, chunks, choices.ORDERS[order], cost))[cut]
         batching = lw.Batching(
-            order=choices.ORDERS[order],
+            order=choices.suit_order(choices.ORDERS[order], chosen),
             cut=chosen,
             deal=choices.suit(deal, chosen),
             arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],
@@ -117,7 +118,7 @@ def keeps_its_promises(lengths, batching, *, world_size, micro_batches, seed=0, 
     steps_are_equal_on_every_rank(plan, **places)
     sequences_are_accounted_for(plan, len(items), droppable)
     nothing_is_repeated_without_need(plan, batching.deal)
-    budget_is_hard(plan, items, batching)
+    (capacity_is_hard if choices.packs(batching.cut) else budget_is_hard)(plan, items, batching)
 
 
 def planned(lengths, batching, droppable, **which):
@@ -178,3 +179,26 @@ def budget_is_hard(plan, items, batching):
             allowed_alone = getattr(batching.cut, "oversize", "") == "alone" and size == 1
             assert allowed_alone or getattr(batching.cut, "rule", "") == "paper"
     assert plan.over_max_cost().tolist() == [b for b, cost in enumerate(plan.costs) if cost > plan.max_cost]
+
+
+def capacity_is_hard(plan, items, batching):
+    """Rows hold no more than they may, and each but the last of a batch has no room for the next sequence."""
+    cut = batching.cut
+    assert (plan.padded_lengths == cut.capacity).all()
+    for number, members in enumerate(np.split(plan.sequences, plan.offsets[1:-1]) if len(plan.costs) else []):
+        rows = [items[row, 0] for row in packed_rows(plan, number)]
+        assert np.array_equal(np.concatenate(packed_rows(plan, number)), members)
+        assert all(0 < row.sum() <= cut.capacity for row in rows)
+        assert all(row.sum() + after[0] > cut.capacity for row, after in itertools.pairwise(rows))
+        assert len(rows) == plan.row_counts[number] <= cut.rows
+        alone = [float(batching.cost(np.array([1]), items[member][None])[0]) for member in members]
+        once = getattr(batching.cost, "per_batch", 0.0)
+        assert plan.costs[number] == pytest.approx(once + sum(cost - once for cost in alone))
+    assert not len(plan.over_max_cost())
+
+
+def packed_rows(plan, number):
+    """The rows of one batch, as numbers of what is planned."""
+    inside = (plan.row_offsets >= plan.offsets[number]) & (plan.row_offsets <= plan.offsets[number + 1])
+    borders = plan.row_offsets[inside]
+    return [plan.sequences[start:stop] for start, stop in itertools.pairwise(borders)]

@@ -21,7 +21,7 @@ def test_every_sequence_is_taken_once_however_the_ranks_change(order, deal):
         cuts = choices.cuts(3 * longest, float(np.median(lengths)) if len(lengths) else 1.0)
         cut = cuts[chance.choice(list(cuts))]
         batching = lw.Batching(
-            order=choices.ORDERS[order],
+            order=choices.suit_order(choices.ORDERS[order], cut),
             cut=cut,
             deal=choices.suit(choices.DEALS[deal], cut),
             arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],

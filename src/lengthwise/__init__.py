@@ -32,6 +32,7 @@ from lengthwise.choices.order import (
     Sorted,
     Windowed,
 )
+from lengthwise.choices.rows import Rows
 from lengthwise.choices.world import World
 from lengthwise.lengths import (
     Description,
@@ -46,6 +47,7 @@ from lengthwise.measures.length_share import LengthShare, StepNoise
 from lengthwise.measures.limit import mixing_limit
 from lengthwise.measures.metrics import Measures, measure, straggler_waste
 from lengthwise.measures.mixing import mixing, step_mixing
+from lengthwise.measures.pairs import pair_mixing
 from lengthwise.measures.recommendation import Candidate, Recommendation, recommend
 from lengthwise.planning import make_plan
 from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, restore_order
@@ -99,6 +101,7 @@ __all__ = [
     "Quadratic",
     "RandomSteps",
     "Recommendation",
+    "Rows",
     "SemiSorted",
     "ShortestFirst",
     "Shuffled",
@@ -126,6 +129,7 @@ __all__ = [
     "mxnet_bucketing",
     "optimal_edges",
     "padded_frames",
+    "pair_mixing",
     "parse_cut",
     "quantile_edges",
     "read_lengths",

@@ -19,6 +19,13 @@ from lengthwise._kernels.laws import concave_majorant as concave_majorant
 from lengthwise._kernels.laws import information_in_batches as information_in_batches
 from lengthwise._kernels.laws import longest_of_batches as longest_of_batches
 from lengthwise._kernels.laws import mix_in_batches as mix_in_batches
+from lengthwise._kernels.rows import batch_rows as batch_rows
+from lengthwise._kernels.rows import best_fit as best_fit
+from lengthwise._kernels.rows import count_pairs as count_pairs
+from lengthwise._kernels.rows import fill_rows as fill_rows
+from lengthwise._kernels.rows import pool_rows as pool_rows
+from lengthwise._kernels.rows import sort_falling as sort_falling
+from lengthwise._kernels.rows import sum_groups as sum_groups
 from lengthwise._kernels.steps import cut_falling as cut_falling
 from lengthwise._kernels.steps import cut_steps as cut_steps
 from lengthwise._kernels.steps import fill_steps as fill_steps

@@ -14,7 +14,8 @@ from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Budget, Cut, DynamicSize
 from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps
-from lengthwise.choices.order import MaxEntropy, Order
+from lengthwise.choices.order import MaxEntropy, Order, Shuffled
+from lengthwise.choices.rows import row_capacity
 
 DEFAULT_ORDER = MaxEntropy(padding=0.1)  # told by `is`: a user who gives an equal one has asked for that padding
 _DEFAULTS = {"arrange": ShuffledSteps(), "cost": Padded(), "chunks": None}
@@ -78,7 +79,8 @@ class Batching:
         budget: float | None = None,
         padding: float | None = None,
     ) -> None:
-        cut, order = _choose_cut(cut, budget), _choose_order(order, padding)
+        cut = _choose_cut(cut, budget)
+        order = _choose_order(order, padding, packed=row_capacity(cut) is not None)
         deal = default_deal(cut, order) if deal is None else deal
         checks.keep(self, cut=cut, order=order, deal=deal, arrange=arrange, cost=cost, chunks=chunks)
         for name, (verbs, example) in _CHOICES.items():
@@ -151,7 +153,9 @@ def default_deal(cut: object, order: object) -> Deal:
     return RandomSteps() if by_budget and of_a_padding else Balanced()
 
 
-def _choose_order(order: Order, padding: float | None) -> Order:
+def _choose_order(order: Order, padding: float | None, *, packed: bool) -> Order:
+    if packed:
+        return _choose_order_of_rows(order, padding)
     if padding is None:
         return order
     if order is DEFAULT_ORDER:  # given alone, a padding makes the order; beside a MaxEntropy, it replaces its own
@@ -159,6 +163,20 @@ def _choose_order(order: Order, padding: float | None) -> Order:
     if type(order) is MaxEntropy:
         return replace(order, padding=padding)
     raise checks.value_error("Batching", "given one of order, padding", padding, "Choose one of the two.")
+
+
+def _choose_order_of_rows(order: Order, padding: float | None) -> Order:
+    """Rows are random by default: what is left of a row is padding, whatever the lengths beside each other are."""
+    if padding is None and order is DEFAULT_ORDER:
+        return Shuffled()
+    if padding is not None or getattr(order, "padding", None) is not None:
+        given = order if padding is None else padding
+        remedy = "Choose how well rows are filled: Rows(4_096, pool=1_024)."
+        raise checks.value_error("padding", "left out beside a cut that packs rows", given, remedy)
+    if getattr(order, "pad_to_edge", False):
+        rule = "one that pads to no edges beside a cut that packs rows"
+        raise checks.value_error("order", rule, order, "Take Shuffled().")
+    return order
 
 
 # The methods that each choice must have, and an example for the error.

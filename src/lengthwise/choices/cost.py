@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import checks
+from lengthwise import _kernels, checks
 
 _RETURN = "Return an array, from counts [batches] and padded_lengths [batches, dims]."
 _REMEDY = "Give the coefficients of count x (per_sequence + linear L + quadratic L^2)."
@@ -158,6 +158,23 @@ def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.i
     if (costs < 0.0).any():
         raise checks.value_error("cost", "at least 0", float(costs.min()), "Add a constant, or clip it at 0.")
     return costs
+
+
+def costs_of_rows(cost: Cost, lengths: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What batches of packed rows cost: what their sequences cost alone, in sum, and `per_batch` once: [batches].
+
+    So attention costs the squares of the lengths, for no sequence attends to another. Of a cost of the user's nobody
+    knows what is for the batch: it counts for every sequence.
+
+    Args:
+        lengths: [m, dims], batch by batch.
+        offsets: [batches + 1].
+    """
+    alone = costs_alone(cost, lengths)
+    once = cost.per_batch if isinstance(cost, Quadratic) and type(cost) is Quadratic else 0.0
+    sums = np.empty(len(offsets) - 1)
+    _kernels.sum_groups(alone - once, offsets, sums)
+    return sums + once
 
 
 def costs_alone(cost: Cost, lengths: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -30,8 +30,8 @@ class Cuts(NamedTuple):
     """What a cut gives: batch b is kept[offsets[b]:offsets[b + 1]].
 
     Attributes:
-        kept: [k] int64, positions 0..m-1 in the order, each at most once; what a policy drops is not among them. They
-            rise where the order has boundaries; elsewhere a packer may reorder.
+        kept: [k] int64, positions 0..m-1 in the order, each at most once; what a policy drops is not among them. A cut
+            may reorder, but only between two boundaries.
         offsets: [batches + 1] int64, strictly rising from 0 to k.
     """
 
@@ -71,7 +71,11 @@ class OversizeError(ValueError):
 
 
 class Cut(Protocol):
-    """What every cut does. `longest` [dims] int64 is the longest of the whole data set, in each dimension."""
+    """What every cut does. `longest` [dims] int64 is the longest of the whole data set, in each dimension.
+
+    A cut with an attribute `row_capacity` packs: each batch fills rows of so many frames with whole sequences, in the
+    order of `kept`, and a row ends before the first sequence that does not fit.
+    """
 
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lengthwise.choices import arrange, chunk, cost, cut, deal, order
+from lengthwise.choices import arrange, chunk, cost, cut, deal, order, rows
 
 CLASSES: dict[str, Any] = {
     "arrange.CostliestFirst": arrange.CostliestFirst,
@@ -22,6 +22,7 @@ CLASSES: dict[str, Any] = {
     "cut.Budget": cut.Budget,
     "cut.DynamicSize": cut.DynamicSize,
     "cut.FixedSize": cut.FixedSize,
+    "cut.Rows": rows.Rows,
     "deal.Balanced": deal.Balanced,
     "deal.InTurn": deal.InTurn,
     "deal.Mixed": deal.Mixed,

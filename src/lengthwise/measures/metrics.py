@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise.measures.epochs import Batches, Epochs, check_plan, read_epochs
 from lengthwise.measures.mixing import batch_lengths, check_bins, mixings, step_lengths, step_means
+from lengthwise.measures.pairs import pair_mixings
 from lengthwise.planning.plan import Plan
 
 
@@ -29,23 +30,28 @@ class Measures:
         batches: Batches, each counted once an epoch.
         steps: Optimiser steps.
         epochs: Plans that were measured together.
+        rows: Rows of all batches: as many as sequences, unless a cut packs several into a row.
         zero_padding_rate: ZPR, Ge et al. 2021, equation 1: the plain mean over batches of 1 - mean length / padded
             length.
         weighted_zero_padding_rate: The same, batches weighted by their size (section 4, for dynamic batch sizes).
         padding_share: The share of all computed frames that are padding: what the hardware pays.
+        fill: The share that is not: how full batches are, or packed rows.
         average_batch_length: ABL, the plain mean over batches of the padded length.
         weighted_average_batch_length: The same, batches weighted by their size.
         smallest_batch, mean_batch, largest_batch: Sequences in a batch.
         largest_cost: What the costliest batch costs.
         mixing: exp(-I(X; T)) for batches: 1 where a batch tells nothing about the lengths in it, near 0 where it tells
-            everything.
+            everything. 1 of packed rows, which are all padded to one length: see `pair_mixing`.
         step_mixing: The same for steps; T is the mean padded length over the sequences of the step.
         mixing_bins: The equal-mass bins of both estimates. Mixing below about 1 / bins cannot be told from 0.
+        pair_mixing: exp(-I) of the lengths of two sequences that share a row, or, where rows are not packed, a batch: 1
+            where one tells nothing about the other.
         step_length_correlation: The correlation of the mean lengths of successive steps of an epoch (lag 1); 0 for
             fewer than three steps.
         step_length_variance: How much the mean length of steps varies, beside random samples of as many sequences: 1 as
             they do, 0 not at all, 50 fifty times as much. 1 where no step is a part of its epoch.
         straggler_waste: The share of rank time spent waiting for the costliest rank of each step.
+        cost_spread: The standard deviation of what batches cost, as a share of the mean cost.
         dropped: Sequences in no batch of their epoch.
         repeated: Sequences that are taken more than once in their epoch; `loss_scales` scales all but the first by 0.
         over_max_cost: Batches that cost more than the cut allows.
@@ -55,9 +61,11 @@ class Measures:
     batches: int
     steps: int
     epochs: int
+    rows: int
     zero_padding_rate: float
     weighted_zero_padding_rate: float
     padding_share: float
+    fill: float
     average_batch_length: float
     weighted_average_batch_length: float
     smallest_batch: int
@@ -67,9 +75,11 @@ class Measures:
     mixing: float
     step_mixing: float
     mixing_bins: int
+    pair_mixing: float
     step_length_correlation: float
     step_length_variance: float
     straggler_waste: float
+    cost_spread: float
     dropped: int
     repeated: int
     over_max_cost: int
@@ -127,9 +137,11 @@ def measure(
     batch_padded = [batch_lengths(plan) for plan in several]
     batch_step = [step_lengths(plan) for plan in several]
     used, padded = np.concatenate(batch_used), np.concatenate(batch_padded).astype(np.float64)
-    sizes, costs = (np.concatenate([getattr(plan, name) for plan in several]) for name in ("batch_sizes", "costs"))
+    names = ("batch_sizes", "row_counts", "costs")
+    sizes, rows, costs = (np.concatenate([getattr(plan, name) for plan in several]) for name in names)
     # A batch of the lengths 5 and 9 uses 14 of 18 frames: a rate of 4/18.
-    rates = 1.0 - used / (sizes * padded)
+    rates = 1.0 - used / (rows * padded)
+    fill = float(used.sum() / (rows @ padded)) if len(rows) else 1.0
     mixed = mixings(epochs, batch_padded, bins)
     # On one rank without micro-batches a step is a batch: its mixing need not be estimated again.
     steps_are_batches = all(np.array_equal(*both) for both in zip(batch_padded, batch_step, strict=True))
@@ -138,11 +150,13 @@ def measure(
         batches=len(sizes),
         steps=sum(plan.steps for plan in several),
         epochs=len(several),
+        rows=int(rows.sum()),
         zero_padding_rate=_mean(rates),
-        weighted_zero_padding_rate=_mean(rates, sizes),
-        padding_share=1.0 - float(used.sum() / (sizes @ padded)) if len(sizes) else 0.0,
+        weighted_zero_padding_rate=_mean(rates, rows),
+        padding_share=1.0 - fill,
+        fill=fill,
         average_batch_length=_mean(padded),
-        weighted_average_batch_length=_mean(padded, sizes),
+        weighted_average_batch_length=_mean(padded, rows),
         smallest_batch=int(sizes.min(initial=np.iinfo(np.int64).max)) if len(sizes) else 0,
         mean_batch=_mean(sizes),
         largest_batch=int(sizes.max(initial=0)),
@@ -150,9 +164,11 @@ def measure(
         mixing=mixed,
         step_mixing=mixed if steps_are_batches else mixings(epochs, batch_step, bins),
         mixing_bins=bins,
+        pair_mixing=pair_mixings(epochs),
         step_length_correlation=_lag_one([step_means(*both) for both in zip(several, batch_used, strict=True)]),
         step_length_variance=_vary(epochs, batch_used),
         straggler_waste=_waste(several),
+        cost_spread=_spread(costs),
         dropped=sum(len(plan.dropped()) for plan in several),
         repeated=sum(len(plan.repeated()) for plan in several),
         over_max_cost=sum(len(plan.over_max_cost()) for plan in several),
@@ -175,6 +191,14 @@ def _waste(plans: Sequence[Plan]) -> float:
     # Ranks that cost [3, 1] in a step work 2 on average while the step takes 3: a third of their time is waiting.
     worked = sum(float(each.mean(axis=1).sum()) for each in ranks)
     return 1.0 - worked / sum(float(each.max(axis=1).sum()) for each in ranks)
+
+
+def _spread(costs: NDArray[np.float64]) -> float:
+    largest = float(costs.max(initial=0.0))
+    if not largest:
+        return 0.0
+    scaled = np.ldexp(costs, -np.frexp(largest)[1])  # so that no square overflows
+    return float(scaled.std() / scaled.mean())
 
 
 def _vary(epochs: Epochs, used: Sequence[NDArray[np.int64]]) -> float:

@@ -82,7 +82,7 @@ def mixings(epochs: Epochs, padded: Sequence[NDArray[Any]], bins: int | None) ->
     bins = check_bins(bins, count)
     if not count:
         return 1.0
-    tables = _bins_of_items(epochs, bins)
+    tables = [found * bins for found in bins_of_items(epochs, bins)]
     columns = np.split(
         _equal_mass(np.concatenate(padded), np.concatenate(counts), bins),
         np.cumsum([len(each) for each in padded])[:-1],
@@ -135,14 +135,14 @@ def step_means(plan: Plan, totals: NDArray[Any]) -> NDArray[np.float64]:
     return totals[flat].sum(axis=1) / plan.batch_sizes[flat].sum(axis=1)
 
 
-def _bins_of_items(epochs: Epochs, bins: int) -> list[NDArray[np.int64]]:
-    """For each plan, the bin of each item that it numbers, times `bins`: the row of the joint histogram."""
+def bins_of_items(epochs: Epochs, bins: int) -> list[NDArray[np.int64]]:
+    """For each plan, the equal-mass bin of each item that it numbers, from 0."""
     # Plans of whole sequences share one array of sizes; plans of chunks have their own. Each array is binned once.
     distinct = {id(sizes): sizes for sizes in epochs.sizes}
     times = {name: np.zeros(len(sizes)) for name, sizes in distinct.items()}
     for plan, sizes in zip(epochs.plans, epochs.sizes, strict=True):
         times[id(sizes)] += np.bincount(plan.sequences, minlength=len(sizes))
-    found = _equal_mass(np.concatenate(list(distinct.values())), np.concatenate(list(times.values())), bins) * bins
+    found = _equal_mass(np.concatenate(list(distinct.values())), np.concatenate(list(times.values())), bins)
     ends = np.cumsum([len(sizes) for sizes in distinct.values()])
     tables = dict(zip(distinct, np.split(found, ends[:-1]), strict=True))
     return [tables[id(sizes)] for sizes in epochs.sizes]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.choices.cost import Cost, costs_of
+from lengthwise.choices.cost import Cost, costs_of, costs_of_rows
 
 
 class Batches(NamedTuple):
@@ -18,6 +18,7 @@ class Batches(NamedTuple):
     padded_lengths  [batches, dims]   what each batch is padded to: the most that its members need
     costs           [batches]
     buckets         [batches]         how long the longest of each batch's bucket is; None where there are no buckets
+    capacity                          of a row, where sequences are packed into rows
     """
 
     members: NDArray[np.int64]
@@ -26,6 +27,7 @@ class Batches(NamedTuple):
     padded_lengths: NDArray[np.int64]
     costs: NDArray[np.float64]
     buckets: NDArray[np.float64] | None
+    capacity: int | None = None
 
     @property
     def levels(self) -> NDArray[np.float64]:
@@ -39,10 +41,19 @@ def pad(
     needed: NDArray[np.int64],
     cost: Cost,
     buckets: NDArray[np.float64] | None = None,
+    capacity: int | None = None,
 ) -> Batches:
-    """The batches that `offsets` cut `members` into, padded and priced."""
+    """The batches that `offsets` cut `members` into, padded and priced.
+
+    Where rows have a `capacity`, each batch is padded to it.
+    """
     if len(offsets) == 1:  # no batches: `reduceat` wants at least one start
-        return Batches(members, offsets, needed, np.empty((0, needed.shape[1]), np.int64), np.empty(0), buckets)
+        return Batches(
+            members, offsets, needed, np.empty((0, needed.shape[1]), np.int64), np.empty(0), buckets, capacity
+        )
+    if capacity is not None:
+        lengths = np.full((len(offsets) - 1, 1), capacity)
+        return Batches(members, offsets, needed, lengths, costs_of_rows(cost, needed, offsets), buckets, capacity)
     # Members that need [5, 9, 2, 4], cut at [0, 2, 4], are padded to [9, 4].
     lengths = np.maximum.reduceat(needed, offsets[:-1], axis=0)
     return Batches(members, offsets, needed, lengths, costs_of(cost, np.diff(offsets), lengths), buckets)
@@ -62,6 +73,7 @@ def join(parts: Sequence[Batches]) -> Batches:
         np.concatenate([part.padded_lengths for part in parts]),
         np.concatenate([part.costs for part in parts]),
         None if parts[0].buckets is None else np.concatenate([part.levels for part in parts]),
+        parts[0].capacity,
     )
 
 
@@ -76,4 +88,5 @@ def select(batches: Batches, chosen: NDArray[np.bool_]) -> Batches:
         batches.padded_lengths[chosen],
         batches.costs[chosen],
         None if batches.buckets is None else batches.buckets[chosen],
+        batches.capacity,
     )

@@ -16,6 +16,7 @@ from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.order import Bucketed, Order
+from lengthwise.choices.rows import row_capacity
 from lengthwise.planning.batches import Batches, pad
 from lengthwise.planning.own import check_cuts, check_ordered, is_own
 from lengthwise.planning.steps import capacity_of, form_steps
@@ -59,6 +60,9 @@ def draft(
     if edges is not None:
         # An order of the user's may give an edge that is too short: the sequence is then padded to its own length.
         needed = np.maximum(needed, edges.reshape(needed.shape))
+    if edges is not None and row_capacity(batching.cut) is not None:
+        rule = "one that pads to no edges beside a cut that packs rows"
+        raise checks.value_error("order", rule, batching.order, "Take Shuffled().")
     if in_steps and len(boundaries):
         # A step takes sequences of all buckets, which then say no more than what each is padded to.
         mixed = key.at("steps", lane=key.lane).permutation(len(sequences))
@@ -74,10 +78,12 @@ def draft(
     except OversizeError as error:
         # The cut knows positions in the order alone. The user knows the numbers of the data set.
         sequence = int(members[sequences[error.position]])
-        raise OversizeError(error.budget, error.cost, error.position, sequence=sequence) from None
+        raise type(error)(error.budget, error.cost, error.position, sequence=sequence) from None
     kept, offsets = check_cuts(cuts, len(needed), boundaries) if is_own(batching.cut) else cuts
-    # Boundaries count what stays: if the positions [0, 2, 3] do, the boundary 2 becomes 1.
-    return Draft(members[sequences[kept]], offsets, np.searchsorted(kept, boundaries), needed[kept])
+    # Boundaries count what stays: if the positions [0, 2, 3] do, the boundary 2 becomes 1. A packer reorders between
+    # boundaries, so that `kept` need not rise.
+    borders = np.searchsorted(np.sort(kept), boundaries) if len(boundaries) else boundaries
+    return Draft(members[sequences[kept]], offsets, borders, needed[kept])
 
 
 def sizes_of(items: NDArray[np.int64], order: Order) -> NDArray[np.float64]:
@@ -86,9 +92,13 @@ def sizes_of(items: NDArray[np.int64], order: Order) -> NDArray[np.float64]:
     return (items if in_boxes else items.sum(axis=1)).astype(np.float64)
 
 
-def price(draft: Draft, cost: Cost) -> Batches:
-    """The batches of the draft, padded and priced; batches of one bucket count as long as its longest."""
-    batches = pad(draft.members, draft.offsets, draft.needed, cost)
+def price(draft: Draft, cost: Cost, capacity: int | None = None) -> Batches:
+    """The batches of the draft, padded and priced; batches of one bucket count as long as its longest.
+
+    Args:
+        capacity: Of a row, where the cut packs sequences into rows.
+    """
+    batches = pad(draft.members, draft.offsets, draft.needed, cost, capacity=capacity)
     if not len(draft.boundaries):
         return batches
     # Batches that begin at [0, 3, 5], with a boundary at 3, are of the buckets [0, 1, 1].

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.rows import row_capacity, row_offsets
 from lengthwise.choices.world import check_world
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.planning.batches import select
@@ -82,8 +83,9 @@ def make_plan(
     # The plan keeps the batching as it was given, for that is what a checkpoint compares.
     given, batching = batching, settle(items, batching, first.slots)
     drafts = draft_portions(items, batching, first, key)
+    capacity = row_capacity(batching.cut)
     batches, numbers = complete_steps(
-        [price(draft, batching.cost) for draft in drafts],
+        [price(draft, batching.cost, capacity) for draft in drafts],
         first.slots // len(drafts),
         tail=batching.deal.tail,
         cost=batching.cost,
@@ -112,6 +114,7 @@ def make_plan(
         padded_lengths=batches.padded_lengths,
         costs=batches.costs,
         grid=np.ascontiguousarray(grid),
+        row_offsets=None if capacity is None else row_offsets(batches.needed[:, 0], batches.offsets, capacity),
         spans=spans,
         delivered=np.unique(taken) if runs else None,
         count=len(items),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import costs_alone
 from lengthwise.choices.deal import RandomSteps
+from lengthwise.choices.rows import row_capacity
 from lengthwise.planning.draft import Draft
 
 
@@ -40,7 +41,10 @@ def sort_out(items: NDArray[np.int64], batching: Batching) -> Kinds:
     # A cut of the user's may have other policies, and keeps them to itself.
     if policy not in ("alone", "drop") or not len(items):
         return Kinds(everything, nothing, everything)
-    over = costs_alone(batching.cost, items) > batching.cut.max_cost(batching.cost, items.max(axis=0))
+    if (capacity := row_capacity(batching.cut)) is not None:
+        over = items.max(axis=1) > capacity
+    else:
+        over = costs_alone(batching.cost, items) > batching.cut.max_cost(batching.cost, items.max(axis=0))
     if policy == "alone" and (padded_to_edge or isinstance(batching.deal, RandomSteps)):
         return Kinds(everything, nothing, ~over)
     return Kinds(~over, over if policy == "alone" else nothing, ~over)

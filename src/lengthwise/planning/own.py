@@ -56,10 +56,14 @@ def check_cuts(given: Cuts, count: int, boundaries: NDArray[np.int64]) -> Cuts:
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(kept):
         raise checks.value_error("offsets", f"from 0 to {len(kept)}", offsets.tolist(), _CUT_REMEDY)
     if len(boundaries):
-        # A cut may reorder within the whole order alone: past a boundary, a sequence would change its bucket.
-        _check_rising("kept", kept, 0, count - 1, "Keep the order within boundaries.")
-        # A boundary is a position in the order: kept [0, 1, 3, 4] and the boundary 2 want a batch to begin at offset 2.
-        crossed = np.setdiff1d(np.searchsorted(kept, boundaries), offsets)
+        # A cut may reorder between two boundaries: past one, a sequence would change its bucket.
+        # Positions 0..4 with boundaries at 2 and 3 are of the segments [0, 0, 1, 2, 2].
+        segments = np.searchsorted(boundaries, kept, side="right")
+        if (np.diff(segments) < 0).any():
+            rule = "reordered between boundaries alone"
+            raise checks.value_error("kept", rule, kept.tolist(), "Keep the order of what boundaries part.")
+        # A boundary is a position in the order: kept [1, 0, 4, 3] and the boundary 2 want a batch to begin at offset 2.
+        crossed = np.setdiff1d(np.searchsorted(segments, np.arange(1, len(boundaries) + 1)), offsets)
         if len(crossed):
             rule = f"with {crossed[0]}, which no batch may cross"
             raise checks.value_error("offsets", rule, offsets.tolist(), "Begin a batch at every boundary.")

@@ -5,6 +5,7 @@ offsets         [batches + 1]                   batch b is sequences[offsets[b]:
 padded_lengths  [batches, dims]                 what each batch is padded to
 costs           [batches]                       what each batch costs
 grid            [steps, micro_batches, ranks]   batch numbers
+row_offsets     [rows + 1] or None              where each packed row begins in `sequences`, and the end
 spans           [chunks, 3] or None             sequence, start, stop of each chunk
 delivered       [k] or None                     sequence numbers (of `spans`) taken before this plan begins, rising
 """
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from lengthwise import checks
 from lengthwise.planning import plan_file
 
-_ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "spans", "delivered")
+_ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "row_offsets", "spans", "delivered")
 _FACTS = ("count", "batching", "seed", "epoch", "lengths_fingerprint", "max_cost")
 
 
@@ -51,6 +52,7 @@ class Plan:
     padded_lengths: NDArray[np.int64]
     costs: NDArray[np.float64]
     grid: NDArray[np.int64]
+    row_offsets: NDArray[np.int64] | None = None
     spans: NDArray[np.int64] | None
     delivered: NDArray[np.int64] | None = None
     count: int
@@ -89,6 +91,13 @@ class Plan:
         """Sequences in each batch: [batches]."""
         return np.diff(self.offsets)
 
+    @property
+    def row_counts(self) -> NDArray[np.int64]:
+        """Rows of each batch: as many as its sequences, unless rows are packed. [batches]."""
+        return (
+            self.batch_sizes if self.row_offsets is None else np.diff(np.searchsorted(self.row_offsets, self.offsets))
+        )
+
     def __len__(self) -> int:
         """Batches that one rank takes in the epoch: steps x micro-batches."""
         return self.steps * self.micro_batches
@@ -106,6 +115,17 @@ class Plan:
         checks.check_whole("number", number, minimum=0, maximum=len(self.costs) - 1, remedy=remedy)
         members = self.sequences[self.offsets[number] : self.offsets[number + 1]]
         return members.copy() if self.spans is None else self.spans[members]
+
+    def rows(self, number: int) -> list[NDArray[np.int64]]:
+        """The rows of one batch, each as `batch` gives sequences: one sequence each, or several where rows are packed.
+
+        A packed row holds its sequences from its start on, one after another in this order.
+        """
+        members, start = self.batch(number), int(self.offsets[number])
+        if self.row_offsets is None:
+            return np.split(members, len(members))
+        first, last = np.searchsorted(self.row_offsets, self.offsets[number : number + 2])
+        return np.split(members, self.row_offsets[first + 1 : last] - start)
 
     def batches(self, rank: int = 0, start: int = 0) -> Iterator[NDArray[np.int64]]:
         """The batches of `rank` in order, from its batch number `start` on: each a fresh array, as `batch` gives it.

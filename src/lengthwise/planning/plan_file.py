@@ -21,8 +21,11 @@ from numpy.typing import NDArray
 from lengthwise import checks, files
 
 VERSION = 3  # 3 says `max_cost` where 2 said `limit`
-DIMS = {"sequences": 1, "offsets": 1, "padded_lengths": 2, "costs": 1, "grid": 3, "spans": 2, "delivered": 1}
-OPTIONAL = ("spans", "delivered")
+DIMS = {
+    **{"sequences": 1, "offsets": 1, "padded_lengths": 2, "costs": 1, "grid": 3},
+    **{"row_offsets": 1, "spans": 2, "delivered": 1},
+}
+OPTIONAL = ("row_offsets", "spans", "delivered")
 _REMEDY = "This is a damaged plan file: make the plan anew."
 
 Arrays = Mapping[str, Any]  # of NumPy's arrays
@@ -124,6 +127,7 @@ def _faults(arrays: Arrays, facts: Facts) -> Iterator[Fault]:
     yield from _faults_of_facts(facts)
     yield from _faults_of_forms(arrays)
     yield from _faults_of_batches(arrays)
+    yield from _faults_of_rows(arrays)
     yield from _faults_of_members(arrays, facts["count"])
     if facts["checksum"] != (checksum := _checksum(arrays, facts)):
         yield "checksum", f"that of what the file holds, {checksum}", facts["checksum"]
@@ -165,6 +169,17 @@ def _faults_of_batches(arrays: Arrays) -> Iterator[Fault]:
     if 0 in grid.shape[1:]:
         yield "grid", "of shape [steps, micro_batches, ranks]", grid.shape
     yield from _out_of_range("grid", grid, batches)
+
+
+def _faults_of_rows(arrays: Arrays) -> Iterator[Fault]:
+    rows, offsets = arrays.get("row_offsets"), arrays["offsets"]
+    if rows is None:
+        return
+    # Rows lie within batches: each batch begins with a row.
+    if not len(rows) or rows[0] != 0 or rows[-1] != offsets[-1] or (rows[1:] <= rows[:-1]).any():
+        yield "row_offsets", f"strictly rising from 0 to {offsets[-1]}", rows.tolist()
+    if not np.isin(offsets, rows).all():
+        yield "row_offsets", "with all offsets of batches among them", rows.tolist()
 
 
 def _faults_of_members(arrays: Arrays, count: int) -> Iterator[Fault]:

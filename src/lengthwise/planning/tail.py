@@ -77,7 +77,7 @@ def _split(batches: Batches, wanted: int, cost: Cost) -> Batches:
     # Offsets [0, 2, 6] split to [0, 2, 4, 6] come from the batches [0, 1, 1].
     split_from = np.searchsorted(batches.offsets, offsets[:-1], side="right") - 1
     buckets = None if batches.buckets is None else batches.buckets[split_from]
-    return pad(batches.members, offsets, batches.needed, cost, buckets)
+    return pad(batches.members, offsets, batches.needed, cost, buckets, batches.capacity)
 
 
 def _fill(numbers: NDArray[np.int64], costs: NDArray[np.float64], wanted: int, key: Key) -> NDArray[np.int64]:

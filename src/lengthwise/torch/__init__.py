@@ -12,5 +12,8 @@ from lengthwise.torch.collate import PackCollate as PackCollate
 from lengthwise.torch.collate import PadCollate as PadCollate
 from lengthwise.torch.collate import PaddedSequences as PaddedSequences
 from lengthwise.torch.evaluation import EvaluationSampler as EvaluationSampler
+from lengthwise.torch.rows import PackedRows as PackedRows
+from lengthwise.torch.rows import RowCollate as RowCollate
+from lengthwise.torch.rows import block_mask as block_mask
 from lengthwise.torch.sampler import BatchSampler as BatchSampler
 from lengthwise.torch.single_gradients import length_share as length_share

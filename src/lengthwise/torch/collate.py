@@ -97,14 +97,14 @@ class PadCollate:
 
     def __post_init__(self) -> None:
         shapes = None if self.shapes is None else _check_shapes(self.shapes)
-        checks.keep(self, shapes=shapes, value=_check_value(self.value))
+        checks.keep(self, shapes=shapes, value=check_value(self.value))
 
     def __call__(self, samples: Sequence[Any]) -> Any:
         fields = take_apart(samples)
         sequences = [field for field in fields if isinstance(field, Sequences)]
         # A batch of 2 samples (frames [T, 3], label []) has 1 sequence field, and the shape (2, longest T).
         rows, *lengths = self._shape(len(samples), sequences)
-        values = _for_each("value", self.value if isinstance(self.value, tuple) else (self.value,), sequences)
+        values = for_each("value", self.value if isinstance(self.value, tuple) else (self.value,), sequences)
         padded = map(_pad, sequences, [rows] * len(sequences), lengths, values)
         return put_together(samples[0], [_fill(field, rows) for field in fields], padded)
 
@@ -114,7 +114,7 @@ class PadCollate:
         if self.shapes is None:
             return needed
         for rows, *lengths in self.shapes:  # sorted: the first that holds the batch pads least
-            shape = (rows, *_for_each("shapes", lengths, sequences))
+            shape = (rows, *for_each("shapes", lengths, sequences))
             if all(least <= size for least, size in zip(needed, shape, strict=True)):
                 return shape
         rule = f"within (rows, padded length) {' or '.join(map(str, self.shapes)) or 'of nothing'}"
@@ -161,7 +161,7 @@ class ConcatCollate:
 
 
 def _pad(field: Sequences, rows: int, length: int, value: float) -> PaddedSequences:
-    _check_held(value, field)
+    check_held(value, field)
     values = field.allocate(rows, length).fill_(value)
     field.copy_to(values[row, :stop] for row, stop in enumerate(field.lengths))
     missing = [0] * (rows - len(field.entries))
@@ -200,7 +200,7 @@ def _fill(field: Field, rows: int) -> Field:
     return torch.cat([field, field.new_zeros(rows - len(field))])
 
 
-def _for_each(name: str, given: Sequence[Any], sequences: list[Sequences]) -> Sequence[Any]:
+def for_each(name: str, given: Sequence[Any], sequences: list[Sequences]) -> Sequence[Any]:
     """Returns one for each sequence field; one that is given alone is for all."""
     if len(given) == 1:
         return list(given) * len(sequences)
@@ -211,7 +211,7 @@ def _for_each(name: str, given: Sequence[Any], sequences: list[Sequences]) -> Se
     return given
 
 
-def _check_held(value: float, field: Sequences) -> None:
+def check_held(value: float, field: Sequences) -> None:
     dtype, remedy = field.dtype, "Give one value for each sequence field, in the order of the sample."
     if dtype.is_floating_point or dtype.is_complex:
         # Every float dtype holds infinities, by which scores are masked; float16 does not hold 1e5.
@@ -236,7 +236,7 @@ def _check_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
     return tuple(sorted(whole, key=lambda shape: (sum(shape[1:]), shape[1:], shape[0])))
 
 
-def _check_value(value: Any) -> float | tuple[float, ...]:
+def check_value(value: Any) -> float | tuple[float, ...]:
     return tuple(map(_check_number, value)) if isinstance(value, list | tuple) else _check_number(value)
 
 

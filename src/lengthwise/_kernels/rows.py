@@ -1,0 +1,355 @@
+"""Rows packed with whole sequences, and how alike the sequences of a row are.
+
+A set of whole numbers 0..top is two levels of bits. Bit i of `bits` [top // 64 + 1] stands for the number i, and bit w
+of `words` [bits.size // 64 + 1] says that bits[w] is not 0: for {3, 70}, bits are [1 << 3, 1 << 6], and words [0b11].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lengthwise._compile import compile_kernel
+
+
+@compile_kernel
+def include(bits, words, number):
+    """Puts `number` into the set."""
+    word = number >> 6
+    bits[word] |= np.uint64(1) << np.uint64(number & 63)
+    words[word >> 6] |= np.uint64(1) << np.uint64(word & 63)
+
+
+@compile_kernel
+def exclude(bits, words, number):
+    """Takes `number` out of the set, in which it is."""
+    word = number >> 6
+    bits[word] ^= np.uint64(1) << np.uint64(number & 63)
+    if bits[word] == 0:
+        words[word >> 6] ^= np.uint64(1) << np.uint64(word & 63)
+
+
+@compile_kernel
+def lowest_bit(word):
+    """The place of the lowest bit of a word that is not 0."""
+    place = 0
+    if word & np.uint64(0xFFFFFFFF) == 0:
+        place, word = 32, word >> np.uint64(32)
+    if word & np.uint64(0xFFFF) == 0:
+        place, word = place + 16, word >> np.uint64(16)
+    if word & np.uint64(0xFF) == 0:
+        place, word = place + 8, word >> np.uint64(8)
+    if word & np.uint64(0xF) == 0:
+        place, word = place + 4, word >> np.uint64(4)
+    if word & np.uint64(3) == 0:
+        place, word = place + 2, word >> np.uint64(2)
+    if word & np.uint64(1) == 0:
+        place += 1
+    return place
+
+
+@compile_kernel
+def highest_bit(word):
+    """The place of the highest bit of a word that is not 0."""
+    place = 0
+    if word >> np.uint64(32):
+        place, word = 32, word >> np.uint64(32)
+    if word >> np.uint64(16):
+        place, word = place + 16, word >> np.uint64(16)
+    if word >> np.uint64(8):
+        place, word = place + 8, word >> np.uint64(8)
+    if word >> np.uint64(4):
+        place, word = place + 4, word >> np.uint64(4)
+    if word >> np.uint64(2):
+        place, word = place + 2, word >> np.uint64(2)
+    if word >> np.uint64(1):
+        place += 1
+    return place
+
+
+@compile_kernel
+def least_from(bits, words, number):
+    """The least number of the set that is at least `number`; -1 where there is none."""
+    word = number >> 6
+    found = bits[word] >> np.uint64(number & 63)
+    if found:
+        return number + lowest_bit(found)
+    word += 1
+    group = word >> 6
+    if group < words.size:
+        found = words[group] >> np.uint64(word & 63)
+        if found:
+            word += lowest_bit(found)
+            return (word << 6) + lowest_bit(bits[word])
+    for later in range(group + 1, words.size):
+        if words[later]:
+            word = (later << 6) + lowest_bit(words[later])
+            return (word << 6) + lowest_bit(bits[word])
+    return -1
+
+
+@compile_kernel
+def greatest_to(bits, words, number):
+    """The greatest number of the set that is at most `number`; -1 where there is none."""
+    word = number >> 6
+    found = bits[word] << np.uint64(63 - (number & 63))
+    if found:
+        return number - 63 + highest_bit(found)
+    word -= 1
+    if word < 0:
+        return -1
+    group = word >> 6
+    found = words[group] << np.uint64(63 - (word & 63))
+    if found:
+        word += highest_bit(found) - 63
+        return (word << 6) + highest_bit(bits[word])
+    for earlier in range(group - 1, -1, -1):
+        if words[earlier]:
+            word = (earlier << 6) + highest_bit(words[earlier])
+            return (word << 6) + highest_bit(bits[word])
+    return -1
+
+
+@compile_kernel
+def sort_falling(lengths, capacity, order):
+    """Writes the positions of `lengths` [n], each 1..capacity, to `order` [n], longest first, equals as they come."""
+    starts = np.zeros(capacity + 1, np.int64)
+    for length in lengths:
+        starts[length] += 1
+    start = 0
+    for length in range(capacity, 0, -1):
+        count = starts[length]
+        starts[length] = start
+        start += count
+    for position in range(lengths.size):
+        length = lengths[position]
+        order[starts[length]] = position
+        starts[length] += 1
+
+
+@compile_kernel
+def best_fit(lengths, order, capacity, row_of):
+    """Best-fit decreasing: each sequence, longest first, goes into the fullest row that has room. Returns the rows.
+
+    Args:
+        lengths: [n], each 1..capacity.
+        order: [n], positions by falling length.
+        row_of: [n], receives the row of each position; rows are numbered as they are opened.
+
+    Rows with equal room left wait in a queue: first come, first filled.
+    """
+    front = np.full(capacity + 1, -1, np.int64)  # the first row of each queue, by the room left
+    back = np.full(capacity + 1, -1, np.int64)
+    behind = np.empty(lengths.size, np.int64)  # the row behind each
+    bits = np.zeros((capacity >> 6) + 1, np.uint64)
+    words = np.zeros((bits.size >> 6) + 1, np.uint64)
+    rows = 0
+    for position in order:
+        length = lengths[position]
+        room = least_from(bits, words, length)
+        if room < 0:
+            row = rows
+            rows += 1
+            room = capacity
+        else:
+            row = front[room]
+            front[room] = behind[row]
+            if front[room] < 0:
+                exclude(bits, words, room)
+        row_of[position] = row
+        room -= length
+        if room > 0:
+            behind[row] = -1
+            if front[room] < 0:
+                front[room] = row
+                include(bits, words, room)
+            else:
+                behind[back[room]] = row
+            back[room] = row
+    return rows
+
+
+@compile_kernel
+def batch_rows(order, row_of, rows, each, kept, offsets):
+    """Puts `each` rows into a batch, rows in the order of the positions of their first members. Returns the batches.
+
+    Within a batch rows stand by their numbers, so that they rise in the order in which they were opened.
+
+    Args:
+        order: [n], positions in the order in which they were put into rows.
+        row_of: [n], the row of each position.
+        rows: How many there are.
+        kept: [n], receives the positions, batch by batch and row by row.
+        offsets: [batches + 1] at least, receives where each batch begins, and the end.
+    """
+    first = np.full(rows, -1, np.int64)  # the position of the first member of each row
+    sizes = np.zeros(rows, np.int64)
+    for position in order:
+        row = row_of[position]
+        if first[row] < 0:
+            first[row] = position
+        sizes[row] += 1
+    starts = np.empty(rows, np.int64)
+    batch = np.empty(each, np.int64)
+    batches = held = start = 0
+    for position in range(order.size):
+        row = row_of[position]
+        if first[row] == position:
+            place = held
+            while place > 0 and batch[place - 1] > row:
+                batch[place] = batch[place - 1]
+                place -= 1
+            batch[place] = row
+            held += 1
+        if held == each or (held > 0 and position == order.size - 1):
+            offsets[batches] = start
+            batches += 1
+            for place in range(held):
+                starts[batch[place]] = start
+                start += sizes[batch[place]]
+            held = 0
+    offsets[batches] = start
+    for position in order:
+        row = row_of[position]
+        kept[starts[row]] = position
+        starts[row] += 1
+    return batches
+
+
+@compile_kernel
+def pool_rows(lengths, capacity, pool, each, looked_at, kept, offsets):
+    """Fills rows one after another from a pool of waiting sequences, `each` rows a batch. Returns the batches.
+
+    The pool holds the first `pool` sequences of the order that are in no row yet. A row takes the oldest of them, and
+    further ones by age until the next does not fit. What is then left of the row is filled by the longest that fits,
+    or, where two together leave less, by the first of those two: of `looked_at` lengths each is tried with the longest
+    that fits beside it.
+
+    Args:
+        lengths: [n], each 1..capacity, in order.
+        kept: [n], receives the positions, row by row.
+        offsets: [n + 1], receives where each batch begins, and the end.
+
+    Sequences of equal length leave in the order in which they came: the pool is a queue for each length.
+    """
+    count = lengths.size
+    front = np.full(capacity + 1, -1, np.int64)  # the oldest of each length that waits
+    back = np.full(capacity + 1, -1, np.int64)
+    behind = np.empty(count, np.int64)  # the next of the same length
+    taken = np.zeros(count, np.bool_)
+    bits = np.zeros((capacity >> 6) + 1, np.uint64)
+    words = np.zeros((bits.size >> 6) + 1, np.uint64)
+    entered = oldest = batches = rows = 0
+    room = 0
+    by_age = False
+    for out in range(count):
+        # As many have left as were taken: `out`.
+        while entered < count and entered - out < pool:
+            length = lengths[entered]
+            behind[entered] = -1
+            if front[length] < 0:
+                front[length] = entered
+                include(bits, words, length)
+            else:
+                behind[back[length]] = entered
+            back[length] = entered
+            entered += 1
+        while taken[oldest]:
+            oldest += 1
+        length = lengths[oldest] if by_age and lengths[oldest] <= room else -1
+        if length < 0 and room > 0:
+            by_age = False
+            length = greatest_to(bits, words, room)
+            if 0 < length < room:
+                best, candidate = length, length
+                for _ in range(looked_at):
+                    beside = greatest_to(bits, words, room - candidate)
+                    # One sequence is not two of the same length.
+                    alone = beside == candidate and behind[front[candidate]] < 0
+                    if beside > 0 and not alone and candidate + beside > best:
+                        best, length = candidate + beside, candidate
+                    if best == room or candidate == 1:
+                        break
+                    candidate = greatest_to(bits, words, candidate - 1)
+                    # Two that are no longer than this leave as much room as the best, or more.
+                    if candidate <= 0 or 2 * candidate <= best:
+                        break
+        if length < 0:  # nothing fits: the next row begins with the oldest
+            if rows % each == 0:
+                offsets[batches] = out
+                batches += 1
+            rows += 1
+            room = capacity
+            by_age = True
+            length = lengths[oldest]
+        position = front[length]
+        front[length] = behind[position]
+        if front[length] < 0:
+            exclude(bits, words, length)
+        taken[position] = True
+        kept[out] = position
+        room -= length
+    offsets[batches] = count
+    return batches
+
+
+@compile_kernel
+def fill_rows(lengths, offsets, capacity, starts):
+    """Fills the rows of each batch in order: a row ends before the sequence that does not fit. Returns how many rows.
+
+    Args:
+        lengths: [m], each 1..capacity, batch by batch.
+        offsets: [batches + 1], where each batch begins, and the end.
+        starts: [m + 1], receives where each row begins, and the end.
+    """
+    rows = 0
+    for batch in range(offsets.size - 1):
+        room = 0
+        for place in range(offsets[batch], offsets[batch + 1]):
+            if place == offsets[batch] or lengths[place] > room:
+                starts[rows] = place
+                rows += 1
+                room = capacity
+            room -= lengths[place]
+    starts[rows] = lengths.size
+    return rows
+
+
+@compile_kernel
+def sum_groups(values, offsets, sums):
+    """Adds up each group of `values` [m] into `sums` [groups], in order, so that sums round alike everywhere."""
+    for group in range(sums.size):
+        total = 0.0
+        for place in range(offsets[group], offsets[group + 1]):
+            total += values[place]
+        sums[group] = total
+
+
+@compile_kernel
+def count_pairs(bins, offsets, most, joint):
+    """Adds pairs of members of each group to `joint` [bins, bins], each member with the weight 1 in sum.
+
+    Each member meets all others of its group; in a group of more than `most` + 1, `most` others at even distances. So
+    of 7 members and `most` = 3, each meets those 1, 3 and 5 places on. Returns the members that were paired, and the
+    sum of the squared weights of all pairs.
+
+    Args:
+        bins: [m], the bin of each member.
+        offsets: [groups + 1].
+    """
+    paired = 0
+    squares = 0.0
+    for group in range(offsets.size - 1):
+        start, stop = offsets[group], offsets[group + 1]
+        size = stop - start
+        if size < 2:
+            continue
+        met = min(most, size - 1)
+        for place in range(start, stop):
+            for turn in range(met):
+                other = place + 1 + turn * (size - 1) // met
+                if other >= stop:
+                    other -= size
+                joint[bins[place], bins[other]] += 1.0 / met
+        paired += size
+        squares += size / met
+    return paired, squares

@@ -1,0 +1,171 @@
+"""Rows: whole sequences packed into rows of a fixed capacity, and several rows a batch.
+
+lengths   [m]   in the order's order
+kept      [k]   positions, batch by batch and row by row
+
+A packed sequence is not padded by itself: what is left of its row is padding. Sequences of a row must not attend to
+each other; `lengthwise.torch.RowCollate` gives what attention needs for that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import _kernels, checks
+from lengthwise.choices.cost import Cost, Padded
+from lengthwise.choices.cut import Cuts, OversizeError
+
+METHODS = ("pool", "best-fit")
+
+_POOL = 1_024
+_LOOKED_AT = 16  # lengths that the pool tries in pairs: 64 of them fill no row in ten thousand better
+_MOST = 2**24  # frames in a row: the tables of the kernels then take 256 MiB
+
+
+class LongerThanRowError(OversizeError):
+    """A sequence is longer than a row; see `OversizeError`, whose budget is the capacity and whose cost the length."""
+
+    def __init__(self, budget: float, cost: float, position: int, *, sequence: int | None = None) -> None:
+        super().__init__(budget, cost, position, sequence=sequence)
+        remedy = "Raise it, choose oversize='drop', or cut sequences into chunks first: chunks=Chunks(capacity)."
+        rule = f"at least the longest sequence, {cost:.16g}"
+        at = f"sequence {sequence}" if sequence is not None else f"position {position}"
+        self.args = (checks.sentence("capacity", rule, int(budget), remedy, at=at),)
+
+
+@checks.show_call("Rows(4_096, rows=8)")
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Packing: each row of a batch holds several whole sequences, of at most `capacity` frames in sum.
+
+    By "pool", rows are filled one after another from the next `pool` sequences of the order. A row takes the oldest of
+    them, and more by age until one does not fit. Then it takes the longest that still fits, or the first of two that
+    together leave less. So no sequence stands in a later row than if rows were filled in the order alone, each until
+    the next sequence does not fit (next fit). With `pool=1` that is what is done.
+
+    By "best-fit", the longest sequence comes first, and each goes into the fullest row that has room (best-fit
+    decreasing). That fills rows best, but puts the same lengths together in every epoch: the longest with the shortest,
+    then rows of alike sequences.
+
+    What goes wrong in use: sequences that attend to each other, or a loss across their border. Batches are padded to
+    `capacity`, and cost what their sequences cost alone, in sum. Sequences need one length each.
+
+    Args:
+        capacity: Frames (tokens) in a row, 2**24 at most.
+        rows: Rows in a batch. The last batch may have fewer, and a tail may split batches.
+        by: "pool" or "best-fit".
+        pool: Sequences that wait for a row, by "pool"; 1,024 where not given. More fill rows better, and mix less.
+        oversize: What becomes of a sequence longer than a row: "error" or "drop". `Chunks(capacity)` splits it.
+
+    References:
+        Best-fit decreasing: Johnson 1973, "Near-optimal bin packing algorithms". Next fit: the same.
+
+    >>> import lengthwise as lw
+    >>> batching = lw.Batching(cut=Rows(10, rows=2), order=lw.Sorted(descending=True), arrange=lw.InOrder())
+    >>> plan = lw.make_plan([5, 9, 2, 4, 1], batching)
+    >>> [[row.tolist() for row in plan.rows(batch)] for batch in plan.grid.reshape(-1)]
+    [[[1, 4], [0, 3]], [[2]]]
+    """
+
+    capacity: int
+    _: KW_ONLY
+    rows: int = 1
+    by: str = "pool"
+    pool: int | None = None
+    oversize: str = "error"
+
+    def __post_init__(self) -> None:
+        remedy = "Give the tokens of a row, 4096 say."
+        capacity = checks.check_whole("capacity", self.capacity, minimum=1, maximum=_MOST, remedy=remedy)
+        rows = checks.check_whole("rows", self.rows, minimum=1, remedy="Give the rows in a batch, 8 say.")
+        checks.keep(self, capacity=capacity, rows=rows)
+        checks.check_choice("by", self.by, METHODS)
+        checks.check_choice("oversize", self.oversize, ("error", "drop"))
+        if self.pool is not None:
+            remedy = "Give how many sequences wait for a row, 1024 say."
+            checks.keep(self, pool=checks.check_whole("pool", self.pool, minimum=1, remedy=remedy))
+            if self.by != "pool":
+                raise checks.value_error("pool", "left out by best-fit", self.pool, "All sequences wait there.")
+
+    def __call__(
+        self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
+    ) -> Cuts:
+        del cost, longest
+        own = one_of_each(lengths)
+        kept = np.arange(len(own))
+        if (over := own > self.capacity).any():
+            if self.oversize == "error":
+                at = int(own.argmax())
+                raise LongerThanRowError(self.capacity, float(own[at]), at)
+            kept = np.flatnonzero(~over)
+            boundaries = np.searchsorted(kept, boundaries)
+        borders = np.unique(np.concatenate([[0], boundaries, [len(kept)]])).tolist()
+        parts = [self._pack(own[kept[start:stop]]) for start, stop in pairwise(borders)]
+        starts = [start + part.offsets[:-1] for start, part in zip(borders, parts, strict=False)]
+        packed = [start + part.kept for start, part in zip(borders, parts, strict=False)]
+        return Cuts(
+            kept[np.concatenate([np.empty(0, np.int64), *packed])],
+            np.concatenate([*starts, [len(kept)]]).astype(np.int64),
+        )
+
+    @property
+    def row_capacity(self) -> int:
+        """The capacity: what makes a cut a packer."""
+        return self.capacity
+
+    def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
+        """The capacity of all rows, where frames alone cost; else there is no bound but the capacity itself."""
+        del longest
+        return float(self.capacity * self.rows) if type(cost) is Padded else np.inf
+
+    def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
+        del cost, longest
+        return np.maximum(1.0, self.rows * self.capacity / lengths.sum(axis=1))
+
+    def _pack(self, lengths: NDArray[np.int64]) -> Cuts:
+        """The batches of `lengths` [n], between two boundaries."""
+        kept, offsets = np.empty(len(lengths), np.int64), np.empty(len(lengths) + 1, np.int64)
+        if self.by == "pool":
+            pool = min(self.pool or _POOL, len(lengths))
+            batches = _kernels.pool_rows(lengths, self.capacity, pool, self.rows, _LOOKED_AT, kept, offsets)
+        else:
+            order, row_of = np.empty(len(lengths), np.int64), np.empty(len(lengths), np.int64)
+            _kernels.sort_falling(lengths, self.capacity, order)
+            rows = _kernels.best_fit(lengths, order, self.capacity, row_of)
+            batches = _kernels.batch_rows(order, row_of, rows, min(self.rows, rows), kept, offsets)
+        return Cuts(kept, offsets[: batches + 1].copy())
+
+
+def row_capacity(cut: object) -> int | None:
+    """How many frames a row holds by a cut that packs, ours or the user's: its `row_capacity`; None by any other."""
+    return getattr(cut, "row_capacity", None)
+
+
+def row_offsets(lengths: NDArray[np.int64], offsets: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
+    """Where each row begins, and the end, when each batch fills its rows in order: [rows + 1].
+
+    A row ends before the first sequence that does not fit. No other way to put a batch into rows in its order takes
+    fewer of them.
+
+    Args:
+        lengths: [m], batch by batch.
+        offsets: [batches + 1].
+        capacity: Of a row.
+
+    >>> row_offsets(np.array([5, 4, 3, 9, 1, 2]), np.array([0, 3, 6]), 10)
+    array([0, 2, 3, 5, 6])
+    """
+    starts = np.empty(len(lengths) + 1, np.int64)
+    rows = _kernels.fill_rows(lengths, offsets, capacity, starts)
+    return starts[: rows + 1].copy()
+
+
+def one_of_each(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The lengths [n, 1] as [n]; those of several dimensions are refused."""
+    if lengths.shape[1] != 1:
+        raise checks.value_error("lengths", "of one length each for rows", lengths.shape, "Give lengths[:, 0], say.")
+    return np.ascontiguousarray(lengths[:, 0])

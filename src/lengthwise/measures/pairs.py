@@ -1,0 +1,62 @@
+"""Pair mixing: how little the length of a sequence tells about that of another in the same row, or batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import _kernels, checks
+from lengthwise.measures.epochs import Batches, Epochs, read_epochs
+from lengthwise.measures.mixing import bins_of_items, mixing_bins
+from lengthwise.planning.plan import Plan
+
+_MOST_BINS = 64
+_MET = 16  # others that each sequence meets: in larger groups, as many at even distances say the same
+
+
+@checks.show_call("pair_mixing(plan, lengths)")
+def pair_mixing(plans: Plan | Batches | Sequence[Plan] | Sequence[Batches], lengths: ArrayLike) -> float:
+    """exp(-I) of the lengths of two sequences that share a row: 1 where one tells nothing of the other, else less.
+
+    For packed rows, whose padded length says nothing. Where rows are not packed, the two share a batch. Sequences that
+    are alone there do not count.
+
+    Estimated on the joint histogram of pairs in 2 to 64 equal-mass bins, by the number of sequences, each sequence
+    weighted alike. The first-order correction of Miller and Madow counts the pairs by their effective number,
+    (sum of weights)^2 / (sum of squared weights).
+
+    Args:
+        plans: One plan or several, or the batches of any sampler, as `measure` takes them.
+        lengths: [n] or [n, dims], those that the plans were made for.
+
+    >>> round(pair_mixing([[0, 1], [2, 3]] * 50, [10, 10, 20, 20]), 2)  # each tells which half the other is of
+    0.5
+    """
+    return pair_mixings(read_epochs(plans, lengths))
+
+
+def pair_mixings(epochs: Epochs) -> float:
+    """The same of epochs that are read; 1 where no two sequences share anything."""
+    count = sum(len(plan.sequences) for plan in epochs.plans)
+    if not count:
+        return 1.0
+    bins = min(_MOST_BINS, mixing_bins(count))
+    joint = np.zeros((bins, bins))
+    paired, squares = 0, 0.0
+    for plan, found in zip(epochs.plans, bins_of_items(epochs, bins), strict=True):
+        groups = plan.offsets if plan.row_offsets is None else plan.row_offsets
+        members, squared = _kernels.count_pairs(found[plan.sequences], groups, _MET, joint)
+        paired, squares = paired + members, squares + squared
+    return _mixing_of_pairs(joint, paired, paired**2 / squares) if paired else 1.0
+
+
+def _mixing_of_pairs(joint: NDArray[np.float64], paired: int, effective: float) -> float:
+    """exp(-I) of a symmetric histogram whose cells sum to `paired`, and stand for `effective` pairs."""
+    each = joint.sum(axis=1)
+    seen = joint > 0
+    information = np.sum(joint[seen] * np.log(joint[seen] * paired / np.outer(each, each)[seen])) / paired
+    # Miller-Madow, as in `mixing`: (filled cells - 1) / 2n for the joint entropy, and for each of the two alone.
+    bias = (seen.sum() - 2 * (each > 0).sum() + 1) / (2 * effective)
+    return float(np.exp(-max(0.0, information - bias)))

@@ -1,0 +1,202 @@
+"""Rows of whole sequences as tensors: what a network needs to take each sequence as if it stood alone.
+
+R rows of a capacity of C frames; sequences of T frames of the shape `...`
+
+    row          5 5 5 7 7 _ _ _      sequences of 3 and 2 in 8 places
+    positions    0 1 2 0 1 0 1 2      within each sequence; what is left of the row counts for itself
+    segments     1 1 1 2 2 0 0 0      which sequence of the row; 0 on padding
+    offsets      0, 3, 5, 8, ...      where each begins, rows end to end; padding is one of its own
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lengthwise import checks
+from lengthwise.choices.rows import row_offsets
+from lengthwise.torch.collate import check_held, check_value, for_each
+from lengthwise.torch.fields import Sequences, place, put_together, take_apart
+from lengthwise.torch.labels import IGNORED
+
+
+class PackedRows(NamedTuple):
+    """A batch of packed rows.
+
+    Attributes:
+        fields: In the structure of a sample. A sequence [T, ...] became a tensor [R, C, ...], a number a tensor [B], an
+            object a list of B, in the order of the batch.
+        positions: int64 [R, C], from 0 within each sequence.
+        segments: int64 [R, C], 1, 2, 3, ... within each row; 0 on padding.
+        offsets: int32 [segments + 1], rising from 0 to R x C: what varlen attention calls cu_seqlens, of rows laid end
+            to end. What is left of a row is a segment too.
+        max_length: The longest segment: what varlen attention calls max_seqlen.
+    """
+
+    fields: Any
+    positions: Tensor
+    segments: Tensor
+    offsets: Tensor
+    max_length: int
+
+    def attention_mask(self, *, causal: bool = True) -> Tensor:
+        """Where attention may look: bool [R, 1, C, C], block-diagonal, for `scaled_dot_product_attention`.
+
+        It takes R x C x C bytes. Varlen and flex attention need no mask: give them `offsets`, or compare `segments`.
+        """
+        return block_mask(self.segments, causal=causal)
+
+
+def block_mask(segments: Tensor, *, causal: bool = True) -> Tensor:
+    """Where one place of a row may attend to another: to its own sequence, and, if `causal`, to no later place.
+
+    Padding attends to padding, so that no place has nothing to attend to, which would give NaN.
+
+    Args:
+        segments: [R, C], equal within a sequence, and different for each sequence of a row.
+        causal: Whether later places are hidden.
+
+    Returns:
+        bool [R, 1, C, C], True where place 2 (the last axis) is seen from place 1.
+
+    >>> block_mask(torch.tensor([[1, 1, 2]]))[0, 0].int().tolist()
+    [[1, 0, 0], [1, 1, 0], [0, 0, 1]]
+    """
+    same = segments[:, :, None] == segments[:, None, :]
+    return (same.tril() if causal else same)[:, None]
+
+
+@checks.show_call("RowCollate(4_096, rows=8)")
+@dataclass(frozen=True, slots=True)
+class RowCollate:
+    """Packs the samples of a batch into rows of `capacity` frames, as the plan of `lw.Rows(capacity)` says.
+
+    A batch comes row by row, and each row is filled until the next sample does not fit: so the samples alone say where
+    rows end, and the rows are those of the plan.
+
+    All sequence fields of a sample have the same length. What goes wrong in use: a network that attends across
+    sequences, or a loss across them. Give attention the `offsets`, `segments` or `attention_mask()`. For the loss, the
+    first of the `labels` of each sequence is -100, if samples are dicts: networks of Hugging Face compare the output of
+    a place with the next label, and that is the one across the border. So do `DataCollatorWithFlattening` of
+    transformers, and TRL. Padding has the label -100 too.
+
+    Args:
+        capacity: Frames of a row.
+        rows: Rows of every batch, for one fixed shape: rows that the batch lacks are padding. By default as many as the
+            batch fills.
+        value: What padding holds: one number for all sequence fields, or one for each in the order of the sample. The
+            labels hold -100.
+        labels: The field of a dict that is labels. If samples have none, `inputs` is copied; None for no labels.
+        inputs: The field that labels are copied from.
+        next_token: Whether labels are shifted in the network, so that the first of each sequence is -100. False for
+            labels of each place itself, as in tagging.
+
+    Raises:
+        ValueError: When called: samples that are not alike, a sample that is longer than a row or has no frames, fields
+            of different lengths, or more rows than `rows`.
+
+    >>> batch = RowCollate(6)([{"input_ids": [5, 6, 7]}, {"input_ids": [8, 9]}, {"input_ids": [3, 4]}])
+    >>> batch.fields["input_ids"].tolist(), batch.fields["labels"].tolist()
+    ([[5, 6, 7, 8, 9, 0], [3, 4, 0, 0, 0, 0]], [[-100, 6, 7, -100, 9, -100], [-100, 4, -100, -100, -100, -100]])
+    >>> batch.positions.tolist(), batch.offsets.tolist()
+    ([[0, 1, 2, 0, 1, 0], [0, 1, 0, 1, 2, 3]], [0, 3, 5, 6, 8, 12])
+    """
+
+    capacity: int
+    _: KW_ONLY
+    rows: int | None = None
+    value: float | Sequence[float] = 0.0
+    labels: str | None = "labels"
+    inputs: str = "input_ids"
+    next_token: bool = True
+
+    def __post_init__(self) -> None:
+        remedy = "Give the tokens of a row, as in lw.Rows."
+        checks.keep(self, capacity=checks.check_whole("capacity", self.capacity, minimum=1, remedy=remedy))
+        if self.rows is not None:
+            remedy = "Give the rows of a batch, as in lw.Rows."
+            checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
+        checks.keep(self, value=check_value(self.value))
+        checks.check_flag("next_token", self.next_token)
+
+    def __call__(self, samples: Sequence[Any]) -> PackedRows:
+        samples = [self._label(sample) for sample in samples]
+        fields = take_apart(samples)
+        sequences = [field for field in fields if isinstance(field, Sequences)]
+        lengths = self._lengths(sequences)
+        starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity)
+        rows = self._count(len(starts) - 1)
+        # Lengths [3, 2, 2] in rows of 6, which begin with samples 0 and 2, stand at the places 0, 3 and 6.
+        row_of = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        before = np.cumsum(lengths) - lengths
+        places = row_of * self.capacity + before - before[starts[:-1]][row_of]
+        values = for_each("value", self.value if isinstance(self.value, tuple) else (self.value,), sequences)
+        laid = [
+            self._lay(field, places, rows, value, at_first=self._is_labels(field))
+            for field, value in zip(sequences, values, strict=True)
+        ]
+        device = sequences[0].device
+        frames = _frames(lengths, places, starts, rows, self.capacity)
+        positions, segments, offsets = (torch.from_numpy(array).to(device) for array in frames)
+        longest = int(np.diff(frames[2]).max())
+        return PackedRows(put_together(samples[0], fields, laid), positions, segments, offsets, longest)
+
+    def _label(self, sample: Any) -> Any:
+        """The sample with labels, where it is a dict that has inputs and no labels."""
+        wants = isinstance(sample, Mapping) and self.labels is not None and self.labels not in sample
+        return {**sample, self.labels: sample[self.inputs]} if wants and self.inputs in sample else sample
+
+    def _is_labels(self, field: Sequences) -> bool:
+        return self.labels is not None and field.name == self.labels
+
+    def _lengths(self, sequences: list[Sequences]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        if not sequences:
+            remedy = "Give samples with a sequence field: tokens, say."
+            raise checks.value_error("samples", "of at least one sequence field", 0, remedy)
+        first = sequences[0]
+        for field in sequences[1:]:
+            for sample, (length, own) in enumerate(zip(first.lengths, field.lengths, strict=True)):
+                if length != own:
+                    rule, at = f"{length} long as field {first.name}", place(field.name, sample=sample)
+                    raise checks.value_error("samples", rule, own, "Give one field for each collate function.", at=at)
+        for sample, length in enumerate(first.lengths):
+            if not 1 <= length <= self.capacity:
+                rule, at = f"1 to {self.capacity} frames long", place(first.name, sample=sample)
+                raise checks.value_error("samples", rule, length, "Plan with the lengths of these samples.", at=at)
+        return np.array(first.lengths, np.int64)
+
+    def _count(self, needed: int) -> int:
+        if self.rows is not None and needed > self.rows:
+            remedy = "Give the capacity and the rows of the plan, and samples in its order."
+            raise checks.value_error("samples", f"within {self.rows} rows of {self.capacity}", needed, remedy)
+        return needed if self.rows is None else self.rows
+
+    def _lay(self, field: Sequences, places: Any, rows: int, value: float, *, at_first: bool) -> Tensor:
+        """The sequences of one field, laid to their `places` in all rows: [R, C, ...]."""
+        value = float(IGNORED) if at_first else value
+        check_held(value, field)
+        flat = field.allocate(rows * self.capacity).fill_(value)
+        field.copy_to(flat[start : start + length] for start, length in zip(places, field.lengths, strict=True))
+        if at_first and self.next_token:
+            flat[torch.from_numpy(places).to(field.device)] = IGNORED
+        return flat.reshape(rows, self.capacity, *field.frame)
+
+
+def _frames(lengths: Any, places: Any, starts: Any, rows: int, capacity: int) -> tuple[Any, Any, Any]:
+    """Positions and segments [rows, capacity], and the offsets of all segments, padding included."""
+    # Rows end at multiples of the capacity, and what is left of a row begins where its last sequence ends.
+    ends = places + lengths
+    borders = np.unique(np.concatenate([places, ends, np.arange(rows + 1) * capacity]))
+    sizes = np.diff(borders)
+    positions = np.arange(rows * capacity) - np.repeat(borders[:-1], sizes)
+    # Three samples in rows that begin with samples 0 and 2 are 1 and 2 of the first row, and 1 of the second.
+    within = 1 + np.arange(len(lengths)) - np.repeat(starts[:-1], np.diff(starts))
+    number = np.zeros(len(sizes), np.int64)
+    number[np.searchsorted(borders, places)] = within
+    segments = np.repeat(number, sizes)
+    return positions.reshape(rows, capacity), segments.reshape(rows, capacity), borders.astype(np.int32)

@@ -1,0 +1,449 @@
+"""Packing: rows by rules that are followed by hand, no sequence later than its turn, and what plans say of rows."""
+
+import itertools
+import pickle
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import length_sets
+import lengthwise as lw
+from lengthwise import _kernels
+from lengthwise.choices.rows import row_offsets
+
+MANY = settings(max_examples=300, derandomize=True)
+NONE = np.empty(0, np.int64)
+CAPACITY = 30
+within_rows = st.lists(st.integers(1, CAPACITY), min_size=1, max_size=60)
+
+
+def rows_of(cut, lengths):
+    """The rows that a cut makes of sequences in order, as positions; and how many rows each batch has."""
+    array = np.array(lengths, np.int64)
+    kept, offsets = cut(array[:, None], NONE, cost=lw.Padded(), longest=array.max(initial=1)[None])
+    starts = row_offsets(array[kept], offsets, cut.capacity)
+    rows = [kept[start:stop].tolist() for start, stop in itertools.pairwise(starts)]
+    return rows, np.diff(np.searchsorted(starts, offsets)).tolist()
+
+
+def best_fit_by_hand(lengths, capacity):
+    """Each sequence, longest first, into the row with the least room that is enough; the longest waiting of several."""
+    rows, waiting = [], []
+    for position in sorted(range(len(lengths)), key=lambda position: -lengths[position]):
+        room = {row: capacity - sum(lengths[member] for member in rows[row]) for row in waiting}
+        fits = [row for row in waiting if room[row] >= lengths[position]]
+        if fits:
+            row = min(fits, key=room.__getitem__)  # the first of several with equal room
+            waiting.remove(row)
+        else:
+            row = len(rows)
+            rows.append([])
+        rows[row].append(position)
+        waiting.append(row)
+    return rows
+
+
+def next_fit_by_hand(lengths, capacity):
+    rows = []
+    for position, length in enumerate(lengths):
+        if not rows or sum(lengths[member] for member in rows[-1]) + length > capacity:
+            rows.append([])
+        rows[-1].append(position)
+    return rows
+
+
+def pool_by_hand(lengths, capacity, pool):
+    """The rule of the pool, with the pool as a list."""
+    coming, waiting, rows = list(range(len(lengths))), [], []
+    while coming or waiting:
+        row, room, by_age = [], capacity, True
+        while True:
+            while coming and len(waiting) < pool:
+                waiting.append(coming.pop(0))
+            fits = [position for position in waiting if lengths[position] <= room]
+            if not fits:
+                break
+            by_age = by_age and waiting[0] in fits
+            taken = waiting[0] if by_age else fill_gap(waiting, lengths, room)
+            waiting.remove(taken)
+            row.append(taken)
+            room -= lengths[taken]
+        rows.append(row)
+    return rows
+
+
+def fill_gap(waiting, lengths, room):
+    """The oldest of the length that fills a gap best, alone or with one more, of 16 lengths that are tried."""
+    sizes = sorted({lengths[position] for position in waiting if lengths[position] <= room}, reverse=True)
+    best = chosen = sizes[0]
+    for first in sizes[:16] if best < room else ():
+        if 2 * first <= best and first != chosen:
+            break
+        for second in sizes:
+            both = first != second or sum(lengths[position] == first for position in waiting) > 1
+            if first + second <= room:
+                if both and first + second > best:
+                    best, chosen = first + second, first
+                break
+    return next(position for position in waiting if lengths[position] == chosen)
+
+
+@MANY
+@given(within_rows, st.integers(1, 4))
+def test_best_fit_makes_the_rows_of_the_rule(lengths, each):
+    rows, counts = rows_of(lw.Rows(CAPACITY, rows=each, by="best-fit"), lengths)
+    by_hand = best_fit_by_hand(lengths, CAPACITY)
+    assert sorted(rows) == sorted(by_hand)
+    assert all(count == each for count in counts[:-1])
+    # Batches take rows in the order of the sequences that opened them: in random order, where these stand so.
+    opened = [min(row[0] for row in batch) for batch in itertools.batched(rows, each)]
+    assert opened == sorted(opened)
+
+
+@MANY
+@given(within_rows, st.integers(1, 70), st.integers(1, 4))
+def test_the_pool_makes_the_rows_of_its_rule(lengths, pool, each):
+    rows, counts = rows_of(lw.Rows(CAPACITY, rows=each, pool=pool), lengths)
+    assert rows == pool_by_hand(lengths, CAPACITY, pool)
+    assert all(count == each for count in counts[:-1])
+
+
+@MANY
+@given(within_rows)
+def test_a_pool_of_one_is_next_fit(lengths):
+    assert rows_of(lw.Rows(CAPACITY, pool=1), lengths)[0] == next_fit_by_hand(lengths, CAPACITY)
+
+
+@MANY
+@given(within_rows, st.integers(1, 70))
+def test_no_sequence_stands_in_a_later_row_than_by_next_fit_nor_is_taken_before_it_waits(lengths, pool):
+    rows, _ = rows_of(lw.Rows(CAPACITY, pool=pool), lengths)
+    row_of = {position: number for number, row in enumerate(rows) for position in row}
+    turns = {position: number for number, row in enumerate(next_fit_by_hand(lengths, CAPACITY)) for position in row}
+    assert all(row_of[position] <= turns[position] for position in turns)
+    taken = itertools.chain.from_iterable(rows)
+    assert all(position < before + pool for before, position in enumerate(taken))
+
+
+@MANY
+@given(within_rows)
+def test_no_other_way_to_fill_rows_in_order_takes_fewer(lengths):
+    starts = row_offsets(np.array(lengths), np.array([0, len(lengths)]), CAPACITY)
+    least = [0]  # rows that the first k sequences take at least
+    for stop in range(1, len(lengths) + 1):
+        fits = [start for start in range(stop) if sum(lengths[start:stop]) <= CAPACITY]
+        least.append(1 + min(least[start] for start in fits))
+    assert len(starts) - 1 == least[-1]
+
+
+@pytest.mark.parametrize("top", [5, 63, 64, 4_096, 2**18 + 3])
+def test_a_set_of_numbers_in_two_levels_is_a_set(top):
+    chance = np.random.default_rng(top)
+    bits = np.zeros(top // 64 + 1, np.uint64)
+    words, held = np.zeros(len(bits) // 64 + 1, np.uint64), set()
+    for number in chance.integers(0, top + 1, 300).tolist():
+        if number in held:
+            held.remove(number)
+            _kernels.rows.exclude(bits, words, number)
+        else:
+            held.add(number)
+            _kernels.rows.include(bits, words, number)
+        asked = int(chance.integers(0, top + 1))
+        for kind in ("py_func", "__call__"):
+            least = getattr(_kernels.rows.least_from, kind)(bits, words, asked)
+            greatest = getattr(_kernels.rows.greatest_to, kind)(bits, words, asked)
+            assert least == min((each for each in held if each >= asked), default=-1)
+            assert greatest == max((each for each in held if each <= asked), default=-1)
+
+
+@MANY
+@given(within_rows, st.integers(1, 9), st.integers(1, 4))
+def test_compiled_and_plain_kernels_pack_alike(lengths, pool, each):
+    array, made = np.array(lengths), []
+    for kind in ("__call__", "py_func"):
+        kept, offsets, starts = (np.zeros(len(array) + extra, np.int64) for extra in (0, 1, 1))
+        batches = getattr(_kernels.pool_rows, kind)(array, CAPACITY, pool, each, 16, kept, offsets)
+        order, row_of = np.zeros_like(array), np.zeros_like(array)
+        getattr(_kernels.sort_falling, kind)(array, CAPACITY, order)
+        rows = getattr(_kernels.best_fit, kind)(array, order, CAPACITY, row_of)
+        grouped, borders = np.zeros_like(array), np.zeros(len(array) + 1, np.int64)
+        groups = getattr(_kernels.batch_rows, kind)(order, row_of, rows, each, grouped, borders)
+        filled = getattr(_kernels.fill_rows, kind)(array[kept], offsets[: batches + 1], CAPACITY, starts)
+        sums = np.zeros(batches)
+        getattr(_kernels.sum_groups, kind)(array / 7, offsets[: batches + 1], sums)
+        joint = np.zeros((3, 3))
+        paired = getattr(_kernels.count_pairs, kind)(array % 3, offsets[: batches + 1], 2, joint)
+        arrays = (kept, offsets, order, row_of, grouped, borders, starts, sums, joint)
+        made.append([batches, rows, groups, filled, paired, *(each_of.tolist() for each_of in arrays)])
+    assert made[0] == made[1]
+
+
+def spread_out(mean, count, seed=0):
+    """Log-normal lengths of a mean, at most 4,096: the sequences of fine-tuning, roughly."""
+    drawn = np.random.default_rng(seed).lognormal(0.0, 0.7, count) * mean / np.exp(0.7**2 / 2)
+    return np.rint(drawn).astype(np.int64).clip(1, 4_096)
+
+
+@pytest.mark.parametrize(("mean", "least_fill", "least_mixing"), [(500, 0.998, 0.99), (1_400, 0.995, 0.8)])
+def test_rows_are_full_and_mixed_by_default(mean, least_fill, least_mixing):
+    lengths = spread_out(mean, 200_000)
+    measures = lw.measure(lw.make_plan(lengths, lw.Batching(cut=lw.Rows(4_096, rows=8))), lengths)
+    assert measures.fill == pytest.approx(lengths.sum() / (measures.rows * 4_096))
+    assert measures.fill >= least_fill
+    assert measures.pair_mixing >= least_mixing
+    sorted_rows = lw.Batching(cut=lw.Rows(4_096, rows=8, by="best-fit"))
+    packed = lw.measure(lw.make_plan(lengths, sorted_rows), lengths)
+    assert packed.fill > measures.fill
+    assert packed.pair_mixing < 0.1
+
+
+LENGTHS = spread_out(40, 400) % 99 + 1
+BATCHING = lw.Batching(cut=lw.Rows(128, rows=4))
+
+
+def test_a_plan_says_which_row_holds_which_sequences():
+    plan = lw.make_plan(LENGTHS, BATCHING, world_size=3)
+    for number in range(len(plan.costs)):
+        rows = plan.rows(number)
+        assert np.concatenate(rows).tolist() == plan.batch(number).tolist()
+        assert len(rows) == plan.row_counts[number] <= 4
+        assert max(LENGTHS[row].sum() for row in rows) <= 128
+    assert plan.row_counts.sum() == len(plan.row_offsets) - 1
+
+
+def test_a_row_of_any_other_plan_is_a_sequence():
+    plan = lw.make_plan([5, 9, 2], lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted()))
+    number = int(plan.batch_sizes.argmax())
+    assert [row.tolist() for row in plan.rows(number)] == [[2], [0]]
+    assert plan.row_counts.tolist() == plan.batch_sizes.tolist()
+
+
+def test_rows_of_chunks_are_spans():
+    plan = lw.make_plan([5, 30, 2], lw.Batching(cut=lw.Rows(12), chunks=lw.Chunks(12)))
+    rows = [row for number in range(len(plan.costs)) for row in plan.rows(number)]
+    assert sorted(np.concatenate(rows).tolist()) == [[0, 0, 5], [1, 0, 12], [1, 12, 24], [1, 24, 30], [2, 0, 2]]
+    assert all((row[:, 2] - row[:, 1]).sum() <= 12 for row in rows)
+
+
+def test_rows_are_saved_and_named(tmp_path):
+    plan = lw.make_plan(LENGTHS, BATCHING, seed=2)
+    plan.save(tmp_path / "plan.npz")
+    loaded = lw.Plan.load(tmp_path / "plan.npz")
+    assert np.array_equal(loaded.row_offsets, plan.row_offsets)
+    assert not loaded.row_offsets.flags.writeable
+    other = replace(plan, row_offsets=np.delete(plan.row_offsets, 1))
+    assert loaded.fingerprint() == plan.fingerprint() != other.fingerprint()
+
+
+def test_other_epochs_put_others_together_and_the_same_epoch_the_same():
+    pairs = []
+    for seed, epoch in [(0, 0), (0, 1), (1, 0), (0, 0)]:
+        plan = lw.make_plan(LENGTHS, BATCHING, seed=seed, epoch=epoch)
+        rows = [row.tolist() for number in range(len(plan.costs)) for row in plan.rows(number)]
+        pairs.append({pair for row in rows for pair in itertools.combinations(sorted(row), 2)})
+    assert pairs[0] == pairs[3]
+    assert all(len(pairs[0] & other) < 0.1 * len(pairs[0]) for other in pairs[1:3])
+
+
+def test_the_rest_on_other_ranks_keeps_rows_together():
+    whole = lw.make_plan(LENGTHS, BATCHING, world_size=4)
+    rest = lw.make_plan(LENGTHS, BATCHING, world_size=3, after=[(4, 1, 3)])
+    rows = {tuple(row.tolist()) for number in range(len(whole.costs)) for row in whole.rows(number)}
+    kept = [tuple(row.tolist()) in rows for number in range(len(rest.costs)) for row in rest.rows(number)]
+    assert np.mean(kept) > 0.8  # but for those in batches that the tail splits
+
+
+def test_a_batch_costs_what_its_sequences_cost_alone():
+    attention = lw.Quadratic(linear=0.0, quadratic=1.0, per_batch=7.0)
+    plan = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Rows(128, rows=4), cost=attention), world_size=2)
+    for number, cost in enumerate(plan.costs):
+        assert cost == 7.0 + (LENGTHS[plan.batch(number)].astype(float) ** 2).sum()
+    assert plan.max_cost == np.inf
+
+    def by_calls(counts, padded_lengths):
+        return counts * padded_lengths[:, 0] ** 1.5
+
+    own = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Rows(128), cost=by_calls))
+    assert own.costs[3] == pytest.approx((LENGTHS[own.batch(3)] ** 1.5).sum())
+
+
+def test_rows_of_like_attention_share_a_step():
+    lengths = spread_out(600, 20_000)
+    attention = lw.Quadratic(linear=1.0, quadratic=0.001)
+    wasted = {
+        deal: lw.straggler_waste(
+            lw.make_plan(lengths, lw.Batching(cut=lw.Rows(4_096), cost=attention, deal=deal), world_size=16)
+        )
+        for deal in (lw.Balanced(), lw.Mixed())
+    }
+    assert wasted[lw.Balanced()] < 0.02 < 0.1 < wasted[lw.Mixed()]
+
+
+def test_boundaries_part_rows():
+    lengths = np.array([9] * 7 + [4] * 9)
+    for by in ("pool", "best-fit"):
+        batching = lw.Batching(cut=lw.Rows(20, rows=2, by=by), order=lw.Bucketed(edges=(5, 10)))
+        plan = lw.make_plan(lengths, batching)
+        for number in range(len(plan.costs)):
+            assert len(set(lengths[plan.batch(number)].tolist())) == 1
+        assert sorted(plan.sequences.tolist()) == list(range(16))
+
+
+def test_an_evaluation_of_rows_takes_each_sequence_once():
+    plan = lw.evaluation_plan(LENGTHS, lw.Rows(128, rows=2, by="best-fit"), world_size=4)
+    outputs = [[number * 10 for batch in plan.batches(rank) for number in batch.tolist()] for rank in range(4)]
+    assert lw.restore_order(plan, outputs) == [10 * number for number in range(len(LENGTHS))]
+    assert lw.evaluation_weights(plan).sum() == pytest.approx(1.0)
+
+
+@dataclass(frozen=True)
+class NextFit:
+    """A packer of a user's own, one row a batch."""
+
+    row_capacity: int
+
+    def __call__(self, lengths, boundaries, *, cost, longest):
+        del boundaries, cost, longest
+        starts = [row[0] for row in next_fit_by_hand(lengths[:, 0].tolist(), self.row_capacity)]
+        return lw.Cuts(np.arange(len(lengths)), np.array([*starts, len(lengths)]))
+
+    def max_cost(self, cost, longest):
+        del cost, longest
+        return np.inf
+
+    def batch_sizes(self, lengths, *, cost, longest):
+        del cost, longest
+        return np.ones(len(lengths))
+
+
+def test_a_cut_of_the_users_own_packs_too():
+    mine = lw.make_plan(LENGTHS, lw.Batching(cut=NextFit(128)), world_size=2)
+    ours = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Rows(128, pool=1)), world_size=2)
+    for name in ("sequences", "offsets", "row_offsets", "padded_lengths", "costs", "grid"):
+        assert np.array_equal(getattr(mine, name), getattr(ours, name))
+
+
+def test_measures_of_rows_by_hand():
+    # Rows of 10 in batches of two: [9 1] and [4 5], then [6].
+    batching = lw.Batching(cut=lw.Rows(10, rows=2, pool=1), order=InGivenOrder(), arrange=lw.InOrder())
+    lengths = [9, 1, 4, 5, 6]
+    plan = lw.make_plan(lengths, batching)
+    assert [[row.tolist() for row in plan.rows(number)] for number in plan.grid.reshape(-1)] == [
+        [[0, 1], [2, 3]],
+        [[4]],
+    ]
+    measures = lw.measure(plan, lengths)
+    assert measures.rows == 3
+    assert measures.fill == pytest.approx(25 / 30)
+    assert measures.padding_share == pytest.approx(5 / 30)
+    assert measures.zero_padding_rate == pytest.approx((1 / 20 + 4 / 10) / 2)
+    assert measures.cost_spread == pytest.approx(np.std([19, 6]) / 12.5)
+    assert measures.average_batch_length == 10
+
+
+class InGivenOrder:
+    """An order of the user's own: as the sequences come."""
+
+    def __call__(self, sizes, key):
+        del key
+        return lw.Ordered(np.arange(len(sizes)))
+
+
+@settings(max_examples=100, derandomize=True)
+@given(length_sets.flat, st.integers(1, 3))
+def test_pair_mixing_is_that_of_all_pairs_counted_one_by_one(lengths, ranks):
+    if not len(lengths):
+        return
+    plan = lw.make_plan(lengths, lw.Batching(cut=lw.Rows(6_000, rows=2)), world_size=ranks)
+    bins = int(np.clip(1 + np.sqrt(len(plan.sequences) / 10), 2, 64))
+    _, value, counts = np.unique(lengths, return_inverse=True, return_counts=True)
+    bin_of = ((np.cumsum(counts) - counts / 2) * bins / len(lengths)).astype(int).clip(0, bins - 1)[value]
+    joint, squares = np.zeros((bins, bins)), 0.0
+    for number in range(len(plan.costs)):
+        for row in plan.rows(number):
+            if len(row) > 17:
+                return
+            for one, other in itertools.permutations(row.tolist(), 2):
+                joint[bin_of[one], bin_of[other]] += 1 / (len(row) - 1)
+                squares += 1 / (len(row) - 1) ** 2
+    total = joint.sum()
+    if not total:
+        assert lw.pair_mixing(plan, lengths) == 1.0
+        return
+    share, each = joint / total, joint.sum(axis=1) / total
+    seen = share > 0
+    information = (share[seen] * np.log(share[seen] / np.outer(each, each)[seen])).sum()
+    bias = (seen.sum() - 2 * (each > 0).sum() + 1) / (2 * total**2 / squares)
+    assert lw.pair_mixing(plan, lengths) == pytest.approx(np.exp(-max(0.0, information - bias)))
+
+
+def test_pair_mixing_of_random_rows_is_one_and_of_twins_a_bin():
+    lengths = spread_out(500, 50_000)
+    random = lw.Batching(cut=lw.Rows(4_096, pool=1))
+    assert lw.pair_mixing(lw.make_plan(lengths, random), lengths) > 0.99
+    twins = np.argsort(lengths, kind="stable").reshape(-1, 2)
+    assert lw.pair_mixing(twins.tolist(), lengths) == pytest.approx(1 / 64, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: lw.Rows(0), "`capacity` must be at least 1, but is 0. Give the tokens of a row, 4096 say."),
+        (lambda: lw.Rows(2**24 + 1), "`capacity` must be at most 16777216, but is 16777217. "),
+        (lambda: lw.Rows(9, rows=0), "`rows` must be at least 1, but is 0. Give the rows in a batch, 8 say."),
+        (lambda: lw.Rows(9, by="first-fit"), "`by` must be one of pool, best-fit, but is 'first-fit'."),
+        (lambda: lw.Rows(9, pool=0), "`pool` must be at least 1, but is 0. "),
+        (
+            lambda: lw.Rows(9, by="best-fit", pool=4),
+            "`pool` must be left out by best-fit, but is 4. All sequences wait there.",
+        ),
+        (lambda: lw.Rows(9, oversize="alone"), "`oversize` must be one of error, drop, but is 'alone'."),
+        (
+            lambda: lw.make_plan([5, 9, 2], lw.Batching(cut=lw.Rows(8))),
+            "`capacity` must be at least the longest sequence, 9, but is 8 at sequence 1. Raise it, choose ",
+        ),
+        (
+            lambda: lw.make_plan([[5, 9]], lw.Batching(cut=lw.Rows(8))),
+            "`lengths` must be of one length each for rows, but is (1, 2). Give lengths[:, 0], say.",
+        ),
+        (
+            lambda: lw.Batching(cut=lw.Rows(8), padding=0.1),
+            "`padding` must be left out beside a cut that packs rows, but is 0.1. Choose how well rows are filled: ",
+        ),
+        (
+            lambda: lw.Batching(cut=lw.Rows(8), order=lw.MaxEntropy(padding=0.2)),
+            "`padding` must be left out beside a cut that packs rows, but is MaxEntropy(padding=0.2,",
+        ),
+        (
+            lambda: lw.Batching(cut=lw.Rows(8), order=lw.Bucketed(buckets=2, pad_to_edge=True)),
+            "`order` must be one that pads to no edges beside a cut that packs rows, but is Bucketed(",
+        ),
+        (
+            lambda: lw.Batching(cut=lw.Rows(8), deal=lw.RandomSteps()),
+            '`cut` must be a FixedSize, a Budget, or a DynamicSize of rule "hard" beside RandomSteps, but is Rows(',
+        ),
+    ],
+)
+def test_what_does_not_go_with_rows_is_one_sentence(make, message):
+    with pytest.raises(ValueError, match=r"^`") as caught:
+        make()
+    assert str(caught.value).startswith(message)
+
+
+def test_what_is_longer_than_a_row_is_dropped_on_request_and_listed():
+    plan = lw.make_plan([5, 9, 2, 12], lw.Batching(cut=lw.Rows(8, oversize="drop")))
+    assert plan.dropped().tolist() == [1, 3]
+    with pytest.raises(lw.OversizeError) as caught:
+        lw.make_plan([5, 9], lw.Batching(cut=lw.Rows(8)))
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert str(copied) == str(caught.value)
+    assert (copied.budget, copied.cost, copied.sequence) == (8, 9.0, 1)
+
+
+def test_rows_come_with_a_random_order_and_no_padding_to_ask_for():
+    assert lw.Batching(cut=lw.Rows(8)) == lw.Batching(cut=lw.Rows(8), order=lw.Shuffled(), deal=lw.Balanced())
+    assert lw.Batching.from_json(BATCHING.to_json()) == BATCHING
+    assert replace(lw.Batching(cut=lw.FixedSize(3)), cut=lw.Rows(8)).order == lw.Shuffled()
