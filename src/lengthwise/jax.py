@@ -181,6 +181,9 @@ def batches(
     >>> [batch.values.shape for batch in batches(samples, plan, collate)]
     [(2, 10), (2, 10), (1, 40)]
     """
+    if plan.row_offsets is not None:
+        remedy = "Take plan.rows(number) for each batch, and lay its sequences into a row yourself."
+        raise checks.value_error("plan", "of one sequence a row", "a plan of packed rows", remedy)
     dims = collate.shapes.shape[1] - 1
     if plan.padded_lengths.shape[1] != dims:
         remedy = "Take the shapes of the same lengths and batching."

@@ -82,6 +82,7 @@ def test_rows_are_what_the_library_measures(run, words, cut):
         measures |= {"mixing_bins": bins, "mixing_epochs": len(plans), "strategy": row["strategy"]}
         measures["mixing"] = lw.mixing(plans, chosen, bins=bins)
         measures["step_mixing"] = lw.step_mixing(plans, chosen, bins=bins)
+        measures["pair_mixing"] = lw.pair_mixing(plans, chosen)
         measures["step_length_variance"] = lw.measure(plans, chosen).step_length_variance
         assert {**row, "seconds": 0} == {**measures, "seconds": 0}
 

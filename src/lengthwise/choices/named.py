@@ -18,6 +18,7 @@ from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.deal import Balanced, Deal, RandomSteps
 from lengthwise.choices.order import AlternatedSort, Bucketed, MaxEntropy, Order, SemiSorted, Shuffled, Sorted, Windowed
+from lengthwise.choices.rows import Rows
 
 
 class Strategy(NamedTuple):
@@ -45,6 +46,12 @@ STRATEGIES = {
         "BUCKETS", Bucketed, "buckets", "equal widths, padded to the edge (MXNet); drop=true drops as MXNet does"
     ),
     "max-entropy": Strategy("PADDING", MaxEntropy, "padding", "as random as a padding share allows; noise=NAME (ours)"),
+}
+
+# Beside a cut that packs rows; other names are then the order in which sequences come to the pool.
+PACKINGS = {
+    "pool": Strategy("SIZE", Shuffled, "pool", "random order, SIZE sequences wait for a row; pool:1 is next fit"),
+    "best-fit": Strategy("", Shuffled, "", "longest first, each into the fullest row with room; as TRL packs"),
 }
 
 DEFAULT_STRATEGY = f"max-entropy:{DEFAULT_ORDER.padding:g}"  # the order of a Batching that is given none
@@ -90,17 +97,21 @@ def strategies(text: str, *, cut: Cut, cost: Cost | None = None) -> dict[str, Ba
 
 
 def parse_cut(text: str) -> Cut:
-    """Makes the cut that `text` names: fixed:SIZE, budget:COST or dynamic:SIZE, each with [,key=value...].
+    """Makes the cut that `text` names: fixed:SIZE, budget:COST, dynamic:SIZE or rows:CAPACITY, with [,key=value...].
 
     >>> parse_cut("dynamic:16,rule=paper")
     DynamicSize(batch_size=16, rule='paper')
     """
     name, value, options = _parse(text, "cut")
-    kinds = {"fixed": (FixedSize, "batch_size"), "budget": (Budget, "budget"), "dynamic": (DynamicSize, "batch_size")}
+    kinds = {
+        "fixed": (FixedSize, "batch_size"),
+        "budget": (Budget, "budget"),
+        "dynamic": (DynamicSize, "batch_size"),
+        "rows": (Rows, "capacity"),
+    }
     if name not in kinds or value is None:
-        raise checks.value_error(
-            "cut", "fixed:SIZE, budget:COST or dynamic:SIZE", text, "Write dynamic:16,rule=paper, say."
-        )
+        rule = "fixed:SIZE, budget:COST, dynamic:SIZE or rows:CAPACITY"
+        raise checks.value_error("cut", rule, text, "Write dynamic:16,rule=paper, say.")
     kind, field = kinds[name]
     _refuse_options(options, (field,), text)
     return _make_choice(kind, {field: value, **options}, text)
@@ -140,9 +151,11 @@ def _labels(text: str) -> list[str]:
 
 def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     name, value, options = _parse(label, "strategy")
-    known = STRATEGIES.get(name)
+    names = {**STRATEGIES, **PACKINGS} if isinstance(cut, Rows) else STRATEGIES
+    known = names.get(name)
     if known is None:
-        raise checks.value_error("strategy", "one of " + ", ".join(STRATEGIES), name, _GRAMMAR)
+        remedy = "It packs rows: on the command line, give --pack CAPACITY." if name in PACKINGS else _GRAMMAR
+        raise checks.value_error("strategy", "one of " + ", ".join(names), name, remedy)
     # "max-entropy,scale=40" is the one strategy whose value may be left out.
     if (value is None) == bool(known.value) and not (name == "max-entropy" and "scale" in options):
         form = f"{name}:{known.value}" if known.value else name
@@ -153,6 +166,9 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     # "uniform:6,buckets=8" says the buckets twice, and "uniform:6,by=quantile" contradicts its name.
     _refuse_options(options, _SET_BY_NAME.get(name, ()) + ((known.field,) if value is not None else ()), label)
     deal = _DEALS.get(name, Balanced())
+    if name in PACKINGS and isinstance(cut, Rows):
+        cut = replace(cut, by=name, pool=value)
+        value = None
     if name == "mxnet":
         cut, deal = _mxnet_options(options, cut)
     elif name in ("uniform", "quantile", "exponential"):

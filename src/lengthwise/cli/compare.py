@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise.choices.named import ARRANGEMENTS, DEFAULT_STRATEGY, STRATEGIES
+from lengthwise.choices.named import ARRANGEMENTS, DEFAULT_STRATEGY, PACKINGS, STRATEGIES, Strategy
 from lengthwise.choices.world import check_world
 from lengthwise.cli import cuts, show, source
 from lengthwise.measures.mixing import fine_bins
 
 DEFAULT = f"random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8,max-entropy:0.05,{DEFAULT_STRATEGY}"
+DEFAULT_OF_ROWS = "best-fit,pool:1,pool:16,pool:128,pool:1024,pool:8192"
+ATTENTION = lw.Quadratic(linear=0.0, quadratic=1.0)  # what rows cost: it differs, where their frames do not
 POOLED = 163_840  # sequences that fill 256 bins of mixing; short data need several epochs for them
 MOST_EPOCHS = 32
 # Columns that a narrow terminal leaves out, in this order.
@@ -53,10 +55,12 @@ def run(arguments: argparse.Namespace) -> int:
     show.check(arguments)
     cut = cuts.choose_cut(arguments)
     world = check_world(arguments.world_size, arguments.micro_batches)
+    packed = isinstance(cut, lw.Rows)
     # Random steps say something only where a step has several batches.
     default = DEFAULT if world.slots == 1 else DEFAULT.replace("random,", "random,random-steps,")
+    default = DEFAULT_OF_ROWS if packed else default
     named = default if arguments.strategies is None else arguments.strategies
-    batchings = lw.strategies(named, cut=cut)
+    batchings = lw.strategies(named, cut=cut, cost=ATTENTION if packed else None)
     lengths, name = source.read(arguments)
     plans, rows = {}, []
     with warnings.catch_warnings():
@@ -72,7 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
         plot.save(plot.epoch_lengths(lengths, plans), arguments.plot)
     if arguments.json != "-":
         ranks = "" if world.slots == 1 else f"; {world.world_size} ranks x {world.micro_batches} micro-batches a step"
-        _print(rows, f"{show.sentence_of(lengths, name)}\n{cuts.describe_cut(cut)}{ranks}", steps=world.slots > 1)
+        title = f"{show.sentence_of(lengths, name)}\n{cuts.describe_cut(cut)}{ranks}"
+        _print(rows, title, steps=world.slots > 1, packed=packed)
     return 0
 
 
@@ -107,6 +112,7 @@ def _plan_one(
     # Counts and padding stay those of the one epoch that was planned; mixing needs more sequences than it has.
     pooled = {
         "mixing": together.mixing,
+        "pair_mixing": together.pair_mixing,
         "step_mixing": together.step_mixing,
         "step_length_variance": together.step_length_variance,
         "straggler_waste": together.straggler_waste,
@@ -125,7 +131,11 @@ _COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
     "padding": lambda row: show.percent(row["padding_share"]),
     "computed\n/ useful": lambda row: f"{1 / (1 - row['padding_share']):.2f}",
     "ABL": lambda row: f"{row['average_batch_length']:,.1f}",
+    "rows": lambda row: f"{row['rows']:,}",
+    "fill": lambda row: show.percent(row["fill"], 2),
     "mixing": lambda row: f"{row['mixing']:.3f}",
+    "pair\nmixing": lambda row: f"{row['pair_mixing']:.3f}",
+    "cost\nspread": lambda row: show.percent(row["cost_spread"]),
     "step\nmixing": lambda row: f"{row['step_mixing']:.3f}",
     "steps\nvary": lambda row: f"{row['step_length_variance']:.3g}",
     "waiting": lambda row: show.percent(row["straggler_waste"]),
@@ -134,14 +144,22 @@ _COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 _OF_STEPS = ("step\nmixing", "steps\nvary", "waiting")
 _NOT_BESIDE_STEPS = ("ZPR", "ABL")
+_OF_ROWS = ("rows", "fill", "pair\nmixing", "cost\nspread")
+_NOT_OF_ROWS = (*_NOT_BESIDE_STEPS, "padding", "computed\n/ useful", "mixing", "step\nmixing", "largest\ncost")
 
 
-def _print(rows: list[dict[str, Any]], title: str, *, steps: bool) -> None:
-    hidden = _NOT_BESIDE_STEPS if steps else _OF_STEPS
+def _print(rows: list[dict[str, Any]], title: str, *, steps: bool, packed: bool) -> None:
+    hidden = (_NOT_BESIDE_STEPS if steps else _OF_STEPS) + (_NOT_OF_ROWS if packed else _OF_ROWS)
     columns = {head: write for head, write in _COLUMNS.items() if head not in hidden}
     cells = [tuple(write(row) for write in columns.values()) for row in rows]
     spare = [head for head in _SPARE if head in columns]
-    show.table(tuple(columns), cells, title=title, notes=_notes(rows[0], steps=steps), spare=spare)
+    show.table(
+        tuple(columns),
+        cells,
+        title=title,
+        notes=_notes_of_rows(steps=steps) if packed else _notes(rows[0], steps=steps),
+        spare=spare,
+    )
     for row in rows:
         for fact, text in (("dropped", "sequences dropped"), ("over_max_cost", "batches over the cut's maximum")):
             if row[fact]:
@@ -168,6 +186,20 @@ def _notes(row: dict[str, Any], *, steps: bool) -> tuple[str, ...]:
     return padding, mixing, of_steps
 
 
+def _notes_of_rows(*, steps: bool) -> tuple[str, ...]:
+    """What the heads mean where rows are packed."""
+    rows = (
+        "fill: the share of computed frames that hold data; pair mixing: 1 where a sequence tells nothing about the "
+        "length of another in its row, near 0 where it tells all; cost spread: the standard deviation of what "
+        "attention costs in a batch (the squares of the lengths), as a share of the mean."
+    )
+    of_steps = (
+        "steps vary: how much the mean length of steps varies, 1 as that of random samples does; waiting: the share of "
+        "time that ranks wait for the slowest, if attention alone cost time."
+    )
+    return (rows, of_steps) if steps else (rows,)
+
+
 def _pooling_note(epochs: int, bins: int) -> str:
     """Says why `lengthwise plan` prints another mixing."""
     if epochs == 1:
@@ -183,12 +215,24 @@ def _write_sizes(row: dict[str, Any]) -> str:
 
 def _names() -> str:
     """The strategies, one line each, and those that are compared by default: within 80 columns."""
-    written = {name: f"{name}:{kind.value}" if kind.value else name for name, kind in STRATEGIES.items()}
-    lines = [_indent(f"  {written[name]:21s}", kind.help) for name, kind in STRATEGIES.items()]
+    lines = [_indent(f"  {_write(name, kind):21s}", kind.help) for name, kind in STRATEGIES.items()]
     keys = _indent("  every one also takes ", f"arrange={'|'.join(ARRANGEMENTS)}".replace("|", " | "))
+    packings = [_indent(f"  {_write(name, kind):21s}", kind.help) for name, kind in PACKINGS.items()]
     # Broken at blanks, which are put in for that and taken out again, so that the list can be copied.
-    default = _indent("  ", DEFAULT.replace(",", ", ")).replace(", ", ",")
-    return "\n".join(["strategies, each with [,key=value...]:", *lines, keys, "", "without --strategies:", default])
+    default, of_rows = (
+        _indent("  ", each.replace(",", ", ")).replace(", ", ",") for each in (DEFAULT, DEFAULT_OF_ROWS)
+    )
+    return "\n".join(
+        [
+            *("strategies, each with [,key=value...]:", *lines, keys, ""),
+            *("with --pack also:", *packings, ""),
+            *("without --strategies:", default, "and with --pack:", of_rows),
+        ]
+    )
+
+
+def _write(name: str, kind: Strategy) -> str:
+    return f"{name}:{kind.value}" if kind.value else name
 
 
 def _indent(head: str, text: str) -> str:

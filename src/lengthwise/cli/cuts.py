@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 import lengthwise as lw
+from lengthwise.checks import value_error
 from lengthwise.choices.cut import Cut
 
 BATCH_SIZE = 16
@@ -12,20 +13,33 @@ BATCH_SIZE = 16
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Adds the options."""
-    # One of three: argparse itself refuses two of them.
-    group = parser.add_argument_group("batches").add_mutually_exclusive_group()
+    batches = parser.add_argument_group("batches")
+    # One of three: argparse itself refuses two of them. A fourth would make its line of usage too long.
+    group = batches.add_mutually_exclusive_group()
     group.add_argument("--batch-size", type=int, metavar="B", help=f"sequences in a batch ({BATCH_SIZE})")
     group.add_argument("--budget", type=float, metavar="FRAMES", help="most padded frames in a batch")
     group.add_argument(
         "--cut",
         metavar="KIND:VALUE",
         help="fixed:B[,drop-incomplete=true], budget:FRAMES[,oversize=alone|drop][,max-sequences=N] or "
-        "dynamic:B[,rule=paper]: sizes that grow as batches get shorter (Ge 2021)",
+        "dynamic:B[,rule=paper]: sizes that grow as batches get shorter (Ge 2021), or "
+        "rows:CAPACITY[,rows=R][,by=best-fit][,pool=N][,oversize=drop]",
     )
+    text = "frames in a row that several sequences share; in place of the three above"
+    batches.add_argument("--pack", type=int, metavar="CAPACITY", help=text)
+    batches.add_argument("--rows", type=int, metavar="R", help="with --pack: rows in a batch (1)")
 
 
 def choose_cut(arguments: argparse.Namespace) -> Cut:
     """The cut that `arguments` ask for."""
+    if arguments.rows is not None and arguments.pack is None:
+        raise value_error("rows", "given with --pack", arguments.rows, "Give the frames in a row: --pack 4096, say.")
+    if arguments.pack is not None:
+        for name in ("batch_size", "budget", "cut"):
+            if getattr(arguments, name) is not None:
+                rule = f"left out beside --{name.replace('_', '-')}"
+                raise value_error("pack", rule, arguments.pack, "Choose one of the two.")
+        return lw.Rows(arguments.pack, rows=1 if arguments.rows is None else arguments.rows)
     if arguments.cut is not None:
         return lw.parse_cut(arguments.cut)
     if arguments.budget is not None:
@@ -47,5 +61,8 @@ def describe_cut(cut: Cut) -> str:
     if isinstance(cut, lw.DynamicSize):
         reach = "of at most" if cut.rule == "hard" else "filled until they reach"
         return f"batches {reach} the padded frames of {cut.batch_size:,} longest sequences"
+    if isinstance(cut, lw.Rows):
+        batches = "" if cut.rows == 1 else f"batches of {cut.rows:,} "
+        return f"{batches}rows of at most {cut.capacity:,} frames"
     # A cut that another package brought: its own words.
     return f"batches by {cut}"

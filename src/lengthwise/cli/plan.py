@@ -144,7 +144,7 @@ def _costliest_row(batch: dict[str, Any]) -> tuple[str, ...]:
 
 def _cell(name: str, value: float) -> str:
     # The names of the measures say what they are: shares of 0 to 1, whole counts, means.
-    if name.endswith(("share", "rate", "waste")):
+    if name.endswith(("share", "rate", "waste", "spread")) or name == "fill":
         return show.percent(value, 2)
     if isinstance(value, int) or name == "largest_cost":
         return f"{value:,.16g}"

@@ -63,10 +63,21 @@ def delivery(plan: Plan, lengths: ArrayLike) -> Delivery:
         items = plan.spans[:, 2] - plan.spans[:, 1]
     # Step by step, and within a step micro-batch by micro-batch over all ranks.
     numbers = plan.grid.reshape(-1)
+    if plan.row_offsets is not None:
+        return _delivery_of_rows(plan, np.add.reduceat(items[plan.sequences], plan.row_offsets[:-1]))
     sizes = plan.batch_sizes[numbers]
     # Batches of 2 and 3 that start at 7 and 0 hold the places 7, 8, 0, 1, 2.
     places = np.arange(sizes.sum()) + np.repeat(plan.offsets[numbers] - np.cumsum(sizes) + sizes, sizes)
     return Delivery(items[plan.sequences[places]], sizes, plan.padded_lengths.sum(axis=1)[numbers])
+
+
+def _delivery_of_rows(plan: Plan, used: NDArray[np.int64]) -> Delivery:
+    """The same where rows are packed: a row is drawn as one sequence, as long as those that it holds. `used` [rows]."""
+    numbers = plan.grid.reshape(-1)
+    first = np.searchsorted(plan.offsets if plan.row_offsets is None else plan.row_offsets, plan.offsets)
+    rows = [np.arange(first[number], first[number + 1]) for number in numbers]
+    padded = plan.padded_lengths.sum(axis=1)[numbers]
+    return Delivery(used[np.concatenate([np.empty(0, np.int64), *rows])], plan.row_counts[numbers], padded)
 
 
 def middle_batches(each: Delivery, window: int) -> range:

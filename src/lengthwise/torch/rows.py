@@ -51,6 +51,36 @@ class PackedRows(NamedTuple):
         """
         return block_mask(self.segments, causal=causal)
 
+    def for_transformers(self, *, flat: bool = False) -> dict[str, Any]:
+        """What a model of Hugging Face takes, `model(**batch.for_transformers())`: fields, `position_ids`, no cache.
+
+        Its attention finds the sequences of a row by these positions. What goes wrong in use: a model that keeps a
+        cache, as it does by default, does not look for them, and its sequences attend to each other (transformers
+        5.23). So `use_cache` is False. And flash attention looks for them in batches of one row alone: it needs
+        `flat=True`, as `DataCollatorWithFlattening` gives it.
+
+        Args:
+            flat: Lays all rows end to end, [1, R x C], and adds `cu_seq_lens_q`, `cu_seq_lens_k`, `max_length_q` and
+                `max_length_k`.
+
+        Raises:
+            TypeError: The samples were no dicts.
+        """
+        if not isinstance(self.fields, Mapping):
+            remedy = "Give samples that are dicts: {'input_ids': tokens}."
+            raise checks.type_error("fields", "a dict", type(self.fields).__name__, remedy)
+        inputs = {**self.fields, "position_ids": self.positions, "use_cache": False}
+        if not flat:
+            return inputs
+        ends = {"cu_seq_lens_q": self.offsets, "cu_seq_lens_k": self.offsets}
+        longest = {"max_length_q": self.max_length, "max_length_k": self.max_length}
+        size = self.positions.shape
+        laid = {
+            name: field.flatten(0, 1)[None] if isinstance(field, Tensor) and field.shape[:2] == size else field
+            for name, field in inputs.items()
+        }
+        return {**laid, **ends, **longest}
+
 
 def block_mask(segments: Tensor, *, causal: bool = True) -> Tensor:
     """Where one place of a row may attend to another: to its own sequence, and, if `causal`, to no later place.

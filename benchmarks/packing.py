@@ -1,0 +1,259 @@
+"""How full rows are, how mixed, and how fast they are packed, beside other packers.
+
+    pip install --no-deps --target FOLDER trl
+    python benchmarks/packing.py --trl FOLDER
+
+Rows of 4,096. Lengths are log-normal (sigma 0.7) of mean 500 and 1,400, cut off at 4,096, and token counts of real data
+sets where they are at hand. Every method is given the same lengths in the same random order, and returns rows of
+sequence numbers. The repeats are interleaved: each method once, then each again. `lw.Rows` is timed as a cut, from
+lengths in order to batches; the time of a whole plan stands beside it.
+
+`--trl` runs TRL's own `_pack_bfd`, read from its source: it packs an Arrow table of tokens, and copies them. TRL's rule
+on lengths alone, next fit and first-fit decreasing are written here, in Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from record import DATA, parser, write
+from tqdm import tqdm
+
+import lengthwise as lw
+
+CAPACITY = 4_096
+COUNT = 100_000
+MANY = 1_000_000  # sequences that only ours are given too
+REPEATS = 5
+SIGMA = 0.7
+ATTENTION = lw.Quadratic(linear=0.0, quadratic=1.0)
+OURS = {
+    "best-fit": lw.Rows(CAPACITY, by="best-fit"),
+    "pool of 1,024": lw.Rows(CAPACITY),
+    "pool of 64": lw.Rows(CAPACITY, pool=64),
+}
+
+Lengths: TypeAlias = NDArray[np.int64]
+Packed: TypeAlias = list[list[int]]
+
+
+def main() -> None:
+    """Measures, and writes the result."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--trl", metavar="FOLDER", help="where pip put TRL")
+    folder = arguments.parse_args().trl
+    written = {"next fit": next_fit, "first-fit decreasing": first_fit_decreasing, "TRL's rule": best_fit_of_trl}
+    peers = {name: of_lengths(pack) for name, pack in written.items()}
+    if folder:
+        peers["TRL"] = load_trl(Path(folder))
+    rows = []
+    for name, lengths in data().items():
+        rows += [{"data": name, "sequences": len(lengths), **row} for row in rows_of(lengths, peers)]
+    for mean in (500, 1_400):
+        lengths = log_normal(mean, MANY)
+        rows += [{"data": f"mean {mean:,}", "sequences": MANY, **row} for row in rows_of(lengths, {})]
+    settings = {"capacity": CAPACITY, "repeats": REPEATS, "sigma": SIGMA, "trl": trl_version(folder)}
+    print(write("packing", {**settings, "rows": rows}))
+
+
+def data() -> dict[str, Lengths]:
+    """Lengths by name."""
+    sets = {f"mean {mean:,}": log_normal(mean, COUNT) for mean in (500, 1_400)}
+    questions = DATA / "lengths" / "gsm8k_train_question_answer_tokens.npy"
+    dialogues = DATA / "lengths" / "hh_harmless_chosen_rejected_tokens.npy"
+    if questions.exists():
+        sets["GSM8K"] = lw.read_lengths(questions).sum(axis=1)  # a question and its answer
+    if dialogues.exists():
+        sets["HH harmless"] = lw.read_lengths(dialogues)[:, 0]  # the chosen answers
+    return {name: np.minimum(lengths, CAPACITY) for name, lengths in sets.items()}
+
+
+def log_normal(mean: int, count: int) -> Lengths:
+    """Log-normal lengths, of that mean before they are cut off at the capacity."""
+    drawn = np.random.default_rng(0).lognormal(0.0, SIGMA, count) * mean / np.exp(SIGMA**2 / 2)
+    return np.rint(drawn).astype(np.int64).clip(1, CAPACITY)
+
+
+def rows_of(lengths: Lengths, peers: dict[str, Peer]) -> list[dict[str, Any]]:
+    """One row for each method: what it makes, and the seconds of every repeat."""
+    shuffled = lengths[lw.Key(seed=0).permutation(len(lengths))]
+    ours: dict[str, Callable[[], Any]] = {name: partial(cut_rows, cut, shuffled) for name, cut in OURS.items()}
+    plans = {name: partial(make_plan, cut, lengths) for name, cut in OURS.items()}
+    theirs = {name: partial(peer.pack, peer.prepare(shuffled)) for name, peer in peers.items()}
+    seconds = timed({**ours, **theirs})
+    planned = timed(plans)
+    rows = []
+    for name in OURS:
+        measures = lw.measure(plans[name](), lengths)
+        found = {"fill": measures.fill, "pair_mixing": measures.pair_mixing, "cost_spread": measures.cost_spread}
+        rows.append(
+            {"method": name, "ours": True, "rows": measures.rows, **found, "seconds": seconds[name]}
+            | {"plan_seconds": planned[name]}
+        )
+    for name, pack in theirs.items():
+        found = measured(peers[name].read(pack()), shuffled)
+        rows.append({"method": name, "ours": False, **found, "seconds": seconds[name]})
+    return rows
+
+
+def cut_rows(cut: lw.Rows, shuffled: Lengths) -> lw.Cuts:
+    """The batches of a cut, of lengths in order."""
+    none = np.empty(0, np.int64)
+    return cut(shuffled[:, None], none, cost=ATTENTION, longest=np.array([CAPACITY]))
+
+
+def make_plan(cut: lw.Rows, lengths: Lengths) -> lw.Plan:
+    """A whole plan, random order included."""
+    return lw.make_plan(lengths, lw.Batching(cut=cut, cost=ATTENTION))
+
+
+def timed(calls: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
+    """The seconds of each call, in turn, after a call of each that compiles."""
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call()
+    for _ in tqdm(range(REPEATS), disable=None):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            found[name].append(time.perf_counter() - start)
+    return found
+
+
+def measured(packed: Packed, lengths: Lengths) -> dict[str, Any]:
+    """The same measures of any rows; each sequence must stand in them once, and no row hold too much."""
+    members = np.concatenate([np.array(row) for row in packed])
+    used = np.add.reduceat(lengths[members], np.cumsum([0, *map(len, packed[:-1])]))
+    if not np.array_equal(np.sort(members), np.arange(len(lengths))) or used.max() > CAPACITY:
+        raise RuntimeError("not a packing")
+    squares = np.array([float((lengths[row].astype(float) ** 2).sum()) for row in packed])
+    return {
+        "rows": len(packed),
+        "fill": float(lengths.sum() / (len(packed) * CAPACITY)),
+        "pair_mixing": lw.pair_mixing(packed, lengths),
+        "cost_spread": float(squares.std() / squares.mean()),
+    }
+
+
+def next_fit(lengths: Lengths) -> Packed:
+    """Rows in order, each until the next sequence does not fit."""
+    rows: Packed = []
+    room = 0
+    for number, length in enumerate(lengths.tolist()):
+        if length > room:
+            rows.append([])
+            room = CAPACITY
+        rows[-1].append(number)
+        room -= length
+    return rows
+
+
+def first_fit_decreasing(lengths: Lengths) -> Packed:
+    """Longest first, each into the first row with room: found in a tree of the most room below each node."""
+    size = 1 << len(lengths).bit_length()
+    tree = [CAPACITY] * (2 * size)
+    rows: Packed = [[] for _ in range(len(lengths))]
+    for number in np.argsort(-lengths, kind="stable").tolist():
+        length, node = int(lengths[number]), 1
+        while node < size:
+            node *= 2
+            if tree[node] < length:
+                node += 1
+        rows[node - size].append(number)
+        tree[node] -= length
+        while node > 1:
+            node //= 2
+            tree[node] = max(tree[2 * node], tree[2 * node + 1])
+    return [row for row in rows if row]
+
+
+def best_fit_of_trl(lengths: Lengths) -> Packed:
+    """Longest first, each into the row with the least room that is enough: the first in a queue for each room."""
+    size = 1 << (CAPACITY - 1).bit_length()
+    held = [0] * (2 * size)  # a tree of the rooms that there are
+    queues: dict[int, deque[list[int]]] = defaultdict(deque)
+    rows: Packed = []
+
+    def mark(room: int, value: int) -> None:
+        node = size + room - 1
+        held[node] = value
+        while node > 1:
+            node //= 2
+            held[node] = max(held[2 * node], held[2 * node + 1])
+
+    mark(CAPACITY, CAPACITY)
+    for number in np.argsort(-lengths, kind="stable").tolist():
+        length, node = int(lengths[number]), 1
+        while node < size:
+            node = 2 * node if held[2 * node] >= length else 2 * node + 1
+        room = held[node]
+        row = queues[room].popleft() if room < CAPACITY else []
+        if room == CAPACITY:
+            rows.append(row)
+        elif not queues[room]:
+            mark(room, 0)
+        row.append(number)
+        queues[room - length].append(row)
+        if room > length:
+            mark(room - length, room - length)
+    return rows
+
+
+class Peer(NamedTuple):
+    """Another packer: what it is given, made before the time is taken; the packing; and its rows, read afterwards."""
+
+    prepare: Callable[[Lengths], Any]
+    pack: Callable[[Any], Any]
+    read: Callable[[Any], Packed]
+
+
+def of_lengths(pack: Callable[[Lengths], Packed]) -> Peer:
+    """A packer that takes lengths and gives rows."""
+    return Peer(lambda lengths: lengths, pack, lambda rows: rows)
+
+
+def load_trl(folder: Path) -> Peer:
+    """TRL's `_pack_bfd`, without what the rest of its module imports."""
+    wanted = ("_SegmentTree", "_pack_bfd", "_check_if_columns_can_be_packed")
+    source = (folder / "trl" / "data_utils.py").read_text()
+    parts = [node for node in ast.parse(source).body if getattr(node, "name", "") in wanted]
+    space: dict[str, Any] = {"pa": pa, "pyarrow": pa, "pc": pc, "np": np, "Literal": Literal}
+    space |= {"deque": deque, "defaultdict": defaultdict}
+    exec(compile(ast.Module(parts, []), "trl", "exec"), space)
+    return Peer(tokens_of, lambda table: space["_pack_bfd"](table, CAPACITY), read_tokens)
+
+
+def tokens_of(lengths: Lengths) -> pa.Table:
+    """A table of tokens, each of which is the number of its sequence."""
+    numbers = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    return pa.table({"input_ids": pa.ListArray.from_arrays(pa.array(offsets), pa.array(numbers))})
+
+
+def read_tokens(table: pa.Table) -> Packed:
+    """The sequences of each row, from its tokens."""
+    column = table.column("input_ids").combine_chunks()
+    tokens, ends = column.values.to_numpy(), column.offsets.to_numpy()
+    rows = (tokens[start:stop] for start, stop in pairwise(ends))
+    return [row[np.diff(row, prepend=-1) != 0].tolist() for row in rows]
+
+
+def trl_version(folder: str | None) -> str | None:
+    """The version that pip put there."""
+    found = sorted(Path(folder).glob("trl-*.dist-info")) if folder else []
+    return found[0].name.removeprefix("trl-").removesuffix(".dist-info") if found else None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""`--pack`: rows on the command line, and what `compare` says of them."""
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+from lengthwise.cli import compare
+
+PACKED = ("--pack", 4_096, "--rows", 4)
+
+
+@pytest.fixture
+def lengths(tmp_path):
+    drawn = np.random.default_rng(0).lognormal(6.0, 0.7, 3_000).astype(np.int64).clip(1, 4_096)
+    np.save(tmp_path / "lengths.npy", drawn)
+    return tmp_path / "lengths.npy"
+
+
+def test_every_packing_has_a_row_of_what_the_library_measures(run, lengths):
+    found = run("compare", lengths, *PACKED, "--json", "-").json
+    rows = {row["strategy"]: row for row in found["rows"]}
+    assert ",".join(rows) == compare.DEFAULT_OF_ROWS
+    array = np.load(lengths)
+    for label, row in rows.items():
+        cut = lw.Rows(4_096, rows=4, by="best-fit")
+        if label != "best-fit":
+            cut = lw.Rows(4_096, rows=4, pool=int(label.removeprefix("pool:")))
+        plans = [lw.make_plan(array, lw.Batching(cut=cut, cost=compare.ATTENTION), epoch=epoch) for epoch in range(32)]
+        one = lw.measure(plans[0], array)
+        assert (row["fill"], row["rows"], row["cost_spread"]) == (one.fill, one.rows, one.cost_spread)
+        assert row["pair_mixing"] == lw.pair_mixing(plans, array)
+        assert row["dropped"] == row["repeated"] == 0
+    assert rows["best-fit"]["fill"] == max(row["fill"] for row in rows.values())
+    assert rows["pool:1"]["fill"] == min(row["fill"] for row in rows.values())
+    assert rows["best-fit"]["pair_mixing"] < 0.2 < 0.9 < rows["pool:1024"]["pair_mixing"]
+
+
+def test_the_table_says_what_its_heads_mean(run, lengths):
+    done = run("compare", lengths, *PACKED)
+    assert "batches of 4 rows of at most 4,096 frames" in done.out
+    assert "fill: the share of computed frames that hold data; pair mixing: 1 where" in " ".join(done.out.split())
+    assert "waiting" not in done.out
+    assert "waiting: the share" in run("compare", lengths, *PACKED, "--world-size", 4).out
+
+
+def test_orders_come_to_the_pool(run, lengths):
+    rows = run("compare", lengths, *PACKED, "--strategies", "random,sorted", "--json", "-").json["rows"]
+    assert rows[0]["pair_mixing"] > 0.9 > 0.1 > rows[1]["pair_mixing"]
+
+
+@pytest.mark.parametrize("words", [PACKED, ("--cut", "rows:4096,rows=4,by=pool")])
+def test_a_plan_of_rows_is_saved(run, lengths, tmp_path, words):
+    done = run("plan", lengths, *words, "-o", tmp_path / "plan.npz", "--json", "-")
+    plan = lw.Plan.load(tmp_path / "plan.npz")
+    cut = lw.Rows(4_096, rows=4)
+    assert plan.fingerprint() == lw.make_plan(np.load(lengths), lw.Batching(cut=cut)).fingerprint()
+    assert done.json["measures"]["fill"] > 0.98
+    written = [line.split() for line in run("plan", lengths, *words).out.splitlines()]
+    assert ["fill", f"{100 * done.json['measures']['fill']:.2f}", "%"] in written
+
+
+def test_a_picture_of_rows_draws_how_full_they_are(run, lengths, tmp_path):
+    pytest.importorskip("matplotlib")
+    assert run("compare", lengths, *PACKED, "--plot", tmp_path / "rows.png").status == 0
+    assert (tmp_path / "rows.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--rows", 4), "`rows` must be given with --pack, but is 4. Give the frames in a row: --pack 4096, say."),
+        (("--pack", 9, "--batch-size", 4), "`pack` must be left out beside --batch-size, but is 9. "),
+        (("--pack", 9), "`capacity` must be at least the longest sequence, "),
+        (("--strategies", "best-fit"), "`strategy` must be one of random, "),
+        (("--pack", 4_096, "--strategies", "max-entropy:0.1"), "`padding` must be left out beside a cut that packs "),
+        (("--pack", 4_096, "--strategies", "pool"), "`strategy` must be written pool:SIZE, but is 'pool'."),
+        (("--pack", 4_096, "--strategies", "pool:0"), "`pool` must be at least 1, but is 0. "),
+    ],
+)
+def test_what_does_not_go_with_rows_is_one_sentence(run, lengths, words, message):
+    done = run("compare", lengths, *words)
+    assert done.status == 2
+    assert message in done.err
