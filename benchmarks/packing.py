@@ -119,15 +119,15 @@ def make_plan(cut: lw.Rows, lengths: Lengths) -> lw.Plan:
 
 
 def timed(calls: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
-    """The seconds of each call, in turn, after a call of each that compiles."""
+    """The processor seconds of each call, in turn, after a call of each that compiles."""
     found: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()
     for _ in tqdm(range(REPEATS), disable=None):
         for name, call in calls.items():
-            start = time.perf_counter()
+            start = time.process_time()
             call()
-            found[name].append(time.perf_counter() - start)
+            found[name].append(time.process_time() - start)
     return found
 
 

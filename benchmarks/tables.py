@@ -15,6 +15,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from lengthwise import files
@@ -518,6 +519,48 @@ def step_cells(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
+def packing(document: dict[str, Any]) -> tuple[str, ...]:
+    """How full and how mixed the rows of each packer are, and how many sequences it packs a second."""
+    rows = [packing_row(row) for row in document["rows"]]
+    heads = ("lengths", "sequences", "packer", "rows", "fill", "pair mixing", "attention spread")
+    hard = {row["method"]: row for row in document["rows"] if row["data"] == "mean 1,400"}
+    pool, best = hard["pool of 1,024"], hard["best-fit"]
+    answer = (
+        f"On lengths of mean 1,400, rows from a pool are {percent(pool['fill'])} full with a pair mixing of "
+        f"{pool['pair_mixing']:.2f}; rows by best fit {percent(best['fill'])} with {best['pair_mixing']:.2f}."
+    )
+    note = (
+        f"Rows of {document['capacity']:,}. *Mean*: log-normal lengths of that mean, sigma {document['sigma']:g}, cut "
+        "off at the capacity. GSM8K: questions with answers; HH harmless: chosen answers; both in tokens. All packers "
+        "get the same lengths in the same random order. *Fill*: the share of computed tokens that are data. *Pair "
+        "mixing*: 1 where a sequence tells nothing about the length of another in its row. *Attention spread*: the "
+        "standard deviation of the sum of squared lengths of a row, as a share of the mean. *Sequences / s*: the "
+        f"packing alone, in processor time, the median of {document['repeats']} interleaved repeats. *In a plan*: all "
+        f"of `make_plan`. Ours, in bold, are compiled. TRL {document['trl']} packs an Arrow table and copies its "
+        "tokens. The others are written in Python for this benchmark."
+    )
+    return answer, table((*heads, "sequences / s", "in a plan"), rows), note
+
+
+def packing_row(row: dict[str, Any]) -> tuple[str, ...]:
+    number = row["sequences"]
+
+    def rate(seconds: list[float]) -> str:
+        return f"{float(f'{number / median(seconds):.2g}'):,.0f}"
+
+    return (
+        row["data"],
+        f"{row['sequences']:,}",
+        f"**{row['method']}**" if row["ours"] else row["method"],
+        f"{row['rows']:,}",
+        f"{100 * row['fill']:.2f} %",
+        f"{row['pair_mixing']:.3f}",
+        percent(row["cost_spread"]),
+        rate(row["seconds"]),
+        rate(row["plan_seconds"]) if "plan_seconds" in row else "",
+    )
+
+
 def planning(document: dict[str, Any]) -> tuple[str, ...]:
     """Seconds for each strategy under each cut, on one and on eight ranks."""
     labels = dict.fromkeys(row["strategy"] for row in document["rows"])
@@ -695,6 +738,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., tuple[str, ...]]]] = {
     "steps": ("Whole steps: padding, mixing and waiting", steps),
     "limits": ("How near the limits", limits),
     "length-share": ("How much of a gradient's noise goes with length", length_share),
+    "packing": ("Packed rows beside other packers", packing),
     "ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021_table1),
     "planning-1000000": ("Planning a million lengths", planning),
     "planning-10000000": ("Planning ten million lengths", planning),

@@ -27,6 +27,10 @@ STRATEGIES = {
     "random-steps": lw.strategy("random-steps", cut=lw.Budget(20_000)),
     "steps-of-eight": lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(8), deal=lw.RandomSteps()),
     "stratified": lw.Batching(budget=20_000, padding=0.05, deal=lw.Stratified()),
+    "rows": lw.Batching(cut=lw.Rows(9_000, rows=4)),
+    "rows-best-fit": lw.Batching(
+        cut=lw.Rows(9_000, rows=4, by="best-fit"), cost=lw.Quadratic(linear=0.3, quadratic=0.007)
+    ),
 }
 
 # Example, strategy, seed; then epoch 0 on 1 and on 4 ranks, epoch 1 on 1 and on 4 ranks.
@@ -71,6 +75,10 @@ speech steps-of-eight 0 7cb4835dd534829d 1853e83552ac49d1 78e010f6577c107d 02088
 speech steps-of-eight 1 50efe2343e4a6e87 32e81b276273d25b 425bdffa121fb506 a41205a77309d5e6
 speech stratified 0 6c8c231b74504196 1c1efa0cc7abc4ee 84fe7c62b29df39f 2012caf46a4659b3
 speech stratified 1 2a8ee1af484cbd34 6d89560444e44b5c c4fee2b79385dbae 23630bd4be5e45db
+speech rows 0 c9530e8450799c92 02c99a95cd54679f 41b353843082caf1 fbe3146f72c8d85a
+speech rows 1 fde973ff2c544f03 1bc22f06591b6e06 5a703bd485aa4ac3 3cbd2e33bf968f45
+speech rows-best-fit 0 27854ade240b9f7a 2df003b5218d8ade c1abc9aab314a8d6 17e577ee7207608f
+speech rows-best-fit 1 c69169d3fba19bb3 b1211a8903332620 fb4605144acc5ff4 437176df8523ab57
 long-tailed random 0 2b2f42760c311ede 5d6089a81065ff86 3cde4a7ff3bc0f37 b436ada4cf1196d0
 long-tailed random 1 ccbf276cc7d93236 2beea9e787a616e2 9dabae0e8c27b05f 6f4ab9cdd9331b22
 long-tailed sorted 0 07204e8b63d9c1b1 47bc63b97cde99a7 bdad2482579e54f4 e1ef2a47f57fbbe3
@@ -111,6 +119,10 @@ long-tailed steps-of-eight 0 c68b00a5c9a541af 5780fc77fdbdc932 e6bc79fc34a08445 
 long-tailed steps-of-eight 1 40b53947a78eeca2 082435865339a30c 055aebc4e461afa7 0220aa9a7ba1d209
 long-tailed stratified 0 7c294d78b541eca1 41cdf336b68e1ded 4d6715dd7ce4899d c227159374caa109
 long-tailed stratified 1 f90708372a34c199 b4dee804ce5fe118 514a365938975d98 f1b9725f637bd589
+long-tailed rows 0 ed6170c2390f6b48 7db53002191211b8 9d8917f10b1720ab 1b371c863315d553
+long-tailed rows 1 d54b3893456a6184 e99db426152ebe7c b846bda61a8cbc56 47b8497f4280d9da
+long-tailed rows-best-fit 0 61f2241797ad0ef4 fb89a48c2abeb8f5 038665ded0bde449 12576c181721a899
+long-tailed rows-best-fit 1 bc28a0620a6a7fab 84f0fdd7c914632e f92bd32c72797ab5 965495bdd939a15e
 """
 
 ROWS = [line.split() for line in GOLDEN.strip().splitlines()]

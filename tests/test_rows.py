@@ -99,7 +99,7 @@ def test_best_fit_makes_the_rows_of_the_rule(lengths, each):
     assert sorted(rows) == sorted(by_hand)
     assert all(count == each for count in counts[:-1])
     # Batches take rows in the order of the sequences that opened them: in random order, where these stand so.
-    opened = [min(row[0] for row in batch) for batch in itertools.batched(rows, each)]
+    opened = [min(row[0] for row in rows[start : start + each]) for start in range(0, len(rows), each)]
     assert opened == sorted(opened)
 
 
@@ -166,9 +166,9 @@ def test_compiled_and_plain_kernels_pack_alike(lengths, pool, each):
     for kind in ("__call__", "py_func"):
         kept, offsets, starts = (np.zeros(len(array) + extra, np.int64) for extra in (0, 1, 1))
         batches = getattr(_kernels.pool_rows, kind)(array, CAPACITY, pool, each, 16, kept, offsets)
-        order, row_of = np.zeros_like(array), np.zeros_like(array)
-        getattr(_kernels.sort_falling, kind)(array, CAPACITY, order)
-        rows = getattr(_kernels.best_fit, kind)(array, order, CAPACITY, row_of)
+        order, row_of, counts = np.zeros_like(array), np.zeros_like(array), np.zeros(CAPACITY + 1, np.int64)
+        getattr(_kernels.sort_falling, kind)(array, order, counts)
+        rows = getattr(_kernels.best_fit, kind)(counts, row_of)
         grouped, borders = np.zeros_like(array), np.zeros(len(array) + 1, np.int64)
         groups = getattr(_kernels.batch_rows, kind)(order, row_of, rows, each, grouped, borders)
         filled = getattr(_kernels.fill_rows, kind)(array[kept], offsets[: batches + 1], CAPACITY, starts)

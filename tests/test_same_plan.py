@@ -16,7 +16,8 @@ NAMES = ("random", "semi-sorted:0.1", "alternated:9", "bucketed:64", "optimal:5"
 
 
 def batchings():
-    return [lw.strategy(name, cut=lw.Budget(20_000)) for name in NAMES]
+    of_rows = [lw.Batching(cut=lw.Rows(9_000, rows=2, by=by)) for by in ("pool", "best-fit")]
+    return [lw.strategy(name, cut=lw.Budget(20_000)) for name in NAMES] + of_rows
 
 
 def steps_of(plan):
@@ -29,8 +30,9 @@ def test_the_same_plan_in_a_fresh_process_with_and_without_compiled_kernels():
     here = [lw.make_plan(LENGTHS, each, seed=5, epoch=3, world_size=2).fingerprint() for each in batchings()]
     script = (
         "import lengthwise as lw; lengths = lw.example_lengths(count=300)\n"
-        f"for name in {NAMES}:\n"
-        "    batching = lw.strategy(name, cut=lw.Budget(20_000))\n"
+        f"batchings = [lw.strategy(name, cut=lw.Budget(20_000)) for name in {NAMES}]\n"
+        "batchings += [lw.Batching(cut=lw.Rows(9_000, rows=2, by=by)) for by in ('pool', 'best-fit')]\n"
+        "for batching in batchings:\n"
         "    print(lw.make_plan(lengths, batching, seed=5, epoch=3, world_size=2).fingerprint())"
     )
     for settings in ({"PYTHONHASHSEED": "17"}, {"PYTHONHASHSEED": "4", "NUMBA_DISABLE_JIT": "1"}):

@@ -110,16 +110,19 @@ def greatest_to(bits, words, number):
 
 
 @compile_kernel
-def sort_falling(lengths, capacity, order):
-    """Writes the positions of `lengths` [n], each 1..capacity, to `order` [n], longest first, equals as they come."""
-    starts = np.zeros(capacity + 1, np.int64)
+def sort_falling(lengths, order, counts):
+    """Writes the positions of `lengths` [n], each 1..capacity, to `order` [n], longest first, equals as they come.
+
+    `counts` [capacity + 1] receives how many sequences there are of each length.
+    """
+    counts[:] = 0
     for length in lengths:
-        starts[length] += 1
+        counts[length] += 1
+    starts = np.empty(counts.size, np.int64)
     start = 0
-    for length in range(capacity, 0, -1):
-        count = starts[length]
+    for length in range(counts.size - 1, 0, -1):
         starts[length] = start
-        start += count
+        start += counts[length]
     for position in range(lengths.size):
         length = lengths[position]
         order[starts[length]] = position
@@ -127,44 +130,45 @@ def sort_falling(lengths, capacity, order):
 
 
 @compile_kernel
-def best_fit(lengths, order, capacity, row_of):
+def best_fit(counts, row_of):
     """Best-fit decreasing: each sequence, longest first, goes into the fullest row that has room. Returns the rows.
 
-    Args:
-        lengths: [n], each 1..capacity.
-        order: [n], positions by falling length.
-        row_of: [n], receives the row of each position; rows are numbered as they are opened.
-
     Rows with equal room left wait in a queue: first come, first filled.
+
+    Args:
+        counts: [capacity + 1], how many sequences there are of each length.
+        row_of: [n], receives the row of each sequence, longest first; rows are numbered as they are opened.
     """
+    capacity = counts.size - 1
     front = np.full(capacity + 1, -1, np.int64)  # the first row of each queue, by the room left
     back = np.full(capacity + 1, -1, np.int64)
-    behind = np.empty(lengths.size, np.int64)  # the row behind each
+    behind = np.empty(row_of.size, np.int64)  # the row behind each
     bits = np.zeros((capacity >> 6) + 1, np.uint64)
     words = np.zeros((bits.size >> 6) + 1, np.uint64)
-    rows = 0
-    for position in order:
-        length = lengths[position]
-        room = least_from(bits, words, length)
-        if room < 0:
-            row = rows
-            rows += 1
-            room = capacity
-        else:
-            row = front[room]
-            front[room] = behind[row]
-            if front[room] < 0:
-                exclude(bits, words, room)
-        row_of[position] = row
-        room -= length
-        if room > 0:
-            behind[row] = -1
-            if front[room] < 0:
-                front[room] = row
-                include(bits, words, room)
+    rows = place = 0
+    for length in range(capacity, 0, -1):
+        for _ in range(counts[length]):
+            room = least_from(bits, words, length)
+            if room < 0:
+                row = rows
+                rows += 1
+                room = capacity
             else:
-                behind[back[room]] = row
-            back[room] = row
+                row = front[room]
+                front[room] = behind[row]
+                if front[room] < 0:
+                    exclude(bits, words, room)
+            row_of[place] = row
+            place += 1
+            room -= length
+            if room > 0:
+                behind[row] = -1
+                if front[room] < 0:
+                    front[room] = row
+                    include(bits, words, room)
+                else:
+                    behind[back[room]] = row
+                back[room] = row
     return rows
 
 
@@ -176,31 +180,32 @@ def batch_rows(order, row_of, rows, each, kept, offsets):
 
     Args:
         order: [n], positions in the order in which they were put into rows.
-        row_of: [n], the row of each position.
+        row_of: [n], the row of each of them; rows are numbered as they are opened.
         rows: How many there are.
         kept: [n], receives the positions, batch by batch and row by row.
         offsets: [batches + 1] at least, receives where each batch begins, and the end.
     """
-    first = np.full(rows, -1, np.int64)  # the position of the first member of each row
+    count = order.size
+    opened = np.full(count, -1, np.int64)  # which row each position opened
     sizes = np.zeros(rows, np.int64)
-    for position in order:
-        row = row_of[position]
-        if first[row] < 0:
-            first[row] = position
+    for place in range(count):
+        row = row_of[place]
+        if sizes[row] == 0:
+            opened[order[place]] = row
         sizes[row] += 1
     starts = np.empty(rows, np.int64)
     batch = np.empty(each, np.int64)
     batches = held = start = 0
-    for position in range(order.size):
-        row = row_of[position]
-        if first[row] == position:
+    for position in range(count):
+        row = opened[position]
+        if row >= 0:
             place = held
             while place > 0 and batch[place - 1] > row:
                 batch[place] = batch[place - 1]
                 place -= 1
             batch[place] = row
             held += 1
-        if held == each or (held > 0 and position == order.size - 1):
+        if held == each or (held > 0 and position == count - 1):
             offsets[batches] = start
             batches += 1
             for place in range(held):
@@ -208,9 +213,9 @@ def batch_rows(order, row_of, rows, each, kept, offsets):
                 start += sizes[batch[place]]
             held = 0
     offsets[batches] = start
-    for position in order:
-        row = row_of[position]
-        kept[starts[row]] = position
+    for place in range(count):
+        row = row_of[place]
+        kept[starts[row]] = order[place]
         starts[row] += 1
     return batches
 

@@ -56,13 +56,16 @@ class OversizeError(ValueError):
         self.cost: float = cost
         self.position: int = position
         self.sequence: int | None = sequence
+        at = f"sequence {sequence}" if sequence is not None else f"position {position}"
+        super().__init__(self._sentence(at))
+
+    def _sentence(self, at: str) -> str:
         remedy = (
             "Raise it, or choose oversize='alone' or oversize='drop' "
             "(on the command line: --cut budget:COST,oversize=alone)."
         )
-        rule = f"at least the cost of the costliest sequence, {cost:.16g}"
-        at = f"sequence {sequence}" if sequence is not None else f"position {position}"
-        super().__init__(checks.sentence("budget", rule, budget, remedy, at=at))
+        rule = f"at least the cost of the costliest sequence, {self.cost:.16g}"
+        return checks.sentence("budget", rule, self.budget, remedy, at=at)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # An exception is made again from its `args`, the sentence here. One that cannot be hangs a pool of processes.

@@ -29,12 +29,10 @@ _MOST = 2**24  # frames in a row: the tables of the kernels then take 256 MiB
 class LongerThanRowError(OversizeError):
     """A sequence is longer than a row; see `OversizeError`, whose budget is the capacity and whose cost the length."""
 
-    def __init__(self, budget: float, cost: float, position: int, *, sequence: int | None = None) -> None:
-        super().__init__(budget, cost, position, sequence=sequence)
+    def _sentence(self, at: str) -> str:
         remedy = "Raise it, choose oversize='drop', or cut sequences into chunks first: chunks=Chunks(capacity)."
-        rule = f"at least the longest sequence, {cost:.16g}"
-        at = f"sequence {sequence}" if sequence is not None else f"position {position}"
-        self.args = (checks.sentence("capacity", rule, int(budget), remedy, at=at),)
+        rule = f"at least the longest sequence, {self.cost:.16g}"
+        return checks.sentence("capacity", rule, int(self.budget), remedy, at=at)
 
 
 @checks.show_call("Rows(4_096, rows=8)")
@@ -96,21 +94,16 @@ class Rows:
     ) -> Cuts:
         del cost, longest
         own = one_of_each(lengths)
-        kept = np.arange(len(own))
-        if (over := own > self.capacity).any():
-            if self.oversize == "error":
-                at = int(own.argmax())
-                raise LongerThanRowError(self.capacity, float(own[at]), at)
-            kept = np.flatnonzero(~over)
-            boundaries = np.searchsorted(kept, boundaries)
-        borders = np.unique(np.concatenate([[0], boundaries, [len(kept)]])).tolist()
-        parts = [self._pack(own[kept[start:stop]]) for start, stop in pairwise(borders)]
-        starts = [start + part.offsets[:-1] for start, part in zip(borders, parts, strict=False)]
-        packed = [start + part.kept for start, part in zip(borders, parts, strict=False)]
-        return Cuts(
-            kept[np.concatenate([np.empty(0, np.int64), *packed])],
-            np.concatenate([*starts, [len(kept)]]).astype(np.int64),
-        )
+        kept = np.flatnonzero(own <= self.capacity)
+        if len(kept) < len(own) and self.oversize == "error":
+            longest_at = int(own.argmax())
+            raise LongerThanRowError(self.capacity, float(own[longest_at]), longest_at)
+        # Counted among those that stay: where position 1 of 5 is dropped, the boundary 3 becomes 2.
+        borders = np.unique([0, *np.searchsorted(kept, boundaries), len(kept)]).tolist()
+        parts = [(start, self._pack(own[kept[start:stop]])) for start, stop in pairwise(borders)]
+        packed = np.concatenate([np.empty(0, np.int64), *(start + part.kept for start, part in parts)])
+        offsets = np.concatenate([*(start + part.offsets[:-1] for start, part in parts), [len(kept)]])
+        return Cuts(kept[packed], offsets.astype(np.int64))
 
     @property
     def row_capacity(self) -> int:
@@ -134,8 +127,9 @@ class Rows:
             batches = _kernels.pool_rows(lengths, self.capacity, pool, self.rows, _LOOKED_AT, kept, offsets)
         else:
             order, row_of = np.empty(len(lengths), np.int64), np.empty(len(lengths), np.int64)
-            _kernels.sort_falling(lengths, self.capacity, order)
-            rows = _kernels.best_fit(lengths, order, self.capacity, row_of)
+            counts = np.empty(self.capacity + 1, np.int64)
+            _kernels.sort_falling(lengths, order, counts)
+            rows = _kernels.best_fit(counts, row_of)
             batches = _kernels.batch_rows(order, row_of, rows, min(self.rows, rows), kept, offsets)
         return Cuts(kept, offsets[: batches + 1].copy())
 

@@ -1,0 +1,71 @@
+"""Packed rows under the Hugging Face Trainer: each step has the gradient of the same step padded, in one batch."""
+
+import numpy as np
+import pytest
+import torch
+
+import lengthwise as lw
+from lengthwise.torch import PadCollate, RowCollate
+
+transformers = pytest.importorskip("transformers")
+
+from lengthwise.torch.huggingface import PlannedTrainer  # noqa: E402
+
+CAPACITY, WORDS = 16, 11
+TOKENS = [np.random.default_rng(number).integers(1, WORDS, 2 + number * 7 % 15).tolist() for number in range(40)]
+SETTINGS = {
+    **{"report_to": [], "use_cpu": True, "disable_tqdm": True, "save_strategy": "no", "max_grad_norm": 0.0},
+    **{
+        "num_train_epochs": 1,
+        "gradient_accumulation_steps": 2,
+        "remove_unused_columns": False,
+        "logging_strategy": "no",
+    },
+}
+
+
+class Steps(transformers.TrainerCallback):
+    """Keeps the gradient before each step."""
+
+    def __init__(self, model):
+        self.model, self.gradients = model, []
+
+    def on_pre_optimizer_step(self, *_, **__):
+        self.gradients.append(torch.cat([each.grad.flatten().clone() for each in self.model.parameters()]))
+
+
+def collate(samples):
+    return RowCollate(CAPACITY, rows=2)(samples).for_transformers()
+
+
+def test_each_step_has_the_gradient_of_the_step_padded(tmp_path):
+    size = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    torch.manual_seed(0)
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=WORDS, initializer_range=0.5, **size))
+    model = model.double()
+    lengths = [len(each) for each in TOKENS]
+    sampler = lw.torch.BatchSampler(lengths, lw.Batching(cut=lw.Rows(CAPACITY, rows=2)), micro_batches=2)
+    steps = Steps(model)
+    still = torch.optim.SGD(model.parameters(), lr=0.0)  # so that every gradient is one of the same weights
+    PlannedTrainer(
+        model=model,
+        args=transformers.TrainingArguments(str(tmp_path), **SETTINGS),
+        train_dataset=[{"input_ids": each} for each in TOKENS],
+        batch_sampler=sampler,
+        data_collator=collate,
+        optimizers=(still, None),
+        callbacks=[steps],
+    ).train()
+    plan = lw.make_plan(lengths, lw.Batching(cut=lw.Rows(CAPACITY, rows=2)), micro_batches=2)
+    assert len(steps.gradients) == plan.steps > 3
+    for step, gradient in zip(plan.grid, steps.gradients, strict=True):
+        members = np.concatenate([plan.batch(int(number)) for number in step.reshape(-1)])
+        samples = [{"input_ids": TOKENS[member], "labels": TOKENS[member]} for member in members]
+        padded = PadCollate(value=(0, -100))(samples)
+        tokens = padded["input_ids"]
+        model.zero_grad()
+        model(
+            input_ids=tokens.values, attention_mask=tokens.mask.long(), labels=padded["labels"].values
+        ).loss.backward()
+        whole = torch.cat([each.grad.flatten() for each in model.parameters()])
+        assert torch.allclose(gradient, whole, rtol=1e-4, atol=1e-6)
