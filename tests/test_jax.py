@@ -186,6 +186,10 @@ def taken(plan=PLAN, shapes=SHAPES, **which):
         (lambda: taken(rank=1), r"`rank` must be at most 0, but is 1"),
         (lambda: taken(start=9), r"`start` must be at most 4, but is 9"),
         (
+            lambda: taken(lw.make_plan([3, 4], lw.Batching(cut=lw.Rows(9)))),
+            r"`plan` must be of one sequence a row, but is 'a plan of packed rows'\. Take plan\.rows\(number\)",
+        ),
+        (
             lambda: taken(lw.make_plan([[3, 4]], lw.Batching(cut=lw.FixedSize(1)))),
             r"`plan` must be of one length a sequence, as the shapes are, but is 2. Take the shapes",
         ),

@@ -326,6 +326,19 @@ def test_a_cut_of_the_users_own_packs_too():
         assert np.array_equal(getattr(mine, name), getattr(ours, name))
 
 
+def test_a_packer_of_the_users_own_keeps_no_sequence_that_is_longer_than_a_row():
+    said = r"^`row_capacity` must be at least the longest sequence that is kept, 9, but is 8\. Leave it out of kept, "
+    with pytest.raises(ValueError, match=said):
+        lw.make_plan([5, 9, 2], lw.Batching(cut=NextFit(8)))
+    with pytest.raises(ValueError, match=r"^`lengths` must be of shape \[n\], but is \(1, 2\)\. "):
+        lw.make_plan([[5, 2]], lw.Batching(cut=NextFit(8)))
+
+
+def test_costs_that_sum_to_more_than_any_number_are_refused():
+    with pytest.raises(ValueError, match=r"^`cost` must be finite, but is inf\. "):
+        lw.make_plan([5, 9, 2], lw.Batching(cut=lw.Rows(16), cost=lw.Quadratic(linear=1.2e307)))
+
+
 def test_measures_of_rows_by_hand():
     # Rows of 10 in batches of two: [9 1] and [4 5], then [6].
     batching = lw.Batching(cut=lw.Rows(10, rows=2, pool=1), order=InGivenOrder(), arrange=lw.InOrder())

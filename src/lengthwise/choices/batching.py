@@ -35,8 +35,8 @@ class Batching:
 
     Args:
         cut: Which sequences of the order share a batch; or give `budget`.
-        order: In which order sequences are cut; by default `MaxEntropy(padding=0.1)`. Where the lengths do not allow
-            the padding, a padding that you gave warns; the default does not.
+        order: In which order sequences are cut; by default `MaxEntropy(padding=0.1)`, or `Shuffled()` beside a cut that
+            packs rows. Where the lengths do not allow the padding, a padding that you gave warns; the default does not.
         deal: Which batches share a step, and which rank takes which. By default `RandomSteps()` where a budget goes
             with `MaxEntropy(padding=...)`: there it makes steps of all lengths. Elsewhere `Balanced()`.
         arrange: In which order the steps are taken.

@@ -152,9 +152,7 @@ def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.i
     costs = found.astype(np.float64)
     if costs.shape != counts.shape:
         raise checks.value_error("cost", f"of shape {counts.shape}, one for each batch", costs.shape, _RETURN)
-    if not np.isfinite(costs).all():
-        remedy = "Give smaller coefficients or a smaller batch size, or mend the function."
-        raise checks.value_error("cost", "finite", float(costs[~np.isfinite(costs)][0]), remedy)
+    _check_finite(costs)
     if (costs < 0.0).any():
         raise checks.value_error("cost", "at least 0", float(costs.min()), "Add a constant, or clip it at 0.")
     return costs
@@ -174,7 +172,14 @@ def costs_of_rows(cost: Cost, lengths: NDArray[np.int64], offsets: NDArray[np.in
     once = cost.per_batch if isinstance(cost, Quadratic) and type(cost) is Quadratic else 0.0
     sums = np.empty(len(offsets) - 1)
     _kernels.sum_groups(alone - once, offsets, sums)
+    _check_finite(sums)
     return sums + once
+
+
+def _check_finite(costs: NDArray[np.float64]) -> None:
+    if not np.isfinite(costs).all():
+        remedy = "Give smaller coefficients or a smaller batch size, or mend the function."
+        raise checks.value_error("cost", "finite", float(costs[~np.isfinite(costs)][0]), remedy)
 
 
 def costs_alone(cost: Cost, lengths: NDArray[np.int64]) -> NDArray[np.float64]:

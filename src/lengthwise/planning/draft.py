@@ -18,7 +18,7 @@ from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.order import Bucketed, Order
 from lengthwise.choices.rows import row_capacity
 from lengthwise.planning.batches import Batches, pad
-from lengthwise.planning.own import check_cuts, check_ordered, is_own
+from lengthwise.planning.own import check_cuts, check_ordered, check_rows, is_own
 from lengthwise.planning.steps import capacity_of, form_steps
 
 
@@ -80,6 +80,8 @@ def draft(
         sequence = int(members[sequences[error.position]])
         raise type(error)(error.budget, error.cost, error.position, sequence=sequence) from None
     kept, offsets = check_cuts(cuts, len(needed), boundaries) if is_own(batching.cut) else cuts
+    if is_own(batching.cut) and (capacity := row_capacity(batching.cut)) is not None:
+        check_rows(one_length(needed)[kept], capacity)
     # Boundaries count what stays: if the positions [0, 2, 3] do, the boundary 2 becomes 1. A packer reorders between
     # boundaries, so that `kept` need not rise.
     borders = np.searchsorted(np.sort(kept), boundaries) if len(boundaries) else boundaries

@@ -70,6 +70,14 @@ def check_cuts(given: Cuts, count: int, boundaries: NDArray[np.int64]) -> Cuts:
     return Cuts(kept, offsets)
 
 
+def check_rows(lengths: NDArray[np.int64], capacity: int) -> None:
+    """What a cut that packs keeps: sequences of `lengths` [k], no longer than a row."""
+    longest = int(lengths.max(initial=0))
+    if longest > capacity:
+        rule = f"at least the longest sequence that is kept, {longest}"
+        raise checks.value_error("row_capacity", rule, capacity, "Leave it out of kept, or raise an OversizeError.")
+
+
 def check_batch_sizes(given: object, count: int) -> NDArray[np.float64]:
     """What the `batch_sizes` of a cut gives for `count` lengths."""
     remedy = "Return about how many sequences a batch of each length holds."
