@@ -52,6 +52,23 @@ def test_every_set_of_lengths_keeps_the_promises(lengths, deal, world_size, micr
         keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
 
 
+@settings(max_examples=150, derandomize=True)
+@given(
+    length_sets.flat,
+    st.sampled_from(sorted(choices.DEALS)),
+    st.sampled_from([{"by": "best-fit"}, {}, {"pool": 1}, {"pool": 5}]),
+    st.integers(1, 5),
+    st.sampled_from([1.0, 1.5, 4.0]),
+    st.integers(1, 9),
+    st.integers(1, 4),
+)
+def test_rows_of_every_set_of_lengths_keep_the_promises(lengths, deal, how, rows, room, world_size, micro_batches):
+    cut = lw.Rows(max(1, int(room * lengths.max(initial=1))), rows=rows, **how)
+    for cost in (lw.Padded(), choices.COSTS["quadratic"]):
+        batching = lw.Batching(cut=cut, deal=choices.suit(choices.DEALS[deal], cut), cost=cost)
+        keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
+
+
 @pytest.mark.parametrize(
     ("lengths", "cut", "world_size", "micro_batches", "repeats"),
     [([5, 6, 7, 8, 9], lw.FixedSize(1), 2, 1, 1), ([900] * 1_001, lw.Budget(1_000), 8, 4, 23)],

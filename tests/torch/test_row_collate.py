@@ -94,6 +94,24 @@ def test_a_loader_yields_the_rows_of_the_plan():
     assert seen > 0
 
 
+@pytest.mark.parametrize(("ranks", "micro_batches"), [(2, 1), (1, 2), (3, 1), (5, 2)])
+def test_rows_go_on_where_they_were_left_on_any_number_of_ranks(ranks, micro_batches):
+    lengths = [len(each) for each in token_lists(200, 3)]
+    batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=3))
+    first = [lw.torch.BatchSampler(lengths, batching, rank=rank, world_size=2) for rank in range(2)]
+    taken = [number for sampler in first for _, batch in zip(range(7), sampler, strict=False) for number in batch]
+    state = first[0].state_dict(delivered=7)
+    for rank in range(ranks):
+        more = {"rank": rank, "world_size": ranks, "micro_batches": micro_batches}
+        sampler = lw.torch.BatchSampler(lengths, batching, **more)
+        sampler.load_state_dict(state)
+        for batch in sampler:
+            rows = RowCollate(CAPACITY, rows=3, labels=None)([torch.ones(lengths[number]) for number in batch])
+            assert rows.fields.sum() == sum(lengths[number] for number in batch)
+            taken += batch
+    assert sorted(taken) == list(range(200))
+
+
 class Transformer(nn.Module):
     """Two layers of causal attention over learned positions; in float64, so that sums may come in any order."""
 
