@@ -56,6 +56,8 @@ def test_a_plan_of_rows_is_saved(run, lengths, tmp_path, words):
     assert plan.fingerprint() == lw.make_plan(np.load(lengths), lw.Batching(cut=cut)).fingerprint()
     assert done.json["measures"]["fill"] > 0.98
     written = [line.split() for line in run("plan", lengths, *words).out.splitlines()]
+    assert ["pair", "mixing", f"{done.json['measures']['pair_mixing']:.3f}"] in written
+    assert ["mixing", "1.000"] not in written
     assert ["fill", f"{100 * done.json['measures']['fill']:.2f}", "%"] in written
 
 

@@ -68,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     document = _document(plan, lw.measure(plan, lengths), arguments.costliest)
     show.write_json({"lengths": show.summary(lengths), **document}, arguments.json)
     if arguments.json != "-":
-        _print(document, f"{show.sentence_of(lengths, name)}\n{cuts.describe_cut(batching.cut)}")
+        title = f"{show.sentence_of(lengths, name)}\n{cuts.describe_cut(batching.cut)}"
+        _print(document, title, packed=plan.row_offsets is not None)
     return 0
 
 
@@ -116,14 +117,18 @@ def _document(plan: lw.Plan, measures: lw.Measures, count: int) -> dict[str, Any
     return {"plan": facts, "measures": measures.as_dict(), "report": report, "costliest": costliest}
 
 
-def _print(document: dict[str, Any], title: str) -> None:
+def _print(document: dict[str, Any], title: str, *, packed: bool) -> None:
     measures = document["measures"]
-    rows = [(name.replace("_", " "), _cell(name, value)) for name, value in measures.items()]
+    # Packed rows are all padded to one length, which says nothing of those in them.
+    hidden = ("mixing", "step_mixing", "mixing_bins") if packed else ()
+    rows = [(name.replace("_", " "), _cell(name, value)) for name, value in measures.items() if name not in hidden]
     bins = measures["mixing_bins"]
     note = (
         f"mixing: estimated in {bins} bins on this epoch alone; below about {1 / bins:.2g} it cannot be told from 0. "
         "`lengthwise compare` prints another number for short data: it pools epochs until they fill 128 bins."
     )
+    if packed:
+        note = "pair mixing: 1 where a sequence tells nothing about the length of another in its row, near 0 where it tells all."
     show.table(("measure", "value"), rows, title=f"{title}\nplan {document['plan']['fingerprint']}", notes=(note,))
     if document["costliest"]:
         heads = ("costliest batch", "sequences", "padded to", "cost")
