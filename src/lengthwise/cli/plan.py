@@ -128,7 +128,7 @@ def _print(document: dict[str, Any], title: str, *, packed: bool) -> None:
         "`lengthwise compare` prints another number for short data: it pools epochs until they fill 128 bins."
     )
     if packed:
-        note = "pair mixing: 1 where a sequence tells nothing about the length of another in its row, near 0 where it tells all."
+        note = "pair mixing: 1 where a sequence tells nothing about the length of another in its row, else less."
     show.table(("measure", "value"), rows, title=f"{title}\nplan {document['plan']['fingerprint']}", notes=(note,))
     if document["costliest"]:
         heads = ("costliest batch", "sequences", "padded to", "cost")
