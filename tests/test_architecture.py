@@ -21,7 +21,7 @@ ROOMS = (
 WITHIN = {
     "choices": (
         *("__init__", "cost", "chunk", "boxes", "buckets", "edges", "bands", "rate_distortion", "warp"),
-        *("order", "cut", "rows", "world", "deal", "arrange", "tags", "batching", "named"),
+        *("order", "cut", "rows", "world", "waiting", "deal", "arrange", "tags", "batching", "named"),
     ),
     "planning": (
         *("plan_file", "plan", "batches", "own", "steps", "draft", "oversize", "fit", "missed", "level", "portions"),

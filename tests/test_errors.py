@@ -487,7 +487,7 @@ CALLS = {
     "Windowed()": "Windowed(1_600)",
     "Bucketed(8)": "Bucketed(buckets=8)",
     "MaxEntropy(share=0.1)": "MaxEntropy(padding=0.1)",
-    "Balanced('drop')": 'Balanced(tail="drop")',
+    "Balanced('drop')": "Balanced(waiting=0.05)",
     "Mixed('drop')": 'Mixed(tail="drop")',
     "InTurn('drop')": 'InTurn(tail="drop")',
     "Portions(tail='drop')": "Portions()",

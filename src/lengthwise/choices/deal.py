@@ -10,15 +10,16 @@ taken on another number of ranks that divides it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _random, checks
+from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
+from lengthwise.choices.waiting import order_by, order_within
 from lengthwise.choices.world import World
 
 TAILS = ("split", "repeat", "drop")
@@ -69,21 +70,40 @@ class _Whole:
         return [np.arange(count)]
 
 
-@checks.show_call('Balanced(tail="drop")')
+@checks.show_call("Balanced(waiting=0.05)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Balanced(_Whole):
     """Batches of like cost share a step, so that no rank waits long for another.
 
+    Steps of like cost are steps of like lengths: they mix little. `Balanced(waiting=0.05)` makes them as mixed as 5 %
+    waiting allows. It deals by cost plus exponential noise, and finds the noise on the batches of each plan.
+
     Args:
+        waiting: The share of rank time that may be spent waiting, over all steps of an epoch. None for the least
+            waiting that any deal has; where random steps wait no longer than is allowed, they are taken, as by `Mixed`.
+            If the least waiting is more than was asked, batches are dealt by cost, and one warning says so.
         tail: What becomes of a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
+
+    The waiting is counted as if each batch of a step had a rank of its own. So the same steps are taken on any number
+    of ranks, and none waits longer. Ranks that take several batches of a step each wait less: you may ask for more.
+    A run that goes on with another number of batches a step is dealt its rest within the same waiting.
     """
 
+    waiting: float | None = field(default=None, metadata={"later": True})
+
+    def __post_init__(self) -> None:
+        checks.check_choice("tail", self.tail, TAILS)
+        if self.waiting is not None:
+            remedy = "Give a share of the time of all ranks, 0.05 say."
+            checks.keep(self, waiting=checks.check_number("waiting", self.waiting, maximum=0.99, remedy=remedy))
+
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
-        # The sort is stable, so batches of equal cost share another step in every epoch.
-        shuffled = numbers[0, key.permutation(numbers.size)]
-        by_cost = shuffled[_random.argsort(costs[shuffled])]
+        if self.waiting is None:
+            order = order_by(costs[numbers[0]], key)
+        else:
+            order = order_within(costs[numbers[0]], world.slots, self.waiting, key)
         # Costs [9, 1, 8, 2] in steps of 2: the batches 1 and 3 share a step, and 2 and 0 do.
-        return share_out(_in_order(by_cost.reshape(-1, world.slots)), costs, world.world_size)
+        return share_out(_in_order(numbers[0, order].reshape(-1, world.slots)), costs, world.world_size)
 
 
 @checks.show_call('Mixed(tail="drop")')

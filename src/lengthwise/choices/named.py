@@ -165,7 +165,7 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
         raise checks.value_error("arrange", "one of " + ", ".join(ARRANGEMENTS), arrangement, _GRAMMAR)
     # "uniform:6,buckets=8" says the buckets twice, and "uniform:6,by=quantile" contradicts its name.
     _refuse_options(options, _SET_BY_NAME.get(name, ()) + ((known.field,) if value is not None else ()), label)
-    deal = _DEALS.get(name, Balanced())
+    deal, waiting = _DEALS.get(name, Balanced()), options.pop("waiting", None)
     if name in PACKINGS and isinstance(cut, Rows):
         cut = replace(cut, by=name, pool=value)
         value = None
@@ -175,7 +175,12 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
         options["by"] = name
     if value is not None:
         options[known.field] = value
-    order = _make_choice(known.make, options, label, also=("arrange",))
+    if waiting is not None and isinstance(deal, RandomSteps):
+        remedy = "No rank waits long for random steps."
+        raise checks.value_error("waiting", "left out here", waiting, remedy, at=label)
+    if waiting is not None:
+        deal = Balanced(tail=deal.tail if deal else "split", waiting=waiting)
+    order = _make_choice(known.make, options, label, also=("arrange", "waiting"))
     return Batching(order=order, cut=cut, deal=deal, arrange=ARRANGEMENTS[arrangement], cost=cost)
 
 
@@ -224,8 +229,23 @@ def _parse(text: str, what: str) -> tuple[str, Any, dict[str, Any]]:
     return name, _value(value) if colon else None, options
 
 
+def parse_share(word: str) -> float:
+    """Reads a share, written as a number or in percent.
+
+    >>> parse_share("0.05"), parse_share("5%")
+    (0.05, 0.05)
+
+    Raises:
+        ValueError: It is neither.
+    """
+    try:
+        return float(word[:-1]) / 100 if word.endswith("%") else float(word)
+    except ValueError:
+        raise checks.value_error("share", "a number or a percentage", word, "Write 0.05 or 5%, say.") from None
+
+
 def _value(word: str) -> Any:
-    for kind in (int, float):
+    for kind in (int, parse_share):
         try:
             return kind(word)
         except ValueError:

@@ -9,7 +9,7 @@ from typing import Any
 import lengthwise as lw
 from lengthwise.checks import check_whole, value_error
 from lengthwise.choices.deal import TAILS
-from lengthwise.choices.named import DEFAULT_STRATEGY
+from lengthwise.choices.named import DEFAULT_STRATEGY, parse_share
 from lengthwise.cli import cuts, show, source
 
 DEALS: dict[str, type[lw.RandomSteps | lw.Stratified | lw.Balanced | lw.Mixed | lw.InTurn]] = {
@@ -36,6 +36,8 @@ def add(subparsers: Any) -> None:
     group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
     text = f"which batches share a step: {', '.join(DEALS)} or portions (what the strategy names)"
     group.add_argument("--deal", choices=[*DEALS, "portions"], metavar="DEAL", help=text)
+    text = "steps as mixed as this share of waiting allows, 5%% or 0.05; deals as balanced"
+    group.add_argument("--waiting", metavar="SHARE", help=text)
     text = "what becomes of a last step that is not full (split, or what the strategy names)"
     group.add_argument("--tail", choices=TAILS, help=text)
     group.add_argument("--chunk", type=int, metavar="FRAMES", help="take sequences apart into chunks first")
@@ -87,6 +89,11 @@ def _batching(arguments: argparse.Namespace) -> lw.Batching:
 def _deal(arguments: argparse.Namespace, named: Any) -> Any:
     """The deal that was asked for, or that of the strategy, which may set the tail too."""
     tail = arguments.tail or named.tail
+    if arguments.waiting is not None:
+        if arguments.deal not in (None, "balanced"):
+            rule = f"left out beside --deal {arguments.deal}"
+            raise value_error("waiting", rule, arguments.waiting, "Leave out one of the two.")
+        return lw.Balanced(tail=tail, waiting=parse_share(arguments.waiting))
     if arguments.deal is None:
         # The strategy's own deal, mxnet's with drop=true say, and only another tail.
         return replace(named, tail=tail)

@@ -17,6 +17,7 @@ from lengthwise.planning.batches import select
 from lengthwise.planning.draft import Draft, check_apart, one_length, price
 from lengthwise.planning.fit import settle
 from lengthwise.planning.grid import deal_and_arrange, in_grid
+from lengthwise.planning.missed import tell_missed_waiting
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.portions import draft_portions
 from lengthwise.planning.rest import Remainder, read_runs, take_run
@@ -97,6 +98,8 @@ def make_plan(
 
     # Deal and arrange; then what earlier runs took is taken, each from what the one before it left.
     grid = deal_and_arrange(batches, numbers, first, batching, deal=key.at("deal"), arrange=key.at("arrange"))
+    if not runs:  # the rest of an epoch may wait a little longer by chance
+        tell_missed_waiting(grid, batches.costs, items, batching)
     left = Remainder(batches, grid, np.empty(0, np.int64))
     for number, (run, next_world) in enumerate(zip(runs, later, strict=True)):
         # Three lanes for each run. With the same ones, the second run would draw what the first drew.

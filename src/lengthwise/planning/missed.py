@@ -1,4 +1,4 @@
-"""Missed: when the plan cannot have the padding that was asked for, one warning says what it has, and why."""
+"""Missed: if a plan cannot have the padding or the waiting that was asked for, a warning says what it has, and why."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.choices.batching import DEFAULT_ORDER, Batching
+from lengthwise.choices.cut import FixedSize
+from lengthwise.choices.deal import Balanced
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted
+from lengthwise.choices.waiting import waiting_of
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.draft import Draft, padding_of
 
 _TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too small to act on
-_told: set[tuple[str, str]] = set()  # the (batching, fingerprint of lengths) that this process has warned of
+_told: set[tuple[str, str, str]] = set()  # (what, batching, fingerprint of lengths) that this process has warned of
 
 
 def tell_missed_padding(
@@ -33,16 +36,45 @@ def tell_missed_padding(
         return
     if abs(achieved - order.padding) <= _TOLERANCE:
         return
-    about = (batching.to_json(), fingerprint(items))
-    if about in _told:
+    if _was_told("padding", items, batching):
         return
-    _told.add(about)
     least, most = (padding_of(draft_by(end), items) for end in (Sorted(), Shuffled()))
     if order.padding > most and most <= _TOLERANCE:  # all lengths are nearly equal: no order pads more
         return
     sentence = f"`padding` must be within {_TOLERANCE} of what was asked, {order.padding:g}, but is {achieved:.3f}."
-    # The level is that of the caller of make_plan, which is decorated.
+    # The level is that of the caller of make_plan, which is decorated; so it is below.
     warnings.warn(f"{sentence} {_say_why(order.padding, achieved, least, most)}", stacklevel=5)
+
+
+def tell_missed_waiting(
+    grid: NDArray[np.int64], costs: NDArray[np.float64], items: NDArray[np.int64], batching: Batching
+) -> None:
+    """Warns if the ranks of a whole epoch wait longer than was asked; once for the same batching and lengths.
+
+    Args:
+        grid: [steps, micro_batches, ranks] of batch numbers.
+        costs: What each batch costs.
+        items: What is planned.
+        batching: The choices.
+    """
+    deal = batching.deal
+    if not isinstance(deal, Balanced) or deal.waiting is None or not grid.size:
+        return
+    had = waiting_of((costs / (costs.max() or 1.0))[grid].sum(axis=1))
+    if had <= deal.waiting + 1e-9 or _was_told("waiting", items, batching):
+        return
+    sentence = f"`waiting` must be at most what was asked, {deal.waiting:g}, but is {had:.3g}."
+    remedy = "Cut by a budget, or ask for more." if isinstance(batching.cut, FixedSize) else "Ask for more."
+    why = "All batches make one step." if len(grid) == 1 else "Batches of like cost share the steps already."
+    warnings.warn(f"{sentence} {why} {remedy}", stacklevel=4)
+
+
+def _was_told(what: str, items: NDArray[np.int64], batching: Batching) -> bool:
+    """Whether this process has warned of it before; from now on it has."""
+    about = (what, batching.to_json(), fingerprint(items))
+    told = about in _told
+    _told.add(about)
+    return told
 
 
 def _say_why(asked: float, achieved: float, least: float, most: float) -> str:
