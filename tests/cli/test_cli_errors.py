@@ -26,7 +26,7 @@ WRONG = {
     "compare --strategies alternated:1.5": "`bins` must be a whole number, but is 1.5.",
     "compare --strategies max-entropy:2": "`padding` must be at least 0 and at most 0.99, but is 2.",
     "compare --strategies sorted,arrange=up": "`arrange` must be one of shuffled, in-order",
-    "compare --strategies sorted,foo=1": "`key` must be one of descending, arrange, waiting, but is 'foo' at sorted,foo=1.",
+    "compare --strategies sorted,foo=1": "`key` must be one of descending, arrange, waiting, but is 'foo'",
     "compare --cut banana": "`cut` must be fixed:SIZE, budget:COST, dynamic:SIZE or rows:CAPACITY, but is 'banana'.",
     "compare --cut dynamic": "`cut` must be fixed:SIZE, budget:COST, dynamic:SIZE or rows:CAPACITY, but is 'dynamic'.",
     "compare --cut dynamic:0": "`batch_size` must be at least 1, but is 0.",
