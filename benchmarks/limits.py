@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 import lengthwise as lw
 from lengthwise.choices.rate_distortion import spread_out
-from lengthwise.measures.mixing import mixing_of_counts
+from lengthwise.planning.joint import mixing_of_counts
 
 BATCHES = (16, 64)
 BINS = 1024

@@ -24,8 +24,8 @@ WITHIN = {
         *("order", "cut", "rows", "world", "waiting", "deal", "arrange", "tags", "batching", "named"),
     ),
     "planning": (
-        *("plan_file", "plan", "batches", "own", "steps", "draft", "oversize", "fit", "missed", "level", "portions"),
-        *("tail", "grid", "rest", "make", "__init__", "shapes", "loss", "evaluation"),
+        *("plan_file", "plan", "batches", "own", "joint", "steps", "draft", "oversize", "level", "tail", "trial"),
+        *("fit", "missed", "portions", "grid", "rest", "make", "__init__", "shapes", "loss", "evaluation"),
     ),
 }
 

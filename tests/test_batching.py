@@ -118,7 +118,7 @@ def test_what_the_short_words_do_not_say_is_written_out():
     )
     assert repr(batching) == (
         "Batching(cut=Budget(budget=90.0, oversize='drop', max_sequences=None), "
-        "order=MaxEntropy(padding=0.1, scale=None, noise='truncated'), deal=Mixed(tail='split'))"
+        "order=MaxEntropy(padding=0.1, scale=None, noise='truncated', mixing=None), deal=Mixed(tail='split'))"
     )
 
 

@@ -166,7 +166,8 @@ VALUES = {
     ),
     "padding and scale": (
         lambda: lw.MaxEntropy(padding=0.1, scale=3.0),
-        "`MaxEntropy` must be given one of padding, scale, but is (0.1, 3.0). Choose one of the two.",
+        "`MaxEntropy` must be given one of padding, mixing, scale, but is ['padding', 'scale']. "
+        "Choose one of the three.",
     ),
     "noise": (
         lambda: lw.MaxEntropy(scale=1.0, noise="white"),

@@ -101,8 +101,8 @@ long-tailed exponential:6 0 980aad60dffbe878 0d5d4ee4c5ca5618 ea0d98d6946bab6c 1
 long-tailed exponential:6 1 d1e09eb7d30115d3 d975903578ac28cc 02edf13f20ebd314 18a6f4d2ac3e9a1e
 long-tailed mxnet:6 0 9711ba6055393642 90250ca56d7b94af 01840706341ecfca 0d248bd0911bd25c
 long-tailed mxnet:6 1 1aeb909de70e55ba db2e848619b3e97d 4df8ed621b523680 2d88700040dc8c65
-long-tailed max-entropy:0.05 0 e1ac488f20ef217e b5077c7ca1866e0a db6d355b7f9ee16f c54786923fcfec13
-long-tailed max-entropy:0.05 1 11dea3b9825d2e97 5bbbeb495947f828 b320e9bba7f52991 f1cdbf6506f84e9e
+long-tailed max-entropy:0.05 0 e1ac488f20ef217e 4ad000f149843e8c db6d355b7f9ee16f e39a158831058fa6
+long-tailed max-entropy:0.05 1 11dea3b9825d2e97 56044a2e93889d23 b320e9bba7f52991 a8c28a5742a45851
 long-tailed budget 0 52d0587ad79ca393 80fc9ef2944603a0 3d7ce5fbe8d7fefd 0d121ea4d3244e6e
 long-tailed budget 1 bac08e54d0dff71e 1d46da769b0300fb 6dcf931e5299c5e6 330ddc78e1279de8
 long-tailed dynamic 0 b0217726833c48b2 cf7869c64cf2bb67 075d4570322c8cc2 419e20922e3c16cc

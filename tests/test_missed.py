@@ -140,3 +140,42 @@ def test_a_giant_that_leaves_is_no_reason():
 def test_portions_are_told_of_as_one_plan():
     _, caught = told(lengths_of(MANY), lw.Batching(padding=0.5, cut=lw.FixedSize(16), deal=lw.Portions()), world_size=4)
     assert len(caught) == 1
+
+
+@pytest.mark.parametrize("cut", [lw.FixedSize(64), lw.Budget(20_000)], ids=repr)
+@pytest.mark.parametrize("ranks", [32, 64, 128])
+def test_few_steps_on_many_ranks_pad_what_was_asked(cut, ranks):
+    """Their batches are made smaller to fill the last step, so fitted as if they were not they padded 0.9 %."""
+    lengths = lw.example_lengths(count=400)
+    batching = lw.Batching(padding=0.1, cut=cut, deal=lw.Stratified())
+    plans, said = [], []
+    for epoch in range(20):
+        plan, caught = told(lengths, batching, world_size=ranks, epoch=epoch)
+        plans.append(lw.measure(plan, lengths).padding_share)
+        said += caught
+    assert plan.steps == 1
+    assert np.mean(plans) == pytest.approx(0.1, abs=0.01)
+    assert not said
+
+
+def test_few_steps_that_cannot_pad_what_was_asked_say_so():
+    lengths = lw.example_lengths("speech", count=401)
+    plan, caught = told(lengths, lw.Batching(padding=0.3, cut=lw.FixedSize(64), deal=lw.Mixed()), world_size=128)
+    had = lw.measure(plan, lengths).padding_share
+    assert had < 0.25
+    said = re.match(r"`padding` must be .* 0\.3, but is (0\.\d+)\. Random batches pad", str(caught[0].message))
+    assert said is not None
+    assert float(said[1]) == pytest.approx(had, abs=0.02)
+
+
+@pytest.mark.parametrize("ranks", [2, 8])
+@pytest.mark.parametrize("micro_batches", [1, 4])
+def test_portions_pad_what_was_asked(ranks, micro_batches):
+    """By the histogram alone they padded 6.1 % where 5 % was asked on 8 ranks."""
+    lengths = lw.example_lengths(count=10_480)
+    for padding in (0.06, 0.1, 0.3):
+        batching = lw.Batching(padding=padding, cut=lw.FixedSize(16), deal=lw.Portions())
+        run = {"world_size": ranks, "micro_batches": micro_batches}
+        plans = [lw.make_plan(lengths, batching, epoch=epoch, **run) for epoch in range(6)]
+        found = np.mean([lw.measure(plan, lengths).padding_share for plan in plans])
+        assert found == pytest.approx(padding, abs=0.006)

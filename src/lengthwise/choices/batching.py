@@ -38,7 +38,8 @@ class Batching:
         order: In which order sequences are cut; by default `MaxEntropy(padding=0.1)`, or `Shuffled()` beside a cut that
             packs rows. Where the lengths do not allow the padding, a padding that you gave warns; the default does not.
         deal: Which batches share a step, and which rank takes which. By default `RandomSteps()` where a budget goes
-            with `MaxEntropy(padding=...)`: there it makes steps of all lengths. Elsewhere `Balanced()`.
+            with `MaxEntropy(padding=...)` or `MaxEntropy(mixing=...)`: there it makes steps of all lengths. Elsewhere
+            `Balanced()`.
         arrange: In which order the steps are taken.
         cost: What a batch costs; by default count x longest. Checkpoints name a cost of your own: a function by module
             and name, a partial by its parts, a dataclass by its fields, another object by its class. Lambdas of one
@@ -55,7 +56,7 @@ class Batching:
     >>> batching
     Batching(budget=20000.0, padding=0.1)
     >>> batching.order
-    MaxEntropy(padding=0.1, scale=None, noise='optimal')
+    MaxEntropy(padding=0.1, scale=None, noise='optimal', mixing=None)
     >>> replace(batching, budget=10_000).cut
     Budget(budget=10000.0, oversize='error', max_sequences=None)
     """
@@ -149,8 +150,8 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
 def default_deal(cut: object, order: object) -> Deal:
     """By docs/results.md: random steps, or strata, wherever batches cost about the same and pad as asked."""
     by_budget = isinstance(cut, Budget) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
-    of_a_padding = type(order) is MaxEntropy and order.padding is not None
-    return RandomSteps() if by_budget and of_a_padding else Balanced()
+    spends = type(order) is MaxEntropy and order.scale is None
+    return RandomSteps() if by_budget and spends else Balanced()
 
 
 def _choose_order(order: Order, padding: float | None, *, packed: bool) -> Order:

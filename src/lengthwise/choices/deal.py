@@ -174,7 +174,8 @@ class RandomSteps(_Whole):
 
     Steps take sequences as they come in the order. With `Shuffled` they are random samples. With
     `MaxEntropy(padding=0.1)` they are, too, where that pads no more than 10 %; where it would pad more, as with few
-    batches a step, the order makes batches of 10 % padding, and they are dealt as `Stratified` deals.
+    batches a step, the order makes batches of 10 % padding, and they are dealt as `Stratified` deals. So they always
+    are with `MaxEntropy(mixing=0.5)`, which is the mixing of batches: sorted ones would have none.
 
     Args:
         tail: What becomes of the last step, which the sequences seldom fill. "split" and "repeat" take it smaller, of

@@ -45,7 +45,9 @@ STRATEGIES = {
     "mxnet": Strategy(
         "BUCKETS", Bucketed, "buckets", "equal widths, padded to the edge (MXNet); drop=true drops as MXNet does"
     ),
-    "max-entropy": Strategy("PADDING", MaxEntropy, "padding", "as random as a padding share allows; noise=NAME (ours)"),
+    "max-entropy": Strategy(
+        "PADDING", MaxEntropy, "padding", "as random as a padding allows, or mixing=0.5 without it (ours)"
+    ),
 }
 
 # Beside a cut that packs rows; other names are then the order in which sequences come to the pool.
@@ -156,8 +158,9 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     if known is None:
         remedy = "It packs rows: on the command line, give --pack CAPACITY." if name in PACKINGS else _GRAMMAR
         raise checks.value_error("strategy", "one of " + ", ".join(names), name, remedy)
-    # "max-entropy,scale=40" is the one strategy whose value may be left out.
-    if (value is None) == bool(known.value) and not (name == "max-entropy" and "scale" in options):
+    # "max-entropy,mixing=0.5" and "max-entropy,scale=40" are the strategies whose value may be left out.
+    has_other = name == "max-entropy" and not options.keys().isdisjoint(("mixing", "scale"))
+    if (value is None) == bool(known.value) and not has_other:
         form = f"{name}:{known.value}" if known.value else name
         raise checks.value_error("strategy", f"written {form}", label, _GRAMMAR)
     arrangement = options.pop("arrange", "shuffled")

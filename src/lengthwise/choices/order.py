@@ -10,7 +10,7 @@ Every order sorts by a key. Orders differ in how random that key is.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -269,6 +269,11 @@ class MaxEntropy:
             batch sizes of the cut; where a trial draft pads another share, it is corrected until trials pad this one.
             Sorted batches pad least and random ones most, and a request beyond those is not reached. A miss of more
             than 0.02 warns once, and says why. The default order does not warn: nobody asked for its padding.
+        mixing: In place of `padding`: the least padding at which plans mix so much, 0..1. Trial drafts mix it on
+            average, as `measure(plan, lengths).mixing` says; one epoch mixes a little more or less by chance. If random
+            batches mix less, they are taken, and a miss of more than 0.02 warns once, and says why. Few sequences fill
+            few bins (1,000 fill 11, 100,000 fill 101), and few bins show more mixing. So of few sequences the same
+            request pads less: do not compare it between sets of different sizes.
         scale: In place of `padding`: the mean of the noise, in the unit of the lengths.
         noise: "optimal" (the Blahut-Arimoto law), "exponential" (x + an exponential of mean `scale`), or "truncated"
             (the same, cut off at the longest length; where many sequences share a length it may stay well below the
@@ -282,14 +287,19 @@ class MaxEntropy:
     _: KW_ONLY
     scale: float | None = None
     noise: str = "optimal"
+    mixing: float | None = field(default=None, metadata={"later": True})
 
     def __post_init__(self) -> None:
-        if (self.padding is None) == (self.scale is None):
-            given = (self.padding, self.scale)
-            raise checks.value_error("MaxEntropy", "given one of padding, scale", given, "Choose one of the two.")
+        given = [name for name in ("padding", "mixing", "scale") if getattr(self, name) is not None]
+        if len(given) != 1:
+            rule = "given one of padding, mixing, scale"
+            raise checks.value_error("MaxEntropy", rule, given, "Choose one of the three.")
         if self.padding is not None:
             remedy = "Give a share of the computed frames, 0.05 say."
             checks.keep(self, padding=checks.check_number("padding", self.padding, maximum=0.99, remedy=remedy))
+        if self.mixing is not None:
+            remedy = "Give a share of what independent lengths would mix, 0.5 say."
+            checks.keep(self, mixing=checks.check_number("mixing", self.mixing, maximum=1.0, remedy=remedy))
         if self.scale is not None:
             remedy = "Give the mean of the noise, in the unit of the lengths."
             checks.keep(self, scale=checks.check_number("scale", self.scale, above=True, remedy=remedy))
@@ -303,7 +313,10 @@ class MaxEntropy:
         return _WarpedSort(scale_warp(sizes, self.scale, noise=self.noise))(sizes, key)
 
     def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Order:
-        """The sort whose noise spends `padding` on `sizes` [n]; with `scale` there is nothing to fit."""
+        """The sort whose noise spends `padding` on `sizes` [n]; with `scale` there is nothing to fit.
+
+        With `mixing` only `make_plan` can fit it, which drafts trials, each by the fit to another padding.
+        """
         if self.padding is None:
             return self
         share = 1.0 / portions  # of the sequences: a rank that sorts an eighth of them has fewer to choose from

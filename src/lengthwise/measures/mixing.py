@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.measures.epochs import Batches, Epochs, read_epochs
+from lengthwise.planning.joint import bin_equally, mixing_bins, mixing_of_counts
 from lengthwise.planning.plan import Plan
 
 _MOST_BINS = 4096  # on each axis: their histogram takes 128 MiB
@@ -84,7 +85,7 @@ def mixings(epochs: Epochs, padded: Sequence[NDArray[Any]], bins: int | None) ->
         return 1.0
     tables = [found * bins for found in bins_of_items(epochs, bins)]
     columns = np.split(
-        _equal_mass(np.concatenate(padded), np.concatenate(counts), bins),
+        bin_equally(np.concatenate(padded), np.concatenate(counts), bins),
         np.cumsum([len(each) for each in padded])[:-1],
     )
     # `table` holds row x bins for each item: added to the column of its batch, that is the cell of the joint histogram.
@@ -99,14 +100,6 @@ def check_bins(bins: int | None, count: int) -> int:
     remedy = "Give the number of equal-mass bins, 64 say."
     bins = mixing_bins(count) if bins is None else bins
     return checks.check_whole("bins", bins, minimum=1, maximum=_MOST_BINS, remedy=remedy)
-
-
-def mixing_bins(count: int) -> int:
-    """How many bins of mixing `count` sequences fill, from 2 to 128.
-
-    As many as keep the bias of the plain estimate, (bins - 1)^2 / 2n nats, under a twentieth.
-    """
-    return int(np.clip(1 + np.sqrt(count / 10), 2, 128))
 
 
 def fine_bins(count: int) -> int:
@@ -142,54 +135,7 @@ def bins_of_items(epochs: Epochs, bins: int) -> list[NDArray[np.int64]]:
     times = {name: np.zeros(len(sizes)) for name, sizes in distinct.items()}
     for plan, sizes in zip(epochs.plans, epochs.sizes, strict=True):
         times[id(sizes)] += np.bincount(plan.sequences, minlength=len(sizes))
-    found = _equal_mass(np.concatenate(list(distinct.values())), np.concatenate(list(times.values())), bins)
+    found = bin_equally(np.concatenate(list(distinct.values())), np.concatenate(list(times.values())), bins)
     ends = np.cumsum([len(sizes) for sizes in distinct.values()])
     tables = dict(zip(distinct, np.split(found, ends[:-1]), strict=True))
     return [tables[id(sizes)] for sizes in epochs.sizes]
-
-
-def _equal_mass(values: NDArray[Any], weights: NDArray[Any], bins: int) -> NDArray[np.int64]:
-    """The bin of each value, by its rank among as many as its weight says; equal values share a bin.
-
-    >>> _equal_mass(np.array([5, 1, 9]), np.array([2, 1, 1]), 2)
-    array([1, 0, 1])
-    """
-    low = values.min()
-    if values.dtype.kind == "i" and values.max() - low <= 4 * len(values):  # few enough to count, and not to sort
-        keys = values - low
-    else:
-        keys = np.unique(values, return_inverse=True)[1].reshape(-1)
-    counts = np.bincount(keys, weights)
-    # A value stands at the middle of its own ranks: with counts [1, 2, 1], at [0.5, 2, 3.5] of 4.
-    middle = np.cumsum(counts) - counts / 2
-    return (middle * bins / counts.sum()).astype(np.int64).clip(0, bins - 1)[keys]
-
-
-def mixing_of_counts(joint: NDArray[np.float64], count: int) -> float:
-    """exp(-I) of a joint histogram [bins, bins] of `count` sequences, its bias corrected as `mixing` says."""
-    rows, columns = joint.sum(axis=1), joint.sum(axis=0)
-    # Below 10 sequences for each cell the first-order correction is no longer enough.
-    if len(joint) > 2 and count < 10 * (len(joint) - 1) ** 2:
-        information = _entropy(rows, count) + _entropy(columns, count) - _entropy(joint, count)
-        return float(np.exp(-max(0.0, information)))
-    seen = joint > 0
-    information = np.sum(joint[seen] * np.log(joint[seen] * count / np.outer(rows, columns)[seen])) / count
-    # Miller-Madow: an entropy from counts is too small by (filled cells - 1) / 2n, so the information is too large.
-    bias = (seen.sum() - (rows > 0).sum() - (columns > 0).sum() + 1) / (2 * count)
-    return float(np.exp(-max(0.0, information - bias)))
-
-
-def _entropy(counts: NDArray[np.float64], count: int) -> float:
-    """Grassberger's estimate, in nats: log n less the mean over all n of G(how many share its cell)."""
-    sharing = counts[counts > 0].astype(np.int64)
-    return float(np.log(count) - sharing @ _grassberger(int(sharing.max()))[sharing] / count)
-
-
-def _grassberger(most: int) -> NDArray[np.float64]:
-    """G(0) .. G(most): G(1) = -gamma - log 2, and G(2k) = G(2k + 1) = G(1) + 2 / 1 + 2 / 3 + ... + 2 / (2k - 1).
-
-    G(m) nears log m, of which few draws give too little.
-    """
-    halves = np.cumsum(2.0 / np.arange(1, most + 2, 2))
-    pairs = np.concatenate([[0.0], np.repeat(halves, 2)])  # of 1, then of 2 and 3, of 4 and 5, ...
-    return np.concatenate([[0.0], pairs[:most] - np.euler_gamma - np.log(2.0)])

@@ -2,7 +2,8 @@
 
 `settle` says whether a batching of `RandomSteps` takes random steps, or deals batches of the order by strata.
 `fit_order` fits `MaxEntropy(padding=...)` on the histogram of lengths, and a trial draft says what it pads. Where that
-is not what was asked, because batches are few or sequences have two lengths, the noise is moved until trials pad it.
+is not what was asked, because batches or steps are few or sequences have two lengths, the noise is moved until trials
+pad it. `MaxEntropy(mixing=...)` is fitted by trials alone: the padding is moved until they mix what was asked.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._random import Key
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.boxes import sort_rows
@@ -25,15 +25,13 @@ from lengthwise.choices.deal import RandomSteps, Stratified
 from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Sorted
 from lengthwise.choices.warp import find_root
 from lengthwise.lengths import fingerprint
-from lengthwise.planning.draft import Draft, draft, padding_of, sizes_of
+from lengthwise.planning.draft import sizes_of
 from lengthwise.planning.oversize import Kinds, sort_out
 from lengthwise.planning.own import check_batch_sizes, is_own
+from lengthwise.planning.trial import Trial, estimate_batches
 
-_MANY = 400  # batches, of which the histogram of lengths says within a hundredth what they pad
 _NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # how near trials come to the padding: chance moves plans by more
-_MOST_TRIALS = 16
-_STEPS_TRIED = 24  # more of them pad the same
-_LEAST_TRIED = 20_000  # sequences, where there are as many
+_MOST_MIXED = 200_000  # sequences of a trial that measures mixing: they fill all the bins
 _MOST_REMEMBERED = 16
 _MOST_BANDS = 8  # powers of two: 256 bands
 
@@ -42,13 +40,13 @@ _Found = TypeVar("_Found")
 
 
 class Fit(NamedTuple):
-    """An order fitted to its sequences; `padding` is what trials by it padded on average, None if there was none.
+    """An order fitted to its sequences; `had` is what trials by it had on average, None if there were none.
 
-    The share is of the computed frames, 0..1.
+    It is the share of the computed frames that is padding, or, if a mixing was asked for, the mixing: both 0..1.
     """
 
     order: Order
-    padding: float | None = None
+    had: float | None = None
 
 
 class _Same:
@@ -76,9 +74,11 @@ def settle(items: NDArray[np.int64], batching: Batching, slots: int) -> Batching
     `Stratified` deals them.
     """
     order, deal = batching.order, batching.deal
-    if type(order) is not MaxEntropy or order.padding is None or not isinstance(deal, RandomSteps):
+    if type(order) is not MaxEntropy or order.scale is not None or not isinstance(deal, RandomSteps):
         return batching
     in_strata = replace(batching, deal=Stratified(tail=deal.tail))
+    if order.padding is None:  # a mixing is asked of batches, and those of random steps are sorted
+        return in_strata
     kinds = sort_out(items, in_strata)
     # A step of one batch is that batch: as a random sample it would pad as random batches do.
     if slots == 1 or not kinds.fitted.any():
@@ -88,7 +88,7 @@ def settle(items: NDArray[np.int64], batching: Batching, slots: int) -> Batching
     def measure_steps() -> float:
         within = items[kinds.fitted]
         bands = choose_bands(items, kinds, in_steps, portions=1, slots=slots)
-        return _Trial(within, in_steps, 1, slots, bands).padding_of(in_steps.order)
+        return Trial(within, in_steps, portions=1, slots=slots, bands=bands).padding_of(in_steps.order)
 
     try:
         padding = _remember(measure_steps, "steps", items, in_steps, slots)
@@ -104,7 +104,7 @@ def choose_bands(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, 
     """
     in_steps, order = isinstance(batching.deal, RandomSteps), batching.order
     # A noise of a given scale is in the unit of the lengths, and a place in a line has no unit.
-    sorts = type(order) is Sorted or (type(order) is MaxEntropy and order.padding is not None)
+    sorts = type(order) is Sorted or (type(order) is MaxEntropy and order.scale is None)
     if items.shape[1] == 1 or not kinds.fitted.any() or not (in_steps or sorts):
         return 0
     # What bands sort is tried by itself: the inside of random steps, or the order without its noise.
@@ -113,10 +113,11 @@ def choose_bands(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, 
     def find() -> int:
         within = items[kinds.fitted]
         if prices_of(batching.cost, items.shape[1]) is None:  # a cost that must be called takes seconds to try with
-            return 2 ** round(np.log2(2.0 * max(1.0, _estimate_batches(within, batching, portions)) ** 0.5))
+            return 2 ** round(np.log2(2.0 * max(1.0, estimate_batches(within, batching, portions)) ** 0.5))
 
         def pad_by(bands: int) -> float:
-            return _Trial(within, batching, portions, slots if in_steps else 1, bands).padding_of(tried)
+            trial = Trial(within, batching, portions=portions, slots=slots if in_steps else 1, bands=bands)
+            return trial.padding_of(tried)
 
         return min((0, *(2**power for power in range(_MOST_BANDS + 1))), key=pad_by)
 
@@ -127,7 +128,9 @@ def choose_bands(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, 
         return 0
 
 
-def fit_order(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, portions: int, bands: int) -> Fit:
+def fit_order(
+    items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, portions: int, bands: int, places: int
+) -> Fit:
     """The order of the batching, fitted to `items`; the same for every epoch, so that only the first must find it.
 
     Args:
@@ -136,10 +139,15 @@ def fit_order(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, por
         batching: The choices.
         portions: How many equal parts the sequences are dealt into before they are sorted.
         bands: As `choose_bands` says.
+        places: Batches that each portion has in a step: filling the last step changes what is padded.
     """
     if getattr(batching.order, "fit", None) is None or not kinds.ordered.any():
         return Fit(batching.order)
-    return _remember(lambda: _fit_anew(items, kinds, batching, portions, bands), "order", items, batching, portions)
+
+    def fit() -> Fit:
+        return _fit_anew(items, kinds, batching, portions, bands, places)
+
+    return _remember(fit, "order", items, batching, portions * 2**20 + places)
 
 
 def _remember(
@@ -162,7 +170,9 @@ def _remember(
     return found
 
 
-def _fit_anew(items: NDArray[np.int64], kinds: Kinds, batching: Batching, portions: int, bands: int) -> Fit:
+def _fit_anew(
+    items: NDArray[np.int64], kinds: Kinds, batching: Batching, portions: int, bands: int, places: int
+) -> Fit:
     """The fit; of several buckets to pad to, the last is kept for what is over the budget by itself.
 
     Three uniform buckets over 10, 20 and a giant of 900 would be padded to 306, 603 and 900; so they are 15, 20, 900.
@@ -175,8 +185,28 @@ def _fit_anew(items: NDArray[np.int64], kinds: Kinds, batching: Batching, portio
         rows = np.array(getattr(fitted, "edges", None) or ()).reshape(-1, items.shape[1])
         edges = sort_rows(np.concatenate([rows, items[giants].max(axis=0)[None]]))
         return Fit(Bucketed(edges=tuple(edges.tolist()), pad_to_edge=order.pad_to_edge))
-    if type(order) is MaxEntropy and order.padding is not None and len(within):  # what extends it fits as it likes
-        return _fit_padding(within, batching, order, order.padding, portions, bands)
+    if type(order) is MaxEntropy and order.scale is None and len(within):  # what extends it fits as it likes
+        trial = Trial(
+            within,
+            batching,
+            portions=portions,
+            slots=1,
+            bands=bands,
+            drafted=portions,
+            places=places,
+            alone=int(kinds.alone.sum()),
+            most=_MOST_MIXED if order.padding is None else 2**62,
+        )
+
+        def fit_to(padding: float) -> Order:
+            to_padding = replace(batching, order=replace(order, padding=padding, mixing=None))
+            return _fit(within, to_padding, portions, bands)
+
+        return (
+            _fit_padding(fit_to, trial, order.padding)
+            if order.mixing is None
+            else _fit_mixing(fit_to, trial, order.mixing)
+        )
     return Fit(_fit(items[kinds.ordered], batching, portions))
 
 
@@ -186,7 +216,7 @@ def _fit(items: NDArray[np.int64], batching: Batching, portions: int, bands: int
     if fit is None or not len(items):
         return batching.order
     if bands:  # a place in the line is no length: a batch of the mean size stands for all, and trials correct it
-        size = len(items) / portions / _estimate_batches(items, batching, portions)
+        size = len(items) / portions / estimate_batches(items, batching, portions)
         return fit(line_up(items, bands), lambda places: np.full(len(places), max(1.0, size)), portions=portions)
     longest = items.max(axis=0)
     shares = items.sum(axis=0) / items.sum()  # of each dimension in the size of a sequence
@@ -199,73 +229,58 @@ def _fit(items: NDArray[np.int64], batching: Batching, portions: int, bands: int
     return fit(sizes_of(items, batching.order), batch_sizes, portions=portions)
 
 
-def _fit_padding(
-    items: NDArray[np.int64], batching: Batching, order: MaxEntropy, padding: float, portions: int, bands: int
-) -> Fit:
-    """The noise under which trials pad what was asked."""
-    if portions > 1:  # each has a part of the sequences, a giant one of them alone: no trial stands for all
-        return Fit(_fit(items, batching, portions, bands))
-    trial = _Trial(items, batching, portions, 1, bands)
+def _fit_padding(fit_to: Callable[[float], Order], trial: Trial, padding: float) -> Fit:
+    """The noise under which trials pad what was asked; `fit_to` fits it to a padding on the histogram of lengths."""
     near = _NEAR_OF_FEW if trial.few else _NEAR_OF_MANY
-    fitted = _fit(items, batching, portions, bands)
+    fitted = fit_to(padding)
     try:
         achieved = trial.padding_of(fitted)
     except OversizeError:  # the plan itself will say which sequence it is
         return Fit(fitted)
-    # A fit this near is kept: the search below drafts all sequences again for every guess.
-    if abs(achieved - padding) <= 10 * near:
+    # A fit this near is kept: the search below drafts all sequences again for every guess. Of few batches chance moves
+    # plans by two hundredths; but what fills the last step moves all plans the same way.
+    if abs(achieved - padding) <= (10 * near if not trial.places else 10 * _NEAR_OF_MANY):
         return Fit(fitted, achieved)
     # Random batches that pad no more than was asked are as random as can be. Sorted ones that pad no less are as
     # near as can be.
     for order_at_end, reaches in ((Shuffled(), padding.__ge__), (Sorted(), padding.__le__)):
         if reaches(at_end := trial.padding_of(order_at_end)):
             return Fit(order_at_end, at_end)
-
-    def fit_at(place: float) -> Order:
-        """The order fitted to another padding: 0..1 for a `place` from infinity down to minus infinity."""
-        share = min(0.99, float(1.0 / (1.0 + np.exp(place))))
-        return _fit(items, replace(batching, order=replace(order, padding=share)), portions, bands)
-
-    # The share is 0.99 at -5 and 0.0003 at 8. By its logit, small shares are told apart as well as large ones.
-    place = find_root(lambda place: trial.padding_of(fit_at(place)) - padding, -5.0, 8.0, near=near)
-    return Fit(fit_at(place), trial.padding_of(fit_at(place)))
+    place = find_root(lambda place: trial.padding_of(fit_to(_padding_at(place))) - padding, *_PLACES, near=near)
+    fitted = fit_to(_padding_at(place))
+    return Fit(fitted, trial.padding_of(fitted))
 
 
-def _estimate_batches(items: NDArray[np.int64], batching: Batching, portions: int) -> float:
-    """About how many batches a portion makes, were all sequences of the mean length."""
-    mean = np.ceil(items.mean(axis=0)).astype(np.int64)
-    sizes = batching.cut.batch_sizes(mean[None], cost=batching.cost, longest=items.max(axis=0))
-    return len(items) / portions / float(check_batch_sizes(sizes, 1)[0])
+def _fit_mixing(fit_to: Callable[[float], Order], trial: Trial, mixing: float) -> Fit:
+    """The noise of the least padding tried under which trials mix what was asked."""
+    try:
+        most = trial.mixing_of(Shuffled())
+    except OversizeError:  # the plan itself will say which sequence it is
+        return Fit(Shuffled())
+    if mixing >= most:
+        return Fit(Shuffled(), most)
+    if mixing <= (least := trial.mixing_of(Sorted())):
+        return Fit(Sorted(), least)
+    tried: list[tuple[float, Fit]] = []
+
+    def excess(place: float) -> float:
+        order = fit_to(_padding_at(place))
+        tried.append((place, Fit(order, had := trial.mixing_of(order))))
+        return had - mixing - _NEAR_OF_FEW  # aims a little higher, so as not to end below
+
+    # No place pads more than random batches, and a fit to more than they pad would be slow.
+    random = float(np.clip(1.1 * trial.padding_of(Shuffled()), 1e-3, 0.99))
+    root = find_root(excess, float(np.log(1.0 / random - 1.0)), _PLACES[1], near=_NEAR_OF_FEW)
+    if root != tried[-1][0]:
+        excess(root)
+    enough = [(place, fitted) for place, fitted in tried if fitted.had is not None and fitted.had >= mixing]
+    return max(enough, key=lambda each: each[0])[1] if enough else Fit(Shuffled(), most)  # the last pads least
 
 
-class _Trial:
-    """Drafts by keys of their own, the same ones for every order: of all sequences, or of some steps' worth."""
-
-    def __init__(self, items: NDArray[np.int64], batching: Batching, portions: int, slots: int, bands: int) -> None:
-        self.batching, self.slots, self.bands = batching, slots, bands
-        batches = _estimate_batches(items, batching, portions)
-        count = max(1, len(items) // portions)
-        if slots > 1:  # of batches that are not in steps, fewer sequences would pad otherwise
-            count = min(count, max(_LEAST_TRIED, int(_STEPS_TRIED * slots * count / batches)))
-        self.items = _draw(items, count)
-        self.few = batches < _MANY
-        most = _MOST_TRIALS if prices_of(batching.cost, items.shape[1]) is not None else 1
-        # 100 batches are drafted four times: 400 batches then say what they pad.
-        self.trials = int(np.clip(_MANY / batches, 1, most))
-
-    def padding_of(self, order: Order) -> float:
-        """The share of the computed frames that is padding, by an order that is fitted."""
-        return padding_of([self._draft(order, number) for number in range(self.trials)], self.items)
-
-    def _draft(self, order: Order, number: int) -> Draft:
-        key = Key(seed=0, epoch=number, stage="trial")
-        everything = np.arange(len(self.items))
-        return draft(self.items, everything, self.batching, order, key, slots=self.slots, bands=self.bands)
+# Between these a padding is sought: 99 % and 0.03 %. By its logit, small shares are told apart as well as large ones.
+_PLACES = -5.0, 8.0
 
 
-def _draw(items: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """As many of `items` at random, the same ones every time, and among them the longest of each dimension."""
-    if count >= len(items):
-        return items
-    drawn = Key(stage="trial", lane=1).permutation(len(items))[:count]
-    return items[np.union1d(drawn, items.argmax(axis=0))]
+def _padding_at(place: float) -> float:
+    """A padding from 1 to 0 for a `place` from minus infinity to infinity, evenly fine at both ends."""
+    return min(0.99, float(1.0 / (1.0 + np.exp(place))))

@@ -1,4 +1,4 @@
-"""Missed: if a plan cannot have the padding or the waiting that was asked for, a warning says what it has, and why."""
+"""Missed: if a plan cannot have the padding, mixing or waiting asked for, one warning says what it has, and why."""
 
 from __future__ import annotations
 
@@ -20,30 +20,45 @@ _TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too sm
 _told: set[tuple[str, str, str]] = set()  # (what, batching, fingerprint of lengths) that this process has warned of
 
 
-def tell_missed_padding(
-    achieved: float, items: NDArray[np.int64], batching: Batching, draft_by: Callable[[Order], list[Draft]]
+def tell_missed_request(
+    had: float | None, items: NDArray[np.int64], batching: Batching, draft_by: Callable[[Order], list[Draft]]
 ) -> None:
-    """Warns if plans miss the padding that was asked for; once for the same batching and lengths.
+    """Warns if plans miss the padding or the mixing that was asked for; once for the same batching and lengths.
 
     The default order does not warn: nobody asked for its padding.
 
     Args:
-        achieved: What plans by the fitted order pad on average, as a share.
-        draft_by: Drafts the same sequences by another order, to see which paddings are possible.
+        had: What trials by the fitted order pad, or mix, on average; None if there were none.
+        items: What is planned.
+        batching: The choices.
+        draft_by: Drafts the same sequences by another order, to see what is possible.
     """
     order = batching.order
-    if order is DEFAULT_ORDER or not isinstance(order, MaxEntropy) or order.padding is None:
+    if had is None or order is DEFAULT_ORDER or type(order) is not MaxEntropy:
         return
-    if abs(achieved - order.padding) <= _TOLERANCE:
-        return
-    if _was_told("padding", items, batching):
+    if order.padding is not None:
+        _tell_missed_padding(order.padding, had, items, batching, draft_by)
+    elif order.mixing is not None and had < order.mixing - _TOLERANCE and not _was_told("mixing", items, batching):
+        sentence = f"`mixing` must be at least what was asked, {order.mixing:g}, but is {had:.3f}."
+        why = f"Random batches mix {had:.3f} here, and nothing mixes more: make the batches larger, or ask for less."
+        warnings.warn(f"{sentence} {why}", stacklevel=5)
+
+
+def _tell_missed_padding(
+    asked: float,
+    had: float,
+    items: NDArray[np.int64],
+    batching: Batching,
+    draft_by: Callable[[Order], list[Draft]],
+) -> None:
+    if abs(had - asked) <= _TOLERANCE or _was_told("padding", items, batching):
         return
     least, most = (padding_of(draft_by(end), items) for end in (Sorted(), Shuffled()))
-    if order.padding > most and most <= _TOLERANCE:  # all lengths are nearly equal: no order pads more
+    if asked > most and most <= _TOLERANCE:  # all lengths are nearly equal: no order pads more
         return
-    sentence = f"`padding` must be within {_TOLERANCE} of what was asked, {order.padding:g}, but is {achieved:.3f}."
-    # The level is that of the caller of make_plan, which is decorated; so it is below.
-    warnings.warn(f"{sentence} {_say_why(order.padding, achieved, least, most)}", stacklevel=5)
+    sentence = f"`padding` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {had:.3f}."
+    # The level is that of the caller of make_plan, which is decorated; so it is of the other warnings.
+    warnings.warn(f"{sentence} {_say_why(asked, had, least, most)}", stacklevel=6)
 
 
 def tell_missed_waiting(

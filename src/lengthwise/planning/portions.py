@@ -9,14 +9,13 @@ from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.order import Order
 from lengthwise.choices.world import World
-from lengthwise.planning.draft import Draft, draft, padding_of
+from lengthwise.planning.draft import Draft, draft
 from lengthwise.planning.fit import choose_bands, fit_order
 from lengthwise.planning.level import level
-from lengthwise.planning.missed import tell_missed_padding
+from lengthwise.planning.missed import tell_missed_request
 from lengthwise.planning.oversize import put_alone, sort_out
 from lengthwise.planning.own import check_portions, is_own
-
-_MANY_STEPS = 4  # from which on batches pad about the same before and after the tail has filled the last step
+from lengthwise.planning.trial import fill_steps
 
 
 def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, key: Key) -> list[Draft]:
@@ -36,12 +35,14 @@ def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, k
             for own, lane in zip(members, keys, strict=True)
         ]
 
-    fitted = fit_order(items, kinds, batching, portions=len(portions), bands=bands)
+    places = world.slots // len(portions)
+    fitted = fit_order(items, kinds, batching, portions=len(portions), bands=bands, places=places)
     drafts = draft_by(fitted.order)
-    achieved = padding_of(drafts, items) if fitted.padding is None else fitted.padding
-    batches = sum(len(one.offsets) - 1 for one in drafts)
-    if world.slots == 1 or batches >= _MANY_STEPS * world.slots:  # of fewer steps, the tail decides
-        tell_missed_padding(achieved, items, batching, draft_by)
+
+    def fill_by(order: Order) -> list[Draft]:
+        return fill_steps(draft_by(order), batching, places, alone=int(kinds.alone.sum()))
+
+    tell_missed_request(fitted.had, items, batching, fill_by)
     alone = [portion[kinds.alone[portion]] for portion in portions]
     # Portions differ in their number of batches: cutting one of them smaller would only give all ranks more steps.
     if len(drafts) == 1:

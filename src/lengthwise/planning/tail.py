@@ -31,11 +31,11 @@ def complete_steps(
     Returns:
         All batches, and the numbers of those that take part, [portions, each]; some may stand twice.
     """
-    wanted = _count_wanted(portions, places, tail)
+    wanted = count_wanted([len(portion.costs) for portion in portions], places, tail)
     if tail == "split":
         portions = [_split(portion, wanted, cost) for portion in portions]
         # Single sequences cannot be split: a portion may still have too few batches, and `_fill` repeats some.
-        wanted = _count_wanted(portions, places, tail)
+        wanted = count_wanted([len(portion.costs) for portion in portions], places, tail)
     batches = join(portions)
     borders = np.cumsum([0] + [len(portion.costs) for portion in portions])
     numbers = [
@@ -62,9 +62,15 @@ def split_largest(offsets: NDArray[np.int64], batches: int) -> NDArray[np.int64]
     return offsets
 
 
-def _count_wanted(portions: Sequence[Batches], places: int, tail: str) -> int:
-    """How many batches each portion must have: whole steps of them, rounded down where the tail drops, else up."""
-    most = max(len(portion.costs) for portion in portions)
+def count_wanted(batches: Sequence[int], places: int, tail: str) -> int:
+    """How many batches each portion must have: whole steps of them, rounded down where the tail drops, else up.
+
+    Args:
+        batches: How many each portion has.
+        places: Batches that each portion has in a step.
+        tail: What becomes of a last step that is not full.
+    """
+    most = max(batches)
     # 14 batches in steps of 4: 12 where the tail drops, else 16.
     return most // places * places if tail == "drop" else -(-most // places) * places
 

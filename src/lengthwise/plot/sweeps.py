@@ -15,8 +15,9 @@ from lengthwise.choices.cut import Cut
 from lengthwise.choices.named import strategy
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.metrics import measure
-from lengthwise.measures.mixing import mixing, mixing_bins, step_mixing
+from lengthwise.measures.mixing import mixing, step_mixing
 from lengthwise.planning import make_plan
+from lengthwise.planning.joint import mixing_bins
 
 Row = dict[str, Any]
 

@@ -1,0 +1,158 @@
+"""Trial: drafts by keys of their own, filled to whole steps as plans are, that say what an order pads and mixes.
+
+an order that spends 10 % of padding by the histogram of lengths
+14 batches of it, for steps of 4                 pad 10 %
+16 smaller ones, which fill the last step        pad 8 %: the fit must ask for more
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise._random import Key
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.cost import prices_of
+from lengthwise.choices.order import Order
+from lengthwise.planning.draft import Draft, draft, padding_of
+from lengthwise.planning.joint import mixing_of_batches
+from lengthwise.planning.level import level
+from lengthwise.planning.own import check_batch_sizes
+from lengthwise.planning.tail import count_wanted, split_largest
+
+_MANY = 400  # batches, of which the histogram of lengths says within a hundredth what they pad
+_MANY_STEPS = 100  # of more steps, filling the last one changes less than a hundredth of the batches
+_MOST_TRIALS = 16
+_STEPS_TRIED = 24  # more of them pad the same
+_LEAST_TRIED = 20_000  # sequences, where there are as many
+
+
+class Trial:
+    """Drafts by keys of their own, the same ones for every order: of all sequences, or of some steps' worth.
+
+    Args:
+        items: [n, dims], of all portions.
+        batching: The choices.
+        portions: How many equal parts the sequences are dealt into before they are sorted.
+        slots: Batches of a step, where the deal takes whole steps.
+        bands: As `draft` takes them.
+        drafted: How many of the portions are drafted: one for all, or every one.
+        places: Batches that a portion has in a step, of which the last one is filled; 0 to fill none.
+        alone: Batches that will stand beside those of the draft.
+        most: How many sequences are enough.
+
+    Attributes:
+        items: Those that are drafted.
+        few: Whether they make so few batches that chance moves what they pad.
+        trials: How many drafts are made by each order.
+    """
+
+    batching: Batching
+    slots: int
+    bands: int
+    drafted: int
+    places: int
+    alone: int
+    items: NDArray[np.int64]
+    few: bool
+    trials: int
+
+    def __init__(
+        self,
+        items: NDArray[np.int64],
+        batching: Batching,
+        *,
+        portions: int,
+        slots: int,
+        bands: int,
+        drafted: int = 1,
+        places: int = 0,
+        alone: int = 0,
+        most: int = 2**62,
+    ) -> None:
+        self.batching, self.slots, self.bands, self.drafted, self.alone = batching, slots, bands, drafted, alone
+        batches = estimate_batches(items, batching, portions)
+        self.places = places if batches < _MANY_STEPS * places and places * drafted > 1 else 0
+        count = max(1, len(items) // portions * drafted) if drafted < portions else len(items)
+        if slots > 1:  # of batches that are not in steps, fewer sequences would pad otherwise
+            count = min(count, max(_LEAST_TRIED, int(_STEPS_TRIED * slots * count / batches)))
+        self.items = _draw(items, min(count, most))
+        self.few = batches * drafted < _MANY
+        most_trials = _MOST_TRIALS if prices_of(batching.cost, items.shape[1]) is not None else 1
+        # 100 batches are drafted four times: 400 batches then say what they pad.
+        self.trials = int(np.clip(_MANY / (batches * drafted), 1, most_trials))
+
+    def padding_of(self, order: Order) -> float:
+        """The share of the computed frames that is padding, by an order that is fitted."""
+        drafts = [draft for number in range(self.trials) for draft in self._draft(order, number)]
+        return padding_of(drafts, self.items)
+
+    def mixing_of(self, order: Order) -> float:
+        """What a plan by this order mixes, by the bins of one plan: the mean over the trials."""
+        return float(np.mean([mixing_of(self._draft(order, number), self.items) for number in range(self.trials)]))
+
+    def _draft(self, order: Order, number: int) -> list[Draft]:
+        key, count = Key(seed=0, epoch=number, stage="trial"), len(self.items)
+        dealt = key.at("portions").permutation(count) if self.drafted > 1 else np.arange(count)
+        drafts = [
+            draft(
+                self.items,
+                np.sort(portion),
+                self.batching,
+                order,
+                key.at("trial", lane=lane),
+                slots=self.slots,
+                bands=self.bands,
+            )
+            for lane, portion in enumerate(np.array_split(dealt, self.drafted))
+        ]
+        return fill_steps(drafts, self.batching, self.places, alone=self.alone) if self.places else drafts
+
+
+def fill_steps(drafts: list[Draft], batching: Batching, places: int, *, alone: int) -> list[Draft]:
+    """The drafts with as many batches as fill whole steps, where the tail splits batches to fill them.
+
+    Other tails leave batches out, or take some twice: those that are taken stay as they are.
+
+    Args:
+        drafts: One for each portion.
+        batching: The choices.
+        places: Batches that each portion has in a step.
+        alone: Batches that will stand beside those of the draft, where there is but one.
+    """
+    if batching.deal.tail != "split":
+        return drafts
+    beside = alone if len(drafts) == 1 else 0
+    if len(drafts) == 1:
+        drafts = [level(drafts[0], batching, places, beside=beside)]
+    wanted = count_wanted([len(each.offsets) - 1 + beside for each in drafts], places, "split") - beside
+    return [each._replace(offsets=split_largest(each.offsets, wanted)) for each in drafts]
+
+
+def mixing_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:
+    """What a plan of the drafts mixes: as `measure` says of one epoch."""
+    drafts = [each for each in drafts if len(each.members)]
+    if not drafts:
+        return 1.0
+    return mixing_of_batches(
+        np.concatenate([items[each.members].sum(axis=1) for each in drafts]),
+        np.concatenate([np.maximum.reduceat(each.needed, each.offsets[:-1]).sum(axis=1) for each in drafts]),
+        np.concatenate([np.diff(each.offsets) for each in drafts]),
+    )
+
+
+def estimate_batches(items: NDArray[np.int64], batching: Batching, portions: int) -> float:
+    """About how many batches a portion makes, were all sequences of the mean length."""
+    mean = np.ceil(items.mean(axis=0)).astype(np.int64)
+    sizes = batching.cut.batch_sizes(mean[None], cost=batching.cost, longest=items.max(axis=0))
+    return len(items) / portions / float(check_batch_sizes(sizes, 1)[0])
+
+
+def _draw(items: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """As many of `items` at random, the same ones every time, and among them the longest of each dimension."""
+    if count >= len(items):
+        return items
+    drawn = Key(stage="trial", lane=1).permutation(len(items))[:count]
+    return items[np.union1d(drawn, items.argmax(axis=0))]
