@@ -30,6 +30,7 @@ from lengthwise_recipes.study import figure as study
 DOCS = ROOT / "docs"
 LJSPEECH = DATA / "ljspeech" / "ljspeech_lengths.csv"
 STUDIES = {"handwriting": "study-handwriting-latin-greek", "handwriting-parallel": "study-handwriting-parallel"}
+RANKS, EPOCHS = 8, 12  # of docs/padding.png: a step is eight batches, and as many epochs fill the bins of mixing
 MOST_PADDING = 0.3  # of docs/trade-off.png: nobody who has a choice pads more
 
 Draw = Callable[[], None]
@@ -73,14 +74,22 @@ def latest(what: str) -> Mapping[str, Any]:
 
 
 def draw_padding() -> None:
-    """Batches of LJSpeech: random, and of max-entropy batching at 5 % padding."""
+    """Steps of LJSpeech on eight ranks: what they pad, how long ranks wait, and how alike their lengths are."""
     if not LJSPEECH.exists():
         print(f"docs/padding.png is left as it is: there is no {LJSPEECH}.")
         return
-    clips = lw.read_lengths(LJSPEECH, column="frames_12p5ms")
-    named = {"random": "random", "max-entropy": "max-entropy:0.05"}
-    plans = {name: lw.make_plan(clips, lw.strategy(text, cut=lw.FixedSize(16))) for name, text in named.items()}
-    plot.save(plot.batch_padding(clips, plans, unit="frames of 12.5 ms"), DOCS / "padding.png")
+    clips, cut, sorts = lw.read_lengths(LJSPEECH, column="frames_12p5ms"), lw.FixedSize(16), lw.MaxEntropy(padding=0.05)
+    batchings = {
+        "random": lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.Mixed()),
+        "max-entropy, balanced steps": lw.Batching(cut=cut, order=sorts, deal=lw.Balanced()),
+        "max-entropy, mixed steps": lw.Batching(cut=cut, order=sorts, deal=lw.Mixed()),
+        "random-steps": lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps()),
+    }
+    plans = {
+        name: [lw.make_plan(clips, batching, epoch=epoch, world_size=RANKS) for epoch in range(EPOCHS)]
+        for name, batching in batchings.items()
+    }
+    plot.save(plot.step_padding(clips, plans, unit="frames of 12.5 ms"), DOCS / "padding.png")
 
 
 def draw_trade_off() -> None:

@@ -317,6 +317,9 @@ class MaxEntropy:
 
         With `mixing` only `make_plan` can fit it, which drafts trials, each by the fit to another padding.
         """
+        if self.mixing is not None:
+            remedy = "Give a padding, or plan with the MaxEntropy itself."
+            raise checks.value_error("mixing", "left out where another order calls `fit`", self.mixing, remedy)
         if self.padding is None:
             return self
         share = 1.0 / portions  # of the sequences: a rank that sorts an eighth of them has fewer to choose from

@@ -4,6 +4,7 @@ Every picture is a `matplotlib.figure.Figure` that belongs to no window; `save` 
 same look by `lengthwise.plot.style`.
 
     batch_padding      batches sequence by sequence, and their padding
+    step_padding       whole steps batch by batch: their padding, and how long ranks wait
     epoch_lengths      lengths and padding along the epoch, strategy by strategy
     bucket_histogram   the lengths, their buckets, and what each bucket pads
     knob_curves        each strategy's knob against padding and batch length
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from lengthwise.plot.epochs import epoch_lengths as epoch_lengths
     from lengthwise.plot.histograms import bucket_histogram as bucket_histogram
     from lengthwise.plot.knobs import knob_curves as knob_curves
+    from lengthwise.plot.steps import step_padding as step_padding
     from lengthwise.plot.style import save as save
     from lengthwise.plot.sweeps import sweep as sweep
     from lengthwise.plot.trade_offs import trade_off as trade_off
@@ -32,6 +34,7 @@ _ROOMS = {
     "knob_curves": "knobs",
     "trade_off": "trade_offs",
     "save": "style",
+    "step_padding": "steps",
     "sweep": "sweeps",
 }
 

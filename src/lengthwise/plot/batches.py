@@ -66,16 +66,16 @@ def batch_padding(
     return figure
 
 
-def draw_batches(axes: Axes, each: Delivery, look: Look) -> None:
-    """Every sequence as a bar, the padding above it, and the padded length of every batch as a step."""
+def draw_batches(axes: Axes, each: Delivery, look: Look, *, start: float = 0.0) -> None:
+    """Every sequence as a bar from `start` on, the padding above it, and the padded length of every batch as a step."""
     if not len(each.sizes):
         return  # no sequences, no batches: the panel stays empty
-    places = np.arange(len(each.delivered) + 1)
+    places = start + np.arange(len(each.delivered) + 1)
     # Batches of [2, 3] sequences padded to [9, 4]: the tops of the bars are [9, 9, 4, 4, 4].
     tops = np.repeat(each.padded, each.sizes)
     axes.stairs(each.delivered, places, fill=True, color=look.colour, alpha=0.8, linewidth=0)
     axes.stairs(tops, places, baseline=each.delivered, fill=True, color=style.PADDING, linewidth=0)
-    axes.stairs(each.padded, each.offsets, color=STEP, linewidth=0.9)
+    axes.stairs(each.padded, start + each.offsets, color=STEP, linewidth=0.9)
 
 
 def name_parts(axes: Axes, each: Delivery, look: Look) -> None:

@@ -57,23 +57,26 @@ def delivery(plan: Plan, lengths: ArrayLike) -> Delivery:
     >>> delivery(lw.make_plan([5, 9, 2, 4], batching), [5, 9, 2, 4])
     Delivery(delivered=array([5, 9, 2, 4]), sizes=array([2, 2]), padded=array([9, 4]))
     """
+    # Step by step, and within a step micro-batch by micro-batch over all ranks.
+    return deliver(plan, lengths, plan.grid.reshape(-1))
+
+
+def deliver(plan: Plan, lengths: ArrayLike, numbers: NDArray[np.int64]) -> Delivery:
+    """Some batches of the plan, by their numbers, one after the other."""
     array = as_lengths(lengths)
     items = array if array.ndim == 1 else array.sum(axis=1)
     if plan.spans is not None:
         items = plan.spans[:, 2] - plan.spans[:, 1]
-    # Step by step, and within a step micro-batch by micro-batch over all ranks.
-    numbers = plan.grid.reshape(-1)
     if plan.row_offsets is not None:
-        return _delivery_of_rows(plan, np.add.reduceat(items[plan.sequences], plan.row_offsets[:-1]))
+        return _deliver_rows(plan, np.add.reduceat(items[plan.sequences], plan.row_offsets[:-1]), numbers)
     sizes = plan.batch_sizes[numbers]
     # Batches of 2 and 3 that start at 7 and 0 hold the places 7, 8, 0, 1, 2.
     places = np.arange(sizes.sum()) + np.repeat(plan.offsets[numbers] - np.cumsum(sizes) + sizes, sizes)
     return Delivery(items[plan.sequences[places]], sizes, plan.padded_lengths.sum(axis=1)[numbers])
 
 
-def _delivery_of_rows(plan: Plan, used: NDArray[np.int64]) -> Delivery:
+def _deliver_rows(plan: Plan, used: NDArray[np.int64], numbers: NDArray[np.int64]) -> Delivery:
     """The same where rows are packed: a row is drawn as one sequence, as long as those that it holds. `used` [rows]."""
-    numbers = plan.grid.reshape(-1)
     first = np.searchsorted(plan.offsets if plan.row_offsets is None else plan.row_offsets, plan.offsets)
     rows = [np.arange(first[number], first[number + 1]) for number in numbers]
     padded = plan.padded_lengths.sum(axis=1)[numbers]

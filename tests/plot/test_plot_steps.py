@@ -1,0 +1,104 @@
+"""The picture of steps shows what ranks compute and how long they wait, and says what whole epochs come to."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+import lengthwise as lw
+from lengthwise.plot import save, step_padding, style
+
+SPEECH = lw.example_lengths("speech", count=3_000)
+CUT = lw.FixedSize(16)
+
+
+def stairs(axes):
+    return [patch.get_data() for patch in axes.patches]
+
+
+def said(axes):
+    return [text.get_text() for text in axes.texts]
+
+
+def test_four_sequences_on_two_ranks():
+    """Steps of (9, 5) and (4, 2), one sequence to a rank: the second of each waits for the first."""
+    lengths = [5, 9, 2, 4]
+    batching = lw.Batching(cut=lw.FixedSize(1), order=lw.Sorted(), arrange=lw.LongestFirst())
+    figure = step_padding(
+        lengths, {"sorted": lw.make_plan(lengths, batching, world_size=2)}, unit="tokens", title="Two"
+    )
+    (axes,) = figure.axes
+    waiting, bars, padding, outline, *second = stairs(axes)
+    assert waiting.values.tolist() == [9, 9]
+    assert waiting.baseline.tolist() == bars.values.tolist() == outline.values.tolist() == [9, 5]
+    assert padding.values.tolist() == [9, 5]
+    assert second[0].values.tolist() == [4, 4]
+    assert second[0].baseline.tolist() == [4, 2]
+    assert second[0].edges[0] > bars.edges[-1]  # a gap between the steps
+    assert said(axes)[:2] == ["padding 0 %", "waiting 23 %"]  # both ranks take 9 + 4, and 6 of these 26 are waiting
+    assert said(axes)[3:] == ["padded length", "padding", "length", "waiting"]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["2 batches of 1"] * 2
+    assert axes.get_xlabel() == "the batches of each step, side by side: area is time, the same for all ranks"
+    assert (figure.get_supylabel(), figure.get_suptitle()) == ("length (tokens)", "Two")
+
+
+def test_measures_are_those_of_all_epochs_and_the_worst_is_bold():
+    batchings = {
+        "random": lw.Batching(cut=CUT, order=lw.Shuffled()),
+        "max-entropy": lw.Batching(cut=CUT, padding=0.05, deal=lw.Mixed()),
+        "random-steps": lw.Batching(cut=CUT, order=lw.Shuffled(), deal=lw.RandomSteps()),
+    }
+    plans = {
+        label: [lw.make_plan(SPEECH, batching, world_size=4, epoch=epoch) for epoch in range(3)]
+        for label, batching in batchings.items()
+    }
+    figure = step_padding(SPEECH, plans, steps=2)
+    bold = []
+    for axes, epochs in zip(figure.axes, plans.values(), strict=True):
+        found = lw.measure(epochs, SPEECH)
+        shares = style.percent(found.padding_share), style.percent(found.straggler_waste)
+        assert said(axes)[:3] == [
+            f"padding {shares[0]}",
+            f"waiting {shares[1]}",
+            f"step mixing {found.step_mixing:.2f}",
+        ]
+        bold += [text.get_text().split()[0] for text in axes.texts if text.get_fontweight() == "bold"]
+    assert sorted(bold) == ["padding", "step", "waiting"]
+    assert said(figure.axes[1])[3:] == ["waiting"]
+
+
+@pytest.mark.parametrize("cut", [CUT, lw.Budget(9_000)], ids=repr)
+@pytest.mark.parametrize("shape", [(8, 1), (4, 2), (1, 1)])
+def test_every_rank_has_the_same_area_in_a_step(cut, shape):
+    world_size, micro_batches = shape
+    batching = lw.Batching(cut=cut, padding=0.1, deal=lw.Mixed())
+    plan = lw.make_plan(SPEECH, batching, world_size=world_size, micro_batches=micro_batches)
+    from lengthwise.plot.steps import middle_steps
+
+    for step in middle_steps(plan, SPEECH, 3):
+        areas = step.each.sizes * step.tops
+        worked = step.each.sizes * step.each.padded
+        assert (step.tops >= step.each.padded).all()
+        assert areas.sum() >= worked.sum()
+        if micro_batches == 1:
+            assert areas == pytest.approx(np.full(len(areas), worked.max()), rel=0.01)
+        assert (np.diff(step.each.padded) <= 0).all()
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_small_epochs_are_drawn(count, tmp_path):
+    lengths = np.arange(1, count + 1)
+    save(step_padding(lengths, {"random": lw.make_plan(lengths, lw.Batching(cut=CUT))}), tmp_path / "steps.png")
+
+
+def test_costs_that_are_no_frames_are_no_areas():
+    batching = lw.Batching(cut=CUT, cost=lw.Quadratic(linear=1, quadratic=0.01))
+    (axes,) = step_padding(SPEECH, {"random": lw.make_plan(SPEECH, batching, world_size=2)}).axes
+    assert axes.get_xlabel() == "the batches of each step, side by side"
+
+
+def test_bad_values_are_refused():
+    with pytest.raises(ValueError, match=r"`plans` must be at least one plan"):
+        step_padding(SPEECH, {})
+    with pytest.raises(ValueError, match=r"`steps` must be at least 1"):
+        step_padding(SPEECH, {"random": lw.make_plan(SPEECH, lw.Batching(cut=CUT))}, steps=0)
