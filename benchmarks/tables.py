@@ -561,6 +561,45 @@ def packing_row(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
+WAITING_RANKS = (2, 8, 32)
+
+
+def waiting(document: dict[str, Any]) -> tuple[str, ...]:
+    """What each deal mixes and waits, for some numbers of ranks."""
+    by = {(row["data"], row["cut"], row["way"], row["ranks"]): row for row in document["rows"]}
+    kinds = {"fixed": f"{document['batch_size']} sequences", "budget": "a budget"}
+    rows = [
+        (
+            f"{name}, {kinds[cut]}",
+            way,
+            percent(by[name, cut, way, 8]["padding_share"]),
+            *(cell for ranks in WAITING_RANKS for cell in waiting_cells(by[name, cut, way, ranks])),
+        )
+        for name, cut, way in dict.fromkeys((row["data"], row["cut"], row["way"]) for row in document["rows"])
+    ]
+    of_each = (f"{what}, {ranks}" for ranks in WAITING_RANKS for what in ("step mixing", "waiting"))
+    name = list(dict.fromkeys(row["data"] for row in document["rows"]))[-1]
+    least, some, steps = (by[name, "fixed", way, 8] for way in ("balanced", "balanced, waiting 5 %", "random steps"))
+    answer = (
+        f"On 8 ranks, batches of {kinds['fixed']} of {name} mix {least['step_mixing']:.2f} a step where ranks wait "
+        f"least, and {some['step_mixing']:.2f} where they may wait 5 %. Random steps mix {steps['step_mixing']:.2f}: "
+        f"they wait {percent(steps['straggler_waste'])}, and pad {percent(steps['padding_share'])} instead of "
+        f"{percent(some['padding_share'])}."
+    )
+    note = (
+        f"Batches of max-entropy at {percent(document['padding'])} padding, dealt to {', '.join(map(str, WAITING_RANKS))} "
+        "ranks; below them random steps. The padding is that for 8 ranks; the JSON has 1 to 64 ranks. *Balanced, "
+        "waiting 5 %*: `Balanced(waiting=0.05)`. Where even batches of like cost wait longer, it deals these, and "
+        "warns. Batches under a budget cost about the same. There any of them may share a step, and ranks wait less "
+        "than 5 %."
+    )
+    return answer, table(("batches of", "deal", "padding", *of_each), rows), note
+
+
+def waiting_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    return f"{row['step_mixing']:.2f}", percent(row["straggler_waste"])
+
+
 def planning(document: dict[str, Any]) -> tuple[str, ...]:
     """Seconds for each strategy under each cut, on one and on eight ranks."""
     labels = dict.fromkeys(row["strategy"] for row in document["rows"])
@@ -736,6 +775,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., tuple[str, ...]]]] = {
     "mixing": ("Mixing at equal padding", mixing),
     "mixing-digits": ("Mixing where little is padded", mixing_digits),
     "steps": ("Whole steps: padding, mixing and waiting", steps),
+    "waiting": ("Steps as mixed as a share of waiting allows", waiting),
     "limits": ("How near the limits", limits),
     "length-share": ("How much of a gradient's noise goes with length", length_share),
     "packing": ("Packed rows beside other packers", packing),
