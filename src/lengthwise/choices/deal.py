@@ -92,7 +92,7 @@ class Balanced(_Whole):
     waiting: float | None = field(default=None, metadata={"later": True})
 
     def __post_init__(self) -> None:
-        checks.check_choice("tail", self.tail, TAILS)
+        _Whole.__post_init__(self)  # `super()` does not know the class that slots make
         if self.waiting is not None:
             remedy = "Give a share of the time of all ranks, 0.05 say."
             checks.keep(self, waiting=checks.check_number("waiting", self.waiting, maximum=0.99, remedy=remedy))

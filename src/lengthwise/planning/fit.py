@@ -31,6 +31,8 @@ from lengthwise.planning.own import check_batch_sizes, is_own
 from lengthwise.planning.trial import Trial, estimate_batches
 
 _NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # how near trials come to the padding: chance moves plans by more
+# Between these a padding is sought: 99 % and 0.03 %. By its logit, small shares are told apart as well as large ones.
+_PLACES = -5.0, 8.0
 _MOST_MIXED = 200_000  # sequences of a trial that measures mixing: they fill all the bins
 _MOST_REMEMBERED = 16
 _MOST_BANDS = 8  # powers of two: 256 bands
@@ -202,11 +204,9 @@ def _fit_anew(
             to_padding = replace(batching, order=replace(order, padding=padding, mixing=None))
             return _fit(within, to_padding, portions, bands)
 
-        return (
-            _fit_padding(fit_to, trial, order.padding)
-            if order.mixing is None
-            else _fit_mixing(fit_to, trial, order.mixing)
-        )
+        if order.padding is not None:
+            return _fit_padding(fit_to, trial, order.padding)
+        return _fit_mixing(fit_to, trial, order.mixing or 0.0)
     return Fit(_fit(items[kinds.ordered], batching, portions))
 
 
@@ -269,16 +269,12 @@ def _fit_mixing(fit_to: Callable[[float], Order], trial: Trial, mixing: float) -
         return had - mixing - _NEAR_OF_FEW  # aims a little higher, so as not to end below
 
     # No place pads more than random batches, and a fit to more than they pad would be slow.
-    random = float(np.clip(1.1 * trial.padding_of(Shuffled()), 1e-3, 0.99))
-    root = find_root(excess, float(np.log(1.0 / random - 1.0)), _PLACES[1], near=_NEAR_OF_FEW)
+    share = float(np.clip(1.1 * trial.padding_of(Shuffled()), 1e-3, 0.99))
+    root = find_root(excess, float(np.log(1.0 / share - 1.0)), _PLACES[1], near=_NEAR_OF_FEW)
     if root != tried[-1][0]:
         excess(root)
     enough = [(place, fitted) for place, fitted in tried if fitted.had is not None and fitted.had >= mixing]
     return max(enough, key=lambda each: each[0])[1] if enough else Fit(Shuffled(), most)  # the last pads least
-
-
-# Between these a padding is sought: 99 % and 0.03 %. By its logit, small shares are told apart as well as large ones.
-_PLACES = -5.0, 8.0
 
 
 def _padding_at(place: float) -> float:
