@@ -28,8 +28,8 @@ def told(lengths, batching, **run):
     return plan, [str(each.message) for each in caught]
 
 
-def waits(costs, order, slots):
-    return waiting_of(costs[order].reshape(-1, slots))
+def waits(costs, order, ranks):
+    return waiting_of(costs[order].reshape(-1, ranks))
 
 
 @given(st.lists(st.integers(0, 9), min_size=6, max_size=6), st.sampled_from([1, 2, 3, 6]))
@@ -51,8 +51,8 @@ costs_of_batches = st.one_of(
 @settings(max_examples=200, derandomize=True)
 def test_ranks_wait_no_longer_than_was_asked_or_as_little_as_can_be(costs, slots, asked, seed):
     costs, key = np.array(costs, np.float64), lw.Key(seed=seed, stage="deal")
-    order = order_within(costs, slots, asked, key)
     scaled = costs / (costs.max() or 1.0)
+    order = order_within(scaled, lambda order: waits(scaled, order, slots), asked, key)
     least = waits(scaled, order_by(scaled, key), slots)
     assert sorted(order.tolist()) == list(range(24))
     assert waits(scaled, order, slots) <= max(asked, least) + ROUNDED
@@ -90,16 +90,28 @@ def test_the_padding_stays_what_it_was():
     assert measured[0].mixing == measured[1].mixing
 
 
-def test_any_number_of_ranks_takes_the_same_steps_and_waits_no_longer():
-    batching, steps, waited = within(0.05), [], []
+def test_ranks_of_several_batches_wait_less_so_that_their_steps_are_more_mixed():
+    mixed = []
     for ranks in (8, 4, 2, 1):
-        plan = lw.make_plan(SPEECH, batching, world_size=ranks, micro_batches=8 // ranks)
-        steps.append(np.sort(plan.grid.reshape(-1, 8), axis=1).tolist())
-        waited.append(lw.straggler_waste(plan))
-    assert all(each == steps[0] for each in steps)
-    assert waited == sorted(waited, reverse=True)
-    assert waited[0] <= 0.05 + ROUNDED
-    assert waited[-1] == 0.0
+        run = {"world_size": ranks, "micro_batches": 8 // ranks}
+        plans = [lw.make_plan(SPEECH, within(0.05), epoch=epoch, **run) for epoch in range(4)]
+        assert max(map(lw.straggler_waste, plans)) <= 0.05 + ROUNDED
+        mixed.append(lw.step_mixing(plans, SPEECH))
+    assert mixed == sorted(mixed)
+    assert mixed[-1] > 2 * mixed[0]
+
+
+def test_a_rest_of_as_large_steps_keeps_the_steps():
+    batching = within(0.05, arrange=lw.InOrder())
+    first = lw.make_plan(SPEECH, batching, world_size=4, micro_batches=2)
+    rest = lw.make_plan(SPEECH, batching, world_size=8, after=[(4, 2, 40)])  # 20 steps of 2 micro-batches
+    assert first.steps == rest.steps + 20
+    for before, after in zip(first.grid[20:], rest.grid, strict=True):
+        members = [
+            sorted(number for batch in step.reshape(-1) for number in plan.batch(batch).tolist())
+            for plan, step in ((first, before), (rest, after))
+        ]
+        assert members[0] == members[1]
 
 
 @pytest.mark.parametrize(("world_size", "micro_batches"), [(6, 1), (3, 5), (16, 1)])

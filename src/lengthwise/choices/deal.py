@@ -5,7 +5,7 @@
     grid     [steps, micro_batches, ranks]   batch numbers
 
 A step is `world.slots` batches. Which batches share a step depends on that number only, so that the same steps are
-taken on another number of ranks that divides it.
+taken on another number of ranks that divides it. `Portions` and `Balanced(waiting=...)` are the exceptions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
-from lengthwise.choices.waiting import order_by, order_within
+from lengthwise.choices.waiting import order_by, order_within, waiting_of
 from lengthwise.choices.world import World
 
 TAILS = ("split", "repeat", "drop")
@@ -79,14 +79,16 @@ class Balanced(_Whole):
     waiting allows. It deals by cost plus exponential noise, and finds the noise on the batches of each plan.
 
     Args:
-        waiting: The share of rank time that may be spent waiting, over all steps of an epoch. None for the least
-            waiting that any deal has; where random steps wait no longer than is allowed, they are taken, as by `Mixed`.
-            If the least waiting is more than was asked, batches are dealt by cost, and one warning says so.
+        waiting: The share of rank time that may be spent waiting, over all steps of an epoch. None for batches of like
+            cost: if each rank takes one of a step, no deal waits less. Where random steps wait no longer than is
+            allowed, they are taken, as by `Mixed`. If batches of like cost wait longer than was asked, they share the
+            steps, and one warning says so.
         tail: What becomes of a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
 
-    The waiting is counted as if each batch of a step had a rank of its own. So the same steps are taken on any number
-    of ranks, and none waits longer. Ranks that take several batches of a step each wait less: you may ask for more.
-    A run that goes on with another number of batches a step is dealt its rest within the same waiting.
+    With `waiting` the steps change with the number of ranks, also where as many batches make a step: ranks that take
+    several batches of a step each wait less for each other, so that the steps may be more mixed. A run that goes on
+    on other ranks keeps the steps of its epoch if as many batches make a step; the next epoch is dealt for these ranks.
+    Otherwise the rest of its epoch is dealt within the same waiting.
     """
 
     waiting: float | None = field(default=None, metadata={"later": True})
@@ -98,12 +100,19 @@ class Balanced(_Whole):
             checks.keep(self, waiting=checks.check_number("waiting", self.waiting, maximum=0.99, remedy=remedy))
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
-        if self.waiting is None:
-            order = order_by(costs[numbers[0]], key)
-        else:
-            order = order_within(costs[numbers[0]], world.slots, self.waiting, key)
         # Costs [9, 1, 8, 2] in steps of 2: the batches 1 and 3 share a step, and 2 and 0 do.
+        order = order_by(costs[numbers[0]], key) if self.waiting is None else self._mix(costs[numbers[0]], world, key)
         return share_out(_in_order(numbers[0, order].reshape(-1, world.slots)), costs, world.world_size)
+
+    def _mix(self, costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
+        """The order whose steps are as mixed as the waiting of these ranks allows."""
+        # In units of about the largest cost, a power of two: no sum overflows, and nothing is rounded.
+        costs = np.ldexp(costs, -int(np.frexp(costs.max(initial=0.0))[1]))
+
+        def waits(order: NDArray[np.int64]) -> float:
+            return waiting_of(costs[share_out(order.reshape(-1, world.slots), costs, world.world_size)].sum(axis=1))
+
+        return order_within(costs, waits, self.waiting or 0.0, key)
 
 
 @checks.show_call('Mixed(tail="drop")')

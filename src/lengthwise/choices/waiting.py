@@ -15,6 +15,8 @@ within 0.005. Noise drawn in strata of the costs changes as little. Uniform nois
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,14 +29,12 @@ _HALF = 32  # bits of a float that are searched: the sign, the exponent, and 20 
 
 
 def waiting_of(steps: NDArray[np.float64]) -> float:
-    """The share of time spent waiting where each batch of a step has a rank of its own.
-
-    Ranks that take several batches of a step each wait no longer than this, however the batches are shared out.
+    """The share of time that ranks spend waiting for the slowest of their step.
 
     Args:
-        steps: [steps, slots], what each batch costs, of about 1 or less.
+        steps: [steps, ranks], what each rank has to do, of about 1 or less.
 
-    >>> waiting_of(np.array([[2.0, 4.0], [5.0, 9.0]]))  # both steps take 4 + 9 on two ranks, which work 20 of 26
+    >>> waiting_of(np.array([[2.0, 4.0], [5.0, 9.0]]))  # both ranks take 4 + 9, and work 20 of these 26
     0.23076923076923073
     """
     taken = float(steps.max(axis=1, initial=0.0).sum()) * steps.shape[1]
@@ -44,45 +44,36 @@ def waiting_of(steps: NDArray[np.float64]) -> float:
 def order_by(costs: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
     """Puts batches in order of cost, equals at random: [batches], positions in `costs`.
 
-    No other steps wait less: the costliest batches share one step, so that the others need not wait for them. Of the
-    rest the costliest share the next step, and so on.
+    If each rank takes one batch of a step, no other steps wait less: the costliest batches share one step, so that the
+    others need not wait for them. Of the rest the costliest share the next step, and so on.
     """
     shuffled = key.permutation(len(costs))
     return shuffled[_random.argsort(costs[shuffled])]
 
 
-def order_within(costs: NDArray[np.float64], slots: int, waiting: float, key: Key) -> NDArray[np.int64]:
-    """Puts batches in an order of which every `slots` in turn make a step: as random as the waiting allows.
+def order_within(
+    costs: NDArray[np.float64], waits: Callable[[NDArray[np.int64]], float], waiting: float, key: Key
+) -> NDArray[np.int64]:
+    """Puts batches in an order that makes steps as random as the waiting allows.
 
     The order is by cost x beta + standard exponential noise, with the least beta of a bisection under which the
     steps wait no longer than was asked. If `order_by` waits longer than that, its order is taken.
 
     Args:
-        costs: [batches], of whole steps.
-        slots: Batches of a step.
-        waiting: The share of time that may be spent waiting, as `waiting_of` measures it.
+        costs: [batches], of about 1 or less.
+        waits: What share of the time ranks wait, by an order.
+        waiting: The share that they may wait.
         key: The source of all chance.
 
     Returns:
         [batches], positions in `costs`. Where random steps wait no longer than was asked, `key.permutation`.
     """
-    # In units of about the largest cost, a power of two: no sum overflows, and nothing is rounded.
-    costs = np.ldexp(costs, -int(np.frexp(costs.max(initial=0.0))[1]))
-
-    def is_within(order: NDArray[np.int64]) -> bool:
-        return waiting_of(costs[order].reshape(-1, slots)) <= waiting + ROUNDING
-
-    shuffled = key.permutation(len(costs))
-    if is_within(shuffled):
+    shuffled, by_cost = key.permutation(len(costs)), order_by(costs, key)
+    if waits(shuffled) <= waiting + ROUNDING:
         return shuffled
-    by_cost = order_by(costs, key)
-    return _bisect(costs, slots, waiting, key.exponential(len(costs)), by_cost) if is_within(by_cost) else by_cost
-
-
-def _bisect(
-    costs: NDArray[np.float64], slots: int, waiting: float, noise: NDArray[np.float64], order: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """The most random order found that is within the waiting, beginning with `order`, which is."""
+    if waits(by_cost) > waiting + ROUNDING:
+        return by_cost
+    noise, order = key.exponential(len(costs)), by_cost
     # At the lower bound noise is far beyond the largest cost, which is about 1; at the upper one it is below the gap
     # between most two costs. The bits of a positive float rise with it, and in logarithmic steps or nearly so: halving
     # their interval takes the same betas on every platform, as halving that of log(beta) would not.
@@ -92,7 +83,7 @@ def _bisect(
         beta = np.array(middle << _HALF).view(np.float64)
         # Multiplied and added by separate operations: fused ones would differ between platforms in the last bit.
         found = _random.argsort(costs * beta + noise)
-        had = waiting_of(costs[found].reshape(-1, slots))
+        had = waits(found)
         if had > waiting + ROUNDING:
             low = middle
             continue
