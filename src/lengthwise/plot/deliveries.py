@@ -78,7 +78,7 @@ def deliver(plan: Plan, lengths: ArrayLike, numbers: NDArray[np.int64]) -> Deliv
 def _deliver_rows(plan: Plan, used: NDArray[np.int64], numbers: NDArray[np.int64]) -> Delivery:
     """The same where rows are packed: a row is drawn as one sequence, as long as those that it holds. `used` [rows]."""
     first = np.searchsorted(plan.offsets if plan.row_offsets is None else plan.row_offsets, plan.offsets)
-    rows = [np.arange(first[number], first[number + 1]) for number in numbers.tolist()]
+    rows = [np.arange(*first[number : number + 2].tolist()) for number in numbers.tolist()]
     padded = plan.padded_lengths.sum(axis=1)[numbers]
     return Delivery(used[np.concatenate([np.empty(0, np.int64), *rows])], plan.row_counts[numbers], padded)
 
