@@ -1,0 +1,82 @@
+"""Shards: what a stream is read from, window by window, each from where it stood."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from lengthwise import checks
+
+Start = Mapping[str, Any]  # where a shard stood: {"read": samples, "source": its own state, or None}
+
+BEGIN: Start = {"read": 0, "source": None}
+
+
+def list_shards(source: Any) -> list[Iterable[Any]]:
+    """The shards that a user gave: a list of iterables, or a Hugging Face stream, which knows its own."""
+    remedy = "Give a list of iterables, one a file say: [dataset.shard(8, i) for i in range(8)]."
+    if isinstance(source, list | tuple):
+        shards = list(source)
+    elif hasattr(source, "num_shards") and hasattr(source, "shard"):
+        shards = [source.shard(num_shards=source.num_shards, index=number) for number in range(source.num_shards)]
+    else:
+        shards = [source]
+    for shard in shards:
+        # A generator can be read once: the second epoch would be empty, and nobody would be told.
+        if not isinstance(shard, Iterable) or isinstance(shard, Iterator | str | bytes):
+            raise checks.type_error("shards", "iterables that can be read in every epoch", shard, remedy)
+    if not shards:
+        raise checks.value_error("shards", "at least one", shards, remedy)
+    return shards
+
+
+class Shard:
+    """One shard, read from `start` on.
+
+    A source with `state_dict` and `load_state_dict` (Hugging Face streams, torchdata's loaders) is asked where it
+    stands, and goes on from there. Of any other, the samples that were read before are read again, and left out.
+    """
+
+    def __init__(self, source: Any, start: Start) -> None:
+        self._source = source
+        self._start = start
+        self._samples: Iterator[Any] | None = None
+        self._read = int(start["read"])
+
+    def state(self) -> Start:
+        """Where the shard stands, for `Shard(source, start)`."""
+        if self._samples is None:  # not begun: what it was told, for the source itself may stand anywhere
+            return self._start
+        state = self._source.state_dict() if _keeps_state(self._source) else None
+        return {"read": self._read, "source": copy.deepcopy(state)}
+
+    def take(self, count: int) -> list[Any]:
+        """The next samples, at most `count`; fewer at its end."""
+        if self._samples is None:
+            self._samples = self._begin()
+        taken = list(islice(self._samples, count))
+        self._read += len(taken)
+        return taken
+
+    def _begin(self) -> Iterator[Any]:
+        if self._start["source"] is not None:
+            self._source.load_state_dict(copy.deepcopy(self._start["source"]))
+            return iter(self._source)
+        samples = iter(self._source)
+        skipped = sum(1 for _ in islice(samples, self._read))
+        if skipped < self._read:
+            rule = f"of {self._read} samples at least, as many as were read of it"
+            remedy = "Resume with the same shards, in the same order."
+            raise checks.value_error("shards", rule, skipped, remedy)
+        return samples
+
+
+def _keeps_state(source: Any) -> bool:
+    return callable(getattr(source, "state_dict", None)) and callable(getattr(source, "load_state_dict", None))
+
+
+def numbers_of(rank: int, world_size: int, shards: Sequence[Any]) -> range:
+    """Which shards a rank reads: every `world_size`-th, from its own number on."""
+    return range(rank, len(shards), world_size)

@@ -1,0 +1,324 @@
+"""StreamBatches: batches of sequences whose lengths are not known ahead. The buffer is a window; a window is a plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch.utils.data import default_collate
+
+from lengthwise import checks
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.world import World, check_world
+from lengthwise.lengths import as_lengths, fingerprint
+from lengthwise.planning.loss import check_weights
+from lengthwise.planning.plan import Plan, PlanMismatchError
+from lengthwise.planning.rest import EarlierRun, read_runs
+from lengthwise.torch.facts import check_alike
+from lengthwise.torch.position import split_runs
+from lengthwise.torch.ranks import OwnRank, gather
+from lengthwise.torch.shards import BEGIN, Shard, Start, list_shards, numbers_of
+from lengthwise.torch.window import Deliveries, Window, deliver
+
+_VERSION = 1
+_DAMAGED = "Load the state as it was saved."
+
+
+class _Position(NamedTuple):
+    """A window of an epoch, where each shard stood before it, what was taken of it, and the name of its lengths."""
+
+    epoch: int
+    window: int = 0
+    starts: tuple[Start, ...] = ()
+    runs: tuple[EarlierRun, ...] = ()
+    lengths: str = ""
+
+
+class _Read(NamedTuple):
+    """What a rank has read of a window: the samples of each of its shards, and what all ranks must know of them."""
+
+    samples: list[Any]
+    starts: dict[int, Start]
+    lengths: list[Any]
+    weights: list[float]
+    shards: list[int]
+
+
+class StreamBatches:
+    """Batches of streams: it reads a window of sequences, and plans and yields its batches while it reads the next.
+
+    Every promise of a plan holds in every window: the hard budget, each sequence once, as many steps on each rank, the
+    same batches again from the same seed. A sequence waits for its window and the one before, and no longer. A greater
+    buffer pads less at the same mixing; 10,000 sequences are hardly behind a plan of all.
+
+    Rank r of R reads the shards r, r + R, r + 2R, ... and batches what it has read. Ranks meet once a window, to tell
+    each other the lengths. So shards should hold about as many sequences each: a rank whose shards are at their end
+    before the others' takes batches without effect, scaled by 0, to keep the others company.
+
+    It is a loader by itself: do not put it into a `DataLoader`. Samples are read in this process, while the model
+    trains on the others. If that takes long, let workers read: give `DataLoader(shard, batch_size=None, num_workers=1)`
+    as a shard. What goes wrong in use: an epoch that is not set is the same again.
+
+    Args:
+        shards: A list of iterables, the same on every rank, one for each rank at least; each gives the same samples
+            whenever it is read. Or a Hugging Face stream: its shards are taken.
+        batching: How batches are made. On several ranks its deal is that of portions, each rank's own.
+        length: From a sample to its length, or to a tuple of several.
+        buffer: Sequences in a window, on all ranks together.
+        collate_fn: From the samples of a batch to what is yielded.
+        weight: From a sample to what it counts for in the loss of a batch, for `loss_scale`: its tokens, say; by
+            default 1.
+        seed: Names the run.
+        micro_batches: Batches of each rank in one optimiser step.
+
+    Attributes:
+        loss_scale: The factor for the mean loss of the batch that was yielded last, as of `lengthwise.loss_scales`.
+        last_of_step: Whether that batch is the last of its step.
+        plan: The plan of the window that it is of.
+
+    Raises:
+        ValueError: Fewer shards than ranks, and later what `make_plan` raises of a window, a sequence over the budget
+            say; it is then raised on all ranks.
+        TypeError: Shards that cannot be read again, or no batching.
+
+    >>> import lengthwise as lw
+    >>> words = ["of", "the", "people", "by", "the", "people"]
+    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder())
+    >>> list(StreamBatches([words], batching, length=len, buffer=4, collate_fn=list))
+    [['of', 'by'], ['the', 'people'], ['the', 'people']]
+    """
+
+    def __init__(
+        self,
+        shards: Any,
+        batching: Batching,
+        *,
+        length: Callable[[Any], Any],
+        buffer: int = 10_000,
+        collate_fn: Callable[[list[Any]], Any] = default_collate,
+        weight: Callable[[Any], float] | None = None,
+        seed: int = 0,
+        micro_batches: int = 1,
+    ) -> None:
+        if not isinstance(batching, Batching):
+            remedy = "Make one: lw.Batching(budget=20_000), say."
+            raise checks.type_error("batching", "a lengthwise.Batching", batching, remedy)
+        if batching.chunks is not None:
+            remedy = "Cut sequences into chunks before they are streamed."
+            raise checks.value_error("batching", "without chunks", batching.chunks, remedy)
+        if not callable(length):
+            raise checks.type_error("length", "a function of a sample", length, "Give length=len, say.")
+        self._shards = list_shards(shards)
+        self.batching = batching
+        self.buffer: int = checks.check_whole("buffer", buffer, minimum=1, remedy="Give 10_000, say.")
+        self.seed: int = checks.check_whole("seed", seed, minimum=0, remedy="Give a whole number.")
+        self.micro_batches = check_world(1, micro_batches).micro_batches
+        self._length, self._weight, self._collate = length, weight, collate_fn
+        self._own_rank = OwnRank(None, None, remedy="Give every rank the same shards, batching, seed and buffer.")
+        self._position = _Position(epoch=0)
+        self._resumes = False
+        self.loss_scale = 1.0
+        self.last_of_step = True
+        self.plan: Plan | None = None
+
+    @property
+    def epoch(self) -> int:
+        return self._position.epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the epoch that the next pass reads; shards that have a `set_epoch` are told.
+
+        An epoch whose state was just loaded goes on where it was.
+        """
+        checks.check_whole("epoch", epoch, minimum=0, maximum=2**31, remedy="Count epochs from 0.")
+        for shard in self._shards:
+            if callable(getattr(shard, "set_epoch", None)):
+                shard.set_epoch(epoch)  # type: ignore[attr-defined]
+        if not (self._resumes and self._position.epoch == epoch):
+            self._position, self._resumes = _Position(epoch=epoch), False
+
+    def __iter__(self) -> Iterator[Any]:
+        world = check_world(self._own_rank.world_size, self.micro_batches)
+        self._own_rank.check_started(self._facts)
+        if len(self._shards) < world.world_size:
+            rule = f"at least one for each of the {world.world_size} ranks"
+            raise checks.value_error("shards", rule, len(self._shards), "Split the data into more shards.")
+        position = self._position if self._resumes else _Position(epoch=self._position.epoch)
+        self._resumes = False
+        starts = position.starts or (BEGIN,) * len(self._shards)
+        own = {
+            number: Shard(self._shards[number], starts[number])
+            for number in numbers_of(self._own_rank.rank, world.world_size, self._shards)
+        }
+        reader = _Reader(own, quota=max(1, self.buffer // len(self._shards)))
+        while True:
+            samples, window, starts = self._meet(reader)
+            position = self._position = position._replace(starts=starts, lengths=_name(window, position.lengths))
+            if not len(window.shards):
+                break
+            yield from self._deliver(samples, window, world, reader)
+            position = _Position(position.epoch, position.window + 1)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the stream stands: after the batch that was yielded last. The same on every rank."""
+        position = self._position
+        return {
+            "version": _VERSION,
+            **self._facts(),
+            "epoch": position.epoch,
+            "window": position.window,
+            "starts": [dict(start) for start in position.starts],
+            "runs": [run.numbers for run in position.runs],
+            "lengths": position.lengths,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state, of any number of ranks: the next pass yields what was not yielded.
+
+        Raises:
+            ValueError: It is no such state.
+            PlanMismatchError: It is one of another seed, batching, buffer or number of shards.
+        """
+        keys = {"version", "epoch", "window", "starts", "runs", "lengths", *self._facts()}
+        if not isinstance(state, Mapping) or not keys <= state.keys() or state["version"] != _VERSION:
+            rule = f"what StreamBatches.state_dict gives, of version {_VERSION}"
+            raise checks.value_error("state", rule, state, _DAMAGED)
+        facts = self._facts()
+        remedy = "Resume with what the checkpoint was made with, or begin a new run."
+        check_alike({name: state[name] for name in facts}, facts, whose="the checkpoint's", remedy=remedy)
+        self._position = _Position(
+            epoch=checks.check_whole("epoch", state["epoch"], minimum=0, remedy=_DAMAGED),
+            window=checks.check_whole("window", state["window"], minimum=0, remedy=_DAMAGED),
+            starts=tuple(state["starts"]),
+            runs=read_runs([tuple(run) for run in state["runs"]], name="runs", remedy=_DAMAGED),
+            lengths=str(state["lengths"]),
+        )
+        self._resumes = True
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "seed": self.seed,
+            "buffer": self.buffer,
+            "shards": len(self._shards),
+            "batching": json.loads(self.batching.to_json()),
+        }
+
+    def _meet(self, reader: _Reader) -> tuple[list[Any], Window, tuple[Start, ...]]:
+        """Reads what is missing of the next window, and tells the other ranks where it began; a collective."""
+        error: Exception | None = None
+        read = _Read([], {}, [], [], [])
+        try:
+            read = self._describe(reader)
+        except Exception as raised:  # the other ranks are waiting: told first, it is raised after
+            error = raised
+        told = gather((read._replace(samples=[]), None if error is None else f"{type(error).__name__}: {error}"))
+        if error is not None:
+            raise error
+        for rank, (_, refusal) in enumerate(told):
+            if refusal is not None:
+                raise PlanMismatchError(
+                    checks.sentence("window", "read on every rank", refusal, "Look there.", at=f"rank {rank}")
+                )
+        starts = {number: start for each, _ in told for number, start in each.starts.items()}
+        in_order = tuple(starts[number] for number in sorted(starts))
+        return read.samples, _join([each for each, _ in told]), in_order
+
+    def _describe(self, reader: _Reader) -> _Read:
+        samples, shards, starts = reader.take()
+        weights = [1.0 if self._weight is None else float(self._weight(sample)) for sample in samples]
+        check_weights(weights, len(weights), "Give one number for a sample.")
+        lengths = as_lengths([self._length(sample) for sample in samples]).tolist() if samples else []
+        return _Read(samples, starts, lengths, weights, shards)
+
+    def _deliver(self, samples: list[Any], window: Window, world: World, reader: _Reader) -> Iterator[Any]:
+        rank = self._own_rank.rank
+        # Shard by shard, each in its own order: this rank's samples among those of all.
+        held = dict(zip(np.flatnonzero(window.shards % world.world_size == rank).tolist(), samples, strict=True))
+        runs, taken = split_runs(self._position.runs, world)
+        found = deliver(
+            window,
+            self.batching,
+            runs,
+            world,
+            seed=self.seed,
+            epoch=self._position.epoch,
+            number=self._position.window,
+        )
+        self.plan = found.plan
+        spare = _share_spare(found, samples, world.world_size)
+        numbers = found.plan.grid[:, :, rank].reshape(-1)
+        scales = found.scales[:, :, rank].reshape(-1)
+        for place in range(taken, len(numbers)):
+            own = found.owners[numbers[place]] == rank
+            batch = [held[number] for number in found.batch(int(numbers[place])).tolist()] if own else spare
+            # The next window is read bit by bit, so that no step waits for all of it.
+            reader.read_ahead((place + 1) / len(numbers))
+            self.loss_scale = float(scales[place])
+            self.last_of_step = (place + 1) % world.micro_batches == 0
+            self._position = self._position._replace(runs=(*runs, EarlierRun(world, place + 1)))
+            yield self._collate(batch)
+
+
+def _join(told: list[_Read]) -> Window:
+    """The window of all ranks, shard by shard: the same on any number of ranks."""
+    shards = np.array([number for each in told for number in each.shards], np.int64)
+    order = np.argsort(shards, kind="stable")
+    lengths = [length for each in told for length in each.lengths]
+    weights = np.array([weight for each in told for weight in each.weights])
+    array = as_lengths(lengths) if lengths else np.empty((0, 1), np.int64)
+    return Window(array[order], weights[order], shards[order])
+
+
+def _name(window: Window, known: str) -> str:
+    """The fingerprint of a window's lengths.
+
+    Raises:
+        PlanMismatchError: It is not the one that is known from a checkpoint.
+    """
+    name = fingerprint(window.lengths) if len(window.shards) else ""
+    if known and name != known:
+        remedy = "Resume with shards that give the same samples in the same order."
+        raise PlanMismatchError(checks.sentence("window", f"the checkpoint's, {known!r}", name, remedy))
+    return name
+
+
+def _share_spare(found: Deliveries, samples: list[Any], ranks: int) -> list[Any]:
+    """A sample for ranks that have nothing of a window, and must keep the others company; a collective if there are."""
+    if len(np.unique(found.owners)) == ranks:
+        return samples[:1]
+    offered = gather(samples[:1])
+    return next(each for each in offered if each)
+
+
+class _Reader:
+    """Reads `quota` samples of each shard for a window, some of them ahead."""
+
+    def __init__(self, shards: dict[int, Shard], *, quota: int) -> None:
+        self._shards = shards
+        self._quota = quota
+        self._next: dict[int, list[Any]] = {}
+        self._starts: dict[int, Start] = {}
+
+    def read_ahead(self, share: float) -> None:
+        """Reads so much of the next window that `share` of it is there."""
+        self._begin()
+        for number, shard in self._shards.items():
+            missing = round(share * self._quota) - len(self._next[number])
+            if missing > 0:
+                self._next[number] += shard.take(missing)
+
+    def take(self) -> tuple[list[Any], list[int], dict[int, Start]]:
+        """The samples of the next window, the shard of each, and where the shards stood before it."""
+        self.read_ahead(1.0)
+        samples = [sample for each in self._next.values() for sample in each]
+        shards = [number for number, each in self._next.items() for _ in each]
+        starts = self._starts
+        self._next, self._starts = {}, {}
+        return samples, shards, starts
+
+    def _begin(self) -> None:
+        if not self._starts:
+            self._starts = {number: shard.state() for number, shard in self._shards.items()}
+            self._next = {number: [] for number in self._shards}

@@ -1,0 +1,132 @@
+"""A window of a stream: sequences of all shards, planned as one epoch is, in which each rank batches its own.
+
+lengths  [m, dims]  of the window's sequences, shard by shard
+weights  [m]        what each counts for in the loss
+shards   [m]        the shard of each
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise._random import Key
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.deal import Portions
+from lengthwise.choices.world import World
+from lengthwise.planning.make import make_plan
+from lengthwise.planning.plan import Plan
+from lengthwise.planning.rest import EarlierRun
+
+_MOST_WINDOWS, _MOST_RUNS = 2**24, 2**8  # of an epoch, and of a window: they share the epoch of a key with it
+
+
+class Window(NamedTuple):
+    """The sequences of a window, as all ranks know them."""
+
+    lengths: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    shards: NDArray[np.int64]
+
+
+class Deliveries(NamedTuple):
+    """What one world does with the rest of a window.
+
+    Attributes:
+        plan: Of the sequences `members`.
+        members: [k], their numbers in the window.
+        owners: [batches], the rank that holds the sequences of each batch.
+        scales: [steps, micro_batches, ranks], the factor for the mean loss of each batch; 0 where a rank only keeps
+            the others company.
+    """
+
+    plan: Plan
+    members: NDArray[np.int64]
+    owners: NDArray[np.int64]
+    scales: NDArray[np.float64]
+
+    def batch(self, number: int) -> NDArray[np.int64]:
+        """The sequences of a batch, by their numbers in the window."""
+        return self.members[self.plan.batch(number)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Owned:
+    """A deal like `Portions`, of portions that are given: what each rank has read."""
+
+    owners: tuple[NDArray[np.int64], ...]
+
+    @property
+    def tail(self) -> str:
+        return "split"
+
+    def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
+        del count, world, key
+        return list(self.owners)
+
+    def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
+        return Portions().grid(numbers, costs, world, key)
+
+
+def key_epoch(epoch: int, window: int, run: int) -> int:
+    """The epoch that a window's plan is keyed by: no two windows of a seed draw the same.
+
+    >>> key_epoch(0, 0, 0), key_epoch(0, 1, 0), key_epoch(1, 0, 2) == 2**32 + 2
+    (0, 256, True)
+    """
+    return (epoch * _MOST_WINDOWS + window) * _MOST_RUNS + run
+
+
+def deliver(
+    window: Window,
+    batching: Batching,
+    runs: Sequence[EarlierRun],
+    world: World,
+    *,
+    seed: int,
+    epoch: int,
+    number: int,
+) -> Deliveries:
+    """Plans what earlier runs left of a window for `world`.
+
+    Args:
+        runs: Those that took batches of this window before, in other worlds.
+        number: Of the window.
+    """
+    members = np.arange(len(window.shards))
+    for place, run in enumerate(runs):
+        own = _plan(window, members, batching, run.world, seed=seed, key=key_epoch(epoch, number, place))
+        rows = own.plan.grid.reshape(-1, run.world.world_size)[: run.taken]
+        # A batch counts as taken where its owner had it: elsewhere it only filled a place.
+        taken = np.unique(rows[own.owners[rows] == np.arange(run.world.world_size)])
+        seen = [own.batch(batch) for batch in taken.tolist()]
+        members = np.setdiff1d(members, np.concatenate([np.empty(0, np.int64), *seen]))
+    return _plan(window, members, batching, world, seed=seed, key=key_epoch(epoch, number, len(runs)))
+
+
+def _plan(
+    window: Window, members: NDArray[np.int64], batching: Batching, world: World, *, seed: int, key: int
+) -> Deliveries:
+    ranks = window.shards[members] % world.world_size
+    if world.world_size > 1:
+        portions = tuple(np.flatnonzero(ranks == rank) for rank in range(world.world_size))
+        batching = replace(batching, deal=_Owned(portions))
+    plan = make_plan(window.lengths[members], batching, seed=seed, epoch=key, **world._asdict())
+    owners = ranks[plan.sequences[plan.offsets[:-1]]]
+    return Deliveries(plan, members, owners, _scale(plan, owners, window.weights[members]))
+
+
+def _scale(plan: Plan, owners: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """As `loss_scales`, but that a batch counts where its owner has it first, and not where it first stands."""
+    flat = plan.grid.reshape(-1)
+    by_owner = np.flatnonzero((owners[plan.grid] == np.arange(plan.world_size)).reshape(-1))
+    counted = np.zeros(len(flat))
+    first = by_owner[np.unique(flat[by_owner], return_index=True)[1]]
+    counted[first] = np.bincount(plan.batch_numbers, weights[plan.sequences], minlength=len(plan.costs))[flat[first]]
+    grid = counted.reshape(plan.grid.shape)
+    totals = grid.sum(axis=(1, 2), keepdims=True)
+    return np.divide(grid, totals, out=np.zeros_like(grid), where=totals > 0) * plan.world_size

@@ -1,0 +1,398 @@
+"""Batches of streams: every promise in every window, on ranks, resumed in the middle, also on other ranks."""
+
+import collections
+import copy
+import itertools
+import re
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import distributed
+
+import lengthwise as lw
+from lengthwise.choices.world import World
+from lengthwise.planning.rest import EarlierRun
+from lengthwise.torch.shards import BEGIN, Shard
+from lengthwise.torch.window import Window, deliver
+from ranks import run_ranks
+
+BATCHINGS = {
+    "budget": lw.Batching(budget=400),
+    "fixed": lw.Batching(cut=lw.FixedSize(4), padding=0.1),
+    "sorted": lw.Batching(cut=lw.FixedSize(3), order=lw.Sorted()),
+    "buckets": lw.Batching(cut=lw.Budget(500), order=lw.Bucketed(edges=(50, 200), pad_to_edge=True)),
+    "random steps": lw.Batching(budget=400, deal=lw.RandomSteps()),
+}
+
+
+def samples(count, *, seed=0, first=0):
+    """(name, length) of sequences."""
+    lengths = np.random.default_rng(seed).integers(1, 200, count)
+    return [(first + number, int(length)) for number, length in enumerate(lengths)]
+
+
+def shards_of(counts):
+    return [samples(count, seed=seed, first=1_000 * seed) for seed, count in enumerate(counts)]
+
+
+def length(sample):
+    return sample[1]
+
+
+def stream_of(shards, batching, **given):
+    return lw.torch.StreamBatches(shards, batching, length=length, collate_fn=list, **{"buffer": 40, **given})
+
+
+def names(batches):
+    return [[name for name, _ in batch] for batch in batches]
+
+
+@pytest.mark.parametrize("batching", BATCHINGS.values(), ids=BATCHINGS)
+@pytest.mark.parametrize("micro_batches", [1, 3])
+def test_every_sequence_comes_once_within_the_budget(batching, micro_batches):
+    shards = shards_of([37, 90, 5])
+    stream = stream_of(shards, batching, micro_batches=micro_batches)
+    found = list(stream)
+    once = collections.Counter(name for batch in found for name, _ in batch)
+    # With micro-batches a window may be too short for a step: some stand twice then, scaled by 0 the second time.
+    assert set(once) == {name for shard in shards for name, _ in shard}
+    if micro_batches == 1:
+        assert set(once.values()) == {1}
+    if (budget := batching.budget) is not None:
+        assert all(len(batch) * max(length for _, length in batch) <= budget for batch in found)
+    assert len(found) % micro_batches == 0
+
+
+def test_a_sequence_waits_for_two_windows_at_most():
+    shard = samples(200)
+    read = itertools.count()
+
+    class Watched:
+        def __iter__(self):
+            for sample in shard:
+                next(read)
+                yield sample
+
+    stream = stream_of([Watched()], BATCHINGS["budget"], buffer=50)
+    for batch in stream:
+        now = int(repr(read)[6:-1])
+        assert all(now - name <= 100 for name, _ in batch)
+
+
+def test_the_next_window_is_read_while_this_one_is_delivered():
+    taken = []
+
+    class Noting:
+        def __iter__(self):
+            for sample in samples(120):
+                taken.append(sample)
+                yield sample
+
+    counts = []
+    for _ in stream_of([Noting()], BATCHINGS["sorted"], buffer=30):
+        counts.append(len(taken))
+    steps = np.diff(counts)
+    assert steps.max() <= 4  # 3 samples a batch
+
+
+@pytest.mark.parametrize("batching", BATCHINGS.values(), ids=BATCHINGS)
+def test_epochs_differ_and_come_again(batching):
+    stream = stream_of(shards_of([60, 60]), batching)
+    epochs = []
+    for epoch in (0, 1, 0):
+        stream.set_epoch(epoch)
+        epochs.append(names(stream))
+    assert epochs[0] == epochs[2] != epochs[1]
+    other = names(stream_of(shards_of([60, 60]), batching, seed=1))
+    assert other != epochs[0]
+
+
+@pytest.mark.parametrize("batching", BATCHINGS.values(), ids=BATCHINGS)
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_it_goes_on_after_every_batch(batching, micro_batches):
+    shards = shards_of([50, 33])
+    whole = names(stream_of(shards, batching, micro_batches=micro_batches))
+    running = stream_of(shards, batching, micro_batches=micro_batches)
+    for taken, _ in enumerate(running, 1):
+        resumed = stream_of(shards, batching, micro_batches=micro_batches)
+        resumed.load_state_dict(running.state_dict())
+        resumed.set_epoch(0)
+        assert names(resumed) == whole[taken:]
+    done = stream_of(shards, batching, micro_batches=micro_batches)
+    done.load_state_dict(running.state_dict())
+    assert list(done) == []
+
+
+class Stateful:
+    """A source that knows where it stands, and says how often it was read from its beginning."""
+
+    def __init__(self, own):
+        self.own, self.at, self.begun = own, 0, 0
+
+    def __iter__(self):
+        self.begun += self.at == 0
+        while self.at < len(self.own):
+            self.at += 1
+            yield self.own[self.at - 1]
+        self.at = 0
+
+    def state_dict(self):
+        return {"at": self.at}
+
+    def load_state_dict(self, state):
+        self.at = state["at"]
+
+
+def test_a_source_with_a_state_is_not_read_again():
+    shards = shards_of([50, 33])
+    whole = names(stream_of(shards, BATCHINGS["budget"]))
+    running = stream_of([Stateful(shard) for shard in shards], BATCHINGS["budget"])
+    taken = names(itertools.islice(iter(running), 9))
+    state = copy.deepcopy(running.state_dict())
+    sources = [Stateful(shard) for shard in shards]
+    resumed = stream_of(sources, BATCHINGS["budget"])
+    resumed.load_state_dict(state)
+    assert taken + names(resumed) == whole
+    assert [source.begun for source in sources] == [0, 0]
+
+
+def test_a_pass_that_was_left_early_begins_anew():
+    stream = stream_of(shards_of([60]), BATCHINGS["budget"])
+    whole = names(stream)
+    next(iter(stream))
+    assert names(stream) == whole
+
+
+def test_the_loss_scales_are_those_of_the_window():
+    shards = shards_of([64])
+    stream = stream_of(shards, BATCHINGS["fixed"], weight=length, micro_batches=2, buffer=64)
+    scaled, place = [], 0
+    for batch in stream:
+        assert stream.last_of_step == bool(place % 2)
+        scaled.append((stream.loss_scale, batch))
+        place += 1
+    wanted = lw.loss_scales(stream.plan, weights=[length for _, length in shards[0]])
+    assert [scale for scale, _ in scaled] == pytest.approx(wanted.reshape(-1).tolist())
+    steps = [scaled[at : at + 2] for at in range(0, len(scaled), 2)]
+    assert all(sum(scale for scale, _ in step) == pytest.approx(1) for step in steps)
+
+
+def test_two_lengths_and_tensors():
+    pairs = [(torch.zeros(first), torch.zeros(second)) for first, second in itertools.product(range(1, 7), repeat=2)]
+    batching = lw.Batching(budget=40, padding=0.1)
+    stream = lw.torch.StreamBatches(
+        [pairs], batching, length=lambda pair: (len(pair[0]), len(pair[1])), collate_fn=lw.torch.PadCollate(), buffer=36
+    )
+    found = [tuple(tuple(each.values.shape) for each in batch) for batch in stream]
+    assert sum(first[0] for first, _ in found) == 36
+    assert all(first[0] * (first[1] + second[1]) <= 40 for first, second in found)
+
+
+WINDOWS = st.lists(st.integers(1, 60), min_size=1, max_size=60)
+WORLDS = st.builds(World, st.integers(1, 4), st.integers(1, 3))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    lengths=WINDOWS,
+    shards=st.integers(4, 7),
+    first=WORLDS,
+    second=WORLDS,
+    share=st.floats(0, 1),
+    name=st.sampled_from(sorted(BATCHINGS)),
+    seed=st.integers(0, 99),
+)
+def test_ranks_take_their_own_once_and_resume_as_others(lengths, shards, first, second, share, name, seed):
+    chance = np.random.default_rng(seed)
+    of_shards = np.sort(chance.integers(0, shards, len(lengths)))
+    weights = chance.integers(0, 3, len(lengths)).astype(float)
+    window = Window(np.array(lengths), weights, of_shards)
+    how = {"seed": seed, "epoch": 3, "number": 5}
+
+    def take(runs, world, count=None):
+        found = deliver(window, BATCHINGS[name], runs, world, **how)
+        rows = found.plan.grid.reshape(-1, world.world_size)[:count]
+        own = found.owners[rows] == np.arange(world.world_size)
+        for batch, rank in zip(rows[own], np.nonzero(own)[1], strict=True):
+            assert (of_shards[found.batch(int(batch))] % world.world_size == rank).all()
+        batches = np.unique(rows[own])
+        return found, [found.batch(int(batch)) for batch in batches]
+
+    found, all_batches = take([], first)
+    assert sorted(np.concatenate(all_batches).tolist()) == list(range(len(lengths)))
+    # Every weight counts in one step once: the scales of a step are shares of it, times the ranks.
+    for step in range(found.plan.steps):
+        total = found.scales[step].sum()
+        assert total == pytest.approx(first.world_size) or total == 0
+    count = int(share * len(found.plan))
+    _, taken = take([], first, count)
+    _, rest = take([EarlierRun(first, count)], second) if len(taken) < len(all_batches) else (None, [])
+    together = [member for batch in [*taken, *rest] for member in batch.tolist()]
+    assert sorted(together) == list(range(len(lengths)))
+
+
+def on_ranks(rank, folder, counts, plan_of_runs):
+    """Runs of 1 or more ranks in turn, each some batches long; writes the names of each, and the scales."""
+    world_size = len(counts_of(plan_of_runs))
+    del world_size
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+    try:
+        stream = stream_of(shards_of(counts), BATCHINGS["budget"], micro_batches=plan_of_runs)
+        found = [([name for name, _ in batch], stream.loss_scale, stream.last_of_step) for batch in stream]
+    finally:
+        distributed.destroy_process_group()
+    torch.save(found, folder / f"{rank}.pt")
+
+
+def counts_of(value):
+    return [value]
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("counts", [[60, 60], [90, 3], [40, 0, 7], [0, 50]])
+def test_two_ranks_take_as_many_batches_and_every_sequence_once(tmp_path, counts):
+    run_ranks(on_ranks, tmp_path, counts, 2)
+    ranks = [torch.load(tmp_path / f"{rank}.pt") for rank in (0, 1)]
+    assert len(ranks[0]) == len(ranks[1])
+    assert len(ranks[0]) % 2 == 0
+    taken = collections.Counter(name for own in ranks for batch, scale, _ in own if scale for name in batch)
+    assert taken == {name: 1 for shard in shards_of(counts) for name, _ in shard}
+    for steps in zip(*[own[at : at + 2] for own in ranks for at in range(0)], strict=True):
+        assert steps
+
+
+def first_run(rank, folder, batches):
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=3)
+    try:
+        stream = stream_of(shards_of([40, 31, 25, 12, 30, 6]), BATCHINGS["budget"])
+        found = [[name for name, _ in batch] for batch in itertools.islice(iter(stream), batches) if stream.loss_scale]
+        states = [None] * 3
+        distributed.all_gather_object(states, stream.state_dict())
+        assert states[0] == states[1] == states[2]
+    finally:
+        distributed.destroy_process_group()
+    torch.save((found, stream.state_dict()), folder / f"first{rank}.pt")
+
+
+def second_run(rank, folder, world_size):
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/again", rank=rank, world_size=world_size)
+    try:
+        stream = stream_of(shards_of([40, 31, 25, 12, 30, 6]), BATCHINGS["budget"])
+        stream.load_state_dict(torch.load(folder / "first0.pt")[1])
+        found = [[name for name, _ in batch] for batch in stream if stream.loss_scale]
+    finally:
+        distributed.destroy_process_group()
+    torch.save(found, folder / f"second{rank}.pt")
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("batches", [1, 5, 11])
+def test_a_killed_run_of_three_ranks_goes_on_with_two(tmp_path, batches):
+    run_ranks(first_run, tmp_path, batches, world_size=3)
+    run_ranks(second_run, tmp_path, 2, world_size=2)
+    found = [torch.load(tmp_path / f"first{rank}.pt")[0] for rank in range(3)]
+    found += [torch.load(tmp_path / f"second{rank}.pt") for rank in range(2)]
+    taken = sorted(name for own in found for batch in own for name in batch)
+    assert taken == sorted(name for shard in shards_of([40, 31, 25, 12, 30, 6]) for name, _ in shard)
+
+
+class Broken:
+    def __iter__(self):
+        yield from samples(10)
+        raise OSError("the disk is gone")
+
+
+def broken_on_one(rank, folder):
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+    try:
+        stream = stream_of([Broken() if rank else samples(50), samples(50) if rank else samples(50)][::1], LONG)
+        stream = lw.torch.StreamBatches([samples(50), Broken()], LONG, length=length, collate_fn=list, buffer=40)
+        error = OSError if rank == 1 else lw.PlanMismatchError
+        with pytest.raises(error, match="the disk is gone"):
+            list(stream)
+    finally:
+        distributed.destroy_process_group()
+
+
+LONG = lw.Batching(budget=4_000)
+
+
+@pytest.mark.processes
+def test_a_source_that_fails_on_one_rank_fails_on_all(tmp_path):
+    run_ranks(broken_on_one, tmp_path)
+
+
+def test_a_source_that_ends_before_the_checkpoint_is_refused():
+    with pytest.raises(
+        ValueError, match=r"^`shards` must be of 9 samples at least, as many as were read of it, but is 4"
+    ):
+        Shard(samples(4), {"read": 9, "source": None}).take(1)
+    assert Shard(samples(4), BEGIN).state() == BEGIN
+
+
+def test_other_samples_than_those_of_the_checkpoint_are_refused():
+    stream = stream_of(shards_of([60]), BATCHINGS["budget"])
+    next(iter(stream))
+    resumed = stream_of([samples(60, seed=9)], BATCHINGS["budget"])
+    resumed.load_state_dict(stream.state_dict())
+    with pytest.raises(
+        lw.PlanMismatchError, match=r"^`window` must be the checkpoint's, '.*', but is '.*'\. Resume with"
+    ):
+        next(iter(resumed))
+
+
+VALUES = {
+    "generator": (
+        lambda: stream_of((sample for sample in samples(3)), LONG),
+        TypeError,
+        "`shards` must be iterables that can be read in every epoch, but is <generator",
+    ),
+    "none": (lambda: stream_of([], LONG), ValueError, "`shards` must be at least one, but is []."),
+    "number": (lambda: stream_of(7, LONG), TypeError, "`shards` must be iterables"),
+    "batching": (lambda: stream_of([[]], 16), TypeError, "`batching` must be a lengthwise.Batching, but is 16."),
+    "chunks": (
+        lambda: stream_of([[]], lw.Batching(budget=90, chunks=lw.Chunks(5))),
+        ValueError,
+        "`batching` must be without chunks, but is Chunks(",
+    ),
+    "length": (
+        lambda: lw.torch.StreamBatches([[]], LONG, length=5),
+        TypeError,
+        "`length` must be a function of a sample, but is 5.",
+    ),
+    "buffer": (lambda: stream_of([[]], LONG, buffer=0), ValueError, "`buffer` must be at least 1, but is 0."),
+    "zero": (lambda: list(stream_of([[(0, 0)]], LONG)), ValueError, "`lengths` must be at least 1, but is 0"),
+    "over": (
+        lambda: list(stream_of([[(0, 9), (1, 5_000)]], LONG)),
+        ValueError,
+        "`budget` must be at least the cost of one sequence",
+    ),
+    "weight": (
+        lambda: list(stream_of(shards_of([4]), LONG, weight=lambda sample: -1.0)),
+        ValueError,
+        "`weights` must be finite and at least 0, but is -1.0 at sequence 0.",
+    ),
+    "state": (
+        lambda: stream_of([[]], LONG).load_state_dict({"version": 0}),
+        ValueError,
+        "`state` must be what StreamBatches.state_dict gives, of version 1, but is",
+    ),
+    "seed": (
+        lambda: stream_of([[]], LONG).load_state_dict(stream_of([[]], LONG, seed=3).state_dict()),
+        lw.PlanMismatchError,
+        "`seed` must be the checkpoint's, 3, but is 0.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "error", "message"), VALUES.values(), ids=VALUES)
+def test_what_cannot_be_streamed_is_refused_in_one_sentence(call, error, message):
+    with pytest.raises(error, match=f"^{re.escape(message)}"):
+        call()
+
+
+def test_an_empty_stream_has_no_batches():
+    assert list(stream_of([[], []], LONG)) == []
