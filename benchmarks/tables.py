@@ -446,6 +446,38 @@ def of_seeds(values: list[float], errors: list[float], write: Callable[[float], 
     return f"{write(mean)} ± {write(max(between, within))}"
 
 
+def streams(document: dict[str, Any]) -> tuple[str, str, str]:
+    """One row for each data set, way and buffer."""
+    rows = document["rows"]
+    cells = [
+        (
+            row["data"],
+            row["way"],
+            "all" if row["buffer"] is None else f"{row['buffer']:,}",
+            percent(row["padding_share"]),
+            f"{row['mixing']:.3f}",
+            f"{row['largest_cost'] / document['budgets'][row['data']]:.2f}",
+            f"{row['mean_batch']:.1f}",
+        )
+        for row in rows
+    ]
+    heads = ("lengths", "way", "sees", "padding", "mixing", "costliest / budget", "batch size")
+    far = [row for row in rows if row["way"] == "stream, 10%" and row["buffer"] == 4_096]
+    near = [next(own for own in rows if own["data"] == row["data"] and own["way"] == "plan of all, 10%") for row in far]
+    answer = "Asked for 10 %, a stream that looks at 4,096 sequences is hardly behind the plan of all: " + "; ".join(
+        f"{row['data']} {percent(row['padding_share'])} padding and mixing {row['mixing']:.3f}, against "
+        f"{percent(all_of['padding_share'])} and {all_of['mixing']:.3f}"
+        for row, all_of in zip(far, near, strict=True)
+    )
+    note = (
+        "*Sees*: sequences in the buffer. Budgets are "
+        + ", ".join(f"{budget:,} ({name})" for name, budget in document["budgets"].items())
+        + f". lhotse is {document['lhotse']}: it may exceed its budget, and few of its buckets are full in a small buffer. "
+        f"Mixing in {document['bins']} bins; means over {len(document['seeds'])} seeds of {document['epochs']} epochs."
+    )
+    return f"{answer}.", table(heads, cells), note
+
+
 SHARES_OF_RANDOM = (0.02, 0.05, 0.1, 0.2, 0.5, 0.9)
 
 
@@ -777,6 +809,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., tuple[str, ...]]]] = {
     "steps": ("Whole steps: padding, mixing and waiting", steps),
     "waiting": ("Steps as mixed as a share of waiting allows", waiting),
     "limits": ("How near the limits", limits),
+    "streams": ("Streams, by the sequences that are looked at", streams),
     "length-share": ("How much of a gradient's noise goes with length", length_share),
     "packing": ("Packed rows beside other packers", packing),
     "ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021_table1),

@@ -245,6 +245,7 @@ class StreamBatches:
             seed=self.seed,
             epoch=self._position.epoch,
             number=self._position.window,
+            whole=len(window.shards) >= reader.quota * len(self._shards),
         )
         self.plan = found.plan
         spare = _share_spare(found, samples, world.world_size)
@@ -297,7 +298,7 @@ class _Reader:
 
     def __init__(self, shards: dict[int, Shard], *, quota: int) -> None:
         self._shards = shards
-        self._quota = quota
+        self.quota = quota
         self._next: dict[int, list[Any]] = {}
         self._starts: dict[int, Start] = {}
 
@@ -305,7 +306,7 @@ class _Reader:
         """Reads so much of the next window that `share` of it is there."""
         self._begin()
         for number, shard in self._shards.items():
-            missing = round(share * self._quota) - len(self._next[number])
+            missing = round(share * self.quota) - len(self._next[number])
             if missing > 0:
                 self._next[number] += shard.take(missing)
 

@@ -7,6 +7,7 @@ shards   [m]        the shard of each
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -90,13 +91,24 @@ def deliver(
     seed: int,
     epoch: int,
     number: int,
+    whole: bool = True,
 ) -> Deliveries:
     """Plans what earlier runs left of a window for `world`.
 
     Args:
         runs: Those that took batches of this window before, in other worlds.
         number: Of the window.
+        whole: Whether the shards filled it. A last window of few sequences may miss its padding without a warning.
     """
+    with warnings.catch_warnings():
+        if not whole:
+            warnings.filterwarnings("ignore", message="`padding` must be within")
+        return _deliver(window, batching, runs, world, seed=seed, epoch=epoch, number=number)
+
+
+def _deliver(
+    window: Window, batching: Batching, runs: Sequence[EarlierRun], world: World, *, seed: int, epoch: int, number: int
+) -> Deliveries:
     members = np.arange(len(window.shards))
     for place, run in enumerate(runs):
         own = _plan(window, members, batching, run.world, seed=seed, key=key_epoch(epoch, number, place))
