@@ -472,7 +472,7 @@ def streams(document: dict[str, Any]) -> tuple[str, str, str]:
     note = (
         "*Sees*: sequences in the buffer. Budgets are "
         + ", ".join(f"{budget:,} ({name})" for name, budget in document["budgets"].items())
-        + f". lhotse is {document['lhotse']}: it may exceed its budget, and few of its buckets are full in a small buffer. "
+        + f". lhotse is {document['lhotse']}: it may exceed its budget, and in a small buffer few buckets are full. "
         f"Mixing in {document['bins']} bins; means over {len(document['seeds'])} seeds of {document['epochs']} epochs."
     )
     return f"{answer}.", table(heads, cells), note
