@@ -25,6 +25,7 @@ BATCHINGS = {
     "sorted": lw.Batching(cut=lw.FixedSize(3), order=lw.Sorted()),
     "buckets": lw.Batching(cut=lw.Budget(500), order=lw.Bucketed(edges=(50, 200), pad_to_edge=True)),
     "random steps": lw.Batching(budget=400, deal=lw.RandomSteps()),
+    "rows": lw.Batching(cut=lw.Rows(400, rows=2)),
 }
 
 
