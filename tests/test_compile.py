@@ -5,11 +5,14 @@ import pickle
 import runpy
 import shutil
 import warnings
+from contextlib import contextmanager
 
 import numba
 import pytest
+from numba.core.caching import IndexDataCacheFile
 
 from lengthwise import _compile
+from lengthwise._compile import machine_code
 
 MODULE = """
 from lengthwise._compile import compile_kernel
@@ -31,8 +34,29 @@ def kernels(tmp_path, monkeypatch):
     module.write_text(MODULE)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder))
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))  # from which Numba sets the other again when it compiles
-    _compile._warn.cache_clear()
+    machine_code._warn.cache_clear()
     return lambda: runpy.run_path(str(module))
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """While it is entered, Numba's writes run into a full disk, and the old files stay."""
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+
+    @contextmanager
+    def open_for_write(_, path):
+        with open("/dev/full", "wb", buffering=0) as file:
+            yield file
+        raise AssertionError(f"{path} was written")
+
+    @contextmanager
+    def enter():
+        with monkeypatch.context() as patch:
+            patch.setattr(IndexDataCacheFile, "_open_for_write", open_for_write)
+            yield
+
+    return enter()
 
 
 def files_of(tmp_path, kind):
@@ -40,7 +64,7 @@ def files_of(tmp_path, kind):
 
 
 def was_read(kernel):
-    return sum(kernel.stats.cache_hits.values()) > 0
+    return sum(kernel.compiled.stats.cache_hits.values()) > 0
 
 
 def changed_byte(content, at):
@@ -113,6 +137,8 @@ def test_code_for_other_types_is_not_run(kernels, tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_told_once(kernels, tmp_path):
     made = kernels()
+    for name in ("double", "half"):
+        assert made[name].compiled  # from here on each knows its folder
     shutil.rmtree(tmp_path / "cache")
     (tmp_path / "cache").write_text("a file where a folder was")
     with pytest.warns(UserWarning, match="keep compiled kernels") as told:
@@ -121,6 +147,57 @@ def test_a_folder_that_cannot_be_written_is_told_once(kernels, tmp_path):
     assert len(told) == 1
     assert sentence.startswith(f"`cache` must be a folder to keep compiled kernels in, but is '{str(tmp_path)[:40]}")
     assert "set NUMBA_CACHE_DIR" in sentence
+
+
+def test_a_file_in_the_place_of_the_folder_sends_the_cache_beside_the_source(kernels, tmp_path):
+    (tmp_path / "cache").write_text("a file where a folder should be")
+    assert kernels()["double"](4) == 8
+    assert len(list((tmp_path / "__pycache__").glob("*.nbc"))) == 1
+
+
+def test_a_disk_that_is_full_is_told_and_leaves_nothing_behind(kernels, tmp_path, full_disk):
+    made = kernels()
+    with full_disk, pytest.warns(UserWarning, match="keep compiled kernels") as told:
+        assert (made["double"](4), made["half"](5)) == (8, 2.5)
+    assert len(told) == 1
+    assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()] == []
+    again = kernels()
+    assert (again["double"](4), kernels()["double"](4)) == (8, 8)
+    assert len(files_of(tmp_path, "nbi")) == 1  # there is room again
+
+
+def test_a_disk_that_fills_up_keeps_what_stood_there(kernels, full_disk):
+    kernels()["double"](4)
+    with full_disk, pytest.warns(UserWarning, match="keep compiled kernels"):
+        assert kernels()["double"](1.5) == 3.0
+    again = kernels()["double"]
+    assert again(4) == 8
+    assert was_read(again)
+
+
+@pytest.fixture
+def small_files():
+    """While it is entered, the system lets no file grow beyond 100 bytes: less than any machine code."""
+    resource = pytest.importorskip("resource")
+
+    @contextmanager
+    def enter():
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return enter()
+
+
+def test_a_write_that_breaks_off_leaves_no_part_of_a_file(kernels, tmp_path, small_files):
+    with small_files, pytest.warns(UserWarning, match="keep compiled kernels"):
+        assert kernels()["double"](4) == 8
+    assert files_of(tmp_path, "nbc") == []
+    assert kernels()["double"](4) == 8
+    assert len(files_of(tmp_path, "nbc")) == 1
 
 
 def test_an_index_that_cannot_be_replaced_is_told(kernels, tmp_path):
@@ -135,7 +212,7 @@ def test_an_index_that_cannot_be_replaced_is_told(kernels, tmp_path):
 def test_without_any_folder_kernels_are_compiled_and_it_is_told_once(monkeypatch):
     # No file of this name: nowhere to keep a cache beside it.
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/nowhere")
-    _compile._warn.cache_clear()
+    machine_code._warn.cache_clear()
     made = {}
     exec(compile(MODULE, "<no file>", "exec"), made)
     with pytest.warns(UserWarning, match="but is '/nowhere'") as told:

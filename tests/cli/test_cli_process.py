@@ -78,9 +78,9 @@ SCRIPT = "import sys\nfrom lengthwise.cli import main\nsys.exit(main())\n"
 
 @pytest.fixture
 def interrupted(tmp_path):
-    """Runs Python on words, and Ctrl-C comes while `package` loads: Numba loads with Lengthwise, tqdm when it works."""
+    """Runs Python on words, and Ctrl-C comes while `package` loads: NumPy with Lengthwise, Numba when it works."""
 
-    def run(*words, package="numba"):
+    def run(*words, package="numpy"):
         (tmp_path / f"{package}.py").write_text(INTERRUPTED)
         paths = [str(tmp_path), *sys.path]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
@@ -106,7 +106,7 @@ def test_an_interrupt_of_a_program_that_imports_the_package_is_its_own(interrupt
 
 
 def test_an_interrupt_of_a_command_at_work_is_said_in_a_line(interrupted):
-    done = interrupted("-m", "lengthwise", "compare", "--subset", "9", package="tqdm")
+    done = interrupted("-m", "lengthwise", "compare", "--subset", "9", package="numba")
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "lengthwise compare: stopped\n")
 
 

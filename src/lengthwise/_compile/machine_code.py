@@ -1,4 +1,4 @@
-"""The only file that imports Numba: how kernels are compiled, and how their machine code is kept on disk.
+"""The only file that imports Numba: how a kernel is compiled, and how its machine code is kept on disk.
 
 Numba does not check its cache. A full disk or a power cut may leave a file empty or half written: then the program ends
 in an error of pickle. A changed byte can end it without any error. Here such a file counts as missing: the kernel is
@@ -11,8 +11,7 @@ import hashlib
 import os
 import pickle
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,28 +23,19 @@ from numba.core.sigutils import normalize_signature
 
 from lengthwise import checks, files
 
-_listeners: list[Callable[[], None]] = []  # called before a kernel is compiled
 
+def compile_function(function: Callable[..., Any], announce: Callable[[], None]) -> Any:
+    """Compiles on first call, and keeps the machine code on disk where some folder can be written.
 
-@contextmanager
-def listen(listener: Callable[[], None]) -> Iterator[None]:
-    """Calls `listener` before each kernel that must be compiled: a fresh installation takes seconds for all of them."""
-    _listeners.append(listener)
-    try:
-        yield
-    finally:
-        _listeners.remove(listener)
-
-
-def compile_kernel(function: Callable[..., Any]) -> Any:
-    """Compiles on first call, and keeps the machine code on disk where some folder can be written."""
+    `announce` is called before anything is compiled, and not where the machine code is read.
+    """
     # Without fastmath: reordered sums would round otherwise on other processors, and plans would differ.
-    kernel: Any = numba.njit(function)
+    compiled: Any = numba.njit(function)
     try:
-        kernel._cache = _KernelCache(function)
+        compiled._cache = _KernelCache(function, announce)
     except (OSError, RuntimeError):  # no folder to write in: a read-only installation without a home
-        kernel._cache = _NoCache()
-    return kernel
+        compiled._cache = _NoCache()
+    return compiled
 
 
 class _Checked(CompileResultCacheImpl):
@@ -79,8 +69,9 @@ class _KernelCache(FunctionCache):
 
     _impl_class = _Checked
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], announce: Callable[[], None]) -> None:
         super().__init__(function)
+        self._announce = announce
         stamp = self._impl.locator.get_source_stamp()
         # Numba made its own file object above: this one takes its place.
         self._cache_file = _RegularFiles(self._cache_path, self._impl.filename_base, stamp)
@@ -93,8 +84,7 @@ class _KernelCache(FunctionCache):
             found = None
         # Two processes that begin to fill an empty cache with other types each may give both the same file name.
         if found is None or tuple(found.signature.args) != tuple(normalize_signature(sig)[0]):
-            for listener in _listeners:
-                listener()
+            self._announce()
             return None
         return found
 

@@ -1,0 +1,63 @@
+"""Processes that fill one cache of kernels at the same time, or find one that was damaged, make the same plan."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import lengthwise as lw
+
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
+
+PATIENCE = 120
+EIGHT = 8
+
+PLAN = """
+import sys
+import lengthwise as lw
+
+lengths = lw.example_lengths(count=500)
+print("ready", flush=True)
+sys.stdin.readline()
+print(lw.make_plan(lengths, lw.Batching(budget=20_000, order=lw.Bucketed(buckets=4)), seed=5).fingerprint())
+"""
+
+
+@pytest.fixture(scope="module")
+def expected():
+    batching = lw.Batching(budget=20_000, order=lw.Bucketed(buckets=4))
+    return lw.make_plan(lw.example_lengths(count=500), batching, seed=5).fingerprint()
+
+
+def plans_of(processes, folder):
+    """What that many processes print that begin to plan together: fingerprints, and errors with warnings."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
+    command = [sys.executable, "-W", "error", "-c", PLAN]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    started = [subprocess.Popen(command, env=environment, **pipes) for _ in range(processes)]
+    try:
+        assert [process.stdout.readline() for process in started] == ["ready\n"] * processes
+        for process in started:
+            process.stdin.write("\n")
+            process.stdin.flush()
+        return [process.communicate(timeout=PATIENCE) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def test_eight_processes_that_compile_at_once_make_one_plan(tmp_path, expected):
+    assert plans_of(EIGHT, tmp_path) == [(f"{expected}\n", "")] * EIGHT
+    assert {path.suffix for path in tmp_path.rglob("*.*")} >= {".nbc", ".nbi"}
+    assert plans_of(1, tmp_path) == [(f"{expected}\n", "")]  # from what the eight left
+
+
+def test_eight_processes_that_find_damaged_files_make_one_plan_and_mend_them(tmp_path, expected):
+    plans_of(1, tmp_path)
+    damaged = sorted(tmp_path.rglob("*.nb[ci]"))
+    for path in damaged:
+        path.write_bytes(path.read_bytes()[:30])
+    assert plans_of(EIGHT, tmp_path) == [(f"{expected}\n", "")] * EIGHT
+    assert all(path.stat().st_size > 30 for path in damaged)
