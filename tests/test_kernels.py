@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise import _kernels
+from lengthwise import _kernels, _random
 
 FAST = settings(max_examples=200, derandomize=True)
 MASK = 2**64 - 1
@@ -56,26 +56,73 @@ def test_threefry_equals_the_same_in_whole_numbers(key0, key1, counter1, count):
         assert threefry(key0, key1, counter1, count, kernel=_kernels.threefry.py_func) == expected
 
 
-@FAST
-@given(st.lists(st.one_of(st.integers(0, 3), st.integers(0, MASK)), max_size=50))
-def test_stable_argsort_is_numpys(keys):
+def sort_by_key(keys, numbers, kernel=_kernels.sort_by_key):
+    """What the kernel returns and writes, on keys and the numbers to sort by them (none for all)."""
+    count = len(numbers) or len(keys)
+    order = np.full(count, -1)
     keys = np.array(keys, np.uint64)
-    for kernel in (_kernels.stable_argsort, _kernels.stable_argsort.py_func):
-        order, spare = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-        kernel(keys, order, spare)
-        assert order.tolist() == np.argsort(keys, kind="stable").tolist()
+    done = kernel(keys, np.array(numbers, np.int64), np.empty(count, np.uint64), order)
+    return bool(done), order.tolist()
 
 
-def test_stable_argsort_is_numpys_on_many():
+@FAST
+@given(
+    st.lists(
+        st.one_of(st.integers(0, 3), st.integers(0, MASK), st.integers(0, 63).map(lambda bit: 1 << bit)), max_size=60
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_sort_by_key_is_numpys_stable_sort(keys, chance):
+    keys = np.array(keys, np.uint64)
+    everything = np.argsort(keys, kind="stable").tolist()
+    numbers = chance.sample(range(len(keys)), chance.randint(0, len(keys)))
+    some = sorted(numbers, key=lambda number: keys[number])  # Python's sort is stable too
+    for kernel in (_kernels.sort_by_key, _kernels.sort_by_key.py_func):
+        assert sort_by_key(keys, [], kernel) == (True, everything)
+        if numbers:
+            assert sort_by_key(keys, numbers, kernel) == (True, some)
+
+
+MANY = 20_000
+KEYS = {
+    "few values": lambda chance: chance.integers(0, 9, MANY),
+    "one value": lambda _: np.full(MANY, 7),
+    "two values far apart": lambda chance: chance.integers(0, 2, MANY).astype(np.uint64) << np.uint64(63),
+    "random words": lambda chance: chance.integers(0, 2**64, MANY, np.uint64),
+    "fractions": lambda chance: chance.random(MANY).view(np.uint64),
+    "lengths as floats": lambda chance: chance.integers(10, 6_000, MANY).astype(float).view(np.uint64),
+    "lengths and noise": lambda chance: (chance.integers(10, 6_000, MANY) + chance.random(MANY)).view(np.uint64),
+    "most in one bucket": lambda chance: chance.integers(0, 2**30, MANY) + (np.arange(MANY) == 5) * 2**60,
+    "pairs that differ in the last bit": lambda chance: (
+        chance.integers(0, 2**62, MANY // 2).repeat(2) * 2 + 1 - np.arange(MANY) % 2
+    ),
+    "rising": lambda _: np.arange(MANY),
+    "falling": lambda _: np.arange(MANY)[::-1] * 2**40,
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("count", [49, 3_000, MANY])
+def test_sort_by_key_is_numpys_stable_sort_of_many(name, count):
     chance = np.random.default_rng(0)
-    for keys in (
-        chance.integers(0, 9, 20_000),
-        chance.integers(0, 2**63, 20_000),
-        chance.random(20_000).view(np.int64),
-    ):
-        order, spare = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-        _kernels.stable_argsort(keys.astype(np.uint64), order, spare)
-        assert (order == np.argsort(keys, kind="stable")).all()
+    keys = KEYS[name](chance)[:count].astype(np.uint64)
+    shuffled = chance.permutation(count)
+    done, order = sort_by_key(keys, [])
+    assert not done or order == np.argsort(keys, kind="stable").tolist()
+    done_too, some = sort_by_key(keys, shuffled)
+    assert not done_too or some == shuffled[np.argsort(keys[shuffled], kind="stable")].tolist()
+    assert done and done_too or name == "most in one bucket"
+
+
+def test_keys_that_differ_in_their_last_bits_alone_are_sorted_in_another_way():
+    chance = np.random.default_rng(0)
+    last_bits = chance.integers(0, 2**20, MANY).astype(np.uint64)
+    last_bits[0] |= np.uint64(2**63)
+    assert not sort_by_key(last_bits, [])[0]
+    assert _random.argsort(last_bits).tolist() == np.argsort(last_bits, kind="stable").tolist()
+    shuffled = chance.permutation(MANY)
+    expected = shuffled[np.argsort(last_bits[shuffled], kind="stable")]
+    assert _random.sort_by(shuffled, last_bits).tolist() == expected.tolist()
 
 
 def test_negative_log_is_within_1e_15():

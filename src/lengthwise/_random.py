@@ -109,8 +109,31 @@ def argsort(keys: NDArray[np.uint64] | NDArray[np.int64] | NDArray[np.float64]) 
     >>> argsort(np.array([3.0, 0.5, 3.0]))
     array([1, 0, 2])
     """
+    return _sort(keys, np.empty(0, np.int64))
+
+
+def sort_by(
+    numbers: NDArray[np.int64], keys: NDArray[np.uint64] | NDArray[np.int64] | NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """`numbers`, each of which stands there once, by the non-negative keys[number]; equal keys stay in their order.
+
+    >>> sort_by(np.array([2, 1, 0]), np.array([3.0, 0.5, 3.0]))
+    array([1, 2, 0])
+    """
+    return _sort(keys, numbers) if len(numbers) else numbers
+
+
+def _sort(
+    keys: NDArray[np.uint64] | NDArray[np.int64] | NDArray[np.float64], numbers: NDArray[np.int64]
+) -> NDArray[np.int64]:
     # The bits of a non-negative IEEE double, read as a whole number, rise with it.
     bits = np.ascontiguousarray(keys).view(np.uint64)
-    order, spare = np.empty(bits.size, np.int64), np.empty(bits.size, np.int64)
-    _kernels.stable_argsort(bits, order, spare)
-    return order
+    count = len(numbers) or len(bits)
+    if len(bits) < 2**32:
+        order = np.empty(count, np.int64)
+        if _kernels.sort_by_key(bits, numbers, np.empty(count, np.uint64), order):
+            return order
+    # Keys that agree in too many bits, or more of them than the kernel counts.
+    if not len(numbers):
+        return np.argsort(bits, kind="stable")
+    return numbers[np.argsort(bits[numbers], kind="stable")]

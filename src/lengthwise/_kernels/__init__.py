@@ -13,7 +13,6 @@ from lengthwise._kernels.cuts import bucket_ends as bucket_ends
 from lengthwise._kernels.cuts import greedy_cut as greedy_cut
 from lengthwise._kernels.cuts import price_buckets as price_buckets
 from lengthwise._kernels.draws import negative_log as negative_log
-from lengthwise._kernels.draws import stable_argsort as stable_argsort
 from lengthwise._kernels.draws import threefry as threefry
 from lengthwise._kernels.laws import concave_majorant as concave_majorant
 from lengthwise._kernels.laws import information_in_batches as information_in_batches
@@ -26,6 +25,7 @@ from lengthwise._kernels.rows import fill_rows as fill_rows
 from lengthwise._kernels.rows import pool_rows as pool_rows
 from lengthwise._kernels.rows import sort_falling as sort_falling
 from lengthwise._kernels.rows import sum_groups as sum_groups
+from lengthwise._kernels.sorts import sort_by_key as sort_by_key
 from lengthwise._kernels.steps import cut_falling as cut_falling
 from lengthwise._kernels.steps import cut_steps as cut_steps
 from lengthwise._kernels.steps import fill_steps as fill_steps

@@ -1,4 +1,4 @@
-"""The random numbers, and the sort of them."""
+"""The random numbers."""
 
 from __future__ import annotations
 
@@ -58,38 +58,3 @@ def negative_log(fractions, out):
         for term in range(21, 0, -2):
             series = series * square + 1.0 / term
         out[index] = halvings * 0.6931471805599453 - 2.0 * s * series
-
-
-@compile_kernel
-def stable_argsort(keys, order, spare):
-    """Sorts numbers 0..n-1 into `order` by rising uint64 `keys`, ties by number: a radix sort, 11 bits at a time.
-
-    `order` and `spare` are int64 [n]; digits that all keys share cost nothing.
-    """
-    count = keys.size
-    digits = 2048
-    # Six digits of 11 bits hold 64 bits. All are counted in one pass over the keys.
-    tallies = np.zeros((6, digits), np.int64)
-    for index in range(count):
-        key = keys[index]
-        for level in range(6):
-            tallies[level, (key >> np.uint64(11 * level)) & np.uint64(digits - 1)] += 1
-    for index in range(count):
-        order[index] = index
-    for level in range(6):
-        tally = tallies[level]
-        # One digit has all keys: this pass would move nothing. Whole keys below 2,048 differ in one digit alone.
-        if tally.max() == count:
-            continue
-        # From here on the tally says where the next key of each digit goes: counts [2, 0, 3] become [0, 2, 2].
-        start = 0
-        for digit in range(digits):
-            width = tally[digit]
-            tally[digit] = start
-            start += width
-        for index in range(count):
-            number = order[index]
-            digit = (keys[number] >> np.uint64(11 * level)) & np.uint64(digits - 1)
-            spare[tally[digit]] = number
-            tally[digit] += 1
-        order[:] = spare

@@ -141,7 +141,7 @@ class AlternatedSort:
         bin_of[shuffled] = np.arange(count) * bins // count  # 5 sequences in 2 bins: [0, 0, 0, 1, 1] as shuffled
         # Sorted once by length, and then stably by bin: two fast sorts, however many bins there are.
         by_size = _by_size(shuffled, sizes)
-        by_bin = by_size[_random.argsort(bin_of[by_size])]  # stable: within a bin the lengths still rise
+        by_bin = _random.sort_by(by_size, bin_of)  # stable: within a bin the lengths still rise
         return Ordered(by_bin[_reverse_every_other(count, bins)])
 
 
@@ -338,16 +338,16 @@ class _WarpedSort:
 
 def _by_size(sequences: NDArray[np.int64], sizes: NDArray[np.float64]) -> NDArray[np.int64]:
     """`sequences` sorted by their sizes, equals in the order they come in."""
-    keys = sizes[sequences]
+    least = sizes.min(initial=0.0)
     # The sort wants keys of at least 0: -sizes and some warps begin below.
-    return sequences[_random.argsort(keys - min(0.0, keys.min(initial=0.0)))]
+    return _random.sort_by(sequences, sizes - least if least < 0.0 else sizes)
 
 
 def _gather(
     sequences: NDArray[np.int64], bucket: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Sequences bucket by bucket, in the order they come in; the boundaries; and the bucket of each position."""
-    sequences = sequences[_random.argsort(bucket[sequences])]
+    sequences = _random.sort_by(sequences, bucket)
     # For the buckets [0, 0, 1, 1, 3] in order, the boundaries are [2, 4].
     return sequences, np.flatnonzero(np.diff(bucket[sequences])) + 1, bucket[sequences]
 

@@ -1,0 +1,144 @@
+"""The stable sort by 64-bit keys: buckets by the highest bits, and each bucket sorted while it lies in the cache.
+
+A sequence travels as one word: 32 bits of its key above the 32 bits of its number. So it takes 8 bytes, and what is
+compared lies beside what is moved.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lengthwise._compile import compile_kernel
+
+_HALF = np.uint64(32)
+_NUMBER = np.uint64(0xFFFFFFFF)
+_DIGIT = np.uint64(2047)
+
+
+@compile_kernel
+def sort_by_key(keys, numbers, words, order):
+    """Writes `numbers` [m] into `order` [m], int64, by rising keys[number]; equal keys stay in their order.
+
+    Args:
+        keys: [n] uint64, with n < 2**32.
+        numbers: [m] int64, each below n and at most once; empty for 0..n-1.
+        words: [m] uint64, room to work in.
+        order: [m] int64.
+
+    Returns:
+        False if keys agree in their highest 33 differing bits too often. Then `order` holds nothing of use, and the
+        caller sorts in another way. Such keys would be sorted here in quadratic time.
+    """
+    count = order.size
+    # The highest and the lowest bit in which keys differ. Of the keys 1000, 1010 and 1100 in binary these are the
+    # third and the second from the right, and the sort looks at two bits.
+    differing = np.uint64(0)
+    for index in range(keys.size):
+        differing |= keys[index] ^ keys[0]
+    low, width = 0, 0
+    while differing and not differing & np.uint64(1):
+        differing >>= np.uint64(1)
+        low += 1
+    while differing:
+        differing >>= np.uint64(1)
+        width += 1
+    # Buckets of some 4,000 sequences stay in the cache.
+    top = 6
+    while top < 11 and count >> (top + 12):
+        top += 1
+    top = min(top, width)
+    rest = width - top
+    # The 32 bits below the highest `top`, or as many as there are.
+    below = np.uint64(low + max(0, rest - 32))
+    mask = np.uint64((1 << min(rest, 32)) - 1)
+    bucket_bits, bucket_mask = np.uint64(low + rest), np.uint64((1 << top) - 1)
+    if low + rest == 64:  # no bits differ, and a shift by 64 is not defined
+        bucket_bits = np.uint64(63)
+
+    starts = np.zeros((1 << top) + 1, np.int64)
+    # All keys are counted in the order in which they lie in memory.
+    some = 0 < numbers.size < keys.size
+    for index in range(count):
+        number = numbers[index] if some else index
+        starts[np.int64((keys[number] >> bucket_bits) & bucket_mask) + 1] += 1
+    for bucket in range(1 << top):
+        starts[bucket + 1] += starts[bucket]
+    largest = 0
+    for bucket in range(1 << top):
+        largest = max(largest, starts[bucket + 1] - starts[bucket])
+    ends = starts.copy()
+    for index in range(count):
+        number = numbers[index] if numbers.size else index
+        key = keys[number]
+        bucket = np.int64((key >> bucket_bits) & bucket_mask)
+        words[ends[bucket]] = (((key >> below) & mask) << _HALF) | np.uint64(number)
+        ends[bucket] += 1
+
+    spare = np.empty(largest if rest else 0, np.uint64)
+    tallies = np.empty((2, 2048), np.uint32)
+    for bucket in range(1 << top if rest else 0):
+        start, end = starts[bucket], starts[bucket + 1]
+        if end - start > 48:
+            sort_digits(words[start:end], spare[: end - start], tallies, min(rest, 32))
+        if (end - start <= 48 or rest > 22) and not mend_order(words[start:end], keys, rest > 32):
+            return False
+    for index in range(count):
+        order[index] = np.int64(words[index] & _NUMBER)
+    return True
+
+
+@compile_kernel
+def sort_digits(words, spare, tallies, width):
+    """Sorts `words` [m] by the highest 22 of the `width` bits that begin at bit 32: two digits of 11 bits, stably."""
+    first = np.uint64(32 + max(0, width - 22))
+    second = np.uint64(32 + max(0, width - 22) + 11)
+    for digit in range(2048):
+        tallies[0, digit] = 0
+        tallies[1, digit] = 0
+    for index in range(words.size):
+        tallies[0, np.int64((words[index] >> first) & _DIGIT)] += 1
+        tallies[1, np.int64((words[index] >> second) & _DIGIT)] += 1
+    # From here on the tallies say where the next word of each digit goes: counts [2, 0, 3] become [0, 2, 2].
+    low = high = 0
+    for digit in range(2048):
+        width_low, width_high = tallies[0, digit], tallies[1, digit]
+        tallies[0, digit], tallies[1, digit] = low, high
+        low += width_low
+        high += width_high
+    for index in range(words.size):
+        digit = np.int64((words[index] >> first) & _DIGIT)
+        spare[tallies[0, digit]] = words[index]
+        tallies[0, digit] += 1
+    for index in range(words.size):
+        digit = np.int64((spare[index] >> second) & _DIGIT)
+        words[tallies[1, digit]] = spare[index]
+        tallies[1, digit] += 1
+
+
+@compile_kernel
+def mend_order(words, keys, deep):
+    """Sorts `words` that are nearly sorted, by insertion. Where `deep`, words of equal bits go by their whole keys.
+
+    Returns:
+        False if that takes more than 32 moves a word.
+    """
+    moves = 0
+    for index in range(1, words.size):
+        word = words[index]
+        bits = word >> _HALF
+        at = index
+        while at > 0:
+            other = words[at - 1]
+            if other >> _HALF < bits:
+                break
+            if other >> _HALF == bits and not (
+                deep and keys[np.int64(other & _NUMBER)] > keys[np.int64(word & _NUMBER)]
+            ):
+                break
+            words[at] = other
+            at -= 1
+        words[at] = word
+        moves += index - at
+        if moves > 32 * words.size:
+            return False
+    return True
