@@ -111,7 +111,7 @@ def test_sort_by_key_is_numpys_stable_sort_of_many(name, count):
     assert not done or order == np.argsort(keys, kind="stable").tolist()
     done_too, some = sort_by_key(keys, shuffled)
     assert not done_too or some == shuffled[np.argsort(keys[shuffled], kind="stable")].tolist()
-    assert done and done_too or name == "most in one bucket"
+    assert (done and done_too) or name == "most in one bucket"
 
 
 def test_keys_that_differ_in_their_last_bits_alone_are_sorted_in_another_way():

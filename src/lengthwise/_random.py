@@ -88,8 +88,10 @@ class Key:
 
     def exponential(self, count: int) -> NDArray[np.float64]:
         """Draws `count` exponential numbers of mean 1, the same to the last bit on every platform: [count] float64."""
-        # 1 - u is in (0, 1], where the logarithm is finite; u itself may be 0.
-        return negative_log(1.0 - self.uniform(count))
+        words = self.words(count)
+        out = words.view(np.float64)  # each number takes the place of the word that it is made of
+        _kernels.exponential(words, out)
+        return out
 
     def permutation(self, count: int) -> NDArray[np.int64]:
         """Draws a random order of 0..count-1: [count] int64, the numbers sorted by a random word each."""

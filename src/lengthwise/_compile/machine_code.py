@@ -30,7 +30,8 @@ def compile_function(function: Callable[..., Any], announce: Callable[[], None])
     `announce` is called before anything is compiled, and not where the machine code is read.
     """
     # Without fastmath: reordered sums would round otherwise on other processors, and plans would differ.
-    compiled: Any = numba.njit(function)
+    # By NumPy's rule a division by 0 raises nothing: a loop that need not ask is computed several numbers at a time.
+    compiled: Any = numba.njit(error_model="numpy")(function)
     try:
         compiled._cache = _KernelCache(function, announce)
     except (OSError, RuntimeError):  # no folder to write in: a read-only installation without a home

@@ -12,6 +12,7 @@ from lengthwise._kernels.boxes import place_box as place_box
 from lengthwise._kernels.cuts import bucket_ends as bucket_ends
 from lengthwise._kernels.cuts import greedy_cut as greedy_cut
 from lengthwise._kernels.cuts import price_buckets as price_buckets
+from lengthwise._kernels.draws import exponential as exponential
 from lengthwise._kernels.draws import negative_log as negative_log
 from lengthwise._kernels.draws import threefry as threefry
 from lengthwise._kernels.laws import concave_majorant as concave_majorant
