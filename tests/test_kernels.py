@@ -61,7 +61,8 @@ def sort_by_key(keys, numbers, kernel=_kernels.sort_by_key):
     count = len(numbers) or len(keys)
     order = np.full(count, -1)
     keys = np.array(keys, np.uint64)
-    done = kernel(keys, np.array(numbers, np.int64), np.empty(count, np.uint64), order)
+    words, room = np.empty(count, np.uint64), np.empty((4, 2049), np.uint32)
+    done = kernel(keys, np.array(numbers, np.int64), words, order.view(np.uint64), room, order)
     return bool(done), order.tolist()
 
 

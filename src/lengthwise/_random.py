@@ -133,7 +133,8 @@ def _sort(
     count = len(numbers) or len(bits)
     if len(bits) < 2**32:
         order = np.empty(count, np.int64)
-        if _kernels.sort_by_key(bits, numbers, np.empty(count, np.uint64), order):
+        room = np.empty((4, 2049), np.uint32)
+        if _kernels.sort_by_key(bits, numbers, np.empty(count, np.uint64), order.view(np.uint64), room, order):
             return order
     # Keys that agree in too many bits, or more of them than the kernel counts.
     if not len(numbers):

@@ -40,7 +40,8 @@ def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
             offsets[batches] = index
             batches += 1
             size = 0
-            longest[:] = 0
+            for dim in range(dims):
+                longest[dim] = 0
         # Once more: a batch that has just begun is no longer than this sequence.
         each = 0.0
         for dim in range(dims):

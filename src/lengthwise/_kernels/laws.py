@@ -15,16 +15,19 @@ def longest_of_batches(levels, masses, heights, lows, highs, sizes, longest):
     draws from those whose sort key lies between its quantiles lows[b] and highs[b]. Writes `longest` [batches].
     """
     count = levels.size
-    total = np.cumsum(masses)  # share at level j or lower
+    # Loops over numbers: the array methods of NumPy, `cumsum` and the like, take a second to compile.
+    total = np.empty(count)  # share at level j or lower
     above = np.empty(count)  # share at level j or lower whose key is above heights[j]
-    above[0] = masses[0]
+    begun = np.empty(count)  # share of keys below heights[j]
+    total[0], above[0], begun[0] = masses[0], masses[0], 0.0
     for j in range(1, count):
+        total[j] = total[j - 1] + masses[j]
         above[j] = above[j - 1] * np.exp(heights[j - 1] - heights[j]) + masses[j]
-    begun = total - above  # share of keys below heights[j]
+        begun[j] = total[j] - above[j]
     for batch in range(sizes.size):
         low, high = lows[batch], highs[batch]
-        top = max(0, np.searchsorted(begun, high) - 1)
-        bottom = max(0, np.searchsorted(begun, low, side="right") - 1)
+        top = max(0, _count_below(begun, high, False) - 1)
+        bottom = max(0, _count_below(begun, low, True) - 1)
         low_key = heights[bottom] - np.log(max(total[bottom] - low, 1e-300) / above[bottom])
         high_key = heights[top] - np.log(max(total[top] - high, 1e-300) / above[top])
         longest[batch] = levels[top]
@@ -35,6 +38,19 @@ def longest_of_batches(levels, masses, heights, lows, highs, sizes, longest):
             longest[batch] -= (levels[j + 1] - levels[j]) * below
             if below < 1e-7:
                 break
+
+
+@compile_kernel
+def _count_below(rising, value, or_equal):
+    """How many of `rising` are below `value`, or equal to it where `or_equal`: `searchsorted`, left and right."""
+    low, high = 0, rising.size
+    while low < high:
+        middle = (low + high) // 2
+        if rising[middle] < value or (or_equal and rising[middle] == value):
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @compile_kernel
@@ -63,7 +79,9 @@ def concave_majorant(sizes, masses, beta, slopes):
         pieces += 1
     for piece in range(pieces - 1, -1, -1):  # from the last: no piece starts before its own number
         start = ends[piece - 1] + 1 if piece else 0
-        slopes[start : ends[piece] + 1] = slopes[piece]
+        slope = slopes[piece]
+        for level in range(start, ends[piece] + 1):
+            slopes[level] = slope
 
 
 @compile_kernel

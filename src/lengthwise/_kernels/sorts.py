@@ -16,13 +16,15 @@ _DIGIT = np.uint64(2047)
 
 
 @compile_kernel
-def sort_by_key(keys, numbers, words, order):
+def sort_by_key(keys, numbers, words, spare, room, order):
     """Writes `numbers` [m] into `order` [m], int64, by rising keys[number]; equal keys stay in their order.
 
     Args:
         keys: [n] uint64, with n < 2**32.
         numbers: [m] int64, each below n and at most once; empty for 0..n-1.
         words: [m] uint64, room to work in.
+        spare: [m] uint64, more room; it may be the memory of `order`.
+        room: [4, 2049] uint32, for counts: to make arrays in here would take longer to compile than all else.
         order: [m] int64.
 
     Returns:
@@ -55,7 +57,9 @@ def sort_by_key(keys, numbers, words, order):
     if low + rest == 64:  # no bits differ, and a shift by 64 is not defined
         bucket_bits = np.uint64(63)
 
-    starts = np.zeros((1 << top) + 1, np.int64)
+    starts, ends = room[0], room[1]
+    for bucket in range((1 << top) + 1):
+        starts[bucket] = 0
     # All keys are counted in the order in which they lie in memory.
     some = 0 < numbers.size < keys.size
     for index in range(count):
@@ -63,10 +67,7 @@ def sort_by_key(keys, numbers, words, order):
         starts[np.int64((keys[number] >> bucket_bits) & bucket_mask) + 1] += 1
     for bucket in range(1 << top):
         starts[bucket + 1] += starts[bucket]
-    largest = 0
-    for bucket in range(1 << top):
-        largest = max(largest, starts[bucket + 1] - starts[bucket])
-    ends = starts.copy()
+        ends[bucket] = starts[bucket]
     for index in range(count):
         number = numbers[index] if numbers.size else index
         key = keys[number]
@@ -74,13 +75,11 @@ def sort_by_key(keys, numbers, words, order):
         words[ends[bucket]] = (((key >> below) & mask) << _HALF) | np.uint64(number)
         ends[bucket] += 1
 
-    spare = np.empty(largest if rest else 0, np.uint64)
-    tallies = np.empty((2, 2048), np.uint32)
     for bucket in range(1 << top if rest else 0):
-        start, end = starts[bucket], starts[bucket + 1]
+        start, end = np.int64(starts[bucket]), np.int64(starts[bucket + 1])
         if end - start > 48:
-            sort_digits(words[start:end], spare[: end - start], tallies, min(rest, 32))
-        if (end - start <= 48 or rest > 22) and not mend_order(words[start:end], keys, rest > 32):
+            _sort_digits(words, start, end, spare, room[2], room[3], min(rest, 32))
+        if (end - start <= 48 or rest > 22) and not _mend_order(words, start, end, keys, rest > 32):
             return False
     for index in range(count):
         order[index] = np.int64(words[index] & _NUMBER)
@@ -88,46 +87,46 @@ def sort_by_key(keys, numbers, words, order):
 
 
 @compile_kernel
-def sort_digits(words, spare, tallies, width):
-    """Sorts `words` [m] by the highest 22 of the `width` bits that begin at bit 32: two digits of 11 bits, stably."""
+def _sort_digits(words, start, end, spare, lows, highs, width):
+    """Sorts words[start:end] stably by the highest 22 of the `width` bits from bit 32 on: two digits of 11 bits."""
     first = np.uint64(32 + max(0, width - 22))
     second = np.uint64(32 + max(0, width - 22) + 11)
     for digit in range(2048):
-        tallies[0, digit] = 0
-        tallies[1, digit] = 0
-    for index in range(words.size):
-        tallies[0, np.int64((words[index] >> first) & _DIGIT)] += 1
-        tallies[1, np.int64((words[index] >> second) & _DIGIT)] += 1
-    # From here on the tallies say where the next word of each digit goes: counts [2, 0, 3] become [0, 2, 2].
+        lows[digit] = 0
+        highs[digit] = 0
+    for index in range(start, end):
+        lows[np.int64((words[index] >> first) & _DIGIT)] += 1
+        highs[np.int64((words[index] >> second) & _DIGIT)] += 1
+    # From here on the counts say where the next word of each digit goes: counts [2, 0, 3] become [0, 2, 2].
     low = high = 0
     for digit in range(2048):
-        width_low, width_high = tallies[0, digit], tallies[1, digit]
-        tallies[0, digit], tallies[1, digit] = low, high
+        width_low, width_high = lows[digit], highs[digit]
+        lows[digit], highs[digit] = low, high
         low += width_low
         high += width_high
-    for index in range(words.size):
+    for index in range(start, end):
         digit = np.int64((words[index] >> first) & _DIGIT)
-        spare[tallies[0, digit]] = words[index]
-        tallies[0, digit] += 1
-    for index in range(words.size):
+        spare[lows[digit]] = words[index]
+        lows[digit] += 1
+    for index in range(end - start):
         digit = np.int64((spare[index] >> second) & _DIGIT)
-        words[tallies[1, digit]] = spare[index]
-        tallies[1, digit] += 1
+        words[start + highs[digit]] = spare[index]
+        highs[digit] += 1
 
 
 @compile_kernel
-def mend_order(words, keys, deep):
-    """Sorts `words` that are nearly sorted, by insertion. Where `deep`, words of equal bits go by their whole keys.
+def _mend_order(words, start, end, keys, deep):
+    """Sorts words[start:end], nearly sorted, by insertion. Where `deep`, words of equal bits go by their whole keys.
 
     Returns:
         False if that takes more than 32 moves a word.
     """
     moves = 0
-    for index in range(1, words.size):
+    for index in range(start + 1, end):
         word = words[index]
         bits = word >> _HALF
         at = index
-        while at > 0:
+        while at > start:
             other = words[at - 1]
             if other >> _HALF < bits:
                 break
@@ -139,6 +138,6 @@ def mend_order(words, keys, deep):
             at -= 1
         words[at] = word
         moves += index - at
-        if moves > 32 * words.size:
+        if moves > 32 * (end - start):
             return False
     return True

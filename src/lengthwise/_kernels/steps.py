@@ -41,7 +41,8 @@ def cut_falling(needed, positions, end, prices, budget, most, slots, ends):
             if batches == slots:
                 return slots + 1, costliest, more
             size = 0
-            longest[:] = 0
+            for dim in range(dims):
+                longest[dim] = 0
             each = 0.0
             for dim in range(dims):
                 length = float(needed[row, dim])

@@ -45,8 +45,7 @@ def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str 
     ValueError: `frames` must be at least 1, but is 0 at line 1 of a.txt. Drop the sequence or repair its length.
     """
     # All at once, and only a bad value is looked at by itself: millions of lengths take milliseconds.
-    good = _is_length(values)
-    if not good.all():
+    if not _all_above_0(values) and not (good := _is_length(values)).all():
         at = int(np.argmin(good))
         value = int(values[at]) if values.dtype.kind in "iu" else float(values[at])
         raise not_a_length(value, name=name, at=place(at), bits=_exact_bits(values), remedy=remedy)
@@ -112,6 +111,11 @@ def freeze(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns the same array, made read-only."""
     lengths.flags.writeable = False
     return lengths
+
+
+def _all_above_0(values: NDArray[Any]) -> bool:
+    """Whether the least of the numbers says that all are lengths: so it does of every integer type but uint64."""
+    return values.dtype.kind in "iu" and values.dtype != np.uint64 and values.min(initial=1) >= 1
 
 
 def _is_length(values: NDArray[Any]) -> NDArray[np.bool_]:

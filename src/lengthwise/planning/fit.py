@@ -24,7 +24,6 @@ from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps, Stratified
 from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Sorted
 from lengthwise.choices.warp import find_root
-from lengthwise.lengths import fingerprint
 from lengthwise.planning.draft import sizes_of
 from lengthwise.planning.oversize import Kinds, sort_out
 from lengthwise.planning.own import check_batch_sizes, is_own
@@ -68,12 +67,12 @@ class _Same:
 _remembered: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 
 
-def settle(items: NDArray[np.int64], batching: Batching, slots: int) -> Batching:
+def settle(items: NDArray[np.int64], batching: Batching, slots: int, *, name: str) -> Batching:
     """The batching by which steps of `slots` batches are made, where `RandomSteps` goes with a padding.
 
     `MaxEntropy(padding=0.1)` with `RandomSteps` asks for steps as random as 10 % padding allows. Where random steps pad
     no more, they are taken, and the order is `Shuffled`. Elsewhere the order makes batches of that padding, and
-    `Stratified` deals them.
+    `Stratified` deals them. `name` is the fingerprint of the lengths.
     """
     order, deal = batching.order, batching.deal
     if type(order) is not MaxEntropy or order.scale is not None or not isinstance(deal, RandomSteps):
@@ -89,17 +88,19 @@ def settle(items: NDArray[np.int64], batching: Batching, slots: int) -> Batching
 
     def measure_steps() -> float:
         within = items[kinds.fitted]
-        bands = choose_bands(items, kinds, in_steps, portions=1, slots=slots)
+        bands = choose_bands(items, kinds, in_steps, portions=1, slots=slots, name=name)
         return Trial(within, in_steps, portions=1, slots=slots, bands=bands).padding_of(in_steps.order)
 
     try:
-        padding = _remember(measure_steps, "steps", items, in_steps, slots)
+        padding = _remember(measure_steps, "steps", name, in_steps, slots)
     except OversizeError:  # the plan itself will say which sequence it is
         return in_strata
     return in_steps if padding <= order.padding else in_strata
 
 
-def choose_bands(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, portions: int, slots: int) -> int:
+def choose_bands(
+    items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, portions: int, slots: int, name: str
+) -> int:
     """By how many bands `line_up` sorts sequences of several lengths so that they pad least; 0 for by their sum.
 
     For the orders that sort by length, and for what is sorted inside of a step.
@@ -125,13 +126,13 @@ def choose_bands(items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, 
 
     try:
         # One number names both: a step has at most 2**20 slots.
-        return _remember(find, "bands", items, batching, portions * 2**20 + slots)
+        return _remember(find, "bands", name, batching, portions * 2**20 + slots)
     except OversizeError:  # the plan itself will say which sequence it is
         return 0
 
 
 def fit_order(
-    items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, portions: int, bands: int, places: int
+    items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, portions: int, bands: int, places: int, name: str
 ) -> Fit:
     """The order of the batching, fitted to `items`; the same for every epoch, so that only the first must find it.
 
@@ -142,6 +143,7 @@ def fit_order(
         portions: How many equal parts the sequences are dealt into before they are sorted.
         bands: As `choose_bands` says.
         places: Batches that each portion has in a step: filling the last step changes what is padded.
+        name: The fingerprint of the lengths.
     """
     if getattr(batching.order, "fit", None) is None or not kinds.ordered.any():
         return Fit(batching.order)
@@ -149,13 +151,11 @@ def fit_order(
     def fit() -> Fit:
         return _fit_anew(items, kinds, batching, portions, bands, places)
 
-    return _remember(fit, "order", items, batching, portions * 2**20 + places)
+    return _remember(fit, "order", name, batching, portions * 2**20 + places)
 
 
-def _remember(
-    find: Callable[[], _Found], about: str, items: NDArray[np.int64], batching: Batching, places: int
-) -> _Found:
-    """What `find` returns, found once for the same lengths and choices.
+def _remember(find: Callable[[], _Found], about: str, name: str, batching: Batching, places: int) -> _Found:
+    """What `find` returns, found once for the same lengths, of this `name`, and choices.
 
     A choice of the user's is the same where it is the same object. An order of the user's is fitted for every plan.
     """
@@ -163,7 +163,7 @@ def _remember(
         return find()
     chosen = [getattr(batching, field.name) for field in fields(batching)]
     own = tuple(_Same(choice) for choice in chosen if choice is not None and is_own(choice))
-    known = (about, batching.to_json(), own, fingerprint(items), places)
+    known = (about, batching.to_json(), own, name, places)
     found = _remembered[known] if known in _remembered else find()
     _remembered[known] = found
     _remembered.move_to_end(known)

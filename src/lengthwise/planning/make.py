@@ -12,7 +12,8 @@ from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.rows import row_capacity, row_offsets
 from lengthwise.choices.world import check_world
-from lengthwise.lengths import as_lengths, fingerprint
+from lengthwise.lengths import as_lengths
+from lengthwise.lengths.description import name_checked
 from lengthwise.planning.batches import select
 from lengthwise.planning.draft import Draft, check_apart, one_length, price
 from lengthwise.planning.fit import settle
@@ -82,8 +83,9 @@ def make_plan(
 
     # Order and cut; then a tail that fills the last step.
     # The plan keeps the batching as it was given, for that is what a checkpoint compares.
-    given, batching = batching, settle(items, batching, first.slots)
-    drafts = draft_portions(items, batching, first, key)
+    name = name_checked(array)
+    given, batching = batching, settle(items, batching, first.slots, name=name)
+    drafts = draft_portions(items, batching, first, key, name=name)
     capacity = row_capacity(batching.cut)
     batches, numbers = complete_steps(
         [price(draft, batching.cost, capacity) for draft in drafts],
@@ -124,7 +126,7 @@ def make_plan(
         batching=given.to_json(),
         seed=int(seed),
         epoch=int(epoch),
-        lengths_fingerprint=fingerprint(array),
+        lengths_fingerprint=name,
         max_cost=_max_cost(items, drafts, batching),
     )
 

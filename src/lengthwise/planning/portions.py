@@ -18,16 +18,19 @@ from lengthwise.planning.own import check_portions, is_own
 from lengthwise.planning.trial import fill_steps
 
 
-def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, key: Key) -> list[Draft]:
-    """One draft for each portion: its sequences in order, and cut; what is over the budget alone, or left out."""
+def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, key: Key, *, name: str) -> list[Draft]:
+    """One draft for each portion: its sequences in order, and cut; what is over the budget alone, or left out.
+
+    `name` is the fingerprint of the lengths, by which what was fitted to them is remembered.
+    """
     portions = batching.deal.portions(len(items), world, key)
     if is_own(batching.deal):
         portions = check_portions(portions, len(items), world)
     kinds = sort_out(items, batching)
-    members = [portion[kinds.ordered[portion]] for portion in portions]
+    members = portions if kinds.ordered.all() else [portion[kinds.ordered[portion]] for portion in portions]
     keys = [key.at("order", lane=lane) for lane in range(len(portions))]
 
-    bands = choose_bands(items, kinds, batching, portions=len(portions), slots=world.slots)
+    bands = choose_bands(items, kinds, batching, portions=len(portions), slots=world.slots, name=name)
 
     def draft_by(order: Order) -> list[Draft]:
         return [
@@ -36,14 +39,14 @@ def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, k
         ]
 
     places = world.slots // len(portions)
-    fitted = fit_order(items, kinds, batching, portions=len(portions), bands=bands, places=places)
+    fitted = fit_order(items, kinds, batching, portions=len(portions), bands=bands, places=places, name=name)
     drafts = draft_by(fitted.order)
 
     def fill_by(order: Order) -> list[Draft]:
         return fill_steps(draft_by(order), batching, places, alone=int(kinds.alone.sum()))
 
     tell_missed_request(fitted.had, items, batching, fill_by)
-    alone = [portion[kinds.alone[portion]] for portion in portions]
+    alone = [portion[kinds.alone[portion]] if kinds.alone.any() else portion[:0] for portion in portions]
     # Portions differ in their number of batches: cutting one of them smaller would only give all ranks more steps.
     if len(drafts) == 1:
         drafts = [level(drafts[0], batching, world.slots, beside=len(alone[0]))]
