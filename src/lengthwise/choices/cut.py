@@ -183,7 +183,10 @@ class Budget:
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
-        del longest
+        # A cost of this package does not fall as lengths rise. If the longest is within the budget, all are.
+        known = prices_of(cost, lengths.shape[1]) is not None
+        if known and costs_alone(cost, longest[None, :])[0] <= self.budget:
+            return Cuts(np.arange(len(lengths)), self._offsets(lengths, boundaries, cost))
         kept = np.arange(len(lengths))
         costs = costs_alone(cost, lengths)
         over = costs > self.budget
@@ -194,8 +197,10 @@ class Budget:
             kept = np.flatnonzero(~over)
             # Counted among those that stay: where position 1 of 5 is dropped, the boundary 3 becomes 2.
             boundaries = np.searchsorted(kept, boundaries)
-        offsets = cut_greedily(lengths[kept], boundaries, cost=cost, budget=self.budget, most=self.max_sequences)
-        return Cuts(kept, offsets)
+        return Cuts(kept, self._offsets(lengths[kept], boundaries, cost))
+
+    def _offsets(self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], cost: Cost) -> NDArray[np.int64]:
+        return cut_greedily(lengths, boundaries, cost=cost, budget=self.budget, most=self.max_sequences)
 
     def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
         del cost, longest

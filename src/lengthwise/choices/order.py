@@ -333,14 +333,15 @@ class _WarpedSort:
     warp: Warp
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        return Ordered(_by_size(np.arange(len(sizes)), self.warp(sizes) + key.exponential(len(sizes))))
+        return Ordered(_by_size(None, self.warp(sizes) + key.exponential(len(sizes))))
 
 
-def _by_size(sequences: NDArray[np.int64], sizes: NDArray[np.float64]) -> NDArray[np.int64]:
-    """`sequences` sorted by their sizes, equals in the order they come in."""
+def _by_size(sequences: NDArray[np.int64] | None, sizes: NDArray[np.float64]) -> NDArray[np.int64]:
+    """`sequences` sorted by their sizes, equals in the order they come in; None for all, as they are numbered."""
     least = sizes.min(initial=0.0)
     # The sort wants keys of at least 0: -sizes and some warps begin below.
-    return _random.sort_by(sequences, sizes - least if least < 0.0 else sizes)
+    keys = sizes - least if least < 0.0 else sizes
+    return _random.argsort(keys) if sequences is None else _random.sort_by(sequences, keys)
 
 
 def _gather(

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
+from lengthwise.choices.columns import apply_once
 from lengthwise.choices.rate_distortion import Levels, blahut_arimoto, decay_of, group_levels, spread_out
 
 BatchSizes = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -41,6 +42,9 @@ class Warp:
     heights: NDArray[np.float64]
 
     def __call__(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+        return apply_once(self._interpolate, lengths)
+
+    def _interpolate(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
         # Multiplied and added by separate operations: fused ones would differ between platforms in the last bit.
         cell = np.clip(np.searchsorted(self.lengths, lengths, side="right") - 1, 0, len(self.lengths) - 2)
         slopes = np.diff(self.heights) / np.diff(self.lengths)

@@ -12,6 +12,7 @@ from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.columns import longest_of, sum_rows, take_rows
 from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps
@@ -51,12 +52,14 @@ def draft(
     if not len(members):
         none = np.empty(0, np.int64)
         return Draft(members, np.zeros(1, np.int64), none, items[members])
-    own = items[members]
+    # All sequences, as they are numbered: nothing to look up.
+    whole = len(members) == len(items) and bool((members[1:] > members[:-1]).all())
+    own = items if whole else take_rows(items, members)
     in_steps = isinstance(batching.deal, RandomSteps)
     # Most orders sort by one number: the length, the sum of several, or the place in a line of bands.
     ordered = order(line_up(own, bands) if bands and not in_steps else sizes_of(own, order), key)
     sequences, boundaries, edges = check_ordered(ordered, *own.shape) if is_own(batching.order) else ordered
-    needed = own[sequences]
+    needed = take_rows(own, sequences)
     if edges is not None:
         # An order of the user's may give an edge that is too short: the sequence is then padded to its own length.
         needed = np.maximum(needed, edges.reshape(needed.shape))
@@ -68,7 +71,7 @@ def draft(
         mixed = key.at("steps", lane=key.lane).permutation(len(sequences))
         sequences, needed, boundaries = sequences[mixed], needed[mixed], np.empty(0, np.int64)
     # An edge may be longer than any sequence.
-    longest = np.maximum(items.max(axis=0), needed.max(axis=0, initial=0))
+    longest = np.maximum(longest_of(items), longest_of(needed))
     try:
         if isinstance(batching.deal, RandomSteps):
             capacity = capacity_of(batching.cut, batching.cost, longest, slots)
@@ -82,16 +85,20 @@ def draft(
     kept, offsets = check_cuts(cuts, len(needed), boundaries) if is_own(batching.cut) else cuts
     if is_own(batching.cut) and (capacity := row_capacity(batching.cut)) is not None:
         check_rows(one_length(needed)[kept], capacity)
-    # Boundaries count what stays: if the positions [0, 2, 3] do, the boundary 2 becomes 1. A packer reorders between
-    # boundaries, so that `kept` need not rise.
-    borders = np.searchsorted(np.sort(kept), boundaries) if len(boundaries) else boundaries
-    return Draft(members[sequences[kept]], offsets, borders, needed[kept])
+    if len(kept) < len(needed) or (kept[1:] < kept[:-1]).any():
+        # Boundaries count what stays: if the positions [0, 2, 3] do, the boundary 2 becomes 1. A packer reorders
+        # between boundaries, so that `kept` need not rise.
+        boundaries = np.searchsorted(np.sort(kept), boundaries) if len(boundaries) else boundaries
+        sequences, needed = sequences[kept], take_rows(needed, kept)
+    # Fresh, for a plan keeps it: what an order of the user's gave may be written to later.
+    sequences = sequences.copy() if is_own(batching.order) else sequences
+    return Draft(sequences if whole else members[sequences], offsets, boundaries, needed)
 
 
 def sizes_of(items: NDArray[np.int64], order: Order) -> NDArray[np.float64]:
     """What an order is given of `items` [n, dims]: their sum; all their lengths, if it has edges for each."""
     in_boxes = isinstance(order, Bucketed) and order.size is None and items.shape[1] > 1
-    return (items if in_boxes else items.sum(axis=1)).astype(np.float64)
+    return items.astype(np.float64) if in_boxes else sum_rows(items)
 
 
 def price(draft: Draft, cost: Cost, capacity: int | None = None) -> Batches:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.columns import longest_of
 from lengthwise.choices.rows import row_capacity, row_offsets
 from lengthwise.choices.world import check_world
 from lengthwise.lengths import as_lengths
@@ -75,9 +76,10 @@ def make_plan(
     first, *later = [*(run.world for run in runs), world]
 
     # Chunks, or whole sequences.
-    _check_countable(array)
+    rows = array if array.ndim == 2 else array[:, None]
+    _check_countable(rows)
     spans = None if batching.chunks is None else batching.chunks(one_length(array))
-    items = (array if array.ndim == 2 else array[:, None]) if spans is None else (spans[:, 2] - spans[:, 1])[:, None]
+    items = rows if spans is None else (spans[:, 2] - spans[:, 1])[:, None]
     _check_countable(items)
     check_apart(batching, items.shape[1])
 
@@ -135,13 +137,13 @@ def _max_cost(items: NDArray[np.int64], drafts: list[Draft], batching: Batching)
     """The cost that no batch may exceed, given the longest that anything is padded to, or would be if not dropped."""
     if not len(items):
         return np.inf
-    longest = np.max([items.max(axis=0), *(draft.needed.max(axis=0, initial=0) for draft in drafts)], axis=0)
+    longest = np.max([longest_of(items), *(longest_of(draft.needed) for draft in drafts)], axis=0)
     return batching.cut.max_cost(batching.cost, longest)
 
 
 def _check_countable(items: NDArray[np.int64]) -> None:
     """Refuses what could be padded to 2**53 frames or more: beyond, sums and costs are no longer exact."""
-    frames = len(items) * float(items.max(axis=0, initial=0).astype(np.float64).sum())
+    frames = len(items) * float(longest_of(items).astype(np.float64).sum())
     if frames >= 2.0**53:
         rule = "few and short enough to be padded to less than 2**53 frames"
         remedy = "Check their unit; plan fewer sequences at a time."

@@ -1,0 +1,44 @@
+"""Millions of lengths, looked at as seldom as possible.
+
+NumPy is slow on rows of one number, [n, 1]: their column is as good, and many times as fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def take_rows(rows: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]:
+    """rows[index] of `rows` [n, dims]: a fresh array, [m, dims]."""
+    return rows[:, 0].take(index)[:, None] if rows.shape[1] == 1 else rows[index]
+
+
+def longest_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The largest of each column of `rows` [n, dims], 0 where there are no rows: [dims]."""
+    return np.array([column.max(initial=0) for column in rows.T], np.int64)
+
+
+def sum_rows(rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The sum of each row of `rows` [n, dims]: [n]."""
+    return rows[:, 0].astype(np.float64) if rows.shape[1] == 1 else rows.sum(axis=1).astype(np.float64)
+
+
+def apply_once(function: Callable[[NDArray[np.float64]], NDArray[Any]], sizes: NDArray[np.float64]) -> NDArray[Any]:
+    """function(sizes) of a function that takes each of `sizes` [n] by itself.
+
+    Where all are whole and small, it is asked about each whole number once: about 0..6,000 for a million lengths.
+
+    >>> apply_once(np.sqrt, np.array([4.0, 1.0, 4.0, 4.0]))
+    array([2., 1., 2., 2.])
+    """
+    least, most = sizes.min(initial=0.0), sizes.max(initial=0.0)
+    if least < 0.0 or not most < len(sizes) / 4:
+        return function(sizes)
+    whole = sizes.astype(np.int64)
+    if not (whole == sizes).all():
+        return function(sizes)
+    return function(np.arange(most + 1.0)).take(whole)
