@@ -103,3 +103,20 @@ def test_argsort_reads_numbers_of_every_kind():
     for numbers in ([0.0, 2.5, 1e-300, 1e300, 0.0], [3, 0, 2**62, 3], []):
         array = np.array(numbers)
         assert _random.argsort(array).tolist() == np.argsort(array, kind="stable").tolist()
+
+
+@pytest.mark.parametrize("groups", [[0], [2, 0, 2, 1, 0, 0], [65_535, 0] * 40, [7] * 50])
+def test_a_permutation_within_groups_is_the_permutation_sorted_by_group(groups):
+    groups = np.array(groups)
+    for epoch in range(20):
+        key = Key(seed=3, epoch=epoch)
+        shuffled = key.permutation(len(groups))
+        expected = shuffled[np.argsort(groups[shuffled], kind="stable")]
+        assert key.permutation_within(groups).tolist() == expected.tolist()
+
+
+def test_exponential_numbers_are_the_same_however_many_are_drawn():
+    key = Key(seed=5, epoch=1)
+    many = key.exponential(40_000)
+    assert many[:100].tolist() == key.exponential(100).tolist()
+    assert many.tolist() == _random.negative_log(1.0 - key.uniform(40_000)).tolist()

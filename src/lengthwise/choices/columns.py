@@ -35,10 +35,15 @@ def apply_once(function: Callable[[NDArray[np.float64]], NDArray[Any]], sizes: N
     >>> apply_once(np.sqrt, np.array([4.0, 1.0, 4.0, 4.0]))
     array([2., 1., 2., 2.])
     """
-    least, most = sizes.min(initial=0.0), sizes.max(initial=0.0)
-    if least < 0.0 or not most < len(sizes) / 4:
-        return function(sizes)
-    whole = sizes.astype(np.int64)
-    if not (whole == sizes).all():
+    whole = small_whole(sizes)
+    if whole is None or not (most := float(sizes.max(initial=0.0))) < len(sizes) / 4:
         return function(sizes)
     return function(np.arange(most + 1.0)).take(whole)
+
+
+def small_whole(sizes: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    """`sizes` as whole numbers from 0 to 2**16 - 1, or None where they are not."""
+    if sizes.min(initial=0.0) < 0.0 or not sizes.max(initial=0.0) < 2.0**16:
+        return None
+    whole = sizes.astype(np.int64)
+    return whole if (whole == sizes).all() else None

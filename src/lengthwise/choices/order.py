@@ -11,6 +11,7 @@ Every order sorts by a key. Orders differ in how random that key is.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from lengthwise import _random, checks
 from lengthwise._random import Key
 from lengthwise.choices.buckets import EDGES, find_bucket
+from lengthwise.choices.columns import apply_once, small_whole
 from lengthwise.choices.edges import check_edges, check_held
 from lengthwise.choices.warp import NOISES, BatchSizes, Warp, fit_warp, scale_warp
 
@@ -82,6 +84,9 @@ class Sorted:
         checks.check_flag("descending", self.descending)
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
+        whole = small_whole(sizes)
+        if whole is not None:
+            return Ordered(key.permutation_within(whole.max(initial=0) - whole if self.descending else whole))
         # The sort is stable: equal lengths keep the random order that they come in.
         return Ordered(_by_size(key.permutation(len(sizes)), -sizes if self.descending else sizes))
 
@@ -166,8 +171,7 @@ class Windowed:
         shuffled = key.permutation(len(sizes))
         window_of = np.empty(len(sizes), np.int64)
         window_of[shuffled] = np.arange(len(sizes)) // self.window  # 5 in windows of 2: [0, 0, 1, 1, 2] as shuffled
-        sequences, boundaries, _ = _gather(_by_size(shuffled, sizes), window_of)
-        return Ordered(sequences, boundaries)
+        return Ordered(*_gather(_by_size(shuffled, sizes), window_of))
 
 
 @checks.show_call("Bucketed(buckets=8)")
@@ -222,23 +226,29 @@ class Bucketed:
             raise checks.value_error("longer", "left out with size or buckets", self.longer, remedy)
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        shuffled = key.permutation(len(sizes))
         if self.size is not None:
+            shuffled = key.permutation(len(sizes))
             rank = np.empty(len(sizes), np.int64)
             rank[_by_size(shuffled, sizes)] = np.arange(len(sizes))
             # 5 sequences in buckets of 2: 1 is missing, so the ranks 0..4 fall into the buckets [0, 1, 1, 2, 2].
             missing = -len(sizes) % self.size
-            sequences, boundaries, _ = _gather(shuffled, (rank + missing) // self.size)
-            return Ordered(sequences, boundaries)
+            return Ordered(*_gather(shuffled, (rank + missing) // self.size))
         if self.edges is None:
             raise checks.value_error(
                 "Bucketed", "fitted to the lengths first", self, "Call its `fit`, as make_plan does."
             )
         edges = np.array(self.edges, np.int64)
         # Of the edges (10, 20), lengths 9, 10 and 11 are in the buckets 0, 0 and 1; 21 would be in a third: dropped.
-        bucket = find_bucket(sizes, edges)
-        sequences, boundaries, bucket = _gather(shuffled[bucket[shuffled] < len(edges)], bucket)
-        return Ordered(sequences, boundaries, edges[bucket] if self.pad_to_edge else None)
+        find = partial(find_bucket, edges=edges)
+        bucket = apply_once(find, sizes) if sizes.ndim == 1 else find(sizes)
+        if len(edges) < 2**16:
+            sequences = key.permutation_within(bucket)
+        else:
+            sequences = _random.sort_by(key.permutation(len(sizes)), bucket)
+        # What is dropped stands last.
+        sequences = sequences[: len(sizes) - np.count_nonzero(bucket == len(edges))]
+        boundaries = _boundaries(bucket[bucket < len(edges)] if len(sequences) < len(sizes) else bucket)
+        return Ordered(sequences, boundaries, edges[bucket[sequences]] if self.pad_to_edge else None)
 
     def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Bucketed:
         """The same buckets with their edges found on `sizes` [n] or [n, dims], so that all portions share them."""
@@ -344,13 +354,16 @@ def _by_size(sequences: NDArray[np.int64] | None, sizes: NDArray[np.float64]) ->
     return _random.argsort(keys) if sequences is None else _random.sort_by(sequences, keys)
 
 
-def _gather(
-    sequences: NDArray[np.int64], bucket: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Sequences bucket by bucket, in the order they come in; the boundaries; and the bucket of each position."""
-    sequences = _random.sort_by(sequences, bucket)
-    # For the buckets [0, 0, 1, 1, 3] in order, the boundaries are [2, 4].
-    return sequences, np.flatnonzero(np.diff(bucket[sequences])) + 1, bucket[sequences]
+def _gather(sequences: NDArray[np.int64], bucket: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All sequences bucket by bucket, in the order they come in, and the boundaries."""
+    return _random.sort_by(sequences, bucket), _boundaries(bucket)
+
+
+def _boundaries(bucket: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where buckets meet, once the sequences stand bucket by bucket."""
+    # Buckets [0, 3, 0, 1, 1] hold 2, 2, 0 and 1 sequences, and their borders are [2, 4].
+    counts = np.bincount(bucket)
+    return np.cumsum(counts[counts > 0])[:-1]
 
 
 def _reverse_every_other(count: int, bins: int) -> NDArray[np.int64]:
