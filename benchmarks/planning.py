@@ -2,13 +2,16 @@
 
     python benchmarks/planning.py [--count 1000000]
 
-Every strategy under every kind of cut, for 1 and 8 ranks, on log-normal lengths; the best of some repeats, after the
-kernels have been compiled. One core.
+Every strategy under every kind of cut, for 1 and 8 ranks, on log-normal lengths, after the kernels have been compiled.
+The best of some repeats, in seconds of one core: what else the machine does is left out. Before each repeat NumPy
+permutes as many numbers, so that plans are also told in its permutations. Memory is the peak beyond the lengths given.
 """
 
 from __future__ import annotations
 
 import time
+import tracemalloc
+from collections.abc import Callable
 
 import numpy as np
 from record import parser, write
@@ -38,18 +41,44 @@ def main() -> None:
     ]
     rows = []
     for label, name, batching, ranks in tqdm(cases, disable=None):
-        lw.make_plan(lengths[:64], batching, world_size=ranks)
-        seconds = [timed(lengths, batching, ranks, epoch) for epoch in range(arguments.repeats)]
-        rows.append({"strategy": label, "cut": name, "world_size": ranks, "seconds": min(seconds), "repeats": seconds})
+        row = measured(lengths, batching, ranks, arguments.repeats)
+        rows.append({"strategy": label, "cut": name, "world_size": ranks, **row})
     path = write(f"planning-{arguments.count}", {"count": arguments.count, "rows": rows})
     seconds = [row["seconds"] for row in rows]
     print(f"slowest {max(seconds):.3f} s, median {np.median(seconds):.3f} s; {path}")
 
 
-def timed(lengths: np.ndarray, batching: lw.Batching, ranks: int, epoch: int) -> float:
-    start = time.perf_counter()
-    lw.make_plan(lengths, batching, epoch=epoch, world_size=ranks)
-    return time.perf_counter() - start
+def measured(lengths: np.ndarray, batching: lw.Batching, ranks: int, repeats: int) -> dict[str, object]:
+    """Seconds of the plan and of NumPy's permutation, and the peak of memory in bytes a sequence."""
+    lw.make_plan(lengths[:64], batching, world_size=ranks)  # compiles
+    chance = np.random.default_rng(0)
+    # The first epoch fits the order too, which the next ones find in memory.
+    first = core_seconds(lambda: lw.make_plan(lengths, batching, world_size=ranks, epoch=0))
+    permutations, plans = [], []
+    for epoch in range(repeats):
+        permutations.append(core_seconds(lambda: chance.permutation(len(lengths))))
+        plans.append(core_seconds(lambda epoch=epoch: lw.make_plan(lengths, batching, world_size=ranks, epoch=epoch)))
+    return {
+        "seconds": min(plans),
+        "repeats": plans,
+        "first_epoch_seconds": first,
+        "permutation_seconds": min(permutations),
+        "bytes_per_sequence": peak_bytes(lambda: lw.make_plan(lengths, batching, world_size=ranks)) / len(lengths),
+    }
+
+
+def core_seconds(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def peak_bytes(work: Callable[[], object]) -> int:
+    tracemalloc.start()
+    work()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
 
 
 if __name__ == "__main__":

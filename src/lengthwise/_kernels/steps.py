@@ -105,6 +105,39 @@ def level_step(needed, positions, prices, budget, most, slots, ends):
 
 
 @compile_kernel
+def _take_sorted(ranks, by_rank, start, stop, room, counts):
+    """The sequences at start..stop-1 from the longest, as `fill_steps` says: a radix sort of their ranks.
+
+    They stand in `room` [2, n] until the next call. `counts` is [2048]. NumPy's sort takes seconds to compile.
+    """
+    size = stop - start
+    found, spare = room[0, :size], room[1, :size]
+    for index in range(size):
+        found[index] = ranks[start + index]
+    shift = 0
+    while (ranks.size - 1) >> shift > 0:
+        for digit in range(2048):
+            counts[digit] = 0
+        for index in range(size):
+            counts[(found[index] >> shift) & 2047] += 1
+        # From here on the counts say where the next rank of each digit goes: [2, 0, 3] become [0, 2, 2].
+        place = 0
+        for digit in range(2048):
+            width = counts[digit]
+            counts[digit] = place
+            place += width
+        for index in range(size):
+            digit = (found[index] >> shift) & 2047
+            spare[counts[digit]] = found[index]
+            counts[digit] += 1
+        found, spare = spare, found
+        shift += 11
+    for index in range(size):
+        found[index] = by_rank[found[index]]
+    return found
+
+
+@compile_kernel
 def fill_steps(needed, ranks, by_rank, prices, budget, most, slots, sizes):
     """Fills steps in order, each with the most sequences that `slots` batches under the budget hold. Returns how many.
 
@@ -114,6 +147,8 @@ def fill_steps(needed, ranks, by_rank, prices, budget, most, slots, sizes):
     """
     count = needed.shape[0]
     ends = np.empty(slots, np.int64)
+    room = np.empty((2, count), np.int64)
+    counts = np.empty(2048, np.int64)
     start = steps = 0
     fits = slots
     while start < count:
@@ -121,7 +156,7 @@ def fill_steps(needed, ranks, by_rank, prices, budget, most, slots, sizes):
         reach = min(left, fits + fits // 4 + 1)  # steps take about as many as the one before
         fits = min(slots, left)
         while True:
-            positions = by_rank[np.sort(ranks[start : start + reach])]
+            positions = _take_sorted(ranks, by_rank, start, start + reach, room, counts)
             batches, _, _ = cut_falling(needed, positions, start + reach, prices, budget, most, slots, ends)
             if batches > slots:
                 break
@@ -151,13 +186,17 @@ def cut_steps(needed, ranks, by_rank, sizes, prices, budget, most, slots, sequen
     step from its longest, and `offsets` [n + 1] where each batch begins, and the end.
     """
     ends = np.empty(slots, np.int64)
+    room = np.empty((2, needed.shape[0]), np.int64)
+    counts = np.empty(2048, np.int64)
     start = batches = 0
     for size in sizes:
-        positions = by_rank[np.sort(ranks[start : start + size])]
+        positions = _take_sorted(ranks, by_rank, start, start + size, room, counts)
         found = level_step(needed, positions, prices, budget, most, slots, ends)
         offsets[batches] = start
-        offsets[batches + 1 : batches + found + 1] = start + ends[:found]
+        for batch in range(found):
+            offsets[batches + 1 + batch] = start + ends[batch]
         batches += found
-        sequences[start : start + size] = positions
+        for index in range(size):
+            sequences[start + index] = positions[index]
         start += size
     return batches
