@@ -105,8 +105,9 @@ class Key:
     def permutation_within(self, groups: NDArray[np.int64]) -> NDArray[np.int64]:
         """The numbers 0..n-1 by their group, and in random order within each: [n] int64.
 
-        The order is that of `permutation`, sorted stably by group; but two numbers whose words agree in all bits that
-        are left above the group stand as they are numbered. Of ten million, that is one pair in ten thousand plans.
+        The order is that of `permutation`, sorted stably by group. But a word gives up its lowest bits to the group, 16
+        at most: two numbers of one group whose words agree in the others stand as they are numbered. Of ten million
+        numbers there is at most one such pair in five draws.
 
         Args:
             groups: [n], from 0 to 2**16 - 1.

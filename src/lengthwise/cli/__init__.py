@@ -89,7 +89,7 @@ def _tell_once(command: str) -> Callable[[], None]:
     @cache
     def tell() -> None:
         if sys.stderr.isatty():
-            print(f"lengthwise {command}: compiling, once for this installation: some 20 seconds", file=sys.stderr)
+            print(f"lengthwise {command}: compiling, once for this installation: some seconds", file=sys.stderr)
 
     return tell
 
