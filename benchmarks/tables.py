@@ -640,16 +640,16 @@ def planning(document: dict[str, Any]) -> tuple[str, ...]:
     rows = [(f"`{label}`", *(f"{seconds[label, cut, ranks]:.2f}" for cut, ranks in columns)) for label in labels]
     heads = ("strategy", *(f"{cut}, {ranks} rank{'s' * (ranks > 1)}" for cut, ranks in columns))
     low, high = min(seconds.values()), max(seconds.values())
+    answer = f"One core plans {document['count']:,} lengths in {low:.2f} to {high:.2f} seconds"
+    note = "Each number is in seconds of one core; a column is a cut and a number of ranks."
+    if "permutation_seconds" not in document["rows"][0]:  # measured before permutations were
+        return f"{answer}.", table(heads, rows), note
     times = [row["seconds"] / row["permutation_seconds"] for row in document["rows"]]
     peaks = [row["bytes_per_sequence"] for row in document["rows"]]
-    answer = (
-        f"One core plans {document['count']:,} lengths in {low:.2f} to {high:.2f} seconds: {min(times):.1f} to "
-        f"{max(times):.1f} times what NumPy takes to permute as many numbers."
-    )
-    note = (
-        "Each number is in seconds of one core; a column is a cut and a number of ranks. Planning takes "
-        f"{min(peaks):.0f} to {max(peaks):.0f} bytes a sequence at its peak, beyond the lengths that it is given. An "
-        "order is fitted in the first epoch, which is not counted here, and remembered."
+    answer += f": {min(times):.1f} to {max(times):.1f} times what NumPy takes to permute as many numbers."
+    note += (
+        f" Planning takes {min(peaks):.0f} to {max(peaks):.0f} bytes a sequence at its peak, beyond the lengths that "
+        "it is given. An order is fitted in the first epoch, which is not counted here, and remembered."
     )
     return answer, table(heads, rows), note
 
