@@ -191,3 +191,93 @@ def test_what_cannot_be_measured_is_refused_in_one_sentence(given, message):
 def test_what_is_no_model_is_refused():
     with pytest.raises(TypeError, match=r"^`model` must be a torch\.nn\.Module, but is 3\. Give the model"):
         lw.torch.length_share(3, square, FRAMES, LENGTHS)
+
+
+class Words(nn.Module):
+    """Tied weights, gradients that may be sparse, and a layer that the loss does not reach."""
+
+    def __init__(self, *, sparse):
+        super().__init__()
+        torch.manual_seed(0)
+        self.words = nn.Embedding(9, 4, sparse=sparse)
+        self.out = nn.Linear(4, 9, bias=False)
+        if not sparse:  # PyTorch adds no sparse gradient to a dense one
+            self.out.weight = self.words.weight
+        self.unused = nn.Linear(2, 2)
+
+    def forward(self, batch):
+        return self.out(self.words((batch[..., 0] * 10).long() % 9))
+
+
+def test_sparse_gradients_are_those_of_a_dense_embedding():
+    dense, sparse = Words(sparse=True), Words(sparse=True)
+    dense.words.sparse = False
+    found = [lw.torch.length_share(model, square, FRAMES, LENGTHS) for model in (dense, sparse)]
+    assert found[0].share == pytest.approx(found[1].share, rel=1e-9)
+    assert np.isfinite(lw.torch.length_share(Words(sparse=False), square, FRAMES, LENGTHS).share)
+
+
+@pytest.mark.filterwarnings("ignore:Complex modules")
+def test_a_complex_parameter_counts_as_two_real_ones():
+    def size(model, batch):
+        return (model(batch.to(torch.complex64)) - 1j).abs().square().mean()
+
+    model = nn.Linear(3, 1).to(torch.complex64)
+    rows = []
+    for frames in FRAMES:
+        grads = torch.autograd.grad(size(model, frames[None]), list(model.parameters()))
+        rows.append(torch.cat([torch.view_as_real(each).reshape(-1) for each in grads]).numpy())
+    wanted = lw.LengthShare.of(rows, np.arange(COUNT), LENGTHS)
+    assert lw.torch.length_share(model, size, FRAMES, LENGTHS).share == pytest.approx(wanted.share, rel=1e-6)
+
+
+class Counts(nn.Module):
+    """Puts another tensor in the place of its buffer, as running means often do."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 1)
+        self.register_buffer("mean", torch.zeros(1))
+        self.register_buffer("last", None)
+
+    def forward(self, frames):
+        output = self.layer(frames)
+        self.mean = 0.9 * self.mean + output.detach().mean()
+        self.last = self.mean
+        return output
+
+
+def test_a_buffer_that_the_model_replaces_is_put_back():
+    model = Counts()
+    mean = model.mean
+    lw.torch.length_share(model, square, FRAMES, LENGTHS, sample=32)
+    assert model.mean is mean
+    assert model.mean.item() == 0
+    assert model.last is None
+
+
+def test_gradients_are_measured_in_inference_mode():
+    model = linear()
+    with torch.inference_mode():
+        found = lw.torch.length_share(model, square, FRAMES, LENGTHS, sample=32)
+    assert found.share == lw.torch.length_share(model, square, FRAMES, LENGTHS, sample=32).share
+
+
+@pytest.mark.parametrize(
+    ("lengths", "weights", "message"),
+    [
+        (
+            LENGTHS[:31],
+            None,
+            "`lengths` must be of at least 32 sequences, but is 31. Fewer gradients do not tell a share.",
+        ),
+        ([], None, "`lengths` must be of at least 32 sequences, but is 0. Fewer gradients do not tell a share."),
+        (LENGTHS, [1.0], "`weights` must be of shape [96], but is (1,). Give one weight for each sequence."),
+    ],
+)
+def test_what_can_be_refused_is_refused_before_the_first_gradient(lengths, weights, message):
+    def never(*arguments):
+        raise AssertionError(arguments)
+
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        lw.torch.length_share(linear(), never, FRAMES[: len(lengths)], lengths, weights=weights)

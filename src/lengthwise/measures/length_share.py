@@ -21,6 +21,7 @@ LEAST_SAMPLE = 4 * LEAST_IN_BIN
 _MOST_BINS = 16
 _PARTS = 20  # of the sample: each is left out once, for the standard errors
 _STEPS = 2_000  # random steps to compare with, at least
+_ROUNDING = 1e-12  # of a gradient's square: a variance below it is that of equal gradients, rounded
 
 _Counts = tuple[NDArray[np.int64], NDArray[np.float64]]  # [S, Q] sequences of each bin, [S] weights
 
@@ -112,7 +113,7 @@ class LengthShare:
         array = as_lengths(lengths)
         numbers = _check_sampled(sampled, len(array))
         rows = _check_gradients(gradients, len(numbers))
-        counts = _check_weights(weights, len(array))
+        counts = scale_weights(weights, len(array))
         return cls._of_gram(rows @ rows.T, numbers, array, counts)
 
     @classmethod
@@ -134,11 +135,15 @@ class LengthShare:
 
         noise = of(np.arange(len(sampled)))
         variance = float(masses @ noise.alone)
-        if not variance > 0:
+        if not variance > _ROUNDING * float(np.diag(gram).mean()):
             remedy = "Measure at weights where the loss of some sequence can fall."
             raise checks.value_error("gradients", "different from each other", "the same", remedy)
         kept = leave_out(own, _PARTS, Key(stage="subset").permutation(len(sampled)))
         others = tuple(of(np.flatnonzero(each)) for each in kept)
+        # Where one sequence alone has a gradient or a weight, nothing is left of the sample without it.
+        if not all(float(masses @ each.alone) > _ROUNDING * variance for each in others):
+            remedy = "Sample more sequences, with weights above 0 and a loss that can fall."
+            raise checks.value_error("gradients", "above 0 for more of the sample", "0 for nearly all", remedy)
         return cls(
             share=_share(noise, masses),
             standard_error=_jackknife([_share(each, masses) for each in others]),
@@ -265,10 +270,12 @@ def _check_gradients(gradients: ArrayLike, count: int) -> NDArray[np.float64]:
         at = int(np.argmin(good))
         wrong = float(rows[at][~np.isfinite(rows[at])][0])
         raise checks.value_error("gradients", "finite", wrong, "Leave this sequence out.", at=f"row {at}")
-    return rows
+    # By a power of two, which rounds nothing: squares of 1e200 and of 1e-200 would be infinite and 0.
+    return np.ldexp(rows, -int(np.frexp(np.abs(rows).max(initial=0.0))[1]))
 
 
-def _check_weights(weights: ArrayLike | None, count: int) -> NDArray[np.float64]:
+def scale_weights(weights: ArrayLike | None, count: int) -> NDArray[np.float64]:
+    """The weights of all sequences, 1 on average."""
     checked = check_weights(weights, count, "Give one weight for each sequence.")
     if not checked.any():
         raise checks.value_error("weights", "above 0 for some sequence", 0.0, "Leave them out to count each as 1.")

@@ -16,7 +16,7 @@ from torch.utils.data import default_collate
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.lengths import as_lengths
-from lengthwise.measures.length_share import LEAST_SAMPLE, LengthShare
+from lengthwise.measures.length_share import LEAST_SAMPLE, LengthShare, scale_weights
 
 _WIDTH = 2**14  # numbers that stand for a gradient: inner products are right to 1 / sqrt(_WIDTH), 0.8 %
 
@@ -76,6 +76,10 @@ def length_share(
     array = as_lengths(lengths)
     remedy = f"Give how many gradients to measure, {LEAST_SAMPLE} at least."
     checks.check_whole("sample", sample, minimum=LEAST_SAMPLE, remedy=remedy)
+    if len(array) < LEAST_SAMPLE:
+        rule = f"of at least {LEAST_SAMPLE} sequences"
+        raise checks.value_error("lengths", rule, len(array), "Fewer gradients do not tell a share.")
+    counts = scale_weights(weights, len(array))  # before the long part, not after it
     sampled = np.sort(Key(seed=seed, stage="subset").permutation(len(array))[:sample])
     if hasattr(dataset, "__len__") and len(dataset) != len(array):
         rule = f"one for each of the {len(dataset)} sequences of `dataset`"
@@ -85,13 +89,13 @@ def length_share(
     if not parameters:
         remedy = "Set requires_grad of some of them."
         raise checks.value_error("model", "of parameters to learn", type(inner).__name__, remedy)
-    sketch = _Sketch(sum(each.numel() for each in parameters), seed)
+    sketch = _Sketch(sum(each.numel() * (1 + each.is_complex()) for each in parameters), seed)
     rows = []
     with _keep(inner, parameters[0].device, seed):
         for number in sampled.tolist():
             value = loss(inner, collate_fn([dataset[number]]))
             rows.append(sketch.shrink(_gradient(value, parameters, number)))
-    return LengthShare.of(np.stack(rows), sampled, array, weights=weights)
+    return LengthShare.of(np.stack(rows), sampled, array, weights=counts)
 
 
 class _Sketch:
@@ -122,17 +126,26 @@ def _unwrap(model: object) -> nn.Module:
 @contextmanager
 def _keep(model: nn.Module, device: torch.device, seed: int) -> Iterator[None]:
     """Puts buffers and random numbers back; gradients are never stored, so nothing of them changes."""
-    before = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
+    # Each module with its buffers by name, because a model may put another tensor in the place of one.
+    before = [
+        (module, name, buffer, None if buffer is None else buffer.detach().clone())
+        for module in model.modules()
+        for name, buffer in module._buffers.items()
+    ]
     # `fork_rng` would put back the generators of all GPUs; the model draws on its own alone.
     devices: Sequence[torch.device] = [device] if device.type == "cuda" else []
     try:
-        with torch.random.fork_rng(devices), torch.enable_grad():
-            torch.manual_seed(seed)
+        with torch.random.fork_rng(devices), torch.inference_mode(False), torch.enable_grad():
+            # Not `torch.manual_seed`: it would seed the generators of all GPUs.
+            torch.default_generator.manual_seed(seed)
+            for each in devices:
+                with torch.cuda.device(each):
+                    torch.cuda.manual_seed(seed)
             yield
     finally:
         with torch.no_grad():
-            for buffer, value in before:
-                buffer.copy_(value)
+            for module, name, buffer, value in before:
+                module._buffers[name] = None if buffer is None or value is None else buffer.copy_(value)
 
 
 def _gradient(value: object, parameters: Sequence[Tensor], number: int) -> Tensor:
@@ -147,7 +160,14 @@ def _gradient(value: object, parameters: Sequence[Tensor], number: int) -> Tenso
     # Not `backward`: it would add to `.grad`, and wake the hooks by which DDP talks to other ranks.
     found = torch.autograd.grad(value.sum(), parameters, allow_unused=True)
     parts = [torch.zeros_like(own) if each is None else each for own, each in zip(parameters, found, strict=True)]
-    row = torch.cat([part.reshape(-1).to(torch.promote_types(part.dtype, torch.float32)) for part in parts])
+    row = torch.cat([_flatten(part) for part in parts])
     if not bool(torch.isfinite(row).all()):
         raise checks.value_error("loss", "of a finite gradient", value.item(), "Leave the sequence out.", at=at)
     return row
+
+
+def _flatten(part: Tensor) -> Tensor:
+    """The gradient of one parameter as real numbers: float32 at least."""
+    dense = part.to_dense() if part.is_sparse else part  # nn.Embedding(..., sparse=True) has sparse ones
+    real = torch.view_as_real(dense) if dense.is_complex() else dense
+    return real.reshape(-1).to(torch.promote_types(real.dtype, torch.float32))
