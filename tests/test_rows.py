@@ -431,6 +431,10 @@ def test_pair_mixing_of_random_rows_is_one_and_of_twins_a_bin():
             "`padding` must be left out beside a cut that packs rows, but is MaxEntropy(padding=0.2,",
         ),
         (
+            lambda: lw.Batching(cut=lw.Rows(8), order=lw.MaxEntropy(mixing=0.2)),
+            "`mixing` must be left out beside a cut that packs rows, but is MaxEntropy(padding=None,",
+        ),
+        (
             lambda: lw.Batching(cut=lw.Rows(8), order=lw.Bucketed(buckets=2, pad_to_edge=True)),
             "`order` must be one that pads to no edges beside a cut that packs rows, but is Bucketed(",
         ),

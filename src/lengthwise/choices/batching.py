@@ -174,6 +174,9 @@ def _choose_order_of_rows(order: Order, padding: float | None) -> Order:
         given = order if padding is None else padding
         remedy = "Choose how well rows are filled: Rows(4_096, pool=1_024)."
         raise checks.value_error("padding", "left out beside a cut that packs rows", given, remedy)
+    if getattr(order, "mixing", None) is not None:
+        remedy = "Rows of a pool are mixed already: Rows(4_096, pool=1_024)."
+        raise checks.value_error("mixing", "left out beside a cut that packs rows", order, remedy)
     if getattr(order, "pad_to_edge", False):
         rule = "one that pads to no edges beside a cut that packs rows"
         raise checks.value_error("order", rule, order, "Take Shuffled().")
