@@ -120,6 +120,14 @@ def test_a_batch_that_is_taken_again_does_not_count():
     assert noise.effective_size * noise.variance_ratio == pytest.approx(20)
 
 
+@pytest.mark.parametrize("power", [-700, 700])
+def test_the_unit_of_the_gradients_changes_nothing(power):
+    lengths, gradients = draw(64, 0.5)
+    found = [lw.LengthShare.of(each, np.arange(64), lengths) for each in (gradients, np.ldexp(gradients, power))]
+    assert found[0].share == found[1].share
+    assert found[0].noise_scale == found[1].noise_scale
+
+
 def test_sequences_without_weight_change_nothing():
     lengths, gradients = draw(400, 0.5)
     weights = np.ones(400)
@@ -155,6 +163,26 @@ def test_the_recommendation_is_the_least_work(strength, begins):
     assert works["random"] == 1
     chosen = next(each for each in told.candidates if each.batching == told.batching)
     assert chosen.work <= 1.01 * min(works.values())
+
+
+@pytest.mark.parametrize("deal", [lw.InTurn(), lw.Mixed()])
+def test_random_order_is_compared_also_where_no_order_pads(deal):
+    lengths, gradients = draw(400, 3.0)
+    share = lw.LengthShare.of(gradients, np.arange(400), lengths)
+    told = lw.recommend(share, lengths, lw.Batching(cut=lw.FixedSize(1), deal=deal), world_size=8)
+    assert [each.label for each in told.candidates] == ["sorted", "random"]
+    assert [each.padding_share for each in told.candidates] == [0.0, 0.0]
+    assert isinstance(told.batching.order, lw.Shuffled)
+    assert str(told).startswith("Shuffle.")
+
+
+def test_paddings_beyond_those_of_random_steps_are_said_once():
+    lengths, gradients = draw(400, 0.5)
+    share = lw.LengthShare.of(gradients, np.arange(400), lengths)
+    told = lw.recommend(share, lengths, lw.Batching(cut=lw.FixedSize(8), deal=lw.RandomSteps()), world_size=8)
+    paddings = [each.padding_share for each in told.candidates]
+    assert len(set(paddings)) == len(paddings)
+    assert told.candidates[-1].label == "random"
 
 
 def test_what_is_recommended_keeps_the_rest_of_the_batching():
@@ -199,6 +227,16 @@ VALUES = {
         lambda: lw.LengthShare.of(np.ones((64, 3)), ALL, LENGTHS),
         "`gradients` must be different from each other, but is 'the same'. Measure at weights where the loss of some "
         "sequence can fall.",
+    ),
+    "alike but for rounding": (
+        lambda: lw.LengthShare.of(np.full((64, 3), 0.1), ALL, LENGTHS),
+        "`gradients` must be different from each other, but is 'the same'. Measure at weights where the loss of some "
+        "sequence can fall.",
+    ),
+    "all in one": (
+        lambda: lw.LengthShare.of(GRADIENTS * (ALL == 5)[:, None], ALL, LENGTHS),
+        "`gradients` must be above 0 for more of the sample, but is '0 for nearly all'. Sample more sequences, with "
+        "weights above 0 and a loss that can fall.",
     ),
     "weights": (
         lambda: lw.LengthShare.of(GRADIENTS, ALL, LENGTHS, weights=[1.0]),

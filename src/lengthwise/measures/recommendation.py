@@ -111,13 +111,19 @@ def recommend(
         warnings.filterwarnings("ignore", message="`padding` must be within")
         least, most = judge("sorted", Sorted()), judge("random", Shuffled())
         between = [padding for padding in _PADDINGS if least.padding_share < padding < most.padding_share]
-        found = [least, *(judge(f"padding={each}", MaxEntropy(padding=each)) for each in between), most]
-    # Of a padding beyond what random steps pad, the plan is that of random steps: said once.
-    found = [each for at, each in enumerate(found) if not at or each.padding_share != found[at - 1].padding_share]
-    candidates = tuple(each._replace(work=each.work / most.work) for each in found)
+        found = [least, *(judge(f"padding={each}", MaxEntropy(padding=each)) for each in between)]
+    # Of every padding beyond what random steps pad, the plan is that of random steps: said once. Nothing stands for
+    # random order, also where it pads as sorted batches do: batches of one sequence pad nothing in any order.
+    plans = [_worth(each) for each in found]
+    distinct = [each for at, each in enumerate(found) if not at or plans[at] not in (plans[at - 1], _worth(most))]
+    candidates = tuple(each._replace(work=each.work / most.work) for each in (*distinct, most))
     near = min(each.work for each in candidates) * (1 + _NEAR)
     best = max((each for each in candidates if each.work <= near), key=lambda each: each.step_mixing)
     return Recommendation(best.batching, _sentence(share, candidates, best), candidates)
+
+
+def _worth(candidate: Candidate) -> tuple[float, float, StepNoise]:
+    return candidate.padding_share, candidate.step_mixing, candidate.noise
 
 
 def _with_order(batching: Batching, order: Order) -> Batching:
@@ -136,8 +142,8 @@ def _sentence(share: LengthShare, candidates: tuple[Candidate, ...], best: Candi
     told = "" if share.share > 2 * share.standard_error else ", which may be chance"
     why = f"Length tells {share.share:.1%} (± {share.standard_error:.1%}) of the variance of a gradient{told}"
     least = candidates[0]
-    sorting = f"Sorting takes {1 + least.noise.extra_steps:.2f} times the steps of random order"
-    progress = f"For the same progress it computes {best.work:.2f} of random's frames"
+    sorting = f"Sorting takes {1 + least.noise.extra_steps:.2f} times the steps of random samples"
+    progress = f"For the same progress it computes {best.work:.2f} of the frames of random order"
     if best is least:
         return f"Sort. {why}. {sorting}. {progress}."
     if best is candidates[-1]:
