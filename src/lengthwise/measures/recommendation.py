@@ -112,8 +112,8 @@ def recommend(
         least, most = judge("sorted", Sorted()), judge("random", Shuffled())
         between = [padding for padding in _PADDINGS if least.padding_share < padding < most.padding_share]
         found = [least, *(judge(f"padding={each}", MaxEntropy(padding=each)) for each in between)]
-    # Of every padding beyond what random steps pad, the plan is that of random steps: said once. Nothing stands for
-    # random order, also where it pads as sorted batches do: batches of one sequence pad nothing in any order.
+    # Of every padding beyond what random steps pad, the plan is that of random steps: said once. Random
+    # order is always compared, also where it pads as sorting does: batches of one sequence pad nothing in any order.
     plans = [_worth(each) for each in found]
     distinct = [each for at, each in enumerate(found) if not at or plans[at] not in (plans[at - 1], _worth(most))]
     candidates = tuple(each._replace(work=each.work / most.work) for each in (*distinct, most))
