@@ -671,6 +671,38 @@ def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
     return answer, table(("order", "import", "first plan, warm", "first plan, cold"), rows), note
 
 
+def windows(document: dict[str, Any]) -> tuple[str, ...]:
+    """Each size of window beside the whole plan, on one and on eight ranks; then the long epoch, and the cold disk."""
+    rows = [
+        (
+            "all at once" if row["window"] is None else f"2^{row['window'].bit_length() - 1}",
+            f"{row['world_size']}",
+            percent(row["padding"]),
+            f"{row['mixing']:.3f}",
+            f"{row['step_mixing']:.3f}",
+            f"{row['seconds']:.2f}",
+        )
+        for row in document["rows"]
+    ]
+    heads = ("window", "ranks", "padding", "mixing of batches", "mixing of steps", "s / epoch")
+    long = document["epoch"]
+    checked = "each sequence is in one batch" if long["each_once"] else "NOT EVERY SEQUENCE IS IN ONE BATCH"
+    answer = (
+        f"One core plans {long['count']:,} lengths on disk in {long['seconds'] / 60:.0f} minutes: {long['windows']} "
+        f"windows of up to 2^20, {long['seconds'] / long['windows']:.2f} seconds each. They pad "
+        f"{percent(long['padding'])} where {percent(document['padding'])} was asked, and {checked}. The "
+        f"process then has at most {long['peak_megabytes']:.0f} MB more than before."
+    )
+    first = document["cold"][0]["window"]
+    cold = ", ".join(f"{row['cold_seconds']:.2f} s in blocks of {row['block']:,}" for row in document["cold"])
+    note = (
+        f"The table is of {document['compared']:,} log-normal lengths, {document['budget']:,} frames a batch and "
+        f"`padding={document['padding']}`. A window of few batches pads more, and is fitted by many trials. "
+        f"From a cold disk the lengths of a window of {first:,} take {cold}."
+    )
+    return answer, table(heads, rows), note
+
+
 def edges(document: dict[str, Any]) -> tuple[str, ...]:
     """Seconds for optimal edges against the paper's recurrence."""
     rows = [
@@ -843,6 +875,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., tuple[str, ...]]]] = {
     "planning-1000000": ("Planning a million lengths", planning),
     "planning-10000000": ("Planning ten million lengths", planning),
     "first-plan": ("The first plan of a process", first_plan),
+    "windows": ("A thousand million lengths, in windows", windows),
     "edges": ("Optimal bucket edges", edges),
     "compilation": ("One compiled model per bucket", compilation),
 }

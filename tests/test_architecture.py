@@ -26,6 +26,7 @@ WITHIN = {
     "planning": (
         *("plan_file", "plan", "batches", "own", "joint", "steps", "draft", "oversize", "level", "tail", "trial"),
         *("fit", "missed", "portions", "grid", "rest", "make", "__init__", "shapes", "loss", "evaluation"),
+        *("step_counts", "windows", "window_epoch"),
     ),
 }
 

@@ -222,7 +222,7 @@ VALUES = {
     "stage": (
         lambda: lw.Key(stage="cut"),
         "`stage` must be one of examples, portions, order, ties, deal, arrange, tail, "
-        "subset, rest, steps, trial, edges, but is 'cut'. Choose one of these words.",
+        "subset, rest, steps, trial, edges, windows, but is 'cut'. Choose one of these words.",
     ),
     "lane": (lambda: lw.Key(lane=-1), "`lane` must be at least 0, but is -1. Give a whole number from 0 to 2**56 - 1."),
     "seed below 0": (lambda: lw.make_plan([3], BATCHING, seed=-1), f"`seed` must be at least 0, but is -1. {SEED}"),
@@ -465,6 +465,8 @@ CALLS = {
     "Batching(max_tokens=20_000)": "Batching(budget=20_000), or Batching(cut=FixedSize(16))",
     "make_plan([1, 2])": "make_plan(lengths, Batching(budget=20_000))",
     "make_plan([1, 2], batch_size=16)": "make_plan(lengths, Batching(budget=20_000))",
+    "Windows([1, 2])": "Windows(lengths, Batching(budget=20_000))",
+    "Windows([1, 2], Batching(budget=9), batch_size=16)": "Windows(lengths, Batching(budget=20_000))",
     "Key(7)": "Key(seed=0, epoch=3)",
     "measure(PLAN)": "measure(plan, lengths)",
     "mixing()": "mixing(plan, lengths)",
@@ -518,7 +520,9 @@ def test_a_call_that_does_not_fit_is_told_one_that_does(call):
 
 def test_every_choice_answers_a_call_that_does_not_fit():
     choices = {name for name in lw.__all__ if name[0].isupper() and hasattr(getattr(lw, name), "__dataclass_fields__")}
-    assert choices - {"Description", "LengthShare", "Measures", "Plan"} <= {call.partition("(")[0] for call in CALLS}
+    assert choices - {"Description", "LengthShare", "Measures", "Plan", "Window"} <= {
+        call.partition("(")[0] for call in CALLS
+    }
 
 
 def test_a_call_is_shown_with_what_must_be_named():

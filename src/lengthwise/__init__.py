@@ -54,6 +54,8 @@ from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, 
 from lengthwise.planning.loss import learning_rate_scales, loss_scales
 from lengthwise.planning.plan import Plan, PlanMismatchError
 from lengthwise.planning.shapes import batch_shapes
+from lengthwise.planning.window_epoch import WindowEpoch
+from lengthwise.planning.windows import Window, Windows
 
 if TYPE_CHECKING:
     from lengthwise import jax as jax
@@ -109,7 +111,10 @@ __all__ = [
     "Sorted",
     "StepNoise",
     "Stratified",
+    "Window",
+    "WindowEpoch",
     "Windowed",
+    "Windows",
     "World",
     "as_lengths",
     "audio_files",

@@ -27,9 +27,11 @@ STAGES = {
     "steps": 9,
     "trial": 10,
     "edges": 11,
+    "windows": 12,
 }
 
 _AT_ONCE = 2**14  # exponential numbers, which stay in the cache
+_ROUNDS = 10  # of the Feistel network; four suffice in theory, where the halves are wide
 
 
 @checks.show_call("Key(seed=0, epoch=3)")
@@ -121,6 +123,45 @@ class Key:
             words >>= np.uint64(bits)
             words |= groups.astype(np.uint64) << np.uint64(64 - bits)
         return argsort(words)
+
+    def places(self, first: int, last: int, count: int) -> NDArray[np.int64]:
+        """Draws the entries `first`..`last - 1` of a random order of 0..count-1: [last - first] int64.
+
+        No table of the other entries is made: a thousand million numbers cost no memory. The order is another than that
+        of `permutation`.
+
+        References:
+            Luby and Rackoff 1988, a Feistel network; Black and Rogaway 2002, section 3, cycle walking. Deviation: the
+            round function is the finalizer of SplitMix64 (Steele et al. 2014), with one word of the stream a round.
+
+        >>> Key(seed=7).places(0, 3, 5), Key(seed=7).places(3, 5, 5)
+        (array([4, 0, 1]), array([3, 2]))
+        """
+        keys = self.words(_ROUNDS)
+        # Half of the bits that numbers below `count` have: 488,282 blocks have 19 bits, so each half has 10.
+        half = np.uint64(((max(count, 2) - 1).bit_length() + 1) // 2)
+        found = _feistel(np.arange(first, last, dtype=np.uint64), half, keys)
+        # The network permutes 0..4**half-1. Whoever lands at `count` or above goes on until it is below: its way is a
+        # cycle through its own start, which is below, so it ends. No two meet, for each number has one way back.
+        while (outside := found >= count).any():
+            found[outside] = _feistel(found[outside], half, keys)
+        return found.astype(np.int64)
+
+
+def _feistel(numbers: NDArray[np.uint64], half: np.uint64, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A keyed permutation of the numbers of 2 x `half` bits."""
+    left, right = numbers >> half, numbers & ((np.uint64(1) << half) - np.uint64(1))
+    for key in keys:
+        # The upper bits, which the finalizer mixes best.
+        left, right = right, left ^ (_mix(right ^ key) >> (np.uint64(64) - half))
+    return left << half | right
+
+
+def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """SplitMix64's finalizer. Products of unsigned words drop what is beyond 64 bits, on every platform."""
+    words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ words >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return words ^ words >> np.uint64(31)
 
 
 def negative_log(fractions: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -18,3 +18,4 @@ from lengthwise.torch.rows import block_mask as block_mask
 from lengthwise.torch.sampler import BatchSampler as BatchSampler
 from lengthwise.torch.single_gradients import length_share as length_share
 from lengthwise.torch.stream import StreamBatches as StreamBatches
+from lengthwise.torch.windows import WindowSampler as WindowSampler

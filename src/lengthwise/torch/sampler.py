@@ -103,7 +103,7 @@ class BatchSampler(Sampler[list[Any]]):
             if not isinstance(batching, Batching):
                 remedy = "Make one: lw.Batching(cut=lw.FixedSize(16)), say."
                 raise checks.type_error("batching", "a lengthwise.Batching", batching, remedy)
-            self.lengths: NDArray[np.int64] = as_lengths(lengths)
+            self.lengths: NDArray[Any] = self._read_lengths(lengths)
             self._base = self._plan_rest(0)
             self._named = {
                 "seed": self._base.plan.seed,
@@ -115,7 +115,7 @@ class BatchSampler(Sampler[list[Any]]):
         rest, count = self._base, self._passes.current
         rest, delivered = (rest, rest.taken) if count is None else (count.rest, count.delivered)
         return (
-            f"BatchSampler(rank {self.rank} of {self.world_size}, epoch {self.epoch}, "
+            f"{type(self).__name__}(rank {self.rank} of {self.world_size}, epoch {self.epoch}, "
             f"{rest.before + delivered} of {len(rest)} batches delivered, {len(self.lengths)} sequences, "
             f"{self.batching.order} cut by {self.batching.cut})"
         )
@@ -377,16 +377,14 @@ class BatchSampler(Sampler[list[Any]]):
     def _plan_rest(self, epoch: int, runs: tuple[EarlierRun, ...] = (), world: World | None = None) -> Rest:
         """What `runs` left, planned for `world`; by default for the ranks and micro-batches of this run."""
         world = world or check_world(self.world_size, self.micro_batches)
-        plan = make_plan(
-            self.lengths,
-            self.batching,
-            seed=self.seed,
-            epoch=epoch,
-            world_size=world.world_size,
-            micro_batches=world.micro_batches,
-            after=[run.numbers for run in split_runs(runs, world)[0]],
-        )
-        return Rest.after(runs, plan)
+        return Rest.after(runs, self._make_plan(epoch, world, [run.numbers for run in split_runs(runs, world)[0]]))
+
+    # A sampler over windows has other lengths and another plan, and all else as it stands here.
+    def _read_lengths(self, lengths: ArrayLike) -> NDArray[Any]:
+        return as_lengths(lengths)
+
+    def _make_plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]]) -> Plan:
+        return make_plan(self.lengths, self.batching, seed=self.seed, epoch=epoch, **world._asdict(), after=after)
 
     def _facts(self) -> dict[str, Any]:
         """What all ranks must share."""

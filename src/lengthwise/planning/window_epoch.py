@@ -1,0 +1,189 @@
+"""An epoch of windows, or the rest of one: its batches in a row, and where in its windows each of them stands."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import checks
+from lengthwise.planning.loss import loss_scales
+from lengthwise.planning.rest import read_runs
+from lengthwise.planning.windows import Window, Windows, locate
+
+
+class WindowEpoch:
+    """The batches of one epoch, window after window; a plan is made when its window is reached.
+
+    What asks for its length counts the steps of its windows, as `Windows.steps` does. From then on batch k is found
+    without planning any window but its own.
+
+    Args:
+        windows: Of the lengths, for the ranks that take the epoch.
+        epoch: Counted from 0.
+        after: Runs that took the beginning of the epoch, as in `make_plan`. What they left of the window that they came
+            to is planned by `make_plan(after=...)`; the windows behind it are planned whole, for the ranks of now.
+
+    Attributes:
+        windows, epoch: As given.
+        first: The window that it begins in.
+        after: What was taken of that window before.
+
+    Raises:
+        ValueError: As `make_plan`.
+
+    >>> import lengthwise as lw
+    >>> windows = lw.Windows([5, 9, 2, 4, 7, 7, 1, 3], lw.Batching(cut=lw.FixedSize(2)), window=4, block=2)
+    >>> epoch = WindowEpoch(windows, 0)
+    >>> len(epoch), epoch.find(3)
+    (4, (1, 1))
+    >>> sum(map(len, epoch.batches(start=3)))
+    2
+    """
+
+    def __init__(self, windows: Windows, epoch: int, *, after: Sequence[Sequence[int]] = ()) -> None:
+        self.windows: Windows = windows
+        self.epoch: int = epoch
+        first, runs = locate(windows, epoch, read_runs(after))
+        self.first: int = first
+        self.after: list[tuple[int, int, int]] = [run.numbers for run in runs]
+
+    @cached_property
+    def _ends(self) -> NDArray[np.int64]:
+        """How many batches there are up to the end of each window, from the first on."""
+        steps = self.windows.steps(self.epoch, range(self.first, len(self.windows)))
+        if self.after:  # the first is the rest of a window
+            steps[0] = self.window(self.first).plan.steps
+        return np.cumsum(steps) * self.micro_batches
+
+    @property
+    def seed(self) -> int:
+        return self.windows.seed
+
+    @property
+    def world_size(self) -> int:
+        return self.windows.world.world_size
+
+    @property
+    def micro_batches(self) -> int:
+        """Batches that each rank takes in one step."""
+        return self.windows.world.micro_batches
+
+    @property
+    def lengths_fingerprint(self) -> str:
+        """Of the number of lengths, and of a sample of them."""
+        return self.windows.lengths_fingerprint
+
+    @property
+    def batching(self) -> str:
+        """The batching and the windows, as JSON."""
+        shape = {"window": self.windows.window, "block": self.windows.block}
+        return json.dumps(json.loads(self.windows.batching.to_json()) | {"windows": shape})
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps, the same on every rank."""
+        return len(self) // self.micro_batches
+
+    def __len__(self) -> int:
+        """Batches that one rank takes."""
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    def __repr__(self) -> str:
+        return (
+            f"WindowEpoch({self.steps} steps x {self.micro_batches} micro-batches x {self.world_size} ranks in windows "
+            f"{self.first} to {len(self.windows) - 1}, seed {self.seed}, epoch {self.epoch})"
+        )
+
+    def window(self, number: int) -> Window:
+        """The window `number` of the epoch; of the one that it begins in, what earlier runs left."""
+        return self.windows.plan(self.epoch, number, after=self.after if number == self.first else ())
+
+    def find(self, number: int) -> tuple[int, int]:
+        """The window of each rank's batch `number`, and which batch of that window it is."""
+        remedy = "Give the number of a batch of this epoch."
+        checks.check_whole("number", number, minimum=0, maximum=len(self) - 1, remedy=remedy)
+        # Windows of 50, 40 and 60 batches end at 50, 90 and 150: batch 90 is the first of the third.
+        at = int(np.searchsorted(self._ends, number, side="right"))
+        return self.first + at, number - (int(self._ends[at - 1]) if at else 0)
+
+    def batches(self, rank: int = 0, start: int = 0) -> Iterator[NDArray[np.int64]]:
+        """The batches of `rank` in order, from its batch number `start` on; see `Window.batches`.
+
+        Raises:
+            ValueError: `rank` is not one of the ranks, or `start` lies beyond the epoch.
+        """
+        remedy = "Give windows for the world_size of the run."
+        checks.check_whole("rank", rank, minimum=0, maximum=self.world_size - 1, remedy=remedy)
+        checks.check_whole("start", start, minimum=0, maximum=len(self), remedy="Start the next epoch instead.")
+        return (batch for window, begin in self._windows_from(start) for batch in window.batches(rank, begin))
+
+    def loss_scales(
+        self,
+        weights: ArrayLike | None = None,
+        *,
+        rank: int = 0,
+        start: int = 0,
+        reduction: str = "mean",
+        ranks_averaged: bool = True,
+        micro_batches_averaged: bool = False,
+    ) -> Iterator[float]:
+        """The factor for the loss of each batch of `batches(rank, start)`, as they come: see `lengthwise.loss_scales`.
+
+        Args:
+            weights: [n], one for each of all sequences; 1 each by default, which it must be where there are chunks.
+            rank: As in `batches`.
+            start: As in `batches`.
+            reduction: As in `lengthwise.loss_scales`.
+            ranks_averaged: As there.
+            micro_batches_averaged: As there.
+
+        Raises:
+            ValueError: As `lengthwise.loss_scales`, with the first factor.
+        """
+        known = None if weights is None else self._check_weights(np.asanyarray(weights))
+        for window, begin in self._windows_from(start):
+            scales = loss_scales(
+                window.plan,
+                None if known is None else np.asarray(known)[window.numbers],
+                reduction=reduction,
+                ranks_averaged=ranks_averaged,
+                micro_batches_averaged=micro_batches_averaged,
+            )
+            yield from scales[:, :, rank].reshape(-1)[begin:].tolist()
+
+    def fingerprint(self) -> str:
+        """16 hex digits that name the epoch: the plan of its first window, the steps of all, and their facts."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        facts = [self.batching, self.seed, self.epoch, self.lengths_fingerprint, self.world_size, self.micro_batches]
+        planned = self.window(self.first).plan.fingerprint() if len(self) else ""
+        content = json.dumps([facts, self.first, self.after, self._ends.tolist(), planned])
+        return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+
+    def _windows_from(self, start: int) -> Iterator[tuple[Window, int]]:
+        """Each window from that of the batch `start` on, and which of its batches is the first."""
+        if start >= len(self):
+            return
+        number, begin = self.find(start)
+        while number < len(self.windows):
+            window = self.window(number)
+            if number > self.first or not self.after:
+                self.windows.check_steps(self.epoch, number, window)
+            yield window, begin
+            number, begin = number + 1, 0
+
+    def _check_weights(self, weights: NDArray[np.generic]) -> NDArray[np.generic]:
+        remedy = "Give one weight for each sequence."
+        if self.windows.batching.chunks is not None:
+            rule, remedy = "None where there are chunks", "Let each chunk count the same."
+            raise checks.value_error("weights", rule, f"of shape {weights.shape}", remedy)
+        if weights.shape != (count := len(self.windows.lengths),):
+            raise checks.value_error("weights", f"of shape [{count}]", weights.shape, remedy)
+        return weights

@@ -1,0 +1,344 @@
+"""Windows: an epoch of too many lengths to plan at once is windows; a window is a plan.
+
+    1,000,000,000 lengths on disk
+    488,282 blocks of 2,048 that lie side by side       `block`, so that a disk reads runs and not single numbers
+    a random order of the blocks, another every epoch   `Key.places`, which needs no table
+    954 windows of up to 512 blocks                     `window`, the most sequences that are in memory
+    each window an ordinary plan                        `make_plan`, with all its promises
+
+The window w of epoch e is planned by the key (seed, e * 2**32 + w). So no two windows of one seed share randomness, in
+whatever epochs they are, and two seeds share none either.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import os
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import checks, files
+from lengthwise._random import Key
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.cut import OversizeError
+from lengthwise.choices.world import World, check_world
+from lengthwise.lengths import as_lengths
+from lengthwise.lengths.rules import check_dims, whole_lengths
+from lengthwise.planning.make import make_plan
+from lengthwise.planning.plan import Plan
+from lengthwise.planning.rest import EarlierRun
+from lengthwise.planning.step_counts import StepCounts
+
+_MOST = 2**32  # epochs, and windows of an epoch: a key has 64 bits for both
+_SAMPLED = 64  # places at which lengths are read to name them
+_SAMPLE = 1024  # lengths read at each of those places
+_PLANS_KEPT = 2  # the window that is taken, and one that somebody looks at
+_EPOCHS_KEPT = 16  # whose steps are remembered
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Window:
+    """The plan of one window, and which sequences it is of.
+
+    Attributes:
+        plan: Of the sequences 0..k-1 of the window.
+        numbers: [k] int64, rising: the number of each of them among all lengths.
+    """
+
+    plan: Plan
+    numbers: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Batches that one rank takes in the window."""
+        return len(self.plan)
+
+    def batches(self, rank: int = 0, start: int = 0) -> Iterator[NDArray[np.int64]]:
+        """The batches of `rank`, from its batch number `start` of the window on, by the numbers among all lengths.
+
+        Returns:
+            Fresh arrays: [k] sequence numbers; of a plan of chunks [k, 3], sequence, start and stop.
+        """
+        return (self._among_all(batch) for batch in self.plan.batches(rank, start))
+
+    def _among_all(self, batch: NDArray[np.int64]) -> NDArray[np.int64]:
+        if batch.ndim == 1:
+            return self.numbers[batch]
+        return np.column_stack([self.numbers[batch[:, 0]], batch[:, 1:]])
+
+
+@checks.show_call("Windows(lengths, Batching(budget=20_000))")
+class Windows:
+    """Epochs of too many lengths to plan at once, window by window.
+
+    An epoch takes blocks of neighbours in a random order, and plans the blocks of each window together, as `make_plan`
+    does. Sequences of one block therefore always share a window. What goes wrong in use: lengths on disk that lie
+    sorted. A block is then of one length, and only as many lengths meet in a batch as a window has blocks; shuffle such
+    a file once, or give a smaller block.
+
+    What is fitted to lengths, such as `padding=` or `Bucketed(buckets=4)`, is fitted to each window by itself. For few
+    shapes in all windows, give `Bucketed(edges=...)`. An arrangement arranges the steps of each window.
+
+    Args:
+        lengths: [n] or [n, dims] whole numbers; or the path of a `.npy` file, which is mapped into memory. An array of
+            any integer type is neither copied nor converted whole, nor read before a window needs it.
+        batching: How batches are made.
+        window: The most sequences of a window, a multiple of `block`. The windows of an epoch are of equal size, give
+            or take two blocks. Larger ones pad less and take more memory.
+        block: How many neighbours are read together.
+        seed: Names the run.
+        world_size: How many ranks share out the batches of a step.
+        micro_batches: Batches of each rank in one step.
+        counts: A folder in which the steps of each epoch's windows are kept once they are counted, in a small file.
+
+    Raises:
+        ValueError: `window` is no multiple of `block`, or the file is none of lengths.
+        TypeError: `lengths` are no whole numbers, or `batching` is none.
+
+    >>> import lengthwise as lw
+    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted())
+    >>> windows = Windows([5, 9, 2, 4, 7, 7, 1, 3], batching, window=4, block=2)
+    >>> len(windows), windows.steps(epoch=0)
+    (2, array([2, 2]))
+    >>> windows.numbers(epoch=0, number=0), windows.numbers(epoch=0, number=1)
+    (array([0, 1, 2, 3]), array([4, 5, 6, 7]))
+    >>> sorted(batch.tolist() for batch in windows.plan(epoch=0, number=1).batches())
+    [[5, 4], [6, 7]]
+    """
+
+    def __init__(
+        self,
+        lengths: ArrayLike | str | os.PathLike[str],
+        batching: Batching,
+        *,
+        window: int = 2**20,
+        block: int = 2048,
+        seed: int = 0,
+        world_size: int = 1,
+        micro_batches: int = 1,
+        counts: str | os.PathLike[str] | None = None,
+    ) -> None:
+        if not isinstance(batching, Batching):
+            raise checks.type_error("batching", "a Batching", batching, "Make one: Batching(budget=20_000), say.")
+        self.batching: Batching = batching
+        self.world: World = check_world(world_size, micro_batches)
+        self.seed: int = Key(seed=seed).seed
+        self.block: int = checks.check_whole(
+            "block", block, minimum=1, remedy="Give how many neighbours to read, 2048 say."
+        )
+        remedy = "Give how many sequences to plan at once, 2**20 say, and a block that divides them."
+        self.window: int = checks.check_whole("window", window, minimum=1, remedy=remedy)
+        if self.window % self.block:
+            raise checks.value_error("window", f"a multiple of the block of {self.block}", self.window, remedy)
+        self.lengths: NDArray[Any] = _open(lengths)
+        self.lengths_fingerprint: str = _name(self.lengths)
+        self._blocks = -(-len(self.lengths) // self.block)
+        if len(self) > _MOST:
+            raise checks.value_error(
+                "window", f"one of at most {_MOST} in an epoch", self.window, "Give larger windows."
+            )
+        if counts is not None and not os.path.isdir(counts):
+            raise checks.value_error("counts", "a folder that is there", os.fspath(counts), "Make the folder first.")
+        self._folder = None if counts is None else Path(counts)
+        self._warned: list[object] = []
+        self._plans: OrderedDict[tuple[object, ...], Window] = OrderedDict()
+        self._counts: OrderedDict[tuple[object, ...], StepCounts] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Windows of an epoch, the same in every epoch: at least 1, which may be empty."""
+        return max(1, -(-self._blocks // (self.window // self.block)))
+
+    def __repr__(self) -> str:
+        return f"Windows({len(self)} windows of up to {self.window} of {len(self.lengths)} sequences, seed {self.seed})"
+
+    def share_out(self, world_size: int = 1, micro_batches: int = 1) -> Windows:
+        """The same windows for another number of ranks or micro-batches."""
+        other = copy.copy(self)
+        other.world = check_world(world_size, micro_batches)
+        return other
+
+    def numbers(self, epoch: int, number: int) -> NDArray[np.int64]:
+        """The sequences of the window `number` of `epoch`, rising: [k] int64."""
+        # 7 blocks in 3 windows of at most 3 are shared out as 2, 2 and 3: no window is a small rest.
+        first, last = (self._blocks * end // len(self) for end in (number, number + 1))
+        key = Key(seed=self.seed, epoch=self._check_epoch(epoch), stage="windows")
+        remedy = f"Windows count from 0 to {len(self) - 1}."
+        checks.check_whole("number", number, minimum=0, maximum=len(self) - 1, remedy=remedy)
+        # Rising, so that the disk is read in one direction; the plan has a random order of its own.
+        blocks = np.sort(key.places(first, last, self._blocks))
+        numbers = (blocks[:, None] * self.block + np.arange(self.block)).reshape(-1)
+        # The last block may be short.
+        return numbers[: np.searchsorted(numbers, len(self.lengths))]
+
+    def plan(self, epoch: int, number: int, *, after: Sequence[Sequence[int]] = ()) -> Window:
+        """Plans the window `number` of `epoch`, as `make_plan` does.
+
+        Args:
+            epoch: Counted from 0.
+            number: Counted from 0, in the order in which the epoch takes its windows.
+            after: What earlier runs took of this window, as in `make_plan`.
+
+        Raises:
+            ValueError: As `make_plan`; the sentence names a sequence by its number among all lengths.
+        """
+        known = (epoch, number, self.world, tuple(map(tuple, after)))
+        window = self._plans[known] if known in self._plans else self._plan_anew(epoch, number, after)
+        return _keep(self._plans, known, window, _PLANS_KEPT)
+
+    def steps(self, epoch: int, numbers: Sequence[int] | None = None) -> NDArray[np.int64]:
+        """Counts the optimiser steps of windows of `epoch`: [windows] int64; of all, or of `numbers`.
+
+        An epoch's windows hold other sequences than those of another, so each epoch is counted by itself. What is not
+        known yet is planned: the steps of a whole epoch take about as long as all of its plans.
+
+        Raises:
+            ValueError: As `plan`.
+        """
+        asked = range(len(self)) if numbers is None else numbers
+        return self._counts_of(epoch).of(asked, lambda number: self.plan(epoch, number).plan.steps)
+
+    def check_steps(self, epoch: int, number: int, window: Window) -> None:
+        """Refuses counts that were kept for other plans than are made now.
+
+        Raises:
+            ValueError: They are.
+        """
+        (steps,) = self.steps(epoch, [number])
+        if steps != window.plan.steps:
+            remedy = f"Remove the file {self._counts_of(epoch).path}: a cost of your own, or a version, has changed."
+            rule = f"of the plans that are made now, {window.plan.steps} steps"
+            raise checks.value_error("counts", rule, int(steps), remedy, at=f"window {number} of epoch {epoch}")
+
+    def _plan_anew(self, epoch: int, number: int, after: Sequence[Sequence[int]]) -> Window:
+        numbers = self.numbers(epoch, number)
+        lengths = self._read(numbers)
+        key = {"seed": self.seed, "epoch": epoch * _MOST + number}
+        try:
+            with self._warn_once():
+                plan = make_plan(lengths, self.batching, **key, **self.world._asdict(), after=after)
+        except OversizeError as error:  # the plan knows places in the window; the user those among all lengths
+            sequence = None if error.sequence is None else int(numbers[error.sequence])
+            raise OversizeError(error.budget, error.cost, error.position, sequence=sequence) from None
+        return Window(plan, numbers)
+
+    @contextmanager
+    def _warn_once(self) -> Iterator[None]:
+        """Gives the warnings of the first window that has any: those of the others say the same of other numbers."""
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            yield
+        for each in [] if self._warned else found:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+        # A list, so that the windows for other ranks share it.
+        self._warned.extend(found)
+
+    def _read(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The lengths of these sequences, checked."""
+        # Of a mapped file only the pages that hold them are read.
+        raw = np.asarray(self.lengths)[numbers]
+        dims = raw[:1].size or 1
+        found = whole_lengths(
+            raw.reshape(-1),
+            name="lengths",
+            place=lambda at: f"sequence {numbers[at // dims]}",
+            remedy="Drop the sequence or repair its length.",
+        )
+        return found.reshape(raw.shape)
+
+    def _counts_of(self, epoch: int) -> StepCounts:
+        known = (self._check_epoch(epoch), self.world)
+        if known in self._counts:
+            return _keep(self._counts, known, self._counts[known], _EPOCHS_KEPT)
+        facts = {
+            "lengths": self.lengths_fingerprint,
+            "batching": self.batching.to_json(),
+            "seed": self.seed,
+            "epoch": epoch,
+            "window": self.window,
+            "block": self.block,
+            **self.world._asdict(),
+        }
+        return _keep(self._counts, known, StepCounts(facts, len(self), self._folder), _EPOCHS_KEPT)
+
+    def _check_epoch(self, epoch: int) -> int:
+        remedy = "Give a whole number from 0 to 2**32 - 1."
+        return checks.check_whole("epoch", epoch, minimum=0, maximum=_MOST - 1, remedy=remedy)
+
+
+def locate(windows: Windows, epoch: int, runs: Sequence[EarlierRun]) -> tuple[int, list[EarlierRun]]:
+    """Where `runs` stand in an epoch: the window they came to, and what each of them took of it.
+
+    If 8 ranks had 120 batches each, and the windows have 50 for each, they stand in window 2, after (8, 1, 20).
+    A window that was taken to its end is left behind.
+    """
+    number, taken = 0, list[EarlierRun]()
+    for run in runs:
+        shared = windows.share_out(*run.world)
+        left = run.taken
+        while number < len(windows):
+            after = [each.numbers for each in taken]
+            steps = shared.plan(epoch, number, after=after).plan.steps if after else shared.steps(epoch, [number])[0]
+            if left < (batches := int(steps) * run.world.micro_batches):
+                break
+            left, number, taken = left - batches, number + 1, []
+        if left and number == len(windows):
+            raise checks.value_error(
+                "after", "of batches that the epoch has", run.taken, "Give what the checkpoint says."
+            )
+        taken += [run._replace(taken=left)] if left else []
+    return number, taken
+
+
+def _keep(kept: OrderedDict[Any, Any], known: object, value: Any, most: int) -> Any:
+    """Keeps `value` as the last of at most so many, and returns it."""
+    kept[known] = value
+    kept.move_to_end(known)
+    while len(kept) > most:
+        kept.popitem(last=False)
+    return value
+
+
+def _open(lengths: ArrayLike | str | os.PathLike[str]) -> NDArray[Any]:
+    """The lengths as they lie in memory or on disk, without a copy; what is no array of whole numbers is converted."""
+    if isinstance(lengths, str | os.PathLike):
+        lengths = _map(lengths)
+    if not isinstance(lengths, np.ndarray) or lengths.dtype.kind not in "iu" or lengths.ndim not in (1, 2):
+        return as_lengths(lengths)
+    check_dims(1 if lengths.ndim == 1 else lengths.shape[1])
+    return lengths
+
+
+def _map(path: str | os.PathLike[str]) -> NDArray[Any]:
+    with files.refusals(path, "read"):
+        files.check_regular(path)
+        try:
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            remedy = f"Write one by numpy.save ({error})."
+            raise checks.value_error("lengths", "the path of a .npy file", os.fspath(path), remedy) from error
+    if not isinstance(array, np.ndarray):  # numpy.load opens archives too
+        array.close()
+        remedy = "Write one by numpy.save, because an archive cannot be mapped into memory."
+        raise checks.value_error("lengths", "the path of a .npy file", os.fspath(path), remedy)
+    return array
+
+
+def _name(lengths: NDArray[Any]) -> str:
+    """16 hex digits that name lengths by their number and by a sample: 64 places of 1,024 neighbours, or all of few."""
+    count = len(lengths)
+    digest = hashlib.blake2b(np.array(lengths.shape, "<i8").tobytes(), digest_size=8)
+    if count <= _SAMPLED * _SAMPLE:
+        parts = [slice(None)]
+    else:  # from the first to the last length, evenly
+        parts = [slice(at, at + _SAMPLE) for at in np.linspace(0, count - _SAMPLE, _SAMPLED).astype(np.int64).tolist()]
+    for part in parts:
+        digest.update(np.asarray(lengths)[part].astype("<i8").tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,108 @@
+"""The sampler over windows: for lengths too many to plan at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import checks
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.world import World
+from lengthwise.planning.window_epoch import WindowEpoch
+from lengthwise.planning.windows import Windows
+from lengthwise.torch.sampler import BatchSampler
+
+
+# It yields, counts, refuses and resumes as `BatchSampler` does. Only what it goes over differs: a `WindowEpoch` has all
+# that the sampler asks of a `Plan`.
+@checks.show_call("WindowSampler(lengths, Batching(budget=20_000))")
+class WindowSampler(BatchSampler):
+    """Yields the batches of one epoch of `lengthwise.Windows`, for `DataLoader(dataset, batch_sampler=...)`.
+
+    It is used as `BatchSampler` is. Three things differ. A plan is made when its window is reached, so only one window
+    is in memory; a window of 2**20 sequences takes about half a second. `len` is exact, so the steps of an epoch are
+    counted when it is set, which takes as long as planning all of it: give `counts` to count once for all runs and
+    restarts. A checkpoint names lengths by a sample of them.
+
+    Args:
+        lengths: As for `Windows`: an array, also one that is mapped into memory, or the path of a `.npy` file.
+        batching: How batches are made.
+        window: The most sequences that are planned at once, a multiple of `block`.
+        block: How many neighbours are read together.
+        seed: Names the run.
+        rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
+        world_size: How many ranks share out the batches; by default that of torch.distributed, else 1.
+        micro_batches: Batches of each rank in one optimiser step.
+        counts: A folder in which the steps of each epoch are kept once they are counted.
+
+    Raises:
+        ValueError: As `Windows` and `BatchSampler`.
+        PlanMismatchError: Another rank has other windows, or none.
+
+    >>> import lengthwise as lw
+    >>> sampler = WindowSampler([5, 9, 2, 4], lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted()), window=2, block=1)
+    >>> len(sampler), sum(map(len, sampler))
+    (2, 4)
+    """
+
+    def __init__(
+        self,
+        lengths: ArrayLike | str | os.PathLike[str],
+        batching: Batching,
+        *,
+        window: int = 2**20,
+        block: int = 2048,
+        seed: int = 0,
+        rank: int | None = None,
+        world_size: int | None = None,
+        micro_batches: int = 1,
+        counts: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._shape = {"window": window, "block": block, "counts": counts}
+        # BatchSampler hands what it is given to `_read_lengths`, below.
+        given: Any = lengths
+        super().__init__(given, batching, seed=seed, rank=rank, world_size=world_size, micro_batches=micro_batches)
+
+    @property
+    def windows(self) -> Windows:
+        """The windows, shared out to the ranks of now."""
+        return self.plan.windows
+
+    @property
+    def plan(self) -> WindowEpoch:  # pyright: ignore[reportIncompatibleMethodOverride]  # it stands in for a Plan
+        """The epoch that is set, window by window. After a state was loaded: what other numbers of ranks left."""
+        plan: Any = super().plan
+        return plan
+
+    def loss_scales(
+        self,
+        weights: ArrayLike | None = None,
+        *,
+        reduction: str = "mean",
+        ranks_averaged: bool = True,
+        micro_batches_averaged: bool = False,
+    ) -> NDArray[np.float64]:
+        """The factor for the loss of each batch of a pass, as `BatchSampler.loss_scales`: plans all that is left.
+
+        For very many batches take `sampler.plan.loss_scales(rank=sampler.rank)`, which yields one after another.
+        """
+        scales = self.plan.loss_scales(
+            weights,
+            rank=self.rank,
+            start=self._now().taken,
+            reduction=reduction,
+            ranks_averaged=ranks_averaged,
+            micro_batches_averaged=micro_batches_averaged,
+        )
+        return np.fromiter(scales, np.float64)
+
+    def _read_lengths(self, lengths: ArrayLike) -> NDArray[Any]:
+        self._windows = Windows(lengths, self.batching, seed=self.seed, **self._shape)
+        return self._windows.lengths
+
+    def _make_plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]]) -> Any:
+        return WindowEpoch(self._windows.share_out(*world), epoch, after=after)

@@ -1,0 +1,372 @@
+"""Windows: an epoch of windows keeps the promises of a plan, reads only what it needs, and is counted once."""
+
+import itertools
+import json
+import re
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import choices
+import length_sets
+import lengthwise as lw
+
+BATCHING = lw.Batching(cut=lw.FixedSize(3), order=lw.SemiSorted())
+LENGTHS = lw.example_lengths("long-tailed", count=700)
+
+
+@settings(max_examples=200, derandomize=True)
+@given(st.integers(0, 400), st.integers(0, 2**64 - 1), st.data())
+def test_places_are_a_permutation_whose_parts_fit_together(count, seed, data):
+    key = lw.Key(seed=seed, epoch=3)
+    whole = key.places(0, count, count)
+    assert sorted(whole.tolist()) == list(range(count))
+    cuts = sorted(data.draw(st.lists(st.integers(0, count), max_size=3)))
+    parts = [key.places(first, last, count) for first, last in itertools.pairwise([0, *cuts, count])]
+    assert np.concatenate(parts).tolist() == whole.tolist()
+
+
+@pytest.mark.parametrize("count", [2**16 - 1, 2**16, 2**16 + 1, 488_282])
+def test_places_of_many_are_a_permutation(count):
+    assert np.bincount(lw.Key(seed=1).places(0, count, count), minlength=count).tolist() == [1] * count
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 17])
+def test_every_number_comes_to_every_place_equally_often(count):
+    seeds = 1_000
+    found = np.zeros((count, count))
+    for seed in range(seeds):
+        found[np.arange(count), lw.Key(seed=seed).places(0, count, count)] += 1
+    expected = seeds / count
+    chi_squared = ((found - expected) ** 2 / expected).sum()
+    # (count - 1)**2 degrees of freedom: the mean, and five standard deviations above it.
+    assert chi_squared < (count - 1) ** 2 + 5 * np.sqrt(2) * (count - 1)
+
+
+def test_neighbours_do_not_stay_together():
+    places = lw.Key(seed=5).places(0, 10_000, 10_000)
+    assert abs(np.corrcoef(places[:-1], places[1:])[0, 1]) < 0.05
+    assert (np.diff(places) == 1).sum() < 10  # 1 in 10,000 steps expected
+
+
+def place_by_whole_numbers(key, number, count):
+    """Where `number` stands: the network worked out in Python's whole numbers, which have no width."""
+    half = ((max(count, 2) - 1).bit_length() + 1) // 2
+    left, right = divmod(number, 2**half)
+    for word in key.words(10).tolist():
+        mixed = right ^ word
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            mixed = (mixed ^ mixed >> shift) * factor % 2**64
+        left, right = right, left ^ (mixed ^ mixed >> 31) >> (64 - half)
+    found = left * 2**half + right
+    return found if found < count else place_by_whole_numbers(key, found, count)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 1_000, 10**9 // 2048, 10**15])
+def test_places_are_those_of_exact_arithmetic(count):
+    key = lw.Key(seed=3, epoch=1)
+    last = min(count, 50)
+    expected = [place_by_whole_numbers(key, number, count) for number in range(last)]
+    assert key.places(0, last, count).tolist() == expected
+
+
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(
+    st.one_of(length_sets.flat, length_sets.pairs),
+    st.integers(1, 9),
+    st.integers(1, 5),
+    st.integers(1, 5),
+    st.integers(1, 3),
+    st.sampled_from(["split", "repeat"]),
+)
+def test_windows_keep_the_promises(lengths, block, blocks, world_size, micro_batches, tail):
+    batching = lw.Batching(cut=lw.Budget(15_000), order=lw.Shuffled(), deal=lw.Balanced(tail=tail))
+    windows = lw.Windows(
+        lengths, batching, window=block * blocks, block=block, world_size=world_size, micro_batches=micro_batches
+    )
+    epoch = lw.WindowEpoch(windows, 2)
+    parts = [windows.numbers(2, number) for number in range(len(windows))]
+    assert sorted(np.concatenate(parts).tolist()) == list(range(len(lengths)))
+    assert max(map(len, parts)) <= block * blocks
+    assert windows.steps(2).sum() == epoch.steps
+    assert len(epoch) == epoch.steps * micro_batches
+
+    taken = [list(epoch.batches(rank)) for rank in range(world_size)]
+    assert {len(batches) for batches in taken} == {len(epoch)}
+    seen = [number for batches in taken for batch in batches for number in batch.tolist()]
+    assert sorted(set(seen)) == list(range(len(lengths)))
+    repeated = sum(len(windows.plan(2, number).plan.repeated()) for number in range(len(windows)))
+    assert repeated or len(seen) == len(lengths)
+    rows = lengths if lengths.ndim == 2 else lengths[:, None]
+    assert all(len(batch) * rows[batch].max(axis=0).sum() <= 15_000 for batches in taken for batch in batches)
+
+
+@pytest.mark.parametrize("order", choices.ORDERS)
+def test_every_order_makes_windows(order):
+    batching = lw.Batching(cut=lw.Budget(20_000), order=choices.ORDERS[order])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`padding` must be within")
+        windows = lw.Windows(np.minimum(LENGTHS, 5_000), batching, window=240, block=8, world_size=2)
+        seen = [batch for rank in range(2) for batch in lw.WindowEpoch(windows, 0).batches(rank)]
+    dropped = sum(len(windows.plan(0, number).plan.dropped()) for number in range(len(windows)))
+    assert len(np.unique(np.concatenate(seen))) + dropped == len(LENGTHS)
+
+
+@settings(max_examples=50, derandomize=True, deadline=None)
+@given(st.integers(0, 200), st.integers(1, 3), st.integers(1, 2))
+def test_any_batch_is_found_without_those_before(start, world_size, micro_batches):
+    windows = lw.Windows(LENGTHS, BATCHING, window=64, block=8, world_size=world_size, micro_batches=micro_batches)
+    epoch = lw.WindowEpoch(windows, 0)
+    start = min(start, len(epoch) - 1)
+    whole = list(epoch.batches(world_size - 1))
+    number, within = epoch.find(start)
+    assert next(windows.plan(0, number).batches(world_size - 1, within)).tolist() == whole[start].tolist()
+    rest = epoch.batches(world_size - 1, start)
+    assert [batch.tolist() for batch in rest] == [batch.tolist() for batch in whole[start:]]
+
+
+def test_one_window_is_an_ordinary_plan():
+    windows = lw.Windows(LENGTHS, BATCHING, seed=7)
+    assert len(windows) == 1
+    ordinary = lw.make_plan(LENGTHS, BATCHING, seed=7)
+    assert windows.plan(0, 0).plan.fingerprint() == ordinary.fingerprint()
+    assert [b.tolist() for b in windows.plan(0, 0).batches()] == [b.tolist() for b in ordinary.batches()]
+
+
+def test_windows_epochs_and_seeds_share_no_key():
+    keys = set()
+    for seed, epoch, number in itertools.product((0, 1), (0, 1, 2), (0, 1, 2)):
+        plan = lw.Windows(LENGTHS, BATCHING, window=256, block=8, seed=seed).plan(epoch, number).plan
+        keys.add((plan.seed, plan.epoch))
+    assert len(keys) == 2 * 3 * 3
+    assert (1, 2 * 2**32 + 1) in keys
+
+
+def test_an_epoch_has_other_windows_than_the_one_before():
+    windows = lw.Windows(LENGTHS, BATCHING, window=256, block=8)
+    assert windows.numbers(0, 0).tolist() != windows.numbers(1, 0).tolist()
+    again = lw.Windows(LENGTHS.tolist(), BATCHING, window=256, block=8)
+    assert windows.plan(1, 2).plan.fingerprint() == again.plan(1, 2).plan.fingerprint()
+
+
+def test_no_window_is_a_small_rest():
+    windows = lw.Windows(np.ones(7 * 10, np.int64), BATCHING, window=30, block=10)
+    assert [len(windows.numbers(0, number)) for number in range(3)] == [20, 20, 30]
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.int64, ">u2"])
+def test_a_file_is_planned_as_its_numbers_are(tmp_path, dtype):
+    np.save(tmp_path / "lengths.npy", LENGTHS.astype(dtype))
+    named = {"window": 128, "block": 16, "seed": 3}
+    of_file = lw.Windows(tmp_path / "lengths.npy", BATCHING, **named)
+    of_array = lw.Windows(LENGTHS, BATCHING, **named)
+    assert of_file.lengths_fingerprint == of_array.lengths_fingerprint
+    assert of_file.plan(4, 2).plan.fingerprint() == of_array.plan(4, 2).plan.fingerprint()
+
+
+def test_a_mapped_file_is_not_read_whole(tmp_path):
+    count = 50_000_000
+    file = np.lib.format.open_memmap(tmp_path / "lengths.npy", "w+", np.uint16, (count,))
+    # A file of holes is full of zeros, which are no lengths: whoever reads beyond the window and the sample is refused.
+    windows = lw.Windows(tmp_path / "lengths.npy", BATCHING, window=2**14)
+    file[windows.numbers(5, 100)] = 7
+    tracemalloc.start()
+    window = lw.Windows(tmp_path / "lengths.npy", BATCHING, window=2**14).plan(5, 100)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # 24,414 blocks in 3,052 windows of up to 8.
+    assert 7 * 2**11 <= len(window.numbers) <= 2**14
+    assert peak < 16 * 2**20  # the file has 100 MB; as int64 it would have 400
+
+
+def test_chunks_keep_the_numbers_of_their_sequences():
+    batching = lw.Batching(cut=lw.Budget(3_000), order=lw.Shuffled(), chunks=lw.Chunks(200))
+    windows = lw.Windows(LENGTHS, batching, window=128, block=8)
+    frames = np.zeros(len(LENGTHS), np.int64)
+    for sequence, start, stop in np.concatenate(list(lw.WindowEpoch(windows, 0).batches())).tolist():
+        frames[sequence] += stop - start
+    assert frames.tolist() == LENGTHS.tolist()
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(0, 40)), min_size=1, max_size=3),
+    st.integers(1, 4),
+)
+def test_what_runs_leave_is_taken_once(runs, world_size):
+    windows = lw.Windows(LENGTHS, BATCHING, window=64, block=4)
+    seen, after = [], []
+    for ranks, micro_batches, taken in [*runs, (world_size, 1, None)]:
+        rest = lw.WindowEpoch(windows.share_out(ranks, micro_batches), 1, after=after)
+        most = len(rest) if taken is None else min(taken, len(rest))
+        for rank in range(ranks):
+            seen += [batch.tolist() for batch in itertools.islice(rest.batches(rank), most)]
+        after.append((ranks, micro_batches, most))
+    numbers = [number for batch in seen for number in batch]
+    assert sorted(set(numbers)) == list(range(len(LENGTHS)))
+    # 700 sequences in windows of 64, batches of 3: nothing needs to be taken twice while single sequences are left.
+    assert len(numbers) - len(LENGTHS) <= 3 * len(runs) * 12
+
+
+def test_the_same_steps_follow_on_as_many_slots():
+    windows = lw.Windows(LENGTHS, BATCHING, window=64, block=4)
+    eight = lw.WindowEpoch(windows.share_out(8, 1), 0)
+    four = lw.WindowEpoch(windows.share_out(4, 2), 0, after=[(8, 1, 5)])
+    steps = [
+        [sorted(n for _ in range(micro) for each in ranks for n in next(each).tolist()) for _ in range(count)]
+        for micro, count, ranks in (
+            (1, eight.steps - 5, [eight.batches(rank, 5) for rank in range(8)]),
+            (2, four.steps, [four.batches(rank) for rank in range(4)]),
+        )
+    ]
+    assert steps[0] == steps[1]
+    assert eight.steps == four.steps + 5
+
+
+def test_nothing_follows_an_epoch_that_was_taken():
+    windows = lw.Windows(LENGTHS, BATCHING, window=64, block=4)
+    whole = len(lw.WindowEpoch(windows, 0))
+    assert len(lw.WindowEpoch(windows, 0, after=[(1, 1, whole)])) == 0
+    assert list(lw.WindowEpoch(windows, 0, after=[(1, 1, whole)]).batches()) == []
+    with pytest.raises(ValueError, match=r"^`after` must be of batches that the epoch has, but is 999\. Give what"):
+        lw.WindowEpoch(windows, 0, after=[(1, 1, 999)])
+
+
+def test_loss_scales_are_those_of_the_windows():
+    windows = lw.Windows(LENGTHS, BATCHING, window=64, block=4, world_size=2, micro_batches=2)
+    epoch = lw.WindowEpoch(windows, 0)
+    found = list(epoch.loss_scales(LENGTHS, rank=1, start=3))
+    expected = []
+    for number in range(len(windows)):
+        window = windows.plan(0, number)
+        expected += lw.loss_scales(window.plan, LENGTHS[window.numbers])[:, :, 1].reshape(-1).tolist()
+    assert found == expected[3:]
+
+
+def count_plans(windows, monkeypatch, epoch=0):
+    """How many windows are planned to count an epoch."""
+    made = []
+    plan = lw.Windows.plan
+    monkeypatch.setattr(lw.Windows, "plan", lambda self, *given, **named: made.append(1) or plan(self, *given, **named))
+    windows.steps(epoch)
+    monkeypatch.undo()
+    return len(made)
+
+
+def test_counts_are_kept_in_a_file(tmp_path, monkeypatch):
+    def windows(**changes):
+        return lw.Windows(LENGTHS, BATCHING, **{"window": 64, "block": 4, "counts": tmp_path} | changes)
+
+    count = len(windows())
+    assert count_plans(windows(), monkeypatch) == count
+    assert count_plans(windows(), monkeypatch) == 0
+    assert windows().steps(0).tolist() == windows(counts=None).steps(0).tolist()
+    (kept,) = tmp_path.iterdir()
+    assert kept.stat().st_size < 2_000
+    for changed in ({"seed": 1}, {"world_size": 2}, {"micro_batches": 2}, {"block": 8}, {"window": 32}):
+        assert count_plans(windows(**changed), monkeypatch) == len(windows(**changed))
+    assert count_plans(windows(), monkeypatch, epoch=1) == count
+    other = lw.Windows(LENGTHS[::-1].copy(), BATCHING, window=64, block=4, counts=tmp_path)
+    assert count_plans(other, monkeypatch) == count
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[:-20],
+        lambda text: text[:0],
+        lambda text: "[" * len(text) * 100,
+        lambda text: f"[{len(text)}]",
+        lambda text: re.sub(r'"steps": \[\d+', '"steps": [999', text),
+        lambda text: text.replace('"seed": 0', '"seed": 1'),
+        lambda text: json.dumps(json.loads(text) | {"steps": "none"}),
+    ],
+)
+def test_a_damaged_file_of_counts_is_written_anew(tmp_path, monkeypatch, damage):
+    named = {"window": 64, "block": 4, "counts": tmp_path}
+    right = lw.Windows(LENGTHS, BATCHING, **named).steps(0).tolist()
+    (kept,) = tmp_path.iterdir()
+    text = kept.read_text()
+    kept.write_text(damage(text))
+    again = lw.Windows(LENGTHS, BATCHING, **named)
+    assert count_plans(again, monkeypatch) == len(again)
+    assert again.steps(0).tolist() == right
+    assert kept.read_text() == text
+
+
+def test_counts_of_other_plans_are_refused(tmp_path):
+    width = 3
+
+    def cost(counts, padded_lengths):
+        return counts * (1000.0 / width) + 0 * padded_lengths[:, 0]
+
+    batching = lw.Batching(cut=lw.Budget(1_000.0), order=lw.Shuffled(), cost=cost)
+    named = {"window": 64, "block": 4, "counts": tmp_path}
+    lw.Windows(LENGTHS, batching, **named).steps(0)
+    width = 5
+    with pytest.raises(ValueError, match=r"^`counts` must be of the plans that are made now, .* Remove the file "):
+        list(lw.WindowEpoch(lw.Windows(LENGTHS, batching, **named), 0).batches())
+
+
+def test_a_missed_padding_is_said_once():
+    batching = lw.Batching(cut=lw.FixedSize(16), padding=0.6)
+    windows = lw.Windows(np.arange(100, 800), batching, window=64, block=4)
+    with pytest.warns(UserWarning, match="`padding` must be within 0.02") as found:
+        windows.steps(0)
+    assert len(found) == 1
+
+
+def test_an_error_names_the_sequence_among_all_lengths():
+    lengths = np.full(200, 9, np.uint16)
+    lengths[137] = 900
+    windows = lw.Windows(lengths, lw.Batching(cut=lw.Budget(100)), window=40, block=4)
+    with pytest.raises(lw.OversizeError, match="at sequence 137"):
+        windows.steps(0)
+    lengths[137] = 0
+    message = "`lengths` must be at least 1, but is 0 at sequence 137. Drop the sequence or repair its length."
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        windows.share_out(2).steps(0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: lw.Windows(LENGTHS, BATCHING, window=100, block=8),
+            "`window` must be a multiple of the block of 8, but is 100. Give how many sequences to plan at once,",
+        ),
+        (
+            lambda: lw.Windows(LENGTHS, BATCHING, block=0),
+            "`block` must be at least 1, but is 0. Give how many neighbours",
+        ),
+        (lambda: lw.Windows(LENGTHS, 3), "`batching` must be a Batching, but is 3. Make one"),
+        (lambda: lw.Windows([[1, 2, 3]], BATCHING), "`lengths` must be a list of numbers or of pairs, but is"),
+        (lambda: lw.Windows(LENGTHS, BATCHING).plan(-1, 0), "`epoch` must be at least 0, but is -1. Give a whole"),
+        (lambda: lw.Windows(LENGTHS, BATCHING).plan(0, 1), "`number` must be at most 0, but is 1. Windows count"),
+        (
+            lambda: lw.WindowEpoch(lw.Windows([3], BATCHING), 0).find(1),
+            "`number` must be at most 0, but is 1. Give the",
+        ),
+        (
+            lambda: list(lw.WindowEpoch(lw.Windows([3], BATCHING), 0).loss_scales([1, 2])),
+            "`weights` must be of shape [1], but is (2,). Give one weight",
+        ),
+        (lambda: lw.Windows("/nowhere/a.npy", BATCHING), "`path` must be a file that can be read, but is"),
+        (lambda: lw.Windows(LENGTHS, BATCHING, counts="/dev/null"), "`counts` must be a folder that is there, but"),
+    ],
+)
+def test_bad_values_are_told(make, message):
+    with pytest.raises((ValueError, TypeError, OSError), match=f"^{re.escape(message)}"):
+        make()
+
+
+def test_a_file_that_is_no_array_is_refused(tmp_path):
+    (tmp_path / "a.npy").write_text("3 4 5")
+    np.savez(tmp_path / "b.npz", a=LENGTHS)
+    for name in ("a.npy", "b.npz"):
+        with pytest.raises(ValueError, match=r"^`lengths` must be the path of a \.npy file, but is "):
+            lw.Windows(tmp_path / name, BATCHING)
