@@ -1,7 +1,6 @@
 """Batches of streams: every promise in every window, on ranks, resumed in the middle, also on other ranks."""
 
 import collections
-import copy
 import itertools
 import re
 
@@ -127,40 +126,6 @@ def test_it_goes_on_after_every_batch(batching, micro_batches):
     assert list(done) == []
 
 
-class Stateful:
-    """A source that knows where it stands, and says how often it was read from its beginning."""
-
-    def __init__(self, own):
-        self.own, self.at, self.begun = own, 0, 0
-
-    def __iter__(self):
-        self.begun += self.at == 0
-        while self.at < len(self.own):
-            self.at += 1
-            yield self.own[self.at - 1]
-        self.at = 0
-
-    def state_dict(self):
-        return {"at": self.at}
-
-    def load_state_dict(self, state):
-        self.at = state["at"]
-
-
-def test_a_source_with_a_state_is_not_read_again():
-    shards = shards_of([50, 33])
-    whole = names(stream_of(shards, BATCHINGS["budget"]))
-    running = stream_of([Stateful(shard) for shard in shards], BATCHINGS["budget"])
-    taken = names(itertools.islice(iter(running), 16))
-    assert running.state_dict()["window"] == 1
-    state = copy.deepcopy(running.state_dict())
-    sources = [Stateful(shard) for shard in shards]
-    resumed = stream_of(sources, BATCHINGS["budget"])
-    resumed.load_state_dict(state)
-    assert taken + names(resumed) == whole
-    assert [source.begun for source in sources] == [0, 0]
-
-
 def test_a_pass_that_was_left_early_begins_anew():
     stream = stream_of(shards_of([60]), BATCHINGS["budget"])
     whole = names(stream)
@@ -283,6 +248,23 @@ def second_run(rank, folder, world_size):
     torch.save(found, folder / f"second{rank}.pt")
 
 
+def spare_on_two_ranks(rank, folder):
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+    try:
+        drop = lw.Batching(cut=lw.Budget(400, oversize="drop"))
+        shards = [[(0, 5_000), *samples(30, first=1)], [(100, 5_000), (101, 9)], [(200, 5_000)], [(300, 5_000)]]
+        batches = list(stream_of(shards, drop, buffer=200))
+    finally:
+        distributed.destroy_process_group()
+    assert len(batches) > 1
+    assert all(len(batch) * max(length for _, length in batch) <= 400 for batch in batches)
+
+
+@pytest.mark.processes
+def test_a_rank_keeps_company_with_a_sequence_within_the_budget(tmp_path):
+    run_ranks(spare_on_two_ranks, tmp_path)
+
+
 @pytest.mark.processes
 @pytest.mark.parametrize("batches", [1, 5, 11])
 def test_a_killed_run_of_three_ranks_goes_on_with_two(tmp_path, batches):
@@ -322,7 +304,7 @@ def test_a_source_that_ends_before_the_checkpoint_is_refused():
     with pytest.raises(
         ValueError, match=r"^`shards` must be of 9 samples at least, as many as were read of it, but is 4"
     ):
-        Shard(samples(4), {"read": 9, "source": None}).take(1)
+        Shard(samples(4), {**BEGIN, "read": 9}).take(1)
     assert Shard(samples(4), BEGIN).state() == BEGIN
 
 
@@ -372,6 +354,11 @@ VALUES = {
         lambda: stream_of([[]], LONG).load_state_dict({"version": 0}),
         ValueError,
         "`state` must be what StreamBatches.state_dict gives, of version 1, but is",
+    ),
+    "starts": (
+        lambda: stream_of([[]], LONG).load_state_dict({**stream_of([[]], LONG).state_dict(), "starts": [{}]}),
+        ValueError,
+        "`starts` must be where each of 1 shards stood, but is [{}]. Load the state as it was saved.",
     ),
     "seed": (
         lambda: stream_of([[]], LONG).load_state_dict(stream_of([[]], LONG, seed=3).state_dict()),

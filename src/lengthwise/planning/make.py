@@ -26,6 +26,10 @@ from lengthwise.planning.rest import Remainder, read_runs, take_run
 from lengthwise.planning.tail import complete_steps
 
 
+class NoStepError(ValueError):
+    """The choices drop every batch, though there are sequences."""
+
+
 @checks.show_call("make_plan(lengths, Batching(budget=20_000))")
 def make_plan(
     lengths: ArrayLike,
@@ -98,7 +102,7 @@ def make_plan(
     )
     if len(items) and not numbers.size:
         remedy = "Choose tail='split', smaller batches, or a policy that drops less."
-        raise checks.value_error("plan", "of at least one step", f"{len(batches.costs)} batches", remedy)
+        raise NoStepError(checks.sentence("plan", "of at least one step", f"{len(batches.costs)} batches", remedy))
 
     # Deal and arrange; then what earlier runs took is taken, each from what the one before it left.
     grid = deal_and_arrange(batches, numbers, first, batching, deal=key.at("deal"), arrange=key.at("arrange"))

@@ -9,9 +9,10 @@ from typing import Any
 
 from lengthwise import checks
 
-Start = Mapping[str, Any]  # where a shard stood: {"read": samples, "source": its own state, or None}
+# Where a shard stood: {"read": samples, "source": its own state, or None, "ended": whether its end was seen}
+Start = Mapping[str, Any]
 
-BEGIN: Start = {"read": 0, "source": None}
+BEGIN: Start = {"read": 0, "source": None, "ended": False}
 
 
 def list_shards(source: Any) -> list[Iterable[Any]]:
@@ -44,23 +45,31 @@ class Shard:
         self._start = start
         self._samples: Iterator[Any] | None = None
         self._read = int(start["read"])
+        self._ended = bool(start["ended"])
 
     def state(self) -> Start:
         """Where the shard stands, for `Shard(source, start)`."""
         if self._samples is None:  # not begun: what it was told, for the source itself may stand anywhere
             return self._start
-        state = self._source.state_dict() if _keeps_state(self._source) else None
-        return {"read": self._read, "source": copy.deepcopy(state)}
+        # At its end many a source says that it stands at its beginning, and would be read twice.
+        state = self._source.state_dict() if _keeps_state(self._source) and not self._ended else None
+        return {"read": self._read, "source": copy.deepcopy(state), "ended": self._ended}
 
     def take(self, count: int) -> list[Any]:
         """The next samples, at most `count`; fewer at its end."""
+        if self._ended or not count:
+            return []
         if self._samples is None:
             self._samples = self._begin()
         taken = list(islice(self._samples, count))
         self._read += len(taken)
+        self._ended = len(taken) < count
         return taken
 
     def _begin(self) -> Iterator[Any]:
+        if _keeps_state(self._source):
+            # A source that was told where to go on, or was left in the middle, would begin there in every pass.
+            self._source = _copy(self._source)
         if self._start["source"] is not None:
             self._source.load_state_dict(copy.deepcopy(self._start["source"]))
             return iter(self._source)
@@ -73,8 +82,29 @@ class Shard:
         return samples
 
 
+def _copy(source: Any) -> Any:
+    """A shallow copy, whose own state is not that of the source."""
+    copied = copy.copy(source)
+    # A copy of a Hugging Face stream has the very `__dict__` of the stream (datasets 5.2), so that both stand alike.
+    if hasattr(source, "__dict__") and copied.__dict__ is source.__dict__:
+        copied.__dict__ = dict(source.__dict__)
+    return copied
+
+
 def _keeps_state(source: Any) -> bool:
     return callable(getattr(source, "state_dict", None)) and callable(getattr(source, "load_state_dict", None))
+
+
+def read_starts(starts: object, shards: int, *, remedy: str) -> tuple[Start, ...]:
+    """Reads where shards stood, as a state has it: for each, or for none before the first batch."""
+    error = checks.value_error("starts", f"where each of {shards} shards stood", starts, remedy)
+    if not isinstance(starts, list | tuple) or len(starts) not in (0, shards):
+        raise error
+    for start in starts:
+        if not isinstance(start, Mapping) or start.keys() != BEGIN.keys():
+            raise error
+        checks.check_whole("starts", start["read"], minimum=0, remedy=remedy)
+    return tuple(starts)
 
 
 def numbers_of(rank: int, world_size: int, shards: Sequence[Any]) -> range:

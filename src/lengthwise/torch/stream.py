@@ -19,7 +19,7 @@ from lengthwise.planning.rest import EarlierRun, read_runs
 from lengthwise.torch.facts import check_alike
 from lengthwise.torch.position import split_runs
 from lengthwise.torch.ranks import OwnRank, gather
-from lengthwise.torch.shards import BEGIN, Shard, Start, list_shards, numbers_of
+from lengthwise.torch.shards import BEGIN, Shard, Start, list_shards, numbers_of, read_starts
 from lengthwise.torch.window import Deliveries, Window, deliver
 
 _VERSION = 1
@@ -50,7 +50,8 @@ class StreamBatches:
     """Batches of streams: it reads a window of sequences, and plans and yields its batches while it reads the next.
 
     Every promise of a plan holds in every window: the hard budget, each sequence once, as many steps on each rank, the
-    same batches again from the same seed. A sequence waits for its window and the one before, and no longer. A greater
+    same batches again from the same seed. A sequence waits for its window and the one before,
+    and no longer. A greater
     buffer pads less at the same mixing; 10,000 sequences are hardly behind a plan of all.
 
     Rank r of R reads the shards r, r + R, r + 2R, ... and batches what it has read. Ranks meet once a window, to tell
@@ -65,8 +66,8 @@ class StreamBatches:
         shards: A list of iterables, the same on every rank, one for each rank at least; each gives the same samples
             whenever it is read. Or a Hugging Face stream: its shards are taken.
         batching: How batches are made. On several ranks its deal is that of portions, each rank's own.
-        length: From a sample to its length, or to a tuple of several.
-        buffer: Sequences in a window, on all ranks together.
+        length: From a sample to its length, or to a pair of lengths.
+        buffer: Sequences in a window, on all ranks together: as many of each shard, and at least one.
         collate_fn: From the samples of a batch to what is yielded.
         weight: From a sample to what it counts for in the loss of a batch, for `loss_scale`: its tokens, say; by
             default 1.
@@ -133,11 +134,14 @@ class StreamBatches:
         An epoch whose state was just loaded goes on where it was.
         """
         checks.check_whole("epoch", epoch, minimum=0, maximum=2**31, remedy="Count epochs from 0.")
+        self._tell_epoch(epoch)
+        if not (self._resumes and self._position.epoch == epoch):
+            self._position, self._resumes = _Position(epoch=epoch), False
+
+    def _tell_epoch(self, epoch: int) -> None:
         for shard in self._shards:
             if callable(getattr(shard, "set_epoch", None)):
                 shard.set_epoch(epoch)  # type: ignore[attr-defined]
-        if not (self._resumes and self._position.epoch == epoch):
-            self._position, self._resumes = _Position(epoch=epoch), False
 
     def __iter__(self) -> Iterator[Any]:
         world = check_world(self._own_rank.world_size, self.micro_batches)
@@ -191,11 +195,12 @@ class StreamBatches:
         self._position = _Position(
             epoch=checks.check_whole("epoch", state["epoch"], minimum=0, remedy=_DAMAGED),
             window=checks.check_whole("window", state["window"], minimum=0, remedy=_DAMAGED),
-            starts=tuple(state["starts"]),
-            runs=read_runs([tuple(run) for run in state["runs"]], name="runs", remedy=_DAMAGED),
+            starts=read_starts(state["starts"], len(self._shards), remedy=_DAMAGED),
+            runs=read_runs(state["runs"], name="runs", remedy=_DAMAGED),
             lengths=str(state["lengths"]),
         )
         self._resumes = True
+        self._tell_epoch(self._position.epoch)
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -248,7 +253,7 @@ class StreamBatches:
             whole=len(window.shards) >= reader.quota * len(self._shards),
         )
         self.plan = found.plan
-        spare = _share_spare(found, samples, world.world_size)
+        spare = _share_spare(found, window, held, world.world_size)
         numbers = found.plan.grid[:, :, rank].reshape(-1)
         scales = found.scales[:, :, rank].reshape(-1)
         for place in range(taken, len(numbers)):
@@ -256,10 +261,12 @@ class StreamBatches:
             batch = [held[number] for number in found.batch(int(numbers[place])).tolist()] if own else spare
             # The next window is read bit by bit, so that no step waits for all of it.
             reader.read_ahead((place + 1) / len(numbers))
+            # Before the state counts it: a batch that cannot be collated was not yielded.
+            collated = self._collate(batch)
             self.loss_scale = float(scales[place])
             self.last_of_step = (place + 1) % world.micro_batches == 0
             self._position = self._position._replace(runs=(*runs, EarlierRun(world, place + 1)))
-            yield self._collate(batch)
+            yield collated
 
 
 def _join(told: list[_Read]) -> Window:
@@ -285,12 +292,17 @@ def _name(window: Window, known: str) -> str:
     return name
 
 
-def _share_spare(found: Deliveries, samples: list[Any], ranks: int) -> list[Any]:
-    """A sample for ranks that have nothing of a window, and must keep the others company; a collective if there are."""
-    if len(np.unique(found.owners)) == ranks:
-        return samples[:1]
-    offered = gather(samples[:1])
-    return next(each for each in offered if each)
+def _share_spare(found: Deliveries, window: Window, held: Mapping[int, Any], ranks: int) -> list[Any]:
+    """A sample for ranks that must keep the others company; a collective if some have nothing of a window.
+
+    The shortest that this rank has in the plan: one that the plan dropped may be over the budget.
+    """
+    planned = [number for number in found.members[found.plan.sequences].tolist() if number in held]
+    shortest = sorted(planned, key=lambda number: int(window.lengths[number].sum()))[:1]
+    own = [held[number] for number in shortest]
+    if len(np.unique(found.owners)) in (0, ranks):
+        return own
+    return next(each for each in gather(own) if each)
 
 
 class _Reader:
@@ -301,9 +313,18 @@ class _Reader:
         self.quota = quota
         self._next: dict[int, list[Any]] = {}
         self._starts: dict[int, Start] = {}
+        self._error: Exception | None = None
 
     def read_ahead(self, share: float) -> None:
-        """Reads so much of the next window that `share` of it is there."""
+        """Reads so much of the next window that `share` of it is there; `take` raises what goes wrong."""
+        try:
+            self._read(share)
+        except Exception as error:  # raised now, it would leave the other ranks within a step
+            self._error = self._error or error
+
+    def _read(self, share: float) -> None:
+        if self._error is not None:
+            return
         self._begin()
         for number, shard in self._shards.items():
             missing = round(share * self.quota) - len(self._next[number])
@@ -313,6 +334,8 @@ class _Reader:
     def take(self) -> tuple[list[Any], list[int], dict[int, Start]]:
         """The samples of the next window, the shard of each, and where the shards stood before it."""
         self.read_ahead(1.0)
+        if self._error is not None:
+            raise self._error
         samples = [sample for each in self._next.values() for sample in each]
         shards = [number for number, each in self._next.items() for _ in each]
         starts = self._starts

@@ -19,7 +19,7 @@ from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import Portions
 from lengthwise.choices.world import World
-from lengthwise.planning.make import make_plan
+from lengthwise.planning.make import NoStepError, make_plan
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import EarlierRun
 
@@ -98,36 +98,53 @@ def deliver(
     Args:
         runs: Those that took batches of this window before, in other worlds.
         number: Of the window.
-        whole: Whether the shards filled it. A last window of few sequences may miss its padding without a warning.
+        whole: Whether the shards filled it. A last window of few sequences may miss its padding without a warning, or
+            have no step where the tail drops.
     """
     with warnings.catch_warnings():
         if not whole:
             warnings.filterwarnings("ignore", message="`padding` must be within")
-        return _deliver(window, batching, runs, world, seed=seed, epoch=epoch, number=number)
+        return _deliver(window, batching, runs, world, seed=seed, epoch=epoch, number=number, whole=whole)
 
 
 def _deliver(
-    window: Window, batching: Batching, runs: Sequence[EarlierRun], world: World, *, seed: int, epoch: int, number: int
+    window: Window,
+    batching: Batching,
+    runs: Sequence[EarlierRun],
+    world: World,
+    *,
+    seed: int,
+    epoch: int,
+    number: int,
+    whole: bool,
 ) -> Deliveries:
     members = np.arange(len(window.shards))
     for place, run in enumerate(runs):
-        own = _plan(window, members, batching, run.world, seed=seed, key=key_epoch(epoch, number, place))
+        key = key_epoch(epoch, number, place)
+        own = _plan(window, members, batching, run.world, seed=seed, key=key, whole=whole and not place)
         rows = own.plan.grid.reshape(-1, run.world.world_size)[: run.taken]
         # A batch counts as taken where its owner had it: elsewhere it only filled a place.
         taken = np.unique(rows[own.owners[rows] == np.arange(run.world.world_size)])
         seen = [own.batch(batch) for batch in taken.tolist()]
         members = np.setdiff1d(members, np.concatenate([np.empty(0, np.int64), *seen]))
-    return _plan(window, members, batching, world, seed=seed, key=key_epoch(epoch, number, len(runs)))
+    key = key_epoch(epoch, number, len(runs))
+    return _plan(window, members, batching, world, seed=seed, key=key, whole=whole and not runs)
 
 
 def _plan(
-    window: Window, members: NDArray[np.int64], batching: Batching, world: World, *, seed: int, key: int
+    window: Window, members: NDArray[np.int64], batching: Batching, world: World, *, seed: int, key: int, whole: bool
 ) -> Deliveries:
     ranks = window.shards[members] % world.world_size
     if world.world_size > 1:
         portions = tuple(np.flatnonzero(ranks == rank) for rank in range(world.world_size))
         batching = replace(batching, deal=_Owned(portions))
-    plan = make_plan(window.lengths[members], batching, seed=seed, epoch=key, **world._asdict())
+    try:
+        plan = make_plan(window.lengths[members], batching, seed=seed, epoch=key, **world._asdict())
+    except NoStepError:
+        if whole:
+            raise
+        members, ranks = members[:0], ranks[:0]  # what is left was dropped before, or is too little for a step
+        plan = make_plan(window.lengths[members], batching, seed=seed, epoch=key, **world._asdict())
     owners = ranks[plan.sequences[plan.offsets[:-1]]]
     return Deliveries(plan, members, owners, _scale(plan, owners, window.weights[members]))
 

@@ -1,0 +1,171 @@
+"""Sources of streams: with a state of their own, with epochs, that fail, and whose sequences are dropped."""
+
+import copy
+import itertools
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+
+BUDGET = lw.Batching(budget=400)
+
+
+def samples(count, *, seed=0, first=0):
+    """(name, length) of sequences."""
+    lengths = np.random.default_rng(seed).integers(1, 200, count)
+    return [(first + number, int(length)) for number, length in enumerate(lengths)]
+
+
+def shards_of(counts):
+    return [samples(count, seed=seed, first=1_000 * seed) for seed, count in enumerate(counts)]
+
+
+def length(sample):
+    return sample[1]
+
+
+def stream_of(shards, batching, **given):
+    return lw.torch.StreamBatches(shards, batching, length=length, collate_fn=list, **{"buffer": 40, **given})
+
+
+def names(batches):
+    return [[name for name, _ in batch] for batch in batches]
+
+
+class Stateful:
+    """A source that knows where it stands, and notes where it was read from."""
+
+    def __init__(self, own):
+        self.own, self.at, self.begun = own, 0, []
+
+    def __iter__(self):
+        self.begun.append(self.at)
+        while self.at < len(self.own):
+            self.at += 1
+            yield self.own[self.at - 1]
+        self.at = 0
+
+    def state_dict(self):
+        return {"at": self.at}
+
+    def load_state_dict(self, state):
+        self.at = state["at"]
+
+
+def test_a_source_with_a_state_is_not_read_again():
+    shards = shards_of([50, 33])
+    whole = names(stream_of(shards, BUDGET))
+    running = stream_of([Stateful(shard) for shard in shards], BUDGET)
+    taken = names(itertools.islice(iter(running), 16))
+    assert running.state_dict()["window"] == 1
+    state = copy.deepcopy(running.state_dict())
+    sources = [Stateful(shard) for shard in shards]
+    resumed = stream_of(sources, BUDGET)
+    resumed.load_state_dict(state)
+    assert taken + names(resumed) == whole
+    assert [source.begun for source in sources] == [[20], [20]]
+    assert names(resumed) == whole  # another pass begins anew
+
+
+@pytest.mark.parametrize("world", [{}, {"micro_batches": 2}])
+def test_sources_with_a_state_are_not_read_twice_after_their_end(world):
+    shards = shards_of([50, 33])
+    running = stream_of([Stateful(shard) for shard in shards], BUDGET)
+    everything = {name for shard in shards for name, _ in shard}
+    taken = set()
+    for batch in running:
+        taken.update(name for name, _ in batch)
+        resumed = stream_of([Stateful(shard) for shard in shards], BUDGET, **world)
+        resumed.load_state_dict(running.state_dict())
+        assert {name for batch in names(resumed) for name in batch} == everything - taken
+    resumed.load_state_dict(running.state_dict())
+    assert list(resumed) == []
+
+
+class Handing(Stateful):
+    """As a Hugging Face stream, it hands its own `__dict__` to a copy."""
+
+    def __getstate__(self):
+        return self.__dict__
+
+    def __setstate__(self, state):
+        self.__dict__ = state
+
+
+@pytest.mark.parametrize("kind", [Stateful, Handing])
+def test_a_source_with_a_state_begins_anew_in_every_pass(kind):
+    shards = shards_of([50, 33])
+    stream = stream_of([kind(shard) for shard in shards], BUDGET)
+    whole = names(stream)
+    next(iter(stream))
+    assert names(stream) == whole
+
+
+class ByEpoch:
+    """A source that gives other samples in every epoch."""
+
+    def __init__(self, count):
+        self.count, self.epoch = count, 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __iter__(self):
+        return iter(samples(self.count, seed=self.epoch))
+
+
+def test_shards_are_told_the_epoch_of_a_state():
+    running = stream_of([ByEpoch(90)], BUDGET)
+    running.set_epoch(3)
+    whole = names(running)
+    taken = names(itertools.islice(iter(running), 11))
+    resumed = stream_of([ByEpoch(90)], BUDGET)
+    resumed.load_state_dict(running.state_dict())
+    assert taken + names(resumed) == whole
+
+
+def test_a_batch_that_cannot_be_collated_was_not_yielded():
+    def refuse(batch):
+        if any(name == 70 for name, _ in batch):
+            raise OSError("no such file")
+        return batch
+
+    shards = shards_of([90])
+    running = lw.torch.StreamBatches(shards, BUDGET, length=length, collate_fn=refuse, buffer=40)
+    taken = []
+    with pytest.raises(OSError, match="no such file"):
+        taken.extend([name for name, _ in batch] for batch in running)
+    resumed = stream_of(shards, BUDGET)
+    resumed.load_state_dict(running.state_dict())
+    assert taken + names(resumed) == names(stream_of(shards, BUDGET))
+
+
+def test_a_source_that_fails_in_the_next_window_lets_this_one_end():
+    class Late:
+        def __iter__(self):
+            yield from samples(45)
+            raise OSError("the disk is gone")
+
+    found = []
+    with pytest.raises(OSError, match="the disk is gone"):
+        found.extend(name for batch in stream_of([Late()], BUDGET) for name, _ in batch)
+    assert sorted(found) == list(range(40))
+
+
+def test_windows_of_dropped_sequences_have_no_batches():
+    drop = lw.Batching(cut=lw.Budget(400, oversize="drop"))
+    shards = [[(0, 9), (1, 900), (2, 7), (3, 900), (4, 900), (5, 900)]]
+    stream = stream_of(shards, drop, buffer=4)
+    found, states = [], []
+    for batch in stream:
+        found += [name for name, _ in batch]
+        states.append(stream.state_dict())
+    assert sorted(found) == [0, 2]
+    resumed = stream_of(shards, drop, buffer=4, micro_batches=2)
+    resumed.load_state_dict(states[-1])
+    assert list(resumed) == []
+    tail = lw.Batching(cut=lw.FixedSize(4), deal=lw.Balanced(tail="drop"))
+    assert len(list(stream_of([samples(43)], tail, micro_batches=2))) == 10
+    with pytest.raises(ValueError, match=r"^`plan` must be of at least one step"):
+        list(stream_of([samples(43)], tail, micro_batches=20))
