@@ -272,3 +272,9 @@ def test_other_things_than_shares_and_batchings_are_refused():
     for call in (lambda: lw.recommend(0.1, LENGTHS, BATCHING), lambda: lw.recommend(SHARE, LENGTHS, lw.FixedSize(8))):
         with pytest.raises(TypeError, match=r"must be a (LengthShare|Batching), but is "):
             call()
+
+
+def test_a_share_is_shown_in_a_line():
+    assert re.fullmatch(
+        r"LengthShare\(-?\d+\.\d% ± \d+\.\d%, noise scale \S+ sequences, measured on 64 of 64 sequences\)", repr(SHARE)
+    )

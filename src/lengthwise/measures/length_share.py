@@ -87,6 +87,12 @@ class LengthShare:
     _noise: Noise
     _others: tuple[Noise, ...]
 
+    def __repr__(self) -> str:
+        return (
+            f"LengthShare({self.share:.1%} ± {self.standard_error:.1%}, noise scale {self.noise_scale:.3g} sequences, "
+            f"measured on {self.sampled} of {len(self.bins)} sequences)"
+        )
+
     @classmethod
     def of(
         cls, gradients: ArrayLike, sampled: ArrayLike, lengths: ArrayLike, *, weights: ArrayLike | None = None

@@ -60,7 +60,8 @@ class StreamBatches:
 
     It is a loader by itself: do not put it into a `DataLoader`. Samples are read in this process, while the model
     trains on the others. If that takes long, let workers read: give `DataLoader(shard, batch_size=None, num_workers=1)`
-    as a shard. What goes wrong in use: an epoch that is not set is the same again.
+    as a shard. What goes wrong in use: an epoch that is not set is the same again; and two passes at once, whose
+    positions one state cannot tell.
 
     Args:
         shards: A list of iterables, the same on every rank, one for each rank at least; each gives the same samples
