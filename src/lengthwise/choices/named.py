@@ -232,8 +232,8 @@ def _parse(text: str, what: str) -> tuple[str, Any, dict[str, Any]]:
     return name, _value(value) if colon else None, options
 
 
-def parse_share(word: str) -> float:
-    """Reads a share, written as a number or in percent.
+def parse_share(word: str, *, name: str = "share") -> float:
+    """Reads a share, written as a number or in percent; an error calls it `name`.
 
     >>> parse_share("0.05"), parse_share("5%")
     (0.05, 0.05)
@@ -244,7 +244,7 @@ def parse_share(word: str) -> float:
     try:
         return float(word[:-1]) / 100 if word.endswith("%") else float(word)
     except ValueError:
-        raise checks.value_error("share", "a number or a percentage", word, "Write 0.05 or 5%, say.") from None
+        raise checks.value_error(name, "a number or a percentage", word, "Write 0.05 or 5%, say.") from None
 
 
 def _value(word: str) -> Any:

@@ -93,7 +93,7 @@ def _deal(arguments: argparse.Namespace, named: Any) -> Any:
         if arguments.deal not in (None, "balanced"):
             rule = f"left out beside --deal {arguments.deal}"
             raise value_error("waiting", rule, arguments.waiting, "Leave out one of the two.")
-        return lw.Balanced(tail=tail, waiting=parse_share(arguments.waiting))
+        return lw.Balanced(tail=tail, waiting=parse_share(arguments.waiting, name="waiting"))
     if arguments.deal is None:
         # The strategy's own deal, mxnet's with drop=true say, and only another tail.
         return replace(named, tail=tail)
