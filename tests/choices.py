@@ -67,6 +67,11 @@ def cuts(budget, tight):
     }
 
 
+def padding_cuts(budget, tight):
+    """Every cut but those that pack rows: these take one length a sequence, and pad to no edges."""
+    return {name: cut for name, cut in cuts(budget, tight).items() if not packs(cut)}
+
+
 def packs(cut):
     """Whether the cut packs sequences into rows."""
     return isinstance(cut, lw.Rows)
@@ -101,8 +106,8 @@ def needs_one_length(order, chunks, cut=""):
 
 def suit_order(order, cut):
     """The order, or a random one where it says how much to pad, which rows do not ask."""
-    asks = getattr(order, "pad_to_edge", False) or getattr(order, "padding", None) is not None
-    return lw.Shuffled() if asks and packs(cut) else order
+    asked = any(getattr(order, name, None) is not None for name in ("padding", "mixing"))
+    return lw.Shuffled() if (asked or getattr(order, "pad_to_edge", False)) and packs(cut) else order
 
 
 def may_drop(order, cut, deal):

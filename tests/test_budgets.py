@@ -92,7 +92,7 @@ def test_borders_of_buckets_move_with_what_is_dropped_before_them():
     # [1, 1, 18] costs 326 and is dropped from the first bucket; [7, 7, 6] and [7, 7, 7] would cost 294 together.
     lengths = np.array([[1, 1, 18], [7, 7, 6], [7, 7, 7]])
     for cost in (lw.Quadratic(linear=0, quadratic=1), lambda counts, padded: counts * (padded**2).sum(axis=1)):
-        order = lw.Bucketed(edges=(20, 21))
+        order = lw.Bucketed(edges=((1, 1, 18), (7, 7, 6), (7, 7, 7)))
         plan = plan_of(lengths, lw.Budget(300, oversize="drop"), order=order, cost=cost)
         assert plan.dropped().tolist() == [0]
         assert [batch.tolist() for batch in plan.batches()] == [[1], [2]]

@@ -12,6 +12,8 @@ import pytest
 
 import lengthwise as lw
 from lengthwise.choices.cut import OversizeError
+from lengthwise.choices.rows import LongerThanRowError
+from lengthwise.planning.make import NoStepError
 from lengthwise.planning.plan import PlanMismatchError
 
 ROOT = Path(__file__).parents[1]
@@ -21,6 +23,8 @@ SOURCES = (ROOT / "src", ROOT / "recipes" / "src")
 ERRORS = [
     OversizeError(9.0, 10.0, 3),
     OversizeError(9.0, 10.0, 3, sequence=7),
+    LongerThanRowError(9.0, 10.0, 3, sequence=7),
+    NoStepError("`plan` must be of at least one step, but is '0 batches'."),
     PlanMismatchError("`plan` must be mine, but is another."),
 ]
 

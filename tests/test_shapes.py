@@ -86,7 +86,7 @@ def test_every_batch_of_every_plan_fits_a_shape(data):
     lengths = data.draw(length_sets.flat)
     order = FIXED[data.draw(st.sampled_from(sorted(FIXED)))]
     cost = choices.COSTS[data.draw(st.sampled_from(sorted(choices.COSTS)))]
-    cuts = choices.cuts(*budgets(lengths, order, cost))
+    cuts = choices.padding_cuts(*budgets(lengths, order, cost))
     cut = cuts[data.draw(st.sampled_from(sorted(cuts)))]
     batching = lw.Batching(
         order=order,

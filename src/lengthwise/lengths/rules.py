@@ -115,7 +115,8 @@ def freeze(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _all_above_0(values: NDArray[Any]) -> bool:
     """Whether the least of the numbers says that all are lengths: so it does of every integer type but uint64."""
-    return values.dtype.kind in "iu" and values.dtype != np.uint64 and values.min(initial=1) >= 1
+    beyond = values.dtype.kind == "u" and values.dtype.itemsize == 8  # in either order of its bytes
+    return values.dtype.kind in "iu" and not beyond and values.min(initial=1) >= 1
 
 
 def _is_length(values: NDArray[Any]) -> NDArray[np.bool_]:

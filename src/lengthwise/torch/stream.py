@@ -116,13 +116,13 @@ class StreamBatches:
         self.batching = batching
         self.buffer: int = checks.check_whole("buffer", buffer, minimum=1, remedy="Give 10_000, say.")
         self.seed: int = checks.check_whole("seed", seed, minimum=0, remedy="Give a whole number.")
-        self.micro_batches = check_world(1, micro_batches).micro_batches
+        self.micro_batches: int = check_world(1, micro_batches).micro_batches
         self._length, self._weight, self._collate = length, weight, collate_fn
         self._own_rank = OwnRank(None, None, remedy="Give every rank the same shards, batching, seed and buffer.")
         self._position = _Position(epoch=0)
         self._resumes = False
-        self.loss_scale = 1.0
-        self.last_of_step = True
+        self.loss_scale: float = 1.0
+        self.last_of_step: bool = True
         self.plan: Plan | None = None
 
     @property
