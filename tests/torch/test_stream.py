@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from streams import length, names, samples, shards_of, stream_of
 from torch import distributed
 
 import lengthwise as lw
@@ -26,28 +27,6 @@ BATCHINGS = {
     "random steps": lw.Batching(budget=400, deal=lw.RandomSteps()),
     "rows": lw.Batching(cut=lw.Rows(400, rows=2)),
 }
-
-
-def samples(count, *, seed=0, first=0):
-    """(name, length) of sequences."""
-    lengths = np.random.default_rng(seed).integers(1, 200, count)
-    return [(first + number, int(length)) for number, length in enumerate(lengths)]
-
-
-def shards_of(counts):
-    return [samples(count, seed=seed, first=1_000 * seed) for seed, count in enumerate(counts)]
-
-
-def length(sample):
-    return sample[1]
-
-
-def stream_of(shards, batching, **given):
-    return lw.torch.StreamBatches(shards, batching, length=length, collate_fn=list, **{"buffer": 40, **given})
-
-
-def names(batches):
-    return [[name for name, _ in batch] for batch in batches]
 
 
 @pytest.mark.parametrize("batching", BATCHINGS.values(), ids=BATCHINGS)
