@@ -269,6 +269,12 @@ PADS_REFUSED = {
         "`shapes` must be one for all sequence fields, or one for each of 2 (frames, labels), but is (9, 9, 9). "
         f"{IN_ORDER}",
     ),
+    "columns of nothing": (
+        {"shapes": [(4, 5, 6)]},
+        ["text"],
+        "`shapes` must be one number alone for samples without a sequence field, but is (5, 6). "
+        "A sample has a tensor of shape [length, ...] for each sequence.",
+    ),
     "values": (
         {"value": (0, 1)},
         [(ONE, "text")],

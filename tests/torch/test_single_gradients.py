@@ -149,6 +149,11 @@ def test_the_model_inside_ddp_is_measured():
     assert found.share == lw.torch.length_share(linear(), square, FRAMES, LENGTHS).share
 
 
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return iter(FRAMES)
+
+
 NO_GRADIENT = linear().requires_grad_(False)
 VALUES = {
     "sample": (
@@ -162,6 +167,11 @@ VALUES = {
     "nothing to learn": (
         {"model": NO_GRADIENT},
         "`model` must be of parameters to learn, but is 'Linear'. Set requires_grad of some of them.",
+    ),
+    "without a shape": (
+        {"model": nn.LazyLinear(1)},
+        "`model` must be of parameters that have a shape, but is 'LazyLinear'. Call it once on a batch: a lazy module "
+        "makes its parameters then.",
     ),
     "no scalar": (
         {"loss": lambda _, batch: batch.mean()},
@@ -191,6 +201,20 @@ def test_what_cannot_be_measured_is_refused_in_one_sentence(given, message):
 def test_what_is_no_model_is_refused():
     with pytest.raises(TypeError, match=r"^`model` must be a torch\.nn\.Module, but is 3\. Give the model"):
         lw.torch.length_share(3, square, FRAMES, LENGTHS)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"loss": None}, r"^`loss` must be a function, but is None\. Give a function of the model and a batch"),
+        ({"dataset": iter(FRAMES)}, r"^`dataset` must be one of sequences by number, as a list is, but is .*iterator"),
+        ({"dataset": Stream()}, r"^`dataset` must be one of sequences by number, .* Put the sequences of a stream in"),
+    ],
+)
+def test_what_is_never_called_or_numbered_is_refused(given, message):
+    arguments = {"model": linear(), "loss": square, "dataset": FRAMES, "lengths": LENGTHS} | given
+    with pytest.raises(TypeError, match=message):
+        lw.torch.length_share(**arguments)
 
 
 class Words(nn.Module):

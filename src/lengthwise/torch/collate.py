@@ -204,6 +204,9 @@ def for_each(name: str, given: Sequence[Any], sequences: list[Sequences]) -> Seq
     """Returns one for each sequence field; one that is given alone is for all."""
     if len(given) == 1:
         return list(given) * len(sequences)
+    if not sequences:
+        remedy = "A sample has a tensor of shape [length, ...] for each sequence."
+        raise checks.value_error(name, "one number alone for samples without a sequence field", tuple(given), remedy)
     if len(given) != len(sequences):
         fields = ", ".join(field.name for field in sequences)
         rule = f"one for all sequence fields, or one for each of {len(sequences)} ({fields})"

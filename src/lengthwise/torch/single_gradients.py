@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
-from torch.utils.data import default_collate
+from torch.utils.data import IterableDataset, default_collate
 
 from lengthwise import checks
 from lengthwise._random import Key
@@ -57,8 +57,9 @@ def length_share(
         The share, the noise scale, and by `measure` what any plan of these lengths is worth.
 
     Raises:
-        ValueError: A loss that is no scalar, not finite, or of no parameter; a model without parameters to learn;
-            `sample` out of range; `weights` as in `LengthShare.of`.
+        ValueError: A loss that is no scalar, not finite, or of no parameter; a model without parameters to learn, or
+            with some that have no shape yet; `sample` out of range; `weights` as in `LengthShare.of`.
+        TypeError: A loss that is no function; a dataset that is not indexed.
 
     >>> import lengthwise as lw
     >>> lengths = lw.example_lengths("long-tailed", count=200)
@@ -74,6 +75,7 @@ def length_share(
         frequent items in data streams"). They keep inner products to 0.8 % of the norms.
     """
     array = as_lengths(lengths)
+    _check_called(loss, dataset)
     remedy = f"Give how many gradients to measure, {LEAST_SAMPLE} at least."
     checks.check_whole("sample", sample, minimum=LEAST_SAMPLE, remedy=remedy)
     if len(array) < LEAST_SAMPLE:
@@ -89,6 +91,9 @@ def length_share(
     if not parameters:
         remedy = "Set requires_grad of some of them."
         raise checks.value_error("model", "of parameters to learn", type(inner).__name__, remedy)
+    if any(isinstance(each, nn.parameter.UninitializedParameter) for each in parameters):
+        remedy = "Call it once on a batch: a lazy module makes its parameters then."
+        raise checks.value_error("model", "of parameters that have a shape", type(inner).__name__, remedy)
     sketch = _Sketch(sum(each.numel() * (1 + each.is_complex()) for each in parameters), seed)
     rows = []
     with _keep(inner, parameters[0].device, seed):
@@ -96,6 +101,15 @@ def length_share(
             value = loss(inner, collate_fn([dataset[number]]))
             rows.append(sketch.shrink(_gradient(value, parameters, number)))
     return LengthShare.of(np.stack(rows), sampled, array, weights=counts)
+
+
+def _check_called(loss: object, dataset: object) -> None:
+    if not callable(loss):
+        remedy = "Give a function of the model and a batch: `lambda model, batch: ...`."
+        raise checks.type_error("loss", "a function", loss, remedy)
+    if not hasattr(dataset, "__getitem__") or isinstance(dataset, IterableDataset):
+        remedy = "Put the sequences of a stream in a list first."
+        raise checks.type_error("dataset", "one of sequences by number, as a list is", dataset, remedy)
 
 
 class _Sketch:
