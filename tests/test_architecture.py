@@ -20,7 +20,19 @@ ROOMS = (
 # So it is within the rooms that have an order of their own; `__init__` stands below what it imports.
 WITHIN = {
     "choices": (
-        *("__init__", "columns", "cost", "chunk", "boxes", "buckets", "edges", "bands", "rate_distortion", "warp"),
+        *(
+            "__init__",
+            "columns",
+            "parts",
+            "cost",
+            "chunk",
+            "boxes",
+            "buckets",
+            "edges",
+            "bands",
+            "rate_distortion",
+            "warp",
+        ),
         *("order", "cut", "rows", "world", "waiting", "deal", "arrange", "tags", "batching", "named"),
     ),
     "planning": (

@@ -411,9 +411,9 @@ def test_lengths_are_checked_once_for_all_epochs(monkeypatch):
     lengths = lw.example_lengths(count=200)
     plans = [lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(8)), epoch=epoch) for epoch in range(6)]
     asked = []
-    own = epochs_of.as_lengths
-    monkeypatch.setattr(epochs_of, "as_lengths", lambda given: asked.append(1) or own(given))
-    monkeypatch.setattr(epochs_of, "fingerprint", lambda given: asked.append(2) or lw.fingerprint(given))
+    own = epochs_of.view_lengths
+    monkeypatch.setattr(epochs_of, "view_lengths", lambda given: asked.append(1) or own(given))
+    monkeypatch.setattr(epochs_of, "name_checked", lambda given: asked.append(2) or lw.fingerprint(given))
     lw.measure(plans, lengths)
     assert asked == [1, 2]
 

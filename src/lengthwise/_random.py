@@ -7,6 +7,7 @@ global generator is read or written.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +105,7 @@ class Key:
         """Draws a random order of 0..count-1: [count] int64, the numbers sorted by a random word each."""
         return argsort(self.words(count))
 
-    def permutation_within(self, groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    def permutation_within(self, groups: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         """The numbers 0..n-1 by their group, and in random order within each: [n] int64.
 
         The order is that of `permutation`, sorted stably by group. But a word gives up its lowest bits to the group, 16
@@ -121,7 +122,10 @@ class Key:
         words = self.words(len(groups))
         if bits:
             words >>= np.uint64(bits)
-            words |= groups.astype(np.uint64) << np.uint64(64 - bits)
+            high = groups.astype(np.uint64)
+            high <<= np.uint64(64 - bits)
+            words |= high
+            del high
         return argsort(words)
 
     def places(self, first: int, last: int, count: int) -> NDArray[np.int64]:

@@ -14,6 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+_COUNTED = 2**16  # keys up to here are counted also where there are few of them
+
 
 def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[np.float64]:
     """The place of each sequence in the line, from 1: [n]. Sequences of one band and last length share a place.
@@ -31,22 +33,33 @@ def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[np.float64]:
         band, count = _divide(lengths[:, dim], bands)
         # Every other cell is gone through backwards, so that the line does not jump where the next begins.
         cell = cell * count + np.where(cell % 2 == 1, count - 1 - band, band)
-    last = lengths[:, -1]
+    last = _rank(lengths[:, -1])
     along = np.where(cell % 2 == 1, last.max(initial=0) - last, last)
-    order = np.lexsort((along, cell))
-    # Cells [0, 0, 1] of last lengths [3, 3, 5]: the first two share a place, and the places are [1, 1, 2].
-    new = (np.diff(cell[order]) != 0) | (np.diff(along[order]) != 0)
-    places = np.empty(len(lengths))
-    places[order] = np.cumsum(np.concatenate([[1], new])[: len(lengths)])
-    return places
+    # The place goes by the cell, and in it by the last length: one number for both.
+    return _rank(cell * (last.max(initial=0) + 1) + along).astype(np.float64) + 1.0
+
+
+def _rank(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many smaller values there are among `keys` [n], from 0 on; equal keys share a rank.
+
+    >>> _rank(np.array([30, 10, 30, 20]))
+    array([2, 0, 2, 1])
+    """
+    most = int(keys.max(initial=0))
+    if most < _COUNTED + len(keys) // 2:  # few enough to count, and not to sort
+        seen = np.zeros(most + 1, np.int64)
+        seen[keys] = 1
+        return (np.cumsum(seen) - 1).take(keys)
+    return np.unique(keys, return_inverse=True)[1].reshape(-1)
 
 
 def _divide(lengths: NDArray[np.int64], bands: int) -> tuple[NDArray[np.int64], int]:
     """The band of each of `lengths` [n], and how many bands there are. Equal lengths are of one band."""
-    values, of_value, counts = np.unique(lengths, return_inverse=True, return_counts=True)
-    if len(values) <= bands:
-        return of_value.reshape(-1), max(1, len(values))
+    of_value = _rank(lengths)
+    counts = np.bincount(of_value)
+    if len(counts) <= bands:
+        return of_value, max(1, len(counts))
     # Counts [1, 6, 1] in 2 bands: the middles of their ranks are at 0.06, 0.5 and 0.94, so the bands are [0, 1, 1].
     middle = (np.cumsum(counts) - counts / 2) / max(1, len(lengths))
     used, band = np.unique(np.minimum((middle * bands).astype(np.int64), bands - 1), return_inverse=True)
-    return band.reshape(-1)[of_value.reshape(-1)], len(used)
+    return band.reshape(-1).take(of_value), len(used)

@@ -186,7 +186,8 @@ class Budget:
         # A cost of this package does not fall as lengths rise. If the longest is within the budget, all are.
         known = prices_of(cost, lengths.shape[1]) is not None
         if known and costs_alone(cost, longest[None, :])[0] <= self.budget:
-            return Cuts(np.arange(len(lengths)), self._offsets(lengths, boundaries, cost))
+            offsets = self._offsets(lengths, boundaries, cost)  # first, for it takes more room than it gives back
+            return Cuts(np.arange(len(lengths)), offsets)
         kept = np.arange(len(lengths))
         costs = costs_alone(cost, lengths)
         over = costs > self.budget

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,11 @@ from lengthwise._random import Key
 from lengthwise.choices.buckets import EDGES, find_bucket
 from lengthwise.choices.columns import apply_once, small_whole
 from lengthwise.choices.edges import check_edges, check_held
+from lengthwise.choices.parts import sort_by_size, sort_parts
 from lengthwise.choices.warp import NOISES, BatchSizes, Warp, fit_warp, scale_warp
+
+# Noise wider than this share of the longest has 2**32 values there: hardly any two sums of length and noise are equal.
+_NO_TIES = 2.0**-20
 
 
 class Ordered(NamedTuple):
@@ -88,7 +92,7 @@ class Sorted:
         if whole is not None:
             return Ordered(key.permutation_within(whole.max(initial=0) - whole if self.descending else whole))
         # The sort is stable: equal lengths keep the random order that they come in.
-        return Ordered(_by_size(key.permutation(len(sizes)), -sizes if self.descending else sizes))
+        return Ordered(sort_by_size(key.permutation(len(sizes)), -sizes if self.descending else sizes))
 
 
 @checks.show_call("SemiSorted(0.1)")
@@ -113,8 +117,10 @@ class SemiSorted:
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         width = (sizes.max() - sizes.min()) * self.randomization_factor
         noise = width * key.uniform(len(sizes))  # in [0, a): shifting all by a/2 changes no order
+        if width > _NO_TIES * sizes.max():
+            return Ordered(sort_by_size(None, sizes + noise))
         # Ties need a stream of their own: a second draw of `key` would begin with the same words as the noise.
-        return Ordered(_by_size(key.at("ties", lane=key.lane).permutation(len(sizes)), sizes + noise))
+        return Ordered(sort_by_size(key.at("ties", lane=key.lane).permutation(len(sizes)), sizes + noise))
 
 
 @checks.show_call("AlternatedSort(58)")
@@ -141,13 +147,8 @@ class AlternatedSort:
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         count = len(sizes)
         bins = min(self.bins, count)
-        shuffled = key.permutation(count)
-        bin_of = np.empty(count, np.int64)
-        bin_of[shuffled] = np.arange(count) * bins // count  # 5 sequences in 2 bins: [0, 0, 0, 1, 1] as shuffled
-        # Sorted once by length, and then stably by bin: two fast sorts, however many bins there are.
-        by_size = _by_size(shuffled, sizes)
-        by_bin = _random.sort_by(by_size, bin_of)  # stable: within a bin the lengths still rise
-        return Ordered(by_bin[_reverse_every_other(count, bins)])
+        starts = -(-np.arange(bins) * count // bins)  # 5 sequences in 2 bins: [0, 3]
+        return Ordered(sort_parts(key.permutation(count), sizes, starts, turned=True))
 
 
 @checks.show_call("Windowed(1_600)")
@@ -168,10 +169,8 @@ class Windowed:
         checks.keep(self, window=checks.check_whole("window", self.window, minimum=1, remedy=remedy))
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        shuffled = key.permutation(len(sizes))
-        window_of = np.empty(len(sizes), np.int64)
-        window_of[shuffled] = np.arange(len(sizes)) // self.window  # 5 in windows of 2: [0, 0, 1, 1, 2] as shuffled
-        return Ordered(*_gather(_by_size(shuffled, sizes), window_of))
+        starts = np.arange(0, len(sizes), self.window)
+        return Ordered(sort_parts(key.permutation(len(sizes)), sizes, starts), starts[1:])
 
 
 @checks.show_call("Bucketed(buckets=8)")
@@ -227,12 +226,12 @@ class Bucketed:
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         if self.size is not None:
-            shuffled = key.permutation(len(sizes))
-            rank = np.empty(len(sizes), np.int64)
-            rank[_by_size(shuffled, sizes)] = np.arange(len(sizes))
-            # 5 sequences in buckets of 2: 1 is missing, so the ranks 0..4 fall into the buckets [0, 1, 1, 2, 2].
-            missing = -len(sizes) % self.size
-            return Ordered(*_gather(shuffled, (rank + missing) // self.size))
+            # 5 sequences in buckets of 2: the first holds 1, so that by length they fall into [0, 1, 1, 2, 2].
+            borders = np.arange((len(sizes) - 1) % self.size + 1, len(sizes), self.size)
+            counts = np.diff(borders, prepend=0, append=len(sizes))
+            bucket = np.empty(len(sizes), _small_type(len(counts)))
+            bucket[Sorted()(sizes, key).sequences] = np.repeat(np.arange(len(counts), dtype=bucket.dtype), counts)
+            return Ordered(_shuffle_buckets(bucket, key), borders)
         if self.edges is None:
             raise checks.value_error(
                 "Bucketed", "fitted to the lengths first", self, "Call its `fit`, as make_plan does."
@@ -240,11 +239,8 @@ class Bucketed:
         edges = np.array(self.edges, np.int64)
         # Of the edges (10, 20), lengths 9, 10 and 11 are in the buckets 0, 0 and 1; 21 would be in a third: dropped.
         find = partial(find_bucket, edges=edges)
-        bucket = apply_once(find, sizes) if sizes.ndim == 1 else find(sizes)
-        if len(edges) < 2**16:
-            sequences = key.permutation_within(bucket)
-        else:
-            sequences = _random.sort_by(key.permutation(len(sizes)), bucket)
+        bucket = apply_once(find, sizes, _small_type(len(edges) + 1)) if sizes.ndim == 1 else find(sizes)
+        sequences = _shuffle_buckets(bucket, key)
         # What is dropped stands last.
         sequences = sequences[: len(sizes) - np.count_nonzero(bucket == len(edges))]
         boundaries = _boundaries(bucket[bucket < len(edges)] if len(sequences) < len(sizes) else bucket)
@@ -320,7 +316,7 @@ class MaxEntropy:
             raise checks.value_error(
                 "MaxEntropy", "fitted to the lengths first", self, "Call its `fit`, as make_plan does."
             )
-        return _WarpedSort(scale_warp(sizes, self.scale, noise=self.noise))(sizes, key)
+        return _WarpedSort(scale_warp(sizes.astype(np.float64), self.scale, noise=self.noise))(sizes, key)
 
     def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Order:
         """The sort whose noise spends `padding` on `sizes` [n]; with `scale` there is nothing to fit.
@@ -343,37 +339,23 @@ class _WarpedSort:
     warp: Warp
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        return Ordered(_by_size(None, self.warp(sizes) + key.exponential(len(sizes))))
+        return Ordered(sort_by_size(None, self.warp(sizes) + key.exponential(len(sizes))))
 
 
-def _by_size(sequences: NDArray[np.int64] | None, sizes: NDArray[np.float64]) -> NDArray[np.int64]:
-    """`sequences` sorted by their sizes, equals in the order they come in; None for all, as they are numbered."""
-    least = sizes.min(initial=0.0)
-    # The sort wants keys of at least 0: -sizes and some warps begin below.
-    keys = sizes - least if least < 0.0 else sizes
-    return _random.argsort(keys) if sequences is None else _random.sort_by(sequences, keys)
+def _small_type(count: int) -> type[np.integer[Any]]:
+    """What holds the numbers 0..count-1: of millions of buckets, each in two bytes and not in eight."""
+    return np.uint16 if count <= 2**16 else np.int64
 
 
-def _gather(sequences: NDArray[np.int64], bucket: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All sequences bucket by bucket, in the order they come in, and the boundaries."""
-    return _random.sort_by(sequences, bucket), _boundaries(bucket)
+def _shuffle_buckets(bucket: NDArray[Any], key: Key) -> NDArray[np.int64]:
+    """All sequences bucket by bucket, in random order within each."""
+    if bucket.max(initial=0) < 2**16:
+        return key.permutation_within(bucket)
+    return _random.sort_by(key.permutation(len(bucket)), bucket)
 
 
-def _boundaries(bucket: NDArray[np.int64]) -> NDArray[np.int64]:
+def _boundaries(bucket: NDArray[Any]) -> NDArray[np.int64]:
     """Where buckets meet, once the sequences stand bucket by bucket."""
     # Buckets [0, 3, 0, 1, 1] hold 2, 2, 0 and 1 sequences, and their borders are [2, 4].
     counts = np.bincount(bucket)
     return np.cumsum(counts[counts > 0])[:-1]
-
-
-def _reverse_every_other(count: int, bins: int) -> NDArray[np.int64]:
-    """Positions 0..count-1 in `bins` near-equal bins, the second, fourth, ... back to front.
-
-    >>> _reverse_every_other(6, 3)
-    array([0, 1, 3, 2, 4, 5])
-    """
-    positions = np.arange(count)
-    borders = -(-np.arange(bins + 1) * count // bins)  # bin b is where position x bins // count == b
-    bin_of = positions * bins // count
-    mirrored = borders[bin_of] + borders[bin_of + 1] - 1 - positions  # in a bin of the positions 2 and 3: 3 and 2
-    return np.where(bin_of % 2 == 1, mirrored, positions)

@@ -52,6 +52,15 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
     return freeze(lengths.reshape(raw.shape))
 
 
+def view_lengths(values: ArrayLike) -> NDArray[np.int64]:
+    """As `as_lengths`, but int64 lengths in one piece are not copied: for who reads them while they do not change."""
+    array: Any = values
+    plain = type(array) is np.ndarray and array.dtype == np.int64
+    if plain and array.ndim == 1 and array.flags.c_contiguous and array.min(initial=1) >= 1:
+        return freeze(array.view())
+    return as_lengths(values)
+
+
 def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
     """Turns an array-like into an array of integers or floats with a shape that lengths may have.
 

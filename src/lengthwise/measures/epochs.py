@@ -1,7 +1,7 @@
 """Epochs to measure: plans, or the batches of any sampler, with their lengths; checked once.
 
 batches  [b] of [k]     sequence numbers, one list or array for each batch
-sizes    [count]        the length of each item that a plan numbers, summed over its dimensions
+taken    [m]            the length of each item that a plan takes, in its order, summed over its dimensions
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise.choices.cost import Padded
 from lengthwise.choices.world import World, check_world
-from lengthwise.lengths import as_lengths, fingerprint
+from lengthwise.lengths.arrays import view_lengths
+from lengthwise.lengths.description import name_checked
 from lengthwise.planning.batches import pad
 from lengthwise.planning.plan import Plan
 
@@ -26,10 +27,10 @@ _WHOLE = "Give the numbers of the sequences in each batch."
 
 
 class Epochs(NamedTuple):
-    """Plans of the same lengths, and the `sizes` of what each numbers; plans of whole sequences share theirs."""
+    """Plans of the same lengths, and of each the lengths that it takes."""
 
     plans: list[Plan]
-    sizes: list[NDArray[np.int64]]
+    taken: list[NDArray[np.int64]]
 
 
 def read_epochs(
@@ -47,20 +48,20 @@ def read_epochs(
         TypeError: Neither plans nor batches.
     """
     several = _list(plans)
-    array = as_lengths(lengths)
+    array = view_lengths(lengths)
     own = array if array.ndim == 1 else array.sum(axis=1)
     if not any(isinstance(each, Plan) for each in several):
         world = check_world(1 if world_size is None else world_size, 1 if micro_batches is None else micro_batches)
         epochs = several if _is_nested(several[0]) else [several]
         found = [plan_batches(epoch, array, world) for epoch in epochs]
-        return Epochs(found, [own] * len(found))
+        return Epochs(found, [own.take(plan.sequences) for plan in found])
     for each in several:
         check_plan("plans", each)
     for name, given in (("world_size", world_size), ("micro_batches", micro_batches)):
         if given is not None:
             raise checks.value_error(name, "left out with a plan", given, "A plan knows its own.")
     _check_lengths(several, array)
-    return Epochs(several, _sizes(several, own))
+    return Epochs(several, [_take(plan, own) for plan in several])
 
 
 def check_plan(name: str, plan: object) -> None:
@@ -149,23 +150,13 @@ def _check_members(members: NDArray[np.int64], offsets: NDArray[np.int64], count
 
 
 def _check_lengths(plans: Sequence[Plan], array: NDArray[np.int64]) -> None:
-    name = fingerprint(array)
+    name = name_checked(array)
     for plan in plans:
         if plan.lengths_fingerprint != name:
             rule = f"those of the plan, of fingerprint {plan.lengths_fingerprint}"
             raise checks.value_error("lengths", rule, name, "Plan again for these lengths.")
 
 
-def _sizes(plans: Sequence[Plan], own: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Of each plan, [plan.count]: the lengths, or those of its chunks, which most epochs share."""
-    found: list[NDArray[np.int64]] = []
-    for number, plan in enumerate(plans):
-        before = plans[number - 1].spans if number else None
-        if plan.spans is None:
-            found.append(own)
-        elif before is not None and np.array_equal(before, plan.spans):
-            # The same array, not an equal one: `mixing` bins each array once.
-            found.append(found[-1])
-        else:
-            found.append(plan.spans[:, 2] - plan.spans[:, 1])
-    return found
+def _take(plan: Plan, own: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The lengths of what the plan takes, sequences or chunks, in its order."""
+    return (own if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1]).take(plan.sequences)

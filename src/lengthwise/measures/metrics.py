@@ -133,7 +133,7 @@ def measure(
     several = epochs.plans
     # One list entry for each plan: batches and steps of two epochs are not next to each other.
     bins = check_bins(bins, sum(len(plan.sequences) for plan in several))
-    batch_used = [_sum_batches(plan, own[plan.sequences]) for plan, own in zip(several, epochs.sizes, strict=True)]
+    batch_used = [_sum_batches(*both) for both in zip(several, epochs.taken, strict=True)]
     batch_padded = [batch_lengths(plan) for plan in several]
     batch_step = [step_lengths(plan) for plan in several]
     used, padded = np.concatenate(batch_used), np.concatenate(batch_padded).astype(np.float64)
@@ -208,8 +208,7 @@ def _vary(epochs: Epochs, used: Sequence[NDArray[np.int64]]) -> float:
     the n (Cochran 1977, "Sampling techniques", theorem 2.2). Of [1, 3] one is drawn: V = 1, and the mean varies by 1.
     """
     ratios = []
-    for plan, own, of_batches in zip(epochs.plans, epochs.sizes, used, strict=True):
-        lengths = own[plan.sequences]
+    for plan, lengths, of_batches in zip(epochs.plans, epochs.taken, used, strict=True):
         steps = plan.grid.reshape(-1, plan.micro_batches * plan.world_size)
         taken = plan.batch_sizes[steps].sum(axis=1)
         means = of_batches[steps].sum(axis=1) / taken

@@ -83,16 +83,14 @@ def mixings(epochs: Epochs, padded: Sequence[NDArray[Any]], bins: int | None) ->
     bins = check_bins(bins, count)
     if not count:
         return 1.0
-    tables = [found * bins for found in bins_of_items(epochs, bins)]
-    columns = np.split(
-        bin_equally(np.concatenate(padded), np.concatenate(counts), bins),
-        np.cumsum([len(each) for each in padded])[:-1],
-    )
-    # `table` holds row x bins for each item: added to the column of its batch, that is the cell of the joint histogram.
-    joint = np.zeros(bins * bins)
-    for plan, table, column, sizes in zip(epochs.plans, tables, columns, counts, strict=True):
-        joint += np.bincount(table[plan.sequences] + np.repeat(column, sizes), minlength=bins * bins)
-    return mixing_of_counts(joint.reshape(bins, bins), count)
+    rows = bins_of_items(epochs, bins)
+    sizes = join(counts)
+    columns = bin_equally(join(padded), sizes, bins)
+    # Item by item row x bins + column: the cell of the joint histogram.
+    cells = np.repeat(columns, sizes)
+    cells += rows * bins
+    joint = np.bincount(cells, minlength=bins * bins)
+    return mixing_of_counts(joint.reshape(bins, bins).astype(np.float64), count)
 
 
 def check_bins(bins: int | None, count: int) -> int:
@@ -128,14 +126,11 @@ def step_means(plan: Plan, totals: NDArray[Any]) -> NDArray[np.float64]:
     return totals[flat].sum(axis=1) / plan.batch_sizes[flat].sum(axis=1)
 
 
-def bins_of_items(epochs: Epochs, bins: int) -> list[NDArray[np.int64]]:
-    """For each plan, the equal-mass bin of each item that it numbers, from 0."""
-    # Plans of whole sequences share one array of sizes; plans of chunks have their own. Each array is binned once.
-    distinct = {id(sizes): sizes for sizes in epochs.sizes}
-    times = {name: np.zeros(len(sizes)) for name, sizes in distinct.items()}
-    for plan, sizes in zip(epochs.plans, epochs.sizes, strict=True):
-        times[id(sizes)] += np.bincount(plan.sequences, minlength=len(sizes))
-    found = bin_equally(np.concatenate(list(distinct.values())), np.concatenate(list(times.values())), bins)
-    ends = np.cumsum([len(sizes) for sizes in distinct.values()])
-    tables = dict(zip(distinct, np.split(found, ends[:-1]), strict=True))
-    return [tables[id(sizes)] for sizes in epochs.sizes]
+def bins_of_items(epochs: Epochs, bins: int) -> NDArray[np.int64]:
+    """The equal-mass bin of each item that is taken, plan after plan."""
+    return bin_equally(join(epochs.taken), None, bins)
+
+
+def join(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """All parts in one array; one alone as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

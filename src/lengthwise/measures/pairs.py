@@ -14,6 +14,8 @@ from lengthwise.planning.plan import Plan
 
 _MOST_BINS = 64
 _MET = 16  # others that each sequence meets: in larger groups, as many at even distances say the same
+_LEAST_MET = 4  # of millions of sequences, fewer others each say the same
+_MEETINGS = 2**24
 
 
 @checks.show_call("pair_mixing(plan, lengths)")
@@ -45,9 +47,12 @@ def pair_mixings(epochs: Epochs) -> float:
     bins = min(_MOST_BINS, mixing_bins(count))
     joint = np.zeros((bins, bins))
     paired, squares = 0, 0.0
-    for plan, found in zip(epochs.plans, bins_of_items(epochs, bins), strict=True):
+    met = int(np.clip(_MEETINGS // count, _LEAST_MET, _MET))
+    found = bins_of_items(epochs, bins)
+    ends = np.cumsum([len(plan.sequences) for plan in epochs.plans])
+    for plan, own in zip(epochs.plans, np.split(found, ends[:-1]), strict=True):
         groups = plan.offsets if plan.row_offsets is None else plan.row_offsets
-        members, squared = _kernels.count_pairs(found[plan.sequences], groups, _MET, joint)
+        members, squared = _kernels.count_pairs(own, groups, met, joint)
         paired, squares = paired + members, squares + squared
     return _mixing_of_pairs(joint, paired, paired**2 / squares) if paired else 1.0
 

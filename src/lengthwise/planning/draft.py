@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ class Draft(NamedTuple):
 
 def draft(
     items: NDArray[np.int64],
-    members: NDArray[np.int64],
+    members: NDArray[np.int64] | None,
     batching: Batching,
     order: Order,
     key: Key,
@@ -42,22 +42,20 @@ def draft(
     slots: int,
     bands: int,
 ) -> Draft:
-    """The sequences `members`, ordered and cut.
+    """The sequences `members`, or all, ordered and cut.
 
     Args:
         slots: Batches of a step, where the deal takes whole steps.
         bands: By how many bands sequences of several lengths are sorted: by the order, or, where the deal takes whole
             steps, inside of each step. 0 for by their sum.
     """
-    if not len(members):
+    own = items if members is None else take_rows(items, members)
+    if not len(own):
         none = np.empty(0, np.int64)
-        return Draft(members, np.zeros(1, np.int64), none, items[members])
-    # All sequences, as they are numbered: nothing to look up.
-    whole = len(members) == len(items) and bool((members[1:] > members[:-1]).all())
-    own = items if whole else take_rows(items, members)
+        return Draft(none, np.zeros(1, np.int64), none, own)
     in_steps = isinstance(batching.deal, RandomSteps)
     # Most orders sort by one number: the length, the sum of several, or the place in a line of bands.
-    ordered = order(line_up(own, bands) if bands and not in_steps else sizes_of(own, order), key)
+    ordered = order(line_up(own, bands) if bands and not in_steps else _sizes_for(own, batching, order), key)
     sequences, boundaries, edges = check_ordered(ordered, *own.shape) if is_own(batching.order) else ordered
     needed = take_rows(own, sequences)
     if edges is not None:
@@ -80,7 +78,8 @@ def draft(
             cuts = batching.cut(needed, boundaries, cost=batching.cost, longest=longest)
     except OversizeError as error:
         # The cut knows positions in the order alone. The user knows the numbers of the data set.
-        sequence = int(members[sequences[error.position]])
+        position = sequences[error.position]
+        sequence = int(position if members is None else members[position])
         raise type(error)(error.budget, error.cost, error.position, sequence=sequence) from None
     kept, offsets = check_cuts(cuts, len(needed), boundaries) if is_own(batching.cut) else cuts
     if is_own(batching.cut) and (capacity := row_capacity(batching.cut)) is not None:
@@ -92,7 +91,12 @@ def draft(
         sequences, needed = sequences[kept], take_rows(needed, kept)
     # Fresh, for a plan keeps it: what an order of the user's gave may be written to later.
     sequences = sequences.copy() if is_own(batching.order) else sequences
-    return Draft(sequences if whole else members[sequences], offsets, boundaries, needed)
+    return Draft(sequences if members is None else members[sequences], offsets, boundaries, needed)
+
+
+def _sizes_for(items: NDArray[np.int64], batching: Batching, order: Order) -> NDArray[Any]:
+    """As `sizes_of`; the one length of each sequence as it is, for an order of this package, which only reads it."""
+    return items[:, 0] if items.shape[1] == 1 and not is_own(batching.order) else sizes_of(items, order)
 
 
 def sizes_of(items: NDArray[np.int64], order: Order) -> NDArray[np.float64]:

@@ -25,7 +25,7 @@ def mixing_of_batches(lengths: NDArray[np.int64], padded: NDArray[np.int64], siz
     if not len(lengths):
         return 1.0
     bins = mixing_bins(len(lengths))
-    rows = bin_equally(lengths, np.ones(len(lengths)), bins)
+    rows = bin_equally(lengths, None, bins)
     columns = np.repeat(bin_equally(padded, sizes, bins), sizes)
     joint = np.bincount(rows * bins + columns, minlength=bins * bins)
     return mixing_of_counts(joint.reshape(bins, bins).astype(np.float64), len(lengths))
@@ -39,8 +39,8 @@ def mixing_bins(count: int) -> int:
     return int(np.clip(1 + np.sqrt(count / 10), 2, 128))
 
 
-def bin_equally(values: NDArray[Any], weights: NDArray[Any], bins: int) -> NDArray[np.int64]:
-    """The bin of each value, by its rank among as many as its weight says; equal values share a bin.
+def bin_equally(values: NDArray[Any], weights: NDArray[Any] | None, bins: int) -> NDArray[np.int64]:
+    """The bin of each value, by its rank among as many as its weight says, or 1; equal values share a bin.
 
     >>> bin_equally(np.array([5, 1, 9]), np.array([2, 1, 1]), 2)
     array([1, 0, 1])

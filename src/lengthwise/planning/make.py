@@ -13,7 +13,7 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.columns import longest_of
 from lengthwise.choices.rows import row_capacity, row_offsets
 from lengthwise.choices.world import check_world
-from lengthwise.lengths import as_lengths
+from lengthwise.lengths.arrays import view_lengths
 from lengthwise.lengths.description import name_checked
 from lengthwise.planning.batches import select
 from lengthwise.planning.draft import Draft, check_apart, one_length, price
@@ -70,7 +70,7 @@ def make_plan(
     >>> [batch.tolist() for batch in make_plan([5, 9, 2, 4], batching, after=[(1, 1, 1)]).batches()]
     [[0, 1]]
     """
-    array = as_lengths(lengths)
+    array = view_lengths(lengths)
     if not isinstance(batching, Batching):
         raise checks.type_error("batching", "a Batching", batching, "Make one: Batching(budget=20_000), say.")
     world = check_world(world_size, micro_batches)

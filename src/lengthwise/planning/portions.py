@@ -27,10 +27,14 @@ def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, k
     if is_own(batching.deal):
         portions = check_portions(portions, len(items), world)
     kinds = sort_out(items, batching)
-    members = portions if kinds.ordered.all() else [portion[kinds.ordered[portion]] for portion in portions]
-    keys = [key.at("order", lane=lane) for lane in range(len(portions))]
+    alone = [portion[kinds.alone[portion]] if kinds.alone.any() else np.empty(0, np.int64) for portion in portions]
+    if not kinds.ordered.all():
+        portions = [portion[kinds.ordered[portion]] for portion in portions]
+    members = [None if _is_whole(portion, len(items)) else portion for portion in portions]
+    del portions  # the numbers of all sequences, while these are sorted, would be a fifth of the memory
+    keys = [key.at("order", lane=lane) for lane in range(len(members))]
 
-    bands = choose_bands(items, kinds, batching, portions=len(portions), slots=world.slots, name=name)
+    bands = choose_bands(items, kinds, batching, portions=len(members), slots=world.slots, name=name)
 
     def draft_by(order: Order) -> list[Draft]:
         return [
@@ -38,16 +42,20 @@ def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, k
             for own, lane in zip(members, keys, strict=True)
         ]
 
-    places = world.slots // len(portions)
-    fitted = fit_order(items, kinds, batching, portions=len(portions), bands=bands, places=places, name=name)
+    places = world.slots // len(members)
+    fitted = fit_order(items, kinds, batching, portions=len(members), bands=bands, places=places, name=name)
     drafts = draft_by(fitted.order)
 
     def fill_by(order: Order) -> list[Draft]:
         return fill_steps(draft_by(order), batching, places, alone=int(kinds.alone.sum()))
 
     tell_missed_request(fitted.had, items, batching, fill_by)
-    alone = [portion[kinds.alone[portion]] if kinds.alone.any() else portion[:0] for portion in portions]
     # Portions differ in their number of batches: cutting one of them smaller would only give all ranks more steps.
     if len(drafts) == 1:
         drafts = [level(drafts[0], batching, world.slots, beside=len(alone[0]))]
     return [put_alone(one, giants, items) for one, giants in zip(drafts, alone, strict=True)]
+
+
+def _is_whole(portion: NDArray[np.int64], count: int) -> bool:
+    """Whether these are all sequences as they are numbered, so that there is nothing to look up."""
+    return len(portion) == count and bool((portion[1:] > portion[:-1]).all())

@@ -95,18 +95,21 @@ class Trial:
 
     def _draft(self, order: Order, number: int) -> list[Draft]:
         key, count = Key(seed=0, epoch=number, stage="trial"), len(self.items)
-        dealt = key.at("portions").permutation(count) if self.drafted > 1 else np.arange(count)
+        portions: list[NDArray[np.int64] | None] = [None]
+        if self.drafted > 1:
+            shuffled = key.at("portions").permutation(count)
+            portions = [np.sort(portion) for portion in np.array_split(shuffled, self.drafted)]
         drafts = [
             draft(
                 self.items,
-                np.sort(portion),
+                portion,
                 self.batching,
                 order,
                 key.at("trial", lane=lane),
                 slots=self.slots,
                 bands=self.bands,
             )
-            for lane, portion in enumerate(np.array_split(dealt, self.drafted))
+            for lane, portion in enumerate(portions)
         ]
         return fill_steps(drafts, self.batching, self.places, alone=self.alone) if self.places else drafts
 
