@@ -17,6 +17,7 @@ from lengthwise.lengths import fingerprint
 from lengthwise.planning.draft import Draft, padding_of
 
 _TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too small to act on
+_MOST_TOLD = 10_000
 _told: set[tuple[str, str, str]] = set()  # (what, batching, fingerprint of lengths) that this process has warned of
 
 
@@ -88,6 +89,8 @@ def _was_told(what: str, items: NDArray[np.int64], batching: Batching) -> bool:
     """Whether this process has warned of it before; from now on it has."""
     about = (what, batching.to_json(), fingerprint(items))
     told = about in _told
+    if len(_told) >= _MOST_TOLD:  # of a stream, every window has lengths of its own
+        _told.clear()
     _told.add(about)
     return told
 
