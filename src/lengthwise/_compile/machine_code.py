@@ -18,10 +18,14 @@ from typing import Any
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.core.sigutils import normalize_signature
 
 from lengthwise import checks, files
+
+# Versions in which kept machine code was tried without all that Numba loads to compile.
+_LOADS_ALONE = (0, 60) <= numba.version_info.short <= (0, 68)
 
 
 def compile_function(function: Callable[..., Any], announce: Callable[[], None]) -> Any:
@@ -80,7 +84,7 @@ class _KernelCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The machine code for these types of arguments; None where it must be compiled."""
         try:
-            found = super().load_overload(sig, target_context)
+            found = self._load(sig, target_context) if _LOADS_ALONE else super().load_overload(sig, target_context)
         except Exception:  # damaged bytes raise whatever they please
             found = None
         # Two processes that begin to fill an empty cache with other types each may give both the same file name.
@@ -88,6 +92,13 @@ class _KernelCache(FunctionCache):
             self._announce()
             return None
         return found
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
+        # Numba would first load all that it can compile, which takes three times as long as all else. To run what is
+        # compiled already, its memory management is enough; compiling loads the rest when it comes to that.
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keeps machine code; an index that cannot be read is begun anew."""
