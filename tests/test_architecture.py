@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
 # A module may import only rooms above its own, and its own. `__init__` is the front door: `import lengthwise as lw`.
 ROOMS = (
     *("_command", "checks", "_names", "files", "_compile", "_kernels", "_random"),
-    *("lengths", "choices", "planning", "measures", "__init__", "plot", "torch", "jax", "cli", "__main__"),
+    *("lengths", "choices", "planning", "measures", "advice", "__init__", "plot", "torch", "jax", "cli", "__main__"),
 )
 
 # So it is within the rooms that have an order of their own; `__init__` stands below what it imports.

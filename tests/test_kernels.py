@@ -148,8 +148,9 @@ def cut_by_hand(lengths, boundaries, prices, budget, most, overshoot):
 
     def cost(start, end):
         longest = lengths[start:end].max(axis=0).astype(float)
-        each = (prices[2 : 2 + dims] * longest + prices[2 + dims :] * longest**2).sum()
-        return prices[0] + (end - start) * (prices[1] + each)
+        linear, quadratic, per_length = prices[2:].reshape(3, dims)
+        each = (linear * longest + quadratic * longest**2).sum()
+        return prices[0] + (per_length * longest).sum() + (end - start) * (prices[1] + each)
 
     offsets = [0]
     for index in range(1, len(lengths)):
@@ -164,7 +165,7 @@ def cut_by_hand(lengths, boundaries, prices, budget, most, overshoot):
 @given(
     st.integers(1, 3).flatmap(lambda dims: st.lists(st.tuples(*[st.integers(1, 99)] * dims), min_size=1, max_size=40)),
     st.sets(st.integers(1, 39), max_size=4),
-    st.tuples(*[st.sampled_from([0.0, 0.25, 1.0, 1.5])] * 4),
+    st.tuples(*[st.sampled_from([0.0, 0.25, 1.0, 1.5])] * 5),
     st.integers(1, 2_000),
     st.one_of(st.integers(1, 9), st.just(99)),
     st.booleans(),
@@ -172,8 +173,7 @@ def cut_by_hand(lengths, boundaries, prices, budget, most, overshoot):
 def test_greedy_cut_is_the_rule(rows, boundaries, coefficients, budget, most, overshoot):
     lengths = np.array(rows, np.int64)
     boundaries = np.array(sorted(boundary for boundary in boundaries if boundary < len(lengths)), np.int64)
-    fixed, each, linear, quadratic = coefficients
-    prices = np.array([fixed, each] + [linear] * lengths.shape[1] + [quadratic] * lengths.shape[1])
+    prices = np.concatenate([coefficients[:2], np.repeat(coefficients[2:], lengths.shape[1])])
     expected = cut_by_hand(lengths, boundaries.tolist(), prices, budget, most, overshoot)
     for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func):
         offsets = np.empty(len(lengths) + 1, np.int64)
@@ -191,7 +191,7 @@ def test_greedy_cut_of_sorted_lengths_needs_the_fewest_batches():
         cuts = [[0, *(np.flatnonzero(way) + 1).tolist(), len(lengths)] for way in ways]
         legal = [cut for cut in cuts if all((b - a) * lengths[b - 1] <= budget for a, b in itertools.pairwise(cut))]
         offsets = np.empty(len(lengths) + 1, np.int64)
-        prices = np.array([0.0, 0.0, 1.0, 0.0])
+        prices = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
         batches = _kernels.greedy_cut(lengths[:, None], NO_BOUNDARIES, prices, float(budget), 99, False, offsets)
         assert batches == min(len(cut) - 1 for cut in legal)
 

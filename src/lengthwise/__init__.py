@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lengthwise import _command as _command  # first, for it minds Ctrl-C while the others load
 from lengthwise._random import Key
+from lengthwise.advice.step_cost import StepCost
 from lengthwise.checks import warn_deprecated as _warn_deprecated
 from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
 from lengthwise.choices.batching import Batching
@@ -109,6 +110,7 @@ __all__ = [
     "Shuffled",
     "ShuffledSteps",
     "Sorted",
+    "StepCost",
     "StepNoise",
     "Stratified",
     "Window",

@@ -12,11 +12,11 @@ def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
     """Cuts the sequences of `lengths` [n, dims] in order into batches, and returns how many.
 
     A batch of `count` sequences whose longest are L costs
-    fixed + count (each + sum_d linear_d L_d + quadratic_d L_d^2), with `prices` = [fixed, each, linear...,
-    quadratic...]. It is closed before a sequence that would bring it over `budget`, or, where `overshoot`, behind the
-    sequence that reaches it; and at every boundary (rising positions), and at `most` sequences. `offsets` [n + 1]
-    receives the starts and the end. Operations come in the order of `cost.Quadratic`, so that both round alike at the
-    budget.
+    fixed + sum_d per_length_d L_d + count (each + sum_d linear_d L_d + quadratic_d L_d^2), with
+    `prices` = [fixed, each, linear..., quadratic..., per_length...]. It is closed before a sequence that would bring it
+    over `budget`, or, where `overshoot`, behind the sequence that reaches it; and at every boundary (rising positions),
+    and at `most` sequences. `offsets` [n + 1] receives the starts and the end. Operations come in the order of
+    `cost.Quadratic`, so that both round alike at the budget.
     """
     count, dims = lengths.shape
     longest = np.zeros(dims, np.int64)
@@ -26,11 +26,12 @@ def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
     boundary = 0
     for index in range(count):
         # What one sequence of the batch would cost, if this one joined it: all are padded to the longest.
-        each = 0.0
+        each, once = 0.0, prices[0]
         for dim in range(dims):
             length = float(max(longest[dim], lengths[index, dim]))
             each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
-        cost = prices[0] + (size + 1) * (prices[1] + each)
+            once += prices[2 + 2 * dims + dim] * length
+        cost = once + (size + 1) * (prices[1] + each)
         closed = full or size == most or (not overshoot and cost > budget)
         # Boundaries and positions both rise, so that one pass reads both.
         while boundary < boundaries.size and boundaries[boundary] <= index:
@@ -43,13 +44,14 @@ def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
             for dim in range(dims):
                 longest[dim] = 0
         # Once more: a batch that has just begun is no longer than this sequence.
-        each = 0.0
+        each, once = 0.0, prices[0]
         for dim in range(dims):
             longest[dim] = max(longest[dim], lengths[index, dim])
             length = float(longest[dim])
             each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
+            once += prices[2 + 2 * dims + dim] * length
         size += 1
-        full = overshoot and prices[0] + size * (prices[1] + each) >= budget
+        full = overshoot and once + size * (prices[1] + each) >= budget
     offsets[batches] = count
     return batches
 

@@ -27,11 +27,12 @@ def cut_falling(needed, positions, end, prices, budget, most, slots, ends):
         # Kept from a longer try: what a shorter step does not hold is passed over, and nothing is sorted again.
         if row >= end:
             continue
-        each = 0.0
+        each, once = 0.0, prices[0]
         for dim in range(dims):
             length = float(max(longest[dim], needed[row, dim]))
             each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
-        grown = prices[0] + (size + 1) * (prices[1] + each)
+            once += prices[2 + 2 * dims + dim] * length
+        grown = once + (size + 1) * (prices[1] + each)
         if size > 0 and (grown > budget or size == most):
             # A batch that is full by count takes no more under any budget.
             more = min(more, grown) if size < most else more
@@ -43,11 +44,12 @@ def cut_falling(needed, positions, end, prices, budget, most, slots, ends):
             size = 0
             for dim in range(dims):
                 longest[dim] = 0
-            each = 0.0
+            each, once = 0.0, prices[0]
             for dim in range(dims):
                 length = float(needed[row, dim])
                 each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
-            grown = prices[0] + (prices[1] + each)
+                once += prices[2 + 2 * dims + dim] * length
+            grown = once + (prices[1] + each)
         for dim in range(dims):
             longest[dim] = max(longest[dim], needed[row, dim])
         size += 1

@@ -10,8 +10,9 @@ runs the classes of this file compiled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,26 +83,38 @@ class Largest:
 @checks.show_call("Quadratic(linear=1.0, quadratic=0.01)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quadratic:
-    """count x (per_sequence + sum over dims of linear L + quadratic L^2), and `per_batch` once: attention, for one.
+    """What most networks cost: a part for the batch, and a part for each of its sequences (attention, for one).
+
+        per_batch + per_length L + count x (per_sequence + linear L + quadratic L^2)
+
+    `linear`, `quadratic` and `per_length` are summed over the dimensions: one number for all of them, or a number for
+    each. `lengthwise.measure_step` measures all five on your own training step.
 
     Args:
         linear: Cost of one padded frame.
         quadratic: Cost of one padded frame that attends to one other.
         per_sequence: Cost of one more sequence, whatever its length.
         per_batch: Cost of one more batch, whatever is in it.
+        per_length: Cost of one more frame that the batch is padded to, however many sequences it holds. An LSTM on a
+            GPU takes its frames one after the other, and all sequences at once.
 
     >>> Quadratic(quadratic=0.01)(np.array([2]), np.array([[100]]))
     array([400.])
+    >>> Quadratic(linear=(1.0, 8.0))(np.array([2]), np.array([[100, 10]]))
+    array([360.])
     """
 
-    linear: float = 1.0
-    quadratic: float = 0.0
+    linear: float | tuple[float, ...] = 1.0
+    quadratic: float | tuple[float, ...] = 0.0
     per_sequence: float = 0.0
     per_batch: float = 0.0
+    per_length: float | tuple[float, ...] = field(default=0.0, metadata={"later": True})
 
     def __post_init__(self) -> None:
-        for name in ("linear", "quadratic", "per_sequence", "per_batch"):
+        for name in ("per_sequence", "per_batch"):
             checks.keep(self, **{name: checks.check_number(name, getattr(self, name), remedy=_REMEDY)})
+        for name in ("linear", "quadratic", "per_length"):
+            checks.keep(self, **{name: _check_coefficients(name, getattr(self, name))})
 
     def __call__(self, counts: ArrayLike, padded_lengths: ArrayLike) -> NDArray[np.float64]:
         # Dimension after dimension, as the compiled cutter adds them. NumPy's own sum of 8 or more adds in another
@@ -110,22 +123,45 @@ class Quadratic:
         if longest.ndim != 2:
             remedy = "Give one row for each batch."
             raise checks.value_error("padded_lengths", "of shape [batches, dims]", longest.shape, remedy)
-        each = np.zeros(len(longest))
+        each, once = np.zeros(len(longest)), np.full(len(longest), self.per_batch)
+        coefficients = self.prices(longest.shape[1])[2:].reshape(3, -1)
         with np.errstate(over="ignore", invalid="ignore"):  # `costs_of` says what is not finite
-            for length in longest.T:
-                each += self.linear * length + self.quadratic * (length * length)
-            return self.per_batch + np.asarray(counts) * (self.per_sequence + each)
+            for length, (linear, quadratic, per_length) in zip(longest.T, coefficients.T, strict=True):
+                each += linear * length + quadratic * (length * length)
+                once += per_length * length
+            return once + np.asarray(counts) * (self.per_sequence + each)
 
     def prices(self, dims: int) -> NDArray[np.float64]:
-        """The coefficients as the compiled cutter reads them: [2 + 2 dims]."""
-        return np.array([self.per_batch, self.per_sequence] + [self.linear] * dims + [self.quadratic] * dims)
+        """The coefficients as the compiled cutter reads them: [2 + 3 dims].
+
+        Raises:
+            ValueError: A coefficient has a number for each dimension, and the lengths have more or fewer.
+        """
+        spread = (_spread(name, getattr(self, name), dims) for name in ("linear", "quadratic", "per_length"))
+        return np.array([self.per_batch, self.per_sequence, *chain.from_iterable(spread)])
+
+
+def _check_coefficients(name: str, value: Any) -> float | tuple[float, ...]:
+    """One number for all dimensions, or a number for each."""
+    if isinstance(value, tuple | list | np.ndarray) and np.ndim(value) == 1 and len(value):
+        return tuple(checks.check_number(name, each, remedy=_REMEDY) for each in value)
+    return checks.check_number(name, value, remedy=_REMEDY)
+
+
+def _spread(name: str, coefficient: float | tuple[float, ...], dims: int) -> tuple[float, ...]:
+    if not isinstance(coefficient, tuple):
+        return (coefficient,) * dims
+    if len(coefficient) != dims:
+        rule = f"one number, or {dims}, as sequences have so many lengths"
+        raise checks.value_error(name, rule, coefficient, "Give a number for each length.")
+    return coefficient
 
 
 _PADDED_FRAMES = Quadratic()
 
 
 def prices_of(cost: Cost, dims: int) -> NDArray[np.float64] | None:
-    """The coefficients of a cost of this package, as kernels read them: [2 + 2 dims]; None of any other.
+    """The coefficients of a cost of this package, as kernels read them: [2 + 3 dims]; None of any other.
 
     A class that extends one of them is another: it may price batches as it likes.
     """
@@ -158,20 +194,29 @@ def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.i
     return costs
 
 
-def costs_of_rows(cost: Cost, lengths: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What batches of packed rows cost: what their sequences cost alone, in sum, and `per_batch` once: [batches].
+def costs_of_rows(
+    cost: Cost, lengths: NDArray[np.int64], offsets: NDArray[np.int64], capacity: int
+) -> NDArray[np.float64]:
+    """What batches of packed rows cost: what their sequences cost alone, in sum, and once what is for the batch.
 
-    So attention costs the squares of the lengths, for no sequence attends to another. Of a cost of the user's nobody
-    knows what is for the batch: it counts for every sequence.
+    So attention costs the squares of the lengths, for no sequence attends to another. `per_batch` counts once, and
+    `per_length` for a row of `capacity` frames. Of a cost of the user's nobody knows what is for the batch: it counts
+    for every sequence.
 
     Args:
         lengths: [m, dims], batch by batch.
         offsets: [batches + 1].
+        capacity: Frames of a row.
+
+    Returns:
+        [batches].
     """
-    alone = costs_alone(cost, lengths)
-    once = cost.per_batch if isinstance(cost, Quadratic) and type(cost) is Quadratic else 0.0
+    once = 0.0
+    if type(cost) is Quadratic:
+        once = float(costs_of(cost, np.zeros(1, np.int64), np.full((1, lengths.shape[1]), capacity))[0])
+        cost = replace(cost, per_batch=0.0, per_length=0.0)
     sums = np.empty(len(offsets) - 1)
-    _kernels.sum_groups(alone - once, offsets, sums)
+    _kernels.sum_groups(costs_alone(cost, lengths), offsets, sums)
     _check_finite(sums)
     return sums + once
 

@@ -53,7 +53,8 @@ def pad(
         )
     if capacity is not None:
         lengths = np.full((len(offsets) - 1, 1), capacity)
-        return Batches(members, offsets, needed, lengths, costs_of_rows(cost, needed, offsets), buckets, capacity)
+        costs = costs_of_rows(cost, needed, offsets, capacity)
+        return Batches(members, offsets, needed, lengths, costs, buckets, capacity)
     # Members that need [5, 9, 2, 4], cut at [0, 2, 4], are padded to [9, 4].
     lengths = np.maximum.reduceat(needed, offsets[:-1], axis=0)
     return Batches(members, offsets, needed, lengths, costs_of(cost, np.diff(offsets), lengths), buckets)
