@@ -22,6 +22,10 @@ FEWER_CHUNKS = "Check the unit of the lengths, or give a larger size, and a larg
 GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists the names."
 
 
+def make_batch(count, length):
+    return np.zeros((count, length, 999))
+
+
 def planned_with(cost):
     return lambda: lw.make_plan([1, 2, 3], lw.Batching(budget=10, order=lw.Shuffled(), cost=cost))
 
@@ -470,6 +474,7 @@ CALLS = {
     "Key(7)": "Key(seed=0, epoch=3)",
     "measure(PLAN)": "measure(plan, lengths)",
     "mixing()": "mixing(plan, lengths)",
+    "measure_step([1, 2])": "measure_step(step, make_batch, lengths)",
     "optimal_edges([1, 2])": "optimal_edges(lengths, 8)",
     "FixedSize()": "FixedSize(16)",
     "FixedSize(16, True)": "FixedSize(16)",
@@ -515,7 +520,9 @@ def test_a_call_that_does_not_fit_is_told_one_that_does(call):
     assert f", but is called as {name}(" in str(raised.value)
     assert str(raised.value).endswith(f". Write {told}, say.")
     for each in told.split(", or "):
-        eval(each, {**names, "lengths": [1, 2, 3, 4], "plan": PLAN})  # the remedy exists and works
+        eval(
+            each, {**names, "lengths": [1, 2, 3, 4], "plan": PLAN, "step": np.sort, "make_batch": make_batch}
+        )  # the remedy exists and works
 
 
 def test_every_choice_answers_a_call_that_does_not_fit():

@@ -272,3 +272,21 @@ def test_without_jax_the_extra_is_named():
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
     assert done.stdout == 'lengthwise.jax needs JAX: pip install "lengthwise[jax]"\n'
+
+
+def test_a_step_of_jax_is_measured_and_one_that_returns_nothing_is_refused():
+    pytest.importorskip("scipy")
+
+    @jax.jit
+    def step(batch):
+        return {"loss": (batch @ batch.T).sum()}
+
+    def make_batch(count, length):
+        return np.ones((count * length, 8), np.float32)
+
+    cost = lw.jax.measure_step(step, make_batch, [5, 10, 20], repeats=1)
+    assert (cost.measured_seconds > 0).all()
+    assert cost.bytes is None
+    assert cost.device.startswith(jax.devices()[0].platform)
+    with pytest.raises(ValueError, match=r"^`step` must be a function that returns arrays of JAX, but is None\. "):
+        lw.jax.measure_step(lambda _: None, make_batch, [5, 10, 20])

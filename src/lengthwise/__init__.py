@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lengthwise import _command as _command  # first, for it minds Ctrl-C while the others load
 from lengthwise._random import Key
 from lengthwise.advice.step_cost import StepCost
+from lengthwise.advice.step_timing import Meter, measure_step
 from lengthwise.checks import warn_deprecated as _warn_deprecated
 from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
 from lengthwise.choices.batching import Batching
@@ -93,6 +94,7 @@ __all__ = [
     "LongestFirst",
     "MaxEntropy",
     "Measures",
+    "Meter",
     "Mixed",
     "Order",
     "Ordered",
@@ -131,6 +133,7 @@ __all__ = [
     "loss_scales",
     "make_plan",
     "measure",
+    "measure_step",
     "mixing",
     "mixing_limit",
     "mxnet_bucketing",

@@ -9,6 +9,7 @@ several hosts `jax.make_array_from_process_local_data` makes them global.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -21,6 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
+from lengthwise.advice import step_timing
+from lengthwise.advice.step_cost import StepCost
 from lengthwise.choices.boxes import sort_rows
 from lengthwise.choices.buckets import find_bucket
 from lengthwise.planning.plan import Plan
@@ -291,3 +294,46 @@ def _check_shard(shard: tuple[int, int], shapes: NDArray[np.int64]) -> tuple[int
         rule = f"of rows that divide by the {count} shards"
         raise checks.value_error("shapes", rule, shapes[uneven][0].tolist(), remedy)
     return index, count
+
+
+class _Meter:
+    """A clock that waits for the arrays that the step returns."""
+
+    def __init__(self) -> None:
+        device = jax.devices()[0]
+        self.device = f"{device.platform}, {device.device_kind}"
+        self._started = 0.0
+
+    def start(self) -> None:
+        self._started = time.perf_counter()
+
+    def stop(self, returned: Any) -> tuple[float, float | None]:
+        arrays = [each for each in jax.tree.leaves(returned) if isinstance(each, jax.Array)]
+        if not arrays:
+            remedy = "Return the loss and the new weights, so that the clock can wait for them."
+            raise checks.value_error("step", "a function that returns arrays of JAX", returned, remedy)
+        jax.block_until_ready(arrays)
+        return time.perf_counter() - self._started, None  # JAX never forgets its peak of memory
+
+
+@checks.show_call("measure_step(step, make_batch, lengths)")
+def measure_step(
+    step: step_timing.Step,
+    make_batch: step_timing.MakeBatch,
+    lengths: ArrayLike,
+    *,
+    budget: float | None = None,
+    repeats: int = 5,
+) -> StepCost:
+    """`lengthwise.measure_step` for JAX: it waits for all arrays that the step returns.
+
+    The first step of each shape compiles, and does not count. Memory is not measured.
+
+    Args:
+        step: Called with what `make_batch` returns. It returns the loss and the new weights, or a pytree of them.
+        make_batch, lengths, budget, repeats: As there.
+
+    Raises:
+        ValueError: As there; the step returns no array of JAX.
+    """
+    return step_timing.measure_step(step, make_batch, lengths, budget=budget, repeats=repeats, meter=_Meter())

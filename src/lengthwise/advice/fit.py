@@ -49,7 +49,9 @@ def _solve(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     except ImportError as error:
         raise ImportError('a fit needs SciPy: pip install "lengthwise[advice]"') from error
     scaled, sizes = _scale(shares)
-    return nnls(scaled, np.ones(len(shares)))[0] / sizes
+    found = nnls(scaled, np.ones(len(shares)))[0]
+    # What adds a part in 10^9 at most is what rounding left of 0.
+    return np.where(found * scaled.max(axis=0) > 1e-9, found, 0.0) / sizes
 
 
 def _scale(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

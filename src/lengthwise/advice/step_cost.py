@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks, files
 from lengthwise.advice.fit import fit_quadratic
+from lengthwise.advice.show import show_fit, show_table
 from lengthwise.choices.cost import Quadratic
 from lengthwise.measures.epochs import check_plan
 from lengthwise.planning.plan import Plan
@@ -66,6 +67,19 @@ class StepCost:
     def __repr__(self) -> str:
         points = f"{len(self.counts)} shapes on {self.device}" if self.device else f"{len(self.counts)} shapes"
         return f"StepCost({self.seconds!r} seconds, error {self.seconds_error:.1%}, measured with {points})"
+
+    def __str__(self) -> str:
+        """The fit in a line, and a table of the points: what was measured, and by how much the fit misses it."""
+        points = self.counts, self.padded_lengths
+        heads, columns = ["sequences", "padded to", "seconds", "fit"], [*points, self.measured_seconds]
+        columns.append(self.seconds(*points) / self.measured_seconds - 1)
+        lines = [f"seconds = {show_fit(self.seconds)}, error {self.seconds_error:.1%}"]
+        if self.bytes is not None and self.measured_bytes is not None:
+            lines.append(f"bytes = {show_fit(self.bytes)}, error {self.bytes_error:.1%}")
+            heads += ["bytes", "fit"]
+            columns += [self.measured_bytes, self.bytes(*points) / self.measured_bytes - 1]
+        device = [f"measured on: {self.device}"] if self.device else []
+        return "\n".join([*lines, *device, *show_table(heads, columns)])
 
     @classmethod
     def of(

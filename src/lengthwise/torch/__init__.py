@@ -17,5 +17,6 @@ from lengthwise.torch.rows import RowCollate as RowCollate
 from lengthwise.torch.rows import block_mask as block_mask
 from lengthwise.torch.sampler import BatchSampler as BatchSampler
 from lengthwise.torch.single_gradients import length_share as length_share
+from lengthwise.torch.step_meter import measure_step as measure_step
 from lengthwise.torch.stream import StreamBatches as StreamBatches
 from lengthwise.torch.windows import WindowSampler as WindowSampler

@@ -1,0 +1,210 @@
+"""measure_step: runs the user's training step on made batches of a few shapes, and fits what it costs."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import checks
+from lengthwise._random import Key
+from lengthwise.advice.step_cost import StepCost
+from lengthwise.advice.trial_shapes import trial_shapes
+
+_LEAST_SECONDS = 1e-6  # what calling an empty function and reading the clock may take
+_WORDS = ("out of memory", "not enough memory", "can't allocate memory", "resource_exhausted", "alloc_failed")
+
+Step = Callable[[Any], Any]
+MakeBatch = Callable[..., Any]
+
+
+class Meter(Protocol):
+    """What a step is measured with: a clock that waits for the device, and perhaps its memory.
+
+    Attributes:
+        device: What the step runs on, in words.
+    """
+
+    @property
+    def device(self) -> str: ...
+
+    def start(self) -> None:
+        """Called before a step, when its batch is made: waits for the device, and starts the clock."""
+        ...
+
+    def stop(self, returned: Any) -> tuple[float, float | None]:
+        """Called after the step: waits until the device is done.
+
+        Args:
+            returned: What the step returned.
+
+        Returns:
+            The seconds since `start`, and the most bytes that were held meanwhile; None where that is not known.
+        """
+        ...
+
+
+class _Clock:
+    """The clock of the process, for steps that are done when they return."""
+
+    def __init__(self) -> None:
+        self.device = f"CPU, {platform.machine()}, {os.cpu_count()} cores"
+        self._started = 0.0
+
+    def start(self) -> None:
+        self._started = time.perf_counter()
+
+    def stop(self, returned: Any) -> tuple[float, float | None]:
+        seconds = time.perf_counter() - self._started
+        remedy = None
+        torch = sys.modules.get("torch")
+        if torch is not None and torch.cuda.is_initialized():
+            remedy = "lengthwise.torch.measure_step"
+        elif hasattr(returned, "block_until_ready"):
+            remedy = "lengthwise.jax.measure_step"
+        if remedy is not None:
+            rule = "one that waits for the device"
+            raise checks.value_error("meter", rule, None, f"Take {remedy}, which does.")
+        return seconds, None
+
+
+@checks.show_call("measure_step(step, make_batch, lengths)")
+def measure_step(
+    step: Step,
+    make_batch: MakeBatch,
+    lengths: ArrayLike,
+    *,
+    budget: float | None = None,
+    repeats: int = 5,
+    meter: Meter | None = None,
+) -> StepCost:
+    """Measures what your training step costs, on made batches of about fifteen shapes, and fits a cost to it.
+
+    Each shape is run once to warm up, and then `repeats` times. The rounds go through all shapes in an order of their
+    own, so that what else the machine does falls on all shapes alike. The median of a shape counts. The step really
+    trains: give it a copy of the model, or load the weights afterwards.
+
+    The fit holds for the shapes it was measured with. On a processor, for one, a frame costs more once a batch no
+    longer fits its caches. So give the `budget` that you mean to train with.
+
+    On a GPU call `lengthwise.torch.measure_step` or `lengthwise.jax.measure_step`: they wait until the device is done.
+    What goes wrong in use: a step that moves its batch to the device is measured with that, and one that gets it there
+    already is not. Let `make_batch` return what your loader gives.
+
+    Args:
+        step: Called with what `make_batch` returns: forward, backward, and the update of the weights.
+        make_batch: `make_batch(count, length)` returns a batch of `count` sequences padded to `length` frames; of
+            several lengths `make_batch(count, length, another)`. It is not timed.
+        lengths: [n] or [n, dims], those of your data. The trials span them, from short to the longest.
+        budget: The most padded frames of a trial; by default those of 32 sequences of the mean length, or two of the
+            longest. A single sequence of each length is tried in any case.
+        repeats: How often each shape is timed.
+        meter: What to measure with; by default the clock of the process, and no memory.
+
+    Returns:
+        What a step costs in seconds, and in bytes where the meter tells. `print` it for the points and their errors.
+
+    Raises:
+        ValueError: The step or `make_batch` raises, which is named with the shape; the step takes no time; all lengths
+            are so short that no three can be told apart.
+        ImportError: SciPy is not installed.
+
+    >>> frames = lambda count, length: np.ones((count, length, 64))
+    >>> cost = measure_step(lambda batch: batch @ batch[0].T, frames, [100, 200, 400], repeats=1)
+    >>> cost.counts.max(), cost.padded_lengths.max()
+    (np.int64(74), np.int64(400))
+    """
+    checks.check_whole("repeats", repeats, minimum=1, remedy="Give how often each shape is timed.")
+    if budget is not None:
+        remedy = "Give the most padded frames of a batch to try."
+        budget = checks.check_number("budget", budget, above=True, remedy=remedy)
+    for name, given in (("step", step), ("make_batch", make_batch)):
+        if not callable(given):
+            raise checks.type_error(name, "a function", given, "Give measure_step(step, make_batch, lengths).")
+    shapes = trial_shapes(lengths, budget)
+    clock = _Clock() if meter is None else meter
+    for shape in shapes:  # compiles, allocates, and picks its algorithms
+        run_once(step, make_batch, shape, clock)
+    rounds = [_measure_round(step, make_batch, shapes, clock, number) for number in range(repeats)]
+    seconds = np.median([[took for took, _ in each] for each in rounds], axis=0)
+    _check_times(seconds)
+    held = [[most for _, most in each] for each in rounds]
+    known = not any(most is None for each in held for most in each)
+    return StepCost.of(
+        shapes[:, 0],
+        shapes[:, 1:],
+        seconds,
+        bytes=np.max(np.array(held, np.float64), axis=0) if known else None,
+        device=clock.device,
+    )
+
+
+def run_once(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter: Meter) -> tuple[float, float | None]:
+    """One step on a fresh batch of `shape` [1 + dims]: its seconds, and the most bytes it held or None.
+
+    Raises:
+        ValueError: `make_batch` or the step raises, or `make_batch` returns nothing.
+    """
+    batch = make_one(make_batch, shape)
+    meter.start()
+    try:
+        returned = step(batch)
+    except Exception as error:
+        remedy = f"Try step(make_batch({_words(shape)})) by itself."
+        if ran_out(error):
+            remedy = f"Give a budget of fewer padded frames than {int(shape[0] * shape[1:].sum()):,}."
+        rule = "a function that trains on what make_batch returns"
+        raise checks.value_error("step", rule, error, remedy, at=f"make_batch({_words(shape)})") from error
+    return meter.stop(returned)
+
+
+def make_one(make_batch: MakeBatch, shape: NDArray[np.int64]) -> Any:
+    """A batch of `shape` [1 + dims].
+
+    Raises:
+        ValueError: `make_batch` raises, or returns nothing.
+    """
+    place = f"make_batch({_words(shape)})"
+    rule = "a function that returns a batch of so many sequences, padded to such a length"
+    try:
+        batch = make_batch(*shape.tolist())
+    except Exception as error:
+        if ran_out(error):
+            raise
+        raise checks.value_error("make_batch", rule, error, f"Try {place} by itself.", at=place) from error
+    if batch is None:
+        raise checks.value_error("make_batch", rule, None, "Return the batch.", at=place)
+    return batch
+
+
+def ran_out(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, in the words of the frameworks."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    # PyTorch on a CPU, cuBLAS, cuDNN and XLA raise a RuntimeError, which may mean anything else too.
+    return isinstance(error, RuntimeError) and any(word in str(error).lower() for word in _WORDS)
+
+
+def _measure_round(
+    step: Step, make_batch: MakeBatch, shapes: NDArray[np.int64], meter: Meter, number: int
+) -> list[tuple[float, float | None]]:
+    """Every shape once, in an order of the round's own: what each took and held, in the order of `shapes`."""
+    order = Key(epoch=number, stage="order").permutation(len(shapes))
+    measured = {index: run_once(step, make_batch, shapes[index], meter) for index in order.tolist()}
+    return [measured[index] for index in range(len(shapes))]
+
+
+def _check_times(seconds: NDArray[np.float64]) -> None:
+    if seconds.max() < _LEAST_SECONDS:
+        remedy = "Give the whole training step: forward, backward and update."
+        raise checks.value_error("step", "a function that takes time", float(seconds.max()), remedy)
+
+
+def _words(shape: NDArray[np.int64]) -> str:
+    return ", ".join(map(str, shape.tolist()))

@@ -1,0 +1,128 @@
+"""measure_step for PyTorch: waits for the device, and reads the peak of its memory."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from typing import Any
+
+import torch
+from numpy.typing import ArrayLike
+from torch import nn
+
+from lengthwise import checks
+from lengthwise.advice import step_timing
+from lengthwise.advice.step_cost import StepCost
+
+
+class _Meter:
+    """A clock that waits for one device; of CUDA and what is built like it also the most memory that was held."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._on, self._module = device, getattr(torch, device.type, None)
+        self.device = _name(device)
+        self._started = 0.0
+
+    def start(self) -> None:
+        if (reset := getattr(self._module, "reset_peak_memory_stats", None)) is not None:
+            reset(self._on)
+        self._wait()
+        self._started = time.perf_counter()
+
+    def stop(self, returned: Any) -> tuple[float, float | None]:
+        del returned
+        self._wait()
+        seconds = time.perf_counter() - self._started
+        peak = getattr(self._module, "max_memory_allocated", None)
+        return seconds, None if peak is None else float(peak(self._on))
+
+    def _wait(self) -> None:
+        if self._on.type == "mps":  # the one that takes no device
+            torch.mps.synchronize()
+        elif self._on.type != "cpu":
+            getattr(torch, self._on.type).synchronize(self._on)
+
+
+@checks.show_call("measure_step(step, make_batch, lengths)")
+def measure_step(
+    step: step_timing.Step,
+    make_batch: step_timing.MakeBatch,
+    lengths: ArrayLike,
+    *,
+    model: nn.Module | None = None,
+    device: torch.device | str | None = None,
+    budget: float | None = None,
+    repeats: int = 5,
+) -> StepCost:
+    """`lengthwise.measure_step` for PyTorch: it waits for the device, and on CUDA measures memory too.
+
+    The bytes are those that PyTorch hands out at most, weights and the optimiser's state included. The caching
+    allocator holds some more: leave a tenth free where you take them for a budget.
+
+    Args:
+        step: As there. It may return anything.
+        make_batch, lengths, budget, repeats: As there.
+        model: What the step trains. If no step changes its parameters, this is an error.
+        device: What the step runs on; by default that of the model, else CUDA where there is one, else the CPU.
+
+    Raises:
+        ValueError: As there; the step trains nothing of `model`.
+
+    >>> model = nn.Linear(8, 8)
+    >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    >>> def step(batch):
+    ...     optimizer.zero_grad()
+    ...     model(batch).square().mean().backward()
+    ...     optimizer.step()
+    >>> make_batch = lambda count, length: torch.ones(count, length, 8)
+    >>> cost = measure_step(step, make_batch, [50, 100, 200], model=model, repeats=1)
+    >>> cost.device[:3], cost.bytes
+    ('CPU', None)
+    """
+    before = mark(model)
+    chosen = choose_device(model, device)
+    meter = _Meter(chosen)
+    cost = step_timing.measure_step(step, make_batch, lengths, budget=budget, repeats=repeats, meter=meter)
+    check_trained(model, before)
+    return cost
+
+
+def choose_device(model: nn.Module | None, device: torch.device | str | None) -> torch.device:
+    """The device that was given, or that of the model, or CUDA where there is one."""
+    if device is not None:
+        return torch.device(device)
+    parameter = None if model is None else next(model.parameters(), None)
+    if parameter is not None:
+        return parameter.device
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def mark(model: nn.Module | None) -> list[tuple[int, float]]:
+    """Of each parameter how often it was written to, and its sum: fused optimisers write without being counted."""
+    if model is None:
+        return []
+    if not isinstance(model, nn.Module):
+        raise checks.type_error("model", "a torch.nn.Module", model, "Give the model that is trained.")
+    own = [parameter.detach() for parameter in model.parameters()]
+    return [(each._version, each.sum(dtype=torch.float64).item()) for each in own]
+
+
+def check_trained(model: nn.Module | None, before: list[tuple[int, float]]) -> None:
+    """Refuses steps that changed no parameter of the model.
+
+    Raises:
+        ValueError: They did not.
+    """
+    if model is not None and mark(model) == before:
+        rule = "a function that changes the parameters of `model`"
+        remedy = "Call backward and the optimizer's step in it, on this model."
+        raise checks.value_error("step", rule, "one that changes none", remedy)
+
+
+def _name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return f"CUDA, {torch.cuda.get_device_name(device)}"
+    if device.type == "cpu":
+        return f"CPU, {platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
+    return str(device)

@@ -1,0 +1,310 @@
+"""What a step costs: measured on a clock that follows a known rule, fitted, kept, and read off plans."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lengthwise as lw
+from lengthwise.advice.fit import fit_quadratic
+from lengthwise.advice.step_timing import ran_out
+from lengthwise.advice.trial_shapes import trial_lengths, trial_shapes
+
+pytest.importorskip("scipy")
+
+RULE = lw.Quadratic(per_batch=0.004, per_length=2e-5, per_sequence=3e-4, linear=1e-6, quadratic=2e-9)
+HELD = lw.Quadratic(per_batch=1e9, linear=4e3)
+LENGTHS = lw.example_lengths("long-tailed", count=400)
+PAIRS = np.column_stack([LENGTHS, 1 + LENGTHS[::-1] // 7])
+COEFFICIENT = st.sampled_from([0.0, 1e-9, 1e-4, 0.3, 2.0])
+
+
+class Ruler:
+    """A meter whose clock and memory follow a rule, so that what is measured is known."""
+
+    device = "a ruler"
+
+    def __init__(self, seconds=RULE, held=HELD):
+        self.rules = seconds, held
+        self.taken = []
+
+    def start(self):
+        self.taken.append(None)
+
+    def stop(self, returned):
+        self.taken[-1] = shape = np.array(returned)
+        seconds, held = (None if rule is None else float(rule(shape[:1], shape[None, 1:])[0]) for rule in self.rules)
+        return seconds, held
+
+
+def echo(batch):
+    return batch
+
+
+def shape_alone(*shape):
+    return shape
+
+
+def measured(lengths=LENGTHS, **asked):
+    return lw.measure_step(echo, shape_alone, lengths, **{"meter": Ruler(), "repeats": 2, **asked})
+
+
+def test_a_step_that_follows_a_rule_is_measured_as_that_rule():
+    cost = measured()
+    shapes = np.array([[1, 50], [16, 700], [300, 20], [2, 6_000]])
+    for fitted, rule in ((cost.seconds, RULE), (cost.bytes, HELD)):
+        assert fitted(shapes[:, 0], shapes[:, 1:]) == pytest.approx(rule(shapes[:, 0], shapes[:, 1:]), rel=1e-6)
+    assert cost.seconds.per_length == pytest.approx(2e-5, rel=1e-4)
+    assert max(cost.seconds_error, cost.bytes_error) < 1e-6
+    assert cost.device == "a ruler"
+
+
+def test_each_of_several_lengths_has_its_own_coefficients():
+    rule = lw.Quadratic(linear=(1e-6, 8e-6), quadratic=(2e-9, 0.0), per_length=(0.0, 3e-5), per_batch=0.01)
+    cost = measured(PAIRS, meter=Ruler(rule, None))
+    assert cost.bytes is None
+    assert cost.seconds.linear == pytest.approx((1e-6, 8e-6), rel=1e-4)
+    assert cost.seconds.per_length == pytest.approx((0.0, 3e-5), rel=1e-4, abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(COEFFICIENT, min_size=5, max_size=5).filter(any), st.integers(0, 2**32))
+def test_a_fit_finds_any_rule_that_is_one(coefficients, seed):
+    names = ("per_batch", "per_length", "per_sequence", "linear", "quadratic")
+    rule = lw.Quadratic(**dict(zip(names, coefficients, strict=True)))
+    chance = np.random.default_rng(seed)
+    counts, longest = chance.integers(1, 40, 20), chance.integers(5, 900, (20, 1))
+    fitted, error = fit_quadratic(counts, longest, rule(counts, longest))
+    assert fitted(counts, longest) == pytest.approx(rule(counts, longest), rel=1e-6)
+    assert error < 1e-4
+
+
+def test_the_error_is_that_of_points_left_out():
+    counts, longest = [1, 1, 1, 4, 4, 4, 9, 9, 9], [10, 20, 40] * 3
+    exact = RULE(np.array(counts), np.array(longest)[:, None])
+    wrong = exact.copy()
+    wrong[4] *= 2
+    assert lw.StepCost.of(counts, longest, exact).seconds_error < 1e-9
+    # One point of nine is twice what the others say: they predict half of it.
+    assert lw.StepCost.of(counts, longest, wrong).seconds_error > 0.5 / 9
+
+
+def test_every_shape_is_run_once_to_warm_up_and_then_in_rounds_of_another_order():
+    meter = Ruler()
+    cost = measured(meter=meter, repeats=3)
+    count = len(cost.counts)
+    rounds = [[tuple(shape.tolist()) for shape in meter.taken[at : at + count]] for at in range(0, 4 * count, count)]
+    assert len(meter.taken) == 4 * count
+    assert len({tuple(each) for each in rounds}) == 4
+    assert {frozenset(each) for each in rounds} == {frozenset(rounds[0])}
+
+
+def test_the_median_of_the_repeats_counts_and_the_most_memory():
+    class Slow(Ruler):
+        def stop(self, returned):
+            seconds, held = super().stop(returned)
+            number = len(self.taken)
+            return (seconds * (9 if number > 30 and number % 7 == 0 else 1)), held + (number == 40) * 1e9
+
+    cost = measured(meter=Slow(), repeats=9)
+    expected = RULE(cost.counts, cost.padded_lengths)
+    assert cost.measured_seconds == pytest.approx(expected)
+    assert (cost.measured_bytes > HELD(cost.counts, cost.padded_lengths) + 1e6).sum() == 1
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS, PAIRS, [7] * 40, np.full((9, 3), 64)], ids=["long", "pairs", "even", "3"])
+@pytest.mark.parametrize("budget", [None, 5_000])
+def test_trials_span_the_lengths_within_the_budget(lengths, budget):
+    shapes, rows = trial_shapes(lengths, budget), np.asarray(lengths).reshape(len(lengths), -1)
+    assert len(np.unique(shapes, axis=0)) == len(shapes)
+    assert (shapes[:, 1:].max(axis=0) == rows.max(axis=0)).all()
+    assert (shapes[:, 1:].min(axis=0) * 3 <= rows.max(axis=0)).all()
+    frames = shapes[:, 0] * shapes[:, 1:].sum(axis=1)
+    if budget is not None:
+        assert (frames[shapes[:, 0] > 1] <= budget).all()
+    lw.StepCost.of(shapes[:, 0], shapes[:, 1:], np.ones(len(shapes)))  # they tell all coefficients
+
+
+def test_trials_that_need_no_coefficients_lie_on_one_line():
+    assert trial_lengths([[10, 2], [40, 8]], levels=3, aside=False).tolist() == [[10, 2], [20, 4], [40, 8]]
+    aside = trial_lengths([[10, 2], [40, 8]], levels=3).tolist()
+    assert sorted(aside) == [[10, 2], [10, 4], [20, 2], [20, 4], [20, 8], [40, 4], [40, 8]]
+
+
+def test_an_epoch_takes_as_long_as_the_slowest_rank_of_each_step():
+    cost = measured()
+    plan = lw.make_plan(LENGTHS, lw.Batching(cost=cost.seconds, budget=0.2), world_size=3, micro_batches=2)
+    expected = sum(
+        max(sum(plan.costs[plan.grid[step, micro, rank]] for micro in range(2)) for rank in range(3))
+        for step in range(plan.steps)
+    )
+    assert cost.seconds_of(plan) == pytest.approx(expected)
+    other = lw.make_plan(LENGTHS, lw.Batching(budget=20_000))  # priced in frames, and predicted in seconds
+    priced = RULE(other.batch_sizes, other.padded_lengths)
+    assert cost.seconds_of(other) == pytest.approx(priced.sum(), rel=1e-6)
+
+
+def test_packed_rows_count_as_rows_of_the_capacity():
+    cost = measured()
+    plan = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Rows(6_500, rows=4)))
+    expected = RULE(plan.row_counts, np.full((len(plan.costs), 1), 6_500)).sum()
+    assert cost.seconds_of(plan) == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_plan_of_other_dimensions_is_refused():
+    plan = lw.make_plan(PAIRS, lw.Batching(budget=20_000))
+    with pytest.raises(ValueError, match=r"^`plan` must be of 1 lengths a sequence, as were measured, but is 2\. "):
+        measured().seconds_of(plan)
+
+
+@pytest.mark.parametrize("held", [HELD, None])
+@pytest.mark.parametrize("lengths", [LENGTHS, PAIRS], ids=["one", "two"])
+def test_a_step_cost_is_kept_in_a_file(tmp_path, held, lengths):
+    cost = measured(lengths, meter=Ruler(held=held))
+    cost.save(tmp_path / "step.json")
+    again = lw.StepCost.load(tmp_path / "step.json")
+    assert (again.seconds, again.bytes, str(again)) == (cost.seconds, cost.bytes, str(cost))
+    for name in ("counts", "padded_lengths", "measured_seconds", "measured_bytes"):
+        assert np.array_equal(getattr(again, name), getattr(cost, name))
+    for array in (again.counts, cost.measured_seconds):
+        assert not array.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda stored: stored.pop("seconds"),
+        lambda stored: stored.update(more=1),
+        lambda stored: stored.update(format="lengthwise.StepCost 2"),
+        lambda stored: stored["seconds"].update(linear=-1),
+        lambda stored: stored["seconds"].update(cubic=1),
+        lambda stored: stored.update(counts=[1, 2]),
+        lambda stored: stored.update(measured_seconds="soon"),
+        lambda stored: stored.update(seconds_error=None),
+    ],
+)
+def test_a_file_that_is_no_step_cost_is_refused(tmp_path, change):
+    path = tmp_path / "step.json"
+    measured().save(path)
+    stored = json.loads(path.read_text())
+    change(stored)
+    path.write_text(json.dumps(stored))
+    with pytest.raises(ValueError, match=r"^`path` must be a step cost that StepCost.save wrote, but is "):
+        lw.StepCost.load(path)
+    for nothing in ("", "[]", "7", '"x"', "null"):
+        path.write_text(nothing)
+        with pytest.raises(ValueError, match=r"^`path` must be a step cost that StepCost.save wrote, but is "):
+            lw.StepCost.load(path)
+
+
+def test_a_batching_keeps_a_fit_in_json_and_old_ones_keep_their_names():
+    batching = lw.Batching(cost=measured(PAIRS).seconds, budget=0.2)
+    assert lw.Batching.from_json(batching.to_json()) == batching
+    assert "per_length" not in lw.Batching(budget=9, cost=lw.Quadratic(quadratic=0.1)).to_json()
+    assert '"per_length": 0.5' in lw.Batching(budget=9, cost=lw.Quadratic(per_length=0.5)).to_json()
+
+
+def test_a_printed_step_cost_shows_the_fit_and_its_points():
+    cost = lw.StepCost.of([1, 1, 1, 4, 4, 4], [100, 200, 400] * 2, [0.012, 0.014, 0.018, 0.018, 0.026, 0.042])
+    lines = str(cost).splitlines()
+    assert lines[0] == "seconds = 0.01 + 2e-05 n L, error 0.0%"
+    assert lines[1].split() == ["sequences", "padded", "to", "seconds", "fit"]
+    assert lines[2].split() in (["1", "100", "0.012", "+0.0%"], ["1", "100", "0.012", "-0.0%"])
+    assert repr(cost).startswith("StepCost(Quadratic(")
+    assert len(repr(cost)) < 300
+    assert "bytes = 1e+09 + 4e+03 n L, error 0.0%" in str(measured())
+
+
+def failing(error, at=1):
+    def step(batch):
+        if batch[0] >= at:
+            raise error
+        return batch
+
+    return step
+
+
+TRAINS = "`step` must be a function that trains on what make_batch returns, but is "
+RETURNS = "`make_batch` must be a function that returns a batch of so many sequences, padded to such a length, but is "
+BAD = {
+    "raises": (
+        failing(KeyError("loss")),
+        shape_alone,
+        rf"{TRAINS}KeyError\('loss'\) at make_batch\(\d+, \d+\)\. Try step\(make_batch\(\d+, \d+\)\) by itself\.$",
+    ),
+    "no memory": (
+        failing(MemoryError(), at=60),
+        shape_alone,
+        rf"{TRAINS}MemoryError\(\) at .*\. Give a budget of fewer padded frames than [\d,]+\.$",
+    ),
+    "no batch": (echo, lambda *_: None, rf"{RETURNS}None at make_batch\(.*\)\. Return the batch\.$"),
+    "another form": (echo, lambda count: count, rf"{RETURNS}TypeError.*\. Try make_batch\(\d+, \d+\) by itself\.$"),
+    "no time": (
+        echo,
+        shape_alone,
+        r"`step` must be a function that takes time, but is .*\. Give the whole training step",
+    ),
+}
+
+
+@pytest.mark.parametrize(("step", "make_batch", "message"), BAD.values(), ids=BAD)
+def test_a_bad_step_is_named(step, make_batch, message):
+    still = Ruler(lw.Quadratic(linear=0.0, per_batch=1e-9), None)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        lw.measure_step(step, make_batch, LENGTHS, meter=still, repeats=1)
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(TypeError, match=r"^`step` must be a function, but is 7\. "):
+        lw.measure_step(7, shape_alone, LENGTHS)
+    with pytest.raises(TypeError, match=r"^`make_batch` must be a function, but is 7\. "):
+        lw.measure_step(echo, 7, LENGTHS)
+
+
+def test_points_that_leave_a_coefficient_open_are_refused():
+    for counts, lengths in (([1, 1, 1], [1, 2, 3]), ([1, 2, 1, 2], [9, 9, 8, 8]), ([1, 2, 3], [10, 20, 30])):
+        with pytest.raises(ValueError, match=r"^`shapes` must be of two counts and three lengths at least"):
+            lw.StepCost.of(counts, lengths, np.ones(len(counts)))
+    with pytest.raises(
+        ValueError, match=r"^`seconds` must be finite and above 0, but is 0\.0\. Leave the point out\.$"
+    ):
+        lw.StepCost.of([1, 2], [3, 4], [0.0, 1.0])
+    with pytest.raises(ValueError, match=r"^`counts` must be from 1 to 2\*\*40, but is 0\. "):
+        lw.StepCost.of([0, 2], [3, 4], [1.0, 1.0])
+
+
+def test_an_array_of_jax_tells_to_take_its_meter():
+    class Pending:
+        def block_until_ready(self):
+            return self
+
+    with pytest.raises(ValueError, match=r"^`meter` must be one that waits .* Take lengthwise\.jax\.measure_step, "):
+        lw.measure_step(lambda _: Pending(), shape_alone, LENGTHS)
+
+
+@pytest.mark.parametrize(
+    ("error", "ran"),
+    [
+        (MemoryError(), True),
+        (type("OutOfMemoryError", (RuntimeError,), {})("CUDA"), True),
+        (RuntimeError("CUDA error: out of memory"), True),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes."), True),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)"), True),
+        (RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes"), True),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
+        (ValueError("out of memory"), False),
+        (KeyError("out of memory"), False),
+    ],
+)
+def test_what_says_that_memory_ran_out(error, ran):
+    assert ran_out(error) is ran
+
+
+def test_without_scipy_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    with pytest.raises(ImportError, match=r'^a fit needs SciPy: pip install "lengthwise\[advice\]"$'):
+        measured()

@@ -1,0 +1,91 @@
+"""measure_step on real steps of PyTorch: what is trained is told, and the device is waited for."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import lengthwise as lw
+from lengthwise.torch.step_meter import choose_device
+
+pytest.importorskip("scipy")
+
+LENGTHS = [20, 40, 80]
+
+
+def trainer(optimizer=torch.optim.SGD, **asked):
+    torch.manual_seed(0)
+    model = nn.Linear(4, 4)
+    chosen = optimizer(model.parameters(), lr=0.1, **asked)
+
+    def step(batch):
+        chosen.zero_grad()
+        model(batch).square().mean().backward()
+        chosen.step()
+
+    return model, step
+
+
+def ones(count, length):
+    return torch.ones(count, length, 4)
+
+
+@pytest.mark.parametrize("asked", [{"foreach": False}, {"foreach": True}, {"fused": True}])
+def test_a_step_that_trains_is_measured(asked):
+    model, step = trainer(torch.optim.Adam, **asked)
+    cost = lw.torch.measure_step(step, ones, LENGTHS, model=model, repeats=1)
+    assert (cost.measured_seconds > 0).all()
+    assert cost.padded_lengths.max() == 80
+    assert cost.bytes is None
+    assert cost.device.startswith("CPU")
+
+
+def test_a_step_that_changes_nothing_of_the_model_is_refused():
+    model, step = trainer()
+    other, _ = trainer()
+    step(ones(1, 1))
+    with pytest.raises(ValueError, match=r"^`step` must be a function that changes the parameters of `model`, but is "):
+        lw.torch.measure_step(step, ones, LENGTHS, model=other, repeats=1)
+    with pytest.raises(ValueError, match=r"^`step` must be a function that changes the parameters of `model`, but is "):
+        lw.torch.measure_step(lambda batch: model(batch).sum().backward(), ones, LENGTHS, model=model, repeats=1)
+    with pytest.raises(TypeError, match=r"^`model` must be a torch\.nn\.Module, but is 7\. "):
+        lw.torch.measure_step(step, ones, LENGTHS, model=7)
+
+
+def test_a_loss_that_cannot_be_differentiated_is_named():
+    def step(batch):
+        batch.sum().backward()
+
+    message = r"^`step` must be a function that trains on what make_batch returns, but is RuntimeError.* a grad_fn"
+    with pytest.raises(ValueError, match=message):
+        lw.torch.measure_step(step, ones, LENGTHS)
+
+
+def test_the_device_is_that_of_the_model_unless_it_is_given():
+    with torch.device("meta"):
+        model = nn.Linear(2, 2)
+    assert choose_device(model, None).type == "meta"
+    assert choose_device(model, "cpu").type == "cpu"
+    assert choose_device(None, None).type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu_memory_is_measured_and_the_plain_clock_refuses():
+    model = nn.Linear(64, 64).cuda()
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def step(batch):
+        optimizer.zero_grad()
+        model(batch).square().mean().backward()
+        optimizer.step()
+
+    def make_batch(count, length):
+        return torch.ones(count, length, 64, device="cuda")
+
+    lengths = np.array([500, 1_000, 2_000])
+    cost = lw.torch.measure_step(step, make_batch, lengths, model=model, budget=100_000)
+    assert cost.device.startswith("CUDA")
+    assert cost.bytes is not None
+    assert cost.bytes_error < 0.2
+    with pytest.raises(ValueError, match=r"^`meter` must be one that waits .* Take lengthwise\.torch\.measure_step, "):
+        lw.measure_step(step, make_batch, lengths)
