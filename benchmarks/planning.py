@@ -2,9 +2,10 @@
 
     python benchmarks/planning.py [--count 1000000]
 
-Every strategy under every kind of cut, for 1 and 8 ranks, on log-normal lengths, after the kernels have been compiled.
+Every strategy under every kind of cut, for 1, 8 and 1,024 ranks, on log-normal lengths, after the kernels have been compiled.
 The best of some repeats, in seconds of one core: what else the machine does is left out. Before each repeat NumPy
 permutes as many numbers, so that plans are also told in its permutations. Memory is the peak beyond the lengths given.
+Then each plan is measured.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import lengthwise as lw
 
 STRATEGIES = (
     "random,sorted,semi-sorted:0.1,alternated:1000,windowed:4096,bucketed:1024,optimal:16,quantile:16,mxnet:16,"
-    "max-entropy:0.05,max-entropy:0.05,noise=exponential"
+    "max-entropy:0.05,max-entropy:0.05,noise=exponential,random-steps"
 )
 CUTS = {"fixed:16": lw.FixedSize(16), "budget:20000": lw.Budget(20_000), "dynamic:16": lw.DynamicSize(16)}
 
@@ -37,7 +38,7 @@ def main() -> None:
         (label, name, batching, ranks)
         for name, cut in CUTS.items()
         for label, batching in lw.strategies(STRATEGIES, cut=cut).items()
-        for ranks in (1, 8)
+        for ranks in (1, 8, 1024)
     ]
     rows = []
     for label, name, batching, ranks in tqdm(cases, disable=None):
@@ -54,15 +55,18 @@ def measured(lengths: np.ndarray, batching: lw.Batching, ranks: int, repeats: in
     chance = np.random.default_rng(0)
     # The first epoch fits the order too, which the next ones find in memory.
     first = core_seconds(lambda: lw.make_plan(lengths, batching, world_size=ranks, epoch=0))
-    permutations, plans = [], []
+    permutations, plans, measures = [], [], []
     for epoch in range(repeats):
         permutations.append(core_seconds(lambda: chance.permutation(len(lengths))))
         plans.append(core_seconds(lambda epoch=epoch: lw.make_plan(lengths, batching, world_size=ranks, epoch=epoch)))
+        plan = lw.make_plan(lengths, batching, world_size=ranks, epoch=epoch)
+        measures.append(core_seconds(lambda plan=plan: lw.measure(plan, lengths)))
     return {
         "seconds": min(plans),
         "repeats": plans,
         "first_epoch_seconds": first,
         "permutation_seconds": min(permutations),
+        "measure_seconds": min(measures),
         "bytes_per_sequence": peak_bytes(lambda: lw.make_plan(lengths, batching, world_size=ranks)) / len(lengths),
     }
 
