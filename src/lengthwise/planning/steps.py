@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lengthwise import _kernels, _random
 from lengthwise.choices.bands import line_up
+from lengthwise.choices.columns import longest_of
 from lengthwise.choices.cost import Cost, costs_alone, costs_of, prices_of
 from lengthwise.choices.cut import Cut, Cuts, FixedSize, OversizeError, cut_greedily
 from lengthwise.choices.deal import RandomSteps
@@ -102,6 +103,10 @@ def _keep(needed: NDArray[np.int64], cut: Cut, cost: Cost, budget: float) -> NDA
     if policy == "alone":
         # Nothing to take out: whoever cuts a step lets a sequence over the budget stand alone.
         return np.arange(len(needed))
+    # A cost of this package does not fall as lengths rise. If the longest is within the budget, all are.
+    known = prices_of(cost, needed.shape[1]) is not None
+    if known and costs_alone(cost, longest_of(needed)[None, :])[0] <= budget:
+        return np.arange(len(needed))
     costs = costs_alone(cost, needed)
     if policy == "error" and len(costs) and costs.max() > budget:
         costliest = int(costs.argmax())
@@ -161,7 +166,9 @@ def _fill(falling: Falling, cost: Cost, capacity: Capacity) -> NDArray[np.int64]
     if prices is None:
         return _fill_by_calls(falling, cost, capacity)
     sizes = np.empty(count, np.int64)
-    steps = _kernels.fill_steps(*falling, prices, capacity.budget, capacity.most, capacity.slots, sizes)
+    steps = _kernels.fill_steps(
+        falling.needed, falling.ranks, prices, capacity.budget, capacity.most, capacity.slots, sizes
+    )
     return sizes[:steps]
 
 
@@ -206,8 +213,9 @@ def _cut_evenly(
     if prices is None:
         return _cut_evenly_by_calls(falling, sizes, cost, capacity)
     sequences, offsets = np.empty(sizes.sum(), np.int64), np.zeros(sizes.sum() + 1, np.int64)
+    needed, ranks, _ = falling
     batches = _kernels.cut_steps(
-        *falling, sizes, prices, capacity.budget, capacity.most, capacity.slots, sequences, offsets
+        needed, ranks, sizes, prices, capacity.budget, capacity.most, capacity.slots, sequences, offsets
     )
     return sequences, offsets[: batches + 1].copy()
 
