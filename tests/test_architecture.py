@@ -14,7 +14,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
 # A module may import only rooms above its own, and its own. `__init__` is the front door: `import lengthwise as lw`.
 ROOMS = (
     *("_command", "checks", "_names", "files", "_compile", "_kernels", "_random"),
-    *("lengths", "choices", "planning", "measures", "advice", "__init__", "plot", "torch", "jax", "cli", "__main__"),
+    *("lengths", "engines", "choices", "planning", "measures", "advice", "__init__"),
+    *("plot", "torch", "jax", "cli", "__main__"),
 )
 
 # So it is within the rooms that have an order of their own; `__init__` stands below what it imports.
@@ -39,6 +40,10 @@ WITHIN = {
         *("plan_file", "plan", "batches", "own", "joint", "steps", "draft", "oversize", "level", "tail", "trial"),
         *("fit", "missed", "portions", "grid", "rest", "make", "__init__", "shapes", "loss", "evaluation"),
         *("step_counts", "windows", "window_epoch"),
+    ),
+    "engines": (
+        *("rows", "parts", "source", "listing", "arrow", "huggingface", "ray", "dask", "dispatch", "lengths_file"),
+        *("write", "__init__"),
     ),
 }
 

@@ -36,6 +36,7 @@ from lengthwise.choices.order import (
 )
 from lengthwise.choices.rows import Rows
 from lengthwise.choices.world import World
+from lengthwise.engines import BadRow, LengthsFile, write_lengths
 from lengthwise.lengths import (
     Description,
     as_lengths,
@@ -72,6 +73,7 @@ _RENAMED = {"cut_named": "parse_cut"}  # old public names, which still work and 
 __all__ = [
     "AlternatedSort",
     "Arrangement",
+    "BadRow",
     "Balanced",
     "Batching",
     "Bucketed",
@@ -91,6 +93,7 @@ __all__ = [
     "Key",
     "Largest",
     "LengthShare",
+    "LengthsFile",
     "LongestFirst",
     "MaxEntropy",
     "Measures",
@@ -150,6 +153,7 @@ __all__ = [
     "strategies",
     "strategy",
     "uniform_edges",
+    "write_lengths",
 ]
 
 

@@ -11,13 +11,15 @@ import errno
 import os
 import re
 import secrets
+import shutil
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 from lengthwise import checks
 
@@ -42,11 +44,71 @@ def write(path: str | os.PathLike[str], content: str | bytes | memoryview) -> No
         old = _status(path)
         stream = _standard_stream(old)
         if old is None or (stream is None and stat.S_ISREG(old.st_mode)):
-            _replace(Path(os.path.realpath(path)), old, data)
+            with draft(path) as more:
+                more(data)
             return
         # The offset of a standard stream is shared with all that is printed, so its own descriptor is written.
         with open(path if stream is None else stream, "wb", closefd=stream is None) as file:
             file.write(data)
+
+
+@contextmanager
+def draft(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes | memoryview], None]]:
+    """Yields what adds bytes to a file that appears whole when the block ends, and not at all if the block raises.
+
+    For what is too large for memory. All else is as in `write`, but a pipe or a device is refused.
+
+    Raises:
+        FileNotFoundError: There is no folder to write it in.
+        OSError: The system refuses, or the path is a pipe or a device; the old file is still there, whole.
+    """
+    with refusals(path, "written"):
+        check_folder("path", path)
+        check_regular(path)
+        target, old = Path(os.path.realpath(path)), _status(path)
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if old is not None and not os.access(target, os.W_OK):  # a move would not ask
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        _remove_abandoned(target.parent)
+        drafted = target.with_name(f".lengthwise-{secrets.token_hex(8)}.draft")
+        file = open(drafted, "xb")  # closed below, in every case
+
+    def more(data: bytes | memoryview) -> None:
+        with refusals(path, "written"):
+            file.write(data)
+
+    try:
+        # What the block itself raises is none of this file's refusals.
+        yield more
+        with refusals(path, "written"):
+            _move(file, drafted, target, old)
+    finally:
+        with suppress(OSError):
+            file.close()
+        with suppress(OSError):
+            drafted.unlink()
+
+
+def make_folder(path: str | os.PathLike[str]) -> None:
+    """Makes a folder, unless it is there.
+
+    Raises:
+        OSError: The system refuses.
+    """
+    with refusals(path, "written"):
+        check_folder("path", path)
+        os.makedirs(path, exist_ok=True)
+
+
+def remove_folder(path: str | os.PathLike[str]) -> None:
+    """Removes a folder and all that is in it; one that is not there is no error.
+
+    Raises:
+        OSError: The system refuses.
+    """
+    with refusals(path, "written"), suppress(FileNotFoundError):
+        shutil.rmtree(path)
 
 
 def append(path: str | os.PathLike[str], text: str) -> None:
@@ -120,32 +182,23 @@ def _standard_stream(status: os.stat_result | None) -> int | None:
     return None
 
 
-def _replace(target: Path, old: os.stat_result | None, data: bytes | memoryview) -> None:
-    if old is not None and not os.access(target, os.W_OK):  # a move would not ask
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    _remove_abandoned(target.parent)
-    draft = target.with_name(f".lengthwise-{secrets.token_hex(8)}.draft")
-    try:
-        with open(draft, "xb") as file:
-            file.write(data)
-            file.flush()
-            # On the disk before it is moved: after a power cut, the new name must not stand for an empty file.
-            os.fsync(file.fileno())
-        if old is not None:
-            # Before the move, so that a reader never meets a file with the rights of a new one.
-            _take_over(draft, old)
-        os.replace(draft, target)
-    finally:
-        with suppress(OSError):
-            draft.unlink()
+def _move(file: BinaryIO, drafted: Path, target: Path, old: os.stat_result | None) -> None:
+    file.flush()
+    # On the disk before it is moved: after a power cut, the new name must not stand for an empty file.
+    os.fsync(file.fileno())
+    file.close()
+    if old is not None:
+        # Before the move, so that a reader never meets a file with the rights of a new one.
+        _take_over(drafted, old)
+    os.replace(drafted, target)
 
 
-def _take_over(draft: Path, old: os.stat_result) -> None:
+def _take_over(drafted: Path, old: os.stat_result) -> None:
     """Gives the draft the owner of the old file, where the system lets us, and its permissions."""
     if hasattr(os, "chown"):
         with suppress(PermissionError):
-            os.chown(draft, old.st_uid, old.st_gid)
-    os.chmod(draft, stat.S_IMODE(old.st_mode))
+            os.chown(drafted, old.st_uid, old.st_gid)
+    os.chmod(drafted, stat.S_IMODE(old.st_mode))
 
 
 @lru_cache(maxsize=64)  # once a process and folder: one that holds thousands of files is not listed for each of them

@@ -6,6 +6,7 @@ Read batch by batch, Arrow from a memory map, so that hundreds of gigabytes of t
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,14 +38,14 @@ def read_parquet(path: Path, column: str | None) -> list[Column]:
     Raises:
         ValueError: No such column, a null, text or booleans, or a file that is not Parquet.
     """
-    pyarrow = _pyarrow()
+    pyarrow = load_pyarrow()
     from pyarrow import parquet
 
     try:
         with parquet.ParquetFile(path) as file:
-            names = _select_names(column, file.schema_arrow, path)
+            names = select_names(column, file.schema_arrow, path)
             # Parquet reads whole columns: of "audio.frames" and "audio.rate", audio is read once.
-            tops = dict.fromkeys(_top(name, file.schema_arrow.names) for name in names)
+            tops = dict.fromkeys(top_of(name, file.schema_arrow.names) for name in names)
             return _gather(file.iter_batches(columns=list(tops)), names, path)
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
         raise _damage_error(path, "a Parquet file", error) from error
@@ -54,7 +55,7 @@ def read_arrow(files: Sequence[Path], column: str | None, *, source: Path) -> li
     """Reads columns of Arrow files, stream or random access, one after the other; see `read_parquet`."""
     # The first file says which columns there are; a later one without them is refused when it is read.
     with _open_batches(files[0]) as (schema, _):
-        names = _select_names(column, schema, source)
+        names = select_names(column, schema, source)
 
     def batches() -> Iterator[Any]:
         for path in files:
@@ -66,7 +67,7 @@ def read_arrow(files: Sequence[Path], column: str | None, *, source: Path) -> li
 
 @contextlib.contextmanager
 def _open_batches(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
-    pyarrow = _pyarrow()
+    pyarrow = load_pyarrow()
     try:
         with pyarrow.memory_map(str(path)) as file:
             magic = file.read(6)
@@ -82,16 +83,17 @@ def _open_batches(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
         raise _damage_error(path, "an Arrow file", error) from error
 
 
-def _select_names(column: str | None, schema: Any, source: Path) -> list[str]:
+def select_names(column: str | None, schema: Any, source: str | os.PathLike[str]) -> list[str]:
+    """Finds which columns of a schema are meant, as `choose_columns`; nested ones are found when they are read."""
     if column is None or column in schema.names:
         return choose_columns(column, schema.names, at=str(source))
     names = [part.strip() for part in column.split(",")]
     for name in names:
-        choose_columns(_top(name, schema.names), schema.names, at=str(source))
+        choose_columns(top_of(name, schema.names), schema.names, at=str(source))
     return names
 
 
-def _top(name: str, names: list[str]) -> str:
+def top_of(name: str, names: list[str]) -> str:
     """Returns the column that holds `name`: itself, or the part before its first dot if it is nested."""
     head = name.partition(".")[0]
     # A column may have a dot in its own name, and then it is itself.
@@ -104,12 +106,12 @@ def _gather(batches: Iterator[Any], names: list[str], source: Path) -> list[Colu
     first = 0
     for batch in batches:
         for k, name in enumerate(names):
-            array = _field(batch, name, source)
+            array = take_field(batch, name, source)
             # Files of one folder may differ: the lengths of lists must not stand beside numbers.
-            if parts[k] and lists[k] != _is_list(array.type):
+            if parts[k] and lists[k] != is_list(array.type):
                 remedy = f"Write it anew: {name} holds lists in one part and single values in another."
                 raise source_error("of one type in each column", source, remedy)
-            lists[k] = _is_list(array.type)
+            lists[k] = is_list(array.type)
             parts[k].append(_numbers(array, name, first, source))
         first += batch.num_rows
     return [
@@ -123,21 +125,22 @@ def _gather(batches: Iterator[Any], names: list[str], source: Path) -> list[Colu
     ]
 
 
-def _field(batch: Any, name: str, source: Path) -> Any:
-    top = _top(name, batch.schema.names)
+def take_field(batch: Any, name: str, source: str | os.PathLike[str]) -> Any:
+    """Takes a column, or a field within one, `audio.frames`, of a record batch or a table."""
+    top = top_of(name, batch.schema.names)
     if top not in batch.schema.names:
         raise missing_column(name, batch.schema.names, at=str(source))
     array = batch.column(top)
     for part in name[len(top) + 1 :].split(".") if name != top else ():
-        names = [field.name for field in array.type] if _pyarrow().types.is_struct(array.type) else []
+        names = [field.name for field in array.type] if load_pyarrow().types.is_struct(array.type) else []
         if part not in names:
             raise missing_column(part, names, at=f"{top} of {source}")
-        array = _compute().struct_field(array, part)
+        array = load_compute().struct_field(array, part)
     return array
 
 
 def _numbers(array: Any, name: str, first: int, source: Path) -> NDArray[Any]:
-    types = _pyarrow().types
+    types = load_pyarrow().types
 
     def place(row: int) -> str:
         return f"row {first + row} of {source}"
@@ -146,13 +149,13 @@ def _numbers(array: Any, name: str, first: int, source: Path) -> NDArray[Any]:
         # A column of few distinct values may be stored as indices, which are no lengths.
         array = array.dictionary_decode()
     if array.null_count:
-        raise not_a_number(None, name=name, at=place(_compute().index(array.is_null(), True).as_py()))
-    if _is_list(array.type):
+        raise not_a_number(None, name=name, at=place(load_compute().index(array.is_null(), True).as_py()))
+    if is_list(array.type):
         # Features [80, 3000] stored as lists: 80 or 3,000 might be meant.
-        if _is_list(array.type.value_type):
+        if is_list(array.type.value_type):
             raise nested_lists(array[0].as_py() if len(array) else str(array.type), name=name, at=place(0))
-        return _compute().list_value_length(array).to_numpy(zero_copy_only=False)
-    if types.is_string(array.type) or types.is_large_string(array.type) or str(array.type) == "string_view":
+        return load_compute().list_value_length(array).to_numpy(zero_copy_only=False)
+    if is_text(array.type):
         return parse_numbers(array.to_pylist(), name=name, place=place, remedy=DROP_SEQUENCE)
     if types.is_decimal(array.type):
         # A float holds whole numbers below 2**53 exactly; larger ones are refused later.
@@ -163,10 +166,17 @@ def _numbers(array: Any, name: str, first: int, source: Path) -> NDArray[Any]:
     return array.to_numpy(zero_copy_only=False)
 
 
-def _is_list(kind: Any) -> bool:
-    types = _pyarrow().types
+def is_list(kind: Any) -> bool:
+    """Says whether an Arrow type is a list, of whatever kind."""
+    types = load_pyarrow().types
     views = str(kind).startswith(("list_view<", "large_list_view<"))  # PyArrow 15 has no test for views
     return views or types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+
+
+def is_text(kind: Any) -> bool:
+    """Says whether an Arrow type is text, of whatever kind."""
+    types = load_pyarrow().types
+    return types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
 
 
 def _damage_error(path: Path, rule: str, error: Exception) -> ValueError:
@@ -174,14 +184,16 @@ def _damage_error(path: Path, rule: str, error: Exception) -> ValueError:
     return source_error(rule, path, f"Write it anew, or give it the suffix of what it is ({reason}).")
 
 
-def _compute() -> Any:
-    _pyarrow()
+def load_compute() -> Any:
+    """Imports `pyarrow.compute`, or says how to install it."""
+    load_pyarrow()
     import pyarrow.compute
 
     return pyarrow.compute
 
 
-def _pyarrow() -> Any:
+def load_pyarrow() -> Any:
+    """Imports `pyarrow`, or says how to install it."""
     try:
         import pyarrow
         import pyarrow.types

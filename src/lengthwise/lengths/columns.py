@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
+from lengthwise.lengths.counts import COUNT_REMEDY
 from lengthwise.lengths.rules import (
     LONGEST,
     Place,
@@ -188,6 +189,12 @@ def not_a_number(value: object, *, name: str, at: str, remedy: str = DROP_SEQUEN
             f"{remedy.removesuffix('.')}; if these are texts, write a column of their counts of characters or words."
         )
     return value_error(name, "a number", value, remedy, at=at)
+
+
+def text_without_count(name: str) -> ValueError:
+    """Writes the error for a column of texts where nothing says what to count of them."""
+    remedy = f"{COUNT_REMEDY[0].upper()}{COUNT_REMEDY[1:]}, or name a column of numbers."
+    return value_error(name, "a column of numbers or lists", "text", remedy)
 
 
 def nested_lists(value: object, *, name: str, at: str) -> ValueError:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
 
+_FINITE, _WHOLE, _LEAST, _MOST = "finite", "a whole number", "at least 1", "at most 2**63 - 1"
+
 Place = Callable[[int], str]  # 6 -> "line 8 of train.csv"
 
 LONGEST = 2**63 - 1
@@ -45,25 +47,38 @@ def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str 
     ValueError: `frames` must be at least 1, but is 0 at line 1 of a.txt. Drop the sequence or repair its length.
     """
     # All at once, and only a bad value is looked at by itself: millions of lengths take milliseconds.
-    if not _all_above_0(values) and not (good := _is_length(values)).all():
+    if not _all_above_0(values) and not (good := is_length(values)).all():
         at = int(np.argmin(good))
         value = int(values[at]) if values.dtype.kind in "iu" else float(values[at])
-        raise not_a_length(value, name=name, at=place(at), bits=_exact_bits(values), remedy=remedy)
+        raise not_a_length(value, name=name, at=place(at), bits=exact_bits(values), remedy=remedy)
     return values.astype(np.int64)
 
 
 def not_a_length(value: float, *, name: str, at: str, bits: int = 53, remedy: str = SECONDS_REMEDY) -> ValueError:
     """Writes the error for a number that is no length: `bits` of it a float holds, `remedy` is that for fractions."""
-    repair = "Drop the sequence or repair its length."
-    if isinstance(value, float) and not math.isfinite(value):
-        return value_error(name, "finite", value, repair, at=at)
-    if value != math.floor(value):
-        return value_error(name, "a whole number", value, remedy, at=at)
-    if value < 1 or value > LONGEST:
-        return value_error(name, "at least 1" if value < 1 else "at most 2**63 - 1", value, repair, at=at)
-    # All else was asked above: what is left is a whole number that its float may not hold.
+    rule = broken_rule(value, bits=bits)
+    if rule == _WHOLE:
+        return value_error(name, rule, value, remedy, at=at)
+    if rule in (_FINITE, _LEAST, _MOST):
+        return value_error(name, rule, value, "Drop the sequence or repair its length.", at=at)
     exact = "Floats round whole numbers beyond that: give integers, in a file as digits alone."
-    return value_error(name, f"below 2**{bits} as a float", value, exact, at=at)
+    return value_error(name, rule, value, exact, at=at)
+
+
+def broken_rule(value: float, *, bits: int = 53) -> str:
+    """Says which rule a number breaks that is no length; `bits` of it a float holds.
+
+    >>> broken_rule(0.5), broken_rule(-3)
+    ('a whole number', 'at least 1')
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return _FINITE
+    if value != math.floor(value):
+        return _WHOLE
+    if value < 1 or value > LONGEST:
+        return _LEAST if value < 1 else _MOST
+    # All else was asked above: what is left is a whole number that its float may not hold.
+    return f"below 2**{bits} as a float"
 
 
 def check_dims(dims: int) -> None:
@@ -96,10 +111,18 @@ def frames_from_seconds(values: NDArray[Any], frame_shift: float, *, name: str, 
         at = int(np.argmin(good))
         remedy = "Drop the sequence or repair its duration."
         raise value_error(name, "finite and above 0 seconds", values[at].item(), remedy, at=place(at))
+    return whole_lengths(round_frames(values, frame_shift), name=f"{name} / frame_shift", place=place)
+
+
+def round_frames(values: NDArray[Any], frame_shift: float) -> NDArray[np.float64]:
+    """The frames of durations above 0, as `frames_from_seconds` rounds them, not checked.
+
+    >>> round_frames(np.array([0.145, 0.001, 2]), 0.01)
+    array([ 15.,   1., 200.])
+    """
     with np.errstate(over="ignore"):
         # Half away from zero by + 0.5 and floor: np.rint would round 14.5 and 15.5 to 14 and 16.
-        frames = np.maximum(np.floor(np.round(values.astype(np.float64) / frame_shift, 6) + 0.5), 1)
-    return whole_lengths(frames, name=f"{name} / frame_shift", place=place)
+        return np.maximum(np.floor(np.round(values.astype(np.float64) / frame_shift, 6) + 0.5), 1)
 
 
 def has_fractions(values: NDArray[Any]) -> bool:
@@ -119,16 +142,21 @@ def _all_above_0(values: NDArray[Any]) -> bool:
     return values.dtype.kind in "iu" and not beyond and values.min(initial=1) >= 1
 
 
-def _is_length(values: NDArray[Any]) -> NDArray[np.bool_]:
+def is_length(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Says of each number whether `whole_lengths` takes it.
+
+    >>> is_length(np.array([3.0, 0.5, 0.0, np.nan]))
+    array([ True, False, False, False])
+    """
     if values.dtype.kind in "iu":
         # Of uint64 alone some values are above.
         return (values >= 1) & (values <= LONGEST)
     numbers = values.astype(np.float64)
-    most = 2.0 ** _exact_bits(values)
+    most = 2.0 ** exact_bits(values)
     return (numbers >= 1) & (numbers < most) & (np.floor(numbers) == numbers)  # NaN compares as False
 
 
-def _exact_bits(values: NDArray[Any]) -> int:
+def exact_bits(values: NDArray[Any]) -> int:
     """The bits of a whole number that the dtype holds: 53 for float64, and for what is compared as float64."""
     # Of float16: 10 bits that are stored and one that is implied, so 11.
     return min(int(np.finfo(values.dtype).nmant) + 1, 53) if values.dtype.kind == "f" else 63

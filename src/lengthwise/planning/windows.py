@@ -320,7 +320,7 @@ def _map(path: str | os.PathLike[str]) -> NDArray[Any]:
     with files.refusals(path, "read"):
         files.check_regular(path)
         try:
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            array = np.load(os.fspath(path), mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError) as error:
             remedy = f"Write one by numpy.save ({error})."
             raise checks.value_error("lengths", "the path of a .npy file", os.fspath(path), remedy) from error

@@ -1,0 +1,122 @@
+"""Data sets of files that pyarrow reads: Parquet, Arrow, CSV and JSON lines, on a disk or in a store of objects.
+
+A piece is a file. Files of a folder are in the order of their paths, which is that of `pyarrow.dataset.dataset` too.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from lengthwise.checks import value_error
+from lengthwise.engines.listing import open_files
+from lengthwise.engines.parts import Piece
+from lengthwise.engines.rows import Block, Rule
+from lengthwise.lengths.arrow import select_names, top_of
+from lengthwise.lengths.sources import source_error
+
+_READ_AHEAD = 2  # batches that wait to be measured: memory holds a few of them, and never a file
+
+InOrder = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]
+
+
+class ArrowSource:
+    """The files of a `pyarrow.dataset.Dataset`, in the order of its rows.
+
+    Args:
+        dataset: A `pyarrow.dataset.Dataset`; a path, a pattern or a URL; or a list of them.
+        batch_size: The most rows that are read at once.
+        spread: Runs a function over pieces elsewhere, in order; None reads them here.
+
+    Raises:
+        ValueError: No files, files of several formats, or a data set that was filtered.
+    """
+
+    resumes = True
+
+    def __init__(self, dataset: Any, *, batch_size: int, spread: InOrder | None) -> None:
+        self._dataset = dataset if is_dataset(dataset) else open_files(dataset)
+        self._batch_size = batch_size
+        self._spread = spread
+        self._fragments = _fragments(self._dataset)
+        self.pieces: list[Piece] = list(_pieces(self._fragments))
+        self.facts: dict[str, Any] = {"schema": _schema_text(self._dataset.schema)}
+
+    def names(self, column: str | None) -> tuple[str, ...]:
+        """The columns that are meant, which are there."""
+        return tuple(select_names(column, self._dataset.schema, "the data set"))
+
+    def measure(self, numbers: Sequence[int], rule: Rule) -> Iterator[Iterable[Block]]:
+        """Yields the blocks of each of these pieces, in order."""
+        tops = [top_of(name, self._dataset.schema.names) for name in rule.names]
+        columns = None if rule.length is not None else list(dict.fromkeys(tops))
+        read = functools.partial(_read, schema=self._dataset.schema, columns=columns, batch_size=self._batch_size)
+        if self._spread is None:
+            return (_measure(self._fragments[number], read, rule) for number in numbers)
+        gather = functools.partial(_gather, read=read, rule=rule)
+        return self._spread(gather, [self._fragments[number] for number in numbers])
+
+
+def is_dataset(source: Any) -> bool:
+    """Says whether this is a `pyarrow.dataset.Dataset`, without an import of pyarrow."""
+    return any(kind.__module__ == "pyarrow._dataset" and kind.__name__ == "Dataset" for kind in type(source).__mro__)
+
+
+def _measure(fragment: Any, read: Callable[[Any], Iterator[Any]], rule: Rule) -> Iterator[Block]:
+    return (block for batch in read(fragment) for block in rule.blocks(batch))
+
+
+def _gather(fragment: Any, read: Callable[[Any], Iterator[Any]], rule: Rule) -> list[Block]:
+    # What travels back are lengths alone: of a file of a million rows 8 MB.
+    return list(_measure(fragment, read, rule))
+
+
+def _read(fragment: Any, *, schema: Any, columns: list[str] | None, batch_size: int) -> Iterator[Any]:
+    from pyarrow import ArrowException, dataset
+
+    options = {}
+    if isinstance(fragment, dataset.ParquetFileFragment):
+        # A row group may be gigabytes: it is decoded in pieces, and not loaded whole.
+        buffered = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+        options["fragment_scan_options"] = buffered
+    try:
+        yield from fragment.to_batches(
+            schema=schema, columns=columns, batch_size=batch_size, batch_readahead=_READ_AHEAD, **options
+        )
+    except (ArrowException, OSError, UnicodeError) as error:
+        told = " ".join(str(error).split())[:160].rstrip(".")
+        remedy = f"Write it anew, and call again: what is done is kept ({told})."
+        raise source_error("of files that can be read", getattr(fragment, "path", "in memory"), remedy) from error
+
+
+def _fragments(dataset: Any) -> list[Any]:
+    try:
+        return list(dataset.get_fragments())
+    except ValueError as error:
+        remedy = "Give the data set as it was before `filter`, and let `length` answer for its rows."
+        raise value_error("source", "a data set without a filter", type(dataset), remedy) from error
+
+
+def _pieces(fragments: list[Any]) -> Iterator[Piece]:
+    """Names the fragments, and says by what a change of them is seen: their size, and when they were written."""
+    for number, fragment in enumerate(fragments):
+        path = getattr(fragment, "path", "")
+        if not path:  # in memory
+            yield Piece(f"fragment {number}", f"{fragment.count_rows()} rows")
+        else:
+            yield Piece(path, _stamp(fragment.filesystem, path))
+
+
+def _stamp(filesystem: Any, path: str) -> str:
+    handler = getattr(filesystem, "handler", None)
+    remote = getattr(handler, "fs", None)
+    if remote is not None:
+        # What fsspec says of a file: a store of objects has its ETag there.
+        return str(remote.ukey(path))
+    (info,) = filesystem.get_file_info([path])
+    return f"{info.size} bytes, written at {info.mtime_ns} ns"
+
+
+def _schema_text(schema: Any) -> str:
+    return schema.remove_metadata().to_string(truncate_metadata=True)

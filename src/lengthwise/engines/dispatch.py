@@ -1,0 +1,52 @@
+"""Which engine reads a source: told by what was given, and for files by `engine`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lengthwise.checks import check_choice, check_whole, value_error
+from lengthwise.engines.arrow import ArrowSource
+from lengthwise.engines.source import Source
+
+ENGINES = ("ray", "dask")
+
+
+def open_source(source: Any, *, engine: str | None, workers: int | None, batch_size: int) -> Source:
+    """Opens a data set in the engine it belongs to.
+
+    Raises:
+        TypeError: It belongs to none.
+        ValueError: An option that does not apply.
+    """
+    batch_size = check_whole("batch_size", batch_size, minimum=1, remedy="Give rows that fit in memory, 4096 say.")
+    home = type(source).__module__.partition(".")[0]
+    if engine is not None:
+        check_choice("engine", engine, ENGINES)
+        if home in ("datasets", "ray", "dask"):
+            raise value_error("engine", "left out here", engine, f"A data set of {home} is read by {home}.")
+    if home != "datasets" and workers is not None:
+        remedy = 'It is for data sets of Hugging Face; files are read by several processes with engine="dask".'
+        raise value_error("workers", "left out here", workers, remedy)
+    if home == "datasets":
+        from lengthwise.engines.huggingface import MappedSource
+
+        return MappedSource(source, batch_size=batch_size, workers=workers)
+    if home == "ray":
+        from lengthwise.engines.ray import StreamedSource
+
+        return StreamedSource(source, batch_size=batch_size)
+    if home == "dask":
+        from lengthwise.engines.dask import PartitionedSource
+
+        return PartitionedSource(source)
+    return ArrowSource(source, batch_size=batch_size, spread=_spread(engine))
+
+
+def _spread(engine: str | None) -> Any:
+    if engine == "ray":
+        from lengthwise.engines.ray import in_order
+    elif engine == "dask":
+        from lengthwise.engines.dask import in_order
+    else:
+        return None
+    return in_order

@@ -1,0 +1,129 @@
+"""Which files a path, a pattern, a URL, or a list of them names, and in which order."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from lengthwise.checks import sentence, show_value, type_error
+from lengthwise.lengths.arrow import load_pyarrow
+from lengthwise.lengths.sources import source_error, source_sentence
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".csv": "csv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".orc": "orc",
+}
+_OTHERS = f"Known are {', '.join(FORMATS)}; files of other kinds are given as a `pyarrow.dataset.Dataset`."
+
+
+class Listed(NamedTuple):
+    """The files of one path.
+
+    Attributes:
+        filesystem: Of pyarrow.
+        root: The folder that they are below, or "".
+        paths: In order.
+    """
+
+    filesystem: Any
+    root: str
+    paths: list[str]
+
+
+def open_files(source: Any) -> Any:
+    """Opens files as one `pyarrow.dataset.Dataset`.
+
+    Files of a folder or a pattern are sorted by their paths; those of a list keep its order. Names that begin with a
+    dot or an underscore are passed over, and in a folder those of no known suffix. A folder `year=2024` gives the rows
+    below it a column `year`.
+
+    Raises:
+        FileNotFoundError: Nothing is there.
+        ValueError: No files that can be read, or files of several formats.
+        TypeError: No path.
+        ModuleNotFoundError: pyarrow, or fsspec for a URL, is not installed.
+    """
+    load_pyarrow()
+    from pyarrow import dataset
+
+    given = [source] if isinstance(source, str | os.PathLike) else source
+    if not isinstance(given, list | tuple) or not all(isinstance(each, str | os.PathLike) for each in given):
+        rule = "a path, a list of paths, or a data set of pyarrow, datasets, Ray or Dask"
+        raise type_error(
+            "source", rule, type(source), "Arrays, and files of other formats, are read by `read_lengths`."
+        )
+    listed = [_list_files(os.fspath(each)) for each in given]
+    paths = [path for each in listed for path in each.paths]
+    kind = _format(paths, source)
+    if any(each.filesystem != listed[0].filesystem for each in listed):
+        raise source_error("on one file system", show_value(source), "Write the lengths of each by itself.")
+    return dataset.dataset(
+        paths,
+        format=kind,
+        filesystem=listed[0].filesystem,
+        partitioning="hive",
+        partition_base_dir=listed[0].root if len(listed) == 1 and listed[0].root else None,
+    )
+
+
+def _list_files(text: str) -> Listed:
+    if "://" in text:
+        return _list_remote(text)
+    from pyarrow import fs
+
+    path = os.path.abspath(text)
+    if os.path.isdir(path):
+        names = (os.path.join(folder, name) for folder, _, found in os.walk(path) for name in found)
+        return Listed(fs.LocalFileSystem(), path, _data_files(names, path))
+    found = [path] if os.path.exists(path) else sorted(filter(os.path.isfile, glob.glob(path, recursive=True)))
+    return Listed(fs.LocalFileSystem(), "", found or _refuse(text))
+
+
+def _list_remote(url: str) -> Listed:
+    """The files of a URL, as fsspec lists them: s3://, gs://, memory:// and all others that it knows."""
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError as error:
+        remedy = 'Install it: pip install "lengthwise[io]".'
+        raise ModuleNotFoundError(sentence("fsspec", "installed to read URLs", None, remedy)) from error
+    from pyarrow import fs
+
+    store, path = url_to_fs(url)
+    wrapped = fs.PyFileSystem(fs.FSSpecHandler(store))
+    if glob.has_magic(path):
+        return Listed(wrapped, "", sorted(store.glob(path)) or _refuse(url))
+    if store.isfile(path):
+        return Listed(wrapped, "", [path])
+    return Listed(wrapped, path, _data_files(store.find(path), path) if store.exists(path) else _refuse(url))
+
+
+def _data_files(paths: Iterable[str], root: str) -> list[str]:
+    """Those of a known suffix, below a folder, that are not hidden; sorted by their path, with / between its parts."""
+    below = {PurePath(path).relative_to(root).as_posix(): path for path in paths}
+    shown = [name for name in below if not any(part.startswith((".", "_")) for part in name.split("/"))]
+    return [below[name] for name in sorted(shown) if PurePath(name).suffix.lower() in FORMATS]
+
+
+def _format(paths: list[str], source: object) -> str:
+    kinds = dict.fromkeys(FORMATS.get(PurePath(path).suffix.lower(), "") for path in paths)
+    if not paths or "" in kinds:
+        unknown = next((path for path in paths if PurePath(path).suffix.lower() not in FORMATS), source)
+        raise source_error("a file or folder of a known format", str(unknown), _OTHERS)
+    if len(kinds) > 1:
+        remedy = f"Name those of one kind, as {PurePath('tokens') / '*.parquet'}."
+        raise source_error(f"of files of one format, and not of {' and '.join(kinds)}", show_value(source), remedy)
+    return next(iter(kinds))
+
+
+def _refuse(text: str) -> list[str]:
+    remedy = "Check the path; a pattern, as tokens/*.parquet, must match files."
+    raise FileNotFoundError(source_sentence("a file or folder that is there", text, remedy))

@@ -1,0 +1,254 @@
+"""How a batch of rows becomes lengths: the same rule under every engine.
+
+A row that has no length, a null, say, stops nothing. It has the length 0 and a reason until all rows are read:
+
+    tokens [[5, 6], None, [], [7]]    lengths [2, 0, 0, 1]    reasons {1: "tokens is null", 2: ...}
+
+Shapes: k rows of a batch; dims lengths for each. One dimension is [k], several are [k, dims].
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise._names import name_of, parts_of
+from lengthwise.checks import show_value, value_error
+from lengthwise.lengths.arrow import is_list, is_text, load_compute, load_pyarrow, take_field
+from lengthwise.lengths.columns import (
+    SECONDS_NAMES,
+    last_part,
+    nested_lists,
+    text_without_count,
+    unit_of,
+)
+from lengthwise.lengths.counts import TextCount
+from lengthwise.lengths.rules import broken_rule, check_dims, exact_bits, is_length, round_frames
+
+_ANSWER = "Return an array of one number, or one row of numbers, for each row of the batch."
+
+Measure = Callable[[Any], Any]
+
+
+class Block(NamedTuple):
+    """The lengths of some rows in a row.
+
+    Attributes:
+        lengths: [k] or [k, dims] int64; 0 at a row that has none.
+        reasons: Why it has none, by the number of the row in the block.
+    """
+
+    lengths: NDArray[np.int64]
+    reasons: dict[int, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What the length of a row is. It travels to other processes.
+
+    Attributes:
+        names: The columns whose numbers, or lists, are the lengths; () where `length` answers.
+        length: Takes a `pyarrow.RecordBatch` of k rows, returns [k] or [k, dims] numbers; or None.
+        frame_shift: What a duration is divided by, or None.
+        count: What is counted of texts, or None.
+    """
+
+    names: tuple[str, ...] = ()
+    length: Measure | None = None
+    frame_shift: float | None = None
+    count: TextCount | None = None
+
+    def blocks(self, table: Any) -> Iterator[Block]:
+        """The lengths of a `pyarrow.Table` or a record batch, part by part.
+
+        Raises:
+            ValueError: A column that is absent or of a type that has no length; a function that answers in another
+                shape. One row alone never raises: it has a reason.
+        """
+        pyarrow = load_pyarrow()
+        batches = [table] if isinstance(table, pyarrow.RecordBatch) else table.to_batches()
+        return (self._block(batch) for batch in batches if batch.num_rows)
+
+    def _block(self, batch: Any) -> Block:
+        if self.length is not None:
+            return _answers(self.length, batch)
+        arrays = [take_field(batch, name, "the data set") for name in self.names]
+        timed = self._timed(arrays)
+        parts = [self._column(*each) for each in zip(arrays, self.names, timed, strict=True)]
+        reasons = {row: reason for part in reversed(parts) for row, reason in part.reasons.items()}
+        lengths = parts[0].lengths if len(parts) == 1 else np.stack([part.lengths for part in parts], axis=1)
+        # A row is bad as a whole: of (7, 0) nothing is left.
+        lengths[list(reasons)] = 0
+        return Block(lengths, reasons)
+
+    def _timed(self, arrays: list[Any]) -> list[bool]:
+        """Which columns `frame_shift` applies to: those that `read_lengths` would choose, but by their types alone.
+
+        A type is the same in every batch. A column that has fractions somewhere may have none in the first batch.
+        """
+        if self.frame_shift is None:
+            return [False] * len(arrays)
+        timed = [_may_be_seconds(*each, len(arrays) == 1) for each in zip(arrays, self.names, strict=True)]
+        if not any(timed):
+            remedy = (
+                f"It does not apply to counts ({', '.join(self.names)}): leave it out, or name a column of seconds."
+            )
+            raise value_error("frame_shift", "given for seconds only", self.frame_shift, remedy)
+        return timed
+
+    def _column(self, array: Any, name: str, timed: bool) -> Block:
+        if load_pyarrow().types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        known = array.drop_null() if array.null_count else array
+        block = _check_values(self._values(known, name), name, self.frame_shift if timed else None)
+        if not array.null_count:
+            return block
+        nulls = array.is_null().to_numpy(zero_copy_only=False)
+        lengths = np.zeros(len(array), dtype=np.int64)
+        # Of [5, null, 0] the lengths of rows 0 and 2 are known, and row 1 of the known is row 2.
+        rows = np.flatnonzero(~nulls)
+        lengths[rows] = block.lengths
+        reasons = dict.fromkeys(np.flatnonzero(nulls).tolist(), f"{name} is null")
+        return Block(lengths, reasons | {int(rows[row]): reason for row, reason in block.reasons.items()})
+
+    def _values(self, array: Any, name: str) -> NDArray[Any]:
+        """The numbers of a column without nulls; of lists and texts their counts."""
+        types = load_pyarrow().types
+        if types.is_null(array.type):
+            return np.zeros(0, dtype=np.int64)
+        if is_list(array.type):
+            if is_list(array.type.value_type):
+                raise nested_lists(str(array.type), name=name, at="its type")
+            return load_compute().list_value_length(array).to_numpy(zero_copy_only=False)
+        if is_text(array.type):
+            if self.count is None:
+                raise text_without_count(name)
+            return self.count(array.to_pylist())
+        if types.is_decimal(array.type):
+            array = array.cast("float64")
+        if not (types.is_integer(array.type) or types.is_floating(array.type)):
+            raise value_error(name, "a column of numbers, lists or texts", str(array.type), "Name another column.")
+        return array.to_numpy(zero_copy_only=False)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the lengths depend on beside the rows, as JSON."""
+        return {
+            "column": ",".join(self.names) or None,
+            "length": None if self.length is None else _function_name(self.length),
+            "frame_shift": self.frame_shift,
+            "count": None if self.count is None else self.count.facts,
+        }
+
+
+def _may_be_seconds(array: Any, name: str, alone: bool) -> bool:
+    if is_list(array.type) or is_text(array.type) or unit_of(name) == "counts":
+        return False
+    return alone or last_part(name) in SECONDS_NAMES or load_pyarrow().types.is_floating(array.type)
+
+
+def _check_values(values: NDArray[Any], name: str, frame_shift: float | None) -> Block:
+    """Lengths where the numbers are lengths, or durations; a reason for every other number."""
+    lengths = np.zeros(len(values), dtype=np.int64)
+    numbers, good = values, np.ones(len(values), dtype=np.bool_)
+    if frame_shift is not None:
+        good = np.isfinite(values) & (values > 0)
+        numbers = np.ones(len(values))
+        numbers[good] = round_frames(values[good], frame_shift)
+    good &= is_length(numbers)
+    lengths[good] = numbers[good]
+    timed = frame_shift is not None
+    bad = np.flatnonzero(~good).tolist()
+    return Block(lengths, {row: _reason(values[row].item(), name, values, timed) for row in bad})
+
+
+def _reason(value: float, name: str, values: NDArray[Any], timed: bool) -> str:
+    if timed and not (math.isfinite(value) and value > 0):
+        return f"{name} must be finite and above 0, but is {value}"
+    rule = broken_rule(value, bits=exact_bits(values))
+    seconds = ": seconds need `frame_shift`" if rule == "a whole number" else ""
+    return f"{name} must be {rule}, but is {value}{seconds}"
+
+
+def _answers(length: Measure, batch: Any) -> Block:
+    """What the function of the user says of a batch; of a batch at which it raises, row by row."""
+    try:
+        answer = length(batch)
+    except Exception as error:
+        if batch.num_rows == 1:
+            return Block(np.zeros(1, dtype=np.int64), {0: f"length raised {type(error).__name__}: {error}"})
+        return _join([_answers(length, batch.slice(row, 1)) for row in range(batch.num_rows)])
+    return _check_answer(answer, batch.num_rows)
+
+
+def _check_answer(answer: Any, count: int) -> Block:
+    values, reasons = _as_numbers(answer)
+    if values.ndim not in (1, 2) or len(values) != count or values.shape[1:] == (0,):
+        rule = f"a function that returns [{count}] or [{count}, dims] numbers for {count} rows"
+        raise value_error("length", rule, values.shape, _ANSWER)
+    check_dims(1 if values.ndim == 1 else values.shape[1])
+    flat = _check_values(values.reshape(-1), "length", None)
+    dims = values[:1].size or 1
+    # Flat index 7 of rows of 3 is row 2; where two numbers of a row are bad, the first is told.
+    reasons = {at // dims: reason for at, reason in reversed((flat.reasons | reasons).items())}
+    lengths = flat.lengths.reshape(values.shape)
+    lengths[list(reasons)] = 0
+    return Block(lengths, reasons)
+
+
+def _as_numbers(answer: Any) -> tuple[NDArray[Any], dict[int, str]]:
+    """An array of numbers, and a reason at each flat place where there is none."""
+    pyarrow = load_pyarrow()
+    if isinstance(answer, pyarrow.Array | pyarrow.ChunkedArray):
+        answer = answer.to_pylist() if answer.null_count else answer.to_numpy(zero_copy_only=False)
+    try:
+        raw = np.asarray(answer)
+    except (ValueError, TypeError) as error:
+        raise value_error("length", "a function that returns numbers", type(answer), _ANSWER) from error
+    if raw.dtype.kind in "iuf":
+        return raw, {}
+    wrong: dict[int, str] = {}
+    values = np.ones(raw.size, dtype=np.float64)
+    for at, value in enumerate(np.asarray(answer, dtype=object).reshape(-1).tolist()):
+        if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+            wrong[at] = f"length must be a number, but is {show_value(value)}"
+        else:
+            values[at] = value
+    return values.reshape(raw.shape), wrong
+
+
+def _join(blocks: list[Block]) -> Block:
+    """One block of blocks of one row each. Rows without an answer have as many lengths as those with one."""
+    shape = next((block.lengths.shape[1:] for block in blocks if not block.reasons), ())
+    lengths = np.zeros((len(blocks), *shape), dtype=np.int64)
+    for row, block in enumerate(blocks):
+        if not block.reasons:
+            lengths[row] = block.lengths[0]
+    return Block(lengths, {row: block.reasons[0] for row, block in enumerate(blocks) if block.reasons})
+
+
+def _function_name(function: Measure) -> str:
+    """Names a function, by what it computes too: an edited one must not go on where another stopped."""
+    code = getattr(function, "__code__", None)
+    written = "" if code is None else hashlib.blake2b(_code_text(code).encode(), digest_size=8).hexdigest()
+    return " ".join(filter(None, (name_of(function), parts_of(function), written)))
+
+
+def _code_text(code: CodeType) -> str:
+    # Without lines and paths: a comment above the function changes nothing that it computes.
+    constants = [_constant_text(each) for each in code.co_consts]
+    return f"{code.co_code.hex()} {code.co_names} {constants}"
+
+
+def _constant_text(value: Any) -> str:
+    if isinstance(value, CodeType):
+        return _code_text(value)
+    # Of `x in {"a", "b"}`: a set of texts has another order in every process.
+    return str(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)

@@ -1,0 +1,266 @@
+"""`write_lengths`: the length of every row of a large data set, once, into the one file that plans map."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import files
+from lengthwise.checks import (
+    check_choice,
+    check_flag,
+    check_number,
+    check_whole,
+    show_call,
+    type_error,
+    value_error,
+)
+from lengthwise.engines.dispatch import open_source
+from lengthwise.engines.lengths_file import BadRow, LengthsFile, sidecar_of
+from lengthwise.engines.parts import Parts, Tail, check_shape, describe_source, remove_parts, smallest_type
+from lengthwise.engines.rows import Block, Measure, Rule
+from lengthwise.engines.source import Source
+from lengthwise.lengths.counts import TextCount, check_count
+
+BAD = ("error", "one", "drop")
+_SHOWN = 3  # bad rows in an error; the others are in a file
+
+
+@show_call('write_lengths("tokens/", "lengths.npy", column="tokens")')
+def write_lengths(
+    source: Any,
+    out: str | os.PathLike[str],
+    *,
+    column: str | None = None,
+    length: Measure | None = None,
+    frame_shift: float | None = None,
+    count: str | None = None,
+    tokenizer: str | os.PathLike[str] | None = None,
+    bad: str = "error",
+    max_bad: int = 10_000,
+    engine: str | None = None,
+    workers: int | None = None,
+    batch_size: int = 4096,
+    resume: bool = True,
+    progress: bool = True,
+) -> LengthsFile:
+    """Computes the length of every row of a large data set, once, and writes them to one file, in the order of the rows.
+
+    `Windows` maps that file into memory, so neither the data nor the lengths need fit there. Beside it, `out`.json says
+    which file holds which rows. The data set is read piece by piece: a file, a partition, or a range of rows. The
+    lengths of finished pieces are kept in the folder `out`.parts until all are there. A run that was killed goes on at
+    the next piece. The file appears whole, or not at all.
+
+    What goes wrong in use: a function `length` that reads values from outside, which have changed since the run was
+    killed. Only its name and its code are compared. Then give `resume=False`.
+
+    Args:
+        source: One of these:
+
+            - a folder of files, a file, a pattern as "tokens/*.parquet", or a list of them: Parquet, Arrow, CSV, JSON
+              lines or ORC, also by a URL that fsspec knows, as "s3://bucket/tokens". Folders `year=2024` are
+              columns. Files of a folder or a pattern are sorted by path; those of a list keep its order;
+            - a `pyarrow.dataset.Dataset`, in the order of its fragments;
+            - a Hugging Face `datasets.Dataset`, of which ranges of rows are mapped, and kept in its cache;
+            - a Ray `ray.data.Dataset`, in the order of its blocks. It cannot be read from its middle, so a run that
+              was killed begins anew; files with `engine="ray"` do not;
+            - a `dask.dataframe.DataFrame`, in the order of its partitions.
+        out: The .npy file to write, on a disk. Its folder must be there.
+        column: The column of lengths, or of lists, which are counted, or of texts with `count`. Several as
+            "source,target" give [n, dims]; nested ones as "audio.frames".
+        length: In place of `column`: a function that takes a `pyarrow.RecordBatch` of k rows, and returns [k] or
+            [k, dims] numbers. Under Ray and Dask it travels to other processes.
+        frame_shift: What durations are divided by, as in `read_lengths`; of several columns, those named duration,
+            seconds or dur and those of floats.
+        count: What is counted of texts: "characters", "words" or "tokens".
+        tokenizer: The path of a tokenizer.json, for tokens. Special tokens count; its padding and truncation do not.
+        bad: What becomes of rows that have no length: a null, a number that is none, an empty list, an error in
+            `length`. "error" reads all rows and then raises; a second call with another word is done at once. "one"
+            counts each as 1, so that sequence k stays row k. "drop" leaves them out; then `LengthsFile.rows` says
+            which row a sequence is. They are listed in all three cases.
+        max_bad: More bad rows than this stop the run, because the column is most likely another one.
+        engine: For files: "ray" or "dask" reads them on your cluster; None reads them here, in threads.
+        workers: For a Hugging Face data set: its `num_proc`.
+        batch_size: The most rows in memory at once, in each process.
+        resume: Whether to go on where an earlier run stopped, and to return at once if it had finished.
+        progress: Whether to show a bar, on a terminal.
+
+    Returns:
+        The file. Give it to `Windows`.
+
+    Raises:
+        ValueError: Bad rows, with where they are listed; a source that has changed since the run was killed; a column
+            without lengths; an option that does not apply.
+        TypeError: A source of another kind.
+        FileNotFoundError: No such source, tokenizer or folder.
+        ModuleNotFoundError: pyarrow or what the source stands on is not installed.
+    """
+    target = _check_out(out)
+    found = open_source(source, engine=engine, workers=workers, batch_size=batch_size)
+    rule = _make_rule(found, column, length, frame_shift, check_count(count, tokenizer))
+    check_choice("bad", bad, BAD)
+    described = describe_source(found.facts | rule.facts, found.pieces)
+    again = check_flag("resume", resume) and found.resumes
+    if again and (finished := _finished(target, described, bad)):
+        return finished
+    folder = target.with_name(target.name + ".parts")
+    if not again:
+        remove_parts(folder)
+    run = _Run(found, rule, Parts(folder, described), _check_max(max_bad))
+    tails = run.measure(check_flag("progress", progress))
+    _assemble(target, described, run, tails, bad)
+    files.remove_folder(folder)
+    return LengthsFile(target)
+
+
+def _check_out(out: str | os.PathLike[str]) -> Path:
+    if not isinstance(out, str | os.PathLike):
+        raise type_error("out", "a path", type(out), 'Give the file to write, "lengths.npy" say.')
+    path = Path(out)
+    if path.suffix != ".npy" or "://" in os.fspath(out):
+        remedy = "Plans map it into memory: write it to a disk, and copy it from there."
+        raise value_error("out", "the path of a .npy file on a disk", os.fspath(out), remedy)
+    files.check_folder("out", path)
+    return path
+
+
+def _check_max(max_bad: int) -> int:
+    return check_whole("max_bad", max_bad, minimum=0, remedy="Give how many bad rows are listed, 10_000 say.")
+
+
+def _make_rule(
+    source: Source, column: str | None, length: Measure | None, frame_shift: float | None, count: TextCount | None
+) -> Rule:
+    if length is None:
+        if frame_shift is not None:
+            frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
+        return Rule(names=source.names(column), frame_shift=frame_shift, count=count)
+    if not callable(length):
+        remedy = "Give one that takes a pyarrow.RecordBatch and returns one number for each of its rows."
+        raise type_error("length", "a function", length, remedy)
+    given = {"column": column, "frame_shift": frame_shift, "count": count and count.count}
+    for name, value in given.items():
+        if value is not None:
+            raise value_error(name, "left out beside `length`", value, "Give one of the two: the function answers.")
+    return Rule(length=length)
+
+
+def _finished(path: Path, described: dict[str, Any], bad: str) -> LengthsFile | None:
+    """The file of an earlier run, if it is of the same source; another one is written anew."""
+    try:
+        found = LengthsFile(path)
+    except (OSError, ValueError):
+        return None
+    # Without bad rows the word for them makes no difference.
+    return found if found.is_of(described) and (found.bad == bad or not found.bad_rows) else None
+
+
+class _Run:
+    """The pieces that are measured, one after the other."""
+
+    def __init__(self, source: Source, rule: Rule, parts: Parts, max_bad: int) -> None:
+        self.source = source
+        self.parts = parts
+        self._rule = rule
+        self._max_bad = max_bad
+        self._tails: dict[int, Tail] = {}
+        self._bad = 0
+
+    def measure(self, progress: bool) -> list[Tail]:
+        """Writes the parts that are missing, and returns the ends of all."""
+        from tqdm import tqdm
+
+        numbers = range(len(self.source.pieces))
+        self._tails = {number: self.parts.tail(number) for number in numbers if self.parts.has(number)}
+        self._bad = sum(len(tail.reasons) for tail in self._tails.values())
+        self._check_bad(0)
+        missing = [number for number in numbers if number not in self._tails]
+        # Without a terminal, in the log of a job say, there is no bar.
+        with tqdm(
+            total=len(numbers), initial=len(self._tails), unit="piece", disable=None if progress else True
+        ) as bar:
+            for number, blocks in zip(missing, self.source.measure(missing, self._rule), strict=True):
+                self._tails[number] = self.parts.write(number, self._watch(blocks, number))
+                bar.update()
+        return [self._tails[number] for number in numbers]
+
+    def bad_rows(self) -> list[BadRow]:
+        """All bad rows of the pieces that are measured, up to the first that is not."""
+        found: list[BadRow] = []
+        first = 0
+        for number, piece in enumerate(self.source.pieces):
+            if number not in self._tails:
+                break
+            tail = self._tails[number]
+            found += [BadRow(first + row, piece.name, row, reason) for row, reason in tail.reasons]
+            first += tail.rows
+        return found
+
+    def _watch(self, blocks: Iterable[Block], number: int) -> Iterator[Block]:
+        """Yields the blocks of a piece, and stops the run where they have too many bad rows."""
+        for block in blocks:
+            self._bad += len(block.reasons)
+            self._check_bad(number, block)
+            yield block
+
+    def _check_bad(self, number: int, block: Block | None = None) -> None:
+        if self._bad <= self._max_bad:
+            return
+        known = [f"{each.reason} (row {each.row_in_piece} of {each.piece})" for each in self.bad_rows()]
+        name = self.source.pieces[number].name
+        known += [] if block is None else [f"{reason} (in {name})" for reason in block.reasons.values()]
+        remedy = "Is it the right column? Else give a larger number, and call again: what is done is kept."
+        rule = f"at least the number of bad rows, but is {self._max_bad}: {'; '.join(known[:_SHOWN])}"
+        raise ValueError(f"`max_bad` must be {rule}. {remedy}")
+
+
+def _assemble(path: Path, described: dict[str, Any], run: _Run, tails: list[Tail], bad: str) -> None:
+    """Writes the file of lengths, and before it what it is made of."""
+    listed = run.bad_rows()
+    if listed and bad == "error":
+        _refuse(run, listed, sum(tail.rows for tail in tails))
+    shape: tuple[int, ...] | None = None
+    for tail in tails:
+        shape = shape if tail.shape is None else check_shape(shape, tail.shape, path)
+    count = sum(tail.rows for tail in tails) - (len(listed) if bad == "drop" else 0)
+    if not count:
+        raise value_error("source", "of at least one row that has a length", count, "Is it the right data set?")
+    whole = (count, *(shape or ()))
+    dtype = smallest_type(max(1, *(tail.longest for tail in tails)))
+    pieces = [[*piece, tail.rows] for piece, tail in zip(run.source.pieces, tails, strict=True)]
+    facts = {"bad": bad, "shape": whole, "dtype": dtype.str, "facts": described["facts"]}
+    files.write(sidecar_of(path), json.dumps(facts | {"pieces": pieces, "bad_rows": listed}))
+    with files.draft(path) as more:
+        more(_header(dtype, whole))
+        for number, tail in enumerate(tails):
+            for lengths in run.parts.blocks(number, tail, shape or ()):
+                more(_settle(lengths, bad).astype(dtype).tobytes())
+
+
+def _settle(lengths: NDArray[Any], bad: str) -> NDArray[Any]:
+    """Makes of the bad rows, which have the length 0, what was asked."""
+    if bad == "drop":
+        return lengths[lengths.reshape(len(lengths), -1).all(axis=1)]
+    return np.maximum(lengths, 1)
+
+
+def _refuse(run: _Run, listed: list[BadRow], rows: int) -> None:
+    path = run.parts.folder / "bad_rows.json"
+    files.write(path, "".join(json.dumps(each._asdict()) + "\n" for each in listed))
+    shown = "; ".join(f"row {each.row}, {each.reason} (row {each.row_in_piece} of {each.piece})" for each in listed[:3])
+    found = f"{len(listed)} of {rows} rows have none: {shown}"
+    remedy = f'Repair them, or call again with bad="drop" or bad="one"; all are listed in {path}'
+    raise ValueError(f"`source` must be rows that have a length each, but is bad: {found}. {remedy}.")
+
+
+def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": dtype.str, "fortran_order": False, "shape": shape})
+    return header.getvalue()

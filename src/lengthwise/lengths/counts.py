@@ -1,0 +1,117 @@
+"""Lengths of texts: characters, words, or the tokens of a tokenizer.json."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise.checks import check_choice, sentence, type_error, value_error
+from lengthwise.lengths.sources import source_sentence
+
+COUNTS = ("characters", "words", "tokens")
+COUNT_REMEDY = 'give `count` as "characters", "words" or "tokens" (on the command line: --count words)'
+_TOKENIZER_REMEDY = (
+    'Give the path of a tokenizer.json, as tokenizer="tokenizer.json" (on the command line: --tokenizer).'
+)
+_TEXTS = 1024  # texts that are tokenized together
+
+
+@dataclass(frozen=True, slots=True)
+class TextCount:
+    """What is counted of each text. It holds no tokenizer, only its path: so it travels to other processes.
+
+    Attributes:
+        count: "characters", "words" or "tokens".
+        tokenizer: The path of a tokenizer.json, for tokens alone.
+    """
+
+    count: str
+    tokenizer: str = ""
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Counts each of [n] texts; an empty one has 0.
+
+        >>> TextCount("words")(["so it begins", "", "now"])
+        array([3, 0, 1])
+        """
+        if self.count == "tokens":
+            return _count_tokens(self.tokenizer, texts)
+        measure = len if self.count == "characters" else _count_words
+        return np.fromiter(map(measure, texts), dtype=np.int64, count=len(texts))
+
+    @property
+    def facts(self) -> str:
+        """Names what is counted; of a tokenizer, by what its file holds."""
+        if self.count != "tokens":
+            return self.count
+        return f"tokens of {hashlib.blake2b(Path(self.tokenizer).read_bytes(), digest_size=8).hexdigest()}"
+
+
+def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> TextCount | None:
+    """Checks the two options together; None where texts are not counted.
+
+    Raises:
+        ValueError: No such count; tokens without a tokenizer; a tokenizer without tokens.
+        TypeError: `tokenizer` is no path.
+        FileNotFoundError: The tokenizer is not there.
+        ModuleNotFoundError: The package `tokenizers` is needed and not installed.
+    """
+    if count is not None:
+        check_choice("count", count, COUNTS)
+    if count != "tokens":
+        if tokenizer is not None:
+            remedy = 'Give count="tokens" with it (on the command line: --count tokens).'
+            raise value_error("tokenizer", "left out unless tokens are counted", tokenizer, remedy)
+        return None if count is None else TextCount(count)
+    if tokenizer is None:
+        raise value_error("tokenizer", "given, because tokens are counted", None, _TOKENIZER_REMEDY)
+    if not isinstance(tokenizer, str | os.PathLike):
+        raise type_error("tokenizer", "a path", type(tokenizer), _TOKENIZER_REMEDY)
+    path = os.path.abspath(tokenizer)
+    if not os.path.isfile(path):
+        told = source_sentence("a file that is there", tokenizer, _TOKENIZER_REMEDY)
+        raise FileNotFoundError(told.replace("`source`", "`tokenizer`", 1))
+    _load_tokenizer(path)
+    return TextCount(count, path)
+
+
+def _count_words(text: str) -> int:
+    return len(text.split())
+
+
+def _count_tokens(path: str, texts: Sequence[str]) -> NDArray[np.int64]:
+    tokenizer = _load_tokenizer(path)
+    parts = [
+        # The special tokens that the file adds are counted: the network sees them too.
+        [len(found) for found in tokenizer.encode_batch_fast(list(texts[start : start + _TEXTS]))]
+        for start in range(0, len(texts), _TEXTS)
+    ]
+    return np.fromiter((length for part in parts for length in part), dtype=np.int64, count=len(texts))
+
+
+@functools.lru_cache(maxsize=2)
+def _load_tokenizer(path: str) -> Any:
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        remedy = "Install it: pip install tokenizers."
+        raise ModuleNotFoundError(sentence("tokenizers", "installed to count tokens", None, remedy)) from error
+    try:
+        tokenizer = Tokenizer.from_file(path)
+    except Exception as error:  # it raises no class of its own
+        remedy = f"Save it by `tokenizer.save(path)` ({' '.join(str(error).split())[:120].rstrip('.')})."
+        raise ValueError(
+            source_sentence("a tokenizer.json", path, remedy).replace("`source`", "`tokenizer`", 1)
+        ) from error
+    # Both may be set in the file, and would give every text of a batch the same length.
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer

@@ -1,0 +1,410 @@
+"""The lengths of a large data set of files: in its order, whole or not at all, and never twice."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'lengthwise[io]'")
+import pyarrow.dataset as dataset  # noqa: E402
+import pyarrow.parquet as parquet  # noqa: E402
+
+import lengthwise as lw  # noqa: E402
+
+# Rows of four files, in the order of the files' paths.
+TOKENS = [[[1] * n for n in rows] for rows in ([3, 1, 4], [1, 5], [9, 2, 6, 5], [3])]
+NAMES = ["year=2023/part-0.parquet", "year=2023/part-1.parquet", "year=2024/part-0.parquet", "year=2024/part-1.parquet"]
+LENGTHS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, rows in reversed(list(zip(NAMES, TOKENS, strict=True))):
+        path = tmp_path / "tokens" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        table = pa.table({"tokens": rows, "audio": [{"frames": 10 * len(row)} for row in rows]})
+        parquet.write_table(table, path, row_group_size=2)
+    (tmp_path / "tokens" / "README.md").write_text("passed over")
+    (tmp_path / "tokens" / "_SUCCESS").write_text("")
+    return tmp_path / "tokens"
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "lengths.npy"
+
+
+def names_beside(out):
+    return sorted(path.name for path in out.parent.iterdir() if path.name.startswith(out.name))
+
+
+def one_file(folder, name="rows.parquet", **columns):
+    folder.mkdir(exist_ok=True)
+    parquet.write_table(pa.table(columns), folder / name)
+    return folder / name
+
+
+def test_a_folder_is_read_in_the_order_of_its_paths(folder, out):
+    found = lw.write_lengths(folder, out, column="tokens")
+    assert np.load(out).tolist() == LENGTHS
+    assert np.load(out).dtype == np.uint8
+    assert found.pieces == [(str(folder / name), len(rows)) for name, rows in zip(NAMES, TOKENS, strict=True)]
+    assert found.find(8) == (str(folder / NAMES[2]), 3)
+    assert found.rows([[0, 8]]).tolist() == [[0, 8]]
+    assert found.bad_rows == []
+    assert names_beside(out) == ["lengths.npy", "lengths.npy.json"]
+    assert lw.read_lengths(found).tolist() == LENGTHS
+
+
+def test_windows_map_the_file(folder, out):
+    windows = lw.Windows(
+        lw.write_lengths(folder, out, column="tokens"), lw.Batching(cut=lw.FixedSize(2)), window=4, block=2
+    )
+    taken = sorted(number for batch in lw.WindowEpoch(windows, 0).batches() for number in batch)
+    assert taken == list(range(10))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        lambda folder: [folder / name for name in NAMES],
+        lambda folder: f"{folder}/*/*.parquet",
+        lambda folder: dataset.dataset(str(folder / "year=2023"), format="parquet").replace_schema(
+            pa.schema([("tokens", pa.list_(pa.int64()))])
+        ),
+        lambda _: dataset.dataset([pa.table({"tokens": rows}) for rows in TOKENS[:2]]),
+    ],
+    ids=["list", "pattern", "dataset", "memory"],
+)
+def test_other_sources_of_files(folder, out, source):
+    lw.write_lengths(source(folder), out, column="tokens")
+    found = np.load(out).tolist()
+    assert found == LENGTHS[: len(found)]
+    assert len(found) in (5, 10)
+
+
+def test_a_list_keeps_its_order(folder, out):
+    lw.write_lengths([folder / NAMES[3], folder / NAMES[0]], out, column="tokens")
+    assert np.load(out).tolist() == [3, 3, 1, 4]
+
+
+def test_a_store_of_objects_by_its_url(folder, out):
+    store = pytest.importorskip("fsspec").filesystem("memory")
+    store.put(f"{folder}/", "/bucket/tokens", recursive=True)
+    try:
+        found = lw.write_lengths("memory://bucket/tokens", out, column="tokens")
+        assert np.load(out).tolist() == LENGTHS
+        assert found.find(9) == ("/bucket/tokens/year=2024/part-1.parquet", 0)
+        lw.write_lengths("memory://bucket/tokens/*/part-1.parquet", out, column="year,tokens")
+        assert np.load(out).tolist() == [[2023, 1], [2023, 5], [2024, 3]]
+    finally:
+        store.rm("/bucket", recursive=True)
+
+
+@pytest.mark.parametrize(("suffix", "text"), [(".csv", "id,n\na,3\nb,1\n"), (".jsonl", '{"n": 3}\n{"n": 1}\n')])
+def test_tables_of_text(tmp_path, out, suffix, text):
+    (tmp_path / f"rows{suffix}").write_text(text)
+    lw.write_lengths(tmp_path / f"rows{suffix}", out, column="n")
+    assert np.load(out).tolist() == [3, 1]
+
+
+def test_nested_columns_several_columns_and_a_function(folder, out):
+    lw.write_lengths(folder, out, column="audio.frames")
+    assert np.load(out).tolist() == [10 * n for n in LENGTHS]
+    lw.write_lengths(folder, out, column="tokens, audio.frames")
+    assert np.load(out).tolist() == [[n, 10 * n] for n in LENGTHS]
+    lw.write_lengths(folder, out, length=lambda batch: 1000 * np.array(batch["year"]), batch_size=3)
+    assert (np.load(out)[[0, 9]].tolist(), np.load(out).dtype) == ([2_023_000, 2_024_000], np.uint32)
+
+
+def test_durations_become_frames(tmp_path, out):
+    path = one_file(tmp_path / "a", seconds=[0.145, 2.0, 0.001], n=[5, 6, 7])
+    lw.write_lengths(path, out, column="seconds,n", frame_shift=0.01)
+    assert np.load(out).tolist() == [[15, 5], [200, 6], [1, 7]]
+
+
+def test_the_rows_of_the_data_set_are_found_again(tmp_path, out):
+    for name, rows in (("a", [7, 0, 8]), ("b", [None, None]), ("c", [9, -1, 4])):
+        one_file(tmp_path / "n", f"{name}.parquet", n=pa.array(rows, pa.int64()))
+    found = lw.write_lengths(tmp_path / "n", out, column="n", bad="drop")
+    assert found.lengths.tolist() == [7, 8, 9, 4]
+    assert found.rows(range(4)).tolist() == [0, 2, 5, 7]
+    assert [found.find(k) for k in range(4)] == [
+        (str(tmp_path / "n" / f"{name}.parquet"), row) for name, row in (("a", 0), ("a", 2), ("c", 0), ("c", 2))
+    ]
+    assert [(each.row, each.row_in_piece, each.reason) for each in found.bad_rows] == [
+        (1, 1, "n must be at least 1, but is 0"),
+        (3, 0, "n is null"),
+        (4, 1, "n is null"),
+        (6, 1, "n must be at least 1, but is -1"),
+    ]
+    assert lw.LengthsFile(out).bad_rows == found.bad_rows
+    assert lw.write_lengths(tmp_path / "n", out, column="n", bad="one").lengths.tolist() == [7, 1, 8, 1, 1, 9, 1, 4]
+    with pytest.raises(ValueError, match=re.escape("`sequences` must be from 0 to 7, but is 8.")):
+        lw.LengthsFile(out).rows([8])
+
+
+def test_bad_rows_are_an_error_that_lists_them_and_what_was_read_is_kept(tmp_path, out):
+    path = one_file(tmp_path / "a", n=[5.0, float("nan"), 1.5, None, 2.0])
+    calls = []
+
+    def length(batch):
+        calls.append(batch.num_rows)
+        return batch["n"].to_numpy(zero_copy_only=False)
+
+    message = (
+        f"`source` must be rows that have a length each, but is bad: 3 of 5 rows have none: row 1, length must be finite, "
+        f"but is nan (row 1 of {path}); row 2, length must be a whole number, but is 1.5: seconds need `frame_shift` "
+        f"(row 2 of {path}); row 3, length must be finite, but is nan (row 3 of {path}). Repair them, or call again "
+        f'with bad="drop" or bad="one"; all are listed in {out}.parts/bad_rows.json.'
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        lw.write_lengths(path, out, length=length)
+    assert not out.exists()
+    listed = [json.loads(line) for line in Path(f"{out}.parts/bad_rows.json").read_text().splitlines()]
+    assert [row["row"] for row in listed] == [1, 2, 3]
+    assert lw.write_lengths(path, out, length=length, bad="drop").lengths.tolist() == [5, 2]
+    assert calls == [5]
+
+
+def test_a_function_that_raises_marks_its_rows_alone(tmp_path, out):
+    path = one_file(tmp_path / "a", text=["one two", "", "three"])
+
+    def length(batch):
+        return [len(text.as_py().split()[0]) for text in batch["text"]]
+
+    found = lw.write_lengths(path, out, length=length, bad="one", batch_size=2)
+    assert found.lengths.tolist() == [3, 1, 5]
+    assert [row.reason for row in found.bad_rows] == ["length raised IndexError: list index out of range"]
+
+
+def test_a_function_may_answer_anything_but_another_shape(tmp_path, out):
+    path = one_file(tmp_path / "a", n=[1, 2, 3])
+    found = lw.write_lengths(path, out, length=lambda batch: [1, None, "x"], bad="drop")
+    assert [row.reason for row in found.bad_rows] == [
+        "length must be a number, but is None",
+        "length must be a number, but is 'x'",
+    ]
+    assert lw.write_lengths(path, out, length=lambda _: [[1, 2], [3, 0], [5, 6]], bad="drop").lengths.tolist() == [
+        [1, 2],
+        [5, 6],
+    ]
+    for answer, told in ([1, 2], "(2,)"), (7, "()"), (np.ones((3, 1, 1)), "(3, 1, 1)"):
+        with pytest.raises(
+            ValueError, match=r"^`length` must be a function that returns \[3\] .* but is " + re.escape(told)
+        ):
+            lw.write_lengths(path, out, length=lambda _, answer=answer: answer)
+
+
+def test_too_many_bad_rows_stop_the_run(folder, out):
+    with pytest.raises(ValueError, match=r"^`max_bad` must be at least the number of bad rows, but is 2: length must"):
+        lw.write_lengths(folder, out, length=lambda batch: np.zeros(batch.num_rows), max_bad=2)
+
+
+def test_texts_need_a_count(tmp_path, out):
+    path = one_file(tmp_path / "a", text=["größer als", "x"])
+    with pytest.raises(ValueError, match=r"^`text` must be a column of numbers or lists, but is 'text'. Give `count`"):
+        lw.write_lengths(path, out, column="text")
+    assert lw.write_lengths(path, out, column="text", count="characters").lengths.tolist() == [10, 1]
+    assert lw.write_lengths(path, out, column="text", count="words").lengths.tolist() == [2, 1]
+
+
+SCRIPT = """
+import os, signal, sys
+from pathlib import Path
+import lengthwise as lw
+
+folder, out, killed_at = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+seen = Path(out).with_name("seen")
+
+def length(batch):
+    with seen.open("a") as file:
+        file.write(f"{batch.num_rows}\\n")
+    if len(seen.read_text().split()) == killed_at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [len(row) for row in batch["tokens"]]
+
+print(lw.write_lengths(folder, out, length=length).lengths.tolist())
+"""
+
+
+def killed(folder, out, at):
+    command = [sys.executable, "-W", "error", "-c", SCRIPT, str(folder), str(out), str(at)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_run_that_is_killed_goes_on_at_the_next_file(folder, out):
+    # Files of two row groups are read in two batches: the third file's first is the fourth that is seen.
+    first = killed(folder, out, 4)
+    assert first.returncode == -signal.SIGKILL, first.stderr
+    assert names_beside(out) == ["lengths.npy.parts"]
+    parts = {path.name for path in Path(f"{out}.parts").iterdir()}
+    assert {"source.json", "00000000.part", "00000001.part"} <= parts
+    assert "00000002.part" not in parts
+    second = killed(folder, out, 0)
+    assert (second.returncode, second.stderr) == (0, "")
+    assert json.loads(second.stdout) == LENGTHS
+    # 2 + 1 rows and 2 rows were read once; of the third file 2 rows twice; then its rest, and the fourth.
+    assert (out.parent / "seen").read_text().split() == ["2", "1", "2", "2", "2", "2", "1"]
+    assert names_beside(out) == ["lengths.npy", "lengths.npy.json"]
+
+
+def test_sources_that_changed_meanwhile_are_refused(folder, out):
+    assert killed(folder, out, 4).returncode == -signal.SIGKILL
+    one_file(folder / "year=2024", "part-1.parquet", tokens=[[1, 2]], audio=[{"frames": 20}])
+    again = killed(folder, out, 0)
+    told = again.stderr.strip().splitlines()[-1]
+    assert told == (
+        "ValueError: `source` must be as it was when the run began, but is changed: "
+        f"{folder}/year=2024/part-1.parquet is not the same. "
+        f"Give resume=False to begin anew, or bring back what the parts in {out}.parts were made of."
+    )
+    (folder / "year=2024" / "part-1.parquet").unlink()
+    assert "changed: it had 4 pieces and has 3" in killed(folder, out, 0).stderr
+    with pytest.raises(ValueError, match="changed: column was None and is 'tokens'"):
+        lw.write_lengths(folder, out, column="tokens")
+    lw.write_lengths(folder, out, column="tokens", resume=False)
+    assert np.load(out).tolist() == LENGTHS[:-1]
+
+
+def test_a_second_call_reads_nothing_and_another_source_is_written_anew(folder, out):
+    calls = []
+
+    def length(batch):
+        calls.append(batch.num_rows)
+        return [len(row) for row in batch["tokens"]]
+
+    lw.write_lengths(folder, out, length=length)
+    read = len(calls)
+    assert lw.write_lengths(folder, out, length=length).lengths.tolist() == LENGTHS
+    assert len(calls) == read
+    lw.write_lengths(folder, out, length=length, resume=False)
+    assert len(calls) == 2 * read
+    os.utime(folder / NAMES[0], ns=(1, 1))
+    lw.write_lengths(folder, out, length=length)
+    assert len(calls) == 3 * read
+
+
+def test_memory_is_bounded_by_a_batch(tmp_path, out):
+    rows, width = 20_000, 400
+    table = pa.table({"tokens": pa.FixedSizeListArray.from_arrays(pa.array(np.arange(rows * width) % 977), width)})
+    parquet.write_table(
+        table.cast(pa.schema([("tokens", pa.list_(pa.int64()))])), tmp_path / "a.parquet", row_group_size=1000
+    )
+    whole = table.nbytes
+    del table
+    before, peak = pa.total_allocated_bytes(), []
+
+    def length(batch):
+        peak.append(pa.total_allocated_bytes() - before)
+        return [len(row) for row in batch["tokens"]]
+
+    lw.write_lengths(tmp_path / "a.parquet", out, length=length, batch_size=100)
+    assert np.load(out).tolist() == [width] * rows
+    assert max(peak) < whole / 3
+
+
+def test_a_bar_is_shown_on_a_terminal_alone(folder, out, capsys, monkeypatch):
+    lw.write_lengths(folder, out, column="tokens")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    lw.write_lengths(folder, out, column="tokens", resume=False)
+    assert "4/4" in capsys.readouterr().err
+    lw.write_lengths(folder, out, column="tokens", resume=False, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_folder_that_is_not_of_parts_is_left_alone(folder, out):
+    Path(f"{out}.parts").mkdir()
+    Path(f"{out}.parts/mine.txt").write_text("mine")
+    for resume in (True, False):
+        with pytest.raises(ValueError, match=r"^`source` must be a folder of parts, or none, but is .*Move it away"):
+            lw.write_lengths(folder, out, column="tokens", resume=resume)
+    assert Path(f"{out}.parts/mine.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "told"),
+    [
+        ("tokens", {"column": "token"}, "`column` must be one of tokens, "),
+        ("tokens", {}, "`column` must be one of tokens, audio, year, but is None"),
+        ("tokens", {"length": 5}, "`length` must be a function, but is 5."),
+        ("tokens", {"length": len, "column": "tokens"}, "`column` must be left out beside `length`, but is 'tokens'."),
+        (
+            "tokens",
+            {"column": "tokens", "frame_shift": 0.01},
+            "`frame_shift` must be given for seconds only, but is 0.01.",
+        ),
+        ("tokens", {"column": "tokens", "bad": "ignore"}, "`bad` must be one of error, one, drop, but is 'ignore'."),
+        ("tokens", {"column": "tokens", "engine": "spark"}, "`engine` must be one of ray, dask, but is 'spark'."),
+        ("tokens", {"column": "tokens", "workers": 2}, "`workers` must be left out here, but is 2."),
+        (
+            "tokens",
+            {"column": "tokens", "count": "tokens"},
+            "`tokenizer` must be given, because tokens are counted, but",
+        ),
+        ("tokens", {"column": "tokens", "tokenizer": "a"}, "`tokenizer` must be left out unless tokens are counted"),
+        ("tokens", {"column": "tokens", "max_bad": -1}, "`max_bad` must be at least 0, but is -1."),
+        ("tokens", {"column": "tokens", "batch_size": 0}, "`batch_size` must be at least 1, but is 0."),
+        ("tokens", {"column": "audio"}, "`audio` must be a column of numbers, lists or texts, but is 'struct"),
+        ("nothing", {"column": "a"}, "`source` must be a file or folder that is there, but is 'nothing'."),
+        ("tokens/README.md", {"column": "a"}, "`source` must be a file or folder of a known format, but is "),
+        (
+            [3, 4],
+            {"column": "a"},
+            "`source` must be a path, a list of paths, or a data set of pyarrow, datasets, Ray or",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_sentence(folder, out, monkeypatch, source, options, told):
+    monkeypatch.chdir(folder.parent)
+    with pytest.raises((ValueError, TypeError, FileNotFoundError), match=f"^{re.escape(told)}"):
+        lw.write_lengths(source, out, **options)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("lengths.txt", "the path of a .npy file on a disk"), ("no/a.npy", "in a folder")]
+)
+def test_the_file_to_write_is_checked_first(folder, tmp_path, name, told):
+    with pytest.raises((ValueError, FileNotFoundError), match=f"^`out` must be {told}"):
+        lw.write_lengths(folder, tmp_path / name, column="tokens")
+
+
+def test_files_of_two_formats_and_damaged_files_are_named(folder, out):
+    (folder / "rows.csv").write_text("tokens\n1\n")
+    with pytest.raises(ValueError, match=r"of files of one format, and not of (csv and parquet|parquet and csv)"):
+        lw.write_lengths(folder, out, column="tokens")
+    (folder / "rows.csv").unlink()
+    path = folder / NAMES[2]
+    path.write_bytes(path.read_bytes()[:60])
+    with pytest.raises(ValueError, match=f"^`source` must be of files that can be read, but is '{path}'"):
+        lw.write_lengths(folder, out, column="tokens")
+    assert {"00000000.part", "00000001.part"} <= {each.name for each in Path(f"{out}.parts").iterdir()}
+
+
+def test_a_damaged_part_is_named(folder, out):
+    assert killed(folder, out, 4).returncode == -signal.SIGKILL
+    part = Path(f"{out}.parts/00000000.part")
+    part.write_bytes(part.read_bytes()[:-3])
+    assert f"`source` must be a whole part, but is '{part}'. Remove it" in killed(folder, out, 0).stderr
+
+
+def test_a_sidecar_of_another_file_is_refused(folder, out):
+    lw.write_lengths(folder, out, column="tokens")
+    np.save(out, np.arange(3))
+    with pytest.raises(ValueError, match=r"^`source` must be a file of lengths as it was written, but is"):
+        lw.LengthsFile(out)
+    Path(f"{out}.json").write_text("[")
+    with pytest.raises(ValueError, match=r"^`source` must be the .json beside a file of lengths, but is"):
+        lw.LengthsFile(out)
+    Path(f"{out}.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"^`source` must be a file that is there, but is"):
+        lw.LengthsFile(out)
+    assert lw.write_lengths(folder, out, column="tokens").lengths.tolist() == LENGTHS
