@@ -10,6 +10,7 @@ JAX warns when a process that imported it forks, as a DataLoader with workers do
 import gc
 import json
 import os
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import pytest
@@ -31,12 +32,20 @@ settings.load_profile("without-deadline")
 
 collect_ignore = [] if os.environ.get("LENGTHWISE_TESTS_OF_JAX") else list(OF_JAX)
 
+# Files that cannot even be imported without the package of their engine: their tests skip with a reason.
+OF_ENGINES = {"dask": "dask", "huggingface": "datasets", "ray": "ray"}
+collect_ignore += [
+    f"src/lengthwise/engines/{name}.py" for name, package in OF_ENGINES.items() if not find_spec(package)
+]
+
 
 def pytest_collection_modifyitems(items):
     """Marks what is fast. With `-n`, keeps a file on one worker, and all that start processes on the same one."""
     for item in items:
         starts_processes = item.get_closest_marker("processes") is not None
-        item.add_marker(pytest.mark.xdist_group("processes" if starts_processes else str(item.path)))
+        group = item.get_closest_marker("xdist_group")
+        if group is None:
+            item.add_marker(pytest.mark.xdist_group("processes" if starts_processes else str(item.path)))
         if not starts_processes and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.fast)
     items.sort(key=lambda item: item.get_closest_marker("processes") is None)  # the longest group begins first

@@ -36,14 +36,14 @@ WITHIN = {
         ),
         *("order", "cut", "rows", "world", "waiting", "deal", "arrange", "tags", "batching", "named"),
     ),
+    "engines": (
+        *("rows", "parts", "source", "listing", "arrow", "huggingface", "ray", "dask", "dispatch", "lengths_file"),
+        *("write", "__init__"),
+    ),
     "planning": (
         *("plan_file", "plan", "batches", "own", "joint", "steps", "draft", "oversize", "level", "tail", "trial"),
         *("fit", "missed", "portions", "grid", "rest", "make", "__init__", "shapes", "loss", "evaluation"),
         *("step_counts", "windows", "window_epoch"),
-    ),
-    "engines": (
-        *("rows", "parts", "source", "listing", "arrow", "huggingface", "ray", "dask", "dispatch", "lengths_file"),
-        *("write", "__init__"),
     ),
 }
 
@@ -53,6 +53,11 @@ EXTRAS = (
     "jax",
     "matplotlib",
     "pyarrow",
+    "pandas",
+    "fsspec",
+    "datasets",
+    "ray",
+    "dask",
     "soundfile",
     "rich",
     "tqdm",
@@ -101,7 +106,10 @@ def test_imports_run_down_the_list_within_a_room(path):
 
 @pytest.mark.parametrize(
     ("package", "rooms"),
-    [("numba", {"_compile"}), ("matplotlib", {"plot"}), ("torch", {"torch"}), ("jax", {"jax"})],
+    [
+        *(("numba", {"_compile"}), ("matplotlib", {"plot"}), ("torch", {"torch"}), ("jax", {"jax"})),
+        *((package, {"engines"}) for package in ("datasets", "dask", "ray", "fsspec")),
+    ],
 )
 def test_a_heavy_package_is_imported_in_its_rooms_only(package, rooms):
     importers = {room_of(path) for path in FILES if package in {name.split(".")[0] for name in imported(path, SOURCE)}}

@@ -24,9 +24,22 @@ def test_the_code_of_the_readme_runs(code, capsys):
 
 
 @pytest.mark.parametrize("name", ["index.md", "guide.md", "own-choices.md", "gradients.md", "theory.md"])
-def test_the_code_of_a_page_runs(name):
+def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where the files that it writes go
     page = (ROOT / "docs" / name).read_text()
     exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), name, "exec"), {})
+
+
+@pytest.mark.xdist_group("ray")
+@pytest.mark.filterwarnings("ignore")  # of Ray, and of pandas about Dask
+def test_the_code_of_the_page_on_large_data_sets_runs(tmp_path, monkeypatch):
+    for package in ("pyarrow", "ray", "dask.dataframe", "datasets"):
+        pytest.importorskip(package, reason=f"needs {package}: pip install 'lengthwise[io,engines]'")
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "large.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile("\n".join(blocks), "large.md", "exec"), {})
+    assert all(len(block.strip().splitlines()) <= 10 for block in blocks)
 
 
 def test_the_page_on_the_length_share_shows_what_its_code_prints(capsys):
@@ -117,7 +130,7 @@ def test_the_pictures_of_a_study_are_drawn_from_its_results(tmp_path):
 
 def test_the_page_on_the_house_lists_its_rooms_in_order():
     page = (ROOT / "docs" / "architecture.md").read_text()
-    rooms, *tables = re.split(r"^\| (?:choices|planning) \| \w+ \|$", page, flags=re.MULTILINE)
+    rooms, *tables = re.split(r"^\| (?:choices|engines|planning) \| \w+ \|$", page, flags=re.MULTILINE)
     assert _first_cells(rooms) == [room for room in ROOMS if room != "__init__"]
     for table, own in zip(tables, WITHIN.values(), strict=True):
         assert _first_cells(table) == [file for file in own if file != "__init__"]

@@ -72,7 +72,7 @@ def draft(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes | memoryview
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         _remove_abandoned(target.parent)
         drafted = target.with_name(f".lengthwise-{secrets.token_hex(8)}.draft")
-        file = open(drafted, "xb")  # closed below, in every case
+        file = open(drafted, "xb")  # noqa: SIM115 - closed below, in every case
 
     def more(data: bytes | memoryview) -> None:
         with refusals(path, "written"):

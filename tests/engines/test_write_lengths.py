@@ -159,9 +159,10 @@ def test_bad_rows_are_an_error_that_lists_them_and_what_was_read_is_kept(tmp_pat
         return batch["n"].to_numpy(zero_copy_only=False)
 
     message = (
-        f"`source` must be rows that have a length each, but is bad: 3 of 5 rows have none: row 1, length must be finite, "
-        f"but is nan (row 1 of {path}); row 2, length must be a whole number, but is 1.5: seconds need `frame_shift` "
-        f"(row 2 of {path}); row 3, length must be finite, but is nan (row 3 of {path}). Repair them, or call again "
+        "`source` must be rows that have a length each, but is bad: 3 of 5 rows have none: row 1, length must be "
+        f"finite, but is nan (row 1 of {path}); row 2, length must be a whole number, but is 1.5: seconds need "
+        f"`frame_shift` (row 2 of {path}); row 3, length must be finite, but is nan (row 3 of {path}). "
+        "Repair them, or call again "
         f'with bad="drop" or bad="one"; all are listed in {out}.parts/bad_rows.json.'
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
@@ -186,7 +187,7 @@ def test_a_function_that_raises_marks_its_rows_alone(tmp_path, out):
 
 def test_a_function_may_answer_anything_but_another_shape(tmp_path, out):
     path = one_file(tmp_path / "a", n=[1, 2, 3])
-    found = lw.write_lengths(path, out, length=lambda batch: [1, None, "x"], bad="drop")
+    found = lw.write_lengths(path, out, length=lambda _: [1, None, "x"], bad="drop")
     assert [row.reason for row in found.bad_rows] == [
         "length must be a number, but is None",
         "length must be a number, but is 'x'",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lengthwise.checks import check_choice, check_whole, value_error
+from lengthwise.checks import check_choice, check_whole, sentence, value_error
 from lengthwise.engines.arrow import ArrowSource
 from lengthwise.engines.source import Source
 
@@ -43,10 +43,16 @@ def open_source(source: Any, *, engine: str | None, workers: int | None, batch_s
 
 
 def _spread(engine: str | None) -> Any:
-    if engine == "ray":
-        from lengthwise.engines.ray import in_order
-    elif engine == "dask":
-        from lengthwise.engines.dask import in_order
-    else:
+    """What runs a function over files elsewhere, in order; None to run it here."""
+    if engine is None:
         return None
+    try:
+        if engine == "ray":
+            from lengthwise.engines.ray import in_order
+        else:
+            from lengthwise.engines.dask import in_order
+    except ImportError as error:
+        packages = {"ray": "ray[data]", "dask": "dask[dataframe]"}
+        remedy = f'Install it: pip install "{packages[engine]}".'
+        raise ModuleNotFoundError(sentence("engine", "installed", engine, remedy)) from error
     return in_order

@@ -58,9 +58,7 @@ def open_files(source: Any) -> Any:
     given = [source] if isinstance(source, str | os.PathLike) else source
     if not isinstance(given, list | tuple) or not all(isinstance(each, str | os.PathLike) for each in given):
         rule = "a path, a list of paths, or a data set of pyarrow, datasets, Ray or Dask"
-        raise type_error(
-            "source", rule, type(source), "Arrays, and files of other formats, are read by `read_lengths`."
-        )
+        raise type_error("source", rule, type(source), "`read_lengths` takes arrays, and files of other formats.")
     listed = [_list_files(os.fspath(each)) for each in given]
     paths = [path for each in listed for path in each.paths]
     kind = _format(paths, source)

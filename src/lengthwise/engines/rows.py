@@ -10,8 +10,9 @@ Shapes: k rows of a batch; dims lengths for each. One dimension is [k], several 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any, NamedTuple
@@ -148,6 +149,36 @@ class Rule:
         }
 
 
+def to_table(blocks: Iterable[Block]) -> Any:
+    """The blocks of one batch as a `pyarrow.Table`, which Ray and `datasets` carry: a list of lengths, and a reason."""
+    pyarrow = load_pyarrow()
+    lengths: list[Any] = []
+    reasons: list[str | None] = []
+    for block in blocks:
+        lengths += block.lengths.reshape(len(block.lengths), -1).tolist()
+        reasons += [block.reasons.get(row) for row in range(len(block.lengths))]
+    found = {
+        "lengths": pyarrow.array(lengths, pyarrow.list_(pyarrow.int64())),
+        "reason": pyarrow.array(reasons, pyarrow.string()),
+    }
+    return pyarrow.table(found)
+
+
+def from_table(table: Any) -> Iterator[Block]:
+    """The blocks of what `to_table` made, of whatever tables were joined since: one for each run of rows alike."""
+    for batch in table.to_batches():
+        lists, reasons = batch.column("lengths"), batch.column("reason").to_pylist()
+        widths = load_compute().list_value_length(lists).to_numpy(zero_copy_only=False)
+        # A row without an answer has one 0, whatever the others have: widths [2, 2, 1, 2] are three runs.
+        borders = [0, *(np.flatnonzero(np.diff(widths)) + 1).tolist(), len(widths)]
+        for start, stop in itertools.pairwise(borders):
+            if start < stop:
+                flat = lists.slice(start, stop - start).flatten().to_numpy(zero_copy_only=False)
+                lengths = flat.reshape((stop - start, int(widths[start])) if widths[start] > 1 else (-1,))
+                told = {row: reason for row, reason in enumerate(reasons[start:stop]) if reason is not None}
+                yield Block(lengths, told)
+
+
 def _may_be_seconds(array: Any, name: str, alone: bool) -> bool:
     if is_list(array.type) or is_text(array.type) or unit_of(name) == "counts":
         return False
@@ -198,7 +229,8 @@ def _check_answer(answer: Any, count: int) -> Block:
     dims = values[:1].size or 1
     # Flat index 7 of rows of 3 is row 2; where two numbers of a row are bad, the first is told.
     reasons = {at // dims: reason for at, reason in reversed((flat.reasons | reasons).items())}
-    lengths = flat.lengths.reshape(values.shape)
+    # One length a row is [k] and never [k, 1], as everywhere.
+    lengths = flat.lengths.reshape(values.shape if dims > 1 else (count,))
     lengths[list(reasons)] = 0
     return Block(lengths, reasons)
 

@@ -51,7 +51,7 @@ def write_lengths(
     resume: bool = True,
     progress: bool = True,
 ) -> LengthsFile:
-    """Computes the length of every row of a large data set, once, and writes them to one file, in the order of the rows.
+    """Computes the length of every row of a large data set, once, into one file, in the order of the rows.
 
     `Windows` maps that file into memory, so neither the data nor the lengths need fit there. Beside it, `out`.json says
     which file holds which rows. The data set is read piece by piece: a file, a partition, or a range of rows. The

@@ -1,0 +1,89 @@
+"""Dask: files that are measured by its scheduler, and data frames of Dask, whose pieces are their partitions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from dask.base import compute
+from dask.delayed import delayed
+from dask.system import CPU_COUNT
+
+from lengthwise.checks import value_error
+from lengthwise.engines.parts import Piece
+from lengthwise.engines.rows import Block, Rule
+from lengthwise.lengths.arrow import load_pyarrow, top_of
+from lengthwise.lengths.columns import choose_columns, select_columns
+from lengthwise.lengths.sources import source_error
+
+
+class PartitionedSource:
+    """The partitions of a `dask.dataframe.DataFrame`, in their order.
+
+    Args:
+        frame: The data frame.
+
+    Raises:
+        ValueError: Another collection of Dask.
+    """
+
+    resumes = True
+
+    def __init__(self, frame: Any) -> None:
+        if not (hasattr(frame, "to_delayed") and hasattr(frame, "columns")):
+            remedy = "Turn a bag into one by `to_dataframe`."
+            raise value_error("source", "a dask.dataframe.DataFrame", type(frame).__name__, remedy)
+        self._frame = frame
+        # The name of a collection is a token of all that it is computed from: paths, sizes and times of files too.
+        self.pieces: list[Piece] = [Piece(f"partition {k}", str(frame._name)) for k in range(frame.npartitions)]
+        self.facts: dict[str, Any] = {"frame": str(frame._name)}
+
+    def names(self, column: str | None) -> tuple[str, ...]:
+        """The columns that are meant, which are there."""
+        columns = list(map(str, self._frame.columns))
+        if column is not None and "." in column and column not in columns:
+            return tuple(select_columns(column, columns))  # nested ones are found when they are read
+        return tuple(choose_columns(column, columns, at="the data frame"))
+
+    def measure(self, numbers: Sequence[int], rule: Rule) -> Iterator[Iterable[Block]]:
+        """Yields the blocks of each of these pieces, in order."""
+        columns = list(map(str, self._frame.columns))
+        tops = list(dict.fromkeys(top_of(name, columns) for name in rule.names))
+        parts = [self._part(number, tops if rule.length is None else columns) for number in numbers]
+        return in_order(functools.partial(_measure, rule=rule), parts)
+
+    def _part(self, number: int, columns: list[str]) -> Any:
+        # Taken out before it is optimised: of the whole frame Dask would join partitions of small files.
+        (part,) = self._frame.partitions[number][columns].to_delayed()
+        return part
+
+
+def in_order(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+    """Runs a function over items by the scheduler that is set, and yields what it returns, in their order.
+
+    Four items for each worker are computed together, so that what waits here stays small.
+    """
+    task = delayed(function, pure=False, traverse=False)
+    together = 4 * _workers()
+    for start in range(0, len(items), together):
+        yield from compute(*(task(item) for item in items[start : start + together]))
+
+
+def _workers() -> int:
+    with suppress(ImportError, ValueError):  # not installed, or no client is connected
+        from distributed import default_client  # pyright: ignore[reportMissingImports]
+
+        return max(1, sum(default_client().nthreads().values()))
+    return CPU_COUNT
+
+
+def _measure(frame: Any, rule: Rule) -> list[Block]:
+    pyarrow = load_pyarrow()
+    try:
+        table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+    except pyarrow.ArrowException as error:
+        told = " ".join(str(error).split())[:160].rstrip(".")
+        raise source_error("of columns of one type each", "a partition", f"Convert it first ({told}).") from error
+    return list(rule.blocks(table))

@@ -1,0 +1,225 @@
+"""Other engines write the same file: Ray on two nodes, Dask, and `datasets`."""
+
+import functools
+import os
+import re
+
+import numpy as np
+import pytest
+
+pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'lengthwise[io]'")
+import pyarrow.parquet as parquet  # noqa: E402
+
+import lengthwise as lw  # noqa: E402
+
+# Of 40 files, in the order of their names: rows enough that engines which race would mix them.
+ROWS = [[(7 * file + row) % 23 + 1 for row in range(5)] for file in range(40)]
+LENGTHS = [n for rows in ROWS for n in rows]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "tokens").mkdir()
+    for number, rows in enumerate(ROWS):
+        table = pa.table({"tokens": [[1] * n for n in rows], "text": ["x " * n for n in rows], "n": rows})
+        parquet.write_table(table, tmp_path / "tokens" / f"{number:03}.parquet")
+    return tmp_path / "tokens"
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "lengths.npy"
+
+
+def functions():
+    """Two to measure by, made anew: so they travel by their code, as those of a script do."""
+
+    def count(batch):
+        return [len(row) for row in batch["tokens"]]
+
+    def pairs(batch):
+        if 7 in batch["n"].to_pylist():
+            raise KeyError("seven")
+        return [[n, n + 1] for n in batch["n"].to_pylist()]
+
+    return count, pairs
+
+
+COUNT, PAIRS = functions()
+PAIRS_LEFT = [[n, n + 1] for n in LENGTHS if n != 7]
+
+
+def check_bad_rows(write):
+    """Bad rows are found one by one, whatever shape the others have, and the others keep their numbers."""
+    found = write(length=PAIRS, bad="drop")
+    assert found.lengths.tolist() == PAIRS_LEFT
+    assert [LENGTHS[row] for row in found.rows(np.arange(len(PAIRS_LEFT)))] == [first for first, _ in PAIRS_LEFT]
+    assert {row.reason for row in found.bad_rows} == {"length raised KeyError: 'seven'"}
+
+
+def check_sentences(write):
+    """What is wrong with all rows is said once, wherever it was found."""
+    with pytest.raises(ValueError, match=r"^`text` must be a column of numbers or lists, but is 'text'\. Give `count`"):
+        write(column="text")
+    with pytest.raises(ValueError, match=r"^`column` must be one of (\w+, )+\w+, but is 'token'"):
+        write(column="token")
+
+
+def check_engine(write):
+    assert write(column="tokens").lengths.tolist() == LENGTHS
+    assert write(column="text", count="words").lengths.tolist() == LENGTHS
+    assert write(length=COUNT).lengths.tolist() == LENGTHS
+    check_bad_rows(write)
+    check_sentences(write)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two nodes of one processor each, on this machine."""
+    ray = pytest.importorskip("ray", reason="needs Ray: pip install 'ray[data]'")
+    from ray.cluster_utils import Cluster
+
+    node = {"num_cpus": 1, "object_store_memory": 80_000_000}
+    nodes = Cluster(initialize_head=True, head_node_args=node | {"include_dashboard": False})
+    nodes.add_node(**node)
+    ray.init(address=nodes.address, log_to_driver=False, logging_level="ERROR")
+    yield ray
+    ray.shutdown()
+    nodes.shutdown()
+
+
+def of_ray(test):
+    """On a worker of its own; Ray warns of its own settings, and leaves its sockets to the end of the process."""
+    for mark in (pytest.mark.xdist_group("ray"), pytest.mark.slow, pytest.mark.filterwarnings("ignore")):
+        test = mark(test)
+    return test
+
+
+@of_ray
+def test_files_on_a_ray_cluster(cluster, folder, out):
+    assert len([node for node in cluster.nodes() if node["Alive"]]) == 2
+    check_engine(functools.partial(lw.write_lengths, folder, out, engine="ray"))
+    again = lw.write_lengths(folder, out, column="tokens", engine="ray")
+    assert again.find(9) == (str(folder / "001.parquet"), 4)
+
+
+@of_ray
+@pytest.mark.usefixtures("cluster")
+def test_a_data_set_of_ray(folder, out):
+    from ray import data
+
+    data.DataContext.get_current().enable_progress_bars = False
+    write = functools.partial(lw.write_lengths, data.read_parquet(str(folder)), out)
+    check_bad_rows(write)  # each run of a data set takes seconds, so it is read no oftener than needed
+    check_sentences(write)
+    doubled = data.read_parquet(str(folder)).map_batches(lambda rows: {"n": 2 * rows["n"]})
+    assert lw.write_lengths(doubled, out, column="n").lengths.tolist() == [2 * n for n in LENGTHS]
+    assert not doubled.context.execution_options.preserve_order  # as it was
+
+
+@pytest.fixture
+def dask():
+    found = pytest.importorskip("dask", reason="needs Dask: pip install 'dask[dataframe]'")
+    pytest.importorskip("pandas", reason="needs pandas: pip install 'dask[dataframe]'")
+    with found.config.set(scheduler="threads", num_workers=2):
+        yield found
+
+
+of_dask = pytest.mark.filterwarnings("ignore")  # of pandas about Dask's own use of it
+
+
+@of_dask
+@pytest.mark.usefixtures("dask")
+def test_files_by_dask(folder, out):
+    check_engine(functools.partial(lw.write_lengths, folder, out, engine="dask"))
+
+
+@of_dask
+def test_files_by_processes_of_dask(dask, folder, out):
+    with dask.config.set(scheduler="processes", num_workers=2):
+        assert lw.write_lengths(folder, out, length=COUNT, engine="dask").lengths.tolist() == LENGTHS
+
+
+@of_dask
+@pytest.mark.usefixtures("dask")
+def test_a_data_frame_of_dask(folder, out):
+    import dask.dataframe as frames
+    from dask import bag
+
+    frame = frames.read_parquet(str(folder))
+    check_engine(functools.partial(lw.write_lengths, frame, out))
+    found = lw.write_lengths(frame[frame.n > 3], out, column="n")
+    assert found.lengths.tolist() == [n for n in LENGTHS if n > 3]
+    assert len(found.pieces) == frame.npartitions
+    with pytest.raises(ValueError, match=r"^`source` must be a dask\.dataframe\.DataFrame, but is 'Bag'"):
+        lw.write_lengths(bag.from_sequence([1, 2]), out, column="n")
+
+
+@of_dask
+def test_partitions_that_were_done_are_not_computed_again(dask, folder, out):
+    import dask.dataframe as frames
+
+    with dask.config.set(scheduler="sync"):
+        frame = frames.read_parquet(str(folder))
+        bad = functools.partial(lw.write_lengths, frame, out, length=PAIRS)
+        with pytest.raises(ValueError, match=r"^`max_bad` must be at least the number of bad rows, but is 2"):
+            bad(max_bad=2, bad="drop")
+        done = len(list(out.parent.glob("lengths.npy.parts/*.part")))
+        assert bad(bad="drop").lengths.tolist() == PAIRS_LEFT
+    assert 0 < done < frame.npartitions
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    return pytest.importorskip("datasets", reason="needs datasets: pip install datasets")
+
+
+@pytest.fixture
+def saved(hub, tmp_path):
+    whole = hub.Dataset.from_dict(
+        {"tokens": [[1] * n for n in LENGTHS], "text": ["x " * n for n in LENGTHS], "n": LENGTHS}
+    )
+    whole.save_to_disk(tmp_path / "saved", num_shards=3)
+    return hub.load_from_disk(tmp_path / "saved")
+
+
+@pytest.mark.parametrize("rows", [64, 1000])
+def test_a_data_set_of_hugging_face(saved, out, monkeypatch, rows):
+    monkeypatch.setattr("lengthwise.engines.huggingface.ROWS", rows)
+    check_engine(functools.partial(lw.write_lengths, saved, out, batch_size=10))
+    shuffled = saved.shuffle(seed=1)
+    found = lw.write_lengths(shuffled, out, column="tokens")
+    assert found.lengths.tolist() == shuffled["n"]
+    assert len(found.pieces) == -(-200 // rows)
+
+
+@pytest.mark.processes
+def test_processes_of_hugging_face(saved, out):
+    assert lw.write_lengths(saved, out, column="tokens", workers=2).lengths.tolist() == LENGTHS
+
+
+def test_ranges_that_were_done_are_not_mapped_again(saved, out, monkeypatch):
+    monkeypatch.setattr("lengthwise.engines.huggingface.ROWS", 50)
+    with pytest.raises(ValueError, match=r"^`max_bad` must be at least the number of bad rows, but is 2"):
+        lw.write_lengths(saved, out, length=PAIRS, max_bad=2, bad="drop")
+    done = {path.name: path.stat().st_mtime_ns for path in out.parent.glob("lengths.npy.parts/*.part")}
+    assert 0 < len(done) < 4
+    os.utime(f"{out}.parts/00000000.part", ns=(1, 1))
+    with pytest.raises(ValueError, match="is bad: 8 of 200 rows have none"):
+        lw.write_lengths(saved, out, length=PAIRS)
+    assert os.stat(f"{out}.parts/00000000.part").st_mtime_ns == 1
+    assert len(lw.write_lengths(saved, out, length=PAIRS, bad="one")) == 200
+
+
+def test_splits_and_streams_of_hugging_face_are_refused(hub, saved, out):
+    for wrong in (hub.DatasetDict(train=saved), saved.to_iterable_dataset()):
+        with pytest.raises(ValueError, match=r"^`source` must be a datasets.Dataset, but is '\w+'\. Name one of its"):
+            lw.write_lengths(wrong, out, column="n")
+
+
+def test_an_engine_is_for_files_alone(saved, out):
+    message = "`engine` must be left out here, but is 'ray'. A data set of datasets is read by datasets."
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        lw.write_lengths(saved, out, column="n", engine="ray")
