@@ -49,3 +49,19 @@ def test_the_output_of_a_command_is_read(run):
         assert lengths_of(run("inspect", f"/dev/fd/{read_end}", "--batch-size", 1, "--json", "-")) == (3, [1], [3])
     finally:
         os.close(read_end)
+
+
+def test_texts_are_counted_and_samples_become_frames(run, tmp_path):
+    (tmp_path / "a.jsonl").write_text(
+        '{"text": "so it begins", "num_samples": 48000}\n{"text": "so", "num_samples": 160}\n'
+    )
+    done = run("inspect", f"{tmp_path / 'a.jsonl'}:text", "--count", "words", "--json", "-")
+    assert (done.status, done.json["lengths"]["mean"], done.json["lengths"]["max"]) == (0, [2.0], [3])
+    done = run("inspect", f"{tmp_path / 'a.jsonl'}:text")
+    assert done.status == 2
+    assert "(on the command line: --count words)" in " ".join(done.err.split())
+    samples = f"{tmp_path / 'a.jsonl'}:num_samples"
+    done = run("inspect", samples, "--sample-rate", "16000", "--frame-shift", "0.01", "--json", "-")
+    assert done.json["lengths"]["max"] == [300]
+    done = run("inspect", "--sample-rate", "16000")
+    assert "`sample-rate` must be given with a file, but is 16000.0." in done.err

@@ -34,7 +34,7 @@ MIXED = '{"type": "MixedCut", "tracks": %s}'
 EXACT = "Floats round whole numbers beyond that: give integers, in a file as digits alone."
 DIGITS = "Write it in the digits 0 to 9, without underscores."
 QUOTES = "Write it as a number, without quotes."
-TEXTS = "if these are texts, write a column of their counts of characters or words."
+TEXTS = 'if these are texts, give `count` as "characters", "words" or "tokens" (on the command line: --count words).'
 
 # File name, content, options, and what the message holds in this order; {} is the path.
 BAD = [
@@ -71,15 +71,15 @@ BAD = [
     ),
     (
         "a.json",
-        '{"a": 5, "b": 6}',
+        '{"a": 5, "b": null}',
         {},
-        ["must be one record, or one number, for each sequence, but is {{'a': 5, 'b': 6}}"],
+        ["`lengths` must be a number, but is None at b of {}."],
     ),
     (
         "a.json",
-        '{\n "a": 5,\n "b": 6\n}\n',
+        '{\n "a": 5,\n "b": 6,\n "a": 7\n}\n',
         {},
-        ["at line 1 of {}. Write lengths by the names of their sequences as one"],
+        ["must be lengths of names that stand there once, but is 'a' at line 1 of {}. Rename or drop one."],
     ),
     ("a.json", '{\n "a": 5,\n "b" 6\n}\n', {}, ["must be valid JSON, but is '\"b\" 6' at line 3 of {}."]),
     ("a.json", '[{"n": 3}, {"n": -1}]', {}, ["`n` must be at least 1, but is -1 at item 1 of {}."]),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise.checks import check_whole, value_error
 from lengthwise.lengths import split_source
+from lengthwise.lengths.counts import COUNTS
 
 EXAMPLES = ("long-tailed", "speech")
 
@@ -32,6 +33,11 @@ def add(parser: argparse.ArgumentParser, *, option: str = "source", example: str
     group.add_argument("--example", choices=EXAMPLES, help=f"generated lengths in place of a file ({example})")
     text = "turns durations in a file into frames, as 0.01; counts of samples by a shift in samples, as 160"
     group.add_argument("--frame-shift", type=float, metavar="SHIFT", help=text)
+    text = "samples in a second, 16000 say: turns counts of samples into frames, with --frame-shift in seconds"
+    group.add_argument("--sample-rate", type=float, metavar="HZ", help=text)
+    text = "what is counted in a column of texts: characters, words, or tokens by --tokenizer"
+    group.add_argument("--count", choices=COUNTS, help=text)
+    group.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json, for --count tokens")
     group.add_argument("--subset", type=int, metavar="N", help="a random N of the sequences, by --seed")
     group.add_argument("--seed", type=int, default=0, metavar="S", help="of plans and subset (%(default)s)")
 
@@ -45,10 +51,10 @@ def read(arguments: argparse.Namespace, *, example: str = EXAMPLES[0], count: in
     return Source(lengths, f"{source.name}, a random subset")
 
 
-def read_file(source: str, *, frame_shift: float | None = None, progress: bool = False) -> NDArray[np.int64]:
-    """Reads the lengths that FILE[:COLUMN] names."""
+def read_file(source: str, **options: Any) -> NDArray[np.int64]:
+    """Reads the lengths that FILE[:COLUMN] names, with options of `read_lengths`."""
     path, column = split_source(source)
-    return lw.read_lengths(path, column=column, frame_shift=frame_shift, progress=progress)
+    return lw.read_lengths(path, column=column, **options)
 
 
 def subset(lengths: NDArray[np.int64], count: int, *, seed: int) -> NDArray[np.int64]:
@@ -63,12 +69,18 @@ def subset(lengths: NDArray[np.int64], count: int, *, seed: int) -> NDArray[np.i
 
 def _whole(arguments: argparse.Namespace, example: str, count: int | None) -> Source:
     if arguments.source is None:
-        if arguments.frame_shift is not None:
-            remedy = "The examples are in frames already."
-            raise value_error("frame-shift", "given with a file", arguments.frame_shift, remedy)
+        for option, value in _options(arguments).items():
+            if value is not None:
+                remedy = "The examples are in frames already."
+                raise value_error(option.replace("_", "-"), "given with a file", value, remedy)
         name = arguments.example or example
         return Source(lw.example_lengths(name, count=count), f"{name} example, generated")
     if arguments.example is not None:
         raise value_error("example", "left out where a file is given", arguments.example, "Give one of the two.")
-    lengths = read_file(arguments.source, frame_shift=arguments.frame_shift, progress=True)
+    lengths = read_file(arguments.source, **_options(arguments), progress=True)
     return Source(lengths, arguments.source)
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What says how a file becomes lengths."""
+    return {name: getattr(arguments, name) for name in ("frame_shift", "sample_rate", "count", "tokenizer")}

@@ -186,8 +186,8 @@ def check_shape(known: tuple[int, ...] | None, found: tuple[int, ...], path: Pat
 def smallest_type(longest: int) -> np.dtype[Any]:
     """The smallest type that holds lengths of up to `longest`.
 
-    >>> smallest_type(255), smallest_type(256), smallest_type(2**40)
-    (dtype('uint8'), dtype('uint16'), dtype('int64'))
+    >>> smallest_type(255).str, smallest_type(256).str, smallest_type(2**40).str
+    ('|u1', '<u2', '<i8')
     """
     found = np.min_scalar_type(longest)
     # All lengths are below 2**63, and int64 meets other integers without becoming a float.

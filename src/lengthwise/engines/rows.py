@@ -25,6 +25,7 @@ from lengthwise.checks import show_value, value_error
 from lengthwise.lengths.arrow import is_list, is_text, load_compute, load_pyarrow, take_field
 from lengthwise.lengths.columns import (
     SECONDS_NAMES,
+    check_counted,
     last_part,
     nested_lists,
     text_without_count,
@@ -81,6 +82,7 @@ class Rule:
         if self.length is not None:
             return _answers(self.length, batch)
         arrays = [take_field(batch, name, "the data set") for name in self.names]
+        check_counted((is_text(array.type) for array in arrays), self.count)
         timed = self._timed(arrays)
         parts = [self._column(*each) for each in zip(arrays, self.names, timed, strict=True)]
         reasons = {row: reason for part in reversed(parts) for row, reason in part.reasons.items()}

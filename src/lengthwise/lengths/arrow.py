@@ -25,15 +25,17 @@ from lengthwise.lengths.columns import (
     parse_numbers,
     unit_of,
 )
+from lengthwise.lengths.counts import TextCount
 from lengthwise.lengths.sources import source_error
 
 
-def read_parquet(path: Path, column: str | None) -> list[Column]:
+def read_parquet(path: Path, column: str | None, count: TextCount | None = None) -> list[Column]:
     """Reads columns of a .parquet file: numbers, texts that are numbers, or lists, which give their lengths.
 
     Args:
         path: The file.
         column: A name, several separated by commas, nested ones as `audio.frames`; None where there is one only.
+        count: What is counted of texts.
 
     Raises:
         ValueError: No such column, a null, text or booleans, or a file that is not Parquet.
@@ -46,12 +48,14 @@ def read_parquet(path: Path, column: str | None) -> list[Column]:
             names = select_names(column, file.schema_arrow, path)
             # Parquet reads whole columns: of "audio.frames" and "audio.rate", audio is read once.
             tops = dict.fromkeys(top_of(name, file.schema_arrow.names) for name in names)
-            return _gather(file.iter_batches(columns=list(tops)), names, path)
+            return _gather(file.iter_batches(columns=list(tops)), names, path, count)
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
         raise _damage_error(path, "a Parquet file", error) from error
 
 
-def read_arrow(files: Sequence[Path], column: str | None, *, source: Path) -> list[Column]:
+def read_arrow(
+    files: Sequence[Path], column: str | None, count: TextCount | None = None, *, source: Path
+) -> list[Column]:
     """Reads columns of Arrow files, stream or random access, one after the other; see `read_parquet`."""
     # The first file says which columns there are; a later one without them is refused when it is read.
     with _open_batches(files[0]) as (schema, _):
@@ -62,7 +66,7 @@ def read_arrow(files: Sequence[Path], column: str | None, *, source: Path) -> li
             with _open_batches(path) as (_, found):
                 yield from found
 
-    return _gather(batches(), names, source)
+    return _gather(batches(), names, source, count)
 
 
 @contextlib.contextmanager
@@ -100,28 +104,30 @@ def top_of(name: str, names: list[str]) -> str:
     return name if name in names or head not in names else head
 
 
-def _gather(batches: Iterator[Any], names: list[str], source: Path) -> list[Column]:
+def _gather(batches: Iterator[Any], names: list[str], source: Path, count: TextCount | None) -> list[Column]:
     parts: list[list[NDArray[Any]]] = [[] for _ in names]
-    lists = [False] * len(names)
+    kinds = [""] * len(names)
     first = 0
     for batch in batches:
         for k, name in enumerate(names):
             array = take_field(batch, name, source)
+            kind = _kind(array.type, count)
             # Files of one folder may differ: the lengths of lists must not stand beside numbers.
-            if parts[k] and lists[k] != is_list(array.type):
-                remedy = f"Write it anew: {name} holds lists in one part and single values in another."
+            if parts[k] and kinds[k] != kind:
+                remedy = f"Write it anew: {name} holds {kinds[k]} in one part and {kind} in another."
                 raise source_error("of one type in each column", source, remedy)
-            lists[k] = is_list(array.type)
-            parts[k].append(_numbers(array, name, first, source))
+            kinds[k] = kind
+            parts[k].append(_numbers(array, name, first, source, count))
         first += batch.num_rows
     return [
         Column(
             name=name,
             values=np.concatenate(found) if found else np.zeros(0, dtype=np.int64),
             place=lambda row: f"row {row} of {source}",
-            unit="counts" if counted else unit_of(name),
+            unit="counts" if kind in ("lists", "texts") else unit_of(name),
+            texts=kind == "texts",
         )
-        for name, found, counted in zip(names, parts, lists, strict=True)
+        for name, found, kind in zip(names, parts, kinds, strict=True)
     ]
 
 
@@ -139,7 +145,16 @@ def take_field(batch: Any, name: str, source: str | os.PathLike[str]) -> Any:
     return array
 
 
-def _numbers(array: Any, name: str, first: int, source: Path) -> NDArray[Any]:
+def _kind(kind: Any, count: TextCount | None) -> str:
+    """What a column holds: lists; texts, where these are counted; or single values."""
+    if load_pyarrow().types.is_dictionary(kind):
+        kind = kind.value_type
+    if is_list(kind):
+        return "lists"
+    return "texts" if count is not None and is_text(kind) else "single values"
+
+
+def _numbers(array: Any, name: str, first: int, source: Path, count: TextCount | None) -> NDArray[Any]:
     types = load_pyarrow().types
 
     def place(row: int) -> str:
@@ -155,6 +170,8 @@ def _numbers(array: Any, name: str, first: int, source: Path) -> NDArray[Any]:
         if is_list(array.type.value_type):
             raise nested_lists(array[0].as_py() if len(array) else str(array.type), name=name, at=place(0))
         return load_compute().list_value_length(array).to_numpy(zero_copy_only=False)
+    if is_text(array.type) and count is not None:
+        return count(array.to_pylist())
     if is_text(array.type):
         return parse_numbers(array.to_pylist(), name=name, place=place, remedy=DROP_SEQUENCE)
     if types.is_decimal(array.type):

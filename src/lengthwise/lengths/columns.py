@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
-from lengthwise.lengths.counts import COUNT_REMEDY
+from lengthwise.lengths.counts import COUNT_REMEDY, TextCount
 from lengthwise.lengths.rules import (
     LONGEST,
     Place,
@@ -31,6 +31,7 @@ from lengthwise.lengths.rules import (
 Unit = Literal["seconds", "counts", "unknown"]
 
 SECONDS_NAMES = ("duration", "seconds", "dur")
+SAMPLES_NAMES = ("num_samples", "samples", "n_samples")
 COUNT_NAMES = ("num_frames",)
 MOST_NAMES = 20  # that an error lists
 MOST_SECONDS = 7200  # of a whole number that nothing says is in seconds: 48,000 is more likely a count of samples
@@ -47,30 +48,33 @@ class Column:
         values: [n] of any integer or floating dtype.
         place: Says where the k-th stands: "line 8 of train.csv".
         unit: "seconds" or "counts" where the format says so, else "unknown".
+        texts: Whether these are the counts of texts.
     """
 
     name: str
     values: NDArray[Any]
     place: Place
     unit: Unit = "unknown"
+    texts: bool = False
 
 
-def to_lengths(columns: Sequence[Column], frame_shift: float | None) -> NDArray[np.int64]:
+def to_lengths(
+    columns: Sequence[Column], frame_shift: float | None, sample_rate: float | None = None
+) -> NDArray[np.int64]:
     """Turns columns into lengths, [n] for one column and [n, dims] for several.
 
     `frame_shift` applies to one column of seconds or of unknown unit, whatever its values, because it was asked for.
     Among several columns it applies to seconds, to those named duration, seconds or dur, and to those with
     fractions: the token counts beside a duration stay what they are. It is in the unit of its column: 0.01 for
-    seconds, 160 for samples.
+    seconds, 160 for samples. With `sample_rate` it is in seconds, and the column counts samples.
 
     Raises:
         ValueError: A value that cannot be a length; seconds without `frame_shift`; `frame_shift` without seconds, or
-            in another unit than its column.
+            in another unit than its column; `sample_rate` without samples.
     """
     check_dims(len(columns))
-    parts = [
-        _column_lengths(column, shift) for column, shift in zip(columns, _shifts(columns, frame_shift), strict=True)
-    ]
+    shifts = _shifts(columns, frame_shift) if sample_rate is None else _sample_shifts(columns, frame_shift, sample_rate)
+    parts = [_column_lengths(column, shift) for column, shift in zip(columns, shifts, strict=True)]
     # One length a sequence is [n] and never [n, 1], whatever it was read from.
     return freeze(parts[0] if len(parts) == 1 else np.stack(parts, axis=1))
 
@@ -113,6 +117,28 @@ def _shifts(columns: Sequence[Column], frame_shift: float | None) -> list[float 
         remedy = f"It does not apply to counts ({names}): leave it out, or name a column of seconds."
         raise value_error("frame_shift", "given for seconds only", frame_shift, remedy)
     return [frame_shift if each else None for each in timed]
+
+
+def _sample_shifts(columns: Sequence[Column], frame_shift: float | None, sample_rate: float) -> list[float | None]:
+    """The shift in samples of each column that counts them: the one there is, or those that are named so.
+
+    At 16,000 Hz, a shift of 0.01 s is one of 160 samples.
+    """
+    remedy = "Give the seconds from one frame to the next, as 0.01 (on the command line: --frame-shift 0.01)."
+    if frame_shift is None or frame_shift >= 1:
+        raise value_error("frame_shift", "given in seconds, below 1, with `sample_rate`", frame_shift, remedy)
+    alone = len(columns) == 1
+    sampled = [alone or last_part(column.name) in SAMPLES_NAMES for column in columns]
+    for column in [column for column, takes in zip(columns, sampled, strict=True) if takes]:
+        if column.unit != "unknown" or has_fractions(column.values):
+            held = "counts of frames or items" if column.unit == "counts" else "seconds"
+            remedy = f"It turns samples into frames, but {column.name} holds {held}."
+            raise value_error("sample_rate", "left out here", sample_rate, remedy)
+    if not any(sampled):
+        remedy = f"Of several columns it applies to those named {', '.join(SAMPLES_NAMES)}."
+        raise value_error("sample_rate", "left out here", sample_rate, remedy)
+    # Six decimals, as of frames: 0.0001 * 22050 is 2.205 and not 2.2050000000000005.
+    return [round(frame_shift * sample_rate, 6) if takes else None for takes in sampled]
 
 
 def _refuse_seconds(columns: Sequence[Column]) -> None:
@@ -167,6 +193,31 @@ def parse_numbers(texts: Sequence[str], *, name: str, place: Place, remedy: str 
     raise not_a_number(texts[at], name=name, at=place(at), remedy=remedy)
 
 
+def read_cells(
+    texts: Sequence[str], *, name: str, place: Place, count: TextCount | None, alone: bool, remedy: str = DROP_LINE
+) -> Column:
+    """Makes a column of [n] texts: their counts, or the numbers that they are.
+
+    Where texts are counted, the one column there is holds texts, whatever they look like. Of several, numbers stay
+    numbers.
+    """
+    if count is not None and (alone or not all(_plain(text) and is_number(text) for text in texts)):
+        return Column(name=name, values=count(texts), place=place, unit="counts", texts=True)
+    values = parse_numbers(texts, name=name, place=place, remedy=remedy)
+    return Column(name=name, values=values, place=place, unit=unit_of(name))
+
+
+def check_counted(counted: Iterable[bool], count: TextCount | None) -> None:
+    """Refuses `count` where no column holds texts.
+
+    Raises:
+        ValueError: There is none.
+    """
+    if count is not None and not any(counted):
+        remedy = "Leave it out, or name a column of texts."
+        raise value_error("count", "given for texts only", count.count, remedy)
+
+
 def _plain(text: str) -> bool:
     return text.isascii() and "_" not in text
 
@@ -185,9 +236,7 @@ def not_a_number(value: object, *, name: str, at: str, remedy: str = DROP_SEQUEN
         plain = "Write it as a number, without quotes." if _plain(value) else ""  # "7" beside numbers in JSON
         remedy = plain or "Write it in the digits 0 to 9, without underscores."
     elif isinstance(value, str) and any(map(str.isalpha, value)):
-        remedy = (
-            f"{remedy.removesuffix('.')}; if these are texts, write a column of their counts of characters or words."
-        )
+        remedy = f"{remedy.removesuffix('.')}; if these are texts, {COUNT_REMEDY}."
     return value_error(name, "a number", value, remedy, at=at)
 
 

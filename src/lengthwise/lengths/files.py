@@ -13,7 +13,8 @@ from lengthwise.checks import check_number, type_error, value_error
 from lengthwise.lengths.arrays import as_lengths
 from lengthwise.lengths.arrow import read_arrow, read_parquet
 from lengthwise.lengths.audio import AUDIO_SUFFIXES, has_audio, read_audio_folder
-from lengthwise.lengths.columns import Column, to_lengths
+from lengthwise.lengths.columns import Column, check_counted, to_lengths
+from lengthwise.lengths.counts import TextCount, check_count
 from lengthwise.lengths.manifests import read_manifest
 from lengthwise.lengths.numpy_files import array_columns, read_npy, read_npz
 from lengthwise.lengths.saved_datasets import is_saved_dataset, read_saved_dataset
@@ -22,14 +23,17 @@ from lengthwise.lengths.tables import read_table
 from lengthwise.lengths.text import kaldi_file, kaldi_name, read_kaldi, read_plain
 
 COLUMN_READERS: dict[str, Callable[[Path, str | None], list[Column]]] = {
+    ".npy": read_npy,
+    ".npz": read_npz,  # its key may be given as column, so that FILE:KEY works
+}
+
+TEXT_READERS: dict[str, Callable[[Path, str | None, TextCount | None], list[Column]]] = {
     ".csv": read_table,
     ".tsv": read_table,
     ".json": read_manifest,
     ".jsonl": read_manifest,
     ".parquet": read_parquet,
-    ".arrow": lambda path, column: read_arrow([path], column, source=path),
-    ".npy": read_npy,
-    ".npz": read_npz,  # its key may be given as column, so that FILE:KEY works
+    ".arrow": lambda path, column, count: read_arrow([path], column, count, source=path),
 }
 
 OPENED = ("/proc/", "/dev/fd/")  # where, links followed, the pipes are that a shell has opened
@@ -42,6 +46,9 @@ def read_lengths(
     column: str | None = None,
     key: str | None = None,
     frame_shift: float | None = None,
+    sample_rate: float | None = None,
+    count: str | None = None,
+    tokenizer: str | os.PathLike[str] | None = None,
     cache: bool = True,
     progress: bool = False,
 ) -> NDArray[np.int64]:
@@ -55,7 +62,7 @@ def read_lengths(
 
             - .npy, of which `column` "0", "1", ... takes one dimension; .npz, with `key` if it holds several arrays;
             - .csv and .tsv with a header line (a .csv without commas in it: semicolons or tabs); .jsonl and .json,
-              one record a line or one array; .parquet; .arrow;
+              one record a line or one array; a .json of lengths by name, {"a": 310, "b": 87}; .parquet; .arrow;
             - known without `column`: NeMo manifests and Lhotse cuts, recordings and supervisions (`duration`, in
               seconds, so give `frame_shift`) and Lhotse features (`num_frames`);
             - Kaldi's utt2num_frames and utt2dur, known by the name of the file;
@@ -68,13 +75,20 @@ def read_lengths(
             - a Kaldi data folder, without audio files: its utt2num_frames, or else its utt2dur, in the order of the
               file.
         column: The column or field; several as "source,target" give [n, dims]; nested ones as
-            "supervisions.0.duration". A column of lists gives their lengths; lists of lists are refused.
+            "supervisions.0.duration". A column of lists gives their lengths; lists of lists are refused. Texts
+            need `count`.
         key: The array in a .npz file.
         frame_shift: From one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples.
             Applies to the one column whatever it holds, but is refused for counts of frames (`num_frames`,
             `utt2num_frames`) and of list items. Of several columns it applies to those named duration, seconds or
             dur and to those with fractions. A shift below 1 is in seconds: with it, whole numbers above 7200 are
             refused, which are samples more likely than hours, unless the source says that they are seconds.
+        sample_rate: Samples in a second, 16_000 say, for a column that counts samples: with it, `frame_shift` is in
+            seconds. Of several columns it applies to those named num_samples, samples or n_samples.
+        count: What is counted of texts: "characters", "words" or "tokens". Of several columns, of those that hold
+            texts.
+        tokenizer: The path of a tokenizer.json, for tokens. It needs the package `tokenizers`. The special tokens that
+            it adds count; its padding and truncation do not.
         cache: For audio folders: whether to keep the headers in `.lengthwise-cache.json` in the folder.
         progress: For audio folders: whether to show a bar.
 
@@ -83,7 +97,7 @@ def read_lengths(
 
     Raises:
         FileNotFoundError: No such file or folder.
-        ModuleNotFoundError: pyarrow or soundfile is needed and not installed.
+        ModuleNotFoundError: pyarrow, soundfile or tokenizers is needed and not installed.
         ValueError: A bad value, named with its file, line or row; a damaged, empty or unknown file; a device or a
             named pipe; an option that does not apply.
         TypeError: As `as_lengths`; a `column` or `key` that is not text.
@@ -93,10 +107,17 @@ def read_lengths(
     """
     if frame_shift is not None:
         frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
+    if sample_rate is not None:
+        sample_rate = check_number(
+            "sample_rate", sample_rate, remedy="Give samples in a second, 16_000 say.", above=True
+        )
+    counted = check_count(count, tokenizer)
     if not isinstance(source, str | os.PathLike):
-        _refuse_option("column", column, "an array in memory")
-        _refuse_option("key", key, "an array in memory")
-        return as_lengths(source) if frame_shift is None else to_lengths(array_columns(source), frame_shift)
+        for name, value in {"column": column, "key": key, "count": count}.items():
+            _refuse_option(name, value, "an array in memory")
+        if frame_shift is None and sample_rate is None:
+            return as_lengths(source)
+        return to_lengths(array_columns(source), frame_shift, sample_rate)
     _check_text("column", column, 'a dimension as "0", several columns as "source,target"')
     _check_text("key", key, 'the name of an array, as "train"')
     path = Path(source)
@@ -105,14 +126,16 @@ def read_lengths(
         raise FileNotFoundError(source_sentence("a file or folder that is there", path, remedy))
     if path.is_dir():
         _refuse_option("key", key, f"the folder {path}")
-        columns = _read_folder(path, column, seconds=frame_shift is not None, cache=cache, progress=progress)
+        options = {"seconds": frame_shift is not None, "cache": cache, "progress": progress}
+        columns = _read_folder(path, column, counted, **options)
     else:
         _refuse_devices(path)
-        columns = _read_file(path, column, key)
+        columns = _read_file(path, column, key, counted)
     # An array in memory may be empty: a filter may have left nothing. An empty file is more likely the wrong one.
     if not columns or not len(columns[0].values):
         raise source_error("a file with sequences", path, "It is empty: is this the right file?")
-    return to_lengths(columns, frame_shift)
+    check_counted((column.texts for column in columns), counted)
+    return to_lengths(columns, frame_shift, sample_rate)
 
 
 def split_source(text: str) -> tuple[str, str | None]:
@@ -141,9 +164,11 @@ def split_source(text: str) -> tuple[str, str | None]:
     return path, column
 
 
-def _read_folder(folder: Path, column: str | None, *, seconds: bool, cache: bool, progress: bool) -> list[Column]:
+def _read_folder(
+    folder: Path, column: str | None, count: TextCount | None, *, seconds: bool, cache: bool, progress: bool
+) -> list[Column]:
     if is_saved_dataset(folder):
-        return read_saved_dataset(folder, column)
+        return read_saved_dataset(folder, column, count)
     _refuse_option("column", column, f"the folder {folder}")
     table = kaldi_file(folder)
     # With audio beside it, the file may be of other recordings, and the audio says its own lengths.
@@ -152,7 +177,7 @@ def _read_folder(folder: Path, column: str | None, *, seconds: bool, cache: bool
     return read_audio_folder(folder, seconds=seconds, cache=cache, progress=progress)
 
 
-def _read_file(path: Path, column: str | None, key: str | None) -> list[Column]:
+def _read_file(path: Path, column: str | None, key: str | None, count: TextCount | None) -> list[Column]:
     suffix = _suffix(path)
     # FILE:KEY of the command line comes as a column, key= of Python as a key: one of the two.
     if suffix == ".npz" and column is None:
@@ -163,6 +188,8 @@ def _read_file(path: Path, column: str | None, key: str | None) -> list[Column]:
     _refuse_option("key", key, str(path))
     if path.suffix == ".gz" and suffix in BINARY:
         raise source_error(f"a {suffix} file as it stands, not packed", path, f"Unpack it: gunzip {path}.")
+    if suffix in TEXT_READERS:
+        return TEXT_READERS[suffix](path, column, count)
     if suffix in COLUMN_READERS:
         return COLUMN_READERS[suffix](path, column)
     if suffix in AUDIO_SUFFIXES:

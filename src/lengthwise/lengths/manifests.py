@@ -1,5 +1,7 @@
 """JSON manifests: one record a line (.jsonl, or .json as NeMo has it), or one array of records; all also as .gz.
 
+A .json file may also be one object of lengths by name.
+
 Known without `column`: NeMo's and Lhotse's `duration`, in seconds, and the `num_frames` of Lhotse's features.
 Lhotse's mixed cuts hold no `duration`: it is when the last of their tracks ends.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
@@ -30,21 +33,24 @@ from lengthwise.lengths.columns import (
     select_columns,
     unit_of,
 )
+from lengthwise.lengths.counts import TextCount
 from lengthwise.lengths.rules import Place
 from lengthwise.lengths.text import open_text
 
 KNOWN_UNITS: dict[str, Unit] = {"num_frames": "counts", "duration": "seconds"}  # the first that is there
 
 Record = dict[str, Any]
+_NUMBERS = {int, float, type(None)}  # types of the values of an object of lengths by name
 
 
-def read_manifest(path: Path, column: str | None) -> list[Column]:
+def read_manifest(path: Path, column: str | None, count: TextCount | None = None) -> list[Column]:
     """Reads fields of JSON records; a field may be nested, as `supervisions.0.duration`; a list gives its length.
 
     Args:
         path: The file.
         column: A field, several separated by commas, or None for a known manifest, for records of one field and
-            for lines that are bare numbers.
+            for lines that are bare numbers; also for a .json file of one object of lengths by name, {"a": 5, "b": 6}.
+        count: What is counted of texts.
 
     Raises:
         ValueError: Invalid JSON, a record without the field, a value that is neither a number nor a list, or a list in
@@ -58,14 +64,14 @@ def read_manifest(path: Path, column: str | None) -> list[Column]:
     place, record = head[0]
     at = f"{place} of {path}"
     alone = len(head) == 1 and place.startswith("line") and _is_document(path)
-    if alone and column is None:
-        _refuse_lengths_by_name(record, at)
+    if alone and column is None and _is_by_name(record):
+        return [_lengths_by_name(path, at)]
     names, unit = _fields(record, column, at)
     values, places = _gather(itertools.chain(head, records), names, path)
     if alone:
         _refuse_lists(names, values, at)
     return [
-        _column(name, cells, lambda row: f"{places[row]} of {path}", unit)
+        _column(name, cells, lambda row: f"{places[row]} of {path}", unit, count)
         for name, cells in zip(names, values, strict=True)
     ]
 
@@ -188,11 +194,26 @@ def _refuse_lists(names: list[str], values: list[list[Any]], at: str) -> None:
             raise value_error(name, rule, value, remedy, at=at)
 
 
-def _refuse_lengths_by_name(record: Record, at: str) -> None:
-    """Refuses {"a": 5, "b": 6}, the only record of a .json file, unless it is one line of a known manifest."""
-    if len(record) > 1 and KNOWN_UNITS.keys().isdisjoint(record) and all(map(_is_real, record.values())):
-        remedy = "Write lengths by the names of their sequences as one array, [5, 6]; of one sequence, give `column`."
-        raise value_error("source", "one record, or one number, for each sequence", record, remedy, at=at)
+def _is_by_name(record: Record) -> bool:
+    """Says whether the only record of a .json file is lengths by the names of their sequences, {"a": 5, "b": 6}."""
+    # One line of a known manifest may hold numbers alone too; a null is told by its name later.
+    return len(record) > 1 and KNOWN_UNITS.keys().isdisjoint(record) and _NUMBERS.issuperset(map(type, record.values()))
+
+
+def _lengths_by_name(path: Path, at: str) -> Column:
+    # Read once more, as pairs: of two lengths of one name a dict keeps the last and loses the first.
+    with open_text(path) as file:
+        pairs = json.load(file, object_pairs_hook=list)
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise value_error("source", "lengths of names that stand there once", twice, "Rename or drop one.", at=at)
+    values = [value for _, value in pairs]
+
+    def place(row: int) -> str:
+        return f"{names[row]} of {path}"
+
+    return Column(name="lengths", values=_numbers(values, "lengths", place), place=place)
 
 
 def _is_mixed(record: Record) -> bool:
@@ -219,10 +240,14 @@ def _is_real(value: object) -> bool:
     return type(value) in (int, float) and value == value  # not True, not NaN, beside which max may lose a number
 
 
-def _column(name: str, cells: list[Any], place: Place, known: Unit) -> Column:
+def _column(name: str, cells: list[Any], place: Place, known: Unit, count: TextCount | None) -> Column:
     # The first record decides. A later one of another kind is refused by its line.
     if type(cells[0]) is list:
         return Column(name=name, values=_list_lengths(cells, name, place), place=place, unit="counts")
+    if count is not None and type(cells[0]) is str:
+        return Column(
+            name=name, values=_text_lengths(cells, name, place, count), place=place, unit="counts", texts=True
+        )
     unit = known if known != "unknown" else unit_of(name)
     return Column(name=name, values=_numbers(cells, name, place), place=place, unit=unit)
 
@@ -235,6 +260,14 @@ def _list_lengths(cells: list[Any], name: str, place: Place) -> NDArray[np.int64
         if cell and type(cell[0]) is list:
             raise nested_lists(cell, name=name, at=place(at))
     return np.fromiter(map(len, cells), dtype=np.int64, count=len(cells))
+
+
+def _text_lengths(cells: list[Any], name: str, place: Place, count: TextCount) -> NDArray[np.int64]:
+    for at, cell in enumerate(cells):
+        if type(cell) is not str:
+            remedy = "Put a text there or drop the sequence."
+            raise value_error(name, "a text, as at the first sequence", cell, remedy, at=place(at))
+    return count(cells)
 
 
 def _numbers(cells: list[Any], name: str, place: Place) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from lengthwise.lengths.arrow import read_arrow
 from lengthwise.lengths.columns import Column
+from lengthwise.lengths.counts import TextCount
 from lengthwise.lengths.sources import source_error
 
 
@@ -18,12 +19,13 @@ def is_saved_dataset(folder: Path) -> bool:
     )
 
 
-def read_saved_dataset(folder: Path, column: str | None) -> list[Column]:
+def read_saved_dataset(folder: Path, column: str | None, count: TextCount | None = None) -> list[Column]:
     """Reads columns of a saved Dataset; a list column, as `input_ids`, gives the length of each list.
 
     Args:
         folder: Where `state.json` is.
         column: A name, several separated by commas, or None where there is one only.
+        count: What is counted of texts.
 
     Raises:
         ValueError: The folder of a DatasetDict, a dataset with an indices mapping, a file that is absent or
@@ -41,7 +43,7 @@ def read_saved_dataset(folder: Path, column: str | None) -> list[Column]:
         raise source_error("a dataset without an indices mapping", folder, remedy)
     shards = _shards(folder, state)
     # No shards: a dataset without rows.
-    return read_arrow(shards, column, source=folder) if shards else []
+    return read_arrow(shards, column, count, source=folder) if shards else []
 
 
 def _shards(folder: Path, state: dict[str, Any]) -> list[Path]:

@@ -14,18 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from lengthwise.checks import value_error
-from lengthwise.lengths.columns import Column, choose_columns, is_number, parse_numbers, select_columns, unit_of
+from lengthwise.lengths.columns import Column, choose_columns, is_number, read_cells, select_columns
+from lengthwise.lengths.counts import TextCount
 from lengthwise.lengths.text import line_place, open_text
 
 _WIDEST = 2**31 - 1  # characters of a cell: the most that csv takes on every system
 
 
-def read_table(path: Path, column: str | None) -> list[Column]:
+def read_table(path: Path, column: str | None, count: TextCount | None = None) -> list[Column]:
     """Reads the named columns of a .csv or .tsv file with a header line.
 
     Args:
         path: The file; .tsv before a .gz decides for tabs.
         column: A name, several separated by commas, or None where there is one column only.
+        count: What is counted of texts.
 
     Raises:
         ValueError: A first line that seems to be data, because a column wanted is not a name in it but a number, or
@@ -45,7 +47,7 @@ def read_table(path: Path, column: str | None) -> list[Column]:
             raise value_error("source", "a table that can be read", str(error), "Repair the line.", at=at) from error
     place = line_place(lines, path)
     return [
-        Column(name=name, values=parse_numbers(cells, name=name, place=place), place=place, unit=unit_of(name))
+        read_cells(cells, name=name, place=place, count=count, alone=len(names) == 1)
         for name, cells in zip(names, texts, strict=True)
     ]
 

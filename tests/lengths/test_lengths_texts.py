@@ -1,0 +1,195 @@
+"""Columns of texts: counted as asked, and refused with what to type; and counts of samples."""
+
+import json
+import os
+import re
+
+import pytest
+
+pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'lengthwise[io]'")
+import pyarrow.parquet as parquet  # noqa: E402
+
+import lengthwise as lw  # noqa: E402
+from lengthwise.lengths import read_lengths  # noqa: E402
+
+TEXTS = ["so it begins", "größer", "a  b\tc\nd"]
+CHARACTERS, WORDS = [12, 6, 8], [3, 1, 4]
+
+
+def jsonl(path):
+    path.write_text("".join(json.dumps({"text": text, "n": 5}) + "\n" for text in TEXTS), encoding="utf-8")
+
+
+def csv(path):
+    path.write_text("text,n\n" + "".join(f'"{text}",5\n' for text in TEXTS), encoding="utf-8", newline="")
+
+
+def table(path):
+    parquet.write_table(pa.table({"text": TEXTS, "n": [5] * 3}), path)
+
+
+def arrow(path):
+    rows = pa.table({"text": pa.array(TEXTS).dictionary_encode(), "n": [5] * 3})
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+        writer.write_table(rows)
+
+
+WRITERS = {"a.jsonl": jsonl, "a.csv": csv, "a.parquet": table, "a.arrow": arrow}
+
+
+@pytest.fixture(params=WRITERS)
+def source(request, tmp_path):
+    WRITERS[request.param](tmp_path / request.param)
+    return tmp_path / request.param
+
+
+def test_characters_and_words(source):
+    assert read_lengths(source, column="text", count="characters").tolist() == CHARACTERS
+    assert read_lengths(source, column="text", count="words").tolist() == WORDS
+
+
+def test_beside_texts_numbers_stay_numbers(source):
+    assert read_lengths(source, column="n,text", count="words").tolist() == [[5, 3], [5, 1], [5, 4]]
+
+
+def test_texts_without_a_count_are_told_what_to_type(source):
+    told = re.escape('give `count` as "characters", "words" or "tokens" (on the command line: --count words)')
+    with pytest.raises(
+        ValueError, match=rf"^`text` must be a number, but is 'so it begins' at .*; if these are texts, {told}\.$"
+    ):
+        read_lengths(source, column="text")
+
+
+def test_a_count_of_numbers_is_refused(source):
+    if source.suffix == ".csv":  # where all cells are texts
+        assert read_lengths(source, column="n", count="characters").tolist() == [1, 1, 1]
+        return
+    message = "`count` must be given for texts only, but is 'words'. Leave it out, or name a column of texts."
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        read_lengths(source, column="n", count="words")
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+    """Words split at white space, one special token before them; padding and truncation are on in the file."""
+    tokenizers = pytest.importorskip("tokenizers", reason="needs tokenizers: pip install tokenizers")
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0, "[CLS]": 1, "so": 2}, unk_token="[UNK]"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    made.post_processor = tokenizers.processors.TemplateProcessing(single="[CLS] $A", special_tokens=[("[CLS]", 1)])
+    made.enable_padding()
+    made.enable_truncation(3)
+    made.save(str(tmp_path / "tokenizer.json"))
+    return tmp_path / "tokenizer.json"
+
+
+def test_tokens(source, tokenizer):
+    assert read_lengths(source, column="text", count="tokens", tokenizer=tokenizer).tolist() == [4, 2, 5]
+
+
+def test_tokens_of_large_data_sets(tmp_path, tokenizer):
+    table(tmp_path / "a.parquet")
+    options = {"column": "text", "count": "tokens", "tokenizer": tokenizer}
+    found = lw.write_lengths(tmp_path / "a.parquet", tmp_path / "lengths.npy", **options)
+    assert found.lengths.tolist() == [4, 2, 5]
+    # Another tokenizer at the same path measures anew; the same one does not.
+    os.utime(found, ns=(1, 1))
+    lw.write_lengths(tmp_path / "a.parquet", tmp_path / "lengths.npy", **options)
+    assert os.stat(found).st_mtime_ns == 1
+    tokenizer.write_text(tokenizer.read_text().replace("[CLS]", "[SOS]"))
+    lw.write_lengths(tmp_path / "a.parquet", tmp_path / "lengths.npy", **options)
+    assert os.stat(found).st_mtime_ns > 1
+
+
+def test_an_empty_text_has_no_length(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": ""}\n')
+    with pytest.raises(ValueError, match=r"^`text` must be at least 1, but is 0 at line 2 of "):
+        read_lengths(tmp_path / "a.jsonl", column="text", count="words")
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": null}\n')
+    with pytest.raises(
+        ValueError, match=r"^`text` must be a text, as at the first sequence, but is None at line 2 of "
+    ):
+        read_lengths(tmp_path / "a.jsonl", column="text", count="words")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"count": "letters"}, "`count` must be one of characters, words, tokens, but is 'letters'."),
+        (
+            {"count": "tokens"},
+            "`tokenizer` must be given, because tokens are counted, but is None. Give the path",
+        ),
+        (
+            {"tokenizer": "t.json"},
+            "`tokenizer` must be left out unless tokens are counted, but is 't.json'. Give count=",
+        ),
+        ({"count": "tokens", "tokenizer": 5}, "`tokenizer` must be a path, but is <class 'int'>."),
+        ({"count": "tokens", "tokenizer": "no.json"}, "`tokenizer` must be a file that is there, but is 'no.json'."),
+    ],
+)
+def test_options_that_do_not_fit(tmp_path, monkeypatch, options, told):
+    monkeypatch.chdir(tmp_path)
+    jsonl(tmp_path / "a.jsonl")
+    with pytest.raises((ValueError, TypeError, FileNotFoundError), match=f"^{re.escape(told)}"):
+        read_lengths("a.jsonl", column="text", **options)
+
+
+def test_what_is_no_tokenizer_is_named(tmp_path):
+    pytest.importorskip("tokenizers", reason="needs tokenizers: pip install tokenizers")
+    (tmp_path / "t.json").write_text("{}")
+    jsonl(tmp_path / "a.jsonl")
+    with pytest.raises(ValueError, match=r"^`tokenizer` must be a tokenizer\.json, but is .*Save it by"):
+        read_lengths(tmp_path / "a.jsonl", column="text", count="tokens", tokenizer=tmp_path / "t.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "lengths"),
+    [
+        ("a.json", '{"utt1": 312, "utt2": 87}', {}, [312, 87]),
+        ("a.json", '{\n "utt2": 87,\n "utt1": 312\n}\n', {}, [87, 312]),
+        ("a.json", '{"utt1": 3.0, "utt2": 1.5}', {"frame_shift": 0.5}, [6, 3]),
+        ("a.json", '{"duration": 1.5, "n": 3}', {"frame_shift": 0.5}, [3]),  # one record of a known manifest
+        ("a.json", '{"utt1": 312, "utt2": 87}', {"column": "utt2"}, [87]),
+        ("a.csv", "id;frames\na;3\nb;1\n", {"column": "frames"}, [3, 1]),
+        ("a.csv", "id\tframes\na\t3\nb\t1\n", {"column": "frames"}, [3, 1]),
+    ],
+)
+def test_lengths_by_name_and_other_separators(tmp_path, name, text, options, lengths):
+    (tmp_path / name).write_text(text)
+    assert read_lengths(tmp_path / name, **options).tolist() == lengths
+
+
+def test_samples_become_frames(tmp_path):
+    (tmp_path / "a.csv").write_text("num_samples,tokens,seconds\n48000,7,3.0\n16080,5,1.005\n")
+    options = {"sample_rate": 16_000, "frame_shift": 0.01}
+    assert read_lengths(tmp_path / "a.csv", column="num_samples", **options).tolist() == [300, 101]  # 100.5 up
+    assert read_lengths(tmp_path / "a.csv", column="tokens,num_samples", **options).tolist() == [[7, 300], [5, 101]]
+    assert read_lengths([220_500], sample_rate=22_050, frame_shift=0.0125).tolist() == [800]
+
+
+@pytest.mark.parametrize(
+    ("column", "options", "told"),
+    [
+        ("num_samples", {}, "`frame_shift` must be given in seconds, below 1, with `sample_rate`, but is None."),
+        (
+            "num_samples",
+            {"frame_shift": 160},
+            "`frame_shift` must be given in seconds, below 1, with `sample_rate`, but",
+        ),
+        (
+            "seconds",
+            {"frame_shift": 0.01},
+            "`sample_rate` must be left out here, but is 16000.0. It turns samples into",
+        ),
+        ("num_frames", {"frame_shift": 0.01}, "`sample_rate` must be left out here, but is 16000.0. It turns samples"),
+        (
+            "seconds,num_frames",
+            {"frame_shift": 0.01},
+            "`sample_rate` must be left out here, but is 16000.0. Of several",
+        ),
+    ],
+)
+def test_a_sample_rate_is_for_samples_alone(tmp_path, column, options, told):
+    (tmp_path / "a.csv").write_text("num_samples,num_frames,seconds\n48000,300,3.5\n")
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}"):
+        read_lengths(tmp_path / "a.csv", column=column, sample_rate=16_000, **options)
