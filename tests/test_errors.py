@@ -471,8 +471,6 @@ CALLS = {
     "make_plan([1, 2], batch_size=16)": "make_plan(lengths, Batching(budget=20_000))",
     "Windows([1, 2])": "Windows(lengths, Batching(budget=20_000))",
     "Windows([1, 2], Batching(budget=9), batch_size=16)": "Windows(lengths, Batching(budget=20_000))",
-    'write_lengths("tokens")': 'write_lengths("tokens/", "lengths.npy", column="tokens")',
-    'write_lengths("tokens", "lengths.npy", num_proc=8)': 'write_lengths("tokens/", "lengths.npy", column="tokens")',
     "Key(7)": "Key(seed=0, epoch=3)",
     "measure(PLAN)": "measure(plan, lengths)",
     "mixing()": "mixing(plan, lengths)",
