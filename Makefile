@@ -39,14 +39,15 @@ docs: $(VENV)/.docs
 	@echo "The site begins at out/site/index.html."
 
 # The lowest versions that pyproject.toml allows, of all that planning, reading and drawing need; PyTorch as pinned.
-OF_THE_CORE := tests/lengths tests/plot tests/torch tests/test_promises.py tests/test_golden.py tests/test_plan.py \
-	tests/test_plan_file.py tests/test_same_plan.py tests/test_rest.py tests/test_kernels.py tests/test_random.py \
-	tests/test_buckets.py tests/test_metrics.py tests/test_limit.py tests/test_loss.py tests/test_errors.py
+OF_THE_CORE := tests/lengths tests/engines tests/plot tests/torch tests/test_promises.py tests/test_golden.py \
+	tests/test_plan.py tests/test_plan_file.py tests/test_same_plan.py tests/test_rest.py tests/test_kernels.py \
+	tests/test_random.py tests/test_buckets.py tests/test_metrics.py tests/test_limit.py tests/test_loss.py \
+	tests/test_errors.py
 
 lowest:
 	$(PYTHON) -m venv --clear out/lowest
 	out/lowest/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		hypothesis pytest torch uv
+		hypothesis pytest pytest-xdist torch uv
 	VIRTUAL_ENV=out/lowest out/lowest/bin/uv pip install --quiet --resolution lowest-direct --editable ".[plot,io]"
 	out/lowest/bin/python -m pytest -p no:cacheprovider -W default::DeprecationWarning $(OF_THE_CORE)
 

@@ -135,6 +135,7 @@ def test_files_by_dask(folder, out):
 
 
 @of_dask
+@pytest.mark.processes
 def test_files_by_processes_of_dask(dask, folder, out):
     with dask.config.set(scheduler="processes", num_workers=2):
         assert lw.write_lengths(folder, out, length=COUNT, engine="dask").lengths.tolist() == LENGTHS

@@ -379,7 +379,9 @@ def test_the_file_to_write_is_checked_first(folder, tmp_path, name, told):
 
 
 def test_a_call_that_does_not_fit_is_told_one_that_does():
-    told = r'^`write_lengths` must be called with source, out, column=, .* Write write_lengths\("tokens/", "lengths.npy", col'
+    told = (
+        r'^`write_lengths` must be called with source, out, column=, .* Write write_lengths\("tokens/", "lengths.npy"'
+    )
     with pytest.raises(TypeError, match=told):
         lw.write_lengths("tokens", "lengths.npy", num_proc=8)
 

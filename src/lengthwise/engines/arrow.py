@@ -16,6 +16,7 @@ from lengthwise.engines.rows import Block, Rule
 from lengthwise.lengths.arrow import select_names, top_of
 from lengthwise.lengths.sources import source_error
 
+_BUFFER = 2**22  # bytes that are asked of a disk or a store at once, for each column
 _READ_AHEAD = 2  # batches that wait to be measured: memory holds a few of them, and never a file
 
 InOrder = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]
@@ -40,7 +41,7 @@ class ArrowSource:
         self._batch_size = batch_size
         self._spread = spread
         self._fragments = _fragments(self._dataset)
-        self.pieces: list[Piece] = list(_pieces(self._fragments))
+        self.pieces: list[Piece] = _pieces(self._dataset, self._fragments)
         self.facts: dict[str, Any] = {"schema": _schema_text(self._dataset.schema)}
 
     def names(self, column: str | None) -> tuple[str, ...]:
@@ -78,7 +79,7 @@ def _read(fragment: Any, *, schema: Any, columns: list[str] | None, batch_size: 
     options = {}
     if isinstance(fragment, dataset.ParquetFileFragment):
         # A row group may be gigabytes: it is decoded in pieces, and not loaded whole.
-        buffered = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+        buffered = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True, buffer_size=_BUFFER)
         options["fragment_scan_options"] = buffered
     try:
         yield from fragment.to_batches(
@@ -98,24 +99,30 @@ def _fragments(dataset: Any) -> list[Any]:
         raise value_error("source", "a data set without a filter", type(dataset), remedy) from error
 
 
-def _pieces(fragments: list[Any]) -> Iterator[Piece]:
+def _pieces(dataset: Any, fragments: list[Any]) -> list[Piece]:
     """Names the fragments, and says by what a change of them is seen: their size, and when they were written."""
-    for number, fragment in enumerate(fragments):
-        path = getattr(fragment, "path", "")
-        if not path:  # in memory
-            yield Piece(f"fragment {number}", f"{fragment.count_rows()} rows")
-        else:
-            yield Piece(path, _stamp(fragment.filesystem, path))
+    paths = [getattr(fragment, "path", "") for fragment in fragments]
+    filesystem = getattr(dataset, "filesystem", None)
+    if filesystem is not None and all(paths):
+        # All at once: a store of objects is asked for thousands at a time.
+        return [Piece(*each) for each in zip(paths, _stamps(filesystem, paths), strict=True)]
+    return [_piece(*each) for each in enumerate(fragments)]
 
 
-def _stamp(filesystem: Any, path: str) -> str:
-    handler = getattr(filesystem, "handler", None)
-    remote = getattr(handler, "fs", None)
+def _piece(number: int, fragment: Any) -> Piece:
+    """A fragment of a union of data sets, which may be in memory."""
+    path = getattr(fragment, "path", "")
+    if not path:
+        return Piece(f"fragment {number}", f"{fragment.count_rows()} rows")
+    return Piece(path, *_stamps(fragment.filesystem, [path]))
+
+
+def _stamps(filesystem: Any, paths: list[str]) -> list[str]:
+    remote = getattr(getattr(filesystem, "handler", None), "fs", None)
     if remote is not None:
-        # What fsspec says of a file: a store of objects has its ETag there.
-        return str(remote.ukey(path))
-    (info,) = filesystem.get_file_info([path])
-    return f"{info.size} bytes, written at {info.mtime_ns} ns"
+        # What fsspec says of a file: that of a store of objects has its ETag in it.
+        return [str(remote.ukey(path)) for path in paths]
+    return [f"{info.size} bytes, written at {info.mtime_ns} ns" for info in filesystem.get_file_info(paths)]
 
 
 def _schema_text(schema: Any) -> str:

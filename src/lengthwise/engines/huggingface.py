@@ -43,6 +43,8 @@ class MappedSource:
         self._dataset = dataset
         self._batch_size = batch_size
         self._workers = workers
+        # `datasets` names by it what `map` keeps: it follows from the files and all that was done to their rows. There
+        # is no public name for it.
         starts = range(0, len(dataset), ROWS)
         self._ranges = [range(start, min(start + ROWS, len(dataset))) for start in starts]
         self.pieces: list[Piece] = [

@@ -43,7 +43,8 @@ def open_files(source: Any) -> Any:
     """Opens files as one `pyarrow.dataset.Dataset`.
 
     Files of a folder or a pattern are sorted by their paths; those of a list keep its order. Names that begin with a
-    dot or an underscore are passed over, and in a folder those of no known suffix. A folder `year=2024` gives the rows
+    dot or an underscore are passed over, and in a folder those of no known suffix; links to folders are not followed.
+    A folder `year=2024` gives the rows
     below it a column `year`.
 
     Raises:
