@@ -2,10 +2,10 @@
 
     python benchmarks/planning.py [--count 1000000]
 
-Every strategy under every kind of cut, for 1, 8 and 1,024 ranks, on log-normal lengths, after the kernels have been compiled.
-The best of some repeats, in seconds of one core: what else the machine does is left out. Before each repeat NumPy
-permutes as many numbers, so that plans are also told in its permutations. Memory is the peak beyond the lengths given.
-Then each plan is measured.
+Every strategy under every kind of cut, for 1, 8 and 1,024 ranks, on log-normal lengths, after the kernels have been
+compiled. The best of some repeats, in seconds of one core: what else the machine does is left out. Before each repeat
+NumPy permutes as many numbers, so that plans are also told in its permutations. Memory is the peak beyond the lengths
+given. Then each plan is measured.
 """
 
 from __future__ import annotations
