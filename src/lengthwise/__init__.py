@@ -63,11 +63,12 @@ from lengthwise.planning.windows import Window, Windows
 if TYPE_CHECKING:
     from lengthwise import jax as jax
     from lengthwise import plot as plot
+    from lengthwise import report as report
     from lengthwise import torch as torch
 
 __version__ = "0.1.0"
 
-_DOORS = ("jax", "plot", "torch")
+_DOORS = ("jax", "plot", "report", "torch")
 _RENAMED = {"cut_named": "parse_cut"}  # old public names, which still work and warn
 
 __all__ = [
@@ -158,7 +159,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`lw.torch`, `lw.jax` and `lw.plot`, on first use: what they stand on takes seconds to import.
+    """`lw.torch`, `lw.jax`, `lw.plot` and `lw.report`, on first use: what they stand on takes seconds to import.
 
     Raises:
         AttributeError: There is no such name, or what it stands on is not installed; `hasattr` is then False.

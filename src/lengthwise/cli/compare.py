@@ -46,7 +46,7 @@ def add(subparsers: Any) -> None:
     group.add_argument("--world-size", type=int, default=1, metavar="R", help="ranks (%(default)s)")
     text = "batches of a rank in one step (%(default)s); with several a step, steps have columns of their own"
     group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
-    show.add(parser, plot="length along the epoch for every strategy")
+    show.add(parser, plot="length along the epoch for every strategy", html="all, and the last beside the first")
     parser.set_defaults(run=run)
 
 
@@ -74,9 +74,14 @@ def run(arguments: argparse.Namespace) -> int:
         from lengthwise import plot
 
         plot.save(plot.epoch_lengths(lengths, plans), arguments.plot)
-    if arguments.json != "-":
-        ranks = "" if world.slots == 1 else f"; {world.world_size} ranks x {world.micro_batches} micro-batches a step"
-        title = f"{show.sentence_of(lengths, name)}\n{cuts.describe_cut(cut)}{ranks}"
+    ranks = "" if world.slots == 1 else f"; {world.world_size} ranks x {world.micro_batches} micro-batches a step"
+    made = f"{cuts.describe_cut(cut)}{ranks}"
+    if arguments.html is not None:
+        measured = {row["strategy"]: row for row in rows}
+        contents = show.contents(arguments, lengths, plans, measured, title=f"{name}: {made}")
+        show.write_html(contents, arguments.html)
+    if not show.fills_output(arguments):
+        title = f"{show.sentence_of(lengths, name)}\n{made}"
         _print(rows, title, steps=world.slots > 1, packed=packed)
     return 0
 

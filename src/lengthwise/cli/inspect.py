@@ -30,7 +30,7 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser("inspect", help=text, description=f"{text.capitalize()}.")
     source.add(parser)
     cuts.add(parser)
-    show.add(parser)
+    show.add(parser, html="them")
     parser.set_defaults(run=run)
 
 
@@ -39,12 +39,16 @@ def run(arguments: argparse.Namespace) -> int:
     show.check(arguments)
     cut = cuts.choose_cut(arguments)
     lengths, name = source.read(arguments)
-    batching = lw.Batching(cut=cut, order=lw.Shuffled())
-    measures = lw.measure(lw.make_plan(lengths, batching, seed=arguments.seed), lengths).as_dict()
+    plan = lw.make_plan(lengths, lw.Batching(cut=cut, order=lw.Shuffled()), seed=arguments.seed)
+    measures = lw.measure(plan, lengths).as_dict()
     facts = lw.describe(lengths).as_dict()
     random = {key: measures[key] for key in _SHOWN}
     show.write_json({"lengths": facts, "random_batches": random}, arguments.json)
-    if arguments.json == "-":
+    if arguments.html is not None:
+        rows = {"random": measures}
+        title = f"{name}: {cuts.describe_cut(cut)}"
+        show.write_html(show.contents(arguments, lengths, {"random": plan}, rows, title=title), arguments.html)
+    if show.fills_output(arguments):
         return 0
     # One column for each dimension, also if there is but one.
     table = lengths.reshape(len(lengths), -1)

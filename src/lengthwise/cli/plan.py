@@ -6,6 +6,9 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 import lengthwise as lw
 from lengthwise.checks import check_whole, value_error
 from lengthwise.choices.deal import TAILS
@@ -42,7 +45,7 @@ def add(subparsers: Any) -> None:
     group.add_argument("--tail", choices=TAILS, help=text)
     group.add_argument("--chunk", type=int, metavar="FRAMES", help="take sequences apart into chunks first")
     group.add_argument("--chunk-step", type=int, metavar="FRAMES", help="from one chunk to the next (the chunk size)")
-    show.add(parser)
+    show.add(parser, html="it beside random batches")
     output = parser.add_argument_group("more output")
     text = "list the K costliest batches (%(default)s)"
     output.add_argument("--costliest", type=int, default=3, metavar="K", help=text)
@@ -69,10 +72,34 @@ def run(arguments: argparse.Namespace) -> int:
         plan.save(arguments.output)
     document = _document(plan, lw.measure(plan, lengths), arguments.costliest)
     show.write_json({"lengths": show.summary(lengths), **document}, arguments.json)
-    if arguments.json != "-":
+    if arguments.html is not None:
+        title = f"{name}: {cuts.describe_cut(batching.cut)}"
+        _write_report(arguments, lengths, {_label(arguments, plan): plan}, batching, title)
+    if not show.fills_output(arguments):
         title = f"{show.sentence_of(lengths, name)}\n{cuts.describe_cut(batching.cut)}"
         _print(document, title, packed=plan.row_offsets is not None)
     return 0
+
+
+def _label(arguments: argparse.Namespace, plan: lw.Plan) -> str:
+    """The strategy, as it is written; without one, what the plan is made by."""
+    return arguments.strategy or ("random" if plan.row_offsets is not None else DEFAULT_STRATEGY)
+
+
+def _write_report(
+    arguments: argparse.Namespace,
+    lengths: NDArray[np.int64],
+    planned: dict[str, lw.Plan],
+    batching: lw.Batching,
+    title: str,
+) -> None:
+    """Writes the report of the plan, beside a plan of random batches of the same cut for the same ranks."""
+    random = lw.Batching(cut=batching.cut, order=lw.Shuffled(), cost=batching.cost, chunks=batching.chunks)
+    options = {name: getattr(arguments, name) for name in ("seed", "epoch", "world_size", "micro_batches")}
+    # Of the label "random" it is the plan itself that stays.
+    plans = {"random": lw.make_plan(lengths, random, **options), **planned}
+    rows = {label: lw.measure(plan, lengths).as_dict() for label, plan in plans.items()}
+    show.write_html(show.contents(arguments, lengths, plans, rows, title=title), arguments.html)
 
 
 def _batching(arguments: argparse.Namespace) -> lw.Batching:

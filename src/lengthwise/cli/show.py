@@ -6,7 +6,7 @@ import argparse
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,33 +15,47 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise import files
 from lengthwise.checks import value_error
+from lengthwise.cli import source
+from lengthwise.cli.parser import command
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from lengthwise.report.contents import Contents
+
 PICTURES = (".png", ".svg", ".pdf")
+_TEXTS = ("json", "html")  # which standard output may hold
 _GAP = 2  # blanks between the columns of a table
 _UNBOUNDED = 140  # columns where standard output is no terminal and COLUMNS does not say
 _NARROWEST = 40  # columns that a table is drawn in, though the terminal has fewer
 
 
-def add(parser: argparse.ArgumentParser, *, plot: str = "") -> None:
-    """Adds --json, and --plot where `plot` says what it draws."""
+def add(parser: argparse.ArgumentParser, *, plot: str = "", html: str = "") -> None:
+    """Adds --json, and --plot and --html where these say what they show."""
     group = parser.add_argument_group("output")
     group.add_argument(
         "--json", metavar="PATH", help="write JSON; - for standard output, which then holds nothing else"
     )
     if plot:
         group.add_argument("--plot", metavar="PATH", help=f"draw {plot} ({', '.join(PICTURES)})")
+    if html:
+        text = f"write a page that shows {html}; - for standard output, which then holds nothing else"
+        group.add_argument("--html", metavar="PATH", help=text)
 
 
 def check(arguments: argparse.Namespace) -> None:
     """Refuses outputs that cannot be written, before the work and not after it."""
     # A plan may take minutes, and a folder that is missing is known at once.
-    for name in ("json", "plot", "output"):
+    for name in ("json", "html", "plot", "output"):
         path = getattr(arguments, name, None)
-        if path is not None and (name, path) != ("json", "-"):
+        if path is not None and not (name in _TEXTS and path == "-"):
             _check_path(name, path)
+    if all(getattr(arguments, name, None) == "-" for name in _TEXTS):
+        raise value_error("html", "a file beside --json -", "-", "Standard output holds one of the two.")
+    if getattr(arguments, "html", None) is not None:
+        from lengthwise.report import save as _save  # which says so where jinja2 is not installed
+
+        del _save
     path = getattr(arguments, "plot", None)
     if path is None:
         return
@@ -57,6 +71,36 @@ def _check_path(name: str, path: str) -> None:
     if path in ("", "-") or Path(path).is_dir():
         raise value_error(name, "a file to write", path, "Name the file.")
     files.check_folder(name, path)
+
+
+def fills_output(arguments: argparse.Namespace) -> bool:
+    """Whether standard output holds a document, and so nothing else."""
+    return any(getattr(arguments, name, None) == "-" for name in _TEXTS)
+
+
+def contents(
+    arguments: argparse.Namespace,
+    lengths: NDArray[Any],
+    plans: Mapping[str, lw.Plan],
+    rows: Mapping[str, Mapping[str, Any]],
+    **more: Any,
+) -> Contents:
+    """What the report of a command tells; see `lengthwise.report.contents`."""
+    from lengthwise.report.contents import Contents
+
+    loading = source.write_code(arguments)
+    return Contents(lengths=lengths, plans=plans, rows=rows, command=command(), loading=loading, **more)
+
+
+def write_html(contents: Contents, path: str) -> None:
+    """Writes a report to `path`, or to standard output if that is "-"."""
+    from lengthwise.report.reports import write_page
+
+    text = write_page(contents)
+    if path == "-":
+        sys.stdout.write(text)
+    else:
+        files.write(path, text)
 
 
 def write_json(document: Any, path: str | None) -> None:

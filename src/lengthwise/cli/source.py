@@ -51,6 +51,21 @@ def read(arguments: argparse.Namespace, *, example: str = EXAMPLES[0], count: in
     return Source(lengths, f"{source.name}, a random subset")
 
 
+def write_code(arguments: argparse.Namespace) -> str:
+    """Lines of Python that read the same lengths as `read`."""
+    if arguments.source is None:
+        lines = [f"lengths = lw.example_lengths({arguments.example or EXAMPLES[0]!r})"]
+    else:
+        path, column = split_source(arguments.source)
+        given = {"column": column, **_options(arguments)}
+        words = [repr(str(path)), *(f"{name}={value!r}" for name, value in given.items() if value is not None)]
+        lines = [f"lengths = lw.read_lengths({', '.join(words)})"]
+    if arguments.subset is not None:
+        key = f'lw.Key(seed={arguments.seed}, stage="subset")'
+        lines += [f"chosen = {key}.permutation(len(lengths))[:{arguments.subset}]", "lengths = lengths[sorted(chosen)]"]
+    return "\n".join(lines)
+
+
 def read_file(source: str, **options: Any) -> NDArray[np.int64]:
     """Reads the lengths that FILE[:COLUMN] names, with options of `read_lengths`."""
     path, column = split_source(source)

@@ -1,0 +1,187 @@
+"""The trade-off: mixing against padding, or against seconds, every strategy a point, and the limit of all batching."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise.measures.limit import mixing_limit
+from lengthwise.report import marks, words
+from lengthwise.report.epochs import Epoch, spread
+from lengthwise.report.labels import Place, place_labels
+from lengthwise.report.marks import Chart, Mark, Point, Table, Tick
+
+_HEIGHT = 300
+_WIDE, _NARROW = 560, 290  # pixels of a plot, for which labels are placed: names, and letters
+_MOST_BINS = 1_024  # of the limit; the same as of the mixing that is held against it
+_POINTS, _POINTS_OF_STEPS = 25, 12  # on the limit; each one of steps takes up to a second
+_BINS_OF_STEPS = 128  # at most, for the same reason
+_ENOUGH = 65_536  # lengths that tell the limit as well as any number
+_MOST_SLOTS = 64  # batches of a step: the limit of more takes too long
+
+
+class Spot(NamedTuple):
+    """A strategy on the plane: what it costs, and how it mixes."""
+
+    label: str
+    cost: float
+    mixing: float
+    told: str
+
+
+def draw_front(
+    lengths: NDArray[np.int64], epochs: Sequence[Epoch], rows: Mapping[str, Mapping[str, Any]]
+) -> list[Chart]:
+    """Mixing against padding with the limit; of steps of several batches, that of steps. Nothing of packed rows."""
+    if len(epochs) < 2 or not len(lengths) or any(each.plan.row_offsets is not None for each in epochs):
+        return []
+    slots = epochs[-1].slots
+    name = "step_mixing" if slots > 1 else "mixing"
+    spots = [
+        Spot(
+            label,
+            row["padding_share"],
+            row[name],
+            f"{words.percent(row['padding_share'])} padding, mixing {row[name]:.3f}",
+        )
+        for label, row in rows.items()
+    ]
+    end = 1.06 * max(spot.cost for spot in spots) or 0.1
+    limit = _limit(lengths, min(end, 0.999), epochs[-1], bins=next(iter(rows.values()))["mixing_bins"])
+    what = f"steps of {slots} batches" if slots > 1 else "batches"
+    said = "" if len(limit) else " A limit of steps of so many batches takes too long to compute."
+    may = " Step mixing looks at the mean padded length alone, and so may lie above it." if slots > 1 else ""
+    return [
+        _draw(
+            spots,
+            limit,
+            end,
+            title=f"How random {what} are, for what they pad",
+            x_label="padding, as a share of what is computed",
+            x_ticks=_percents(end),
+            cost="padding",
+            write=words.percent,
+            caption=f"Up and left is better. Mixing: 1 where {'a step' if slots > 1 else 'a batch'} tells nothing "
+            f"of the lengths in it, near 0 where it tells all. Dashed: the limit, which no batching passes.{may}{said}",
+        )
+    ]
+
+
+def draw_seconds(seconds: Mapping[str, float], rows: Mapping[str, Mapping[str, Any]]) -> list[Chart]:
+    """Mixing against the seconds of an epoch that were measured."""
+    told = {label: f"{value:.3g} s an epoch, mixing {rows[label]['mixing']:.3f}" for label, value in seconds.items()}
+    spots = [Spot(label, value, rows[label]["mixing"], told[label]) for label, value in seconds.items()]
+    end = 1.06 * max((spot.cost for spot in spots), default=0.0)
+    if len(spots) < 2 or not end:
+        return []
+    x = marks.across(0, end)
+    ticks = [Tick(x(value), words.short(value)) for value in marks.nice_steps(end, 5) if 3 < x(value) < 97]
+    return [
+        _draw(
+            spots,
+            [],
+            end,
+            title="How random batches are, for the seconds of an epoch",
+            x_label="seconds of an epoch",
+            x_ticks=[Tick(0, "0", "start"), *ticks],
+            cost="seconds",
+            write=lambda value: f"{value:.3g}",
+            caption="Up and left is better.",
+        )
+    ]
+
+
+def _limit(lengths: NDArray[np.int64], end: float, epoch: Epoch, *, bins: int) -> list[tuple[float, float]]:
+    """The limit at some padding shares."""
+    sizes = epoch.lengths if epoch.plan.spans is not None or lengths.ndim == 1 else lengths.sum(axis=1)
+    if epoch.slots > _MOST_SLOTS:
+        return []
+    if len(sizes) > _ENOUGH:  # quantiles of the lengths have the same limit, and are sorted once
+        sizes = np.sort(sizes)[spread(len(sizes), _ENOUGH)]
+    points = _POINTS if epoch.slots == 1 else _POINTS_OF_STEPS
+    world = {} if epoch.slots == 1 else {"world_size": epoch.slots}
+    bins = max(2, min(bins, _MOST_BINS if epoch.slots == 1 else _BINS_OF_STEPS))
+    shares = end * np.linspace(0.0, 1.0, points) ** 2  # closer together where little is padded
+    found: list[tuple[float, float]] = []
+    for share in shares.tolist():
+        # Once it is 1 it stays so.
+        full = bool(found) and found[-1][1] >= 1.0
+        found.append((share, 1.0 if full else mixing_limit(sizes, share, bins=bins, **world)))
+    return found
+
+
+def _draw(
+    spots: Sequence[Spot], limit: Sequence[tuple[float, float]], end: float, *, cost: str, write: Any, **labels: Any
+) -> Chart:
+    x, y = marks.across(0.0, end), marks.upward(1.0, _HEIGHT)
+    curve = " ".join(f"{10 * x(share):.1f},{1000 - 1000 * mixing:.1f}" for share, mixing in limit)
+    letters = dict(zip((spot.label for spot in spots), _letters(len(spots)), strict=True))
+    best = max(spots, key=lambda spot: spot.mixing)
+    return Chart(
+        text=f"{words.count(len(spots), 'strategy', 'strategies')} by {cost} and mixing. "
+        f"{best.label} mixes most: {best.told}.",
+        table=Table(
+            ("strategy", cost, "mixing"), [(spot.label, write(spot.cost), f"{spot.mixing:.3f}") for spot in spots]
+        ),
+        y_label="mixing",
+        y_ticks=[Tick(y(value), f"{value:g}") for value in (0.0, 0.25, 0.5, 0.75, 1.0)],
+        marks=_marks(spots, [(x(share) / 100, y(mixing)) for share, mixing in limit], x, y, letters),
+        paths=[("limit-area", f"M{curve} L1000,0 L0,0 Z"), ("limit", f"M{curve}")] if curve else [],
+        points=[
+            Point(x(spot.cost), y(spot.mixing), spot.label, spot.told, "chosen" if spot is spots[-1] else "")
+            for spot in spots
+        ],
+        keys=[(letters[spot.label], spot.label) for spot in spots],
+        height=_HEIGHT,
+        **labels,
+    )
+
+
+def _marks(
+    spots: Sequence[Spot],
+    limit: Sequence[tuple[float, float]],
+    x: marks.Scale,
+    y: marks.Scale,
+    letters: Mapping[str, str],
+) -> list[Mark]:
+    """The points, with names where there is room for them, and letters where the plot is narrow."""
+    drawn: list[Mark] = []
+    for width, kind, names in ((_WIDE, "wide", None), (_NARROW, "narrow", letters)):
+        texts = [spot.label if names is None else names[spot.label] for spot in spots]
+        places = [(x(spot.cost) / 100 * width, y(spot.mixing)) for spot in spots]
+        curve = [(width * share, height) for share, height in limit]
+        found = place_labels(places, texts, width=width, height=_HEIGHT, curve=curve)
+        for spot, at, own, place in zip(spots, places, texts, found, strict=True):
+            if place is not None:
+                drawn += _label(at, place, own, width, f"{kind} {'chosen' if spot is spots[-1] else ''}".strip())
+    for spot in spots:
+        circle = {"cx": f"{x(spot.cost):.2f}%", "cy": f"{y(spot.mixing):.1f}", "r": "5"}
+        drawn.append(Mark("circle", {"class": "dot chosen" if spot is spots[-1] else "dot", **circle}))
+    return drawn
+
+
+def _label(at: tuple[float, float], place: Place, own: str, width: float, kind: str) -> list[Mark]:
+    """The words, and a leader to them from a point that is not beside."""
+    x = 100 * at[0] / width
+    words_at = marks.text(x, place.y, own, kind=f"label {kind}", anchor=place.anchor, shift=place.x - at[0])
+    if not place.far:
+        return [words_at]
+    # A line in pixels beside a place in percent: a path that is moved there.
+    end = place.x - at[0] + (-2 if place.anchor == "start" else 2)
+    leader = Mark("path", {"class": f"leader {kind}", "d": f"M0,0 L{end:.1f},{place.y - 4 - at[1]:.1f}"})
+    return [Mark("svg", {"x": f"{x:.2f}%", "y": f"{at[1]:.1f}", "overflow": "visible"}, inner=(leader,)), words_at]
+
+
+def _letters(count: int) -> list[str]:
+    """A, B, ... Z, A2, B2, ..."""
+    return [string.ascii_uppercase[at % 26] + (str(at // 26 + 1) if at >= 26 else "") for at in range(count)]
+
+
+def _percents(end: float) -> list[Tick]:
+    x = marks.across(0.0, end)
+    ticks = [Tick(x(value), f"{100 * value:g} %") for value in marks.nice_steps(end, 6) if 3 < x(value) < 97]
+    return [Tick(0.0, "0 %", "start"), *ticks]

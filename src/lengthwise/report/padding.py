@@ -1,0 +1,79 @@
+"""Padding before and after: each batch a bar, what of it is data and what is padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise.report import marks, words
+from lengthwise.report.epochs import Epoch, both_ends, spread
+from lengthwise.report.marks import Chart, Mark, Table, Tick
+
+_BATCHES = 60  # drawn at most
+
+
+def draw_padding(epochs: Sequence[Epoch], shares: dict[str, float], *, unit: str) -> list[Chart]:
+    """Batches of the first and of the last epoch, on one scale.
+
+    Args:
+        epochs: All that are compared.
+        shares: The padding share of each, by its label.
+        unit: Of the lengths.
+    """
+    ends = both_ends(list(epochs))
+    shown = [_sample(each) for each in ends]
+    top = max(
+        (int(each.computed[numbers].max(initial=0)) for each, numbers in zip(ends, shown, strict=True)), default=0
+    )
+    return [
+        _draw(each, numbers, top, shares[each.label], unit)
+        for each, numbers in zip(ends, shown, strict=True)
+        if len(numbers)
+    ]
+
+
+def _sample(epoch: Epoch) -> NDArray[np.int64]:
+    """The numbers of some batches, in the order in which they are taken: whole steps where these are small."""
+    grid = epoch.plan.grid.reshape(epoch.plan.steps, -1)
+    steps = grid[spread(len(grid), max(1, _BATCHES // max(1, epoch.slots)))].reshape(-1)
+    return steps[spread(len(steps), _BATCHES)]
+
+
+def _draw(epoch: Epoch, numbers: NDArray[np.int64], top: int, share: float, unit: str) -> Chart:
+    used, computed = epoch.used[numbers].tolist(), epoch.computed[numbers].tolist()
+    x, y = marks.across(0, max(1, len(numbers))), marks.upward(top)
+    sizes = epoch.plan.batch_sizes[numbers].tolist()
+    drawn: list[Mark] = []
+    for place, (data, whole, size) in enumerate(zip(used, computed, sizes, strict=True)):
+        wide = 0.84 * (x(1) - x(0))
+        title = f"batch of {size:,}: {data:,} {unit} of data, {whole - data:,} of padding"
+        drawn.append(marks.bar(x(place), wide, y(whole), y(data) - y(whole), "pad", title))
+        drawn.append(marks.bar(x(place), wide, y(data), marks.HEIGHT - y(data), "data", title))
+    some = len(numbers) < epoch.plan.grid.size
+    told = (
+        f"{len(numbers):,} of its {epoch.plan.grid.size:,} batches, evenly from the epoch"
+        if some
+        else "All its batches"
+    )
+    return Chart(
+        title=f"{epoch.label}: {words.percent(share)} padding",
+        text=f"Bars of {words.count(len(numbers), 'batch', 'batches')} of {epoch.label}. "
+        f"{words.percent(share)} of all that the epoch computes is padding.",
+        table=_table(used, computed, sizes, unit),
+        x_label="batches, as they are taken",
+        y_label=f"{unit} computed in a batch",
+        x_ticks=[Tick(0, "first", "start"), Tick(100, "last", "end")],
+        y_ticks=marks.y_ticks(y),
+        marks=drawn,
+        caption=f"{told}.",
+    )
+
+
+def _table(used: list[int], computed: list[int], sizes: list[int], unit: str) -> Table:
+    rows = [
+        (f"{size:,}", f"{data:,}", f"{whole - data:,}", words.percent(1 - data / whole))
+        for data, whole, size in zip(used, computed, sizes, strict=True)
+    ]
+    return Table(("sequences", f"{unit} of data", f"{unit} of padding", "padding"), rows, words=0)

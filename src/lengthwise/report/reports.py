@@ -1,0 +1,131 @@
+"""A report: what it tells, gathered and written as one page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import checks, files
+from lengthwise.lengths import as_lengths
+from lengthwise.measures.metrics import measure
+from lengthwise.planning.plan import Plan
+from lengthwise.report import headline, settings, tables
+from lengthwise.report.along import draw_along
+from lengthwise.report.contents import Code, Contents, Section
+from lengthwise.report.costs import draw_costs
+from lengthwise.report.epochs import read
+from lengthwise.report.front import draw_front, draw_seconds
+from lengthwise.report.histogram import draw_lengths, edges_of
+from lengthwise.report.padding import draw_padding
+from lengthwise.report.pages import Page, render
+from lengthwise.report.sequences import draw_sequences
+from lengthwise.report.steps import draw_steps
+
+# What is measured over several epochs; counts and padding stay those of the first.
+_POOLED = ("mixing", "pair_mixing", "step_mixing", "step_length_variance", "straggler_waste", "mixing_bins")
+
+
+@checks.show_call('save("report.html", lengths, {"random": plan})')
+def save(
+    path: str | os.PathLike[str],
+    lengths: ArrayLike,
+    plans: Mapping[str, Plan | Sequence[Plan]],
+    *,
+    title: str = "",
+    unit: str = "frames",
+) -> None:
+    """Writes one page of HTML that shows what plans are worth: charts, measures, and the settings as code.
+
+    The page holds all that it shows, and loads nothing: it can be mailed, printed, and read without a network. The
+    first plan is what the others are compared with, random batches say; the last is the one that is put forward. Of
+    long epochs the charts draw a sample, and say so. The numbers are those of `measure`, of all that there is.
+
+    Args:
+        path: Where to write it, whole or not at all: "report.html", say.
+        lengths: What the plans were made for, [n] or [n, dims].
+        plans: By the label to write: {"random": plan, "max-entropy:0.1": plan}. Of several epochs the first is drawn,
+            and mixing and waiting are measured over all: pool some, for one shows less mixing than there is.
+        title: What the lengths are: the name of the data set, say.
+        unit: Of the lengths.
+
+    Raises:
+        ImportError: jinja2 is not installed.
+        FileNotFoundError: There is no folder to write it in.
+        OSError: The system refuses, as on a full disk; what stood at `path` is still there.
+        ValueError: No plan, or one that was made for other lengths.
+    """
+    if not isinstance(plans, Mapping) or not plans:
+        raise checks.value_error("plans", "at least one plan by its label", plans, 'Give {"random": plan}, say.')
+    array = as_lengths(lengths)
+    epochs = {label: [each] if isinstance(each, Plan) else list(each) for label, each in plans.items()}
+    rows = {label: _measure(each, array) for label, each in epochs.items()}
+    firsts = {label: each[0] for label, each in epochs.items()}
+    files.write(path, write_page(Contents(lengths=array, plans=firsts, rows=rows, title=title, unit=unit)))
+
+
+def _measure(epochs: Sequence[Plan], lengths: NDArray[np.int64]) -> dict[str, Any]:
+    row = measure(epochs[:1], lengths).as_dict()
+    together = measure(epochs, lengths).as_dict() if len(epochs) > 1 else row
+    return row | {name: together[name] for name in _POOLED} | {"mixing_epochs": len(epochs)}
+
+
+def write_page(contents: Contents) -> str:
+    """The report as HTML."""
+    plans = list(contents.plans.values())
+    packed = any(plan.row_offsets is not None for plan in plans)
+    ranks = max((plan.world_size for plan in plans), default=1)
+    slots = max((plan.world_size * plan.micro_batches for plan in plans), default=1)
+    answer = headline.write_headline(contents.rows, packed=packed, unit=contents.unit)
+    shown = headline.tiles(contents.rows, slots=slots, ranks=ranks, packed=packed, seconds=contents.seconds)
+    return render(
+        Page(
+            title=contents.title,
+            answer=contents.answer or answer,
+            labels=(next(iter(contents.plans), ""), list(contents.plans)[-1] if contents.plans else ""),
+            tiles=shown,
+            sections=[section for section in _sections(contents, slots=slots, packed=packed) if section],
+            code=_code(contents),
+            command=contents.command,
+        )
+    )
+
+
+def _sections(contents: Contents, *, slots: int, packed: bool) -> list[Section]:
+    """All sections that have something to show, in their order."""
+    lengths, unit, plans = contents.lengths, contents.unit, dict(contents.plans)
+    epochs = read(plans, lengths)
+    shares = {label: row["padding_share"] for label, row in contents.rows.items()}
+    waits = {label: row["straggler_waste"] for label, row in contents.rows.items()}
+    front = [*draw_seconds(contents.seconds, contents.rows), *draw_front(lengths, epochs, contents.rows)]
+    found = [
+        *contents.outcomes,
+        Section(
+            "lengths",
+            "The lengths",
+            draw_lengths(lengths, unit=unit, edges=edges_of(plans, lengths)),
+            tables.facts(lengths),
+        ),
+        Section("padding", "What is computed, and what of it is padding", draw_padding(epochs, shares, unit=unit)),
+        Section("trade-off", "Padding against randomness", front),
+        Section("ranks", "Ranks that wait for each other", draw_steps(epochs, waits)),
+        Section("batches", "Batches, sequence by sequence", draw_sequences(epochs, lengths, unit=unit), narrow=True),
+        Section("epoch", "Lengths along the epoch", draw_along(epochs, unit=unit)),
+        Section("memory", "Memory: what batches cost, step by step", draw_costs(epochs)),
+    ]
+    if contents.rows:
+        table = tables.measures(contents.rows, steps=slots > 1, packed=packed)
+        note = "" if packed else tables.bins_note(contents.rows)
+        found.append(Section("measures", "All measures", (), table, tables.meanings(table.heads), note))
+    return [each for each in found if each.charts or each.table]
+
+
+def _code(contents: Contents) -> Code | None:
+    """The settings of the last plan."""
+    if not contents.plans:
+        return None
+    label, plan = list(contents.plans.items())[-1]
+    return Code(label, settings.write_code(plan, loading=contents.loading))

@@ -1,0 +1,79 @@
+"""Batches sequence by sequence: a few of them from the middle of each epoch, and the padding above each sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise.plot.deliveries import Delivery, deliver, top_of  # which need no matplotlib
+from lengthwise.report import marks
+from lengthwise.report.epochs import Epoch
+from lengthwise.report.marks import Chart, Table, Tick
+
+_SEQUENCES = 150  # drawn at most
+_MOST_EPOCHS = 12  # drawn at most
+_HEIGHT = 120
+
+
+def draw_sequences(epochs: Sequence[Epoch], lengths: NDArray[np.int64], *, unit: str) -> list[Chart]:
+    """One chart for each epoch, of the first twelve, all on one scale and with as many sequences."""
+    some = [each for each in epochs if each.plan.steps][:_MOST_EPOCHS]
+    shown = {each.label: deliver(each.plan, lengths, _middle(each)) for each in some}
+    if not shown:
+        return []
+    window = min(_SEQUENCES, max(len(each.delivered) for each in shown.values()))
+    top = top_of(shown)
+    return [
+        _draw(label, each, window, top, unit, packed=epoch.plan.row_offsets is not None)
+        for (label, each), epoch in zip(shown.items(), some, strict=True)
+    ]
+
+
+def _middle(epoch: Epoch) -> NDArray[np.int64]:
+    """The numbers of batches in a row, from the middle of the epoch, that hold the sequences to draw."""
+    batches, counts = epoch.plan.grid.reshape(-1), epoch.plan.row_counts
+    half = len(batches) // 2
+    # Backwards from the middle to half of the sequences, and from there on to all of them.
+    back = int(np.searchsorted(np.cumsum(counts[batches[:half][::-1]]), _SEQUENCES // 2))
+    first = max(0, half - back)
+    return batches[first : first + 1 + int(np.searchsorted(np.cumsum(counts[batches[first:]]), _SEQUENCES))]
+
+
+def _draw(label: str, each: Delivery, window: int, top: float, unit: str, *, packed: bool) -> Chart:
+    tops = np.repeat(each.padded, each.sizes)[:window]
+    delivered = each.delivered[:window]
+    y = marks.upward(top, _HEIGHT)
+    borders = [border for border in each.offsets[1:-1].tolist() if border < window]
+    lines = "".join(f"M{1000 * border / window:.1f},0V1000" for border in borders)
+    what = "row" if packed else "sequence"
+    return Chart(
+        title=label,
+        text=f"{len(borders) + 1:,} batches from the middle of the epoch of {label}, {what} by {what}.",
+        table=_table(each, unit),
+        y_label=f"length ({unit})",
+        y_ticks=marks.y_ticks(y, 3),
+        x_ticks=[Tick(50, f"{len(delivered):,} {what}s, {len(borders) + 1:,} batches")],
+        paths=[("pad", _area(tops, window, top)), ("data", _area(delivered, window, top)), ("border", lines)],
+        height=_HEIGHT,
+    )
+
+
+def _area(tops: NDArray[np.int64], window: int, top: float) -> str:
+    """Bars side by side as one path: for the tops [5, 5, 9] two steps, the first of them twice as wide."""
+    changes = np.flatnonzero(np.diff(tops, prepend=-1))
+    ends = np.append(changes[1:], len(tops))
+    steps = "".join(
+        f"V{1000 - 1000 * min(float(tops[at]), top) / top:.0f}H{1000 * end / window:.1f}"
+        for at, end in zip(changes.tolist(), ends.tolist(), strict=True)
+    )
+    return f"M0,1000{steps}V1000Z"
+
+
+def _table(each: Delivery, unit: str) -> Table:
+    rows = []
+    for number, (size, padded) in enumerate(zip(each.sizes.tolist(), each.padded.tolist(), strict=True)):
+        own = each.delivered[each.offsets[number] : each.offsets[number + 1]]
+        rows.append((f"{size:,}", f"{own.mean():,.1f}", f"{padded:,}"))
+    return Table(("in the batch", f"mean length ({unit})", "padded to"), rows, words=0)

@@ -1,0 +1,107 @@
+"""The tables of the report: facts of the lengths, and measures of the strategies as `lengthwise compare` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from lengthwise.lengths import describe
+from lengthwise.report import words
+from lengthwise.report.marks import Table
+
+Row = Mapping[str, Any]
+
+_COLUMNS: dict[str, Callable[[Row], str]] = {
+    "batches": lambda row: f"{row['batches']:,}",
+    "batch size": lambda row: _sizes(row),
+    "ZPR": lambda row: f"{100 * row['zero_padding_rate']:.2f} %",
+    "padding": lambda row: f"{100 * row['padding_share']:.1f} %",
+    "computed / useful": lambda row: words.computed(row["padding_share"]),
+    "ABL": lambda row: f"{row['average_batch_length']:,.1f}",
+    "rows": lambda row: f"{row['rows']:,}",
+    "fill": lambda row: f"{100 * row['fill']:.2f} %",
+    "mixing": lambda row: f"{row['mixing']:.3f}",
+    "pair mixing": lambda row: f"{row['pair_mixing']:.3f}",
+    "cost spread": lambda row: f"{100 * row['cost_spread']:.1f} %",
+    "step mixing": lambda row: f"{row['step_mixing']:.3f}",
+    "steps vary": lambda row: f"{row['step_length_variance']:.3g}",
+    "waiting": lambda row: f"{100 * row['straggler_waste']:.1f} %",
+    "largest cost": lambda row: f"{row['largest_cost']:,.0f}",
+    "dropped": lambda row: f"{row['dropped']:,}",
+    "over the budget": lambda row: f"{row['over_max_cost']:,}",
+    "planned in ms": lambda row: f"{1000 * row['seconds']:.0f}",
+}
+_MEANINGS = {
+    "ZPR": "the plain mean over batches of their padding (Ge et al. 2021, equation 1)",
+    "padding": "the share of all computed frames that are padding",
+    "computed / useful": "frames computed for each frame of data",
+    "ABL": "the mean length that batches are padded to",
+    "fill": "the share of computed frames that are data",
+    "mixing": "1 where a batch tells nothing about the lengths in it, near 0 where it tells all",
+    "pair mixing": "1 where a sequence tells nothing about the length of another in its row, else less",
+    "cost spread": "the standard deviation of what batches cost, as a share of the mean",
+    "step mixing": "the same as mixing, for all that one optimiser step takes",
+    "steps vary": "how much the mean length of steps varies: 1 as that of random samples does",
+    "waiting": "the share of time that ranks wait for the costliest",
+}
+_OF_STEPS = ("step mixing", "steps vary", "waiting")
+_NOT_BESIDE_STEPS = ("ZPR", "ABL")
+_OF_ROWS = ("rows", "fill", "pair mixing", "cost spread")
+_NOT_OF_ROWS = (*_NOT_BESIDE_STEPS, "padding", "computed / useful", "mixing", "step mixing", "largest cost")
+
+
+def measures(rows: Mapping[str, Row], *, steps: bool, packed: bool) -> Table:
+    """One row for each strategy; `steps` says whether a step has several batches, `packed` whether rows are packed."""
+    hidden = {*(_NOT_BESIDE_STEPS if steps else _OF_STEPS), *(_NOT_OF_ROWS if packed else _OF_ROWS)}
+    for name, field in (("dropped", "dropped"), ("over the budget", "over_max_cost")):
+        if not any(row[field] for row in rows.values()):
+            hidden.add(name)  # nothing was lost: one column less to read
+    if not all("seconds" in row for row in rows.values()):
+        hidden.add("planned in ms")
+    heads = [head for head in _COLUMNS if head not in hidden]
+    cells = [(label, *(_COLUMNS[head](row) for head in heads)) for label, row in rows.items()]
+    return Table(("strategy", *heads), cells)
+
+
+def meanings(heads: Sequence[str]) -> list[tuple[str, str]]:
+    """What the heads of a table of measures mean."""
+    return [(head, _MEANINGS[head]) for head in heads if head in _MEANINGS]
+
+
+def bins_note(rows: Mapping[str, Row]) -> str:
+    """How mixing was estimated."""
+    row = next(iter(rows.values()))
+    epochs = row.get("mixing_epochs", 1)
+    over = "one epoch" if epochs == 1 else f"{epochs:,} epochs"
+    return f"Mixing is estimated in {row['mixing_bins']:,} bins over {over}."
+
+
+def facts(lengths: NDArray[Any]) -> Table:
+    """The lengths in a few numbers, a column for each length of a sequence."""
+    found = describe(lengths).as_dict()
+    names = ("lengths",) if found["dims"] == 1 else tuple(f"length {dim + 1}" for dim in range(found["dims"]))
+    rows = [("sequences", *[f"{found['count']:,}"] * len(names))]
+    if found["count"]:
+        rows += [
+            ("shortest", *_write(found["min"])),
+            *(
+                (f"{share} % are at most", *_write(each[share] for each in found["quantiles"]))
+                for share in ("5", "50", "95")
+            ),
+            ("longest", *_write(found["max"])),
+            ("mean", *(f"{mean:,.1f}" for mean in found["mean"])),
+            ("total", *_write(found["total"])),
+        ]
+    rows.append(("fingerprint", found["fingerprint"], *[""] * (len(names) - 1)))
+    return Table(("", *names), rows)
+
+
+def _write(values: Any) -> list[str]:
+    return [f"{value:,}" for value in values]
+
+
+def _sizes(row: Row) -> str:
+    low, high = row["smallest_batch"], row["largest_batch"]
+    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
