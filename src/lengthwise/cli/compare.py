@@ -76,10 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
         plot.save(plot.epoch_lengths(lengths, plans), arguments.plot)
     ranks = "" if world.slots == 1 else f"; {world.world_size} ranks x {world.micro_batches} micro-batches a step"
     made = f"{cuts.describe_cut(cut)}{ranks}"
-    if arguments.html is not None:
-        measured = {row["strategy"]: row for row in rows}
-        contents = show.contents(arguments, lengths, plans, measured, title=f"{name}: {made}")
-        show.write_html(contents, arguments.html)
+    measured = {row["strategy"]: row for row in rows}
+    told = {"title": f"{name}: {made}", "loading": source.write_code(arguments)}
+    show.write_html(arguments.html, lengths, plans, measured, **told)
     if not show.fills_output(arguments):
         title = f"{show.sentence_of(lengths, name)}\n{made}"
         _print(rows, title, steps=world.slots > 1, packed=packed)

@@ -44,10 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     facts = lw.describe(lengths).as_dict()
     random = {key: measures[key] for key in _SHOWN}
     show.write_json({"lengths": facts, "random_batches": random}, arguments.json)
-    if arguments.html is not None:
-        rows = {"random": measures}
-        title = f"{name}: {cuts.describe_cut(cut)}"
-        show.write_html(show.contents(arguments, lengths, {"random": plan}, rows, title=title), arguments.html)
+    told = {"title": f"{name}: {cuts.describe_cut(cut)}", "loading": source.write_code(arguments)}
+    show.write_html(arguments.html, lengths, {"random": plan}, {"random": measures}, **told)
     if show.fills_output(arguments):
         return 0
     # One column for each dimension, also if there is but one.

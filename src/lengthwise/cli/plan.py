@@ -99,7 +99,7 @@ def _write_report(
     # Of the label "random" it is the plan itself that stays.
     plans = {"random": lw.make_plan(lengths, random, **options), **planned}
     rows = {label: lw.measure(plan, lengths).as_dict() for label, plan in plans.items()}
-    show.write_html(show.contents(arguments, lengths, plans, rows, title=title), arguments.html)
+    show.write_html(arguments.html, lengths, plans, rows, title=title, loading=source.write_code(arguments))
 
 
 def _batching(arguments: argparse.Namespace) -> lw.Batching:

@@ -15,13 +15,10 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise import files
 from lengthwise.checks import value_error
-from lengthwise.cli import source
 from lengthwise.cli.parser import command
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from lengthwise.report.contents import Contents
 
 PICTURES = (".png", ".svg", ".pdf")
 _TEXTS = ("json", "html")  # which standard output may hold
@@ -78,25 +75,23 @@ def fills_output(arguments: argparse.Namespace) -> bool:
     return any(getattr(arguments, name, None) == "-" for name in _TEXTS)
 
 
-def contents(
-    arguments: argparse.Namespace,
+def write_html(
+    path: str | None,
     lengths: NDArray[Any],
     plans: Mapping[str, lw.Plan],
     rows: Mapping[str, Mapping[str, Any]],
     **more: Any,
-) -> Contents:
-    """What the report of a command tells; see `lengthwise.report.contents`."""
+) -> None:
+    """Writes a report to `path`, or to standard output if that is "-"; does nothing if it is None.
+
+    What it is made of, and `more`, is said in `lengthwise.report.contents`.
+    """
+    if path is None:
+        return
     from lengthwise.report.contents import Contents
-
-    loading = source.write_code(arguments)
-    return Contents(lengths=lengths, plans=plans, rows=rows, command=command(), loading=loading, **more)
-
-
-def write_html(contents: Contents, path: str) -> None:
-    """Writes a report to `path`, or to standard output if that is "-"."""
     from lengthwise.report.reports import write_page
 
-    text = write_page(contents)
+    text = write_page(Contents(lengths=lengths, plans=plans, rows=rows, command=command(), **more))
     if path == "-":
         sys.stdout.write(text)
     else:

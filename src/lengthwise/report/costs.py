@@ -12,7 +12,7 @@ from lengthwise.report import marks, words
 from lengthwise.report.epochs import Epoch, both_ends
 from lengthwise.report.marks import Chart, Mark, Table, Tick
 
-_COLUMNS = 100  # stretches of the epoch that are told apart at most
+_COLUMNS, _STEPS = 100, 200  # of more steps than 200, each column is some steps in a row
 _HEIGHT = 150
 
 
@@ -27,7 +27,7 @@ def draw_costs(epochs: Sequence[Epoch]) -> list[Chart]:
 def _draw(epoch: Epoch, top: float) -> Chart:
     plan = epoch.plan
     most = plan.costs[plan.grid].max(axis=(1, 2))
-    starts = np.arange(plan.steps) if plan.steps <= _COLUMNS else _starts(plan.steps)
+    starts = np.arange(plan.steps) if plan.steps <= _STEPS else _starts(plan.steps)
     least, greatest = np.minimum.reduceat(most, starts), np.maximum.reduceat(most, starts)
     ends = np.append(starts[1:], plan.steps)
     y = marks.upward(top, _HEIGHT)
@@ -48,7 +48,7 @@ def _draw(epoch: Epoch, top: float) -> Chart:
     budget = plan.max_cost
     said = f", {words.percent(epoch.largest_cost / budget)} of the budget" if _told(budget) else ""
     joined = (
-        " A bar is several steps: dark to the cheapest of them, pale to the costliest." if plan.steps > _COLUMNS else ""
+        " A bar is several steps: dark to the cheapest of them, pale to the costliest." if plan.steps > _STEPS else ""
     )
     return Chart(
         title=f"{epoch.label}: at most {words.number(epoch.largest_cost)}{said}",

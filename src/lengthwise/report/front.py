@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from lengthwise.measures.limit import mixing_limit
 from lengthwise.report import marks, words
 from lengthwise.report.epochs import Epoch, spread
-from lengthwise.report.labels import Place, place_labels
-from lengthwise.report.marks import Chart, Mark, Point, Table, Tick
+from lengthwise.report.labels import LETTER, Place, place_labels
+from lengthwise.report.marks import Chart, Mark, Point, Scale, Table, Tick
 
 _HEIGHT = 300
 _WIDE, _NARROW = 560, 290  # pixels of a plot, for which labels are placed: names, and letters
@@ -24,13 +24,18 @@ _ENOUGH = 65_536  # lengths that tell the limit as well as any number
 _MOST_SLOTS = 64  # batches of a step: the limit of more takes too long
 
 
+Curve = Sequence[tuple[float, float]]  # places in percent and in pixels
+_LIMIT = "the limit"
+
+
 class Spot(NamedTuple):
-    """A strategy on the plane: what it costs, and how it mixes."""
+    """A strategy on the plane: what it costs, how it mixes, what is told of it, and whether its name is written."""
 
     label: str
     cost: float
     mixing: float
     told: str
+    named: bool = True
 
 
 def draw_front(
@@ -75,24 +80,28 @@ def draw_seconds(seconds: Mapping[str, float], rows: Mapping[str, Mapping[str, A
     """Mixing against the seconds of an epoch that were measured."""
     told = {label: f"{value:.3g} s an epoch, mixing {rows[label]['mixing']:.3f}" for label, value in seconds.items()}
     spots = [Spot(label, value, rows[label]["mixing"], told[label]) for label, value in seconds.items()]
-    end = 1.06 * max((spot.cost for spot in spots), default=0.0)
-    if len(spots) < 2 or not end:
+    if len(spots) < 2 or not any(seconds.values()):
         return []
+    title = "How random batches are, for the seconds of an epoch"
+    return [draw_spots(spots, title=title, cost="seconds of an epoch", caption="Up and left is better.")]
+
+
+def draw_spots(spots: Sequence[Spot], *, title: str, cost: str, caption: str) -> Chart:
+    """Mixing against a cost in any unit, without a limit; the last spot is the one that is put forward."""
+    end = 1.06 * max(spot.cost for spot in spots) or 1.0
     x = marks.across(0, end)
     ticks = [Tick(x(value), words.short(value)) for value in marks.nice_steps(end, 5) if 3 < x(value) < 97]
-    return [
-        _draw(
-            spots,
-            [],
-            end,
-            title="How random batches are, for the seconds of an epoch",
-            x_label="seconds of an epoch",
-            x_ticks=[Tick(0, "0", "start"), *ticks],
-            cost="seconds",
-            write=lambda value: f"{value:.3g}",
-            caption="Up and left is better.",
-        )
-    ]
+    return _draw(
+        spots,
+        [],
+        end,
+        title=title,
+        x_label=cost,
+        x_ticks=[Tick(0, "0", "start"), *ticks],
+        cost=cost,
+        write=lambda value: f"{value:,.4g}",
+        caption=caption,
+    )
 
 
 def _limit(lengths: NDArray[np.int64], end: float, epoch: Epoch, *, bins: int) -> list[tuple[float, float]]:
@@ -119,7 +128,8 @@ def _draw(
 ) -> Chart:
     x, y = marks.across(0.0, end), marks.upward(1.0, _HEIGHT)
     curve = " ".join(f"{10 * x(share):.1f},{1000 - 1000 * mixing:.1f}" for share, mixing in limit)
-    letters = dict(zip((spot.label for spot in spots), _letters(len(spots)), strict=True))
+    named = [spot.label for spot in spots if spot.named]
+    letters = dict(zip(named, _letters(len(named)), strict=True))
     best = max(spots, key=lambda spot: spot.mixing)
     return Chart(
         text=f"{words.count(len(spots), 'strategy', 'strategies')} by {cost} and mixing. "
@@ -129,39 +139,50 @@ def _draw(
         ),
         y_label="mixing",
         y_ticks=[Tick(y(value), f"{value:g}") for value in (0.0, 0.25, 0.5, 0.75, 1.0)],
-        marks=_marks(spots, [(x(share) / 100, y(mixing)) for share, mixing in limit], x, y, letters),
+        marks=_marks(spots, [(x(share), y(mixing)) for share, mixing in limit], letters, x, y),
         paths=[("limit-area", f"M{curve} L1000,0 L0,0 Z"), ("limit", f"M{curve}")] if curve else [],
         points=[
             Point(x(spot.cost), y(spot.mixing), spot.label, spot.told, "chosen" if spot is spots[-1] else "")
             for spot in spots
         ],
-        keys=[(letters[spot.label], spot.label) for spot in spots],
+        keys=[(letter, label) for label, letter in letters.items()],
         height=_HEIGHT,
         **labels,
     )
 
 
-def _marks(
-    spots: Sequence[Spot],
-    limit: Sequence[tuple[float, float]],
-    x: marks.Scale,
-    y: marks.Scale,
-    letters: Mapping[str, str],
-) -> list[Mark]:
+def _marks(spots: Sequence[Spot], curve: Curve, letters: Mapping[str, str], x: Scale, y: Scale) -> list[Mark]:
     """The points, with names where there is room for them, and letters where the plot is narrow."""
-    drawn: list[Mark] = []
-    for width, kind, names in ((_WIDE, "wide", None), (_NARROW, "narrow", letters)):
-        texts = [spot.label if names is None else names[spot.label] for spot in spots]
-        places = [(x(spot.cost) / 100 * width, y(spot.mixing)) for spot in spots]
-        curve = [(width * share, height) for share, height in limit]
-        found = place_labels(places, texts, width=width, height=_HEIGHT, curve=curve)
-        for spot, at, own, place in zip(spots, places, texts, found, strict=True):
-            if place is not None:
-                drawn += _label(at, place, own, width, f"{kind} {'chosen' if spot is spots[-1] else ''}".strip())
+    named = [spot.label if spot.named else "" for spot in spots]
+    drawn = [] if not curve else [marks.text(*_middle(curve), _LIMIT, kind="label soft", anchor="end", shift=-8)]
+    drawn += _names(spots, named, curve, x, y, width=_WIDE, kind="wide")
+    drawn += _names(spots, [letters.get(spot.label, "") for spot in spots], curve, x, y, width=_NARROW, kind="narrow")
     for spot in spots:
         circle = {"cx": f"{x(spot.cost):.2f}%", "cy": f"{y(spot.mixing):.1f}", "r": "5"}
         drawn.append(Mark("circle", {"class": "dot chosen" if spot is spots[-1] else "dot", **circle}))
     return drawn
+
+
+def _names(
+    spots: Sequence[Spot], texts: Sequence[str], curve: Curve, x: Scale, y: Scale, *, width: float, kind: str
+) -> list[Mark]:
+    """What is written beside the points in a plot of `width` pixels, and clear of the limit."""
+    lines = [[(place / 100 * width, height) for place, height in curve]]
+    if curve:
+        end, height = _middle(curve)
+        lines.append([(end / 100 * width - LETTER * len(_LIMIT), height - 4), (end / 100 * width, height - 4)])
+    at = [(x(spot.cost) / 100 * width, y(spot.mixing)) for spot in spots]
+    places = place_labels(at, texts, width=width, height=_HEIGHT, lines=lines)
+    drawn: list[Mark] = []
+    for spot, own, text, place in zip(spots, at, texts, places, strict=True):
+        if text and place is not None:
+            drawn += _label(own, place, text, width, f"{kind} chosen" if spot is spots[-1] else kind)
+    return drawn
+
+
+def _middle(curve: Curve) -> tuple[float, float]:
+    """Where the name of the limit ends: beside the curve, where half of the mixing or of the width is reached."""
+    return next(place for place in curve if place[0] >= 50 or place[1] <= _HEIGHT / 2 or place is curve[-1])
 
 
 def _label(at: tuple[float, float], place: Place, own: str, width: float, kind: str) -> list[Mark]:

@@ -25,6 +25,14 @@ class Box(NamedTuple):
             self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
         )
 
+    def holds(self, other: Box) -> bool:
+        return (
+            self.left <= other.left
+            and other.right <= self.right
+            and self.top <= other.top
+            and other.bottom <= self.bottom
+        )
+
 
 class Place(NamedTuple):
     """Where a label stands: its anchor, and where its text begins, ends or has its middle; `far` asks for a leader."""
@@ -41,35 +49,34 @@ def place_labels(
     *,
     width: float,
     height: float,
-    curve: Sequence[tuple[float, float]] = (),
+    lines: Sequence[Sequence[tuple[float, float]]] = (),
 ) -> list[Place | None]:
-    """A place for the label of each point; None where there is no room. No label crosses the `curve`.
+    """A place for the label of each point; None where there is no room, or no text.
+
+    No label crosses one of the `lines` where another place is free.
 
     >>> place_labels([(10.0, 10.0)], ["a"], width=100, height=50)
     [Place(x=19.0, y=14.0, anchor='start', far=False)]
     """
-    taken = [Box(x - 5, y - 5, x + 5, y + 5) for x, y in [*points, *_along(curve)]]
-    # From the right, where most of the room is to the right of the point.
-    order = sorted(range(len(points)), key=lambda at: -points[at][0])
+    dots = [_around(*point) for point in points]
+    written: list[Box] = []
+    drawn: list[Box] = [Box(x - 1, y - 1, x + 1, y + 1) for line in lines for x, y in _along(line)]
     found: list[Place | None] = [None] * len(points)
-    for at in order:
-        x, y = points[at]
-        for place in _candidates(x, y):
-            box = _box(place, LETTER * len(texts[at]))
-            inside = box.left >= 0 and box.right <= width and box.top >= -LINE and box.bottom <= height
-            if inside and not any(box.meets(other) for other in taken):
-                taken.append(box)
-                found[at] = place
-                break
-    return found
-
-
-def _along(curve: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Places on the curve, ten pixels apart or less."""
-    found: list[tuple[float, float]] = []
-    for (left, high), (right, low) in itertools.pairwise(curve):
-        parts = 1 + int(math.hypot(right - left, low - high) / 10)
-        found += [(left + (right - left) * at / parts, high + (low - high) * at / parts) for at in range(parts)]
+    # From the right: labels stand to the right of their points, and those farther left go above them.
+    for at in sorted((at for at in range(len(points)) if texts[at]), key=lambda at: -points[at][0]):
+        others = dots[:at] + dots[at + 1 :]
+        room = Box(0.0, -LINE, width, height)
+        fits: list[tuple[Place, list[Box]]] = []
+        for place in _candidates(*points[at]):
+            box, leader = _box(place, LETTER * max(2, len(texts[at]))), _leader(points[at], place)
+            if room.holds(box) and not _meet([box], written + others) and not _meet(leader, written):
+                fits.append((place, [box, *leader]))
+        # Best is what crosses no line, no leader and no point; else what is nearest.
+        clear = [(place, boxes) for place, boxes in fits if not _meet(boxes, drawn + others)]
+        for place, boxes in (clear or fits)[:1]:
+            found[at] = place
+            written.append(boxes[0])
+            drawn += boxes[1:]
     return found
 
 
@@ -82,13 +89,39 @@ def _candidates(x: float, y: float) -> list[Place]:
         Place(x, y + _NEAR + LINE - 4, "middle", far=False),
     ]
     far = [
-        Place(x + side * (_NEAR + 14), y + 4 + lines * LINE, "start" if side > 0 else "end", far=True)
-        for lines in (-1, 1, -2, 2, -3, 3, -4, 4, -5, 5, -6, 6)
+        Place(x + side * (_NEAR + aside), y + 4 + lines * LINE, "start" if side > 0 else "end", far=True)
+        for asides in ((2, 14), (60, 120))
+        for lines in (-1, 1, -2, 2, -3, 3, -4, 4, -5, 5, -6, 6, -8, 8)
+        for aside in asides
         for side in (1, -1)
     ]
     return near + far
 
 
+def _meet(some: Sequence[Box], others: Sequence[Box]) -> bool:
+    return any(each.meets(other) for each in some for other in others)
+
+
 def _box(place: Place, width: float) -> Box:
     left = {"start": place.x, "end": place.x - width, "middle": place.x - width / 2}[place.anchor]
     return Box(left, place.y - LINE + 3, left + width, place.y + 3)
+
+
+def _along(line: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Places on a line, ten pixels apart or less."""
+    found: list[tuple[float, float]] = []
+    for (left, high), (right, low) in itertools.pairwise(line):
+        parts = 1 + int(math.hypot(right - left, low - high) / 10)
+        found += [(left + (right - left) * at / parts, high + (low - high) * at / parts) for at in range(parts)]
+    return found
+
+
+def _leader(point: tuple[float, float], place: Place) -> list[Box]:
+    """The leader from a point to its label, in small pieces; empty where it needs none."""
+    if not place.far:
+        return []
+    return [Box(x - 1, y - 1, x + 1, y + 1) for x, y in _along([point, (place.x, place.y - 4)])[1:]]
+
+
+def _around(x: float, y: float) -> Box:
+    return Box(x - 5, y - 5, x + 5, y + 5)

@@ -46,7 +46,11 @@ def add(subparsers: Any) -> None:
     )
     _add_network(parser)
     _add_processes(parser)
-    show.add(parser, plot="validation loss against time, of few strategies against epochs too")
+    show.add(
+        parser,
+        plot="validation loss against time, of few strategies against epochs too",
+        html="what was learned, and what batches of every strategy pad",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run, file_option="--data")
     quality.add(studies)
@@ -64,13 +68,21 @@ def run(arguments: argparse.Namespace) -> int:
     batchings = lw.strategies(arguments.strategies, cut=cuts.choose_cut(arguments))
     task = HandwritingTask.of(corpus(arguments, count=arguments.count), network, strict=arguments.strict)
     study = run_study(task, batchings, settings, progress=not arguments.quiet, command=command())
-    print_table(study, to_stderr=arguments.json == "-")
+    print_table(study, to_stderr=show.fills_output(arguments))
     document = study.as_dict()
     show.write_json(document, arguments.json)
     if arguments.plot is not None:
         from lengthwise_recipes.study.figure import write_figure
 
         write_figure(document, Path(arguments.plot))
+    if arguments.html is not None:
+        from lengthwise_recipes.study.report import first_plans, outcomes
+        from lengthwise_recipes.study.setups import setups
+
+        told = outcomes(study, heads(study.summaries), table_rows(study.summaries))
+        plans = first_plans(setups(batchings, settings), task.lengths)
+        rows = {label: lw.measure(plan, task.lengths).as_dict() for label, plan in plans.items()}
+        show.write_html(arguments.html, task.lengths, plans, rows, unit="points", **told)
     return 0
 
 

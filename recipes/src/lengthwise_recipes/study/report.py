@@ -1,0 +1,70 @@
+"""The report of a study: what was learned, for the page of HTML that `lengthwise study --html` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lengthwise as lw
+from lengthwise.report.contents import Section
+from lengthwise.report.curves import draw_curves
+from lengthwise.report.marks import Table
+from lengthwise_recipes.study.results import Study
+from lengthwise_recipes.study.setups import Setup
+
+FIRST = 1  # the first epoch that is trained
+
+
+def first_plans(planned: Sequence[Setup], lengths: NDArray[np.int64]) -> dict[str, lw.Plan]:
+    """The plan of the first epoch of each setup, from the first seed."""
+    return {
+        each.label: lw.make_plan(lengths, each.batching, seed=0, epoch=FIRST, world_size=each.processes)
+        for each in planned
+    }
+
+
+def outcomes(study: Study, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> dict[str, Any]:
+    """What the report says of the training: the answer, the seconds of an epoch, the curves and the table.
+
+    Args:
+        study: What was found.
+        heads: Of the table that the command prints.
+        rows: Of the same.
+    """
+    table = Table(tuple(map(_in_a_line, heads)), [tuple(map(_in_a_line, row)) for row in rows])
+    curves = draw_curves(_curves(study), x_label="seconds of training", y_label="validation loss")
+    note = f"{study.data['train_samples']:,} samples to learn from: {study.data['name']}. Dashed: the first strategy."
+    return {
+        "title": str(study.data["name"]),
+        "answer": _answer(study),
+        "seconds": {each.strategy: each.seconds_per_epoch for each in study.summaries},
+        "outcomes": (Section("learned", "What was learned", curves, table, note=note, narrow=True),),
+    }
+
+
+def _answer(study: Study) -> str:
+    first, last = study.summaries[0], study.summaries[-1]
+    told = f"An epoch of {first.strategy} took {first.seconds_per_epoch:.3g} s"
+    loss = f"{first.validation_loss.mean:.3f}"
+    if first is last:
+        return f"{told}; its validation loss at the end was {loss}."
+    return (
+        f"{told}, one of {last.strategy} {last.seconds_per_epoch:.3g} s; "
+        f"their validation losses at the end were {loss} and {last.validation_loss.mean:.3f}."
+    )
+
+
+def _curves(study: Study) -> dict[str, list[list[tuple[float, float]]]]:
+    """Of each strategy and seed, the seconds trained and the validation loss after each epoch."""
+    found: dict[str, dict[int, list[tuple[float, float]]]] = {}
+    for row in study.rows:
+        runs = found.setdefault(row.strategy, {})
+        runs.setdefault(row.seed, []).append((row.elapsed_seconds, row.validation_loss))
+    return {strategy: list(runs.values()) for strategy, runs in found.items()}
+
+
+def _in_a_line(text: str) -> str:
+    return " ".join(text.split())
