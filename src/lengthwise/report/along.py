@@ -21,7 +21,7 @@ _GOLDEN = (5**0.5 - 1) / 2
 
 def draw_along(epochs: Sequence[Epoch], *, unit: str) -> list[Chart]:
     """The first epoch and the last, on one scale."""
-    found = [(each, *_sample(each)) for each in both_ends(list(epochs)) if each.plan.steps]
+    found = [(each, *_sample(each)) for each in both_ends(list(epochs))]
     if not found:
         return []
     longest = max(float(lengths.max()) for _, _, lengths, _ in found)

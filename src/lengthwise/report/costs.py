@@ -18,7 +18,7 @@ _HEIGHT = 150
 
 def draw_costs(epochs: Sequence[Epoch]) -> list[Chart]:
     """The first epoch and the last, on one scale."""
-    ends = [each for each in both_ends(list(epochs)) if each.plan.steps]
+    ends = both_ends(list(epochs))
     budgets = [each.plan.max_cost for each in ends if math.isfinite(each.plan.max_cost)]
     top = 1.04 * max([each.largest_cost for each in ends] + budgets, default=0.0)
     return [_draw(each, top) for each in ends]

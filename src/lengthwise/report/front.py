@@ -26,6 +26,7 @@ _MOST_SLOTS = 64  # batches of a step: the limit of more takes too long
 
 Curve = Sequence[tuple[float, float]]  # places in percent and in pixels
 _LIMIT = "the limit"
+_LEFT = 15.0  # percent of the width, which its name takes
 
 
 class Spot(NamedTuple):
@@ -154,7 +155,8 @@ def _draw(
 def _marks(spots: Sequence[Spot], curve: Curve, letters: Mapping[str, str], x: Scale, y: Scale) -> list[Mark]:
     """The points, with names where there is room for them, and letters where the plot is narrow."""
     named = [spot.label if spot.named else "" for spot in spots]
-    drawn = [] if not curve else [marks.text(*_middle(curve), _LIMIT, kind="label soft", anchor="end", shift=-8)]
+    name = _middle(curve)
+    drawn = [marks.text(*name, _LIMIT, kind="label soft", anchor="end", shift=-8)] if name else []
     drawn += _names(spots, named, curve, x, y, width=_WIDE, kind="wide")
     drawn += _names(spots, [letters.get(spot.label, "") for spot in spots], curve, x, y, width=_NARROW, kind="narrow")
     for spot in spots:
@@ -168,8 +170,8 @@ def _names(
 ) -> list[Mark]:
     """What is written beside the points in a plot of `width` pixels, and clear of the limit."""
     lines = [[(place / 100 * width, height) for place, height in curve]]
-    if curve:
-        end, height = _middle(curve)
+    if name := _middle(curve):
+        end, height = name
         lines.append([(end / 100 * width - LETTER * len(_LIMIT), height - 4), (end / 100 * width, height - 4)])
     at = [(x(spot.cost) / 100 * width, y(spot.mixing)) for spot in spots]
     places = place_labels(at, texts, width=width, height=_HEIGHT, lines=lines)
@@ -180,9 +182,10 @@ def _names(
     return drawn
 
 
-def _middle(curve: Curve) -> tuple[float, float]:
+def _middle(curve: Curve) -> tuple[float, float] | None:
     """Where the name of the limit ends: beside the curve, where half of the mixing or of the width is reached."""
-    return next(place for place in curve if place[0] >= 50 or place[1] <= _HEIGHT / 2 or place is curve[-1])
+    halfway = [place for place in curve if place[0] >= _LEFT and (place[0] >= 50 or place[1] <= _HEIGHT / 2)]
+    return halfway[0] if halfway else None
 
 
 def _label(at: tuple[float, float], place: Place, own: str, width: float, kind: str) -> list[Mark]:

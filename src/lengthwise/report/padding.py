@@ -22,16 +22,9 @@ def draw_padding(epochs: Sequence[Epoch], shares: dict[str, float], *, unit: str
         shares: The padding share of each, by its label.
         unit: Of the lengths.
     """
-    ends = both_ends(list(epochs))
-    shown = [_sample(each) for each in ends]
-    top = max(
-        (int(each.computed[numbers].max(initial=0)) for each, numbers in zip(ends, shown, strict=True)), default=0
-    )
-    return [
-        _draw(each, numbers, top, shares[each.label], unit)
-        for each, numbers in zip(ends, shown, strict=True)
-        if len(numbers)
-    ]
+    ends = [(each, _sample(each)) for each in both_ends(list(epochs))]
+    top = max((int(each.computed[numbers].max()) for each, numbers in ends), default=0)
+    return [_draw(each, numbers, top, shares[each.label], unit) for each, numbers in ends]
 
 
 def _sample(epoch: Epoch) -> NDArray[np.int64]:

@@ -87,7 +87,7 @@ def write_page(contents: Contents) -> str:
             answer=contents.answer or answer,
             labels=(next(iter(contents.plans), ""), list(contents.plans)[-1] if contents.plans else ""),
             tiles=shown,
-            sections=[section for section in _sections(contents, slots=slots, packed=packed) if section],
+            sections=_sections(contents, slots=slots, packed=packed),
             code=_code(contents),
             command=contents.command,
         )
@@ -97,7 +97,7 @@ def write_page(contents: Contents) -> str:
 def _sections(contents: Contents, *, slots: int, packed: bool) -> list[Section]:
     """All sections that have something to show, in their order."""
     lengths, unit, plans = contents.lengths, contents.unit, dict(contents.plans)
-    epochs = read(plans, lengths)
+    epochs = [each for each in read(plans, lengths) if each.plan.steps]
     shares = {label: row["padding_share"] for label, row in contents.rows.items()}
     waits = {label: row["straggler_waste"] for label, row in contents.rows.items()}
     front = [*draw_seconds(contents.seconds, contents.rows), *draw_front(lengths, epochs, contents.rows)]

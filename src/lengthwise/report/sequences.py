@@ -14,15 +14,16 @@ from lengthwise.report.marks import Chart, Table, Tick
 
 _SEQUENCES = 150  # drawn at most
 _MOST_EPOCHS = 12  # drawn at most
+_PARTED = 40  # borders that are drawn at most
 _HEIGHT = 120
 
 
 def draw_sequences(epochs: Sequence[Epoch], lengths: NDArray[np.int64], *, unit: str) -> list[Chart]:
     """One chart for each epoch, of the first twelve, all on one scale and with as many sequences."""
-    some = [each for each in epochs if each.plan.steps][:_MOST_EPOCHS]
-    shown = {each.label: deliver(each.plan, lengths, _middle(each)) for each in some}
-    if not shown:
+    some = epochs[:_MOST_EPOCHS]
+    if not some:
         return []
+    shown = {each.label: deliver(each.plan, lengths, _middle(each)) for each in some}
     window = min(_SEQUENCES, max(len(each.delivered) for each in shown.values()))
     top = top_of(shown)
     return [
@@ -46,7 +47,9 @@ def _draw(label: str, each: Delivery, window: int, top: float, unit: str, *, pac
     delivered = each.delivered[:window]
     y = marks.upward(top, _HEIGHT)
     borders = [border for border in each.offsets[1:-1].tolist() if border < window]
-    lines = "".join(f"M{1000 * border / window:.1f},0V1000" for border in borders)
+    # Lines between many narrow batches would hide them.
+    parted = borders if len(borders) <= _PARTED else []
+    lines = "".join(f"M{1000 * border / window:.1f},0V1000" for border in parted)
     what = "row" if packed else "sequence"
     return Chart(
         title=label,

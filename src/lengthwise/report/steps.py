@@ -22,7 +22,7 @@ def draw_steps(epochs: Sequence[Epoch], waits: Mapping[str, float]) -> list[Char
         epochs: All that are compared.
         waits: The share of waiting of each, by its label.
     """
-    ends = [each for each in both_ends(list(epochs)) if each.plan.steps]
+    ends = both_ends(list(epochs))
     if not ends or ends[-1].plan.world_size == 1:
         return []
     shown = [_sample(each) for each in ends]
