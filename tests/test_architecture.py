@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
 ROOMS = (
     *("_command", "checks", "_names", "files", "_compile", "_kernels", "_random"),
     *("lengths", "engines", "choices", "planning", "measures", "advice", "__init__"),
-    *("plot", "torch", "jax", "cli", "__main__"),
+    *("plot", "report", "torch", "jax", "cli", "__main__"),
 )
 
 # So it is within the rooms that have an order of their own; `__init__` stands below what it imports.
@@ -107,7 +107,8 @@ def test_imports_run_down_the_list_within_a_room(path):
 @pytest.mark.parametrize(
     ("package", "rooms"),
     [
-        *(("numba", {"_compile"}), ("matplotlib", {"plot"}), ("torch", {"torch"}), ("jax", {"jax"})),
+        *(("numba", {"_compile"}), ("matplotlib", {"plot"}), ("jinja2", {"report"})),
+        *(("torch", {"torch"}), ("jax", {"jax"})),
         *((package, {"engines"}) for package in ("datasets", "dask", "ray", "fsspec")),
     ],
 )

@@ -62,6 +62,23 @@ def test_pictures_have_a_door_without_matplotlib():
     assert printed(script) == "True True\n"
 
 
+def test_reports_have_a_door_without_jinja2():
+    script = """
+    import sys
+
+    sys.modules["jinja2"] = None
+    import lengthwise as lw
+
+    print(hasattr(lw, "report"), "save" in dir(lw.report))
+    try:
+        lw.report.save
+    except ImportError as error:
+        print(error)
+    """
+    sentence = 'A report needs jinja2. Install it with: pip install "lengthwise[report]"'
+    assert printed(script).splitlines() == ["True True", sentence]
+
+
 def test_a_star_imports_every_public_name_and_no_framework():
     script = """
     import sys
@@ -101,7 +118,7 @@ def test_a_protocol_says_of_every_method_what_it_takes(name):
 
 def test_dir_lists_the_public_names_and_the_doors():
     names = [name for name in dir(lw) if not name.startswith("_")]
-    assert names == sorted([*lw.__all__, "jax", "plot", "torch"])
+    assert names == sorted([*lw.__all__, "jax", "plot", "report", "torch"])
     assert {"__version__", "__doc__", "__all__"} <= set(dir(lw))
 
 

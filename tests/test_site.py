@@ -27,6 +27,7 @@ PUBLIC = (
     "lengthwise.files",
     "lengthwise.jax",
     "lengthwise.plot",
+    "lengthwise.report",
     "lengthwise.torch",
 )
 CLASSES = {"lengthwise.torch.huggingface.PlannedTrainer", "lengthwise.torch.lightning.PlannedEpochs"}

@@ -83,7 +83,9 @@ def test_a_wheel_holds_its_package_and_nothing_else(wheels, name):
         held = {path for path in archive.namelist() if ".dist-info/" not in path}
         facts = {path.partition("/")[2] for path in archive.namelist() if ".dist-info/" in path}
     sources = {path.relative_to(TREES[name]).as_posix() for path in (TREES[name] / name).rglob("*.py")}
-    assert held == sources | {f"{name}/py.typed"}
+    templates = {path.relative_to(TREES[name]).as_posix() for path in (TREES[name] / name).glob("report/template/*")}
+    assert held == sources | templates | {f"{name}/py.typed"}
+    assert len(templates) == (3 if name == "lengthwise" else 0)
     assert facts == {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
     assert wheels[name].stat().st_size < BYTES[name]
 

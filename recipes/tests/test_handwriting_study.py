@@ -279,6 +279,22 @@ def test_the_command_writes_json_alone_to_standard_output(capsys, tmp_path):
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_report_shows_what_was_learned(capsys, tmp_path):
+    pytest.importorskip("jinja2")
+    from lengthwise_recipes.commands.study import add
+
+    path = tmp_path / "report.html"
+    words = "study handwriting --count 24 --epochs 2 --seeds 2 --hidden 8 --layers 1 --batch-size 8 --quiet --json -"
+    arguments = _parser(add).parse_args([*words.split(), "--strategies", "random,sorted", "--html", str(path)])
+    assert arguments.run(arguments) == 0
+    first, last = json.loads(capsys.readouterr().out)["summary"]
+    page = path.read_text(encoding="utf-8")
+    assert f"<h1>An epoch of random took {first['seconds_per_epoch']:.3g} s" in page
+    assert f"{last['validation_loss']['mean']:.3f}.</h1>" in page
+    assert page.count('class="line own"') == 4  # two seeds of two strategies
+    assert "Mixing" in page
+
+
 def test_the_help_is_of_sentences(capsys):
     from lengthwise_recipes.commands.study import add
 

@@ -154,7 +154,7 @@ def _draw(
 
 def _marks(spots: Sequence[Spot], curve: Curve, letters: Mapping[str, str], x: Scale, y: Scale) -> list[Mark]:
     """The points, with names where there is room for them, and letters where the plot is narrow."""
-    named = [spot.label if spot.named else "" for spot in spots]
+    named = [_shorten(spot.label) if spot.named else "" for spot in spots]
     name = _middle(curve)
     drawn = [marks.text(*name, _LIMIT, kind="label soft", anchor="end", shift=-8)] if name else []
     drawn += _names(spots, named, curve, x, y, width=_WIDE, kind="wide")
@@ -180,6 +180,11 @@ def _names(
         if text and place is not None:
             drawn += _label(own, place, text, width, f"{kind} chosen" if spot is spots[-1] else kind)
     return drawn
+
+
+def _shorten(label: str) -> str:
+    """A label of at most 30 letters."""
+    return label if len(label) <= 30 else f"{label[:29]}…"
 
 
 def _middle(curve: Curve) -> tuple[float, float] | None:

@@ -64,6 +64,7 @@ def _template() -> jinja2.Template:
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
     )
     return environment.get_template("report.html")
