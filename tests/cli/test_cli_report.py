@@ -47,7 +47,7 @@ def test_plan_stands_beside_random_batches_for_the_same_ranks(run, tmp_path):
     assert found["plan"]["fingerprint"] in page.said("code")
 
 
-def test_a_plan_of_random_batches_stands_alone(run):
+def test_a_plan_of_random_batches_stands_alone(run, tmp_path):
     assert run("plan", "--subset", 100, "--strategy", "random", "--html", tmp_path / "one.html").status == 0
     assert list(read(tmp_path / "one.html").table("strategy")) == ["random"]
 
