@@ -49,6 +49,15 @@ def test_the_page_on_the_length_share_shows_what_its_code_prints(capsys):
     assert shown.split() == capsys.readouterr().out.split()
 
 
+def test_the_page_on_reports_writes_one(tmp_path, monkeypatch):
+    pytest.importorskip("jinja2")
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "report.md").read_text()
+    exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), "report.md", "exec"), {})
+    answer = re.search(r"> (Random batches .*)", page)[1]
+    assert f"<h1>{answer}</h1>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 def test_the_page_on_gradients_says_what_was_measured():
     rows = json.loads(sorted((ROOT / "benchmarks" / "results").glob("gradients_*.json"))[-1].read_text())["rows"]
     page = (ROOT / "docs" / "gradients.md").read_text()
