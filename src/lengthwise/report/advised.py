@@ -59,7 +59,7 @@ def advice_section(advice: Advised) -> Section:
         cost=price,
         caption="Up and left is better. Named: the recommended one, what trainers ship, and some that nothing beats.",
     )
-    return Section("advice", "What is recommended", [chart], _table(advice, price), note=advice.sentence)
+    return Section("advice", "What is recommended", [chart], _table(advice, price), lead=advice.sentence)
 
 
 def _named(advice: Advised) -> list[Any]:

@@ -23,6 +23,7 @@ class Section(NamedTuple):
         table: Below them.
         meanings: Of words in the table, each with what it means.
         note: Below all.
+        lead: What is seen here, above all.
         narrow: Whether the charts are small ones, three in a row.
     """
 
@@ -32,6 +33,7 @@ class Section(NamedTuple):
     table: Table | None = None
     meanings: Sequence[tuple[str, str]] = ()
     note: str = ""
+    lead: str = ""
     narrow: bool = False
 
 

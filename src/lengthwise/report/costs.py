@@ -48,7 +48,9 @@ def _draw(epoch: Epoch, top: float) -> Chart:
     budget = plan.max_cost
     said = f", {words.percent(epoch.largest_cost / budget)} of the budget" if _told(budget) else ""
     joined = (
-        " A bar is several steps: dark to the cheapest of them, pale to the costliest." if plan.steps > _STEPS else ""
+        " Here a bar is several steps: dark to the cheapest of them, pale to the costliest."
+        if plan.steps > _STEPS
+        else ""
     )
     return Chart(
         title=f"{epoch.label}: at most {words.number(epoch.largest_cost)}{said}",

@@ -20,6 +20,7 @@ from lengthwise.report.costs import draw_costs
 from lengthwise.report.epochs import read
 from lengthwise.report.front import draw_front, draw_seconds
 from lengthwise.report.histogram import draw_lengths, edges_of
+from lengthwise.report.marks import Chart
 from lengthwise.report.padding import draw_padding
 from lengthwise.report.pages import Page, render
 from lengthwise.report.sequences import draw_sequences
@@ -27,6 +28,31 @@ from lengthwise.report.steps import draw_steps
 
 # What is measured over several epochs; counts and padding stay those of the first.
 _POOLED = ("mixing", "pair_mixing", "step_mixing", "step_length_variance", "straggler_waste", "mixing_bins")
+
+# The heading of each section, and what a stranger must know to read it.
+_TOLD = {
+    "padding": (
+        "What is computed, and what of it is padding",
+        "All sequences of a batch are padded to its longest. A bar is a batch.",
+    ),
+    "trade-off": (
+        "Padding against randomness",
+        "Random batches pad most. Sorted batches pad least, but each then holds sequences of one length alone.",
+    ),
+    "ranks": (
+        "Ranks that wait for each other",
+        "A step ends when its costliest rank has ended. A bar is a rank in one step.",
+    ),
+    "batches": (
+        "Batches, sequence by sequence",
+        "Some batches from the middle of the epoch. A thin bar is a sequence, with its padding above it.",
+    ),
+    "epoch": ("Lengths along the epoch", "What a network sees, from the first step of the epoch to the last."),
+    "memory": (
+        "Memory: what batches cost, step by step",
+        "The costliest batch decides how much memory a run needs. A bar is the costliest batch of a step.",
+    ),
+}
 
 
 @checks.show_call('save("report.html", lengths, {"random": plan})')
@@ -101,26 +127,27 @@ def _sections(contents: Contents, *, slots: int, packed: bool) -> list[Section]:
     shares = {label: row["padding_share"] for label, row in contents.rows.items()}
     waits = {label: row["straggler_waste"] for label, row in contents.rows.items()}
     front = [*draw_seconds(contents.seconds, contents.rows), *draw_front(lengths, epochs, contents.rows)]
+    edges = edges_of(plans, lengths)
     found = [
         *contents.outcomes,
-        Section(
-            "lengths",
-            "The lengths",
-            draw_lengths(lengths, unit=unit, edges=edges_of(plans, lengths)),
-            tables.facts(lengths),
-        ),
-        Section("padding", "What is computed, and what of it is padding", draw_padding(epochs, shares, unit=unit)),
-        Section("trade-off", "Padding against randomness", front),
-        Section("ranks", "Ranks that wait for each other", draw_steps(epochs, waits)),
-        Section("batches", "Batches, sequence by sequence", draw_sequences(epochs, lengths, unit=unit), narrow=True),
-        Section("epoch", "Lengths along the epoch", draw_along(epochs, unit=unit)),
-        Section("memory", "Memory: what batches cost, step by step", draw_costs(epochs)),
+        Section("lengths", "The lengths", draw_lengths(lengths, unit=unit, edges=edges), tables.facts(lengths)),
+        _section("padding", draw_padding(epochs, shares, unit=unit)),
+        _section("trade-off", front),
+        _section("ranks", draw_steps(epochs, waits)),
+        _section("batches", draw_sequences(epochs, lengths, unit=unit), narrow=True),
+        _section("epoch", draw_along(epochs, unit=unit)),
+        _section("memory", draw_costs(epochs)),
     ]
     if contents.rows:
         table = tables.measures(contents.rows, steps=slots > 1, packed=packed)
         note = "" if packed else tables.bins_note(contents.rows)
         found.append(Section("measures", "All measures", (), table, tables.meanings(table.heads), note))
     return [each for each in found if each.charts or each.table]
+
+
+def _section(name: str, charts: list[Chart], *, narrow: bool = False) -> Section:
+    title, lead = _TOLD[name]
+    return Section(name, title, charts, lead=lead, narrow=narrow)
 
 
 def _code(contents: Contents) -> Code | None:

@@ -1,0 +1,64 @@
+"""What `advise` recommends, in a report: drawn from what its answer holds."""
+
+from typing import NamedTuple
+
+import lengthwise as lw
+from html_pages import Page
+from lengthwise.report.advised import advice_section
+from lengthwise.report.contents import Contents
+from lengthwise.report.reports import write_page
+
+LENGTHS = lw.example_lengths(count=400)
+
+
+class Row(NamedTuple):
+    label: str
+    ships_in: str
+    measures: lw.Measures
+    price: float
+    mixing: float
+    on_front: bool
+
+
+class Answer(NamedTuple):
+    candidates: tuple[Row, ...]
+    best: Row
+    unit: str = "frames"
+    sentence: str = "Take max-entropy:0.1: it computes 1.1 frames & mixes most."
+
+
+def answer():
+    plans = {
+        label: lw.make_plan(LENGTHS, batching)
+        for label, batching in lw.strategies("random,sorted,max-entropy:0.1", cut=lw.FixedSize(8)).items()
+    }
+    rows = []
+    for label, plan in plans.items():
+        found = lw.measure(plan, LENGTHS)
+        ships_in = "PyTorch" if label == "random" else ""
+        rows.append(Row(label, ships_in, found, 1 / (1 - found.padding_share), found.mixing, label != "random"))
+    return Answer(tuple(rows), rows[-1]), plans
+
+
+def test_the_recommendation_is_drawn_and_told():
+    advice, plans = answer()
+    section = advice_section(advice)
+    rows = {row.label: row.measures.as_dict() for row in advice.candidates}
+    page = Page(write_page(Contents(lengths=LENGTHS, plans=plans, rows=rows, outcomes=(section,))))
+    assert advice.sentence in page.said("p")
+    (table,) = (table for table in page.tables if table[0][:2] == ["strategy", "ships in"])
+    assert [row[0] for row in table[1:]] == ["random", "sorted", "max-entropy:0.1 (recommended)"]
+    assert [row[1] for row in table[1:]] == ["PyTorch", "", ""]
+    names = [each["aria-label"].split(":")[0] for each in page.of("li") if "aria-label" in each]
+    assert names.count("random") == 2  # on this front, and on that of padding
+
+
+def test_of_many_candidates_some_are_named():
+    advice, _ = answer()
+    row = advice.candidates[1]
+    many = tuple(row._replace(label=f"buckets:{number}", price=1 + number / 100) for number in range(60))
+    section = advice_section(Answer((*many, advice.best), advice.best))
+    (chart,) = section.charts
+    assert len(chart.points) == 61
+    assert 2 <= len(chart.keys) <= 8
+    assert len(section.table.rows) == len(chart.keys)
