@@ -43,7 +43,7 @@ def _sample(epoch: Epoch) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArr
     number = batches[at]
     member = plan.offsets[number] + taken - (ends[at] - plan.batch_sizes[number])
     padded = plan.padded_lengths.sum(axis=1)[number]
-    return (taken + 0.5) / count, epoch.lengths[plan.sequences[member]], padded
+    return (taken + 0.5) / count, epoch.taken[member], padded
 
 
 def _draw(

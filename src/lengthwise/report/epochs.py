@@ -1,6 +1,6 @@
 """An epoch as the charts read it: a plan, and what its batches hold and compute.
 
-lengths    [count]     of each item that the plan numbers; several lengths a sequence count by their sum
+taken      [m]         the length of each entry of `plan.sequences`; several lengths a sequence count by their sum
 used       [batches]   frames of data in each batch
 computed   [batches]   frames in each batch, padding and all
 """
@@ -22,7 +22,7 @@ class Epoch(NamedTuple):
 
     label: str
     plan: Plan
-    lengths: NDArray[np.int64]
+    taken: NDArray[np.int64]
     used: NDArray[np.int64]
     computed: NDArray[np.int64]
 
@@ -63,7 +63,6 @@ def spread(count: int, most: int) -> NDArray[np.int64]:
 
 
 def _epoch(label: str, plan: Plan, lengths: NDArray[np.int64]) -> Epoch:
-    items = read_epochs(plan, lengths).sizes[0]
-    own = items[plan.sequences]
-    used = np.add.reduceat(own, plan.offsets[:-1]) if len(plan.costs) else np.empty(0, np.int64)
-    return Epoch(label, plan, items, used, plan.row_counts * plan.padded_lengths.sum(axis=1))
+    taken = read_epochs(plan, lengths).taken[0]
+    used = np.add.reduceat(taken, plan.offsets[:-1]) if len(plan.costs) else np.empty(0, np.int64)
+    return Epoch(label, plan, taken, used, plan.row_counts * plan.padded_lengths.sum(axis=1))

@@ -107,7 +107,8 @@ def draw_spots(spots: Sequence[Spot], *, title: str, cost: str, caption: str) ->
 
 def _limit(lengths: NDArray[np.int64], end: float, epoch: Epoch, *, bins: int) -> list[tuple[float, float]]:
     """The limit at some padding shares."""
-    sizes = epoch.lengths if epoch.plan.spans is not None or lengths.ndim == 1 else lengths.sum(axis=1)
+    whole = lengths if lengths.ndim == 1 else lengths.sum(axis=1)
+    sizes = whole if epoch.plan.spans is None else epoch.taken
     if epoch.slots > _MOST_SLOTS:
         return []
     if len(sizes) > _ENOUGH:  # quantiles of the lengths have the same limit, and are sorted once
