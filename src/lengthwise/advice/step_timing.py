@@ -18,7 +18,16 @@ from lengthwise.advice.step_cost import StepCost
 from lengthwise.advice.trial_shapes import trial_shapes
 
 _LEAST_SECONDS = 1e-6  # what calling an empty function and reading the clock may take
-_WORDS = ("out of memory", "not enough memory", "can't allocate memory", "resource_exhausted", "alloc_failed")
+_WORDS = (
+    "out of memory",
+    "not enough memory",
+    "can't allocate memory",
+    "resource_exhausted",
+    "alloc_failed",
+    "bad_alloc",
+)
+_TRAINS = "a function that trains on what make_batch returns"
+_RETURNS = "a function that returns a batch of so many sequences, padded to such a length"
 
 Step = Callable[[Any], Any]
 MakeBatch = Callable[..., Any]
@@ -149,38 +158,37 @@ def run_once(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter:
     """One step on a fresh batch of `shape` [1 + dims]: its seconds, and the most bytes it held or None.
 
     Raises:
-        ValueError: `make_batch` or the step raises, or `make_batch` returns nothing.
+        ValueError: As `try_once` does, or memory runs out.
     """
-    batch = make_one(make_batch, shape)
-    meter.start()
     try:
-        returned = step(batch)
-    except Exception as error:
-        remedy = f"Try step(make_batch({_words(shape)})) by itself."
-        if ran_out(error):
-            remedy = f"Give a budget of fewer padded frames than {int(shape[0] * shape[1:].sum()):,}."
-        rule = "a function that trains on what make_batch returns"
-        raise checks.value_error("step", rule, error, remedy, at=f"make_batch({_words(shape)})") from error
+        return try_once(step, make_batch, shape, meter)
+    except (MemoryError, RuntimeError) as error:  # what `try_once` lets through
+        remedy = f"Give a budget of fewer padded frames than {int(shape[0] * shape[1:].sum()):,}."
+        raise checks.value_error("step", _TRAINS, error, remedy, at=_place(shape)) from error
+
+
+def try_once(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter: Meter) -> tuple[float, float | None]:
+    """The same, where memory may run out: what then is raised goes through as it is.
+
+    Raises:
+        ValueError: `make_batch` or the step raises something else, or `make_batch` returns nothing.
+    """
+    place = _place(shape)
+    batch = _call("make_batch", lambda: make_batch(*shape.tolist()), _RETURNS, f"Try {place} by itself.", place)
+    if batch is None:
+        raise checks.value_error("make_batch", _RETURNS, None, "Return the batch.", at=place)
+    meter.start()
+    returned = _call("step", lambda: step(batch), _TRAINS, f"Try step({place}) by itself.", place)
     return meter.stop(returned)
 
 
-def make_one(make_batch: MakeBatch, shape: NDArray[np.int64]) -> Any:
-    """A batch of `shape` [1 + dims].
-
-    Raises:
-        ValueError: `make_batch` raises, or returns nothing.
-    """
-    place = f"make_batch({_words(shape)})"
-    rule = "a function that returns a batch of so many sequences, padded to such a length"
+def _call(name: str, function: Callable[[], Any], rule: str, remedy: str, place: str) -> Any:
     try:
-        batch = make_batch(*shape.tolist())
+        return function()
     except Exception as error:
         if ran_out(error):
             raise
-        raise checks.value_error("make_batch", rule, error, f"Try {place} by itself.", at=place) from error
-    if batch is None:
-        raise checks.value_error("make_batch", rule, None, "Return the batch.", at=place)
-    return batch
+        raise checks.value_error(name, rule, error, remedy, at=place) from error
 
 
 def ran_out(error: BaseException) -> bool:
@@ -206,5 +214,5 @@ def _check_times(seconds: NDArray[np.float64]) -> None:
         raise checks.value_error("step", "a function that takes time", float(seconds.max()), remedy)
 
 
-def _words(shape: NDArray[np.int64]) -> str:
-    return ", ".join(map(str, shape.tolist()))
+def _place(shape: NDArray[np.int64]) -> str:
+    return f"make_batch({', '.join(map(str, shape.tolist()))})"

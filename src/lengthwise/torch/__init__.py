@@ -6,6 +6,8 @@ except ImportError as _error:
     raise ImportError('lengthwise.torch needs PyTorch: pip install "lengthwise[torch]"') from _error
 
 from lengthwise.torch.averaging import ParameterAveraging as ParameterAveraging
+from lengthwise.torch.budget import FoundBudget as FoundBudget
+from lengthwise.torch.budget import find_budget as find_budget
 from lengthwise.torch.collate import ConcatCollate as ConcatCollate
 from lengthwise.torch.collate import Concatenated as Concatenated
 from lengthwise.torch.collate import PackCollate as PackCollate

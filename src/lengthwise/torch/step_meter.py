@@ -16,7 +16,7 @@ from lengthwise.advice import step_timing
 from lengthwise.advice.step_cost import StepCost
 
 
-class _Meter:
+class DeviceMeter:
     """A clock that waits for one device; of CUDA and what is built like it also the most memory that was held."""
 
     def __init__(self, device: torch.device) -> None:
@@ -36,6 +36,11 @@ class _Meter:
         seconds = time.perf_counter() - self._started
         peak = getattr(self._module, "max_memory_allocated", None)
         return seconds, None if peak is None else float(peak(self._on))
+
+    def empty_cache(self) -> None:
+        """Gives back the memory that PyTorch keeps for later."""
+        if (empty := getattr(self._module, "empty_cache", None)) is not None:
+            empty()
 
     def _wait(self) -> None:
         if self._on.type == "mps":  # the one that takes no device
@@ -82,7 +87,7 @@ def measure_step(
     """
     before = mark(model)
     chosen = choose_device(model, device)
-    meter = _Meter(chosen)
+    meter = DeviceMeter(chosen)
     cost = step_timing.measure_step(step, make_batch, lengths, budget=budget, repeats=repeats, meter=meter)
     check_trained(model, before)
     return cost

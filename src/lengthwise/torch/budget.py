@@ -1,0 +1,229 @@
+"""find_budget: the budget that fits into memory, found by real steps that may run out of it."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import checks
+from lengthwise.advice.show import show_table
+from lengthwise.advice.step_timing import MakeBatch, Step, ran_out, try_once
+from lengthwise.advice.trial_shapes import trial_lengths
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.cost import costs_of
+from lengthwise.choices.cut import Budget
+from lengthwise.lengths import as_lengths
+from lengthwise.planning.make import make_plan
+from lengthwise.torch.step_meter import DeviceMeter, choose_device
+
+_LEVELS = 4  # padded lengths to try, from short to the longest
+_EXACT = 32  # up to so many sequences the bisection goes on to the last one; beyond it is exact to one in 32
+_CHECKED = 4  # batches of a plan that are run, from the costliest
+_TIMES = 20  # the check lowers the budget before it gives up
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class FoundBudget:
+    """The budget that fits, and the batching that has it. `print` shows what was tried.
+
+    Attributes:
+        budget: What a batch may cost, in the unit of the batching's cost: padded frames, unless it has another.
+        batching: The batching with this budget, for samplers and plans.
+        counts: [k], the most sequences that fitted at each of the tried lengths.
+        padded_lengths: [k, dims], these lengths, from short to the longest.
+        costs: [k], what these batches cost.
+        full: [k], whether more sequences ran out of memory; if not, `max_sequences` was reached.
+    """
+
+    budget: float
+    batching: Batching
+    counts: NDArray[np.int64]
+    padded_lengths: NDArray[np.int64]
+    costs: NDArray[np.float64]
+    full: NDArray[np.bool_]
+
+    def __repr__(self) -> str:
+        return f"FoundBudget(budget={self.budget:.16g}, tried {len(self.counts)} lengths)"
+
+    def __str__(self) -> str:
+        """The budget, and a table of the largest batches that fitted."""
+        table = show_table(["most sequences", "padded to", "cost"], [self.counts, self.padded_lengths, self.costs])
+        ends = ["  ran out beyond", *("" if full else "  more were not tried" for full in self.full)]
+        return "\n".join([f"budget {self.budget:,.16g}", *(line + end for line, end in zip(table, ends, strict=True))])
+
+
+@checks.show_call("find_budget(step, make_batch, lengths)")
+def find_budget(
+    step: Step,
+    make_batch: MakeBatch,
+    lengths: ArrayLike,
+    *,
+    batching: Batching | None = None,
+    margin: float = 0.1,
+    max_sequences: int = 4_096,
+    release: Callable[[], object] | None = None,
+    device: torch.device | str | None = None,
+) -> FoundBudget:
+    """Finds the largest budget under which your training step does not run out of memory, by running it.
+
+    At four padded lengths, from short to the longest, the number of sequences is doubled until memory runs out, and
+    then bisected. The batch that costs the least of the four says the budget, less a margin. A plan under it is made,
+    and its costliest batches are run; if one runs out of memory, the budget is lowered. The first step is a real one,
+    so that the optimiser's state is counted.
+
+    The step really trains, and one that runs out of memory may end in the middle: load the weights afterwards. What
+    goes wrong in use: on a CPU, memory has no end before the system begins to swap or kills the process. Set a limit
+    (`resource.setrlimit`), or give `max_sequences`. Under data parallelism, run it on one process whose step
+    keeps what it keeps there.
+
+    Args:
+        step: Called with what `make_batch` returns: forward, backward, and the update of the weights.
+        make_batch: `make_batch(count, length)` returns a batch of `count` sequences padded to `length` frames; of
+            several lengths `make_batch(count, length, another)`.
+        lengths: [n] or [n, dims], those of your data.
+        batching: To find the budget of, in the unit of its cost; cut by a `Budget`, the number in which does not
+            matter. By default `Batching(budget=...)`.
+        margin: The share of the budget to leave free, because memory gets fragmented in a long run.
+        max_sequences: The most sequences to try. Where that many fit, the cut gets this bound too.
+        release: Called after memory ran out, to let go of what the step left: `optimizer.zero_grad`, say.
+        device: What the step runs on; by default CUDA where there is one, else the CPU.
+
+    Raises:
+        ValueError: The step or `make_batch` raises something else; one sequence of the longest does not fit; the
+            batching is not cut by a budget.
+
+    >>> def step(batch):  # as a GPU that holds 10,000 frames
+    ...     if batch.numel() > 10_000:
+    ...         raise torch.OutOfMemoryError
+    >>> found = find_budget(step, torch.empty, [100] * 50 + [200, 400], margin=0.0)
+    >>> found.budget, found.counts.tolist()
+    (9828.0, [100, 62, 39, 25])
+    """
+    chosen, cut = _check(batching, max_sequences)
+    remedy = "Give the share of the budget to leave free, 0.1 say."
+    share = checks.check_number("margin", margin, maximum=0.9, remedy=remedy)
+    own = as_lengths(lengths)
+    padded = trial_lengths(own, levels=_LEVELS, aside=False)
+    most = min(max_sequences, cut.max_sequences or max_sequences)
+    trials = _Trials(step, make_batch, release, DeviceMeter(choose_device(None, device)))
+    counts = trials.find_counts(padded, most)
+    costs, full = costs_of(chosen.cost, counts, padded), counts < most
+    least = float(costs_of(chosen.cost, np.ones(1, np.int64), padded[-1:])[0])
+    # Where memory did not end, the number of sequences is the bound.
+    free = _leave_free(float(costs[full].min()), share, least) if full.any() else float(costs.max())
+    bounded = replace(cut, budget=free, max_sequences=cut.max_sequences if full.all() else most)
+    checked = trials.check(own, replace(chosen, cut=bounded), bounded, least, max(share, 0.05))
+    return FoundBudget(
+        budget=checked.budget,
+        batching=replace(chosen, cut=checked),
+        counts=counts,
+        padded_lengths=padded,
+        costs=costs,
+        full=full,
+    )
+
+
+def _leave_free(limit: float, share: float, least: float) -> float:
+    """The budget without the share to leave free, but enough for `least`, what the longest sequence costs."""
+    if limit * (1 - share) >= least:
+        return limit * (1 - share)
+    rule = f"at most {1 - least / limit:.3g}, because one sequence of the longest needs the rest"
+    remedy = "Cut sequences into chunks, or make the model smaller."
+    warnings.warn(checks.sentence("margin", rule, share, remedy), stacklevel=4)
+    return least
+
+
+class _Trials:
+    """Steps that may run out of memory."""
+
+    def __init__(
+        self, step: Step, make_batch: MakeBatch, release: Callable[[], object] | None, meter: DeviceMeter
+    ) -> None:
+        self._step, self._make_batch, self._release, self._meter = step, make_batch, release, meter
+
+    def find_counts(self, padded: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+        """The most sequences that fit at each of `padded` [k, dims], rising: [k], at most `most`."""
+        for _ in range(2):  # the first makes the state of the optimiser, which the second holds from its start
+            if not self._fits(1, padded[0]):
+                raise _no_room(padded[0])
+        counts = np.empty(len(padded), np.int64)
+        fits = 0
+        # From the longest: what fits there fits into every shorter one.
+        for index in range(len(padded) - 1, -1, -1):
+            fits = counts[index] = self._find_count(padded[index], fits, most)
+            if not fits:
+                raise _no_room(padded[index])
+        return counts
+
+    def check(self, lengths: NDArray[np.int64], batching: Batching, cut: Budget, least: float, share: float) -> Budget:
+        """Runs the costliest batches of a plan, and lowers the budget until all of them fit.
+
+        Raises:
+            ValueError: They do not fit under the least budget either.
+        """
+        for _ in range(_TIMES):
+            plan = make_plan(lengths, replace(batching, cut=cut))
+            # The batch of most sequences comes between: a run meets all shapes, and memory gets fragmented.
+            widest = int(plan.batch_sizes.argmax())
+            numbers = [each for number in plan.costliest(_CHECKED).tolist() for each in (number, widest)]
+            if all(self._fits(int(plan.batch_sizes[each]), plan.padded_lengths[each]) for each in numbers):
+                return cut
+            cut = replace(cut, budget=max(least, cut.budget * (1 - share)))
+        raise _no_room(lengths.reshape(len(lengths), -1).max(axis=0))
+
+    def _find_count(self, padded: NDArray[np.int64], fits: int, most: int) -> int:
+        """The most sequences padded to `padded` [dims] that fit, given that `fits` do: doubling, then bisection."""
+        fails = most + 1
+        reach = max(1, min(2 * fits, most))
+        while fits < reach < fails:
+            if self._fits(reach, padded):
+                fits, reach = reach, min(2 * reach, most)
+            else:
+                fails = reach
+        while fails - fits > max(1, fits // _EXACT) and fails <= most:
+            middle = (fits + fails) // 2
+            if self._fits(middle, padded):
+                fits = middle
+            else:
+                fails = middle
+        return fits
+
+    def _fits(self, count: int, padded: NDArray[np.int64]) -> bool:
+        try:
+            try_once(self._step, self._make_batch, np.array([count, *padded]), self._meter)
+        except (MemoryError, RuntimeError) as error:
+            if not ran_out(error):
+                raise
+        else:
+            return True
+        # Here the error is gone, and with it the frames that hold the tensors of the step.
+        if self._release is not None:
+            self._release()
+        gc.collect()
+        self._meter.empty_cache()
+        return False
+
+
+def _no_room(padded: NDArray[np.int64]) -> ValueError:
+    remedy = "Make the model smaller, or cut sequences into chunks."
+    at = f"length {' x '.join(map(str, padded.tolist()))}"
+    return checks.value_error("step", "within memory for one sequence", "out of memory", remedy, at=at)
+
+
+def _check(batching: Batching | None, max_sequences: int) -> tuple[Batching, Budget]:
+    """The batching, and its cut with the most sequences that it may have."""
+    chosen = Batching(budget=1.0) if batching is None else batching
+    if not isinstance(chosen, Batching):
+        raise checks.type_error("batching", "a Batching", chosen, "Make one: Batching(budget=1, padding=0.1), say.")
+    if type(chosen.cut) is not Budget:
+        rule = "cut by a budget"
+        raise checks.value_error("batching", rule, chosen.cut, "Give Batching(budget=1), say: the number is found.")
+    remedy = "Give the most sequences to try in a batch."
+    checks.check_whole("max_sequences", max_sequences, minimum=1, remedy=remedy)
+    return chosen, chosen.cut

@@ -1,0 +1,239 @@
+"""find_budget on steps that run out of memory by a known rule, and on a process that really has too little."""
+
+import re
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lengthwise as lw
+
+LENGTHS = lw.example_lengths("long-tailed", count=400)
+LONGEST = int(LENGTHS.max())
+PAIRS = np.column_stack([LENGTHS, 1 + LENGTHS[::-1] // 7])
+
+
+def shape_alone(*shape):
+    return shape
+
+
+class Memory:
+    """A step that holds what a cost says of its batch, and runs out beyond `room`."""
+
+    def __init__(self, rule, room, error=torch.OutOfMemoryError):
+        self.rule, self.room, self.error, self.tried = rule, room, error, []
+
+    def __call__(self, batch):
+        shape = np.array(batch)
+        self.tried.append(batch)
+        if self.rule(shape[:1], shape[None, 1:])[0] > self.room:
+            raise self.error("CUDA out of memory. Tried to allocate 9 GiB.")
+
+
+RULES = {
+    "linear": lw.Padded(),
+    "quadratic": lw.Quadratic(linear=1.0, quadratic=0.002),
+    "weights and sequences": lw.Quadratic(per_batch=9_000, per_sequence=40, linear=1.0),
+}
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError, MemoryError, RuntimeError], ids=lambda error: error.__name__)
+@pytest.mark.parametrize("name", RULES)
+def test_the_budget_is_found_in_the_unit_of_the_rule(name, error):
+    rule, room = RULES[name], 40 * float(RULES[name]([1], [[LONGEST]])[0])
+    step = Memory(rule, room, error)
+    batching = lw.Batching(budget=1, cost=rule)
+    found = lw.torch.find_budget(step, shape_alone, LENGTHS, batching=batching, margin=0.0, max_sequences=100_000)
+    assert 0.95 * room < found.budget <= room
+    assert found.full.all()
+    assert len(step.tried) < 70
+    plan = lw.make_plan(LENGTHS, found.batching)
+    assert plan.max_cost == found.budget
+    assert plan.costs.max() <= room
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    st.lists(st.integers(1, 900), min_size=1, max_size=30),
+    st.sampled_from([0.0, 1e-4, 0.02]),
+    st.floats(1.0, 90.0),
+    st.sampled_from([0.0, 0.1, 0.3]),
+)
+@pytest.mark.filterwarnings("ignore:`margin` must be at most")
+def test_no_batch_of_a_plan_runs_out_of_memory(lengths, quadratic, times, margin):
+    rule = lw.Quadratic(linear=1.0, quadratic=quadratic)
+    step = Memory(rule, times * float(rule([1], [[max(lengths)]])[0]))
+    found = lw.torch.find_budget(step, shape_alone, lengths, margin=margin)
+    tried = len(step.tried)
+    for epoch in range(2):
+        plan = lw.make_plan(lengths, found.batching, epoch=epoch)
+        for number in range(len(plan.costs)):
+            step((plan.batch_sizes[number], *plan.padded_lengths[number]))
+    assert tried < 90
+
+
+def test_a_quadratic_rule_makes_a_budget_of_frames_that_the_longest_sequences_say():
+    rule = lw.Quadratic(linear=1.0, quadratic=0.01)
+    room = 20 * float(rule([1], [[LONGEST]])[0])
+    found = lw.torch.find_budget(Memory(rule, room), shape_alone, LENGTHS, margin=0.0)
+    assert found.counts[-1] == 20
+    assert found.budget == 20 * LONGEST
+
+
+def test_two_lengths_are_padded_to_together():
+    step = Memory(lw.Padded(), 60_000)
+    found = lw.torch.find_budget(step, shape_alone, PAIRS, margin=0.0)
+    assert 0.9 * 60_000 < found.budget <= 60_000
+    assert lw.make_plan(PAIRS, found.batching).costs.max() <= 60_000
+
+
+def test_the_margin_is_kept_free():
+    found = lw.torch.find_budget(Memory(lw.Padded(), 100_000), shape_alone, [100, 400], margin=0.2)
+    assert 0.9 * 80_000 < found.budget <= 80_000
+
+
+def test_where_more_sequences_than_asked_fit_they_are_the_bound():
+    found = lw.torch.find_budget(Memory(lw.Padded(), 10_000), shape_alone, [10, 1_000], max_sequences=64, margin=0.0)
+    assert found.full.tolist() == [False, False, True, True]
+    assert found.batching.cut == lw.Budget(found.budget, max_sequences=64)
+    assert 0.9 * 10_000 < found.budget <= 10_000
+    everything = lw.torch.find_budget(lambda _: None, shape_alone, [10, 1_000], max_sequences=8)
+    assert everything.batching.cut == lw.Budget(8_000, max_sequences=8)
+    few = lw.Batching(cut=lw.Budget(1, max_sequences=3), padding=0.3)
+    found = lw.torch.find_budget(lambda _: None, shape_alone, [10, 1_000], batching=few)
+    assert found.batching == lw.Batching(cut=lw.Budget(3_000, max_sequences=3), padding=0.3)
+
+
+def test_a_margin_that_leaves_no_room_for_the_longest_sequence_warns():
+    with pytest.warns(UserWarning, match=r"^`margin` must be at most 0, because one sequence of the longest needs "):
+        found = lw.torch.find_budget(Memory(lw.Padded(), 1_500), shape_alone, [10, 1_000])
+    assert found.budget == 1_000
+
+
+def test_the_costliest_batches_of_the_plan_lower_the_budget():
+    class Fragmented(Memory):
+        """Holds less after it has run out for the last time, as a run does that meets all shapes."""
+
+        def __call__(self, batch):
+            super().__call__(batch)
+            if len(self.tried) > 30:
+                self.room = 30_000
+
+    step = Fragmented(lw.Padded(), 40_000)
+    found = lw.torch.find_budget(step, shape_alone, LENGTHS, margin=0.0)
+    assert 0.8 * 30_000 < found.budget <= 30_000
+
+
+def test_what_the_step_left_is_let_go_of():
+    released = []
+    step = Memory(lw.Padded(), 5_000)
+    lw.torch.find_budget(step, shape_alone, [100, 400], release=lambda: released.append(len(step.tried)))
+    ran_out = [number + 1 for number, (count, length) in enumerate(step.tried) if count * length > 5_000]
+    assert released == ran_out
+
+
+def test_no_tensor_of_a_step_that_ran_out_is_kept():
+    import gc
+    import weakref
+
+    alive = []
+
+    def step(batch):
+        held = torch.zeros(batch)
+        alive.append(weakref.ref(held))
+        if held.numel() > 3_000:
+            raise torch.OutOfMemoryError
+
+    lw.torch.find_budget(step, shape_alone, [10, 40, 80])
+    gc.collect()
+    assert [ref() for ref in alive if ref() is not None] == []
+
+
+@pytest.mark.parametrize("error", [RuntimeError("mat1 and mat2 cannot be multiplied"), KeyError("x"), ValueError("y")])
+def test_another_error_is_not_taken_for_memory(error):
+    def step(batch):
+        if batch[0] > 3:
+            raise error
+
+    message = rf"^`step` must be a function that trains on what make_batch returns, but is {re.escape(repr(error))} at "
+    with pytest.raises(ValueError, match=message) as raised:
+        lw.torch.find_budget(step, shape_alone, LENGTHS)
+    assert raised.value.__cause__ is error
+
+
+@pytest.mark.parametrize(
+    ("room", "length"),
+    [(5, min(int(LENGTHS.min()), LONGEST // 4)), (LONGEST - 1, LONGEST)],
+    ids=["shortest", "longest"],
+)
+def test_a_sequence_that_does_not_fit_alone_is_named(room, length):
+    message = r"^`step` must be within memory for one sequence, but is 'out of memory' at length \d+\. Make the model "
+    with pytest.raises(ValueError, match=message) as raised:
+        lw.torch.find_budget(Memory(lw.Padded(), room), shape_alone, LENGTHS)
+    if room > 5:
+        assert f"length {length}." in str(raised.value)
+
+
+def test_a_bad_value_is_refused():
+    for asked, message in (
+        ({"batching": lw.Batching(cut=lw.FixedSize(3))}, r"^`batching` must be cut by a budget, but is FixedSize"),
+        ({"margin": 1.0}, r"^`margin` must be at least 0 and at most 0\.9, but is 1\.0"),
+        ({"max_sequences": 0}, r"^`max_sequences` must be at least 1, but is 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            lw.torch.find_budget(lambda _: None, shape_alone, [10, 20], **asked)
+    with pytest.raises(TypeError, match=r"^`batching` must be a Batching, but is 7\. "):
+        lw.torch.find_budget(lambda _: None, shape_alone, [10, 20], batching=7)
+
+
+def test_a_found_budget_is_printed_with_what_was_tried():
+    found = lw.torch.find_budget(Memory(lw.Padded(), 10_000), shape_alone, [10, 1_000], max_sequences=64, margin=0.0)
+    lines = str(found).splitlines()
+    assert lines[0] == f"budget {found.budget:,.16g}"
+    assert lines[1].split() == ["most", "sequences", "padded", "to", "cost", "ran", "out", "beyond"]
+    assert lines[2].split() == ["64", "60", "3.84e+03", "more", "were", "not", "tried"]
+    assert lines[-1].split() == ["10", "1,000", "1e+04"]
+
+
+SCRIPT = """
+import resource, torch
+import lengthwise as lw
+
+lw.make_plan([1, 2], lw.Batching(budget=9))
+torch.set_num_threads(1)
+model = torch.nn.Linear(64, 64)
+optimizer = torch.optim.Adam(model.parameters())
+
+def step(batch):
+    optimizer.zero_grad()
+    model(batch).tanh().square().mean().backward()
+    optimizer.step()
+
+step(torch.ones(1, 8, 64))  # loads what PyTorch loads with the first step
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+room = 256 * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (used + room, used + room))
+found = lw.torch.find_budget(
+    step, lambda count, length: torch.ones(count, length, 64), [50, 100, 200, 400], release=optimizer.zero_grad
+)
+print(found.budget, found.full.all())
+step(torch.ones(int(found.budget // 400), 400, 64))
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the memory of a process, as Linux does")
+def test_a_process_that_has_too_little_memory_finds_its_budget(tmp_path):
+    (tmp_path / "train.py").write_text(textwrap.dedent(SCRIPT))
+    done = subprocess.run([sys.executable, tmp_path / "train.py"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    budget, full = done.stdout.split()
+    # A frame is 256 bytes. A step holds some arrays like its batch, and what the allocator keeps in between.
+    assert full == "True"
+    assert 256 * 2**20 / 256 / 30 < float(budget) < 256 * 2**20 / 256 / 2
