@@ -1,5 +1,7 @@
 """The budget is hard, and batches are as full as it allows."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -54,7 +56,8 @@ def test_what_is_longer_than_the_budget_is_refused_stands_alone_or_is_dropped():
     lengths = [3, 50, 4, 60, 5]
     message = (
         r"^`budget` must be at least the cost of the costliest sequence, 60, but is 20.0 at sequence 3. "
-        r"Raise it, or choose oversize='alone' or oversize='drop' \(on the command line: .*oversize=alone\).$"
+        r"A sequence of the mean length costs 24, and is over it too: give it in the unit of the lengths, samples or "
+        r"frames. Raise it, or choose oversize='alone' or oversize='drop' \(on the command line: .*oversize=alone\).$"
     )
     with pytest.raises(ValueError, match=message):
         plan_of(lengths, lw.Budget(20))
@@ -246,3 +249,29 @@ def test_a_cost_that_writes_into_what_it_is_given_changes_no_plan():
     plan = lw.make_plan(lengths, lw.Batching(budget=20_000, padding=0.1, cost=careless))
     assert plan.sequences.tolist() == careful.sequences.tolist()
     assert plan.padded_lengths.tolist() == careful.padded_lengths.tolist()
+
+
+@pytest.mark.filterwarnings("always:`budget` must be at least the cost of a sequence of the mean")
+@pytest.mark.parametrize("oversize", ["error", "alone", "drop"])
+def test_a_budget_in_another_unit_than_the_lengths_is_doubted(oversize):
+    samples = np.append(200_000 + np.arange(-60_000, 60_000, 1_000), 500)  # at 16 kHz, and a budget in frames of 10 ms
+    cut = lw.Budget(20_000, oversize=oversize)
+    if oversize == "error":
+        message = (
+            r"but is 20000\.0 at sequence 119\. A sequence of the mean length costs 197855, and is over it too: give "
+            r"it in the unit of the lengths, samples or frames\. Raise it"
+        )
+        with pytest.raises(lw.OversizeError, match=message):
+            plan_of(samples, cut)
+        return
+    message = (
+        r"^`budget` must be at least the cost of a sequence of the mean length, 197855, but is 20000\.0\. "
+        r"120 of 121 sequences are over it: give it in the unit of the lengths\.$"
+    )
+    with pytest.warns(UserWarning, match=message):
+        plan_of(samples, cut)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan_of(samples, cut)  # once is enough
+        plan_of(samples // 160, cut)
+        plan_of([3, 50, 4, 60, 5], lw.Budget(4, oversize=oversize))  # three of five: asked for

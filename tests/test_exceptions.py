@@ -23,6 +23,7 @@ SOURCES = (ROOT / "src", ROOT / "recipes" / "src")
 ERRORS = [
     OversizeError(9.0, 10.0, 3),
     OversizeError(9.0, 10.0, 3, sequence=7),
+    OversizeError(9.0, 30.0, 3, sequence=7, mean_cost=12.0),
     LongerThanRowError(9.0, 10.0, 3, sequence=7),
     NoStepError("`plan` must be of at least one step, but is '0 batches'."),
     PlanMismatchError("`plan` must be mine, but is another."),

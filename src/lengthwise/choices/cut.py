@@ -49,13 +49,23 @@ class OversizeError(ValueError):
         cost: What the sequence costs alone, in the unit of the budget.
         position: Where it stands in the order, from 0.
         sequence: Its number in the lengths, from 0; None where it is not known yet.
+        mean_cost: What a sequence of the mean length costs, if that is over the budget too; else None.
     """
 
-    def __init__(self, budget: float, cost: float, position: int, *, sequence: int | None = None) -> None:
+    def __init__(
+        self,
+        budget: float,
+        cost: float,
+        position: int,
+        *,
+        sequence: int | None = None,
+        mean_cost: float | None = None,
+    ) -> None:
         self.budget: float = budget
         self.cost: float = cost
         self.position: int = position
         self.sequence: int | None = sequence
+        self.mean_cost: float | None = mean_cost
         at = f"sequence {sequence}" if sequence is not None else f"position {position}"
         super().__init__(self._sentence(at))
 
@@ -64,12 +74,17 @@ class OversizeError(ValueError):
             "Raise it, or choose oversize='alone' or oversize='drop' "
             "(on the command line: --cut budget:COST,oversize=alone)."
         )
+        if self.mean_cost is not None:
+            remedy = (
+                f"A sequence of the mean length costs {self.mean_cost:.16g}, and is over it too: "
+                f"give it in the unit of the lengths, samples or frames. {remedy}"
+            )
         rule = f"at least the cost of the costliest sequence, {self.cost:.16g}"
         return checks.sentence("budget", rule, self.budget, remedy, at=at)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # An exception is made again from its `args`, the sentence here. One that cannot be hangs a pool of processes.
-        remade = partial(type(self), sequence=self.sequence)
+        remade = partial(type(self), sequence=self.sequence, mean_cost=self.mean_cost)
         return remade, (self.budget, self.cost, self.position), self.__dict__
 
 

@@ -17,7 +17,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     # One of three: argparse itself refuses two of them. A fourth would make its line of usage too long.
     group = batches.add_mutually_exclusive_group()
     group.add_argument("--batch-size", type=int, metavar="B", help=f"sequences in a batch ({BATCH_SIZE})")
-    group.add_argument("--budget", type=float, metavar="FRAMES", help="most padded frames in a batch")
+    text = f"most padded frames in a batch; {BATCH_SIZE} times the mean length (`lengthwise inspect`) to begin with"
+    group.add_argument("--budget", type=float, metavar="FRAMES", help=text)
     group.add_argument(
         "--cut",
         metavar="KIND:VALUE",

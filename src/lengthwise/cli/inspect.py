@@ -54,9 +54,12 @@ def run(arguments: argparse.Namespace) -> int:
     show.table(("", *heads), _facts(facts), title=show.sentence_of(lengths, name))
     for head, column in zip(heads, table.T, strict=True):
         show.table((head, "", "sequences"), _histogram(column), words=2)
+    frames = cuts.BATCH_SIZE * float(table.sum(axis=1).mean())
+    usual = f"{frames:,.0f}" if frames < 100 else f"{float(f'{frames:.3g}'):,.0f}"  # 12,834 is about 12,800
+    show.say(f"\n{cuts.BATCH_SIZE} sequences of the mean length have about {usual} frames: a --budget to begin with.")
     share = measures["padding_share"]
     show.say(
-        f"\nRandom {cuts.describe_cut(cut)} would be {show.percent(share)} padding: "
+        f"Random {cuts.describe_cut(cut)} would be {show.percent(share)} padding: "
         f"{1 / (1 - share):.2f} frames computed for every frame of data."
     )
     if measures["dropped"]:

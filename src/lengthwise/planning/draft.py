@@ -13,7 +13,7 @@ from lengthwise._random import Key
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.columns import longest_of, sum_rows, take_rows
-from lengthwise.choices.cost import Cost
+from lengthwise.choices.cost import Cost, costs_alone
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.order import Bucketed, Order
@@ -80,7 +80,10 @@ def draft(
         # The cut knows positions in the order alone. The user knows the numbers of the data set.
         position = sequences[error.position]
         sequence = int(position if members is None else members[position])
-        raise type(error)(error.budget, error.cost, error.position, sequence=sequence) from None
+        # Only where it says something: a cut of the user's may raise an error of its own class.
+        mean = mean_cost(items, batching.cost)
+        doubt = {"mean_cost": mean} if mean > error.budget else {}
+        raise type(error)(error.budget, error.cost, error.position, sequence=sequence, **doubt) from None
     kept, offsets = check_cuts(cuts, len(needed), boundaries) if is_own(batching.cut) else cuts
     if is_own(batching.cut) and (capacity := row_capacity(batching.cut)) is not None:
         check_rows(one_length(needed)[kept], capacity)
@@ -97,6 +100,11 @@ def draft(
 def _sizes_for(items: NDArray[np.int64], batching: Batching, order: Order) -> NDArray[Any]:
     """As `sizes_of`; the one length of each sequence as it is, for an order of this package, which only reads it."""
     return items[:, 0] if items.shape[1] == 1 and not is_own(batching.order) else sizes_of(items, order)
+
+
+def mean_cost(items: NDArray[np.int64], cost: Cost) -> float:
+    """What a sequence of the mean length costs in a batch of its own."""
+    return float(costs_alone(cost, np.rint(items.mean(axis=0, keepdims=True)).astype(np.int64))[0])
 
 
 def sizes_of(items: NDArray[np.int64], order: Order) -> NDArray[np.float64]:

@@ -8,16 +8,18 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from lengthwise import checks
 from lengthwise.choices.batching import DEFAULT_ORDER, Batching
-from lengthwise.choices.cut import FixedSize
+from lengthwise.choices.cut import Budget, FixedSize
 from lengthwise.choices.deal import Balanced
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted
 from lengthwise.choices.waiting import waiting_of
 from lengthwise.lengths import fingerprint
-from lengthwise.planning.draft import Draft, padding_of
+from lengthwise.planning.draft import Draft, mean_cost, padding_of
 
 _TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too small to act on
 _MOST_TOLD = 10_000
+_NEARLY_ALL = 0.9  # of the sequences are over the budget: nobody means to drop so many
 _told: set[tuple[str, str, str]] = set()  # (what, batching, fingerprint of lengths) that this process has warned of
 
 
@@ -60,6 +62,26 @@ def _tell_missed_padding(
     sentence = f"`padding` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {had:.3f}."
     # The level is that of the caller of make_plan, which is decorated; so it is of the other warnings.
     warnings.warn(f"{sentence} {_say_why(asked, had, least, most)}", stacklevel=6)
+
+
+def tell_doubted_budget(over: NDArray[np.bool_], items: NDArray[np.int64], batching: Batching) -> None:
+    """Warns if nearly all sequences are over the budget by themselves: lengths in samples, and a budget in frames, say.
+
+    Without a policy for such sequences this is an error, which says the same.
+
+    Args:
+        over: [n], which sequences are over the budget by themselves.
+        items: What is planned.
+        batching: The choices.
+    """
+    if not len(over) or over.mean() < _NEARLY_ALL or type(batching.cut) is not Budget:
+        return
+    cost = mean_cost(items, batching.cost)
+    if cost <= batching.cut.budget or _was_told("budget", items, batching):
+        return
+    rule = f"at least the cost of a sequence of the mean length, {cost:.16g}"
+    remedy = f"{over.sum():,} of {len(over):,} sequences are over it: give it in the unit of the lengths."
+    warnings.warn(checks.sentence("budget", rule, batching.cut.budget, remedy), stacklevel=5)
 
 
 def tell_missed_waiting(

@@ -12,7 +12,7 @@ from lengthwise.choices.world import World
 from lengthwise.planning.draft import Draft, draft
 from lengthwise.planning.fit import choose_bands, fit_order
 from lengthwise.planning.level import level
-from lengthwise.planning.missed import tell_missed_request
+from lengthwise.planning.missed import tell_doubted_budget, tell_missed_request
 from lengthwise.planning.oversize import put_alone, sort_out
 from lengthwise.planning.own import check_portions, is_own
 from lengthwise.planning.trial import fill_steps
@@ -27,6 +27,7 @@ def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, k
     if is_own(batching.deal):
         portions = check_portions(portions, len(items), world)
     kinds = sort_out(items, batching)
+    tell_doubted_budget(~kinds.fitted, items, batching)
     alone = [portion[kinds.alone[portion]] if kinds.alone.any() else np.empty(0, np.int64) for portion in portions]
     if not kinds.ordered.all():
         portions = [portion[kinds.ordered[portion]] for portion in portions]

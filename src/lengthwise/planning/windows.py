@@ -226,7 +226,9 @@ class Windows:
                 plan = make_plan(lengths, self.batching, **key, **self.world._asdict(), after=after)
         except OversizeError as error:  # the plan knows places in the window; the user those among all lengths
             sequence = None if error.sequence is None else int(numbers[error.sequence])
-            raise OversizeError(error.budget, error.cost, error.position, sequence=sequence) from None
+            raise OversizeError(
+                error.budget, error.cost, error.position, sequence=sequence, mean_cost=error.mean_cost
+            ) from None
         return Window(plan, numbers)
 
     @contextmanager
