@@ -671,6 +671,37 @@ def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
     return answer, table(("order", "import", "first plan, warm", "first plan, cold"), rows), note
 
 
+def step_cost(document: dict[str, Any]) -> tuple[str, ...]:
+    """Predicted seconds of an epoch beside the measured ones, for each network and batching."""
+    rows, errors = [], []
+    for row in document["rows"]:
+        errors.append(row["predicted"] / row["measured"] - 1)
+        rows.append(
+            (
+                row["model"],
+                row["batching"],
+                percent(row["padding"]),
+                f"{row['predicted']:.2f}",
+                f"{row['measured']:.2f} ({row['least']:.2f} to {row['most']:.2f})",
+                f"{100 * errors[-1]:+.1f} %",
+            )
+        )
+    near = sum(abs(error) <= 0.1 for error in errors)
+    answer = (
+        f"From one measurement of its step, {near} of {len(rows)} epochs were predicted to within 10 %. The "
+        f"largest error is {percent(max(map(abs, errors)))}."
+    )
+    fits = "; ".join(f"{fit['model']} {percent(fit['error'])}" for fit in document["fits"])
+    note = (
+        f"In seconds, medians of {document['rounds']} rounds, least to most in brackets. A round tries each of about "
+        f"fifteen shapes once and trains an epoch of each batching. On shapes left out, "
+        f"the fits miss: {fits}. Other programs ran meanwhile: the load was {min(document['loads']):.1f} to "
+        f"{max(document['loads']):.1f} on {document['cores']} cores, so epochs differ as the brackets say."
+    )
+    heads = ("network", "batching", "padding", "predicted", "measured", "error")
+    return answer, table(heads, rows), note
+
+
 def windows(document: dict[str, Any]) -> tuple[str, ...]:
     """Each size of window beside the whole plan, on one and on eight ranks; then the long epoch, and the cold disk."""
     rows = [
@@ -870,6 +901,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., tuple[str, ...]]]] = {
     "limits": ("How near the limits", limits),
     "streams": ("Streams, by the sequences that are looked at", streams),
     "length-share": ("How much of a gradient's noise goes with length", length_share),
+    "step-cost": ("Seconds of an epoch, predicted from a measured step", step_cost),
     "packing": ("Packed rows beside other packers", packing),
     "ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021_table1),
     "planning-1000000": ("Planning a million lengths", planning),

@@ -13,7 +13,7 @@ def by_calls(counts, padded_lengths):
 COSTS = {
     "padded": lw.Padded(),
     "quadratic": lw.Quadratic(linear=0.3, quadratic=0.007, per_sequence=1.1, per_batch=0.9),
-    "per_length": lw.Quadratic(linear=0.3, quadratic=0.007, per_sequence=1.1, per_batch=0.9, per_length=2.7),
+    "per_length": lw.Quadratic(linear=0.3, quadratic=0.007, per_sequence=1.1, per_batch=0.9, per_length=0.7),
     "largest": lw.Largest(),
     "by_calls": by_calls,
 }

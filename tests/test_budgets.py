@@ -56,8 +56,9 @@ def test_what_is_longer_than_the_budget_is_refused_stands_alone_or_is_dropped():
     lengths = [3, 50, 4, 60, 5]
     message = (
         r"^`budget` must be at least the cost of the costliest sequence, 60, but is 20.0 at sequence 3. "
-        r"A sequence of the mean length costs 24, and is over it too: give it in the unit of the lengths, samples or "
-        r"frames. Raise it, or choose oversize='alone' or oversize='drop' \(on the command line: .*oversize=alone\).$"
+        r"A sequence of the mean length costs 24, and is over it too; 16 of them cost about 384: give it in the "
+        r"unit of the lengths, samples or frames. Raise it, or choose oversize='alone' or oversize='drop' "
+        r"\(on the command line: .*oversize=alone\).$"
     )
     with pytest.raises(ValueError, match=message):
         plan_of(lengths, lw.Budget(20))
@@ -110,13 +111,14 @@ def test_capacity_is_reckoned_from_edges_longer_than_any_sequence():
 @settings(max_examples=300, derandomize=True)
 @given(
     st.one_of(length_sets.flat, length_sets.pairs),
-    st.tuples(*[st.floats(0, 2, width=32)] * 4),
+    st.tuples(*[st.floats(0, 2, width=32)] * 5),
     st.integers(1, 9),
     st.sampled_from([-1, 0, 1]),
 )
 def test_a_batch_takes_the_next_sequence_exactly_if_its_own_cost_allows(lengths, coefficients, count, nudge):
     """Also where the budget lies on the cost of a batch, or one rounding beside it."""
-    cost = lw.Quadratic(**dict(zip(("linear", "quadratic", "per_sequence", "per_batch"), coefficients, strict=True)))
+    names = ("linear", "quadratic", "per_sequence", "per_batch", "per_length")
+    cost = lw.Quadratic(**dict(zip(names, coefficients, strict=True)))
     rows = lengths if lengths.ndim == 2 else lengths[:, None]
     if not len(rows):
         return
@@ -140,8 +142,11 @@ def test_no_batch_costs_more_than_its_budget_by_a_bit(dims):
     """Prices such as 0.1 round at every sum, so that the sum of 8 lengths depends on the order of its terms."""
     chance = np.random.default_rng(dims)
     for _ in range(30):
-        linear, quadratic, each, fixed = chance.random(4)
-        cost = lw.Quadratic(linear=linear, quadratic=quadratic, per_sequence=each, per_batch=fixed)
+        linear, quadratic, per_length = chance.random((3, dims))  # one for each dimension
+        each, fixed = chance.random(2)
+        cost = lw.Quadratic(
+            linear=linear, quadratic=quadratic, per_sequence=each, per_batch=fixed, per_length=per_length
+        )
         lengths = chance.integers(1, 999, (30, dims))
         count = int(chance.integers(1, 6))
         budget = float(cost([count], lengths[:count].max(axis=0)[None])[0])
@@ -258,8 +263,8 @@ def test_a_budget_in_another_unit_than_the_lengths_is_doubted(oversize):
     cut = lw.Budget(20_000, oversize=oversize)
     if oversize == "error":
         message = (
-            r"but is 20000\.0 at sequence 119\. A sequence of the mean length costs 197855, and is over it too: give "
-            r"it in the unit of the lengths, samples or frames\. Raise it"
+            r"but is 20000\.0 at sequence 119\. A sequence of the mean length costs 197855, and is over it too; 16 of "
+            r"them cost about 3165680: give it in the unit of the lengths, samples or frames\. Raise it"
         )
         with pytest.raises(lw.OversizeError, match=message):
             plan_of(samples, cut)

@@ -23,9 +23,9 @@ def test_the_code_of_the_readme_runs(code, capsys):
     assert "padding_share=" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["index.md", "guide.md", "own-choices.md", "gradients.md", "theory.md"])
+@pytest.mark.parametrize("name", ["index.md", "guide.md", "budget.md", "own-choices.md", "gradients.md", "theory.md"])
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # where the files that it writes go
+    monkeypatch.chdir(tmp_path)  # pages may write files
     page = (ROOT / "docs" / name).read_text()
     exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), name, "exec"), {})
 

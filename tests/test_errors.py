@@ -207,6 +207,16 @@ VALUES = {
         "`linear` must be finite and at least 0, but is -1. "
         "Give the coefficients of count x (per_sequence + linear L + quadratic L^2).",
     ),
+    "coefficients of three lengths": (
+        lambda: lw.make_plan([[2, 3]], lw.Batching(budget=9, cost=lw.Quadratic(linear=(1, 2, 3)))),
+        "`linear` must be one number, or 2, as sequences have so many lengths, but is (1.0, 2.0, 3.0). "
+        "Give a number for each length.",
+    ),
+    "one of two coefficients": (
+        lambda: lw.Quadratic(per_length=(1, float("nan"))),
+        "`per_length` must be finite and at least 0, but is nan. "
+        "Give the coefficients of count x (per_sequence + linear L + quadratic L^2).",
+    ),
     "no cut": (
         lambda: lw.Batching(),
         "`Batching` must be given one of cut, budget, but is (None, None). Choose one: budget=20_000, say. "

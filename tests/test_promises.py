@@ -64,7 +64,7 @@ def test_every_set_of_lengths_keeps_the_promises(lengths, deal, world_size, micr
 )
 def test_rows_of_every_set_of_lengths_keep_the_promises(lengths, deal, how, rows, room, world_size, micro_batches):
     cut = lw.Rows(max(1, int(room * lengths.max(initial=1))), rows=rows, **how)
-    for cost in (lw.Padded(), choices.COSTS["quadratic"]):
+    for cost in (lw.Padded(), choices.COSTS["per_length"]):
         batching = lw.Batching(cut=cut, deal=choices.suit(choices.DEALS[deal], cut), cost=cost)
         keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
 
@@ -208,9 +208,10 @@ def capacity_is_hard(plan, items, batching):
         assert all(0 < row.sum() <= cut.capacity for row in rows)
         assert all(row.sum() + after[0] > cut.capacity for row, after in itertools.pairwise(rows))
         assert len(rows) == plan.row_counts[number] <= cut.rows
-        alone = [float(batching.cost(np.array([1]), items[member][None])[0]) for member in members]
-        once = getattr(batching.cost, "per_batch", 0.0)
-        assert plan.costs[number] == pytest.approx(once + sum(cost - once for cost in alone))
+        price = batching.cost
+        once = float(price(np.array([0]), np.array([[cut.capacity]]))[0])  # what is for the batch, and for no sequence
+        each = [float(np.diff(price(np.array([0, 1]), items[[member, member]]))[0]) for member in members]
+        assert plan.costs[number] == pytest.approx(once + sum(each))
     assert not len(plan.over_max_cost())
 
 

@@ -262,6 +262,11 @@ def test_a_batch_costs_what_its_sequences_cost_alone():
     for number, cost in enumerate(plan.costs):
         assert cost == 7.0 + (LENGTHS[plan.batch(number)].astype(float) ** 2).sum()
     assert plan.max_cost == np.inf
+    # What is for the batch counts once, for a row of the capacity: 7 + 0.5 x 128.
+    recurrent = lw.Quadratic(linear=0.0, quadratic=1.0, per_batch=7.0, per_length=0.5)
+    same = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Rows(128, rows=4), cost=recurrent), world_size=2)
+    for number, cost in enumerate(same.costs):
+        assert cost == 71.0 + (LENGTHS[same.batch(number)].astype(float) ** 2).sum()
 
     def by_calls(counts, padded_lengths):
         return counts * padded_lengths[:, 0] ** 1.5

@@ -14,7 +14,7 @@ from lengthwise import _kernels
 from lengthwise.planning.steps import capacity_of, form_steps, lend
 
 LONG_TAILED = lw.example_lengths()
-QUADRATIC = choices.COSTS["quadratic"]
+QUADRATIC = choices.COSTS["per_length"]
 
 
 def by_steps(needed, cut, slots, *, cost=None, **deal):

@@ -196,8 +196,8 @@ def test_a_found_budget_is_printed_with_what_was_tried():
     lines = str(found).splitlines()
     assert lines[0] == f"budget {found.budget:,.16g}"
     assert lines[1].split() == ["most", "sequences", "padded", "to", "cost", "ran", "out", "beyond"]
-    assert lines[2].split() == ["64", "60", "3.84e+03", "more", "were", "not", "tried"]
-    assert lines[-1].split() == ["10", "1,000", "1e+04"]
+    assert lines[2].split() == ["64", "60", "3,840", "more", "were", "not", "tried"]
+    assert lines[-1].split() == ["10", "1,000", "10,000"]
 
 
 SCRIPT = """

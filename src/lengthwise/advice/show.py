@@ -48,4 +48,4 @@ def _write(head: str, value: Any) -> str:
         return f"{value:+.1%}"
     if isinstance(value, np.ndarray):
         return " x ".join(f"{each:,}" for each in value.tolist())
-    return f"{value:,}" if isinstance(value, np.integer) else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, np.integer) else f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"

@@ -213,11 +213,13 @@ def costs_of_rows(
     """
     once = 0.0
     if type(cost) is Quadratic:
-        once = float(costs_of(cost, np.zeros(1, np.int64), np.full((1, lengths.shape[1]), capacity))[0])
+        dims = lengths.shape[1]
+        prices = cost.prices(dims)
+        once = float(prices[0] + prices[2 + 2 * dims :].sum() * capacity)
         cost = replace(cost, per_batch=0.0, per_length=0.0)
     sums = np.empty(len(offsets) - 1)
     _kernels.sum_groups(costs_alone(cost, lengths), offsets, sums)
-    _check_finite(sums)
+    _check_finite(sums + once)
     return sums + once
 
 

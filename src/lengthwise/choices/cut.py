@@ -76,8 +76,8 @@ class OversizeError(ValueError):
         )
         if self.mean_cost is not None:
             remedy = (
-                f"A sequence of the mean length costs {self.mean_cost:.16g}, and is over it too: "
-                f"give it in the unit of the lengths, samples or frames. {remedy}"
+                f"A sequence of the mean length costs {self.mean_cost:.16g}, and is over it too; 16 of them cost about "
+                f"{16 * self.mean_cost:.16g}: give it in the unit of the lengths, samples or frames. {remedy}"
             )
         rule = f"at least the cost of the costliest sequence, {self.cost:.16g}"
         return checks.sentence("budget", rule, self.budget, remedy, at=at)

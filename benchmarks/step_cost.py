@@ -1,0 +1,182 @@
+"""Does a measured step predict how long an epoch takes?
+
+    python benchmarks/step_cost.py [--models handwriting acoustic transformer] [--rounds 7]
+
+Three small networks: two of the study of quality, on their real data, and a transformer on made frames. Each is
+measured by `lengthwise.torch.measure_step`, and trained for epochs of several batchings. Rounds alternate the trials
+of the step with one epoch of each batching, so that whatever else the machine does falls on both. Medians count.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from record import DATA, parser, write
+from torch import nn
+from tqdm import tqdm
+
+import lengthwise as lw
+from lengthwise_recipes.quality.tasks import KINDS, Source
+
+FILES = {"handwriting": "omniglot_strokes/omniglot_small1_small2.npz", "acoustic": "fsdd/fsdd_8k_int16.npz"}
+SCRIPTS = {"handwriting": ("Latin", "Greek")}
+MODELS = ("handwriting", "acoustic", "transformer")
+BATCH = 16
+CLIPPED = 5.0  # the norm of gradients, as in the study
+
+
+class Subject(NamedTuple):
+    """A network with its data: `loss` takes sequence numbers [B] and what they are padded to."""
+
+    model: nn.Module
+    lengths: NDArray[np.int64]
+    loss: Callable[[NDArray[np.int64], int], torch.Tensor]
+
+
+class Encoder(nn.Module):
+    """Two layers of attention over frames of 32 numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(64, 4, dim_feedforward=256, dropout=0.0, batch_first=True)
+        self.first, self.layers, self.last = nn.Linear(32, 64), nn.TransformerEncoder(layer, 2), nn.Linear(64, 8)
+
+    def forward(self, frames: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
+        return self.last(self.layers(self.first(frames), src_key_padding_mask=padding))
+
+
+def main() -> None:
+    """Measures every network and writes the result."""
+    options = parser(__doc__)
+    options.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
+    options.add_argument("--rounds", type=int, default=7)
+    options.add_argument("--folder", type=Path, help="keeps the alignment of speech")
+    chosen = options.parse_args()
+    torch.set_num_threads(1)
+    rows, fits = [], []
+    loads = [os.getloadavg()[0]]
+    for name in chosen.models:
+        if name in FILES and not (DATA / FILES[name]).exists():
+            print(f"{name} is left out: {FILES[name]} is not there")
+            continue
+        torch.manual_seed(0)
+        subject = transformer() if name == "transformer" else studied(name, chosen.folder)
+        fit, found = compare(subject, chosen.rounds)
+        fits.append({"model": name, **fit})
+        rows += [{"model": name, **row} for row in found]
+        loads.append(os.getloadavg()[0])
+        for row in found:
+            print(name, row["batching"], f"{row['predicted'] / row['measured'] - 1:+.1%}", flush=True)
+    facts = {"rounds": chosen.rounds, "batch_size": BATCH, "torch": torch.__version__, "cores": os.cpu_count()}
+    print(write("step-cost", {**facts, "loads": loads, "fits": fits, "rows": rows}))
+
+
+def compare(subject: Subject, rounds: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The fit, and for each batching the predicted seconds of an epoch beside the measured ones."""
+    plans = batchings(subject.lengths)
+    budget = max(float(plan.costs.max()) for plan in plans.values())
+    step, make_batch = trainer(subject), maker(subject.lengths)
+    measured: dict[str, list[float]] = {label: [] for label in plans}
+    points = []
+    for _ in tqdm(range(rounds), leave=False, disable=None):
+        points.append(lw.torch.measure_step(step, make_batch, subject.lengths, budget=budget, repeats=1))
+        for label, plan in plans.items():
+            measured[label].append(epoch_seconds(step, plan))
+    first = points[0]
+    medians = np.median([each.measured_seconds for each in points], axis=0)
+    cost = lw.StepCost.of(first.counts, first.padded_lengths, medians)
+    print(cost, flush=True)
+    fit = {"error": cost.seconds_error, "shapes": len(cost.counts), "seconds": str(cost).splitlines()[0]}
+    rows = [
+        {
+            "batching": label,
+            "steps": plan.steps,
+            "padding": lw.measure(plan, subject.lengths).padding_share,
+            "predicted": cost.seconds_of(plan),
+            "measured": float(np.median(measured[label])),
+            "least": min(measured[label]),
+            "most": max(measured[label]),
+        }
+        for label, plan in plans.items()
+    ]
+    return fit, rows
+
+
+def batchings(lengths: NDArray[np.int64]) -> dict[str, lw.Plan]:
+    """One epoch each: of equal counts, random and sorted, and of equal frames, with little padding."""
+    fixed, budget = lw.FixedSize(BATCH), float(max(BATCH * lengths.mean(), lengths.max()))
+    chosen = {
+        "random": lw.Batching(cut=fixed, order=lw.Shuffled()),
+        "sorted": lw.Batching(cut=fixed, order=lw.Sorted()),
+        "budget, padding=0.1": lw.Batching(budget=budget, padding=0.1),
+    }
+    return {label: lw.make_plan(lengths, batching) for label, batching in chosen.items()}
+
+
+def trainer(subject: Subject) -> Callable[[tuple[NDArray[np.int64], int]], None]:
+    """The training step: forward, backward, clip, update."""
+    optimizer = torch.optim.Adam(subject.model.parameters(), lr=1e-4)
+    subject.model.train()
+
+    def step(batch: tuple[NDArray[np.int64], int]) -> None:
+        optimizer.zero_grad()
+        subject.loss(*batch).backward()
+        nn.utils.clip_grad_norm_(subject.model.parameters(), CLIPPED)
+        optimizer.step()
+
+    return step
+
+
+def maker(lengths: NDArray[np.int64]) -> Callable[[int, int], tuple[NDArray[np.int64], int]]:
+    """Makes batches of real sequences: of the longest that are no longer than asked, again where they are too few."""
+    rising = np.argsort(lengths, kind="stable")
+    chance = np.random.default_rng(0)
+
+    def make_batch(count: int, length: int) -> tuple[NDArray[np.int64], int]:
+        fitting = int(np.searchsorted(lengths[rising], length, side="right"))
+        near = rising[max(0, fitting - max(count, len(lengths) // 10)) : max(1, fitting)]
+        return chance.choice(near, count, replace=len(near) < count), length
+
+    return make_batch
+
+
+def epoch_seconds(step: Callable[[tuple[NDArray[np.int64], int]], None], plan: lw.Plan) -> float:
+    """Trains an epoch; only the steps are timed."""
+    widths = plan.padded_lengths[plan.grid[:, 0, 0], 0].tolist()
+    batches = list(zip(plan.batches(), widths, strict=True))
+    start = time.perf_counter()
+    for batch in batches:
+        step(batch)
+    return time.perf_counter() - start
+
+
+def studied(name: str, folder: Path | None) -> Subject:
+    """A task of the study of quality, in the size that it has there."""
+    kind = KINDS[name]
+    task = kind.make(Source(data=DATA / FILES[name], count=kind.count, scripts=SCRIPTS.get(name, ()), folder=folder))
+    model = task.model()
+    return Subject(model, task.lengths, lambda batch, width: task.loss(model, batch, width))
+
+
+def transformer() -> Subject:
+    """Random frames, of lengths with a long tail: the mean of each label is learnt."""
+    model, lengths = Encoder(), -(-lw.example_lengths("long-tailed", count=800) // 8)
+    frames = torch.randn(int(lengths.max()), 32)
+
+    def loss(batch: NDArray[np.int64], width: int) -> torch.Tensor:
+        padding = torch.arange(width) >= torch.from_numpy(lengths[batch])[:, None]
+        made = frames[:width].expand(len(batch), -1, -1).masked_fill(padding[:, :, None], 0.0)
+        return model(made, padding)[~padding].square().mean()
+
+    return Subject(model, lengths, loss)
+
+
+if __name__ == "__main__":
+    main()
