@@ -208,10 +208,14 @@ def capacity_is_hard(plan, items, batching):
         assert all(0 < row.sum() <= cut.capacity for row in rows)
         assert all(row.sum() + after[0] > cut.capacity for row, after in itertools.pairwise(rows))
         assert len(rows) == plan.row_counts[number] <= cut.rows
-        price = batching.cost
-        once = float(price(np.array([0]), np.array([[cut.capacity]]))[0])  # what is for the batch, and for no sequence
-        each = [float(np.diff(price(np.array([0, 1]), items[[member, member]]))[0]) for member in members]
-        assert plan.costs[number] == pytest.approx(once + sum(each))
+        price, once = batching.cost, 0.0
+        alone = [float(price(np.array([1]), items[member][None])[0]) for member in members]
+        if isinstance(price, lw.Quadratic):  # what is for the batch and for no sequence: of a batch of none
+            once = float(price(np.array([0]), np.array([[cut.capacity]]))[0])
+            alone = [
+                cost - float(price(np.array([0]), items[m][None])[0]) for cost, m in zip(alone, members, strict=True)
+            ]
+        assert plan.costs[number] == pytest.approx(once + sum(alone))
     assert not len(plan.over_max_cost())
 
 
