@@ -1,9 +1,11 @@
 """find_budget on steps that run out of memory by a known rule, and on a process that really has too little."""
 
+import gc
 import re
 import subprocess
 import sys
 import textwrap
+import weakref
 
 import numpy as np
 import pytest
@@ -16,6 +18,14 @@ import lengthwise as lw
 LENGTHS = lw.example_lengths("long-tailed", count=400)
 LONGEST = int(LENGTHS.max())
 PAIRS = np.column_stack([LENGTHS, 1 + LENGTHS[::-1] // 7])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_collections():
+    """Leaves out what was loaded before: each step that runs out of memory collects garbage, of PyTorch's size else."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def shape_alone(*shape):
@@ -138,9 +148,6 @@ def test_what_the_step_left_is_let_go_of():
 
 
 def test_no_tensor_of_a_step_that_ran_out_is_kept():
-    import gc
-    import weakref
-
     alive = []
 
     def step(batch):
