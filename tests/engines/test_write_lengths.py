@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'lengthwise[io]'")
 import pyarrow.dataset as dataset  # noqa: E402
@@ -214,6 +216,33 @@ def test_texts_need_a_count(tmp_path, out):
         lw.write_lengths(path, out, column="text")
     assert lw.write_lengths(path, out, column="text", count="characters").lengths.tolist() == [10, 1]
     assert lw.write_lengths(path, out, column="text", count="words").lengths.tolist() == [2, 1]
+    path = one_file(tmp_path / "a", few=pa.array(["a b", None, "a b"]).dictionary_encode(), n=[1, 2, 3])
+    assert lw.write_lengths(path, out, column="few,n", count="words", bad="drop").lengths.tolist() == [[2, 1], [2, 3]]
+    with pytest.raises(ValueError, match=r"^`count` must be given for texts only, but is 'words'\."):
+        lw.write_lengths(path, out, column="n", count="words")
+
+
+NUMBERS = st.lists(st.one_of(st.none(), st.integers(-2, 300), st.just(70_000)), max_size=9)
+
+
+@settings(max_examples=25)
+@given(st.lists(NUMBERS, min_size=1, max_size=4), st.sampled_from(["one", "drop"]), st.integers(1, 5))
+def test_any_rows_are_written_in_order_and_found_again(tmp_path_factory, files, bad, batch_size):
+    folder = tmp_path_factory.mktemp("any")
+    for number, rows in enumerate(files):
+        one_file(folder / "n", f"{number}.parquet", n=pa.array(rows, pa.int32()))
+    places = [(number, row) for number, rows in enumerate(files) for row in range(len(rows))]
+    good = [(number, row) for number, row in places if (files[number][row] or 0) >= 1]
+    kept = good if bad == "drop" else places
+    if not kept:
+        return
+    found = lw.write_lengths(folder / "n", folder / "lengths.npy", column="n", bad=bad, batch_size=batch_size)
+    assert found.lengths.tolist() == [max(1, files[number][row] or 1) for number, row in kept]
+    assert found.lengths.dtype.itemsize == (4 if 70_000 in found.lengths else 2 if found.lengths.max() > 255 else 1)
+    assert [found.find(k) for k in range(len(kept))] == [(str(folder / "n" / f"{f}.parquet"), row) for f, row in kept]
+    assert [places[row] for row in found.rows(range(len(kept)))] == kept
+    listed = [(int(Path(row.piece).stem), row.row_in_piece) for row in found.bad_rows]
+    assert listed == [place for place in places if place not in good]
 
 
 SCRIPT = """

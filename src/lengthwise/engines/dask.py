@@ -52,7 +52,7 @@ class PartitionedSource:
         columns = list(map(str, self._frame.columns))
         tops = list(dict.fromkeys(top_of(name, columns) for name in rule.names))
         parts = [self._part(number, tops if rule.length is None else columns) for number in numbers]
-        return in_order(functools.partial(_measure, rule=rule), parts)
+        return map_in_order(functools.partial(_measure, rule=rule), parts)
 
     def _part(self, number: int, columns: list[str]) -> Any:
         # Taken out before it is optimised: of the whole frame Dask would join partitions of small files.
@@ -60,7 +60,7 @@ class PartitionedSource:
         return part
 
 
-def in_order(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+def map_in_order(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
     """Runs a function over items by the scheduler that is set, and yields what it returns, in their order.
 
     Four items for each worker are computed together, so that what waits here stays small.

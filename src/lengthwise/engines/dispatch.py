@@ -48,11 +48,11 @@ def _spread(engine: str | None) -> Any:
         return None
     try:
         if engine == "ray":
-            from lengthwise.engines.ray import in_order
+            from lengthwise.engines.ray import map_in_order
         else:
-            from lengthwise.engines.dask import in_order
+            from lengthwise.engines.dask import map_in_order
     except ImportError as error:
         packages = {"ray": "ray[data]", "dask": "dask[dataframe]"}
         remedy = f'Install it: pip install "{packages[engine]}".'
         raise ModuleNotFoundError(sentence("engine", "installed", engine, remedy)) from error
-    return in_order
+    return map_in_order

@@ -14,7 +14,7 @@ import datasets  # pyright: ignore[reportMissingImports] - an extra of few
 
 from lengthwise.checks import check_whole, value_error
 from lengthwise.engines.parts import Piece
-from lengthwise.engines.rows import Block, Rule, from_table, to_table
+from lengthwise.engines.rows import Block, Rule, pack_blocks, unpack_blocks
 from lengthwise.lengths.arrow import select_names, top_of
 
 ROWS = 2**20  # of one piece
@@ -65,7 +65,7 @@ class MappedSource:
 
     def _map(self, dataset: Any, rows: range, rule: Rule) -> Iterator[Block]:
         part = dataset.select(rows)
-        with _one_bar():
+        with _hide_bars():
             found = part.map(
                 functools.partial(_measure, rule=rule),
                 batched=True,
@@ -75,15 +75,15 @@ class MappedSource:
                 remove_columns=part.column_names,
             )
         for table in found.iter(self._batch_size):
-            yield from from_table(table)
+            yield from unpack_blocks(table)
 
 
 def _measure(table: Any, rule: Rule) -> Any:
-    return to_table(rule.blocks(table))
+    return pack_blocks(rule.blocks(table))
 
 
 @contextmanager
-def _one_bar() -> Iterator[None]:
+def _hide_bars() -> Iterator[None]:
     """Hides the bars of `map`, of which there would be one for each piece below our own."""
     hidden = datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()

@@ -14,7 +14,7 @@ from ray.exceptions import RayTaskError
 
 from lengthwise.checks import value_error
 from lengthwise.engines.parts import Piece
-from lengthwise.engines.rows import Block, Rule, from_table, to_table
+from lengthwise.engines.rows import Block, Rule, pack_blocks, unpack_blocks
 from lengthwise.lengths.arrow import load_compute, load_pyarrow
 from lengthwise.lengths.columns import choose_columns, select_columns
 
@@ -55,13 +55,13 @@ class StreamedSource:
         found = self._dataset.map_batches(
             functools.partial(_measure, rule=rule), batch_format="pyarrow", batch_size=self._batch_size
         )
-        with _in_order_of_rows(found):
+        with _keep_order(found):
             for table in found.iter_batches(batch_format="pyarrow", batch_size=None):
                 _raise_refusal(table)
-                yield from from_table(table)
+                yield from unpack_blocks(table)
 
 
-def in_order(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+def map_in_order(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
     """Runs a function over items on the cluster, and yields what it returns, in their order.
 
     Twice as many items as there are processors are on their way, so that what waits here stays small.
@@ -74,7 +74,7 @@ def in_order(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[A
     waiting: deque[Any] = deque()
     left = iter(items)
     try:
-        with _sentences():
+        with _raise_causes():
             while True:
                 waiting.extend(task.remote(shared, item) for item in itertools.islice(left, most - len(waiting)))
                 if not waiting:
@@ -91,7 +91,7 @@ def _apply(function: Callable[[Any], Any], item: Any) -> Any:
 
 def _measure(table: Any, rule: Rule) -> Any:
     try:
-        return to_table(rule.blocks(table))
+        return pack_blocks(rule.blocks(table))
     except (ValueError, TypeError) as error:
         # A sentence about all rows travels as a row without a list: Ray would show pages of its own frames around it.
         pyarrow = load_pyarrow()
@@ -106,7 +106,7 @@ def _raise_refusal(table: Any) -> None:
 
 
 @contextmanager
-def _in_order_of_rows(dataset: Any) -> Iterator[None]:
+def _keep_order(dataset: Any) -> Iterator[None]:
     """Keeps the order of rows: by default Ray yields the blocks as they are done, another order in every run."""
     options = dataset.context.execution_options
     before = options.preserve_order
@@ -118,7 +118,7 @@ def _in_order_of_rows(dataset: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _sentences() -> Iterator[None]:
+def _raise_causes() -> Iterator[None]:
     """Raises what a task raised itself, without the pages that Ray writes around it."""
     try:
         yield

@@ -80,10 +80,12 @@ class Rule:
 
     def _block(self, batch: Any) -> Block:
         if self.length is not None:
-            return _answers(self.length, batch)
-        arrays = [take_field(batch, name, "the data set") for name in self.names]
-        check_counted((is_text(array.type) for array in arrays), self.count)
-        timed = self._timed(arrays)
+            return _ask(self.length, batch)
+        arrays = [_decode(take_field(batch, name, "the data set")) for name in self.names]
+        # A batch of nulls alone may have lost the type of its column.
+        types = load_pyarrow().types
+        check_counted((is_text(array.type) or types.is_null(array.type) for array in arrays), self.count)
+        timed = self._choose_timed(arrays)
         parts = [self._column(*each) for each in zip(arrays, self.names, timed, strict=True)]
         reasons = {row: reason for part in reversed(parts) for row, reason in part.reasons.items()}
         lengths = parts[0].lengths if len(parts) == 1 else np.stack([part.lengths for part in parts], axis=1)
@@ -91,7 +93,7 @@ class Rule:
         lengths[list(reasons)] = 0
         return Block(lengths, reasons)
 
-    def _timed(self, arrays: list[Any]) -> list[bool]:
+    def _choose_timed(self, arrays: list[Any]) -> list[bool]:
         """Which columns `frame_shift` applies to: those that `read_lengths` would choose, but by their types alone.
 
         A type is the same in every batch. A column that has fractions somewhere may have none in the first batch.
@@ -107,8 +109,6 @@ class Rule:
         return timed
 
     def _column(self, array: Any, name: str, timed: bool) -> Block:
-        if load_pyarrow().types.is_dictionary(array.type):
-            array = array.dictionary_decode()
         known = array.drop_null() if array.null_count else array
         block = _check_values(self._values(known, name), name, self.frame_shift if timed else None)
         if not array.null_count:
@@ -151,7 +151,7 @@ class Rule:
         }
 
 
-def to_table(blocks: Iterable[Block]) -> Any:
+def pack_blocks(blocks: Iterable[Block]) -> Any:
     """The blocks of one batch as a `pyarrow.Table`, which Ray and `datasets` carry: a list of lengths, and a reason."""
     pyarrow = load_pyarrow()
     lengths: list[Any] = []
@@ -166,8 +166,8 @@ def to_table(blocks: Iterable[Block]) -> Any:
     return pyarrow.table(found)
 
 
-def from_table(table: Any) -> Iterator[Block]:
-    """The blocks of what `to_table` made, of whatever tables were joined since: one for each run of rows alike."""
+def unpack_blocks(table: Any) -> Iterator[Block]:
+    """The blocks of what `pack_blocks` made, of whatever tables were joined since: one for each run of rows alike."""
     for batch in table.to_batches():
         lists, reasons = batch.column("lengths"), batch.column("reason").to_pylist()
         widths = load_compute().list_value_length(lists).to_numpy(zero_copy_only=False)
@@ -179,6 +179,11 @@ def from_table(table: Any) -> Iterator[Block]:
                 lengths = flat.reshape((stop - start, int(widths[start])) if widths[start] > 1 else (-1,))
                 told = {row: reason for row, reason in enumerate(reasons[start:stop]) if reason is not None}
                 yield Block(lengths, told)
+
+
+def _decode(array: Any) -> Any:
+    # A column of few distinct values may be stored as indices, which are no lengths.
+    return array.dictionary_decode() if load_pyarrow().types.is_dictionary(array.type) else array
 
 
 def _may_be_seconds(array: Any, name: str, alone: bool) -> bool:
@@ -210,14 +215,14 @@ def _reason(value: float, name: str, values: NDArray[Any], timed: bool) -> str:
     return f"{name} must be {rule}, but is {value}{seconds}"
 
 
-def _answers(length: Measure, batch: Any) -> Block:
+def _ask(length: Measure, batch: Any) -> Block:
     """What the function of the user says of a batch; of a batch at which it raises, row by row."""
     try:
         answer = length(batch)
     except Exception as error:
         if batch.num_rows == 1:
             return Block(np.zeros(1, dtype=np.int64), {0: f"length raised {type(error).__name__}: {error}"})
-        return _join([_answers(length, batch.slice(row, 1)) for row in range(batch.num_rows)])
+        return _join([_ask(length, batch.slice(row, 1)) for row in range(batch.num_rows)])
     return _check_answer(answer, batch.num_rows)
 
 

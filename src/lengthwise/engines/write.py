@@ -108,7 +108,7 @@ def write_lengths(
     check_choice("bad", bad, BAD)
     described = describe_source(found.facts | rule.facts, found.pieces)
     again = check_flag("resume", resume) and found.resumes
-    if again and (finished := _finished(target, described, bad)):
+    if again and (finished := _find_finished(target, described, bad)):
         return finished
     folder = target.with_name(target.name + ".parts")
     if not again:
@@ -152,7 +152,7 @@ def _make_rule(
     return Rule(length=length)
 
 
-def _finished(path: Path, described: dict[str, Any], bad: str) -> LengthsFile | None:
+def _find_finished(path: Path, described: dict[str, Any], bad: str) -> LengthsFile | None:
     """The file of an earlier run, if it is of the same source; another one is written anew."""
     try:
         found = LengthsFile(path)
