@@ -27,6 +27,9 @@ OF_JAX = (
 # and wait without end for threads that it does not have. So a fork leaves alone what it inherits.
 os.register_at_fork(after_in_child=gc.freeze)
 
+# Ray would ask for numbers about itself when a process ends, and send them to its makers.
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+
 settings.register_profile("without-deadline", deadline=None)
 settings.load_profile("without-deadline")
 
