@@ -65,7 +65,7 @@ def draw_front(
         _draw(
             spots,
             limit,
-            end,
+            marks.across(0.0, end),
             title=f"How random {what} are, for what they pad",
             x_label="padding, as a share of what is computed",
             x_ticks=_percents(end),
@@ -89,16 +89,17 @@ def draw_seconds(seconds: Mapping[str, float], rows: Mapping[str, Mapping[str, A
 
 def draw_spots(spots: Sequence[Spot], *, title: str, cost: str, caption: str) -> Chart:
     """Mixing against a cost in any unit, without a limit; the last spot is the one that is put forward."""
-    end = 1.06 * max(spot.cost for spot in spots) or 1.0
-    x = marks.across(0, end)
-    ticks = [Tick(x(value), words.short(value)) for value in marks.nice_steps(end, 5) if 3 < x(value) < 97]
+    least, most = min(spot.cost for spot in spots), max(spot.cost for spot in spots)
+    room = 0.06 * (most - least) or 0.06 * most or 1.0
+    x = marks.across(max(0.0, least - room), most + room)
+    ticks = [Tick(x(value), words.short(value)) for value in marks.nice_steps(x.high, 8) if 3 < x(value) < 97]
     return _draw(
         spots,
         [],
-        end,
+        x,
         title=title,
         x_label=cost,
-        x_ticks=[Tick(0, "0", "start"), *ticks],
+        x_ticks=ticks,
         cost=cost,
         write=lambda value: f"{value:,.4g}",
         caption=caption,
@@ -126,9 +127,9 @@ def _limit(lengths: NDArray[np.int64], end: float, epoch: Epoch, *, bins: int) -
 
 
 def _draw(
-    spots: Sequence[Spot], limit: Sequence[tuple[float, float]], end: float, *, cost: str, write: Any, **labels: Any
+    spots: Sequence[Spot], limit: Sequence[tuple[float, float]], x: Scale, *, cost: str, write: Any, **labels: Any
 ) -> Chart:
-    x, y = marks.across(0.0, end), marks.upward(1.0, _HEIGHT)
+    y = marks.upward(1.0, _HEIGHT)
     curve = " ".join(f"{10 * x(share):.1f},{1000 - 1000 * mixing:.1f}" for share, mixing in limit)
     named = [spot.label for spot in spots if spot.named]
     letters = dict(zip(named, _letters(len(named)), strict=True))
@@ -162,7 +163,8 @@ def _marks(spots: Sequence[Spot], curve: Curve, letters: Mapping[str, str], x: S
     drawn += _names(spots, [letters.get(spot.label, "") for spot in spots], curve, x, y, width=_NARROW, kind="narrow")
     for spot in spots:
         circle = {"cx": f"{x(spot.cost):.2f}%", "cy": f"{y(spot.mixing):.1f}", "r": "5"}
-        drawn.append(Mark("circle", {"class": "dot chosen" if spot is spots[-1] else "dot", **circle}))
+        kind = "dot chosen" if spot is spots[-1] else "dot" if spot.named else "dot other"
+        drawn.append(Mark("circle", {"class": kind, **circle}))
     return drawn
 
 
