@@ -202,6 +202,30 @@ def test_no_plan_is_refused(tmp_path, plans):
         save(tmp_path / "x.html", LENGTHS, plans)
 
 
+@pytest.mark.parametrize("plan", [3, "random", [], [1], [[0, 1]], None])
+def test_what_is_no_plan_is_refused(tmp_path, plan):
+    with pytest.raises((TypeError, ValueError), match="`plans` must be "):
+        save(tmp_path / "x.html", LENGTHS, {"random": plan})
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_many_ranks_and_micro_batches_make_no_large_page(tmp_path):
+    lengths = lw.example_lengths(count=40_000)
+    plans = planned(lengths, "random,sorted", cut=lw.FixedSize(4), world_size=64, micro_batches=32)
+    found = written(tmp_path, lengths, plans)
+    assert len(found.text) < 200_000
+    assert "16 of 64 ranks" in found.said("p")
+    assert "A rank takes 32 batches in a step." in found.said("p")
+
+
+def test_the_budget_is_drawn_where_there_is_one(tmp_path):
+    found = written(tmp_path, LENGTHS, planned(LENGTHS, "random", cut=lw.Budget(20_000)))
+    assert sum(each.get("class") == "budget" for each in found.of("line")) == 1
+    most = lw.measure(planned(LENGTHS, "random", cut=lw.Budget(20_000))["random"], LENGTHS).largest_cost
+    assert f"random: at most {most:,.0f}, {100 * most / 20_000:.1f} % of the budget" in found.said("h3")
+    assert "budget" not in written(tmp_path, LENGTHS, planned(LENGTHS, "random")).said("h3")
+
+
 def test_other_lengths_are_refused_and_the_old_page_stays(tmp_path):
     path = tmp_path / "report.html"
     path.write_text("old")

@@ -56,7 +56,7 @@ def draw_front(
         )
         for label, row in rows.items()
     ]
-    end = 1.06 * max(spot.cost for spot in spots) or 0.1
+    end = min(1.0, 1.06 * max(spot.cost for spot in spots)) or 0.1
     limit = _limit(lengths, min(end, 0.999), epochs[-1], bins=next(iter(rows.values()))["mixing_bins"])
     what = f"steps of {slots} batches" if slots > 1 else "batches"
     said = "" if len(limit) else " A limit of steps of so many batches takes too long to compute."

@@ -66,7 +66,7 @@ def _draw(epoch: Epoch, numbers: NDArray[np.int64], top: int, share: float, unit
 
 def _table(used: list[int], computed: list[int], sizes: list[int], unit: str) -> Table:
     rows = [
-        (f"{size:,}", f"{data:,}", f"{whole - data:,}", words.percent(1 - data / whole))
+        (f"{size:,}", f"{data:,}", f"{whole - data:,}", words.percent(1 - data / (whole or 1)))
         for data, whole, size in zip(used, computed, sizes, strict=True)
     ]
     return Table(("sequences", f"{unit} of data", f"{unit} of padding", "padding"), rows, words=0)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks, files
 from lengthwise.lengths import as_lengths
+from lengthwise.measures.epochs import check_plan
 from lengthwise.measures.metrics import measure
 from lengthwise.planning.plan import Plan
 from lengthwise.report import headline, settings, tables
@@ -83,14 +84,26 @@ def save(
         FileNotFoundError: There is no folder to write it in.
         OSError: The system refuses, as on a full disk; what stood at `path` is still there.
         ValueError: No plan, or one that was made for other lengths.
+        TypeError: Something else than plans.
     """
     if not isinstance(plans, Mapping) or not plans:
         raise checks.value_error("plans", "at least one plan by its label", plans, 'Give {"random": plan}, say.')
     array = as_lengths(lengths)
-    epochs = {label: [each] if isinstance(each, Plan) else list(each) for label, each in plans.items()}
+    epochs = {str(label): _list(each) for label, each in plans.items()}
     rows = {label: _measure(each, array) for label, each in epochs.items()}
     firsts = {label: each[0] for label, each in epochs.items()}
     files.write(path, write_page(Contents(lengths=array, plans=firsts, rows=rows, title=title, unit=unit)))
+
+
+def _list(given: Any) -> list[Plan]:
+    """One plan or several as a list of at least one."""
+    if isinstance(given, Plan):
+        return [given]
+    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
+        raise checks.type_error("plans", "a Plan for each label, or several", given, 'Give {"random": plan}, say.')
+    for each in given:
+        check_plan("plans", each)
+    return list(given)
 
 
 def _measure(epochs: Sequence[Plan], lengths: NDArray[np.int64]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from lengthwise.report.epochs import Epoch, both_ends
 from lengthwise.report.marks import Chart, Mark, Table, Tick
 
 _STEPS, _RANKS = 4, 16  # drawn at most
+_PARTS = 12  # batches of a rank that are drawn apart at most
 _GAP = 0.6  # between steps, in widths of a bar
 
 
@@ -52,12 +53,13 @@ def _draw(epoch: Epoch, costs: NDArray[np.float64], first: int, top: float, wast
             drawn += _rank(
                 place, of_ranks[:, rank].tolist(), float(totals.max()), y, f"step {first + step}, rank {rank}"
             )
-        idle = 1 - float(totals.mean()) / float(totals.max() or 1)
+        idle = 1 - float(totals.mean()) / float(totals.max()) if totals.max() else 0.0
         ticks.append(Tick(start + columns * width / 2, f"step {first + step:,}"))
         costliest = words.number(float(totals.max()))
         rows.append((f"{first + step:,}", words.number(float(totals.mean())), costliest, words.percent(idle)))
     some = f", {_RANKS} of {ranks:,} ranks" if ranks > _RANKS else ""
-    within = "" if micro_batches == 1 else f" A rank takes {micro_batches:,} batches in a step, one above the other."
+    apart = ", one above the other" if micro_batches <= _PARTS else ""
+    within = "" if micro_batches == 1 else f" A rank takes {micro_batches:,} batches in a step{apart}."
     return Chart(
         title=f"{epoch.label}: ranks wait {words.percent(waste)} of the time",
         text=f"{words.count(steps, 'step')} of {epoch.label} on {words.count(ranks, 'rank')}. "
@@ -84,9 +86,9 @@ def _rank(place: tuple[float, float], batches: list[float], most: float, y: mark
     """The batches of one rank, one above the other, and its waiting above them."""
     drawn: list[Mark] = []
     total = sum(batches)
-    title = f"{name}: cost {words.number(total)}, waiting {words.percent(1 - total / (most or 1))}"
+    title = f"{name}: cost {words.number(total)}, waiting {words.percent(1 - total / most if most else 0.0)}"
     below = 0.0
-    for cost in batches:
+    for cost in batches if len(batches) <= _PARTS else [total]:
         drawn.append(marks.bar(*place, y(below + cost), y(below) - y(below + cost), "data part", title))
         below += cost
     if total < most:
