@@ -301,7 +301,7 @@ class _Meter:
 
     def __init__(self) -> None:
         device = jax.devices()[0]
-        self.device = f"{device.platform}, {device.device_kind}"
+        self.device: str = f"{device.platform}, {device.device_kind}"
         self._started = 0.0
 
     def start(self) -> None:
@@ -331,7 +331,10 @@ def measure_step(
 
     Args:
         step: Called with what `make_batch` returns. It returns the loss and the new weights, or a pytree of them.
-        make_batch, lengths, budget, repeats: As there.
+        make_batch: As there.
+        lengths: [n] or [n, dims], those of your data.
+        budget: The most padded frames of a trial.
+        repeats: How often each shape is timed.
 
     Raises:
         ValueError: As there; the step returns no array of JAX.

@@ -63,7 +63,7 @@ class _Clock:
     """The clock of the process, for steps that are done when they return."""
 
     def __init__(self) -> None:
-        self.device = f"CPU, {platform.machine()}, {os.cpu_count()} cores"
+        self.device: str = f"CPU, {platform.machine()}, {os.cpu_count()} cores"
         self._started = 0.0
 
     def start(self) -> None:

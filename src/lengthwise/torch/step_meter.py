@@ -21,7 +21,7 @@ class DeviceMeter:
 
     def __init__(self, device: torch.device) -> None:
         self._on, self._module = device, getattr(torch, device.type, None)
-        self.device = _name(device)
+        self.device: str = _name(device)
         self._started = 0.0
 
     def start(self) -> None:
@@ -67,9 +67,12 @@ def measure_step(
 
     Args:
         step: As there. It may return anything.
-        make_batch, lengths, budget, repeats: As there.
+        make_batch: As there.
+        lengths: [n] or [n, dims], those of your data.
         model: What the step trains. If no step changes its parameters, this is an error.
         device: What the step runs on; by default that of the model, else CUDA where there is one, else the CPU.
+        budget: The most padded frames of a trial.
+        repeats: How often each shape is timed.
 
     Raises:
         ValueError: As there; the step trains nothing of `model`.
