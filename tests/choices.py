@@ -59,7 +59,13 @@ def cuts(budget, tight):
         "budget_few": lw.Budget(budget, max_sequences=2),
         "budget_alone": lw.Budget(tight, oversize="alone"),
         "budget_drop": lw.Budget(tight, oversize="drop"),
+        "budget_optimal": lw.Budget(budget, by="optimal"),
+        "budget_optimal_alone": lw.Budget(tight, by="optimal", oversize="alone", max_sequences=4),
+        "budget_multiples": lw.Budget(budget, oversize="alone", multiple_of=8, count_multiple_of=2),
+        "budget_optimal_multiples": lw.Budget(tight, by="optimal", oversize="drop", multiple_of=4, count_multiple_of=3),
+        "fixed_multiple": lw.FixedSize(3, multiple_of=8),
         "dynamic": lw.DynamicSize(2),
+        "dynamic_multiples": lw.DynamicSize(4, multiple_of=8, count_multiple_of=2),
         "dynamic_paper": lw.DynamicSize(2, rule="paper"),
         # No cost is below the frames of a sequence here, nor a budget below those of the longest.
         "rows": lw.Rows(int(budget) + 1, rows=2),
@@ -71,6 +77,12 @@ def cuts(budget, tight):
 def padding_cuts(budget, tight):
     """Every cut but those that pack rows: these take one length a sequence, and pad to no edges."""
     return {name: cut for name, cut in cuts(budget, tight).items() if not packs(cut)}
+
+
+def padded_to(lengths, cut):
+    """The lengths as a cut pads them: rounded up to its multiple."""
+    multiple = getattr(cut, "multiple_of", 1)
+    return -(-lengths // multiple) * multiple
 
 
 def packs(cut):
@@ -121,7 +133,8 @@ def suit(deal, cut):
     """The deal, or the nearest that the cut allows: steps are not formed by every cut, nor all by count."""
     if not isinstance(deal, lw.RandomSteps) or isinstance(cut, lw.FixedSize):
         return deal
-    forms_steps = not packs(cut) and getattr(cut, "rule", "") != "paper"
+    greedy = getattr(cut, "by", "greedy") == "greedy" and getattr(cut, "count_multiple_of", 1) == 1
+    forms_steps = greedy and not packs(cut) and getattr(cut, "rule", "") != "paper"
     return lw.RandomSteps(tail=deal.tail) if forms_steps else lw.Mixed(tail=deal.tail)
 
 

@@ -50,6 +50,18 @@ VALUES = {
         "`budget` must be finite and above 0, but is a number of thousands of digits. "
         "Give the padded frames that fit in memory.",
     ),
+    "cut by no known way": (
+        lambda: lw.Budget(9, by="best"),
+        "`by` must be one of greedy, optimal, cheapest, but is 'best'. Choose one of these words.",
+    ),
+    "multiples of nothing": (
+        lambda: lw.FixedSize(9, multiple_of=0),
+        "`multiple_of` must be at least 1, but is 0. Give 8, say, or 1 for any number.",
+    ),
+    "multiples of counts that overshoot": (
+        lambda: lw.DynamicSize(9, rule="paper", count_multiple_of=8),
+        "`count_multiple_of` must be left out by the rule of the paper, but is 8. Choose rule='hard'.",
+    ),
     "max_sequences": (
         lambda: lw.Budget(9, max_sequences=0),
         f"`max_sequences` must be at least 1, but is 0. {SIZE}",
@@ -487,6 +499,8 @@ CALLS = {
     "mixing()": "mixing(plan, lengths)",
     "measure_step([1, 2])": "measure_step(step, make_batch, lengths)",
     "optimal_edges([1, 2])": "optimal_edges(lengths, 8)",
+    "optimal_shapes([1, 2], 4)": "optimal_shapes(lengths, 8, Budget(20_000))",
+    "shape_costs([1, 2], 4)": "shape_costs(lengths, 32, Budget(20_000))",
     "FixedSize()": "FixedSize(16)",
     "FixedSize(16, True)": "FixedSize(16)",
     "Budget()": "Budget(20_000)",

@@ -187,6 +187,7 @@ def budget_is_hard(plan, items, batching):
     sizes = np.diff(plan.offsets)
     for number, size in enumerate(sizes):
         members = items[plan.sequences[plan.offsets[number] : plan.offsets[number + 1]]]
+        members = choices.padded_to(members, batching.cut)
         padded = plan.padded_lengths[number]
         assert (padded >= members.max(axis=0)).all()
         if not getattr(batching.order, "pad_to_edge", False):

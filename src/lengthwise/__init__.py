@@ -54,6 +54,7 @@ from lengthwise.measures.pairs import pair_mixing
 from lengthwise.measures.recommendation import Candidate, Recommendation, recommend
 from lengthwise.planning import make_plan
 from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, restore_order
+from lengthwise.planning.few_shapes import optimal_shapes, shape_costs
 from lengthwise.planning.loss import learning_rate_scales, loss_scales
 from lengthwise.planning.plan import Plan, PlanMismatchError
 from lengthwise.planning.shapes import batch_shapes
@@ -142,6 +143,7 @@ __all__ = [
     "mixing_limit",
     "mxnet_bucketing",
     "optimal_edges",
+    "optimal_shapes",
     "padded_frames",
     "pair_mixing",
     "parse_cut",
@@ -149,6 +151,7 @@ __all__ = [
     "read_lengths",
     "recommend",
     "restore_order",
+    "shape_costs",
     "step_mixing",
     "straggler_waste",
     "strategies",

@@ -367,3 +367,16 @@ def test_concatenated_is_what_it_says():
     batch = ConcatCollate()([torch.ones(2, 3), torch.zeros(1, 3)])
     assert isinstance(batch, Concatenated)
     assert batch.values.sum(1).tolist() == [3.0, 3.0, 0.0]
+
+
+def test_sequences_are_padded_to_multiples_as_the_plan_says():
+    lengths = lw.example_lengths(count=60) // 20 + 1
+    batching = lw.Batching(cut=lw.Budget(400, multiple_of=8), order=lw.Shuffled())
+    collate = PadCollate(multiple_of=8)
+    plan = lw.make_plan(lengths, batching)
+    for number in plan.grid.reshape(-1):
+        batch = collate([torch.ones(int(lengths[sequence])) for sequence in plan.batch(number)])
+        assert tuple(batch.values.shape) == (plan.batch_sizes[number], plan.padded_lengths[number, 0])
+        assert batch.mask.sum() == batch.lengths.sum()
+    with pytest.raises(ValueError, match=r"^`multiple_of` must be left out beside shapes, but is 8"):
+        PadCollate(shapes=[(2, 8)], multiple_of=8)

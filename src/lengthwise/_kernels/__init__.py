@@ -9,9 +9,14 @@ from lengthwise._kernels.boxes import find_boxes as find_boxes
 from lengthwise._kernels.boxes import hold_cells as hold_cells
 from lengthwise._kernels.boxes import move_boxes as move_boxes
 from lengthwise._kernels.boxes import place_box as place_box
+from lengthwise._kernels.cuts import add_level as add_level
 from lengthwise._kernels.cuts import bucket_ends as bucket_ends
+from lengthwise._kernels.cuts import cut_to_multiples as cut_to_multiples
+from lengthwise._kernels.cuts import follow_back as follow_back
 from lengthwise._kernels.cuts import greedy_cut as greedy_cut
+from lengthwise._kernels.cuts import least_cost_cut as least_cost_cut
 from lengthwise._kernels.cuts import price_buckets as price_buckets
+from lengthwise._kernels.cuts import reach_from as reach_from
 from lengthwise._kernels.draws import exponential as exponential
 from lengthwise._kernels.draws import negative_log as negative_log
 from lengthwise._kernels.draws import threefry as threefry

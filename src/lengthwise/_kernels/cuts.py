@@ -111,3 +111,152 @@ def bucket_ends(lengths, counts, price, best, most, ends):
         while best[j] + price + lengths[i] * (counts[i] - counts[j]) != best[i]:
             j += 1
         i = j
+
+
+@compile_kernel
+def cut_to_multiples(lengths, boundaries, prices, budget, most, multiple, offsets):
+    """Cuts as `greedy_cut` does, into batches of a `multiple` of sequences, and returns how many.
+
+    A batch of more than `multiple` sequences is priced as if it were filled up to the next multiple, and `most` is a
+    multiple. Closed before a boundary, it is rounded down to a multiple: of 13 sequences, 8 stay and 5 go on.
+    """
+    count, dims = lengths.shape
+    longest = np.zeros(dims, np.int64)
+    batches = start = boundary = 0
+    while start < count:
+        while boundary < boundaries.size and boundaries[boundary] <= start:
+            boundary += 1
+        end = boundaries[boundary] if boundary < boundaries.size else count
+        size = 0
+        longest[:] = 0
+        while start + size < min(end, start + most):
+            each, once = 0.0, prices[0]
+            for dim in range(dims):
+                longest[dim] = max(longest[dim], lengths[start + size, dim])
+                length = float(longest[dim])
+                each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
+                once += prices[2 + 2 * dims + dim] * length
+            rows = size + 1 if size + 1 < multiple else -(-(size + 1) // multiple) * multiple
+            if size > 0 and once + rows * (prices[1] + each) > budget:
+                break
+            size += 1
+        if start + size < end and size >= multiple:
+            size -= size % multiple
+        offsets[batches] = start
+        batches += 1
+        start += size
+    offsets[batches] = count
+    return batches
+
+
+@compile_kernel
+def _reach(start, stop, cost, fewest, number, total, first):
+    """Keeps the batch start..stop-1 as the last on the way to `stop`, if no better way is known."""
+    batches, sum_ = number[start] + 1, total[start] + cost
+    known = number[stop]
+    if fewest:
+        better = known < 0 or batches < known or (batches == known and sum_ < total[stop])
+    else:
+        better = known < 0 or sum_ < total[stop] or (sum_ == total[stop] and batches < known)
+    if better:
+        number[stop], total[stop], first[stop] = batches, sum_, start
+
+
+@compile_kernel
+def least_cost_cut(lengths, boundaries, prices, budget, most, multiple, fewest, number, total, first):
+    """The best way to each position 0..n: how many batches, what they cost in sum, and where the last of them starts.
+
+    Each batch is within `budget`, as `cut_to_multiples` prices it. `number` [n + 1] begins as 0 and then -1, for what
+    is not reached yet; `total` begins at 0, and `first` as anything. The best are those of the least `total`, or, where
+    `fewest`, those of the fewest batches, and among these of the least `total`. All ways to a position come from before
+    it, so that one pass from the front finds them: n times the sequences of a batch.
+    """
+    count, dims = lengths.shape
+    longest = np.zeros(dims, np.int64)
+    boundary = 0
+    for start in range(count):
+        while boundary < boundaries.size and boundaries[boundary] <= start:
+            boundary += 1
+        end = boundaries[boundary] if boundary < boundaries.size else count
+        if number[start] < 0:
+            continue
+        # A batch may hold any number below `multiple` only if the budget does not hold so many.
+        few = multiple == 1
+        if not few:
+            few = not _fits(lengths, start, min(multiple, end - start), prices, budget)
+        longest[:] = 0
+        each = once = 0.0
+        for size in range(1, min(end - start, most) + 1):
+            grown = False
+            for dim in range(dims):
+                if lengths[start + size - 1, dim] > longest[dim]:
+                    longest[dim] = lengths[start + size - 1, dim]
+                    grown = True
+            if grown:
+                each, once = 0.0, prices[0]
+                for dim in range(dims):
+                    length = float(longest[dim])
+                    each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
+                    once += prices[2 + 2 * dims + dim] * length
+            rows = size if size < multiple else -(-size // multiple) * multiple
+            if size > 1 and once + rows * (prices[1] + each) > budget:
+                break
+            if few or size % multiple == 0 or start + size == end:
+                _reach(start, start + size, once + size * (prices[1] + each), fewest, number, total, first)
+
+
+@compile_kernel
+def _fits(lengths, start, size, prices, budget):
+    """Whether the next `size` sequences are within the budget."""
+    dims = lengths.shape[1]
+    each, once = 0.0, prices[0]
+    for dim in range(dims):
+        longest = 0
+        for index in range(start, start + size):
+            longest = max(longest, lengths[index, dim])
+        length = float(longest)
+        each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
+        once += prices[2 + 2 * dims + dim] * length
+    return once + size * (prices[1] + each) <= budget
+
+
+@compile_kernel
+def reach_from(start, costs, filled, room, budget, most, multiple, fewest, number, total, first):
+    """What `least_cost_cut` does from `start` on, for costs that a table gives.
+
+    costs[i, s] is what the s + 1 sequences from start + i on cost, filled[i, s] the same filled up to the multiple, and
+    room[start + i] how many sequences there are to the next boundary.
+    """
+    for row in range(costs.shape[0]):
+        position = start + row
+        if number[position] < 0:
+            continue
+        within = min(multiple, room[position])
+        few = multiple == 1 or within > costs.shape[1] or costs[row, within - 1] > budget
+        for size in range(1, min(min(room[position], most), costs.shape[1]) + 1):
+            if size > 1 and filled[row, size - 1] > budget:
+                break
+            if few or size % multiple == 0 or size == room[position]:
+                _reach(position, position + size, costs[row, size - 1], fewest, number, total, first)
+
+
+@compile_kernel
+def follow_back(number, first, offsets):
+    """The batches on the way to the last position: `offsets` [number[n] + 1] receives where they begin, and the end."""
+    stop = number.size - 1
+    offsets[offsets.size - 1] = stop
+    for batch in range(offsets.size - 2, -1, -1):
+        stop = first[stop]
+        offsets[batch] = stop
+
+
+@compile_kernel
+def add_level(prices, best):
+    """The best ways to cover one level more: best[i, k] is the least of best[j, k - 1] + prices[j] over j < i.
+
+    `prices` [i] says what the levels j..i-1 cost by one shape; `best` [levels + 1, shapes + 1] is known up to i - 1.
+    """
+    end = prices.size
+    for begin in range(end):
+        for shape in range(1, best.shape[1]):
+            best[end, shape] = min(best[end, shape], best[begin, shape - 1] + prices[begin])

@@ -13,7 +13,8 @@ from lengthwise.choices.arrange import Arrangement, ShuffledSteps
 from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Budget, Cut, DynamicSize
-from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps
+from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps, Stratified
+from lengthwise.choices.multiples import count_multiple
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled
 from lengthwise.choices.rows import row_capacity
 
@@ -38,8 +39,8 @@ class Batching:
         order: In which order sequences are cut; by default `MaxEntropy(padding=0.1)`, or `Shuffled()` beside a cut that
             packs rows. Where the lengths do not allow the padding, a padding that you gave warns; the default does not.
         deal: Which batches share a step, and which rank takes which. By default `RandomSteps()` where a budget goes
-            with `MaxEntropy(padding=...)` or `MaxEntropy(mixing=...)`: there it makes steps of all lengths. Elsewhere
-            `Balanced()`.
+            with `MaxEntropy(padding=...)` or `MaxEntropy(mixing=...)`: there it makes steps of all lengths. Where that
+            budget has another `by` or a `count_multiple_of`, `Stratified()`. Elsewhere `Balanced()`.
         arrange: In which order the steps are taken.
         cost: What a batch costs; by default count x longest. Checkpoints name a cost of your own: a function by module
             and name, a partial by its parts, a dataclass by its fields, another object by its class. Lambdas of one
@@ -57,8 +58,8 @@ class Batching:
     Batching(budget=20000.0, padding=0.1)
     >>> batching.order
     MaxEntropy(padding=0.1, scale=None, noise='optimal', mixing=None)
-    >>> replace(batching, budget=10_000).cut
-    Budget(budget=10000.0, oversize='error', max_sequences=None)
+    >>> replace(batching, budget=10_000).cut.budget
+    10000.0
     """
 
     cut: Cut
@@ -149,9 +150,13 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
 
 def default_deal(cut: object, order: object) -> Deal:
     """By docs/results.md: random steps, or strata, wherever batches cost about the same and pad as asked."""
+    # Random steps are cut by a rule of their own: batches of their order are dealt where another one is asked.
+    whole = getattr(cut, "by", "greedy") == "greedy" and count_multiple(cut) == 1
     by_budget = isinstance(cut, Budget) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
     spends = type(order) is MaxEntropy and order.scale is None
-    return RandomSteps() if by_budget and spends else Balanced()
+    if not (by_budget and spends):
+        return Balanced()
+    return RandomSteps() if whole else Stratified()
 
 
 def _choose_order(order: Order, padding: float | None, *, packed: bool) -> Order:

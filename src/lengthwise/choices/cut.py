@@ -8,22 +8,20 @@ offsets      [batches+1]   batch b is kept[offsets[b]:offsets[b+1]]; strictly ri
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels, checks
+from lengthwise import checks
 from lengthwise.choices.cost import Cost, costs_alone, costs_of, prices_of
+from lengthwise.choices.greedy import cut_greedily, sizes_within
+from lengthwise.choices.least_cost import check_prices_batch, cut_at_least_cost
+from lengthwise.choices.multiples import check_multiple, round_counts, round_up
 
 _SIZE_REMEDY = "Give the number of sequences in a batch, 16 say."
-
-_ASKED = 2**14  # costs that one call of a user's own cost is asked for: enough that the call itself hardly counts
-_LEAST_AHEAD = 8  # sequences that a batch is first tried with; doubled until batches close
-_BEYOND = 2**62  # the size of a batch that did not close: larger than any, also when a position is added
-_MOST_COUNTED = 2**40  # sequences: no batch is larger
 
 
 class Cuts(NamedTuple):
@@ -92,7 +90,8 @@ class Cut(Protocol):
     """What every cut does. `longest` [dims] int64 is the longest of the whole data set, in each dimension.
 
     A cut with an attribute `row_capacity` packs: each batch fills rows of so many frames with whole sequences, in the
-    order of `kept`, and a row ends before the first sequence that does not fit.
+    order of `kept`, and a row ends before the first sequence that does not fit. With an attribute `multiple_of`, each
+    batch is padded to a multiple of so many frames, and the lengths that the cut is given are rounded up to it.
     """
 
     def __call__(
@@ -129,15 +128,18 @@ class FixedSize:
         batch_size: Sequences in a batch.
         drop_incomplete: Leave out batches that are not full, as MXNet's iterator does. The plan lists what was dropped.
             A deal with `tail="split"` may still halve full batches to fill the last step: choose "drop" there too.
+        multiple_of: Each batch is padded to a multiple of so many frames.
     """
 
     batch_size: int
     _: KW_ONLY
     drop_incomplete: bool = False
+    multiple_of: int = field(default=1, metadata={"later": True})
 
     def __post_init__(self) -> None:
         checks.keep(self, batch_size=checks.check_whole("batch_size", self.batch_size, minimum=1, remedy=_SIZE_REMEDY))
         checks.check_flag("drop_incomplete", self.drop_incomplete)
+        checks.keep(self, multiple_of=check_multiple("multiple_of", self.multiple_of))
 
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
@@ -173,19 +175,38 @@ class Budget:
     """Batches of at most `budget` in cost, hard: padded frames, unless the batching says another cost.
 
     Sequences are taken in order until the next would bring the batch over the budget (Doetsch, Golik, Ney 2017,
-    section 6: 5,000 frames).
+    section 6: 5,000 frames). That makes the fewest batches, though not the cheapest: where the order has a long
+    sequence next, it may pay to close a batch early, before it.
 
     Args:
         budget: What a batch may cost.
         oversize: What becomes of a sequence that costs more than the budget by itself: "error", "alone" in a batch
             (listed in the plan's report), or "drop" (listed too).
         max_sequences: The most sequences in a batch.
+        by: How the order is cut. "greedy" fills each batch. "optimal" makes as few batches, and of all such cuts takes
+            the one that costs least in sum. "cheapest" takes the least sum of costs, whatever the number of batches:
+            for a cost that prices a batch, as `Quadratic(per_batch=...)` or one of your own does. Both are exact, in
+            time linear in the sequences times the sequences of a batch.
+        multiple_of: Each batch is padded to a multiple of so many frames. These count against the budget.
+        count_multiple_of: Each batch holds a multiple of so many sequences, all but two kinds: the last before a
+            boundary, and of all, holds what is left; and where the budget holds fewer, batches do. Each fits the budget
+            when it is filled up to the multiple. A tail that splits batches to fill the last step may break it.
+
+    Raises:
+        ValueError: When called by "cheapest" with a cost that does not price a batch: every sequence would stand alone.
+
+    References:
+        The cheapest cut of a row is a shortest path over its positions: Bellman 1957, "Dynamic programming".
+        `count_multiple_of` is `--required-batch-size-multiple` of fairseq, which fills no batch up when it is priced.
     """
 
     budget: float
     _: KW_ONLY
     oversize: str = "error"
     max_sequences: int | None = None
+    by: str = field(default="greedy", metadata={"later": True})
+    multiple_of: int = field(default=1, metadata={"later": True})
+    count_multiple_of: int = field(default=1, metadata={"later": True})
 
     def __post_init__(self) -> None:
         remedy = "Give the padded frames that fit in memory."
@@ -194,6 +215,8 @@ class Budget:
         if self.max_sequences is not None:
             most = checks.check_whole("max_sequences", self.max_sequences, minimum=1, remedy=_SIZE_REMEDY)
             checks.keep(self, max_sequences=most)
+        checks.check_choice("by", self.by, ("greedy", "optimal", "cheapest"))
+        checks.keep(self, **_check_multiples(self.multiple_of, self.count_multiple_of))
 
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
@@ -201,7 +224,8 @@ class Budget:
         # A cost of this package does not fall as lengths rise. If the longest is within the budget, all are.
         known = prices_of(cost, lengths.shape[1]) is not None
         if known and costs_alone(cost, longest[None, :])[0] <= self.budget:
-            offsets = self._offsets(lengths, boundaries, cost)  # first, for it takes more room than it gives back
+            # First, for it takes more room than it gives back.
+            offsets = self.find_offsets(lengths, boundaries, cost=cost)
             return Cuts(np.arange(len(lengths)), offsets)
         kept = np.arange(len(lengths))
         costs = costs_alone(cost, lengths)
@@ -213,10 +237,18 @@ class Budget:
             kept = np.flatnonzero(~over)
             # Counted among those that stay: where position 1 of 5 is dropped, the boundary 3 becomes 2.
             boundaries = np.searchsorted(kept, boundaries)
-        return Cuts(kept, self._offsets(lengths[kept], boundaries, cost))
+        return Cuts(kept, self.find_offsets(lengths[kept], boundaries, cost=cost))
 
-    def _offsets(self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], cost: Cost) -> NDArray[np.int64]:
-        return cut_greedily(lengths, boundaries, cost=cost, budget=self.budget, most=self.max_sequences)
+    def find_offsets(
+        self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost
+    ) -> NDArray[np.int64]:
+        """Where batches begin, and the end, if all sequences are kept; what is over the budget stands alone."""
+        limits = {"budget": self.budget, "most": self.max_sequences, "multiple": self.count_multiple_of}
+        if self.by == "greedy":
+            return cut_greedily(lengths, boundaries, cost=cost, **limits)
+        if self.by == "cheapest":
+            check_prices_batch(cost)
+        return cut_at_least_cost(lengths, boundaries, cost=cost, fewest=self.by == "optimal", **limits)
 
     def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
         del cost, longest
@@ -224,8 +256,9 @@ class Budget:
 
     def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
         del longest
-        sizes = _sizes_within(lengths, cost, self.budget)
-        return np.minimum(sizes, self.max_sequences or np.inf)
+        sizes = sizes_within(round_up(lengths, self.multiple_of), cost, self.budget)
+        sizes = np.minimum(sizes, self.max_sequences or np.inf)
+        return round_counts(sizes.astype(np.int64), self.count_multiple_of).astype(np.float64)
 
 
 @checks.show_call("DynamicSize(16)")
@@ -241,131 +274,44 @@ class DynamicSize:
             capacity. "paper" closes a batch once it has reached the capacity, so nearly every batch OVERSHOOTS it: by
             up to one sequence, and by more where a longer sequence comes last. `plan.over_max_cost()` lists these
             batches. "paper" comes within 2 % of the numbers of batches in the paper (606, 449 and 419).
+        multiple_of: As of `Budget`. Lmax is rounded up too.
+        count_multiple_of: As of `Budget`; by the rule "hard" alone.
     """
 
     batch_size: int
     _: KW_ONLY
     rule: str = "hard"
+    multiple_of: int = field(default=1, metadata={"later": True})
+    count_multiple_of: int = field(default=1, metadata={"later": True})
 
     def __post_init__(self) -> None:
         checks.keep(self, batch_size=checks.check_whole("batch_size", self.batch_size, minimum=1, remedy=_SIZE_REMEDY))
         checks.check_choice("rule", self.rule, ("hard", "paper"))
+        checks.keep(self, **_check_multiples(self.multiple_of, self.count_multiple_of))
+        if self.rule == "paper" and self.count_multiple_of > 1:
+            rule = "left out by the rule of the paper"
+            raise checks.value_error("count_multiple_of", rule, self.count_multiple_of, "Choose rule='hard'.")
 
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
         budget = self.max_cost(cost, longest)
-        offsets = cut_greedily(lengths, boundaries, cost=cost, budget=budget, overshoot=self.rule == "paper")
+        overshoot, multiple = self.rule == "paper", self.count_multiple_of
+        offsets = cut_greedily(lengths, boundaries, cost=cost, budget=budget, overshoot=overshoot, multiple=multiple)
         return Cuts(np.arange(len(lengths)), offsets)
 
     def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
-        return float(costs_of(cost, np.array([self.batch_size]), longest[None, :])[0])
+        rounded = round_up(longest, self.multiple_of)
+        return float(costs_of(cost, np.array([self.batch_size]), rounded[None, :])[0])
 
     def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
-        return _sizes_within(lengths, cost, self.max_cost(cost, longest))
+        rounded, budget = round_up(lengths, self.multiple_of), self.max_cost(cost, longest)
+        sizes = sizes_within(rounded, cost, budget).astype(np.int64)
+        return round_counts(sizes, self.count_multiple_of).astype(np.float64)
 
 
-def cut_greedily(
-    lengths: NDArray[np.int64],
-    boundaries: NDArray[np.int64],
-    *,
-    cost: Cost,
-    budget: float,
-    most: int | None = None,
-    overshoot: bool = False,
-) -> NDArray[np.int64]:
-    """The offsets of batches filled in order up to `budget`, or, where `overshoot`, until they reach it.
-
-    A sequence over the budget by itself stands alone. The costs of this package run compiled. Any other cost, and any
-    class that extends one of them, is called for some thousand (count, padded lengths) at a time.
-    """
-    most = most or len(lengths) + 1
-    prices = prices_of(cost, lengths.shape[1])
-    if prices is None:
-        return _cut_by_calls(lengths, boundaries, cost, budget, most, overshoot)
-    offsets = np.empty(len(lengths) + 1, np.int64)
-    batches = _kernels.greedy_cut(lengths, boundaries, prices, float(budget), most, overshoot, offsets)
-    return offsets[: batches + 1].copy()
-
-
-def _cut_by_calls(
-    lengths: NDArray[np.int64], boundaries: NDArray[np.int64], cost: Cost, budget: float, most: int, overshoot: bool
-) -> NDArray[np.int64]:
-    """The same by any callable, with few calls that each price many batches.
-
-    A batch starts where the one before it ends, which is not known ahead. So one call prices the batches that would
-    start at each position of a stretch. If batches from the positions 0..4 would hold [2, 3, 1, 2, 2] sequences, the
-    batches are 0-1, 2 and 3-4.
-    """
-    count = len(lengths)
-    borders = np.append(boundaries, count)
-    room = borders[np.searchsorted(borders, np.arange(count), side="right")] - np.arange(count)
-    room = np.minimum(room, most)  # the most sequences of a batch, by the position where it starts
-    offsets = [0]
-    ahead = _LEAST_AHEAD  # how many sequences a batch is tried with
-    while (start := offsets[-1]) < count:
-        stop = min(count, start + max(1, _ASKED // ahead))
-        ahead = min(ahead, int(room[start:stop].max()))
-        # A batch also ends at a boundary, and at `most` sequences, before the budget is reached.
-        sizes = np.minimum(_sizes_from(lengths, start, stop, ahead, cost, budget, overshoot), room[start:stop])
-        ends = np.where(sizes <= ahead, np.arange(start, stop) + sizes, -1).tolist()
-        known = len(offsets)
-        while offsets[-1] < stop and (end := ends[offsets[-1] - start]) > 0:
-            offsets.append(end)
-        # Where the stretch ended early, batches are longer than `ahead`: try twice as many. Else twice the largest.
-        grown = int(np.diff(offsets[known - 1 :]).max(initial=1))
-        ahead = 2 * ahead if offsets[-1] < stop else max(_LEAST_AHEAD, 2 * grown)
-    return np.array(offsets, np.int64)
-
-
-def _sizes_from(
-    lengths: NDArray[np.int64], start: int, stop: int, ahead: int, cost: Cost, budget: float, overshoot: bool
-) -> NDArray[np.int64]:
-    """How many sequences a batch takes from each of the positions start..stop-1, at least one: [stop - start].
-
-    `_BEYOND` where the next `ahead` sequences do not close it.
-    """
-    rows = np.zeros((stop - start + ahead - 1, lengths.shape[1]), np.int64)
-    reached = lengths[start : stop + ahead - 1]
-    rows[: len(reached)] = reached
-    # For lengths [5, 9, 2, 4] and ahead = 2, the longest of each batch are [[5, 9], [9, 9], [2, 4]] from 0, 1 and 2.
-    windows = np.lib.stride_tricks.sliding_window_view(rows, ahead, axis=0)
-    longest = np.maximum.accumulate(windows, axis=2).transpose(0, 2, 1).reshape(-1, lengths.shape[1])
-    costs = costs_of(cost, np.tile(np.arange(1, ahead + 1), stop - start), longest).reshape(-1, ahead)
-    closed = costs >= budget if overshoot else costs > budget
-    # The sequence that closes a batch is in it only where it may overshoot.
-    sizes = np.where(closed.any(axis=1), closed.argmax(axis=1) + overshoot, _BEYOND)
-    return np.maximum(sizes, 1)
-
-
-def _sizes_within(lengths: NDArray[np.int64], cost: Cost, budget: float) -> NDArray[np.float64]:
-    """The largest count, from 1 to 2**40 - 1, whose cost at each of `lengths` [k, dims] is within the budget: [k]."""
-    low, high = _bounds_within(lengths, cost, budget)
-    while np.any(high - low > 1):
-        middle = (low + high) // 2
-        fits = costs_of(cost, middle, lengths) <= budget
-        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
-    return low.astype(np.float64)
-
-
-def _bounds_within(
-    lengths: NDArray[np.int64], cost: Cost, budget: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """A count that is within the budget, or 1, and a larger one that is not, or 2**40, at each of `lengths`."""
-    if (prices := prices_of(cost, lengths.shape[1])) is not None:
-        linear, quadratic, per_length = np.split(prices[2:], 3)
-        each = prices[1] + lengths @ linear + (lengths * lengths.astype(np.float64)) @ quadratic
-        left = budget - prices[0] - lengths @ per_length
-        count = np.divide(left, each, out=np.full(len(lengths), float(_MOST_COUNTED)), where=each > 0)
-        near = count.clip(2, _MOST_COUNTED - 1).astype(np.int64)
-        low, high = near - 1, np.minimum(near + 2, _MOST_COUNTED)  # one to either side for what was rounded
-        fits, open_ended = low == 1, high == _MOST_COUNTED
-        fits |= costs_of(cost, low, lengths) <= budget
-        if fits.all() and (open_ended | (costs_of(cost, high, lengths) > budget)).all():
-            return low, high
-    # Doubles the count until it no longer fits.
-    low, high = np.ones(len(lengths), np.int64), np.full(len(lengths), 2)
-    while np.any(growing := (costs_of(cost, high, lengths) <= budget) & (high < _MOST_COUNTED)):
-        low = np.where(growing, high, low)
-        high = np.where(growing, high * 2, high)
-    return low, high
+def _check_multiples(multiple_of: int, count_multiple_of: int) -> dict[str, int]:
+    return {
+        "multiple_of": check_multiple("multiple_of", multiple_of),
+        "count_multiple_of": check_multiple("count_multiple_of", count_multiple_of),
+    }

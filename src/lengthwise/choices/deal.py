@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
+from lengthwise.choices.multiples import count_multiple
 from lengthwise.choices.waiting import order_by, order_within, waiting_of
 from lengthwise.choices.world import World
 
@@ -206,6 +207,9 @@ class RandomSteps(_Whole):
         if not known:
             rule = 'a FixedSize, a Budget, or a DynamicSize of rule "hard" beside RandomSteps'
             raise checks.value_error("cut", rule, cut, "Take one of them, or another deal, as Balanced() or Mixed().")
+        if getattr(cut, "by", "greedy") != "greedy" or count_multiple(cut) > 1:
+            rule = "greedy and of any count beside RandomSteps, which cuts steps by itself"
+            raise checks.value_error("cut", rule, cut, "Take another deal, as Stratified() or Balanced().")
         if not self.even and not isinstance(cut, FixedSize):
             rule = "True beside a budget: only the batches of a FixedSize may be told to hold as many sequences"
             raise checks.value_error("even", rule, False, "Leave it out.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 import lengthwise as lw
 from lengthwise.checks import value_error
@@ -22,17 +23,32 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--cut",
         metavar="KIND:VALUE",
-        help="fixed:B[,drop-incomplete=true], budget:FRAMES[,oversize=alone|drop][,max-sequences=N] or "
+        help="fixed:B[,drop-incomplete=true], "
+        "budget:FRAMES[,oversize=alone|drop][,max-sequences=N][,by=optimal][,count-multiple-of=M] or "
         "dynamic:B[,rule=paper]: sizes that grow as batches get shorter (Ge 2021), or "
         "rows:CAPACITY[,rows=R][,by=best-fit][,pool=N][,oversize=drop]",
     )
     text = "frames in a row that several sequences share; in place of the three above"
     batches.add_argument("--pack", type=int, metavar="CAPACITY", help=text)
+    text = "pad each batch to a multiple of so many frames, and count them (1)"
+    batches.add_argument("--multiple-of", type=int, metavar="M", help=text)
     batches.add_argument("--rows", type=int, metavar="R", help="with --pack: rows in a batch (1)")
 
 
 def choose_cut(arguments: argparse.Namespace) -> Cut:
     """The cut that `arguments` ask for."""
+    cut = _choose_kind(arguments)
+    if arguments.multiple_of is None:
+        return cut
+    if not isinstance(cut, lw.FixedSize | lw.Budget | lw.DynamicSize):
+        rule, remedy = "left out for rows", "Give a capacity that is a multiple."
+        raise value_error("multiple-of", rule, arguments.multiple_of, remedy)
+    if cut.multiple_of > 1:
+        raise value_error("multiple-of", "given once", arguments.multiple_of, "Leave it out: --cut says it already.")
+    return replace(cut, multiple_of=arguments.multiple_of)
+
+
+def _choose_kind(arguments: argparse.Namespace) -> Cut:
     if arguments.rows is not None and arguments.pack is None:
         raise value_error("rows", "given with --pack", arguments.rows, "Give the frames in a row: --pack 4096, say.")
     if arguments.pack is not None:
@@ -54,6 +70,11 @@ def describe_cut(cut: Cut) -> str:
     >>> describe_cut(lw.Budget(20_000))
     'batches of at most 20,000 padded frames'
     """
+    multiple = getattr(cut, "multiple_of", 1)
+    return _describe_kind(cut) + (f", padded to multiples of {multiple:,}" if multiple > 1 else "")
+
+
+def _describe_kind(cut: Cut) -> str:
     if isinstance(cut, lw.FixedSize):
         return f"batches of {cut.batch_size:,} sequences"
     if isinstance(cut, lw.Budget):

@@ -16,6 +16,7 @@ from lengthwise.choices.columns import longest_of, sum_rows, take_rows
 from lengthwise.choices.cost import Cost, costs_alone
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps
+from lengthwise.choices.multiples import length_multiple, round_up
 from lengthwise.choices.order import Bucketed, Order
 from lengthwise.choices.rows import row_capacity
 from lengthwise.planning.batches import Batches, pad
@@ -64,6 +65,7 @@ def draft(
     if edges is not None and row_capacity(batching.cut) is not None:
         rule = "one that pads to no edges beside a cut that packs rows"
         raise checks.value_error("order", rule, batching.order, "Take Shuffled().")
+    needed = round_up(needed, length_multiple(batching.cut))
     if in_steps and len(boundaries):
         # A step takes sequences of all buckets, which then say no more than what each is padded to.
         mixed = key.at("steps", lane=key.lane).permutation(len(sequences))

@@ -22,6 +22,7 @@ from lengthwise.choices.boxes import sort_rows
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps, Stratified
+from lengthwise.choices.multiples import length_multiple, round_up
 from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Sorted
 from lengthwise.choices.warp import find_root
 from lengthwise.planning.draft import sizes_of
@@ -215,6 +216,9 @@ def _fit(items: NDArray[np.int64], batching: Batching, portions: int, bands: int
     fit = getattr(batching.order, "fit", None)
     if fit is None or not len(items):
         return batching.order
+    if isinstance(batching.order, Bucketed) and batching.order.edges is None:
+        # Its edges are to be lengths that batches are padded to.
+        items = round_up(items, length_multiple(batching.cut))
     if bands:  # a place in the line is no length: a batch of the mean size stands for all, and trials correct it
         size = len(items) / portions / estimate_batches(items, batching, portions)
         return fit(line_up(items, bands), lambda places: np.full(len(places), max(1.0, size)), portions=portions)

@@ -7,12 +7,16 @@ cut at 88                             16 of about 88
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import costs_alone
-from lengthwise.choices.cut import Budget, DynamicSize, cut_greedily
+from lengthwise.choices.cut import Budget, DynamicSize
 from lengthwise.choices.deal import RandomSteps
+from lengthwise.choices.greedy import cut_greedily
+from lengthwise.choices.multiples import count_multiple
 from lengthwise.planning.draft import Draft
 
 _WORTH = 0.01  # of the places of all steps: filling fewer saves less than the cut of a batch moves by chance
@@ -33,7 +37,8 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
     cut, batches = batching.cut, len(draft.offsets) - 1
     # 14 batches and 1 beside them, in steps of 4: 16 places, of which these fill 15.
     places = -(-(batches + beside) // slots) * slots - beside
-    hard = isinstance(cut, Budget) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
+    # The cheapest cut may have more batches than fit under a budget: the fewest are what fills the places.
+    hard = (isinstance(cut, Budget) and cut.by != "cheapest") or (isinstance(cut, DynamicSize) and cut.rule == "hard")
     if not hard or batching.deal.tail != "split" or isinstance(batching.deal, RandomSteps):
         return draft
     if not batches or places - batches < _WORTH * places:
@@ -52,9 +57,12 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
             cost=batching.cost,
             budget=middle,
             most=getattr(cut, "max_sequences", None),
+            multiple=count_multiple(cut),
         )
         if len(found) - 1 > places:
             low = middle
         else:
             high, offsets = middle, found
+    if isinstance(cut, Budget) and cut.by == "optimal":  # of no more batches than the greedy cut by the same budget
+        offsets = replace(cut, budget=high).find_offsets(draft.needed, draft.boundaries, cost=batching.cost)
     return draft._replace(offsets=np.asarray(offsets))

@@ -11,6 +11,7 @@ from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.columns import longest_of
+from lengthwise.choices.multiples import count_multiple, length_multiple, round_up
 from lengthwise.choices.rows import row_capacity, row_offsets
 from lengthwise.choices.world import check_world
 from lengthwise.lengths.arrays import view_lengths
@@ -84,7 +85,7 @@ def make_plan(
     _check_countable(rows)
     spans = None if batching.chunks is None else batching.chunks(one_length(array))
     items = rows if spans is None else (spans[:, 2] - spans[:, 1])[:, None]
-    _check_countable(items)
+    _check_countable(round_up(items, length_multiple(batching.cut)))
     check_apart(batching, items.shape[1])
 
     # Order and cut; then a tail that fills the last step.
@@ -99,6 +100,7 @@ def make_plan(
         tail=batching.deal.tail,
         cost=batching.cost,
         keys=[key.at("tail", lane=lane) for lane in range(len(drafts))],
+        multiple=count_multiple(batching.cut),
     )
     if len(items) and not numbers.size:
         remedy = "Choose tail='split', smaller batches, or a policy that drops less."

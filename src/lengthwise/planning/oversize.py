@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import costs_alone
 from lengthwise.choices.deal import RandomSteps
+from lengthwise.choices.multiples import length_multiple, round_up
 from lengthwise.choices.rows import row_capacity
 from lengthwise.planning.draft import Draft
 
@@ -44,17 +45,18 @@ def sort_out(items: NDArray[np.int64], batching: Batching) -> Kinds:
     if (capacity := row_capacity(batching.cut)) is not None:
         over = items.max(axis=1) > capacity
     else:
-        over = costs_alone(batching.cost, items) > batching.cut.max_cost(batching.cost, items.max(axis=0))
+        needed = round_up(items, length_multiple(batching.cut))
+        over = costs_alone(batching.cost, needed) > batching.cut.max_cost(batching.cost, items.max(axis=0))
     if policy == "alone" and (padded_to_edge or isinstance(batching.deal, RandomSteps)):
         return Kinds(everything, nothing, ~over)
     return Kinds(~over, over if policy == "alone" else nothing, ~over)
 
 
-def put_alone(ordered: Draft, alone: NDArray[np.int64], items: NDArray[np.int64]) -> Draft:
+def put_alone(ordered: Draft, alone: NDArray[np.int64], items: NDArray[np.int64], *, multiple: int = 1) -> Draft:
     """The draft with each sequence of `alone` in a batch of its own, beside the batch of the longest of the others.
 
     In sorted order the batches stay sorted so: behind the last batch where lengths rise, before the first where they
-    fall. In any other order the longest is anywhere, and so are they.
+    fall. In any other order the longest is anywhere, and so are they. Each is padded to the next `multiple`.
     """
     if not len(alone):
         return ordered
@@ -77,7 +79,7 @@ def put_alone(ordered: Draft, alone: NDArray[np.int64], items: NDArray[np.int64]
         np.insert(ordered.members, at, rising),
         offsets,
         _boundaries_around(ordered.boundaries, int(at), len(alone), int(offsets[-1])),
-        np.insert(ordered.needed, at, items[rising], axis=0),
+        np.insert(ordered.needed, at, round_up(items[rising], multiple), axis=0),
     )
 
 

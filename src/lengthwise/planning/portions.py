@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.multiples import length_multiple
 from lengthwise.choices.order import Order
 from lengthwise.choices.world import World
 from lengthwise.planning.draft import Draft, draft
@@ -54,7 +55,8 @@ def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, k
     # Portions differ in their number of batches: cutting one of them smaller would only give all ranks more steps.
     if len(drafts) == 1:
         drafts = [level(drafts[0], batching, world.slots, beside=len(alone[0]))]
-    return [put_alone(one, giants, items) for one, giants in zip(drafts, alone, strict=True)]
+    multiple = length_multiple(batching.cut)
+    return [put_alone(one, giants, items, multiple=multiple) for one, giants in zip(drafts, alone, strict=True)]
 
 
 def _is_whole(portion: NDArray[np.int64], count: int) -> bool:

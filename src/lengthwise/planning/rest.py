@@ -20,6 +20,7 @@ from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import RandomSteps, Stratified, share_out
+from lengthwise.choices.multiples import count_multiple
 from lengthwise.choices.world import World, check_world
 from lengthwise.planning.batches import Batches, select
 from lengthwise.planning.grid import deal_and_arrange, in_grid
@@ -112,7 +113,12 @@ def _deal_again(
 ) -> tuple[Batches, NDArray[np.int64]]:
     tail, deal, arrange = keys
     batches, (numbers,) = complete_steps(
-        [batches], world.slots, tail=batching.deal.tail, cost=batching.cost, keys=[tail]
+        [batches],
+        world.slots,
+        tail=batching.deal.tail,
+        cost=batching.cost,
+        keys=[tail],
+        multiple=count_multiple(batching.cut),
     )
     if isinstance(batching.deal, RandomSteps):  # what is left of steps of another number makes steps of every length
         batching = replace(batching, deal=Stratified(tail=batching.deal.tail))

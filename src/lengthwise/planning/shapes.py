@@ -19,6 +19,7 @@ from lengthwise.choices.boxes import sort_rows
 from lengthwise.choices.buckets import find_bucket
 from lengthwise.choices.cut import Budget, DynamicSize, FixedSize
 from lengthwise.choices.deal import Balanced, RandomSteps
+from lengthwise.choices.multiples import count_multiple, fill_up
 from lengthwise.choices.order import Bucketed
 from lengthwise.planning import make_plan
 from lengthwise.planning.draft import check_apart
@@ -65,18 +66,20 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     shape_of = find_bucket(plan.padded_lengths, padded_lengths)
     rows = np.zeros(len(padded_lengths), np.int64)
     np.maximum.at(rows, shape_of, plan.batch_sizes)
-    return np.column_stack([rows, padded_lengths])
+    # A batch of 13, of multiples of 8, may be filled up to 16 rows: the cut has left room for them.
+    return np.column_stack([fill_up(rows, count_multiple(batching.cut)), padded_lengths])
 
 
 def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     """The shapes where a batch of a step may hold sequences of shorter buckets too: as many rows as the cost allows."""
     cut = batching.cut
     if isinstance(cut, FixedSize):  # a step may hold sequences of buckets that have no full batch
-        cut = FixedSize(cut.batch_size)
+        cut = dataclasses.replace(cut, drop_incomplete=False)
     plan = make_plan(lengths, dataclasses.replace(batching, cut=cut, deal=Balanced()))
     padded_lengths = np.unique(plan.padded_lengths[:, 0])
     if isinstance(cut, FixedSize) and getattr(batching.deal, "even", True):
-        cut = DynamicSize(cut.batch_size)  # no batch costs more than so many of the longest
+        # No batch costs more than so many of the longest.
+        cut = DynamicSize(cut.batch_size, multiple_of=cut.multiple_of)
     elif isinstance(cut, DynamicSize):  # the longest of all counts, also if the order drops it
         cut = Budget(plan.max_cost)
     rows = cut.batch_sizes(padded_lengths[:, None], cost=batching.cost, longest=padded_lengths[-1:])

@@ -17,8 +17,9 @@ from lengthwise import _kernels, _random
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.columns import longest_of
 from lengthwise.choices.cost import Cost, costs_alone, costs_of, prices_of
-from lengthwise.choices.cut import Cut, Cuts, FixedSize, OversizeError, cut_greedily
+from lengthwise.choices.cut import Cut, Cuts, FixedSize, OversizeError
 from lengthwise.choices.deal import RandomSteps
+from lengthwise.choices.greedy import cut_greedily
 
 _UNBOUNDED = 2**62  # sequences in a batch: more than any data set has
 _NO_BOUNDARIES = np.empty(0, np.int64)

@@ -21,19 +21,26 @@ from lengthwise.planning.batches import Batches, join, pad
 
 
 def complete_steps(
-    portions: Sequence[Batches], places: int, *, tail: str, cost: Cost, keys: Sequence[Key]
+    portions: Sequence[Batches],
+    places: int,
+    *,
+    tail: str,
+    cost: Cost,
+    keys: Sequence[Key],
+    multiple: int = 1,
 ) -> tuple[Batches, NDArray[np.int64]]:
     """Brings all portions to the same number of batches, a multiple of the `places` that each has in a step.
 
     Args:
         keys: One for each portion, to draw what is dropped.
+        multiple: What the numbers of sequences in batches are multiples of.
 
     Returns:
         All batches, and the numbers of those that take part, [portions, each]; some may stand twice.
     """
     wanted = count_wanted([len(portion.costs) for portion in portions], places, tail)
     if tail == "split":
-        portions = [_split(portion, wanted, cost) for portion in portions]
+        portions = [_split(portion, wanted, cost, multiple) for portion in portions]
         # Single sequences cannot be split: a portion may still have too few batches, and `_fill` repeats some.
         wanted = count_wanted([len(portion.costs) for portion in portions], places, tail)
     batches = join(portions)
@@ -45,11 +52,16 @@ def complete_steps(
     return batches, np.stack(numbers)
 
 
-def split_largest(offsets: NDArray[np.int64], batches: int) -> NDArray[np.int64]:
+def split_largest(offsets: NDArray[np.int64], batches: int, multiple: int = 1) -> NDArray[np.int64]:
     """Halves the batches of most sequences until there are `batches`, or until every batch is one sequence.
 
     >>> split_largest(np.array([0, 2, 6, 7]), 4)
     array([0, 2, 4, 6, 7])
+
+    With a `multiple`, the first part is one, where the batch holds more.
+
+    >>> split_largest(np.array([0, 24]), 2, 8)
+    array([ 0,  8, 24])
     """
     # A halving adds one batch for each that it splits, so a large `batches` takes several rounds.
     while (missing := batches - (len(offsets) - 1)) > 0:
@@ -58,7 +70,9 @@ def split_largest(offsets: NDArray[np.int64], batches: int) -> NDArray[np.int64]
         if not len(splittable):
             break
         largest = splittable[np.argsort(-sizes[splittable], kind="stable")[:missing]]
-        offsets = np.sort(np.concatenate([offsets, offsets[largest] + sizes[largest] // 2]))
+        halves = sizes[largest] // 2
+        halves = np.where(sizes[largest] > multiple, np.maximum(multiple, halves // multiple * multiple), halves)
+        offsets = np.sort(np.concatenate([offsets, offsets[largest] + halves]))
     return offsets
 
 
@@ -75,11 +89,11 @@ def count_wanted(batches: Sequence[int], places: int, tail: str) -> int:
     return most // places * places if tail == "drop" else -(-most // places) * places
 
 
-def _split(batches: Batches, wanted: int, cost: Cost) -> Batches:
+def _split(batches: Batches, wanted: int, cost: Cost, multiple: int) -> Batches:
     """Halves the batches of most sequences until there are `wanted`; the halves stay in their batch's bucket."""
     if wanted <= len(batches.costs):
         return batches
-    offsets = split_largest(batches.offsets, wanted)
+    offsets = split_largest(batches.offsets, wanted, multiple)
     # Offsets [0, 2, 6] split to [0, 2, 4, 6] come from the batches [0, 1, 1].
     split_from = np.searchsorted(batches.offsets, offsets[:-1], side="right") - 1
     buckets = None if batches.buckets is None else batches.buckets[split_from]

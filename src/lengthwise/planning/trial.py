@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import prices_of
+from lengthwise.choices.multiples import count_multiple
 from lengthwise.choices.order import Order
 from lengthwise.planning.draft import Draft, draft, padding_of
 from lengthwise.planning.joint import mixing_of_batches
@@ -131,7 +132,8 @@ def fill_steps(drafts: list[Draft], batching: Batching, places: int, *, alone: i
     if len(drafts) == 1:
         drafts = [level(drafts[0], batching, places, beside=beside)]
     wanted = count_wanted([len(each.offsets) - 1 + beside for each in drafts], places, "split") - beside
-    return [each._replace(offsets=split_largest(each.offsets, wanted)) for each in drafts]
+    multiple = count_multiple(batching.cut)
+    return [each._replace(offsets=split_largest(each.offsets, wanted, multiple)) for each in drafts]
 
 
 def mixing_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:

@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from lengthwise import checks
+from lengthwise.choices.multiples import check_multiple
 from lengthwise.torch.fields import Field, Sequences, place, put_together, take_apart
 
 
@@ -62,7 +63,7 @@ class Concatenated(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PadCollate:
-    """Pads every sequence field to the longest of the batch, or the batch to one of a few fixed shapes.
+    """Pads every sequence field to the longest of the batch or a multiple, or the batch to one of a few fixed shapes.
 
     With `shapes`, the batch takes the shape that holds it with the least sum of padded lengths. Missing rows are filled
     with `value`, length 0 and mask False, and with 0 in the fields of numbers; a list of objects keeps its length. What
@@ -77,6 +78,8 @@ class PadCollate:
             fields], with a padded length for each field in the order of the sample, as it gives them for sequences of
             several lengths: source and target, or the frames and the labels of a CTC model.
         value: What padding holds: one number for all sequence fields, or one for each, such as (0, -100).
+        multiple_of: Every sequence field is padded to a multiple of so many frames. Give the same number to the cut, as
+            `Budget(20_000, multiple_of=8)`, so that the plan counts what is computed. Shapes say it already.
 
     Raises:
         TypeError: `shapes` or `value` of another kind.
@@ -94,8 +97,13 @@ class PadCollate:
 
     shapes: Sequence[Sequence[int]] | NDArray[np.int64] | None = None
     value: float | Sequence[float] = 0.0
+    multiple_of: int = 1
 
     def __post_init__(self) -> None:
+        checks.keep(self, multiple_of=check_multiple("multiple_of", self.multiple_of))
+        if self.shapes is not None and self.multiple_of > 1:
+            rule, remedy = "left out beside shapes", "Take shapes of a cut with multiple_of."
+            raise checks.value_error("multiple_of", rule, self.multiple_of, remedy)
         shapes = None if self.shapes is None else _check_shapes(self.shapes)
         checks.keep(self, shapes=shapes, value=check_value(self.value))
 
@@ -112,7 +120,7 @@ class PadCollate:
         """Rows of the batch, and the padded length of each sequence field."""
         needed = (count, *(max(field.lengths) for field in sequences))
         if self.shapes is None:
-            return needed
+            return (count, *(-(-longest // self.multiple_of) * self.multiple_of for longest in needed[1:]))
         for rows, *lengths in self.shapes:  # sorted: the first that holds the batch pads least
             shape = (rows, *for_each("shapes", lengths, sequences))
             if all(least <= size for least, size in zip(needed, shape, strict=True)):

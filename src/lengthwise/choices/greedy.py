@@ -1,0 +1,168 @@
+"""Greedy: batches filled in order up to a budget, and how many sequences of a length a budget holds."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import _kernels
+from lengthwise.choices.cost import Cost, costs_of, prices_of
+from lengthwise.choices.multiples import fill_up, round_counts
+
+ASKED = 2**14  # costs that one call of a user's own cost is asked for: enough that the call itself hardly counts
+LEAST_AHEAD = 8  # sequences that a batch is first tried with; doubled until batches close
+_BEYOND = 2**62  # the size of a batch that did not close: larger than any, also when a position is added
+_MOST_COUNTED = 2**40  # sequences: no batch is larger
+
+
+def cut_greedily(
+    lengths: NDArray[np.int64],
+    boundaries: NDArray[np.int64],
+    *,
+    cost: Cost,
+    budget: float,
+    most: int | None = None,
+    overshoot: bool = False,
+    multiple: int = 1,
+) -> NDArray[np.int64]:
+    """The offsets of batches filled in order up to `budget`, or, where `overshoot`, until they reach it.
+
+    A sequence over the budget by itself stands alone. The costs of this package run compiled. Any other cost, and any
+    class that extends one of them, is called for some thousand (count, padded lengths) at a time.
+
+    With a `multiple`, a batch takes as many sequences as fit when it is filled up to the next multiple. Closed by the
+    budget, it is rounded down to a multiple, and the others go on to the next batch. Where not so many fit, it takes
+    what does.
+    """
+    most, multiple = settle_most(most, multiple, len(lengths))
+    prices = prices_of(cost, lengths.shape[1])
+    if prices is None:
+        return _cut_by_calls(lengths, boundaries, cost, budget, most, overshoot, multiple)
+    offsets = np.empty(len(lengths) + 1, np.int64)
+    if multiple == 1:
+        batches = _kernels.greedy_cut(lengths, boundaries, prices, float(budget), most, overshoot, offsets)
+    else:
+        batches = _kernels.cut_to_multiples(lengths, boundaries, prices, float(budget), most, multiple, offsets)
+    return offsets[: batches + 1].copy()
+
+
+def settle_most(most: int | None, multiple: int, count: int) -> tuple[int, int]:
+    """The most sequences of a batch, a multiple where it holds one; and the multiple, 1 where it holds none."""
+    most = most or count + multiple
+    return (most, 1) if most < multiple else (most // multiple * multiple, multiple)
+
+
+def room_of(count: int, boundaries: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many of `count` sequences there are from each position on to the next boundary: [count]."""
+    borders = np.append(boundaries, count)
+    return borders[np.searchsorted(borders, np.arange(count), side="right")] - np.arange(count)
+
+
+def _cut_by_calls(
+    lengths: NDArray[np.int64],
+    boundaries: NDArray[np.int64],
+    cost: Cost,
+    budget: float,
+    most: int,
+    overshoot: bool,
+    multiple: int,
+) -> NDArray[np.int64]:
+    """The same by any callable, with few calls that each price many batches.
+
+    A batch starts where the one before it ends, which is not known ahead. So one call prices the batches that would
+    start at each position of a stretch. If batches from the positions 0..4 would hold [2, 3, 1, 2, 2] sequences, the
+    batches are 0-1, 2 and 3-4.
+    """
+    count = len(lengths)
+    to_border = room_of(count, boundaries)
+    room = np.minimum(to_border, most)  # the most sequences of a batch, by the position where it starts
+    offsets = [0]
+    ahead = LEAST_AHEAD  # how many sequences a batch is tried with
+    while (start := offsets[-1]) < count:
+        stop = min(count, start + max(1, ASKED // ahead))
+        ahead = min(ahead, int(room[start:stop].max()))
+        # A batch also ends at a boundary, and at `most` sequences, before the budget is reached.
+        sizes = _sizes_from(lengths, start, stop, ahead, cost, budget, overshoot, multiple)
+        sizes = np.minimum(sizes, room[start:stop])
+        # What a boundary ends is a leftover, and stays as it is.
+        sizes = np.where(sizes == to_border[start:stop], sizes, round_counts(sizes, multiple))
+        ends = np.where(sizes <= ahead, np.arange(start, stop) + sizes, -1).tolist()
+        known = len(offsets)
+        while offsets[-1] < stop and (end := ends[offsets[-1] - start]) > 0:
+            offsets.append(end)
+        # Where the stretch ended early, batches are longer than `ahead`: try twice as many. Else twice the largest.
+        grown = int(np.diff(offsets[known - 1 :]).max(initial=1))
+        ahead = 2 * ahead if offsets[-1] < stop else max(LEAST_AHEAD, 2 * grown)
+    return np.array(offsets, np.int64)
+
+
+def _sizes_from(
+    lengths: NDArray[np.int64],
+    start: int,
+    stop: int,
+    ahead: int,
+    cost: Cost,
+    budget: float,
+    overshoot: bool,
+    multiple: int,
+) -> NDArray[np.int64]:
+    """How many sequences a batch takes from each of the positions start..stop-1, at least one: [stop - start].
+
+    `_BEYOND` where the next `ahead` sequences do not close it.
+    """
+    costs = price_from(lengths, start, stop, fill_up(np.arange(1, ahead + 1), multiple), cost)
+    closed = costs >= budget if overshoot else costs > budget
+    # The sequence that closes a batch is in it only where it may overshoot.
+    sizes = np.where(closed.any(axis=1), closed.argmax(axis=1) + overshoot, _BEYOND)
+    return np.maximum(sizes, 1)
+
+
+def price_from(
+    lengths: NDArray[np.int64], start: int, stop: int, counts: NDArray[np.int64], cost: Cost
+) -> NDArray[np.float64]:
+    """What batches of the next 1, 2, ... sequences from each of start..stop-1 on cost, priced as `counts` [ahead].
+
+    Returns:
+        [stop - start, ahead].
+    """
+    ahead = len(counts)
+    rows = np.zeros((stop - start + ahead - 1, lengths.shape[1]), np.int64)
+    reached = lengths[start : stop + ahead - 1]
+    rows[: len(reached)] = reached
+    # For lengths [5, 9, 2, 4] and ahead = 2, the longest of each batch are [[5, 9], [9, 9], [2, 4]] from 0, 1 and 2.
+    windows = np.lib.stride_tricks.sliding_window_view(rows, ahead, axis=0)
+    longest = np.maximum.accumulate(windows, axis=2).transpose(0, 2, 1).reshape(-1, lengths.shape[1])
+    return costs_of(cost, np.tile(counts, stop - start), longest).reshape(-1, ahead)
+
+
+def sizes_within(lengths: NDArray[np.int64], cost: Cost, budget: float) -> NDArray[np.float64]:
+    """The largest count, from 1 to 2**40 - 1, whose cost at each of `lengths` [k, dims] is within the budget: [k]."""
+    low, high = _bounds_within(lengths, cost, budget)
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        fits = costs_of(cost, middle, lengths) <= budget
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    return low.astype(np.float64)
+
+
+def _bounds_within(
+    lengths: NDArray[np.int64], cost: Cost, budget: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A count that is within the budget, or 1, and a larger one that is not, or 2**40, at each of `lengths`."""
+    if (prices := prices_of(cost, lengths.shape[1])) is not None:
+        linear, quadratic, per_length = np.split(prices[2:], 3)
+        each = prices[1] + lengths @ linear + (lengths * lengths.astype(np.float64)) @ quadratic
+        left = budget - prices[0] - lengths @ per_length
+        count = np.divide(left, each, out=np.full(len(lengths), float(_MOST_COUNTED)), where=each > 0)
+        near = count.clip(2, _MOST_COUNTED - 1).astype(np.int64)
+        low, high = near - 1, np.minimum(near + 2, _MOST_COUNTED)  # one to either side for what was rounded
+        fits, open_ended = low == 1, high == _MOST_COUNTED
+        fits |= costs_of(cost, low, lengths) <= budget
+        if fits.all() and (open_ended | (costs_of(cost, high, lengths) > budget)).all():
+            return low, high
+    # Doubles the count until it no longer fits.
+    low, high = np.ones(len(lengths), np.int64), np.full(len(lengths), 2)
+    while np.any(growing := (costs_of(cost, high, lengths) <= budget) & (high < _MOST_COUNTED)):
+        low = np.where(growing, high, low)
+        high = np.where(growing, high * 2, high)
+    return low, high

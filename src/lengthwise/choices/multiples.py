@@ -1,0 +1,56 @@
+"""Multiples: padded lengths, and numbers of sequences in a batch, that hardware and compilers like.
+
+multiple_of=8 pads a batch of the lengths 310, 87 and 95 to 312, and prices it so. count_multiple_of=8 takes 16 of 21
+sequences that fit; the other 5 go on to the next batch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import checks
+
+_MOST = 2**20  # frames, or sequences: a multiple beyond is a mistake
+
+
+def check_multiple(name: str, value: object) -> int:
+    """Returns `value` as an int from 1 to 2**20."""
+    return checks.check_whole(name, value, minimum=1, maximum=_MOST, remedy="Give 8, say, or 1 for any number.")
+
+
+def length_multiple(cut: object) -> int:
+    """What padded lengths are multiples of by a cut, ours or the user's: its `multiple_of`, or 1."""
+    return getattr(cut, "multiple_of", 1)
+
+
+def count_multiple(cut: object) -> int:
+    """What the numbers of sequences in batches are multiples of by a cut: its `count_multiple_of`, or 1."""
+    return getattr(cut, "count_multiple_of", 1)
+
+
+def round_up(lengths: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
+    """Lengths rounded up to the next multiple.
+
+    >>> round_up(np.array([1, 8, 9]), 8)
+    array([ 8,  8, 16])
+    """
+    return lengths if multiple == 1 else -(-lengths // multiple) * multiple
+
+
+def fill_up(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
+    """The rows that batches of so many sequences must have room for; a batch of less than the multiple stays as it is.
+
+    >>> fill_up(np.array([5, 8, 13]), 8)
+    array([ 5,  8, 16])
+    """
+    return np.where(counts < multiple, counts, round_up(counts, multiple))
+
+
+def round_counts(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
+    """The most sequences of full batches where a budget holds so many.
+
+    >>> round_counts(np.array([5, 8, 13]), 8)
+    array([5, 8, 8])
+    """
+    return np.where(counts < multiple, counts, counts // multiple * multiple)

@@ -1,0 +1,177 @@
+"""Few shapes: at most k padded lengths, each with its number of rows, under which an epoch costs least.
+
+    lengths   1 1 1 1 2 9 9        a budget of 18, two shapes
+    shapes    5 x 2 and 2 x 9      the five up to 2 make one batch, the two long ones another: 28 frames
+
+All sequences up to the first padded length share its batches, those up to the second the next, and so on. A batch costs
+as much as its shape, full or not: what is compiled for the shape computes all of its rows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import _kernels, checks
+from lengthwise.choices.buckets import optimal_edges
+from lengthwise.choices.cost import Cost, Padded, costs_alone, costs_of
+from lengthwise.choices.cut import Cut, OversizeError
+from lengthwise.choices.multiples import count_multiple, fill_up, length_multiple, round_up
+from lengthwise.choices.rows import row_capacity
+from lengthwise.lengths import as_lengths
+
+_MOST_LEVELS = 4_096  # padded lengths that are tried; the time grows with their square
+
+
+class _Levels(NamedTuple):
+    """Distinct padded lengths, rising: values [v]; how many sequences are below each, [v + 1]; most rows of each, [v].
+
+    `multiple` is that of the counts.
+    """
+
+    values: NDArray[np.int64]
+    reached: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    multiple: int
+    cost: Cost
+
+    def rows_of(self, counts: NDArray[np.int64], level: int) -> NDArray[np.int64]:
+        """The rows of a shape of this level for so many sequences: no more than there are."""
+        return np.minimum(self.rows[level], fill_up(counts, self.multiple))
+
+    def price(self, level: int, below: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What the batches of one shape cost: those of the sequences from the levels `below` [k] to this one, [k]."""
+        counts = self.reached[level + 1] - self.reached[below]
+        rows = self.rows_of(counts, level)
+        lengths = np.full((len(below), 1), self.values[level])
+        # 61 sequences in rows of 24 are three batches, and 72 rows are computed.
+        return -(-counts // rows) * costs_of(self.cost, rows, lengths)
+
+
+@checks.show_call("optimal_shapes(lengths, 8, Budget(20_000))")
+def optimal_shapes(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | None = None) -> NDArray[np.int64]:
+    """At most so many shapes (rows, padded length) under which the batches of an epoch cost least.
+
+    Minimises the sum over shapes of batches x what a full batch of the shape costs. So it counts the rows that stay
+    empty in the last batch of each shape, which `optimal_edges` does not. The rows of a shape are as many as the cut
+    allows at its padded length, and no more than there are sequences.
+
+    Give the padded lengths to the order: `Bucketed(edges=tuple(shapes[:, 1]), pad_to_edge=True)` with the same cut.
+    Then `batch_shapes` gives these shapes, and one rank computes what was minimised. With several ranks, a tail that
+    splits batches to fill the last step, and `Portions`, leave more rows empty.
+
+    Args:
+        lengths: [n], at least 1 each.
+        shapes: How many at most.
+        cut: What a batch holds: `Budget(20_000, multiple_of=8, count_multiple_of=8)`, `FixedSize(16)`.
+        cost: What a batch costs; padded frames where none is given.
+
+    Returns:
+        [k, 2] int64: rows and padded length, padded lengths rising. The least of all choices of padded lengths that
+        sequences have, rounded up to the multiple of the cut. Of more than 4,096 different ones, those 4,096 are tried
+        that pad least by themselves.
+
+    Raises:
+        ValueError: `shapes` below 1, no lengths or several a sequence, a cut that packs rows, or a sequence over the
+            budget that the cut neither drops nor lets stand alone.
+
+    >>> import lengthwise as lw
+    >>> optimal_shapes([1, 1, 1, 1, 2, 9, 9], 2, lw.Budget(18))
+    array([[5, 2],
+           [2, 9]])
+
+    References:
+        Ours. Dynamic programming over the padded lengths as in Khomenko et al. 2016, section III.A, with another price
+        of a bucket. Time grows with the square of the different lengths; 4,096 take about a second.
+    """
+    levels = _levels_of(lengths, cut, cost)
+    best = _best_costs(levels, _check_shapes(shapes))
+    end = len(levels.values)
+    left = int(best[end].argmin())  # the fewest shapes that cost least
+    found: list[list[int]] = []
+    while left:
+        prices = best[:end, left - 1] + levels.price(end - 1, np.arange(end))
+        begin = int(prices.argmin())
+        counts = levels.reached[end : end + 1] - levels.reached[begin]
+        found.append([int(levels.rows_of(counts, end - 1)[0]), int(levels.values[end - 1])])
+        end, left = begin, left - 1
+    return np.array(found[::-1], np.int64)
+
+
+@checks.show_call("shape_costs(lengths, 32, Budget(20_000))")
+def shape_costs(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | None = None) -> NDArray[np.float64]:
+    """What the batches of an epoch cost by the best 1, 2, ... `shapes` shapes: how many are worth compiling.
+
+    Args and errors as of `optimal_shapes`, which gives the shapes themselves. All are found in one pass.
+
+    Returns:
+        [shapes] float64, never rising: entry k - 1 is the least cost with at most k shapes.
+
+    >>> import lengthwise as lw
+    >>> shape_costs([1, 1, 1, 1, 2, 9, 9], 3, lw.Budget(18))
+    array([72., 28., 24.])
+    """
+    levels, shapes = _levels_of(lengths, cut, cost), _check_shapes(shapes)
+    found = np.minimum.accumulate(_best_costs(levels, shapes)[-1, 1:])
+    return np.append(found, np.full(shapes - len(found), found[-1]))
+
+
+def cost_of_edges(lengths: ArrayLike, edges: ArrayLike, cut: Cut, *, cost: Cost | None = None) -> float:
+    """What the batches of an epoch cost by shapes of these padded lengths, each counted as its full shape.
+
+    >>> import lengthwise as lw
+    >>> cost_of_edges([1, 1, 1, 1, 2, 9, 9], [2, 9], lw.Budget(18))
+    28.0
+    """
+    padded = np.unique(round_up(np.asarray(edges, np.int64), length_multiple(cut)))
+    array = as_lengths(lengths)
+    levels = _levels_of(padded[np.searchsorted(padded, array)], cut, cost)
+    return float(sum(levels.price(level, np.array([level]))[0] for level in range(len(levels.values))))
+
+
+def _best_costs(levels: _Levels, shapes: int) -> NDArray[np.float64]:
+    """best[i, k]: the least that the sequences of the first i levels cost by k shapes; infinite where there is none."""
+    count = len(levels.values)
+    best = np.full((count + 1, min(shapes, count) + 1), np.inf)
+    best[0, 0] = 0.0
+    for level in range(count):
+        _kernels.add_level(levels.price(level, np.arange(level + 1)), best)
+    return best
+
+
+def _levels_of(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Levels:
+    array, cost = as_lengths(lengths), cost or Padded()
+    if array.ndim != 1 or not len(array):
+        rule = "of one length for each of at least one sequence"
+        remedy = "Give lengths[:, 0], say; of several lengths, optimal_edges finds the edges."
+        raise checks.value_error("lengths", rule, array.shape, remedy)
+    if row_capacity(cut) is not None:
+        raise checks.value_error("cut", "one that pads", cut, "Rows of a capacity have one shape.")
+    padded = _keep_within(round_up(array, length_multiple(cut)), cut, cost)
+    values, counts = np.unique(padded, return_counts=True)
+    if len(values) > _MOST_LEVELS:
+        edges = optimal_edges(padded, _MOST_LEVELS)
+        values, counts = np.unique(edges[np.searchsorted(edges, padded)], return_counts=True)
+    rows = cut.batch_sizes(values[:, None], cost=cost, longest=values[-1:])
+    rows = np.clip(rows, 1, 2**40).astype(np.int64)
+    return _Levels(values, np.concatenate([[0], np.cumsum(counts)]), rows, count_multiple(cut), cost)
+
+
+def _keep_within(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> NDArray[np.int64]:
+    """The padded lengths without those over the budget, where the cut drops them."""
+    policy, budget = getattr(cut, "oversize", "error"), cut.max_cost(cost, padded.max()[None])
+    costs = costs_alone(cost, padded[:, None])
+    over = costs > budget
+    if policy == "error" and over.any():
+        at = int(costs.argmax())
+        raise OversizeError(budget, float(costs[at]), at, sequence=at)
+    if policy == "drop" and over.all():
+        remedy = "Raise the budget."
+        raise checks.value_error("budget", "at least the cost of one sequence", budget, remedy)
+    return padded[~over] if policy == "drop" else padded
+
+
+def _check_shapes(shapes: int) -> int:
+    return checks.check_whole("shapes", shapes, minimum=1, remedy="Give the number of shapes, 8 say.")
