@@ -788,6 +788,81 @@ def edges_of_pairs(document: dict[str, Any]) -> tuple[str, ...]:
     return answer, table(heads, rows), note
 
 
+def cuts(document: dict[str, Any]) -> tuple[str, ...]:
+    """How far the greedy cut is from the best cuts of the same orders; then few shapes."""
+    found = {(row["data"], row["budget"], row["strategy"], row["cost_of"], row["by"]): row for row in document["cuts"]}
+    rows = []
+    for (*about, cost, by), greedy in found.items():
+        if cost == "padded" and by == "greedy":
+            best, of_squares = found[(*about, "padded", "optimal")], found[(*about, "quadratic", "optimal")]
+            priced, cheapest = found[(*about, "per batch", "greedy")], found[(*about, "per batch", "cheapest")]
+            data, budget, strategy = about
+            fewer = f"{cheapest['batches'] / priced['batches']:.2f}"
+            savings = (best["saved"], of_squares["saved"], cheapest["saved"])
+            shares = (*map(percent, (greedy["padding"], best["padding"])), *map(saving, savings))
+            seconds = (f"{1e3 * each['seconds']:.2f}" for each in (greedy, best))
+            rows.append((data, f"{budget:,}", f"`{strategy}`", *shares, fewer, *seconds))
+    heads = ("lengths", "budget", "strategy", "greedy pads", "optimal pads", "saves", "with attention")
+    heads = (*heads, "cheapest saves", "x batches", "greedy, ms", "optimal, ms")
+    spread_of = {name: saved_by(document, name) for name in ("random", "sorted", "max-entropy:0.1")}
+    answer = (
+        f"Of as few batches, the best cut costs {spread_of['random']} less than the greedy one in random order, "
+        f"{spread_of['sorted']} in sorted order and {spread_of['max-entropy:0.1']} in that of max-entropy. A million "
+        f"lengths are cut so in {max(row['seconds'] for row in document['million']):.2f} seconds at most."
+    )
+    note = (
+        "*Greedy*, *optimal*: `Budget(by=...)` on the same orders, without borders of buckets. Both make as few "
+        "batches. *Saves*: of the padded frames; *with attention*: of `Quadratic(linear=1, quadratic=0.002)`, under "
+        "five times the budget. *Cheapest*: of a cost by which a batch costs a tenth of the budget beside its frames, "
+        f"and *x batches* how many more it makes. Means of {document['epochs']} epochs; milliseconds of the cut alone."
+    )
+    return answer, table(heads, rows), note, *few_shapes(document)
+
+
+def saved_by(document: dict[str, Any], strategy: str) -> str:
+    """The least and the most that the optimal cut saves of the padded frames in the orders of a strategy."""
+    saved = [
+        row["saved"]
+        for row in document["cuts"]
+        if (row["strategy"], row["cost_of"], row["by"]) == (strategy, "padded", "optimal")
+    ]
+    return f"{saving(min(saved))} to {saving(max(saved))}"
+
+
+def saving(share: float) -> str:
+    """A small share."""
+    return f"{100 * share:.2f} %"
+
+
+def few_shapes(document: dict[str, Any]) -> tuple[str, ...]:
+    """What few shapes pad, by how their lengths are chosen."""
+    rows = [
+        (
+            row["data"] + (f", multiples of {row['multiple']}" if row["multiple"] > 1 else ""),
+            f"`{row['way']}`" if "_" in row["way"] else row["way"],
+            *map(percent, row["padding"]),
+        )
+        for row in document["shapes"]
+    ]
+    counts = document["shape_counts"]
+    last = {
+        row["way"]: row["padding"][-1]
+        for row in document["shapes"]
+        if row["data"] == "long-tailed" and row["multiple"] == 1
+    }
+    answer = (
+        f"{counts[-1]} shapes of `optimal_shapes` pad {percent(last['optimal_shapes'])} on long-tailed lengths. As "
+        f"many of `optimal_edges` pad {percent(last['optimal_edges'])}, powers of two {percent(last['powers of two'])}."
+    )
+    budgets = ", ".join(f"{budget:,} on {name}" for name, budget in document["budgets"].items())
+    note = (
+        "The share of computed frames without data, where each batch is padded to its shape, by the number of shapes. "
+        f"Rows that stay empty in the last batch of a shape count. Budgets: {budgets}. *Multiples of 8*: padded "
+        "lengths and rows. *Powers of two*: the longest ones needed, so many at most."
+    )
+    return answer, table(("lengths", "padded lengths", *map(str, counts)), rows), note
+
+
 def ge2021_table1(document: dict[str, Any]) -> tuple[str, ...]:
     """The paper's numbers beside ours."""
     digits = {"batches": 0, "zpr": 2, "abl": 1}
@@ -909,6 +984,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., tuple[str, ...]]]] = {
     "first-plan": ("The first plan of a process", first_plan),
     "windows": ("A thousand million lengths, in windows", windows),
     "edges": ("Optimal bucket edges", edges),
+    "cuts": ("Optimal cuts and few shapes", cuts),
     "compilation": ("One compiled model per bucket", compilation),
 }
 

@@ -111,3 +111,42 @@ def test_plans_and_comparisons_of_pairs_in_buckets(run, pairs):
     mixed = run("plan", pairs, "--strategy", "optimal:2,pad-to-edge=true", "--deal", "random-steps")
     assert mixed.status == 2
     assert "`deal` must be one that keeps buckets apart" in mixed.err
+
+
+def test_shapes_by_hand(run, tmp_path):
+    path = tmp_path / "lengths.txt"
+    path.write_text("1\n1\n1\n1\n2\n9\n9\n")
+    found = run("buckets", path, "--buckets", 2, "--budget", 18, "--json", "-").json
+    assert found == {
+        "shapes": [[5, 2], [2, 9]],
+        "computed": 28,
+        "padding_share": pytest.approx(4 / 28),
+        "padding_by_shapes": [pytest.approx(48 / 72), pytest.approx(4 / 28)],
+    }
+    lines = run("buckets", path, "--buckets", 2, "--budget", 18).out.splitlines()
+    assert lines[2] == "2 shapes of batches of at most 18 padded frames"
+    assert ["5", "2", "5", "1", "40.00", "%"] in [line.split() for line in lines]
+    assert ["2", "9", "2", "1", "0.00", "%"] in [line.split() for line in lines]
+    assert lines[-2:] == [
+        "28 frames when every batch is padded to its shape, 14.29 % of them padding.",
+        "Padding by fewer shapes: 1: 66.7 %.",
+    ]
+
+
+def test_shapes_of_multiples_are_those_of_the_library(run, tmp_path):
+    given = ("--buckets", 8, "--cut", "budget:20000,count-multiple-of=8", "--multiple-of", 8)
+    found = run("buckets", *given, "--plot", tmp_path / "curve.png", "--json", "-").json
+    cut = lw.Budget(20_000, multiple_of=8, count_multiple_of=8)
+    assert found["shapes"] == lw.optimal_shapes(lw.example_lengths(), 8, cut).tolist()
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_shapes_of_what_is_dropped_and_what_they_refuse(run, tmp_path):
+    path = tmp_path / "lengths.txt"
+    path.write_text("4\n4\n30\n")
+    found = run("buckets", path, "--buckets", 2, "--cut", "budget:20,oversize=drop", "--json", "-").json
+    assert (found["shapes"], found["padding_share"]) == ([[2, 4]], 0.0)
+    told = run("buckets", path, "--buckets", 2, "--budget", 90, "--edges", "uniform").err
+    assert "`edges` must be left out beside a cut" in told
+    told = run("buckets", path, "--buckets", 2, "--pack", 90).err
+    assert "`cut` must be one that pads" in told

@@ -29,6 +29,20 @@ def test_a_saved_plan_is_the_plan(run, tmp_path):
     assert done.json["measures"] == lw.measure(expected, lengths).as_dict()
 
 
+def test_batches_are_padded_to_multiples(run, tmp_path):
+    path = tmp_path / "plan.npz"
+    done = run("plan", "--budget", 20_000, "--multiple-of", 8, "--output", path)
+    assert "batches of at most 20,000 padded frames, padded to multiples of 8" in done.out
+    plan = lw.Plan.load(path)
+    assert (plan.padded_lengths % 8 == 0).all()
+    cut = lw.Budget(20_000, multiple_of=8)
+    assert plan.fingerprint() == lw.make_plan(lw.example_lengths(), lw.Batching(cut=cut)).fingerprint()
+    run("plan", "--cut", "budget:20000,by=optimal,count-multiple-of=8", "--multiple-of", 8, "--output", path)
+    cut = lw.Budget(20_000, multiple_of=8, by="optimal", count_multiple_of=8)
+    expected = lw.make_plan(lw.example_lengths(), lw.Batching(cut=cut))
+    assert lw.Plan.load(path).fingerprint() == expected.fingerprint()
+
+
 def test_four_lengths_by_hand(run, four):
     found = run("plan", four, "--strategy", "sorted", "--batch-size", 2, "--costliest", 1, "--json", "-").json
     assert set(found) == {"lengths", "plan", "measures", "report", "costliest"}

@@ -1,4 +1,4 @@
-"""`lengthwise buckets`: the edges of Q buckets, and what padding to them costs."""
+"""`lengthwise buckets`: the edges of Q buckets, and what padding to them costs; or Q shapes, under a cut."""
 
 from __future__ import annotations
 
@@ -11,18 +11,23 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise.checks import value_error
 from lengthwise.choices.buckets import EDGES, find_bucket
-from lengthwise.cli import show, source
+from lengthwise.cli import cuts, show, source
+from lengthwise.planning.few_shapes import useful_frames
+
+_SHOWN = (1, 2, 4, 8, 16, 32, 64)  # numbers of shapes whose padding is written out
 
 
 def add(subparsers: Any) -> None:
     """Adds `buckets`."""
     text = "find the edges of buckets, and what padding to them costs"
-    parser = subparsers.add_parser("buckets", help=text, description=f"{text.capitalize()}.")
+    more = "With --budget, --batch-size or --cut: the Q shapes (rows, padded length) under which an epoch costs least."
+    parser = subparsers.add_parser("buckets", help=text, description=f"{text.capitalize()}. {more}")
     source.add(parser)
     group = parser.add_argument_group("buckets")
     group.add_argument("--buckets", type=int, required=True, metavar="Q", help="how many, at most")
-    group.add_argument("--edges", choices=list(EDGES), default="optimal", help="how they are found (%(default)s)")
-    show.add(parser, plot="the histogram of lengths with the buckets")
+    group.add_argument("--edges", choices=list(EDGES), help="how they are found (optimal); not for shapes")
+    cuts.add(parser, default=False)
+    show.add(parser, plot="the histogram of lengths with the buckets; with a cut, padding by the number of shapes")
     parser.set_defaults(run=run)
 
 
@@ -30,9 +35,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints the buckets."""
     show.check(arguments)
     lengths, name = source.read(arguments)
+    if cuts.is_given(arguments):
+        return _run_shapes(arguments, lengths, name)
     if arguments.plot is not None and lengths.ndim == 2:
         raise value_error("plot", "left out for several lengths", arguments.plot, "Draw one of them: FILE:0, say.")
-    edges = EDGES[arguments.edges](lengths, arguments.buckets)
+    by = arguments.edges or "optimal"
+    edges = EDGES[by](lengths, arguments.buckets)
     padded = lw.padded_frames(lengths, edges)
     share = 1.0 - int(lengths.sum()) / padded
     document = {"edges": edges.tolist(), "padded": padded, "padding_share": share}
@@ -42,12 +50,52 @@ def run(arguments: argparse.Namespace) -> int:
 
         plot.save(plot.bucket_histogram(lengths, edges), arguments.plot)
     if arguments.json != "-":
-        title = f"{show.sentence_of(lengths, name)}\n{_bucket_count(edges)} with {arguments.edges} edges"
+        title = f"{show.sentence_of(lengths, name)}\n{_bucket_count(edges)} with {by} edges"
         to_edges = "its edge" if lengths.ndim == 1 else "the edges of its bucket"
         padding = f"{show.percent(share, 2)} of them padding"
         note = f"{padded:,} frames when every sequence is padded to {to_edges}, {padding}."
         show.table(("up to", "sequences", "padding"), _rows(lengths, edges), title=title, notes=(note,))
     return 0
+
+
+def _run_shapes(arguments: argparse.Namespace, lengths: NDArray[np.int64], name: str) -> int:
+    """Prints the shapes of least cost, and what fewer of them pad."""
+    if arguments.edges is not None:
+        raise value_error("edges", "left out beside a cut", arguments.edges, "Its shapes are optimal.")
+    cut = cuts.choose_cut(arguments)
+    shapes = lw.optimal_shapes(lengths, arguments.buckets, cut)
+    costs = lw.shape_costs(lengths, len(shapes), cut)
+    useful = useful_frames(lengths, cut)
+    shares = [1.0 - useful / float(cost) for cost in costs]
+    document = {"shapes": shapes.tolist(), "computed": int(costs[-1]), "padding_share": shares[-1]}
+    show.write_json({**document, "padding_by_shapes": shares}, arguments.json)
+    if arguments.plot is not None:
+        from lengthwise import plot
+
+        plot.save(plot.shape_curve(lengths, cut, shapes=arguments.buckets), arguments.plot)
+    if arguments.json != "-":
+        title = f"{show.sentence_of(lengths, name)}\n{len(shapes):,} shapes of {cuts.describe_cut(cut)}"
+        padding = f"{show.percent(shares[-1], 2)} of them padding"
+        computed = f"{document['computed']:,} frames when every batch is padded to its shape, {padding}."
+        fewer = [count for count in _SHOWN if count < len(shapes)]
+        said = ", ".join(f"{count}: {show.percent(shares[count - 1])}" for count in fewer)
+        notes = (computed, f"Padding by fewer shapes: {said}.") if fewer else (computed,)
+        heads = ("rows", "up to", "sequences", "batches", "padding")
+        show.table(heads, _shape_rows(lengths, shapes), title=title, notes=notes, words=0)
+    return 0
+
+
+def _shape_rows(lengths: NDArray[np.int64], shapes: NDArray[np.int64]) -> list[tuple[str, ...]]:
+    edges = shapes[:, 1]
+    lengths = lengths[lengths <= edges[-1]]  # what the cut drops is longer
+    used = np.bincount(np.searchsorted(edges, lengths), weights=lengths, minlength=len(edges))
+    counts = np.bincount(np.searchsorted(edges, lengths), minlength=len(edges))
+    batches = -(-counts // shapes[:, 0])
+    shares = 1.0 - used / (batches * shapes.prod(axis=1))
+    return [
+        (f"{rows:,}", f"{edge:,}", f"{count:,}", f"{number:,}", show.percent(share, 2))
+        for (rows, edge), count, number, share in zip(shapes, counts, batches, shares, strict=True)
+    ]
 
 
 def _bucket_count(edges: NDArray[np.int64]) -> str:

@@ -12,12 +12,14 @@ from lengthwise.choices.cut import Cut
 BATCH_SIZE = 16
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Adds the options."""
+def add(parser: argparse.ArgumentParser, *, default: bool = True) -> None:
+    """Adds the options; `default` says whether there is a cut where none of them is given."""
     batches = parser.add_argument_group("batches")
     # One of three: argparse itself refuses two of them. A fourth would make its line of usage too long.
     group = batches.add_mutually_exclusive_group()
-    group.add_argument("--batch-size", type=int, metavar="B", help=f"sequences in a batch ({BATCH_SIZE})")
+    group.add_argument(
+        "--batch-size", type=int, metavar="B", help="sequences in a batch" + f" ({BATCH_SIZE})" * default
+    )
     text = f"most padded frames in a batch; {BATCH_SIZE} times the mean length (`lengthwise inspect`) to begin with"
     group.add_argument("--budget", type=float, metavar="FRAMES", help=text)
     group.add_argument(
@@ -46,6 +48,12 @@ def choose_cut(arguments: argparse.Namespace) -> Cut:
     if cut.multiple_of > 1:
         raise value_error("multiple-of", "given once", arguments.multiple_of, "Leave it out: --cut says it already.")
     return replace(cut, multiple_of=arguments.multiple_of)
+
+
+def is_given(arguments: argparse.Namespace) -> bool:
+    """Whether any of the options is."""
+    options = ("batch_size", "budget", "cut", "pack", "rows", "multiple_of")
+    return any(getattr(arguments, name) is not None for name in options)
 
 
 def _choose_kind(arguments: argparse.Namespace) -> Cut:

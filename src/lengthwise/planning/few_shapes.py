@@ -149,7 +149,8 @@ def _levels_of(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Levels:
         raise checks.value_error("lengths", rule, array.shape, remedy)
     if row_capacity(cut) is not None:
         raise checks.value_error("cut", "one that pads", cut, "Rows of a capacity have one shape.")
-    padded = _keep_within(round_up(array, length_multiple(cut)), cut, cost)
+    padded = round_up(array, length_multiple(cut))
+    padded = padded[_is_kept(padded, cut, cost)]
     values, counts = np.unique(padded, return_counts=True)
     if len(values) > _MOST_LEVELS:
         edges = optimal_edges(padded, _MOST_LEVELS)
@@ -159,8 +160,13 @@ def _levels_of(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Levels:
     return _Levels(values, np.concatenate([[0], np.cumsum(counts)]), rows, count_multiple(cut), cost)
 
 
-def _keep_within(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> NDArray[np.int64]:
-    """The padded lengths without those over the budget, where the cut drops them."""
+def useful_frames(lengths: NDArray[np.int64], cut: Cut) -> int:
+    """The frames of the sequences that the cut keeps, which is all but what it drops."""
+    return int(lengths[_is_kept(round_up(lengths, length_multiple(cut)), cut, Padded())].sum())
+
+
+def _is_kept(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> NDArray[np.bool_]:
+    """Which of the padded lengths stay: all, or those within the budget where the cut drops the others."""
     policy, budget = getattr(cut, "oversize", "error"), cut.max_cost(cost, padded.max()[None])
     costs = costs_alone(cost, padded[:, None])
     over = costs > budget
@@ -170,7 +176,7 @@ def _keep_within(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> NDArray[np.
     if policy == "drop" and over.all():
         remedy = "Raise the budget."
         raise checks.value_error("budget", "at least the cost of one sequence", budget, remedy)
-    return padded[~over] if policy == "drop" else padded
+    return ~over if policy == "drop" else np.ones(len(padded), bool)
 
 
 def _check_shapes(shapes: int) -> int:

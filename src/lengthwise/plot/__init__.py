@@ -7,6 +7,7 @@ same look by `lengthwise.plot.style`.
     step_padding       whole steps batch by batch: their padding, and how long ranks wait
     epoch_lengths      lengths and padding along the epoch, strategy by strategy
     bucket_histogram   the lengths, their buckets, and what each bucket pads
+    shape_curve        padding against the number of padded shapes
     knob_curves        each strategy's knob against padding and batch length
     trade_off          mixing against padding, and the limit of all batching
     sweep              the rows that `trade_off` draws
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from lengthwise.plot.epochs import epoch_lengths as epoch_lengths
     from lengthwise.plot.histograms import bucket_histogram as bucket_histogram
     from lengthwise.plot.knobs import knob_curves as knob_curves
+    from lengthwise.plot.shape_curves import shape_curve as shape_curve
     from lengthwise.plot.steps import step_padding as step_padding
     from lengthwise.plot.style import save as save
     from lengthwise.plot.sweeps import sweep as sweep
@@ -34,6 +36,7 @@ _ROOMS = {
     "knob_curves": "knobs",
     "trade_off": "trade_offs",
     "save": "style",
+    "shape_curve": "shape_curves",
     "step_padding": "steps",
     "sweep": "sweeps",
 }

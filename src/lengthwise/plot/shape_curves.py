@@ -1,0 +1,56 @@
+"""How many padded shapes are worth compiling: padding against their number."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lengthwise.choices.buckets import EDGES
+from lengthwise.choices.cut import Cut
+from lengthwise.planning.few_shapes import cost_of_edges, shape_costs, useful_frames
+from lengthwise.plot import style
+from lengthwise.plot.histograms import one_length
+from lengthwise.plot.labels import end_labels, label_ends
+from lengthwise.plot.style import Figure, FuncFormatter
+
+_BESIDE = {"optimal": "optimal edges", "quantile": "quantiles", "uniform": "equal widths"}
+_COUNTS = 24  # numbers of shapes that the other edges are drawn at, at most
+
+
+@style.in_house_style
+def shape_curve(lengths: ArrayLike, cut: Cut, *, shapes: int = 32) -> Figure:
+    """Draws the share of padding by the best 1, 2, ... shapes, beside other ways to choose their padded lengths.
+
+    Each batch is padded to its shape (rows, padded length). Rows that stay empty count as padding, so that more
+    shapes are not always better where their lengths are chosen without regard to rows.
+
+    Args:
+        lengths: [n].
+        cut: What a batch holds: `Budget(20_000)`, `FixedSize(16)`.
+        shapes: The most that are drawn.
+
+    Raises:
+        ValueError: As of `lw.shape_costs`, or lengths not [n].
+    """
+    array = one_length(lengths)
+    best = shape_costs(array, shapes, cut)
+    useful = useful_frames(array, cut)
+    figure = style.blank_figure(height=4.2)
+    axes = figure.subplots()
+    counts = np.arange(1, shapes + 1)
+    tried = np.unique(np.round(np.geomspace(1, shapes, min(shapes, _COUNTS))).astype(int))
+    for name, label in _BESIDE.items():
+        shares = [1.0 - useful / cost_of_edges(array, EDGES[name](array, int(count)), cut) for count in tried]
+        look = style.look(name)
+        axes.plot(tried, shares, color=look.colour, linestyle=look.dash, linewidth=1.2, label=label)
+    colour = style.look("max-entropy").colour
+    axes.plot(counts, 1.0 - useful / best, ".-", color=colour, markersize=4, label="optimal shapes")
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.set_xlabel("shapes (rows, padded length)")
+    axes.set_ylabel("padding")
+    axes.yaxis.set_major_formatter(style.percent_axis())
+    axes.set_ylim(bottom=0.0)
+    axes.set_title(f"{shapes} shapes: {style.percent(1.0 - useful / best[-1])} of what is computed is padding")
+    label_ends(axes, end_labels(axes.lines))
+    return figure
