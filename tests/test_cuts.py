@@ -258,3 +258,24 @@ def test_random_steps_refuse_what_they_cannot_cut_by():
         with pytest.raises(ValueError, match=r"^`cut` must be greedy and of any count beside RandomSteps"):
             lw.Batching(cut=cut, deal=lw.RandomSteps())
     assert lw.Batching(cut=lw.Budget(9, multiple_of=8)).deal == lw.RandomSteps()
+
+
+def test_windows_are_padded_to_multiples_too():
+    lengths = lw.example_lengths(count=900)
+    cut = lw.Budget(20_000, multiple_of=64, by="optimal", count_multiple_of=4)
+    windows = lw.Windows(lengths, lw.Batching(cut=cut, order=lw.Shuffled()), window=300, block=10, world_size=2)
+    for number in range(len(windows)):
+        plan = windows.plan(0, number).plan
+        assert (plan.padded_lengths % 64 == 0).all()
+        assert plan.costs.max() <= 20_000
+
+
+def test_the_rest_of_an_epoch_keeps_the_multiples():
+    lengths = lw.example_lengths(count=600)
+    cut = lw.Budget(20_000, multiple_of=64, count_multiple_of=4)
+    batching = lw.Batching(cut=cut, order=lw.Sorted())
+    rest = lw.make_plan(lengths, batching, world_size=3, after=[(2, 1, 5)])
+    assert (rest.padded_lengths % 64 == 0).all()
+    assert rest.costs.max() <= 20_000
+    taken = np.concatenate([batch for rank in range(3) for batch in rest.batches(rank)])
+    assert sorted({*taken.tolist(), *rest.delivered.tolist()}) == list(range(600))

@@ -31,6 +31,8 @@ STRATEGIES = {
     "rows-best-fit": lw.Batching(
         cut=lw.Rows(9_000, rows=4, by="best-fit"), cost=lw.Quadratic(linear=0.3, quadratic=0.007)
     ),
+    "optimal-cut": lw.Batching(cut=lw.Budget(20_000, by="optimal"), order=lw.Shuffled()),
+    "multiples": lw.Batching(cut=lw.Budget(20_000, multiple_of=8, count_multiple_of=4)),
 }
 
 # Example, strategy, seed; then epoch 0 on 1 and on 4 ranks, epoch 1 on 1 and on 4 ranks.
@@ -79,6 +81,10 @@ speech rows 0 c9530e8450799c92 02c99a95cd54679f 41b353843082caf1 fbe3146f72c8d85
 speech rows 1 fde973ff2c544f03 1bc22f06591b6e06 5a703bd485aa4ac3 3cbd2e33bf968f45
 speech rows-best-fit 0 27854ade240b9f7a 2df003b5218d8ade c1abc9aab314a8d6 17e577ee7207608f
 speech rows-best-fit 1 c69169d3fba19bb3 b1211a8903332620 fb4605144acc5ff4 437176df8523ab57
+speech optimal-cut 0 eec032730741cf65 091363c2bf967549 07ec06f21084d4d0 79e43621eea773c5
+speech optimal-cut 1 f449dad7f5fb9783 228eebe172594f1d 153e4c655c922b37 fb54a16d0597954b
+speech multiples 0 2e70f25e06ec3d7a 42a59e8c37a7de6e ef58c0219f3c5d20 298aa44b32bfe645
+speech multiples 1 e0b2bd29aea2d33a 6dc644eeec0106fc 09bc8cfccae4e69a 4b5b77d5a02c26ac
 long-tailed random 0 2b2f42760c311ede 5d6089a81065ff86 3cde4a7ff3bc0f37 b436ada4cf1196d0
 long-tailed random 1 ccbf276cc7d93236 2beea9e787a616e2 9dabae0e8c27b05f 6f4ab9cdd9331b22
 long-tailed sorted 0 07204e8b63d9c1b1 47bc63b97cde99a7 bdad2482579e54f4 e1ef2a47f57fbbe3
@@ -123,6 +129,10 @@ long-tailed rows 0 ed6170c2390f6b48 7db53002191211b8 9d8917f10b1720ab 1b371c8633
 long-tailed rows 1 d54b3893456a6184 e99db426152ebe7c b846bda61a8cbc56 47b8497f4280d9da
 long-tailed rows-best-fit 0 61f2241797ad0ef4 fb89a48c2abeb8f5 038665ded0bde449 12576c181721a899
 long-tailed rows-best-fit 1 bc28a0620a6a7fab 84f0fdd7c914632e f92bd32c72797ab5 965495bdd939a15e
+long-tailed optimal-cut 0 822f3293acbedf19 2ef6b3183c8dbb0d 392fa2bd73c32706 88e0cafb8941eea0
+long-tailed optimal-cut 1 1d6f7f16db209fb4 ce5388298f8d4049 70f0973ec7397327 e795c6f4f9ddecb2
+long-tailed multiples 0 39761c98b5e61d48 3eb208d6f33ef508 f5071e25a20cfc37 eeeb1c86b6da0ca4
+long-tailed multiples 1 1800c3629d0290d5 2c453881610299e7 fe49e0814c327e9b 8ce7739733d0191b
 """
 
 ROWS = [line.split() for line in GOLDEN.strip().splitlines()]

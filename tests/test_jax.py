@@ -290,3 +290,26 @@ def test_a_step_of_jax_is_measured_and_one_that_returns_nothing_is_refused():
     assert cost.device.startswith(jax.devices()[0].platform)
     with pytest.raises(ValueError, match=r"^`step` must be a function that returns arrays of JAX, but is None\. "):
         lw.jax.measure_step(lambda _: None, make_batch, [5, 10, 20])
+
+
+def test_jit_compiles_once_for_each_of_the_optimal_shapes():
+    lengths = lw.example_lengths("long-tailed", count=300) // 20 + 1
+    cut = lw.Budget(900, multiple_of=8, count_multiple_of=4)
+    shapes = lw.optimal_shapes(lengths, 5, cut)
+    order = lw.Bucketed(edges=tuple(shapes[:, 1].tolist()), pad_to_edge=True)
+    batching = lw.Batching(cut=cut, order=order)
+    assert lw.batch_shapes(lengths, batching).tolist() == shapes.tolist()
+    traced = []
+
+    @jax.jit
+    def count_frames(values, mask):
+        traced.append(values.shape)  # runs while it is traced, and never again
+        return mask.sum()
+
+    collate, frames = lw.jax.PadCollate(shapes), 0
+    samples = [np.zeros(length, np.float32) for length in lengths]
+    for epoch in range(2):
+        for batch in lw.jax.batches(samples, lw.make_plan(lengths, batching, epoch=epoch), collate):
+            frames += int(count_frames(batch.values, batch.mask))
+    assert frames == 2 * lengths.sum()
+    assert sorted(traced) == sorted(map(tuple, shapes.tolist()))

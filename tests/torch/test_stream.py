@@ -355,3 +355,18 @@ def test_what_cannot_be_streamed_is_refused_in_one_sentence(call, error, message
 
 def test_an_empty_stream_has_no_batches():
     assert list(stream_of([[], []], LONG)) == []
+
+
+def test_streams_are_cut_and_padded_to_multiples():
+    lengths = [1 + 7 * number % 50 for number in range(200)]
+    batching = lw.Batching(cut=lw.Budget(400, multiple_of=16, by="optimal"), order=lw.Shuffled())
+    stream = lw.torch.StreamBatches(
+        [[torch.ones(length) for length in lengths]],
+        batching,
+        length=len,
+        collate_fn=lw.torch.PadCollate(multiple_of=16),
+        buffer=64,
+    )
+    shapes = [tuple(batch.values.shape) for batch in stream]
+    assert sum(rows for rows, _ in shapes) == 200
+    assert all(padded % 16 == 0 and rows * padded <= 400 for rows, padded in shapes)

@@ -60,7 +60,9 @@ def cut_at_least_cost(
 
 def check_prices_batch(cost: Cost) -> None:
     """Refuses a cost of this package by which batches cost nothing by themselves."""
-    free = isinstance(cost, Padded | Largest) or (isinstance(cost, Quadratic) and not cost.per_batch and not np.any(cost.per_length))
+    free = isinstance(cost, Padded | Largest) or (
+        isinstance(cost, Quadratic) and not cost.per_batch and not np.any(cost.per_length)
+    )
     if free and type(cost) in (Padded, Largest, Quadratic):
         rule = "one that prices a batch, for a cut by 'cheapest'"
         remedy = "Take Quadratic(per_batch=500), say, or by='optimal': by this cost every sequence would stand alone."
