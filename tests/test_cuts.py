@@ -135,10 +135,10 @@ def test_kernels_are_their_own_python():
 
 
 def test_by_hand():
-    # As few batches as greedy's 9 9 | 2 9 | 2 2, for 18 + 18 + 4 frames; 9 9 | 2 | 9 ... would be more batches.
+    # No cut into two batches costs less: 27 + 27 frames.
     lengths = np.array([2, 9, 2, 2, 9, 9])[:, None]
     cost, budget = lw.Padded(), 27.0
-    assert cut_greedily(lengths, NONE, cost=cost, budget=budget).tolist() == [0, 3, 6]  # 27 + 27
+    assert cut_greedily(lengths, NONE, cost=cost, budget=budget).tolist() == [0, 3, 6]
     assert cut_at_least_cost(lengths, NONE, cost=cost, budget=budget, fewest=True).tolist() == [0, 3, 6]
     lengths = np.array([2, 2, 2, 9, 9])[:, None]
     assert cut_greedily(lengths, NONE, cost=cost, budget=36.0).tolist() == [0, 4, 5]  # 36 + 9
@@ -232,9 +232,9 @@ def test_counts_are_multiples_but_for_leftovers():
     cut = lw.Budget(1_050, count_multiple_of=8)  # 21 fit; 16 are taken, and of 100 the last 4
     plan = lw.make_plan(lengths, lw.Batching(cut=cut, order=lw.Sorted()))
     assert plan.batch_sizes.tolist() == [16] * 6 + [4]
-    # 6 x 150 fit and 8 do not; 5 x 190.
+    # Only 7 of 150 fit.
     plan = lw.make_plan([150] * 13, lw.Batching(cut=lw.Budget(1_050, count_multiple_of=8), order=lw.Sorted()))
-    assert sorted(plan.batch_sizes.tolist()) == [1, 6, 6] or sorted(plan.batch_sizes.tolist()) == [6, 7]
+    assert sorted(plan.batch_sizes.tolist()) == [6, 7]
 
 
 def test_steps_are_filled_with_halves_that_are_multiples():

@@ -1,8 +1,8 @@
 """Least cost: the cut of an order that costs least in sum, each batch within a budget.
 
-    lengths   9 9 2 9 2 2          a budget of 18: at most 2 sequences with a 9, and 9 of 2 alone
-    greedy    9 9 | 2 9 | 2 2      padded frames 18 + 18 + 4
-    optimal   9 9 | 2 | 9 ...      of as few batches none costs less here; with a budget of 27 one would
+    lengths   2 2 2 9 9       a budget of 36 padded frames
+    greedy    2 2 2 9 | 9     36 + 9
+    optimal   2 2 2 | 9 9     6 + 18, in as few batches
 
 A cut is a path over the positions 0..m, and a batch a step from its first sequence to behind its last. The best way to
 each position is found once, from the front: by costs, or, for the fewest batches, by (batches, costs).

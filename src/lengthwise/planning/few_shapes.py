@@ -84,7 +84,7 @@ def optimal_shapes(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | No
 
     References:
         Ours. Dynamic programming over the padded lengths as in Khomenko et al. 2016, section III.A, with another price
-        of a bucket. Time grows with the square of the different lengths; 4,096 take about a second.
+        of a bucket. Time grows with the square of the different lengths; 4,096 take about two seconds.
     """
     levels = _levels_of(lengths, cut, cost)
     best = _best_costs(levels, _check_shapes(shapes))
