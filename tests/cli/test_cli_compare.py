@@ -9,6 +9,7 @@ import lengthwise as lw
 from lengthwise.choices.named import ARRANGEMENTS, STRATEGIES
 from lengthwise.cli import compare, source
 from lengthwise.measures.mixing import fine_bins
+from lengthwise.measures.pooled import MOST_EPOCHS
 
 PROMISED = {
     "strategy",
@@ -74,10 +75,10 @@ def test_rows_are_what_the_library_measures(run, words, cut):
     found = run(*asked, "--strategies", "random,optimal:3", *words).json
     chosen = source.subset(lw.example_lengths("speech"), 200, seed=3)
     assert found["lengths"]["fingerprint"] == lw.fingerprint(chosen)
-    bins = fine_bins(200 * compare.MOST_EPOCHS)
+    bins = fine_bins(200 * MOST_EPOCHS)
     for row in found["rows"]:
         batching = lw.strategy(row["strategy"], cut=cut)
-        plans = [lw.make_plan(chosen, batching, seed=3, epoch=2 + more) for more in range(compare.MOST_EPOCHS)]
+        plans = [lw.make_plan(chosen, batching, seed=3, epoch=2 + more) for more in range(MOST_EPOCHS)]
         measures = lw.measure(plans[0], chosen).as_dict()
         measures |= {"mixing_bins": bins, "mixing_epochs": len(plans), "strategy": row["strategy"]}
         measures["mixing"] = lw.mixing(plans, chosen, bins=bins)

@@ -17,13 +17,11 @@ import lengthwise as lw
 from lengthwise.choices.named import ARRANGEMENTS, DEFAULT_STRATEGY, PACKINGS, STRATEGIES, Strategy
 from lengthwise.choices.world import check_world
 from lengthwise.cli import cuts, show, source
-from lengthwise.measures.mixing import fine_bins
+from lengthwise.measures.pooled import epochs_to_pool, measure_pooled
 
 DEFAULT = f"random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8,max-entropy:0.05,{DEFAULT_STRATEGY}"
 DEFAULT_OF_ROWS = "best-fit,pool:1,pool:16,pool:128,pool:1024,pool:8192"
 ATTENTION = lw.Quadratic(linear=0.0, quadratic=1.0)  # what rows cost: it differs, where their frames do not
-POOLED = 163_840  # sequences that fill 256 bins of mixing; short data need several epochs for them
-MOST_EPOCHS = 32
 # Columns that a narrow terminal leaves out, in this order.
 _SPARE = ("planned\nin ms", "computed\n/ useful", "batches", "batch\nsize", "largest\ncost", "ZPR")
 
@@ -106,13 +104,11 @@ def _plan_one(
     start = time.perf_counter()
     plan = lw.make_plan(lengths, batching, seed=seed, epoch=epoch, **ranks)
     seconds = time.perf_counter() - start
-    more = min(-(-POOLED // len(lengths)), MOST_EPOCHS)
     # 10,480 sequences fill 256 bins in 16 epochs: this one and 15 more.
-    epochs = range(epoch + 1, epoch + more)
+    epochs = range(epoch + 1, epoch + epochs_to_pool(len(lengths)))
     plans = [plan, *(lw.make_plan(lengths, batching, seed=seed, epoch=later, **ranks) for later in epochs)]
     row = lw.measure(plan, lengths).as_dict()
-    bins = fine_bins(more * len(lengths))
-    together = lw.measure(plans, lengths, bins=bins)
+    together = measure_pooled(plans, lengths)
     # Counts and padding stay those of the one epoch that was planned; mixing needs more sequences than it has.
     pooled = {
         "mixing": together.mixing,
@@ -120,8 +116,8 @@ def _plan_one(
         "step_mixing": together.step_mixing,
         "step_length_variance": together.step_length_variance,
         "straggler_waste": together.straggler_waste,
-        "mixing_bins": bins,
-        "mixing_epochs": more,
+        "mixing_bins": together.mixing_bins,
+        "mixing_epochs": together.epochs,
     }
     return plan, {**row, **pooled, "seconds": seconds}
 

@@ -1,0 +1,28 @@
+"""Pooled: several epochs measured together, as many as mixing needs to be compared between batchings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from numpy.typing import ArrayLike
+
+from lengthwise.measures.metrics import Measures, measure
+from lengthwise.measures.mixing import fine_bins
+from lengthwise.planning.plan import Plan
+
+POOLED = 163_840  # sequences that fill 256 bins of mixing; short data need several epochs for them
+MOST_EPOCHS = 32
+
+
+def epochs_to_pool(count: int) -> int:
+    """How many epochs of `count` sequences fill 256 bins, at most 32.
+
+    >>> epochs_to_pool(10_480)
+    16
+    """
+    return min(-(-POOLED // max(count, 1)), MOST_EPOCHS)
+
+
+def measure_pooled(plans: Sequence[Plan], lengths: ArrayLike) -> Measures:
+    """The measures of all epochs as of one, in as many bins as their sequences fill together."""
+    return measure(plans, lengths, bins=fine_bins(sum(plan.count for plan in plans)))
