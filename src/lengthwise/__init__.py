@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from lengthwise import _command as _command  # first, for it minds Ctrl-C while the others load
 from lengthwise._random import Key
+from lengthwise.advice.answer import Advice
+from lengthwise.advice.recommendation import Candidate, Recommendation, recommend
+from lengthwise.advice.row import AdviceRow
+from lengthwise.advice.search import advise
 from lengthwise.advice.step_cost import StepCost
 from lengthwise.advice.step_timing import Meter, measure_step
 from lengthwise.checks import warn_deprecated as _warn_deprecated
@@ -51,7 +55,6 @@ from lengthwise.measures.limit import mixing_limit
 from lengthwise.measures.metrics import Measures, measure, straggler_waste
 from lengthwise.measures.mixing import mixing, step_mixing
 from lengthwise.measures.pairs import pair_mixing
-from lengthwise.measures.recommendation import Candidate, Recommendation, recommend
 from lengthwise.planning import make_plan
 from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, restore_order
 from lengthwise.planning.few_shapes import optimal_shapes, shape_costs
@@ -73,6 +76,8 @@ _DOORS = ("jax", "plot", "report", "torch")
 _RENAMED = {"cut_named": "parse_cut"}  # old public names, which still work and warn
 
 __all__ = [
+    "Advice",
+    "AdviceRow",
     "AlternatedSort",
     "Arrangement",
     "BadRow",
@@ -125,6 +130,7 @@ __all__ = [
     "Windowed",
     "Windows",
     "World",
+    "advise",
     "as_lengths",
     "audio_files",
     "batch_shapes",

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from numpy.typing import ArrayLike
 
 from lengthwise import checks
+from lengthwise.advice.progress import measured_steps
 from lengthwise.choices.batching import Batching, default_deal
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted
 from lengthwise.lengths import as_lengths
@@ -103,9 +104,8 @@ def recommend(
         plans = [first, *(plan(own, epoch=epoch) for epoch in range(1, epochs))]
         measures, noise = measure(plans, array), share.measure(plans)
         frames = array.sum() * epochs / (1 - measures.padding_share) / measures.steps
-        # Where no signal is seen, as many steps are needed as their variance says, but for a factor.
-        needed = noise.needed_steps if share.noise_scale < float("inf") else 1 / noise.effective_size
-        return Candidate(label, own, measures.padding_share, measures.step_mixing, noise, float(frames * needed))
+        work = float(frames * measured_steps(share, noise))
+        return Candidate(label, own, measures.padding_share, measures.step_mixing, noise, work)
 
     with warnings.catch_warnings():  # nobody asked for these paddings, and each candidate says what it has
         warnings.filterwarnings("ignore", message="`padding` must be within")

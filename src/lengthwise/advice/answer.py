@@ -1,0 +1,57 @@
+"""Advice: what `advise` returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lengthwise.advice.row import AdviceRow
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Advice:
+    """What to train with, why, and what else was tried.
+
+    Attributes:
+        candidates: All that was tried, by rising price.
+        best: The one that is recommended, one of the candidates.
+        sentence: Which it is, by which rule, and what it saves.
+        code: The lines of Python that train with it, for code that has `lengths`, `dataset` and `epochs`.
+        limit: The most mixing that any batching can have at the padding of the best: `lw.mixing_limit`; None where
+            sequences have several lengths, or there are none.
+        unit: What prices are in: "frames", computed for one useful frame; or "cost", the unit of the cost.
+        sequences: How many there are.
+        measured: How many were measured: all, or a random sample.
+        world_size: Ranks of the run.
+        micro_batches: Batches of a rank in a step.
+    """
+
+    candidates: tuple[AdviceRow, ...]
+    best: AdviceRow
+    sentence: str
+    code: str
+    limit: float | None
+    unit: str
+    sequences: int
+    measured: int
+    world_size: int
+    micro_batches: int
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    @property
+    def front(self) -> tuple[AdviceRow, ...]:
+        """The candidates that no other beats: none costs less and mixes as much. By rising price."""
+        return tuple(row for row in self.candidates if row.on_front)
+
+    @property
+    def shipped(self) -> tuple[AdviceRow, ...]:
+        """What trainers ship, by rising price."""
+        return tuple(row for row in self.candidates if row.ships_in)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The advice by name, JSON-ready; the best and the rows of the front are marked."""
+        names = ("sentence", "code", "limit", "unit", "sequences", "measured", "world_size", "micro_batches")
+        rows = [{**row.as_dict(), "best": row is self.best} for row in self.candidates]
+        return {**{name: getattr(self, name) for name in names}, "best": self.best.label, "candidates": rows}

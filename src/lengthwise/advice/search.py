@@ -1,0 +1,257 @@
+"""advise: searches batchings for the one that is worth most on these lengths."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lengthwise import checks
+from lengthwise.advice.answer import Advice
+from lengthwise.advice.contenders import (
+    Contender,
+    between,
+    of_equal_memory,
+    of_papers,
+    on_sample,
+    ours,
+    shipped,
+    sort_alone,
+)
+from lengthwise.advice.progress import assumed_steps, measured_steps
+from lengthwise.advice.question import Question, read_question
+from lengthwise.advice.row import AdviceRow, epoch_price, relative
+from lengthwise.advice.sentences import is_least, write_sentence
+from lengthwise.advice.snippet import write_loop
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.cost import Cost
+from lengthwise.choices.cut import Cut
+from lengthwise.measures.length_share import LengthShare
+from lengthwise.measures.limit import mixing_limit
+from lengthwise.measures.metrics import Measures
+from lengthwise.measures.pooled import epochs_to_pool, measure_pooled
+from lengthwise.planning.make import make_plan
+from lengthwise.planning.plan import Plan
+
+Watch = Callable[[Sequence[Contender]], Iterable[Contender]]
+
+_CLEAR = 0.005  # of mixing: what is less is chance
+_OTHER_CUT = 1.1  # so many times as much must another cut mix, or save, than the one that was asked for
+_LIMIT_BINS = 64  # of the limit of steps, which takes the square of it many times
+
+
+@checks.show_call("advise(lengths, Budget(20_000), world_size=8)")
+def advise(
+    lengths: ArrayLike,
+    cut: Cut,
+    *,
+    cost: Cost | None = None,
+    share: float | LengthShare | None = None,
+    noise_scale: float | None = None,
+    within: float | None = None,
+    world_size: int = 1,
+    micro_batches: int = 1,
+    seed: int = 0,
+) -> Advice:
+    """Tries batchings on these lengths, and recommends one: with a reason, what it saves, and the code.
+
+    It plans some epochs by each of about 50 batchings: ours, those of three papers, and those that trainers ship. The
+    rule: of all that cost at most 5 % more than the least, the one whose steps mix most. With a `share`, the one that
+    costs least for the same progress; of those within 1 % of it, the one that mixes most.
+
+    Without a `cost`, a batching costs the frames that its slowest ranks compute, padding and all: a frame takes as long
+    in every batch. Of more than 262,144 sequences a random 262,144 are measured.
+
+    Args:
+        lengths: [n] or [n, dims].
+        cut: `FixedSize`, `Budget` or `DynamicSize`, as you train now. Beside a `FixedSize`, the budget whose batches
+            take as much memory is tried too. It is recommended only where it mixes a tenth more.
+        cost: What a batch costs in time, a `StepCost` in seconds say.
+        share: How much of the variance of a gradient goes with length: what `lengthwise.torch.length_share` returns, or
+            the number alone, 0..1. Of a number, gradients are taken to change evenly with length.
+        noise_scale: In sequences, beside a number as `share`; by default steps are taken to be far smaller.
+        within: How much more than the least may be spent for mixing, as a share of the least.
+        world_size: Ranks of the run.
+        micro_batches: Batches of a rank in a step.
+        seed: Of the plans that are compared, and of the sample.
+
+    Returns:
+        The advice. The same inputs give the same.
+
+    Raises:
+        ValueError: A cut that is none of the three; a number out of range; a share of other lengths; a sequence over
+            the budget.
+
+    >>> import lengthwise as lw
+    >>> advice = lw.advise([7, 7, 7, 7], lw.FixedSize(2))
+    >>> print(advice)
+    Nothing is to be gained: random batches compute no more than the least. Shuffle.
+
+    References:
+        Khomenko et al. 2016, Doetsch et al. 2017 and Ge et al. 2021 for the strategies of papers; see `lw.strategy`.
+    """
+    question = read_question(
+        lengths,
+        cut,
+        cost=cost,
+        share=share,
+        noise_scale=noise_scale,
+        within=within,
+        world_size=world_size,
+        micro_batches=micro_batches,
+        seed=seed,
+    )
+    return answer(question, watch=iter)
+
+
+def answer(question: Question, *, watch: Watch) -> Advice:
+    """The advice; `watch` is given each list of contenders before they are measured, and shows progress."""
+    with warnings.catch_warnings():  # nobody asked for these paddings and waitings, and each row says what it has
+        warnings.filterwarnings("ignore", message="`(padding|waiting)` must be")
+        rows = _measure_all(question, watch)
+        rows += [_measure(each, question) for each in _spend_rest(rows, question)]
+    rows = _set_beside_random(_drop_equals(rows))
+    best = _choose(rows, question)
+    limit = _limit(question, best)
+    return Advice(
+        candidates=tuple(sorted(rows, key=lambda row: row.price)),
+        best=best,
+        sentence=write_sentence(rows, best, question, limit),
+        code=write_loop(
+            best.batching, world_size=question.world.world_size, micro_batches=question.world.micro_batches
+        ),
+        limit=limit,
+        unit=question.unit,
+        sequences=len(question.lengths),
+        measured=len(question.sample),
+        world_size=question.world.world_size,
+        micro_batches=question.world.micro_batches,
+    )
+
+
+def _measure_all(question: Question, watch: Watch) -> list[AdviceRow]:
+    """Rows of all contenders, those that trainers ship first."""
+    sizes, world, cut = question.sizes, question.world, question.cut
+    first = [*shipped(cut, sizes, world, dims=question.dims)]
+    first += [sort_alone(cut)] if world.slots > 1 else []
+    known = [_measure(each, question) for each in watch(first)]
+    # Between the paddings of these, the knobs have something to turn.
+    paddings = [row.measures.padding_share for row in known]
+    ends = {"least": min(paddings), "most": max(paddings)}
+    rest = [*ours(cut, world, **ends), *of_papers(cut, sizes)]
+    budget = of_equal_memory(cut, question.lengths)
+    # One batch a step pads and mixes the same by either cut, so that only a cost could tell them apart.
+    if budget is not None and (world.slots > 1 or question.cost is not None):
+        rest += ours(budget, world, **ends)
+    return known + [_measure(each, question) for each in watch(rest)]
+
+
+def _spend_rest(rows: list[AdviceRow], question: Question) -> list[Contender]:
+    """Max-entropy at the padding that spends all that may be spent for mixing, by each cut that was tried.
+
+    At prices of 1.04 for a padding of 0.04 and of 1.06 for 0.05, 1.05 may be spent: 0.045.
+    """
+    most = min(row.price for row in rows) * (1 + question.within)
+    found = []
+    for cut in dict.fromkeys(row.batching.cut for row in rows):
+        own = [row for row in rows if row.batching == Batching(cut=cut, order=row.batching.order)]
+        steps = sorted((row.price, row.batching.padding) for row in own if row.batching.padding is not None)
+        for (low, less), (high, more) in pairwise(steps):
+            if low < most < high:
+                padding = less + (more - less) * (most - low) / (high - low)
+                found.append(between(cut, np.floor(1000 * padding) / 1000))
+    return found
+
+
+def _measure(contender: Contender, question: Question) -> AdviceRow:
+    sample = question.sample
+    batching = on_sample(contender.batching, len(sample) / max(1, len(question.lengths)))
+    plans = [
+        make_plan(sample, batching, seed=question.seed, epoch=epoch, **question.world._asdict())
+        for epoch in range(epochs_to_pool(len(sample)))
+    ]
+    measures = measure_pooled(plans, sample)
+    price = sum(epoch_price(plan, question.price) for plan in plans) / len(plans) * question.scale
+    steps = _needed_steps(question, plans, measures)
+    return AdviceRow(
+        label=contender.label,
+        batching=contender.batching,
+        ships_in=contender.ships_in,
+        measures=measures,
+        price=price,
+        of_random=np.nan,
+        work=None if steps is None else price / max(measures.steps, 1) * steps,
+        on_front=False,
+    )
+
+
+def _needed_steps(question: Question, plans: list[Plan], measures: Measures) -> float | None:
+    share = question.share
+    if share is None or not measures.steps:
+        return share if share is None else 0.0
+    if isinstance(share, LengthShare):
+        return measured_steps(share, share.measure(plans))
+    return assumed_steps(share, question.noise_scale, measures)
+
+
+def _drop_equals(rows: list[AdviceRow]) -> list[AdviceRow]:
+    """Each plan once: of every padding beyond what random steps pad, the plan is that of random steps.
+
+    What trainers ship stays, though it be equal to another.
+    """
+    first: dict[tuple[float, ...], AdviceRow] = {}
+    for row in rows:
+        first.setdefault((row.price, row.mixing, row.measures.padding_share, float(row.measures.steps)), row)
+    kept = {id(row) for row in first.values()}
+    return [row for row in rows if row.ships_in or id(row) in kept]
+
+
+def _set_beside_random(rows: list[AdviceRow]) -> list[AdviceRow]:
+    random = rows[0]
+    front = {id(row) for row in _front(rows)}
+    return [
+        replace(
+            row,
+            of_random=relative(row.price, random.price),
+            work=None if row.work is None or random.work is None else relative(row.work, random.work),
+            on_front=id(row) in front,
+        )
+        for row in rows
+    ]
+
+
+def _front(rows: list[AdviceRow]) -> Iterator[AdviceRow]:
+    """The rows that no other beats, by rising price."""
+    most = -1.0
+    for row in sorted(rows, key=lambda row: (row.price, -row.mixing)):
+        if row.mixing > most + _CLEAR:
+            most = row.mixing
+            yield row
+
+
+def _choose(rows: list[AdviceRow], question: Question) -> AdviceRow:
+    if is_least(rows[0], rows):
+        return rows[0]
+    asked = [row for row in rows if row.batching.cut == question.cut]
+    own, other = _most_mixed(asked, question), _most_mixed(rows, question)
+    return other if other.mixing > _OTHER_CUT * own.mixing + _CLEAR else own
+
+
+def _most_mixed(rows: list[AdviceRow], question: Question) -> AdviceRow:
+    """Of the rows near the least price, or near the least work, the one that mixes most."""
+    spent = [row.price if row.work is None else row.work for row in rows]
+    near = [row for row, each in zip(rows, spent, strict=True) if each <= min(spent) * (1 + question.within)]
+    return max(near, key=lambda row: row.mixing)
+
+
+def _limit(question: Question, best: AdviceRow) -> float | None:
+    """The most mixing that any batching can have at the padding of the best; None of several lengths."""
+    if question.dims > 1 or not len(question.sample):
+        return None
+    bins = _LIMIT_BINS if question.world.slots > 1 else best.measures.mixing_bins
+    padding = min(best.measures.padding_share, 0.999)
+    return mixing_limit(question.sample, padding, bins=bins, **question.world._asdict())

@@ -1,0 +1,101 @@
+"""Sentences: what is recommended, by which rule, and what it saves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lengthwise.advice.question import Question
+from lengthwise.advice.row import AdviceRow
+from lengthwise.choices.cut import Budget
+from lengthwise.choices.deal import RandomSteps
+from lengthwise.choices.order import Shuffled
+from lengthwise.measures.length_share import LengthShare
+
+NOTHING = 0.01  # of the least price: random batches that cost no more than this above it have nothing to gain
+_SAME = 0.005  # of a price: a smaller difference is not worth a word
+
+
+def write_sentence(rows: Sequence[AdviceRow], best: AdviceRow, question: Question, limit: float | None) -> str:
+    """The sentences of an advice; `rows` begin with random batches."""
+    if not len(question.lengths):
+        return "Nothing is to be gained: there are no sequences."
+    random, least = rows[0], min(row.price for row in rows)
+    if best is random and is_least(random, rows):
+        more = random.price / least - 1
+        much = f"{_percent(more)} more than the least" if more > _SAME else "no more than the least"
+        return f"Nothing is to be gained: random batches {_verb(question)} {much}. Shuffle."
+    said = [_name(best, question), _reason(best, question, limit), _saving(best, question)]
+    if (others := _others(rows, best, question)) is not None:
+        said.append(others)
+    if len(question.sample) < len(question.lengths):
+        said.append(f"Measured on a random {len(question.sample):,} of the {len(question.lengths):,} sequences")
+    return ". ".join(said) + "."
+
+
+def is_least(random: AdviceRow, rows: Sequence[AdviceRow]) -> bool:
+    """Whether nothing costs clearly less than random batches."""
+    return random.price <= min(row.price for row in rows) * (1 + NOTHING)
+
+
+def _name(best: AdviceRow, question: Question) -> str:
+    order, deal = best.batching.order, best.batching.deal
+    what = best.label
+    if isinstance(order, Shuffled) and isinstance(deal, RandomSteps):
+        what += ": each step is a random sample, sorted into its batches"
+    if best.batching.cut == question.cut or not isinstance(best.batching.cut, Budget):
+        return f"Take {what}"
+    budget, size = best.batching.cut.budget, best.measures.sequences / max(1, best.measures.steps)
+    return (
+        f"Take {what}. Cut it by a budget of {budget:,.0f} padded frames, the memory of your longest batch; "
+        f"a step then holds {size:,.0f} sequences on average"
+    )
+
+
+def _reason(best: AdviceRow, question: Question, limit: float | None) -> str:
+    mixes = f"{'its steps mix' if question.world.slots > 1 else 'it mixes'} most, {best.mixing:.2f}"
+    if limit is not None and question.world.slots == 1 and best.mixing < limit < 1:
+        mixes += f" ({limit:.2f} is the limit at its padding)"
+    if best.work is None:
+        return f"Of all that {_verb(question)} at most {_percent(question.within)} more than the least, {mixes}"
+    share = question.share
+    told = share.share if isinstance(share, LengthShare) else share or 0.0
+    return (
+        f"Where length tells {100 * told:.1f} % of the variance of a gradient, the same progress takes "
+        f"{best.work:.2f} of the work of random batches. Of all within {_percent(question.within)} of the least work, "
+        f"{mixes}"
+    )
+
+
+def _saving(best: AdviceRow, question: Question) -> str:
+    if best.label == "random":
+        return "That is what Lightning and the Trainer ship"
+    return f"An epoch {_verb(question)}s {_more(best.of_random - 1)} random batches (Lightning, Trainer)"
+
+
+def _others(rows: Sequence[AdviceRow], best: AdviceRow, question: Question) -> str | None:
+    """What the best costs beside the options of trainers, and what these mix."""
+    others = [row for row in rows[1:] if row.ships_in and row is not best]
+    if not others:
+        return None
+    costs = [f"{_more(best.price / row.price - 1)} {row.ships_in.replace(', ', ' and ')}" for row in others]
+    mixing = _join([f"{row.mixing:.2f}" for row in others])
+    return f"It {_verb(question)}s {_join(costs)}, which mix {mixing}"
+
+
+def _more(share: float) -> str:
+    """How much more or less than another, whose name follows."""
+    if abs(share) < _SAME:
+        return "as much as"
+    return f"{_percent(abs(share))} {'more' if share > 0 else 'less'} than"
+
+
+def _join(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _verb(question: Question) -> str:
+    return "compute" if question.unit == "frames" else "cost"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

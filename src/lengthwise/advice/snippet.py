@@ -1,0 +1,65 @@
+"""Snippet: the lines of code that train with a batching."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from typing import Any
+
+from lengthwise.choices.batching import DEFAULT_ORDER, Batching, default_deal
+from lengthwise.choices.cost import Padded
+from lengthwise.choices.cut import Budget
+from lengthwise.choices.order import MaxEntropy
+
+
+def write_loop(batching: Batching, *, world_size: int, micro_batches: int) -> str:
+    """The lines from the batching to the loop over epochs, for code that has `lengths`, `dataset` and `epochs`."""
+    options = f", micro_batches={micro_batches}" if micro_batches > 1 else ""
+    ranks = "  # rank: from torch.distributed" if world_size > 1 else ""
+    return "\n".join(
+        [
+            f"batching = {write_batching(batching)}",
+            f"sampler = lw.torch.BatchSampler(lengths, batching{options}){ranks}",
+            "loader = DataLoader(dataset, batch_sampler=sampler)  # with your collate_fn",
+            "for epoch in range(epochs):",
+            "    sampler.set_epoch(epoch)  # then loop over the loader",
+        ]
+    )
+
+
+def write_batching(batching: Batching) -> str:
+    """A call that makes the batching, without defaults.
+
+    >>> write_batching(Batching(budget=20_000, padding=0.05))
+    'lw.Batching(budget=20_000, padding=0.05)'
+    """
+    order, cut = batching.order, batching.cut
+    plain = isinstance(cut, Budget) and cut == Budget(cut.budget)
+    said = [f"budget={_write(batching.budget)}" if plain else f"cut={_write(cut)}"]
+    if isinstance(order, MaxEntropy) and order == MaxEntropy(padding=order.padding or 0.0):
+        said += [f"padding={_write(order.padding)}"] if order != DEFAULT_ORDER else []
+    else:
+        said.append(f"order={_write(order)}")
+    defaults = {"deal": default_deal(cut, order), "arrange": Batching(budget=1).arrange, "cost": Padded()}
+    said += [
+        f"{name}={_write(getattr(batching, name))}" for name in defaults if getattr(batching, name) != defaults[name]
+    ]
+    return f"lw.Batching({', '.join(said)})"
+
+
+def _write(value: Any) -> str:
+    if hasattr(value, "__dataclass_fields__"):
+        return _write_choice(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == int(value):
+        return f"{int(value):_}"
+    return repr(value)
+
+
+def _write_choice(choice: Any) -> str:
+    """`lw.SemiSorted(0.1)`: the fields that differ from their defaults, by name where they must be."""
+    words = []
+    for field in fields(choice):
+        value = getattr(choice, field.name)
+        if field.default is not MISSING and value == field.default:
+            continue
+        words.append(f"{field.name}={_write(value)}" if field.kw_only or words else _write(value))
+    return f"lw.{type(choice).__name__}({', '.join(words)})"
