@@ -87,7 +87,7 @@ def shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims: int)
     found = [
         Contender("random", Batching(cut=cut, order=Shuffled(), deal=in_turn), "Lightning, Trainer"),
         Contender(
-            f"windowed:{window},arrange=in-order",
+            f"windowed:{window}",
             Batching(cut=cut, order=Windowed(window), deal=in_turn, arrange=InOrder()),
             "Trainer's group_by_length",
         ),

@@ -10,20 +10,31 @@ from lengthwise.choices.cost import Padded
 from lengthwise.choices.cut import Budget
 from lengthwise.choices.order import MaxEntropy
 
+_WIDTH = 79  # columns of a line of code
+
 
 def write_loop(batching: Batching, *, world_size: int, micro_batches: int) -> str:
     """The lines from the batching to the loop over epochs, for code that has `lengths`, `dataset` and `epochs`."""
     options = f", micro_batches={micro_batches}" if micro_batches > 1 else ""
-    ranks = "  # rank: from torch.distributed" if world_size > 1 else ""
+    ranks = ["# torch.distributed says which rank this process is."] if world_size > 1 else []
     return "\n".join(
         [
-            f"batching = {write_batching(batching)}",
-            f"sampler = lw.torch.BatchSampler(lengths, batching{options}){ranks}",
-            "loader = DataLoader(dataset, batch_sampler=sampler)  # with your collate_fn",
+            _wrap(f"batching = {write_batching(batching)}"),
+            *ranks,
+            f"sampler = lw.torch.BatchSampler(lengths, batching{options})",
+            "loader = DataLoader(dataset, batch_sampler=sampler)  # and your collate_fn",
             "for epoch in range(epochs):",
             "    sampler.set_epoch(epoch)  # then loop over the loader",
         ]
     )
+
+
+def _wrap(line: str) -> str:
+    """The call on a line of its own in its brackets, where it is too long for one line of 80."""
+    if len(line) <= _WIDTH:
+        return line
+    head, _, rest = line.partition("(")
+    return f"{head}(\n    {rest[:-1]}\n)"
 
 
 def write_batching(batching: Batching) -> str:

@@ -1,6 +1,6 @@
-"""The command line: `lengthwise inspect | compare | plan | buckets`, and commands of other packages (see `plugins`).
+"""The command line: `lengthwise advise | inspect | compare | plan | buckets`, and commands of other packages.
 
-Those may use `cuts`, `parser`, `show` and `source` too.
+`plugins` finds those. They may use `cuts`, `parser`, `show` and `source` too.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import lengthwise as lw
 from lengthwise import _command
 from lengthwise._compile import listen
 from lengthwise.checks import sentence
-from lengthwise.cli import buckets, compare, inspect, plan, plugins, streams
+from lengthwise.cli import advise, buckets, compare, inspect, plan, plugins, streams
 from lengthwise.cli.parser import Parser
 
-COMMANDS = {"inspect": inspect, "compare": compare, "plan": plan, "buckets": buckets}
+COMMANDS = {"advise": advise, "inspect": inspect, "compare": compare, "plan": plan, "buckets": buckets}
 _NO_MEMORY = "There is not enough memory for this. Give fewer sequences, or smaller numbers."
 
 

@@ -12,8 +12,14 @@ from lengthwise.choices.cut import Cut
 BATCH_SIZE = 16
 
 
-def add(parser: argparse.ArgumentParser, *, default: bool = True) -> None:
-    """Adds the options; `default` says whether there is a cut where none of them is given."""
+def add(parser: argparse.ArgumentParser, *, default: bool = True, packing: bool = True) -> None:
+    """Adds the options.
+
+    Args:
+        parser: Of the command.
+        default: Whether there is a cut where none of them is given.
+        packing: Whether rows may be packed.
+    """
     batches = parser.add_argument_group("batches")
     # One of three: argparse itself refuses two of them. A fourth would make its line of usage too long.
     group = batches.add_mutually_exclusive_group()
@@ -27,13 +33,17 @@ def add(parser: argparse.ArgumentParser, *, default: bool = True) -> None:
         metavar="KIND:VALUE",
         help="fixed:B[,drop-incomplete=true], "
         "budget:FRAMES[,oversize=alone|drop][,max-sequences=N][,by=optimal][,count-multiple-of=M] or "
-        "dynamic:B[,rule=paper]: sizes that grow as batches get shorter (Ge 2021), or "
-        "rows:CAPACITY[,rows=R][,by=best-fit][,pool=N][,oversize=drop]",
+        "dynamic:B[,rule=paper]: sizes that grow as batches get shorter (Ge 2021)"
+        + (", or rows:CAPACITY[,rows=R][,by=best-fit][,pool=N][,oversize=drop]" if packing else ""),
     )
-    text = "frames in a row that several sequences share; in place of the three above"
-    batches.add_argument("--pack", type=int, metavar="CAPACITY", help=text)
+    if packing:
+        text = "frames in a row that several sequences share; in place of the three above"
+        batches.add_argument("--pack", type=int, metavar="CAPACITY", help=text)
     text = "pad each batch to a multiple of so many frames, and count them (1)"
     batches.add_argument("--multiple-of", type=int, metavar="M", help=text)
+    if not packing:
+        parser.set_defaults(pack=None, rows=None)
+        return
     batches.add_argument("--rows", type=int, metavar="R", help="with --pack: rows in a batch (1)")
 
 

@@ -153,6 +153,11 @@ def say(text: str) -> None:
     _console().print(text, markup=False)
 
 
+def program(lines: str) -> None:
+    """Prints lines of code as they are, so that they can be copied, also where the terminal is narrower."""
+    _console().print(lines, markup=False, soft_wrap=True)
+
+
 def _console() -> Console:
     from rich.console import Console
 

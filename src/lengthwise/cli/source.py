@@ -72,6 +72,12 @@ def read_file(source: str, **options: Any) -> NDArray[np.int64]:
     return lw.read_lengths(path, column=column, **options)
 
 
+def split(source: str) -> tuple[str, str | None]:
+    """FILE and COLUMN of FILE[:COLUMN]; None where there is no column."""
+    path, column = split_source(source)
+    return str(path), column
+
+
 def subset(lengths: NDArray[np.int64], count: int, *, seed: int) -> NDArray[np.int64]:
     """A random `count` of the lengths, in the order they stand in."""
     remedy = f"There are {len(lengths)} sequences."

@@ -1,0 +1,165 @@
+"""`lengthwise advise`: which batches to train with, what they save, and the code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import lengthwise as lw
+from lengthwise.advice.question import Question, read_question
+from lengthwise.advice.search import answer
+from lengthwise.choices.named import parse_share
+from lengthwise.cli import cuts, show, source
+
+_SHOWN = 6  # rows of the front; --json has all
+_SPARE = ("batch\nsize", "steps\nvary", "waiting")  # columns that a narrow terminal leaves out, in this order
+
+
+def add(subparsers: Any) -> None:
+    """Adds `advise`."""
+    text = "recommend batches for these lengths, with the reason and the code"
+    description = (
+        "Tries about 50 ways to make batches. Of all that compute at most 5 %% more than the least, it recommends the "
+        "one that mixes most."
+    )
+    parser = subparsers.add_parser("advise", help=text, description=description)
+    source.add(parser)
+    cuts.add(parser, packing=False)
+    group = parser.add_argument_group("run")
+    group.add_argument("--world-size", type=int, default=1, metavar="R", help="ranks (%(default)s)")
+    text = "batches of a rank in one step (%(default)s)"
+    group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
+    group = parser.add_argument_group("what counts")
+    text = "how much more than the least may be spent for mixing (5%%, or, with --share, 1%%)"
+    group.add_argument("--within", metavar="SHARE", help=text)
+    text = (
+        "of the variance of a gradient that goes with length, as lengthwise.torch.length_share measures it: 10%% or 0.1"
+    )
+    group.add_argument("--share", metavar="SHARE", help=text)
+    text = "with --share: the noise scale of the gradient, in sequences"
+    group.add_argument("--noise-scale", type=float, metavar="N", help=text)
+    show.add(parser, plot="the rows between padding and mixing, and the limit")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the rows that count, the recommendation, and the code."""
+    show.check(arguments)
+    cut = cuts.choose_cut(arguments)
+    shares = {name: getattr(arguments, name) for name in ("within", "share")}
+    lengths, name = source.read(arguments)
+    question = read_question(
+        lengths,
+        cut,
+        world_size=arguments.world_size,
+        micro_batches=arguments.micro_batches,
+        cost=None,
+        noise_scale=arguments.noise_scale,
+        seed=arguments.seed,
+        **{key: None if word is None else parse_share(word, name=key) for key, word in shares.items()},
+    )
+    advice = answer(question, watch=_show_progress)
+    program = "\n".join(["import lengthwise as lw", "from torch.utils.data import DataLoader", ""])
+    program += f"\n{_write_source(arguments)}\n{advice.code}"
+    document = {"lengths": show.summary(lengths), **advice.as_dict(), "code": program}
+    show.write_json(document, arguments.json)
+    if arguments.plot is not None:
+        from lengthwise import plot
+
+        plot.save(plot.front(advice), arguments.plot)
+    if arguments.json != "-":
+        _print(advice, question, show.sentence_of(lengths, name))
+        show.program(program)
+    return 0
+
+
+def _show_progress(items: Any) -> Any:
+    from tqdm import tqdm
+
+    return tqdm(items, desc="planning", leave=False, disable=None)
+
+
+def _write_source(arguments: argparse.Namespace) -> str:
+    """The line of code that reads the lengths."""
+    if arguments.source is None:
+        return f'lengths = lw.example_lengths("{arguments.example or source.EXAMPLES[0]}")'
+    path, column = source.split(arguments.source)
+    words = [json.dumps(path)]  # in double quotes, as code is written
+    words += [] if column is None else [f"column={json.dumps(column)}"]
+    words += [] if arguments.frame_shift is None else [f"frame_shift={arguments.frame_shift}"]
+    return f"lengths = lw.read_lengths({', '.join(words)})"
+
+
+def _print(advice: lw.Advice, question: Question, title: str) -> None:
+    ranks = (
+        ""
+        if question.world.slots == 1
+        else f"; {advice.world_size} ranks x {advice.micro_batches} micro-batches a step"
+    )
+    columns = _columns(advice, question)
+    rows = _shown(advice)
+    show.table(
+        tuple(columns),
+        [tuple(write(row) for write in columns.values()) for row in rows],
+        title=f"{title}\n{cuts.describe_cut(question.cut)}{ranks}",
+        notes=_notes(advice, question),
+        words=2,
+        spare=[head for head in _SPARE if head in columns],
+    )
+    show.say(f"\n{advice.sentence}\n")
+
+
+def _shown(advice: lw.Advice) -> list[lw.AdviceRow]:
+    """The best, what trainers ship, and some of the front, by rising price."""
+    front = advice.front
+    # Of 21 rows on the front: 0, 4, 8, 12, 16 and 20.
+    places = np.unique(np.rint(np.linspace(0, len(front) - 1, min(_SHOWN, len(front)))).astype(int))
+    kept = {id(row) for row in [advice.best, *advice.shipped, *(front[place] for place in places)]}
+    return [row for row in advice.candidates if id(row) in kept]
+
+
+def _columns(advice: lw.Advice, question: Question) -> dict[str, Callable[[lw.AdviceRow], str]]:
+    """Each column by its head, as a row is written in it."""
+    price = {"frames": "computed\n/ useful", "seconds": "seconds\nan epoch", "cost": "cost of\nan epoch"}[advice.unit]
+    columns: dict[str, Callable[[lw.AdviceRow], str]] = {
+        "strategy": lambda row: f"{'*' if row is advice.best else ' '} {row.label}",
+        "ships in": lambda row: row.ships_in,
+    }
+    if len({row.batching.cut for row in advice.candidates}) > 1:
+        columns["cut"] = lambda row: _write_cut(row.batching.cut)
+    columns["padding"] = lambda row: show.percent(row.measures.padding_share)
+    if advice.world_size > 1:
+        columns["waiting"] = lambda row: show.percent(row.measures.straggler_waste)
+    columns["mixing" if question.world.slots == 1 else "step\nmixing"] = lambda row: f"{row.mixing:.3f}"
+    columns["steps\nvary"] = lambda row: f"{row.measures.step_length_variance:.3g}"
+    columns[price] = lambda row: f"{row.price:,.2f}" if row.price < 1000 else f"{row.price:,.0f}"
+    columns["of\nrandom"] = lambda row: f"{row.of_random:.2f}"
+    if advice.best.work is not None:
+        columns["work of\nrandom"] = lambda row: f"{row.work or 0:.2f}"
+    return columns
+
+
+def _write_cut(cut: Any) -> str:
+    return f"{cut.budget:,.0f} frames" if isinstance(cut, lw.Budget) else f"{cut.batch_size:,}"
+
+
+def _notes(advice: lw.Advice, question: Question) -> Sequence[str]:
+    """What the heads mean."""
+    several = question.world.slots > 1
+    prices = {
+        "frames": f"computed / useful: frames that {'the slowest rank' if several else 'it'} computes for each useful one",
+        "seconds": "seconds an epoch: as the step cost predicts them, for the slowest rank of each step",
+        "cost": "cost of an epoch: that of the slowest rank of each step",
+    }
+    mixing = (
+        f"mixing: 1 where a {'step' if several else 'batch'} tells nothing about the lengths in it, near 0 where all"
+    )
+    vary = "steps vary: how much their mean length varies, 1 as that of random samples"
+    return (
+        f"{mixing}; {vary}; {prices[advice.unit]}.",
+        "Rows: what trainers ship, with this cut; and the front, where nothing computes less and mixes as much.",
+    )
