@@ -19,7 +19,8 @@ class Advice:
         code: The lines of Python that train with it, for code that has `lengths`, `dataset` and `epochs`.
         limit: The most mixing that any batching can have at the padding of the best: `lw.mixing_limit`; None where
             sequences have several lengths, or there are none.
-        unit: What prices are in: "frames", computed for one useful frame; or "cost", the unit of the cost.
+        unit: What prices are in: "frames", computed for one useful frame; "seconds" an epoch; or "cost", the
+            unit of another cost, for an epoch.
         sequences: How many there are.
         measured: How many were measured: all, or a random sample.
         world_size: Ranks of the run.

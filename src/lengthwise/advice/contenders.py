@@ -83,7 +83,6 @@ def shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims: int)
     window = step * (min(len(sizes) // (4 * step), _MEGABATCH) or 1)
     # With one batch a step there is nothing to deal: the default makes the shorter line of code.
     in_turn, mixed = (InTurn(), Mixed()) if world.slots > 1 else (None, None)
-    fairseq = "sorted,mixed" if world.slots > 1 else "sorted"
     found = [
         Contender("random", Batching(cut=cut, order=Shuffled(), deal=in_turn), "Lightning, Trainer"),
         Contender(
@@ -91,7 +90,7 @@ def shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims: int)
             Batching(cut=cut, order=Windowed(window), deal=in_turn, arrange=InOrder()),
             "Trainer's group_by_length",
         ),
-        Contender(fairseq, Batching(cut=cut, order=Sorted(), deal=mixed), "fairseq"),
+        Contender("sorted", Batching(cut=cut, order=Sorted(), deal=mixed), "fairseq"),
     ]
     if dims == 1 and len(sizes):
         buckets = Bucketed(edges=_edges_of_equal_total(sizes))

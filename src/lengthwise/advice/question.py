@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.advice.contenders import SizedCut
+from lengthwise.advice.step_cost import StepCost
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Budget, DynamicSize, FixedSize
 from lengthwise.choices.world import World, check_world
@@ -35,7 +36,7 @@ class Question:
     lengths: NDArray[np.int64]
     sample: NDArray[np.int64]
     cut: SizedCut
-    cost: Cost | None
+    cost: Cost | StepCost | None
     share: float | LengthShare | None
     noise_scale: float
     within: float
@@ -53,12 +54,13 @@ class Question:
 
     @property
     def unit(self) -> str:
-        """What prices are in: "frames", or "cost", the unit of a cost."""
-        return "frames" if self.cost is None else "cost"
+        """What prices are in: "frames", "seconds", or "cost", the unit of another cost."""
+        return "frames" if self.cost is None else "seconds" if isinstance(self.cost, StepCost) else "cost"
 
     @property
     def price(self) -> Cost:
-        return Padded() if self.cost is None else self.cost
+        """What a batch costs in that unit."""
+        return Padded() if self.cost is None else self.cost.seconds if isinstance(self.cost, StepCost) else self.cost
 
     @property
     def scale(self) -> float:
@@ -126,7 +128,9 @@ def _share_of_sample(share: Any, chosen: NDArray[np.int64], sample: NDArray[np.i
 
 
 def _check_cost(cost: Any) -> Any:
-    if cost is not None and (isinstance(cost, type) or not callable(cost)):
+    if cost is None or isinstance(cost, StepCost):
+        return cost
+    if isinstance(cost, type) or not callable(cost):
         remedy = "Give a StepCost, a Quadratic, or a function from counts and padded lengths."
         raise checks.type_error("cost", "a cost", cost, remedy)
     return cost

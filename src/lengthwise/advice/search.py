@@ -27,9 +27,11 @@ from lengthwise.advice.question import Question, read_question
 from lengthwise.advice.row import AdviceRow, epoch_price, relative
 from lengthwise.advice.sentences import is_least, write_sentence
 from lengthwise.advice.snippet import write_loop
+from lengthwise.advice.step_cost import StepCost
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import Cut
+from lengthwise.choices.order import Sorted
 from lengthwise.measures.length_share import LengthShare
 from lengthwise.measures.limit import mixing_limit
 from lengthwise.measures.metrics import Measures
@@ -49,7 +51,7 @@ def advise(
     lengths: ArrayLike,
     cut: Cut,
     *,
-    cost: Cost | None = None,
+    cost: Cost | StepCost | None = None,
     share: float | LengthShare | None = None,
     noise_scale: float | None = None,
     within: float | None = None,
@@ -70,7 +72,7 @@ def advise(
         lengths: [n] or [n, dims].
         cut: `FixedSize`, `Budget` or `DynamicSize`, as you train now. Beside a `FixedSize`, the budget whose batches
             take as much memory is tried too. It is recommended only where it mixes a tenth more.
-        cost: What a batch costs in time, a `StepCost` in seconds say.
+        cost: A `StepCost`, for prices in seconds; or any cost, in its unit.
         share: How much of the variance of a gradient goes with length: what `lengthwise.torch.length_share` returns, or
             the number alone, 0..1. Of a number, gradients are taken to change evenly with length.
         noise_scale: In sequences, beside a number as `share`; by default steps are taken to be far smaller.
@@ -121,9 +123,7 @@ def answer(question: Question, *, watch: Watch) -> Advice:
         candidates=tuple(sorted(rows, key=lambda row: row.price)),
         best=best,
         sentence=write_sentence(rows, best, question, limit),
-        code=write_loop(
-            best.batching, world_size=question.world.world_size, micro_batches=question.world.micro_batches
-        ),
+        code=write_loop(best.batching, micro_batches=question.world.micro_batches),
         limit=limit,
         unit=question.unit,
         sequences=len(question.lengths),
@@ -159,7 +159,10 @@ def _spend_rest(rows: list[AdviceRow], question: Question) -> list[Contender]:
     found = []
     for cut in dict.fromkeys(row.batching.cut for row in rows):
         own = [row for row in rows if row.batching == Batching(cut=cut, order=row.batching.order)]
-        steps = sorted((row.price, row.batching.padding) for row in own if row.batching.padding is not None)
+        known = [(row.price, row.batching.padding) for row in own if row.batching.padding is not None]
+        # Sorted batches pad least.
+        known += [(row.price, row.measures.padding_share) for row in own if row.batching.order == Sorted()]
+        steps = sorted(known)
         for (low, less), (high, more) in pairwise(steps):
             if low < most < high:
                 padding = less + (more - less) * (most - low) / (high - low)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lengthwise.advice.question import Question
-from lengthwise.advice.row import AdviceRow
+from lengthwise.advice.row import AdviceRow, relative
 from lengthwise.choices.cut import Budget
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.order import Shuffled
@@ -57,19 +57,19 @@ def _reason(best: AdviceRow, question: Question, limit: float | None) -> str:
         mixes += f" ({limit:.2f} is the limit at its padding)"
     if best.work is None:
         return f"Of all that {_verb(question)} at most {_percent(question.within)} more than the least, {mixes}"
-    share = question.share
-    told = share.share if isinstance(share, LengthShare) else share or 0.0
+    told = question.share.share if isinstance(question.share, LengthShare) else question.share or 0.0
     return (
-        f"Where length tells {100 * told:.1f} % of the variance of a gradient, the same progress takes "
-        f"{best.work:.2f} of the work of random batches. Of all within {_percent(question.within)} of the least work, "
-        f"{mixes}"
+        f"Length tells {100 * told:.1f} % of the variance of a gradient. "
+        f"Of all within {_percent(question.within)} of the least work for the same progress, {mixes}"
     )
 
 
 def _saving(best: AdviceRow, question: Question) -> str:
     if best.label == "random":
         return "That is what Lightning and the Trainer ship"
-    return f"An epoch {_verb(question)}s {_more(best.of_random - 1)} random batches (Lightning, Trainer)"
+    if best.work is not None:
+        return f"Its work is {_more(best.work)} that of random batches (Lightning, Trainer)"
+    return f"An epoch {_verb(question)}s {_more(best.of_random)} random batches (Lightning, Trainer)"
 
 
 def _others(rows: Sequence[AdviceRow], best: AdviceRow, question: Question) -> str | None:
@@ -77,16 +77,28 @@ def _others(rows: Sequence[AdviceRow], best: AdviceRow, question: Question) -> s
     others = [row for row in rows[1:] if row.ships_in and row is not best]
     if not others:
         return None
-    costs = [f"{_more(best.price / row.price - 1)} {row.ships_in.replace(', ', ' and ')}" for row in others]
+    costs = [f"{_more(_beside(best, row))} {row.ships_in.replace(', ', ' and ')}" for row in others]
     mixing = _join([f"{row.mixing:.2f}" for row in others])
-    return f"It {_verb(question)}s {_join(costs)}, which mix {mixing}"
+    verb = f"It {_verb(question)}s" if best.work is None else "It is"
+    return f"{verb} {_join(costs)}, which mix {mixing}"
 
 
-def _more(share: float) -> str:
-    """How much more or less than another, whose name follows."""
-    if abs(share) < _SAME:
+def _beside(best: AdviceRow, row: AdviceRow) -> float:
+    """What the best costs, as a share of another row."""
+    return relative(best.price, row.price) if best.work is None or row.work is None else relative(best.work, row.work)
+
+
+def _more(ratio: float) -> str:
+    """How much more or less than another, whose name follows.
+
+    >>> _more(0.71), _more(1.001), _more(2.6)
+    ('29 % less than', 'as much as', '2.6 times as much as')
+    """
+    if abs(ratio - 1) < _SAME:
         return "as much as"
-    return f"{_percent(abs(share))} {'more' if share > 0 else 'less'} than"
+    if ratio >= 2:
+        return f"{ratio:.1f} times as much as"
+    return f"{_percent(abs(ratio - 1))} {'more' if ratio > 1 else 'less'} than"
 
 
 def _join(words: Sequence[str]) -> str:
@@ -94,8 +106,13 @@ def _join(words: Sequence[str]) -> str:
 
 
 def _verb(question: Question) -> str:
-    return "compute" if question.unit == "frames" else "cost"
+    return {"frames": "compute", "seconds": "take", "cost": "cost"}[question.unit]
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    """In whole percent, or, below 1 %, with a digit more.
+
+    >>> _percent(0.05), _percent(0.005)
+    ('5 %', '0.5 %')
+    """
+    return f"{100 * share:.0f} %" if share >= 0.01 or not share else f"{100 * share:.1g} %"

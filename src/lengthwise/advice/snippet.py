@@ -13,14 +13,15 @@ from lengthwise.choices.order import MaxEntropy
 _WIDTH = 79  # columns of a line of code
 
 
-def write_loop(batching: Batching, *, world_size: int, micro_batches: int) -> str:
-    """The lines from the batching to the loop over epochs, for code that has `lengths`, `dataset` and `epochs`."""
+def write_loop(batching: Batching, *, micro_batches: int) -> str:
+    """The lines from the batching to the loop over epochs, for code that has `lengths`, `dataset` and `epochs`.
+
+    The sampler asks torch.distributed which rank it is.
+    """
     options = f", micro_batches={micro_batches}" if micro_batches > 1 else ""
-    ranks = ["# torch.distributed says which rank this process is."] if world_size > 1 else []
     return "\n".join(
         [
             _wrap(f"batching = {write_batching(batching)}"),
-            *ranks,
             f"sampler = lw.torch.BatchSampler(lengths, batching{options})",
             "loader = DataLoader(dataset, batch_sampler=sampler)  # and your collate_fn",
             "for epoch in range(epochs):",

@@ -15,7 +15,7 @@ from lengthwise.advice.search import answer
 from lengthwise.choices.named import parse_share
 from lengthwise.cli import cuts, show, source
 
-_SHOWN = 6  # rows of the front; --json has all
+_SHOWN = 5  # rows of the front; --json has all
 _SPARE = ("batch\nsize", "steps\nvary", "waiting")  # columns that a narrow terminal leaves out, in this order
 
 
@@ -34,6 +34,8 @@ def add(subparsers: Any) -> None:
     text = "batches of a rank in one step (%(default)s)"
     group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
     group = parser.add_argument_group("what counts")
+    text = "the seconds of a step, as lengthwise.StepCost.save wrote them; without it a frame costs the same everywhere"
+    group.add_argument("--cost", metavar="PATH", help=text)
     text = "how much more than the least may be spent for mixing (5%%, or, with --share, 1%%)"
     group.add_argument("--within", metavar="SHARE", help=text)
     text = (
@@ -57,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         cut,
         world_size=arguments.world_size,
         micro_batches=arguments.micro_batches,
-        cost=None,
+        cost=None if arguments.cost is None else lw.StepCost.load(arguments.cost),
         noise_scale=arguments.noise_scale,
         seed=arguments.seed,
         **{key: None if word is None else parse_share(word, name=key) for key, word in shares.items()},
@@ -70,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         from lengthwise import plot
 
-        plot.save(plot.front(advice), arguments.plot)
+        plot.save(plot.front(advice, lengths=question.sample), arguments.plot)
     if arguments.json != "-":
         _print(advice, question, show.sentence_of(lengths, name))
         show.program(program)
@@ -116,7 +118,7 @@ def _print(advice: lw.Advice, question: Question, title: str) -> None:
 def _shown(advice: lw.Advice) -> list[lw.AdviceRow]:
     """The best, what trainers ship, and some of the front, by rising price."""
     front = advice.front
-    # Of 21 rows on the front: 0, 4, 8, 12, 16 and 20.
+    # Of 21 rows on the front: 0, 5, 10, 15 and 20.
     places = np.unique(np.rint(np.linspace(0, len(front) - 1, min(_SHOWN, len(front)))).astype(int))
     kept = {id(row) for row in [advice.best, *advice.shipped, *(front[place] for place in places)]}
     return [row for row in advice.candidates if id(row) in kept]
@@ -151,15 +153,12 @@ def _notes(advice: lw.Advice, question: Question) -> Sequence[str]:
     """What the heads mean."""
     several = question.world.slots > 1
     prices = {
-        "frames": f"computed / useful: frames that {'the slowest rank' if several else 'it'} computes for each useful one",
-        "seconds": "seconds an epoch: as the step cost predicts them, for the slowest rank of each step",
-        "cost": "cost of an epoch: that of the slowest rank of each step",
+        "frames": f"computed / useful: frames{' of the slowest rank' if several else ''} for each useful one",
+        "seconds": "seconds an epoch: as --cost predicts them",
+        "cost": "cost of an epoch: in its unit",
     }
-    mixing = (
-        f"mixing: 1 where a {'step' if several else 'batch'} tells nothing about the lengths in it, near 0 where all"
-    )
-    vary = "steps vary: how much their mean length varies, 1 as that of random samples"
     return (
-        f"{mixing}; {vary}; {prices[advice.unit]}.",
-        "Rows: what trainers ship, with this cut; and the front, where nothing computes less and mixes as much.",
+        f"mixing: 1 where a {'step' if several else 'batch'} tells nothing about the lengths in it, near 0 where all; "
+        f"{prices[advice.unit]}. Rows: what trainers ship, cut as you asked, and some of the front: nothing costs "
+        "less and mixes as much.",
     )

@@ -10,6 +10,7 @@ same look by `lengthwise.plot.style`.
     shape_curve        padding against the number of padded shapes
     knob_curves        each strategy's knob against padding and batch length
     trade_off          mixing against padding, and the limit of all batching
+    front              what `advise` tried, what trainers ship, and what is recommended
     sweep              the rows that `trade_off` draws
 """
 
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lengthwise.plot.batches import batch_padding as batch_padding
     from lengthwise.plot.epochs import epoch_lengths as epoch_lengths
+    from lengthwise.plot.fronts import front as front
     from lengthwise.plot.histograms import bucket_histogram as bucket_histogram
     from lengthwise.plot.knobs import knob_curves as knob_curves
     from lengthwise.plot.shape_curves import shape_curve as shape_curve
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "batch_padding": "batches",
     "epoch_lengths": "epochs",
+    "front": "fronts",
     "bucket_histogram": "histograms",
     "knob_curves": "knobs",
     "trade_off": "trade_offs",

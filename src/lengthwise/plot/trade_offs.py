@@ -17,7 +17,7 @@ from lengthwise.plot.style import Axes, Figure, Line2D
 
 _POINTS = 16  # on the limit
 _BINS = 128  # of the limit: in as many `compare`, and sweeps of enough sequences, estimate mixing
-_LIMIT_DASH = (0, (5, 3))
+LIMIT_DASH = (0, (5, 3))
 _CLEAR = 0.05  # mixing below it is within the error of the estimate
 _OURS = "max-entropy"
 
@@ -133,7 +133,7 @@ def _draw_panel(axes: Axes, curves: Mapping[str, Curve], limit: Curve | None, en
     for number, (name, curve) in enumerate(curves.items()):
         _draw(axes, curve, name, number)
     if limit is not None:
-        axes.plot(*limit, color=style.INK, linestyle=_LIMIT_DASH, linewidth=1.2, label="limit", zorder=5)
+        axes.plot(*limit, color=style.INK, linestyle=LIMIT_DASH, linewidth=1.2, label="limit", zorder=5)
         axes.fill_between(limit.padding, limit.mixing, 2.0, color="#F2F2F2", linewidth=0)
     right = 1.02 * end
     shown = [line for line in axes.lines if _start_of(line)[0] <= right]
