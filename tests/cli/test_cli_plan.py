@@ -144,6 +144,8 @@ def test_inspect_draws_a_bar_of_equal_width_for_each_span(run, tmp_path):
 
 def test_inspect_without_a_file_says_that_its_lengths_are_generated(run):
     done = run("inspect", "--batch-size", 8)
+    assert "    lengthwise advise --batch-size 8\n" in done.out
+    assert done.out.endswith("    plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(8)))\n")
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith("long-tailed example, generated\n10,480 sequences")
     assert "Random batches of 8 sequences would be" in done.out

@@ -5,6 +5,8 @@ import pytest
 SHORT = ("compare", "--subset", "2000", "--strategies", "random,sorted,semi-sorted:0.02,alternated:58")
 LABELS = "random,sorted,arrange=in-order,optimal:8,pad-to-edge=true,arrange=longest-first,semi-sorted:0.02"
 COMMANDS = {
+    "advise": "advise --subset 1000",
+    "advise steps": "advise --subset 1000 --world-size 4 --micro-batches 2",
     "inspect": "inspect",
     "compare": " ".join(SHORT),
     "compare long labels": f"compare --subset 500 --strategies {LABELS}",
@@ -31,7 +33,7 @@ def test_a_terminal_of_no_width_gets_a_table_that_can_be_read(run, monkeypatch, 
     assert "9              1   0.00 %" in lines
 
 
-@pytest.mark.parametrize("command", ["", "inspect", "compare", "plan", "buckets"])
+@pytest.mark.parametrize("command", ["", "advise", "inspect", "compare", "plan", "buckets"])
 def test_help_keeps_within_eighty_columns(run, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     done = run(*command.split(), "--help")
@@ -41,7 +43,7 @@ def test_help_keeps_within_eighty_columns(run, monkeypatch, command):
 
 def test_help_lists_the_commands(run):
     out = run("--help").out
-    assert all(f"\n    {name} " in out for name in ("inspect", "compare", "plan", "buckets"))
+    assert all(f"\n    {name} " in out for name in ("advise", "inspect", "compare", "plan", "buckets"))
 
 
 def heads_of(out):

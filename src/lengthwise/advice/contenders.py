@@ -22,8 +22,8 @@ from lengthwise.choices.world import World
 
 SizedCut = FixedSize | Budget | DynamicSize
 
-PADDINGS = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6)
-_WAITINGS = ("2%", "5%", "10%")
+PADDINGS = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6)
+_WAITINGS = ("2%", "5%")
 _NOISES = (0.02, 0.05, 0.1, 0.2, 0.4)
 _BUCKETS = (4, 8, 16, 32)
 _BATCHES_A_BIN = (6, 12, 25, 50)

@@ -41,6 +41,7 @@ from lengthwise.planning.plan import Plan
 
 Watch = Callable[[Sequence[Contender]], Iterable[Contender]]
 
+_MOST_EPOCHS = 8
 _CLEAR = 0.005  # of mixing: what is less is chance
 _OTHER_CUT = 1.1  # so many times as much must another cut mix, or save, than the one that was asked for
 _LIMIT_BINS = 64  # of the limit of steps, which takes the square of it many times
@@ -139,6 +140,8 @@ def _measure_all(question: Question, watch: Watch) -> list[AdviceRow]:
     first = [*shipped(cut, sizes, world, dims=question.dims)]
     first += [sort_alone(cut)] if world.slots > 1 else []
     known = [_measure(each, question) for each in watch(first)]
+    if not len(sizes):
+        return known
     # Between the paddings of these, the knobs have something to turn.
     paddings = [row.measures.padding_share for row in known]
     ends = {"least": min(paddings), "most": max(paddings)}
@@ -175,7 +178,7 @@ def _measure(contender: Contender, question: Question) -> AdviceRow:
     batching = on_sample(contender.batching, len(sample) / max(1, len(question.lengths)))
     plans = [
         make_plan(sample, batching, seed=question.seed, epoch=epoch, **question.world._asdict())
-        for epoch in range(epochs_to_pool(len(sample)))
+        for epoch in range(epochs_to_plan(len(sample)))
     ]
     measures = measure_pooled(plans, sample)
     price = sum(epoch_price(plan, question.price) for plan in plans) / len(plans) * question.scale
@@ -190,6 +193,11 @@ def _measure(contender: Contender, question: Question) -> AdviceRow:
         work=None if steps is None else price / max(measures.steps, 1) * steps,
         on_front=False,
     )
+
+
+def epochs_to_plan(count: int) -> int:
+    """How many epochs each contender is measured on: fewer than one strategy of `compare`, for there are many more."""
+    return min(epochs_to_pool(count), _MOST_EPOCHS)
 
 
 def _needed_steps(question: Question, plans: list[Plan], measures: Measures) -> float | None:

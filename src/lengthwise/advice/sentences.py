@@ -20,8 +20,8 @@ def write_sentence(rows: Sequence[AdviceRow], best: AdviceRow, question: Questio
     if not len(question.lengths):
         return "Nothing is to be gained: there are no sequences."
     random, least = rows[0], min(row.price for row in rows)
-    if best is random and is_least(random, rows):
-        more = random.price / least - 1
+    if best is random and (best.work is None or is_least(random, rows)):
+        more = relative(random.price, least) - 1
         much = f"{_percent(more)} more than the least" if more > _SAME else "no more than the least"
         return f"Nothing is to be gained: random batches {_verb(question)} {much}. Shuffle."
     said = [_name(best, question), _reason(best, question, limit), _saving(best, question)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any
 
-from lengthwise.choices.batching import DEFAULT_ORDER, Batching, default_deal
+from lengthwise.choices.batching import Batching, default_deal
 from lengthwise.choices.cost import Padded
 from lengthwise.choices.cut import Budget
 from lengthwise.choices.order import MaxEntropy
@@ -25,7 +25,9 @@ def write_loop(batching: Batching, *, micro_batches: int) -> str:
             f"sampler = lw.torch.BatchSampler(lengths, batching{options})",
             "loader = DataLoader(dataset, batch_sampler=sampler)  # and your collate_fn",
             "for epoch in range(epochs):",
-            "    sampler.set_epoch(epoch)  # then loop over the loader",
+            "    sampler.set_epoch(epoch)",
+            "    for batch in loader:",
+            "        ...",
         ]
     )
 
@@ -48,8 +50,8 @@ def write_batching(batching: Batching) -> str:
     plain = isinstance(cut, Budget) and cut == Budget(cut.budget)
     said = [f"budget={_write(batching.budget)}" if plain else f"cut={_write(cut)}"]
     if isinstance(order, MaxEntropy) and order == MaxEntropy(padding=order.padding or 0.0):
-        said += [f"padding={_write(order.padding)}"] if order != DEFAULT_ORDER else []
-    else:
+        said += [f"padding={_write(order.padding)}"] if order != Batching(cut=cut).order else []
+    elif order != Batching(cut=cut).order:
         said.append(f"order={_write(order)}")
     defaults = {"deal": default_deal(cut, order), "arrange": Batching(budget=1).arrange, "cost": Padded()}
     said += [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -66,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     advice = answer(question, watch=_show_progress)
     program = "\n".join(["import lengthwise as lw", "from torch.utils.data import DataLoader", ""])
-    program += f"\n{_write_source(arguments)}\n{advice.code}"
+    program += f"\n{source.write_code(arguments)}\n{advice.code}"
     document = {"lengths": show.summary(lengths), **advice.as_dict(), "code": program}
     show.write_json(document, arguments.json)
     if arguments.plot is not None:
@@ -83,17 +82,6 @@ def _show_progress(items: Any) -> Any:
     from tqdm import tqdm
 
     return tqdm(items, desc="planning", leave=False, disable=None)
-
-
-def _write_source(arguments: argparse.Namespace) -> str:
-    """The line of code that reads the lengths."""
-    if arguments.source is None:
-        return f'lengths = lw.example_lengths("{arguments.example or source.EXAMPLES[0]}")'
-    path, column = source.split(arguments.source)
-    words = [json.dumps(path)]  # in double quotes, as code is written
-    words += [] if column is None else [f"column={json.dumps(column)}"]
-    words += [] if arguments.frame_shift is None else [f"frame_shift={arguments.frame_shift}"]
-    return f"lengths = lw.read_lengths({', '.join(words)})"
 
 
 def _print(advice: lw.Advice, question: Question, title: str) -> None:

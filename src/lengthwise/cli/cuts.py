@@ -82,6 +82,17 @@ def _choose_kind(arguments: argparse.Namespace) -> Cut:
     return lw.FixedSize(BATCH_SIZE if arguments.batch_size is None else arguments.batch_size)
 
 
+def write_words(arguments: argparse.Namespace) -> list[str]:
+    """The words of the command line that make the same cut."""
+    named = {name: getattr(arguments, name) for name in ("batch_size", "budget", "cut", "pack", "rows")}
+    given = {name: value for name, value in named.items() if value is not None} or {"batch_size": BATCH_SIZE}
+    return [
+        word
+        for name, value in given.items()
+        for word in (f"--{name.replace('_', '-')}", f"{value:.16g}" if isinstance(value, float) else str(value))
+    ]
+
+
 def describe_cut(cut: Cut) -> str:
     """What a cut makes, in words.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
+from lengthwise.advice.snippet import write_batching
 from lengthwise.cli import cuts, show, source
 
 _BARS = " ▏▎▍▌▋▊▉█"
@@ -67,7 +69,19 @@ def run(arguments: argparse.Namespace) -> int:
     if measures["over_max_cost"]:
         over = f"{measures['over_max_cost']:,} of {measures['batches']:,} batches"
         show.say(f"{over} would cost more than the cut allows.")
+    _print_next(arguments, cut)
     return 0
+
+
+def _print_next(arguments: argparse.Namespace, cut: lw.Cut) -> None:
+    """The command to type next, and what the library does where nobody chooses."""
+    packed = isinstance(cut, lw.Rows)
+    words = [*source.write_words(arguments), *cuts.write_words(arguments)]
+    show.say(f"\nNext, see {'which packing fills more' if packed else 'which batches waste less'}:\n")
+    show.program(f"    lengthwise {'compare' if packed else 'advise'} {shlex.join(words)}")
+    show.say(f"\nIn Python, {'in random order' if packed else 'as random as 10 % padding allows'}:\n")
+    plan = f"plan = lw.make_plan(lengths, {write_batching(lw.Batching(cut=cut))})"
+    show.program("\n".join(f"    {line}" for line in ("import lengthwise as lw", source.write_code(arguments), plan)))
 
 
 def _facts(facts: dict[str, Any]) -> list[tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,10 +73,22 @@ def read_file(source: str, **options: Any) -> NDArray[np.int64]:
     return lw.read_lengths(path, column=column, **options)
 
 
-def split(source: str) -> tuple[str, str | None]:
-    """FILE and COLUMN of FILE[:COLUMN]; None where there is no column."""
-    path, column = split_source(source)
-    return str(path), column
+def write_code(arguments: argparse.Namespace) -> str:
+    """The line of Python that reads the same lengths; all of them, where `arguments` take a subset."""
+    if arguments.source is None:
+        return f'lengths = lw.example_lengths("{arguments.example or EXAMPLES[0]}")'
+    path, column = split_source(arguments.source)
+    words = [json.dumps(path)]  # in double quotes, as code is written
+    words += [] if column is None else [f"column={json.dumps(column)}"]
+    words += [] if arguments.frame_shift is None else [f"frame_shift={arguments.frame_shift}"]
+    return f"lengths = lw.read_lengths({', '.join(words)})"
+
+
+def write_words(arguments: argparse.Namespace) -> list[str]:
+    """The words of the command line that name the same lengths."""
+    named = {"example": arguments.example, "frame-shift": arguments.frame_shift, "subset": arguments.subset}
+    options = [word for name, value in named.items() if value is not None for word in (f"--{name}", str(value))]
+    return [*([] if arguments.source is None else [arguments.source]), *options]
 
 
 def subset(lengths: NDArray[np.int64], count: int, *, seed: int) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.boxes import sort_rows
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.cut import OversizeError
-from lengthwise.choices.deal import RandomSteps, Stratified
+from lengthwise.choices.deal import Balanced, RandomSteps, Stratified
 from lengthwise.choices.multiples import length_multiple, round_up
 from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Sorted
 from lengthwise.choices.warp import find_root
@@ -148,6 +148,9 @@ def fit_order(
     """
     if getattr(batching.order, "fit", None) is None or not kinds.ordered.any():
         return Fit(batching.order)
+
+    if type(batching.deal) is Balanced:  # what may be waited for moves batches to other steps, and changes none
+        batching = replace(batching, deal=Balanced(tail=batching.deal.tail))
 
     def fit() -> Fit:
         return _fit_anew(items, kinds, batching, portions, bands, places)

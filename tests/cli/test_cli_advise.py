@@ -1,0 +1,131 @@
+"""`lengthwise advise`: its JSON is a contract, and what it prints fits on one screen."""
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+
+FACTS = {
+    *("lengths", "sentence", "code", "limit", "unit", "sequences", "measured", "world_size", "micro_batches"),
+    *("best", "candidates"),
+}
+ROW = {
+    "strategy",
+    "batching",
+    "price",
+    "of_random",
+    "work",
+    "on_front",
+    "ships_in",
+    "best",
+    "padding_share",
+    "step_mixing",
+}
+FEW = ("--example", "speech", "--subset", 800)
+
+
+@pytest.fixture
+def step_cost(tmp_path):
+    counts, longest = np.repeat([1, 4, 16, 32], 4), np.tile([50, 200, 900, 2_000], 4)
+    path = tmp_path / "step.json"
+    lw.StepCost.of(counts, longest, 0.01 + 2e-5 * counts * longest).save(path)
+    return path
+
+
+def test_json_holds_what_the_library_says(run):
+    found = run("advise", *FEW, "--batch-size", 8, "--world-size", 2, "--json", "-").json
+    lengths = lw.example_lengths("speech")
+    chosen = lengths[np.sort(lw.Key(seed=0, stage="subset").permutation(len(lengths))[:800])]
+    advice = lw.advise(chosen, lw.FixedSize(8), world_size=2)
+    assert set(found) == FACTS
+    assert found["lengths"]["fingerprint"] == lw.fingerprint(chosen)
+    assert (found["sentence"], found["best"]) == (advice.sentence, advice.best.label)
+    assert all(set(row) >= ROW for row in found["candidates"])
+    (best,) = [row for row in found["candidates"] if row["best"]]
+    assert lw.Batching.from_json(best["batching"]) == advice.best.batching
+    assert [row["price"] for row in found["candidates"]] == [row.price for row in advice.candidates]
+    assert found["code"].endswith(advice.code)
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_it_fits_on_one_screen(run, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for words in ((), ("--world-size", 8, "--micro-batches", 4), ("--budget", 20_000, "--world-size", 2)):
+        done = run("advise", "--subset", 2_000, *words)
+        assert (done.status, done.err) == (0, "")
+        lines = done.out.splitlines()
+        assert max(map(len, lines)) <= columns
+        assert columns == 80 or len(lines) <= 40
+        assert sum(line.startswith("* ") for line in lines) == 1
+        assert "Lightning, Trainer" in done.out
+
+
+def test_what_is_printed_runs(run):
+    torch = pytest.importorskip("torch")
+    out = run("advise", "--subset", 500, "--batch-size", 8).out
+    program = out[out.index("import lengthwise as lw") :]
+    names = {"dataset": [torch.zeros(2)] * 10_480, "epochs": 1}
+    exec(program, names)
+    assert isinstance(names["batching"], lw.Batching)
+
+
+def test_the_code_reads_the_file_that_was_given(run, tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text("seconds\n" + "\n".join(f"{1 + number % 7}.5" for number in range(40)))
+    code = run("advise", f"{path}:seconds", "--frame-shift", 0.01, "--batch-size", 4, "--json", "-").json["code"]
+    (line,) = [line for line in code.splitlines() if line.startswith("lengths = ")]
+    names = {"lw": lw}
+    exec(line, names)
+    assert names["lengths"].tolist()[:2] == [150, 250]
+
+
+def test_seconds_are_those_of_the_step_cost(run, step_cost):
+    found = run("advise", *FEW, "--batch-size", 8, "--cost", step_cost, "--json", "-").json
+    assert found["unit"] == "seconds"
+    assert "seconds" in run("advise", *FEW, "--batch-size", 8, "--cost", step_cost).out
+
+
+def test_a_share_of_length_adds_the_work(run):
+    words = ("advise", *FEW, "--batch-size", 8, "--share", "50%", "--noise-scale", 100)
+    assert "work" in run(*words).out
+    best = next(row for row in run(*words, "--json", "-").json["candidates"] if row["best"])
+    assert best["work"] <= 1
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_the_front_is_drawn(run, tmp_path, suffix):
+    path = tmp_path / f"front{suffix}"
+    assert run("advise", *FEW, "--world-size", 2, "--plot", path).status == 0
+    assert path.stat().st_size > 5_000
+
+
+def test_nothing_to_gain_is_said(run, tmp_path):
+    path = tmp_path / "equal.txt"
+    for count in (1, 2, 30):
+        path.write_text("7\n" * count)
+        assert (
+            "Nothing is to be gained: random batches compute no more than the least. Shuffle."
+            in run("advise", path).out
+        )
+
+
+REFUSED = {
+    ("--share", "lots"): "`share` must be a number or a percentage, but is 'lots'.",
+    ("--within", "5 percent"): "`within` must be a number or a percentage, but is '5 percent'.",
+    ("--within=-1%",): "`within` must be finite and at least 0, but is -0.01.",
+    ("--share", "2"): "`share` must be at least 0 and at most 1, but is 2.0.",
+    ("--noise-scale", 5): "`noise_scale` must be given with a share, but is 5.0.",
+    ("--cut", "rows:9000"): "`cut` must be a FixedSize, a Budget or a DynamicSize, but is Rows(",
+    ("--budget", 100): "`budget` must be at least the cost of the costliest sequence,",
+    ("--world-size", 0): "`world_size` must be at least 1, but is 0.",
+    ("--cost", "missing.json"): "`path` must be a file that can be read, but is 'missing.json'.",
+    ("--plot", "front.gif"): "`plot` must be a file of one of the kinds .png, .svg, .pdf, but is 'front.gif'.",
+    ("--pack", 4096): "there is no --pack here",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), REFUSED.items(), ids=[" ".join(map(str, words)) for words in REFUSED])
+def test_bad_input_is_refused_in_one_sentence(run, words, message):
+    done = run("advise", "--subset", 50, *words)
+    assert (done.status, done.out) == (2, "")
+    assert message in done.err

@@ -1,0 +1,307 @@
+"""What `advise` recommends: the rule by brute force, prices by hand, and the papers' strategies beside it."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import length_sets
+import lengthwise as lw
+from lengthwise.advice import question as questions
+from lengthwise.advice.contenders import _edges_of_equal_total, on_sample
+from lengthwise.advice.row import epoch_price
+from lengthwise.advice.search import epochs_to_plan
+from lengthwise.advice.snippet import write_batching
+from lengthwise.measures.pooled import measure_pooled
+
+PAPERS = ("optimal:8", "alternated:58", "semi-sorted:0.1", "bucketed:1024")
+FIXED, BUDGET = lw.FixedSize(16), lw.Budget(12_928)
+WORLDS = {"one": {}, "eight": {"world_size": 8}, "accumulated": {"world_size": 8, "micro_batches": 4}}
+SHORT = lw.example_lengths("long-tailed", count=800)
+
+
+def worth(lengths, batching, **world):
+    """Price and mixing of a batching, by the public measures."""
+    plans = [lw.make_plan(lengths, batching, epoch=epoch, **world) for epoch in range(epochs_to_plan(len(lengths)))]
+    found = measure_pooled(plans, lengths)
+    return 1 / (1 - found.padding_share) / (1 - found.straggler_waste), found.step_mixing
+
+
+def better_than_papers(lengths, cut, world):
+    advice = lw.advise(lengths, cut, **world)
+    best = advice.best
+    assert best.label.startswith(("max-entropy:", "random-steps"))
+    for label in PAPERS:
+        price, mixing = worth(lengths, lw.strategy(label, cut=cut), **world)
+        # Whoever may be taken by the rule, or costs less than the best, mixes less.
+        near = max(best.price, 1.05 * advice.candidates[0].price)
+        assert price > near or mixing < best.mixing, label
+        # At its own price ours mixes more.
+        ours = [row for row in advice.candidates if row.label.startswith(("max-entropy:", "random", "sorted"))]
+        across, height = zip(*((row.price, row.mixing) for row in advice.front if row in ours), strict=True)
+        assert np.interp(price, across, height) > mixing, label
+
+
+@pytest.mark.parametrize("cut", [FIXED, BUDGET], ids=["fixed", "budget"])
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_it_is_better_than_the_strategies_of_papers(cut, world):
+    better_than_papers(lw.example_lengths("speech"), cut, world)
+
+
+@pytest.mark.parametrize("cut", [FIXED, BUDGET], ids=["fixed", "budget"])
+def test_it_is_better_than_the_strategies_of_papers_on_recordings(cut):
+    better_than_papers(ljspeech(), cut, {})
+    better_than_papers(ljspeech(), cut, WORLDS["accumulated"])
+
+
+def ljspeech():
+    import os
+    from pathlib import Path
+
+    path = Path(os.environ.get("LENGTHWISE_DATA", "missing")) / "ljspeech" / "ljspeech_lengths.csv"
+    if not path.exists():
+        pytest.skip("the lengths of LJSpeech are not here")
+    return lw.read_lengths(path, column="frames_12p5ms")
+
+
+@pytest.mark.parametrize("cut", [lw.FixedSize(8), lw.Budget(50_000), lw.DynamicSize(4)], ids=str)
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_the_rule_by_brute_force(cut, world):
+    advice = lw.advise(SHORT, cut, **world)
+    asked = [row for row in advice.candidates if row.batching.cut == cut]
+    least = min(row.price for row in advice.candidates)
+    near = [row for row in advice.candidates if row.price <= 1.05 * least]
+    assert advice.best in near or advice.best in asked
+    if advice.best.batching.cut == cut:  # another cut must mix a tenth more
+        assert advice.best.mixing >= 0.9 * max(row.mixing for row in near) - 0.005
+    else:
+        assert advice.best.mixing == max(row.mixing for row in near)
+    assert [row.price for row in advice.candidates] == sorted(row.price for row in advice.candidates)
+
+
+def test_the_front_is_what_no_other_beats():
+    advice = lw.advise(SHORT, FIXED, world_size=2)
+    for row in advice.candidates:
+        beaten = any(each.price <= row.price and each.mixing > row.mixing for each in advice.candidates)
+        assert not (beaten and row.on_front)
+    assert advice.front[0].price == advice.candidates[0].price
+    assert max(row.mixing for row in advice.candidates) - advice.front[-1].mixing <= 0.005
+
+
+def test_within_buys_mixing():
+    less, more = (lw.advise(SHORT, FIXED, within=within).best for within in (0.01, 0.3))
+    assert less.mixing < more.mixing
+    assert less.price < more.price
+
+
+def test_prices_by_hand():
+    # Two ranks, a sequence each: the steps are (9, 9) and (5, 5), of 28 frames in 14 for each rank; none waits.
+    plan = lw.make_plan([9, 5, 9, 5], lw.Batching(cut=lw.FixedSize(1), order=lw.Sorted()), world_size=2)
+    assert epoch_price(plan, lw.Padded()) == 14
+    # One step of (9, 9) and (5, 5): the second rank waits.
+    plan = lw.make_plan([9, 5, 9, 5], lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted()), world_size=2)
+    assert epoch_price(plan, lw.Padded()) == 18
+    assert epoch_price(plan, lw.Quadratic(linear=0, quadratic=1, per_batch=3)) == 2 * 81 + 3
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_prices_are_those_of_the_public_measures(world):
+    advice = lw.advise(SHORT, lw.FixedSize(4), **world)
+    for row in (advice.best, *advice.shipped):
+        assert row.price == pytest.approx(worth(SHORT, row.batching, **world)[0], rel=1e-9)
+        assert row.mixing == worth(SHORT, row.batching, **world)[1]
+
+
+def test_seconds_are_those_of_the_step_cost():
+    counts, longest = np.repeat([1, 4, 16, 32], 4), np.tile([50, 200, 900, 2_000], 4)
+    cost = lw.StepCost.of(counts, longest, 0.01 + 2e-5 * counts * longest)
+    advice = lw.advise(SHORT, lw.FixedSize(8), cost=cost, world_size=2)
+    epochs = [
+        lw.make_plan(SHORT, advice.best.batching, epoch=epoch, world_size=2) for epoch in range(epochs_to_plan(800))
+    ]
+    assert advice.unit == "seconds"
+    assert advice.best.price == pytest.approx(np.mean([cost.seconds_of(plan) for plan in epochs]))
+    assert "take at most 5 % more than the least" in advice.sentence
+
+
+def test_another_cost_has_its_own_unit():
+    advice = lw.advise(SHORT, lw.FixedSize(8), cost=lw.Quadratic(linear=0.0, quadratic=1.0))
+    assert advice.unit == "cost"
+    assert advice.sentence.count(" costs ") >= 1
+
+
+@pytest.mark.parametrize("lengths", [[], [7], [7, 7], [7] * 500], ids=["none", "one", "two", "equal"])
+@pytest.mark.parametrize("cut", [lw.FixedSize(4), lw.Budget(100)], ids=str)
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_where_nothing_is_to_be_gained_it_says_so(lengths, cut, world):
+    advice = lw.advise(lengths, cut, **world)
+    assert advice.sentence.startswith("Nothing is to be gained")
+    assert isinstance(advice.best.batching.order, lw.Shuffled)
+    assert advice.best.of_random == 1
+
+
+@settings(max_examples=12)
+@given(length_sets.flat | length_sets.pairs)
+def test_any_lengths_have_an_advice(lengths):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        advice = lw.advise(lengths, lw.FixedSize(4), world_size=2)
+    assert advice.best in advice.candidates
+    assert all(row.price >= 0 and 0 <= row.mixing <= 1 for row in advice.candidates)
+    lw.make_plan(lengths, advice.best.batching, world_size=2)
+
+
+def test_the_same_question_has_the_same_answer():
+    first, second = (lw.advise(SHORT, FIXED, world_size=2, micro_batches=2, seed=3) for _ in range(2))
+    assert first == second
+    assert first.as_dict() == second.as_dict()
+
+
+def test_two_lengths_a_sequence():
+    pairs = np.stack([SHORT, SHORT[::-1]], axis=1)
+    advice = lw.advise(pairs, lw.FixedSize(8))
+    assert advice.limit is None
+    assert advice.best.of_random < 0.95
+    assert [row.ships_in for row in advice.shipped].count("NeMo, lhotse") == 0
+
+
+def test_a_share_is_weighed_by_the_work_for_the_same_progress():
+    nothing, something, much = (lw.advise(SHORT, FIXED, share=share) for share in (0.0, 0.1, 0.9))
+    assert nothing.best.mixing < 0.1
+    assert something.best.work <= 1
+    assert much.best.mixing > nothing.best.mixing
+    for advice, share in ((nothing, 0.0), (something, 0.1), (much, 0.9)):
+        (random,) = [row for row in advice.candidates if row.label == "random"]
+        assert random.work == 1
+        for row in advice.candidates:
+            # Each frame of random batches does as much as 1 / ratio frames of these.
+            ratio = [1 - share + share * each.measures.step_length_variance for each in (row, random)]
+            assert row.work == pytest.approx(row.of_random * ratio[0] / ratio[1])
+        assert advice.best.work <= 1.01 * min(row.work for row in advice.candidates)
+        assert f"Length tells {100 * share:.1f} %" in advice.sentence
+
+
+def test_steps_beyond_the_noise_scale_lose_little_by_varying():
+    small, large = (lw.advise(SHORT, FIXED, share=0.5, noise_scale=scale) for scale in (0.1, 1e6))
+    assert small.best.price < large.best.price
+
+
+def test_a_measured_share_is_taken_as_recommend_takes_it():
+    numbers = np.random.default_rng(0)
+    towards = numbers.normal(size=24)
+    scaled = np.log(SHORT) - np.log(SHORT).mean()
+    gradients = numbers.normal(size=(800, 24)) + 0.3 * scaled[:, None] * towards
+    share = lw.LengthShare.of(gradients + 0.02, np.arange(800), SHORT)
+    advice = lw.advise(SHORT, FIXED, share=share)
+    told = lw.recommend(share, SHORT, lw.Batching(cut=FIXED))
+    sorting = {row.label: row.work for row in advice.candidates}["sorted"]
+    assert sorting == pytest.approx(told.candidates[0].work, rel=0.05)
+
+
+def test_the_code_trains_with_the_best():
+    torch = pytest.importorskip("torch")
+    for cut in (lw.FixedSize(8), lw.Budget(20_000)):
+        advice = lw.advise(SHORT, cut, micro_batches=4)
+        names = {
+            "lw": lw,
+            "lengths": SHORT,
+            "dataset": [torch.zeros(4)] * len(SHORT),
+            "epochs": 2,
+            "DataLoader": torch.utils.data.DataLoader,
+        }
+        exec(advice.code, names)
+        assert names["sampler"].batching == advice.best.batching
+        assert names["sampler"].micro_batches == 4
+        assert names["sampler"].epoch == 1
+
+
+@pytest.mark.parametrize("cut", [FIXED, lw.Budget(20_000, max_sequences=64), lw.DynamicSize(16)], ids=str)
+def test_every_batching_is_written_as_code_that_makes_it(cut):
+    advice = lw.advise(SHORT, cut, world_size=4)
+    for row in advice.candidates:
+        assert eval(write_batching(row.batching), {"lw": lw}) == row.batching
+
+
+def test_of_many_sequences_a_sample_is_measured(monkeypatch):
+    lengths = lw.example_lengths("speech", count=6_000)
+    monkeypatch.setattr(questions, "SAMPLE", 3_000)
+    advice = lw.advise(lengths, FIXED, cost=lw.Padded())
+    assert (advice.measured, advice.sequences) == (3_000, 6_000)
+    assert advice.sentence.endswith("Measured on a random 3,000 of the 6,000 sequences.")
+    monkeypatch.undo()
+    whole = lw.advise(lengths, FIXED, cost=lw.Padded())
+    prices = {row.label: row.price for row in whole.candidates}
+    # The knobs that count sequences are scaled: as many buckets, each half as large.
+    for label in ("optimal:8", "bucketed:750", "random", "sorted"):
+        (own,) = [row.price for row in advice.candidates if row.label == label]
+        assert own == pytest.approx(prices[label], rel=0.02)
+
+
+def test_a_measured_share_goes_with_the_sample(monkeypatch):
+    monkeypatch.setattr(questions, "SAMPLE", 400)
+    gradients = np.random.default_rng(0).normal(size=(800, 8))
+    share = lw.LengthShare.of(gradients, np.arange(800), SHORT)
+    assert lw.advise(SHORT, FIXED, share=share).measured == 400
+
+
+def test_knobs_that_count_sequences_are_scaled():
+    buckets = lw.Batching(cut=FIXED, order=lw.Bucketed(size=100))
+    bins = lw.Batching(cut=FIXED, order=lw.AlternatedSort(30))
+    assert on_sample(buckets, 0.1).order == lw.Bucketed(size=10)
+    assert on_sample(bins, 0.1).order == lw.AlternatedSort(3)
+    other = lw.Batching(cut=FIXED)
+    assert on_sample(other, 0.1) is other
+
+
+def test_dynamic_buckets_hold_as_many_frames_each():
+    edges = _edges_of_equal_total(SHORT)
+    held = np.bincount(np.searchsorted(edges, SHORT), SHORT)
+    assert len(edges) == 30
+    assert held.max() < 1.5 * SHORT.sum() / 30 + SHORT.max()
+
+
+def test_group_by_length_is_that_of_the_trainer():
+    utilities = pytest.importorskip("transformers.trainer_pt_utils")
+    torch = pytest.importorskip("torch")
+    lengths = lw.example_lengths("long-tailed", count=4_000)
+    generator = torch.Generator()
+    generator.manual_seed(0)
+    order = utilities.get_length_grouped_indices(lengths.tolist(), 16, generator=generator)
+    theirs = lw.measure([order[start : start + 16] for start in range(0, 4_000, 16)], lengths)
+    (ours,) = [row for row in lw.advise(lengths, FIXED).shipped if row.ships_in == "Trainer's group_by_length"]
+    assert ours.measures.padding_share == pytest.approx(theirs.padding_share, abs=0.01)
+    assert ours.measures.step_length_correlation == pytest.approx(theirs.step_length_correlation, abs=0.1)
+
+
+SHARE = lw.LengthShare.of(np.random.default_rng(0).normal(size=(64, 4)), np.arange(64), np.arange(1, 65))
+REFUSED = {
+    "a cut that packs": (
+        {"cut": lw.Rows(4_096)},
+        "`cut` must be a FixedSize, a Budget or a DynamicSize, but is Rows(",
+    ),
+    "a number as cut": ({"cut": 16}, "`cut` must be a FixedSize, a Budget or a DynamicSize, but is 16. Give the one"),
+    "a share beyond 1": ({"share": 1.5}, "`share` must be at least 0 and at most 1, but is 1.5. "),
+    "a share of other lengths": ({"share": SHARE}, "`share` must be of these lengths, of fingerprint "),
+    "a noise scale alone": ({"noise_scale": 9.0}, "`noise_scale` must be given with a share, but is 9.0. "),
+    "a noise scale twice": (
+        {"share": SHARE, "noise_scale": 9.0, "lengths": np.arange(1, 65)},
+        "`noise_scale` must be left out beside a LengthShare, but is 9.0. ",
+    ),
+    "a noise scale below 0": ({"share": 0.1, "noise_scale": -1}, "`noise_scale` must be finite and at least 0, "),
+    "within below 0": ({"within": -0.1}, "`within` must be finite and at least 0, but is -0.1. "),
+    "a class as cost": ({"cost": lw.Quadratic}, "`cost` must be a cost, but is "),
+    "a number as cost": ({"cost": 3}, "`cost` must be a cost, but is 3. "),
+    "no rank": ({"world_size": 0}, "`world_size` must be at least 1, but is 0. "),
+    "a sequence over the budget": ({"cut": lw.Budget(10)}, "`budget` must be at least the cost of the costliest "),
+    "lengths of 0": ({"lengths": [3, 0]}, "`lengths` must be "),
+    "a seed below 0": ({"seed": -1}, "`seed` must be "),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), REFUSED.values(), ids=REFUSED)
+def test_bad_input_is_refused_in_one_sentence(given, message):
+    asked = {"lengths": [30, 20, 40], "cut": FIXED, **given}
+    with pytest.raises((ValueError, TypeError), match=f"^{re.escape(message)}"):
+        lw.advise(asked.pop("lengths"), asked.pop("cut"), **asked)
