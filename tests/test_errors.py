@@ -490,6 +490,8 @@ CALLS = {
     "Batching(16)": "Batching(budget=20_000), or Batching(cut=FixedSize(16))",
     "Batching(batch_size=16)": "Batching(budget=20_000), or Batching(cut=FixedSize(16))",
     "Batching(max_tokens=20_000)": "Batching(budget=20_000), or Batching(cut=FixedSize(16))",
+    "advise([1, 2])": "advise(lengths, Budget(20_000), world_size=8)",
+    "advise([1, 2], FixedSize(2), budget=9)": "advise(lengths, Budget(20_000), world_size=8)",
     "make_plan([1, 2])": "make_plan(lengths, Batching(budget=20_000))",
     "make_plan([1, 2], batch_size=16)": "make_plan(lengths, Batching(budget=20_000))",
     "Windows([1, 2])": "Windows(lengths, Batching(budget=20_000))",
@@ -552,9 +554,16 @@ def test_a_call_that_does_not_fit_is_told_one_that_does(call):
 
 def test_every_choice_answers_a_call_that_does_not_fit():
     choices = {name for name in lw.__all__ if name[0].isupper() and hasattr(getattr(lw, name), "__dataclass_fields__")}
-    assert choices - {"Description", "LengthShare", "Measures", "Plan", "StepCost", "Window"} <= {
-        call.partition("(")[0] for call in CALLS
-    }
+    assert choices - {
+        "Advice",
+        "AdviceRow",
+        "Description",
+        "LengthShare",
+        "Measures",
+        "Plan",
+        "StepCost",
+        "Window",
+    } <= {call.partition("(")[0] for call in CALLS}
 
 
 def test_a_call_is_shown_with_what_must_be_named():

@@ -8,7 +8,8 @@ from lengthwise.advice.question import Question
 from lengthwise.advice.row import AdviceRow, relative
 from lengthwise.choices.cut import Budget
 from lengthwise.choices.deal import RandomSteps
-from lengthwise.choices.order import Shuffled
+from lengthwise.choices.named import STRATEGIES
+from lengthwise.choices.order import MaxEntropy, Shuffled
 from lengthwise.measures.length_share import LengthShare
 
 NOTHING = 0.01  # of the least price: random batches that cost no more than this above it have nothing to gain
@@ -38,17 +39,25 @@ def is_least(random: AdviceRow, rows: Sequence[AdviceRow]) -> bool:
 
 
 def _name(best: AdviceRow, question: Question) -> str:
-    order, deal = best.batching.order, best.batching.deal
-    what = best.label
-    if isinstance(order, Shuffled) and isinstance(deal, RandomSteps):
-        what += ": each step is a random sample, sorted into its batches"
-    if best.batching.cut == question.cut or not isinstance(best.batching.cut, Budget):
-        return f"Take {what}"
-    budget, size = best.batching.cut.budget, best.measures.sequences / max(1, best.measures.steps)
+    what = f"Take {best.label}: {_describe(best)}"
+    cut = best.batching.cut
+    if cut == question.cut or not isinstance(cut, Budget):
+        return what
+    size = best.measures.sequences / max(1, best.measures.steps)
     return (
-        f"Take {what}. Cut it by a budget of {budget:,.0f} padded frames, the memory of your longest batch; "
+        f"{what}. Cut it by a budget of {cut.budget:,.0f} padded frames, the memory of your longest batch; "
         f"a step then holds {size:,.0f} sequences on average"
     )
+
+
+def _describe(row: AdviceRow) -> str:
+    """What a strategy does, in a few words."""
+    order, name = row.batching.order, row.label.partition(":")[0]
+    if isinstance(order, MaxEntropy) and order.padding is not None:
+        return f"as random as {100 * order.padding:.2g} % padding allows"
+    if isinstance(order, Shuffled) and isinstance(row.batching.deal, RandomSteps):
+        return "each step is a random sample, sorted into its batches"
+    return STRATEGIES[name].help if name in STRATEGIES else "buckets of as many frames each"
 
 
 def _reason(best: AdviceRow, question: Question, limit: float | None) -> str:
