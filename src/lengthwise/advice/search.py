@@ -30,7 +30,7 @@ from lengthwise.advice.snippet import write_loop
 from lengthwise.advice.step_cost import StepCost
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost
-from lengthwise.choices.cut import Cut
+from lengthwise.choices.cut import Cut, FixedSize
 from lengthwise.choices.order import Sorted
 from lengthwise.measures.length_share import LengthShare
 from lengthwise.measures.limit import mixing_limit
@@ -44,6 +44,7 @@ Watch = Callable[[Sequence[Contender]], Iterable[Contender]]
 _MOST_EPOCHS = 8
 _CLEAR = 0.005  # of mixing: what is less is chance
 _OTHER_CUT = 1.1  # so many times as much must another cut mix, or save, than the one that was asked for
+_MOST_CHANGE = 2  # times as many sequences, or as few, as a step of random batches holds
 _LIMIT_BINS = 64  # of the limit of steps, which takes the square of it many times
 
 
@@ -72,7 +73,8 @@ def advise(
     Args:
         lengths: [n] or [n, dims].
         cut: `FixedSize`, `Budget` or `DynamicSize`, as you train now. Beside a `FixedSize`, the budget whose batches
-            take as much memory is tried too. It is recommended only where it mixes a tenth more.
+            take as much memory is tried too, where its steps hold at most twice as many sequences. It is recommended
+            only where it mixes a tenth more, or costs less than your cut can.
         cost: A `StepCost`, for prices in seconds; or any cost, in its unit.
         share: How much of the variance of a gradient goes with length: what `lengthwise.torch.length_share` returns, or
             the number alone, 0..1. Of a number, gradients are taken to change evenly with length.
@@ -115,15 +117,17 @@ def answer(question: Question, *, watch: Watch) -> Advice:
     """The advice; `watch` is given each list of contenders before they are measured, and shows progress."""
     with warnings.catch_warnings():  # nobody asked for these paddings and waitings, and each row says what it has
         warnings.filterwarnings("ignore", message="`(padding|waiting)` must be")
-        rows = _measure_all(question, watch)
+        rows = _drop_incomparable(_measure_all(question, watch))
         rows += [_measure(each, question) for each in _spend_rest(rows, question)]
+    rows = _drop_incomparable(rows)
     rows = _set_beside_random(_drop_equals(rows))
-    best = _choose(rows, question)
+    fit = [row for row in rows if _is_comparable(row, rows[0])]
+    best = _choose(fit, question)
     limit = _limit(question, best)
     return Advice(
         candidates=tuple(sorted(rows, key=lambda row: row.price)),
         best=best,
-        sentence=write_sentence(rows, best, question, limit),
+        sentence=write_sentence(rows, best, question, limit=limit, least=min(row.price for row in fit)),
         code=write_loop(best.batching, micro_batches=question.world.micro_batches),
         limit=limit,
         unit=question.unit,
@@ -153,12 +157,29 @@ def _measure_all(question: Question, watch: Watch) -> list[AdviceRow]:
     return known + [_measure(each, question) for each in watch(rest)]
 
 
+def _is_comparable(row: AdviceRow, random: AdviceRow) -> bool:
+    """Whether it trains about as random batches do, only faster.
+
+    On a long tail a budget may hold ten times the sequences of a fixed size, and so take a tenth of the steps. And 32
+    buckets of 100 sequences hold 3 each: batches of 3 pad less than batches of 16, whatever is in them.
+    """
+    size, usual = (each.measures.sequences / max(1, each.measures.steps) for each in (row, random))
+    asked = random.batching.cut
+    at_most = size <= _MOST_CHANGE * usual or row.batching.cut == asked
+    return at_most and (size >= usual / _MOST_CHANGE or not isinstance(asked, FixedSize))
+
+
+def _drop_incomparable(rows: list[AdviceRow]) -> list[AdviceRow]:
+    """Only what trainers ship is shown also where it cannot be recommended."""
+    return [row for row in rows if row.ships_in or _is_comparable(row, rows[0])]
+
+
 def _spend_rest(rows: list[AdviceRow], question: Question) -> list[Contender]:
     """Max-entropy at the padding that spends all that may be spent for mixing, by each cut that was tried.
 
     At prices of 1.04 for a padding of 0.04 and of 1.06 for 0.05, 1.05 may be spent: 0.045.
     """
-    most = min(row.price for row in rows) * (1 + question.within)
+    most = min(row.price for row in rows if _is_comparable(row, rows[0])) * (1 + question.within)
     found = []
     for cut in dict.fromkeys(row.batching.cut for row in rows):
         own = [row for row in rows if row.batching == Batching(cut=cut, order=row.batching.order)]
@@ -245,18 +266,19 @@ def _front(rows: list[AdviceRow]) -> Iterator[AdviceRow]:
 
 
 def _choose(rows: list[AdviceRow], question: Question) -> AdviceRow:
-    if is_least(rows[0], rows):
+    if is_least(rows[0], min(row.price for row in rows)):
         return rows[0]
-    asked = [row for row in rows if row.batching.cut == question.cut]
-    own, other = _most_mixed(asked, question), _most_mixed(rows, question)
-    return other if other.mixing > _OTHER_CUT * own.mixing + _CLEAR else own
-
-
-def _most_mixed(rows: list[AdviceRow], question: Question) -> AdviceRow:
-    """Of the rows near the least price, or near the least work, the one that mixes most."""
     spent = [row.price if row.work is None else row.work for row in rows]
-    near = [row for row, each in zip(rows, spent, strict=True) if each <= min(spent) * (1 + question.within)]
-    return max(near, key=lambda row: row.mixing)
+    most = min(spent) * (1 + question.within)
+    near = [row for row, each in zip(rows, spent, strict=True) if each <= most]
+    best = max(near, key=_mixing)
+    own = max((row for row in near if row.batching.cut == question.cut), key=_mixing, default=best)
+    # The cut that was asked for stays, unless another mixes clearly more, or costs less than it can.
+    return best if best.mixing > _OTHER_CUT * own.mixing + _CLEAR else own
+
+
+def _mixing(row: AdviceRow) -> float:
+    return row.mixing
 
 
 def _limit(question: Question, best: AdviceRow) -> float | None:

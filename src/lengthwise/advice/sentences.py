@@ -16,12 +16,21 @@ NOTHING = 0.01  # of the least price: random batches that cost no more than this
 _SAME = 0.005  # of a price: a smaller difference is not worth a word
 
 
-def write_sentence(rows: Sequence[AdviceRow], best: AdviceRow, question: Question, limit: float | None) -> str:
-    """The sentences of an advice; `rows` begin with random batches."""
+def write_sentence(
+    rows: Sequence[AdviceRow], best: AdviceRow, question: Question, *, limit: float | None, least: float
+) -> str:
+    """The sentences of an advice.
+
+    Args:
+        rows: All that are shown, random batches first.
+        best: The one that is recommended.
+        limit: Of mixing, at its padding.
+        least: The least price of what may be recommended.
+    """
     if not len(question.lengths):
         return "Nothing is to be gained: there are no sequences."
-    random, least = rows[0], min(row.price for row in rows)
-    if best is random and (best.work is None or is_least(random, rows)):
+    random = rows[0]
+    if best is random and (best.work is None or is_least(random, least)):
         more = relative(random.price, least) - 1
         much = f"{_percent(more)} more than the least" if more > _SAME else "no more than the least"
         return f"Nothing is to be gained: random batches {_verb(question)} {much}. Shuffle."
@@ -33,9 +42,9 @@ def write_sentence(rows: Sequence[AdviceRow], best: AdviceRow, question: Questio
     return ". ".join(said) + "."
 
 
-def is_least(random: AdviceRow, rows: Sequence[AdviceRow]) -> bool:
+def is_least(random: AdviceRow, least: float) -> bool:
     """Whether nothing costs clearly less than random batches."""
-    return random.price <= min(row.price for row in rows) * (1 + NOTHING)
+    return random.price <= least * (1 + NOTHING)
 
 
 def _name(best: AdviceRow, question: Question) -> str:
@@ -54,7 +63,9 @@ def _describe(row: AdviceRow) -> str:
     """What a strategy does, in a few words."""
     order, name = row.batching.order, row.label.partition(":")[0]
     if isinstance(order, MaxEntropy) and order.padding is not None:
-        return f"as random as {100 * order.padding:.2g} % padding allows"
+        waiting = getattr(row.batching.deal, "waiting", None)
+        allow = "padding allows" if waiting is None else f"padding and {100 * waiting:.2g} % waiting allow"
+        return f"as random as {100 * order.padding:.2g} % {allow}"
     if isinstance(order, Shuffled) and isinstance(row.batching.deal, RandomSteps):
         return "each step is a random sample, sorted into its batches"
     return STRATEGIES[name].help if name in STRATEGIES else "buckets of as many frames each"
