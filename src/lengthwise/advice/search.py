@@ -63,7 +63,7 @@ def advise(
 ) -> Advice:
     """Tries batchings on these lengths, and recommends one: with a reason, what it saves, and the code.
 
-    It plans some epochs by each of about 50 batchings: ours, those of three papers, and those that trainers ship. The
+    It plans some epochs by each of dozens of batchings: ours, those of three papers, and those that trainers ship. The
     rule: of all that cost at most 5 % more than the least, the one whose steps mix most. With a `share`, the one that
     costs least for the same progress; of those within 1 % of it, the one that mixes most.
 

@@ -22,7 +22,7 @@ def add(subparsers: Any) -> None:
     """Adds `advise`."""
     text = "recommend batches for these lengths, with the reason and the code"
     description = (
-        "Tries about 50 ways to make batches. Of all that compute at most 5 %% more than the least, it recommends the "
+        "Tries dozens of ways to make batches. Of all that compute at most 5 % more than the least, it recommends the "
         "one that mixes most."
     )
     parser = subparsers.add_parser("advise", help=text, description=description)
