@@ -129,3 +129,14 @@ def test_bad_input_is_refused_in_one_sentence(run, words, message):
     done = run("advise", "--subset", 50, *words)
     assert (done.status, done.out) == (2, "")
     assert message in done.err
+
+
+def test_inspect_names_the_command_and_the_code_of_the_same_lengths(run, tmp_path):
+    path = tmp_path / "texts.csv"
+    path.write_text("text\n" + "\n".join("a word " * (1 + number % 5) for number in range(20)))
+    out = run("inspect", f"{path}:text", "--count", "words", "--budget", 40).out
+    assert f"lengthwise advise {path}:text --count words --budget 40\n" in out
+    program = out[out.index("import lengthwise as lw") :].replace("\n    ", "\n")
+    names = {}
+    exec(program, names)
+    assert names["plan"].costs.max() <= 40

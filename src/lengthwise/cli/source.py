@@ -78,16 +78,17 @@ def write_code(arguments: argparse.Namespace) -> str:
     if arguments.source is None:
         return f'lengths = lw.example_lengths("{arguments.example or EXAMPLES[0]}")'
     path, column = split_source(arguments.source)
-    words = [json.dumps(path)]  # in double quotes, as code is written
-    words += [] if column is None else [f"column={json.dumps(column)}"]
-    words += [] if arguments.frame_shift is None else [f"frame_shift={arguments.frame_shift}"]
-    return f"lengths = lw.read_lengths({', '.join(words)})"
+    given = {name: value for name, value in {"column": column, **_options(arguments)}.items() if value is not None}
+    # JSON writes texts and numbers as Python does, in double quotes.
+    words = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in given.items()]
+    return f"lengths = lw.read_lengths({', '.join([json.dumps(path, ensure_ascii=False), *words])})"
 
 
 def write_words(arguments: argparse.Namespace) -> list[str]:
     """The words of the command line that name the same lengths."""
-    named = {"example": arguments.example, "frame-shift": arguments.frame_shift, "subset": arguments.subset}
-    options = [word for name, value in named.items() if value is not None for word in (f"--{name}", str(value))]
+    named = {"example": arguments.example, **_options(arguments), "subset": arguments.subset}
+    given = {name.replace("_", "-"): str(value) for name, value in named.items() if value is not None}
+    options = [word for name, value in given.items() for word in (f"--{name}", value)]
     return [*([] if arguments.source is None else [arguments.source]), *options]
 
 
