@@ -41,9 +41,9 @@ from lengthwise.planning.plan import Plan
 
 Watch = Callable[[Sequence[Contender]], Iterable[Contender]]
 
-_MOST_EPOCHS = 8
+_MOST_EPOCHS = 8  # of each contender
 _CLEAR = 0.005  # of mixing: what is less is chance
-_OTHER_CUT = 1.1  # so many times as much must another cut mix, or save, than the one that was asked for
+_OTHER_CUT = 1.1  # times the mixing: so much more must another cut mix than the one that was asked for
 _MOST_CHANGE = 2  # times as many sequences, or as few, as a step of random batches holds
 _LIMIT_BINS = 64  # of the limit of steps, which takes the square of it many times
 
