@@ -64,7 +64,7 @@ def test_what_is_printed_runs(run):
     torch = pytest.importorskip("torch")
     out = run("advise", "--subset", 500, "--batch-size", 8).out
     program = out[out.index("import lengthwise as lw") :]
-    names = {"dataset": [torch.zeros(2)] * 10_480, "epochs": 1}
+    names = {"dataset": [torch.zeros(2)] * 500, "epochs": 1}
     exec(program, names)
     assert isinstance(names["batching"], lw.Batching)
 
@@ -97,6 +97,14 @@ def test_the_front_is_drawn(run, tmp_path, suffix):
     path = tmp_path / f"front{suffix}"
     assert run("advise", *FEW, "--world-size", 2, "--plot", path).status == 0
     assert path.stat().st_size > 5_000
+
+
+def test_a_page_shows_what_is_recommended(run, tmp_path):
+    pytest.importorskip("jinja2")
+    path = tmp_path / "advice.html"
+    assert run("advise", *FEW, "--world-size", 2, "--html", path).status == 0
+    assert "What was tried" in path.read_text()
+    assert "random batches (Lightning, Trainer)" in path.read_text()
 
 
 def test_nothing_to_gain_is_said(run, tmp_path):

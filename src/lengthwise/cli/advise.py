@@ -43,7 +43,7 @@ def add(subparsers: Any) -> None:
     group.add_argument("--share", metavar="SHARE", help=text)
     text = "with --share: the noise scale of the gradient, in sequences"
     group.add_argument("--noise-scale", type=float, metavar="N", help=text)
-    show.add(parser, plot="the rows between padding and mixing, and the limit")
+    show.add(parser, plot="the rows between padding and mixing, and the limit", html="what is recommended, and why")
     parser.set_defaults(run=run)
 
 
@@ -72,10 +72,28 @@ def run(arguments: argparse.Namespace) -> int:
         from lengthwise import plot
 
         plot.save(plot.front(advice, lengths=question.sample), arguments.plot)
-    if arguments.json != "-":
+    _write_page(arguments, advice, question, title=f"{name}: {cuts.describe_cut(cut)}")
+    if not show.fills_output(arguments):
         _print(advice, question, show.sentence_of(lengths, name))
         show.program(program)
     return 0
+
+
+def _write_page(arguments: argparse.Namespace, advice: lw.Advice, question: Question, *, title: str) -> None:
+    """Writes the report: random batches beside the recommended ones, and all that was tried."""
+    if arguments.html is None:
+        return
+    from lengthwise.report.advised import advice_section
+
+    random = next(row for row in advice.candidates if row.label == "random")
+    world = question.world._asdict()
+    plans = {
+        row.label: lw.make_plan(question.lengths, row.batching, seed=question.seed, **world)
+        for row in (random, advice.best)
+    }
+    rows = {label: lw.measure(plan, question.lengths).as_dict() for label, plan in plans.items()}
+    told = {"title": title, "loading": source.write_code(arguments), "answer": advice.sentence}
+    show.write_html(arguments.html, question.lengths, plans, rows, **told, outcomes=[advice_section(advice)])
 
 
 def _show_progress(items: Any) -> Any:

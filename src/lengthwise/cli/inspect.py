@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def _print_next(arguments: argparse.Namespace, cut: lw.Cut) -> None:
     show.program(f"    lengthwise {'compare' if packed else 'advise'} {shlex.join(words)}")
     show.say(f"\nIn Python, {'in random order' if packed else 'as random as 10 % padding allows'}:\n")
     plan = f"plan = lw.make_plan(lengths, {write_batching(lw.Batching(cut=cut))})"
-    show.program("\n".join(f"    {line}" for line in ("import lengthwise as lw", source.write_code(arguments), plan)))
+    show.program(textwrap.indent(f"import lengthwise as lw\n{source.write_code(arguments)}\n{plan}", "    "))
 
 
 def _facts(facts: dict[str, Any]) -> list[tuple[str, ...]]:

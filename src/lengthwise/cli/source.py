@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,17 +70,6 @@ def read_file(source: str, **options: Any) -> NDArray[np.int64]:
     """Reads the lengths that FILE[:COLUMN] names, with options of `read_lengths`."""
     path, column = split_source(source)
     return lw.read_lengths(path, column=column, **options)
-
-
-def write_code(arguments: argparse.Namespace) -> str:
-    """The line of Python that reads the same lengths; all of them, where `arguments` take a subset."""
-    if arguments.source is None:
-        return f'lengths = lw.example_lengths("{arguments.example or EXAMPLES[0]}")'
-    path, column = split_source(arguments.source)
-    given = {name: value for name, value in {"column": column, **_options(arguments)}.items() if value is not None}
-    # JSON writes texts and numbers as Python does, in double quotes.
-    words = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in given.items()]
-    return f"lengths = lw.read_lengths({', '.join([json.dumps(path, ensure_ascii=False), *words])})"
 
 
 def write_words(arguments: argparse.Namespace) -> list[str]:
