@@ -16,6 +16,7 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Padded
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.deal import InTurn, Mixed
+from lengthwise.choices.multiples import round_up
 from lengthwise.choices.named import strategies
 from lengthwise.choices.order import AlternatedSort, Bucketed, Shuffled, Sorted, Windowed
 from lengthwise.choices.world import World
@@ -107,8 +108,8 @@ def of_equal_memory(cut: SizedCut, lengths: NDArray[np.int64]) -> Budget | None:
     """The budget whose batches take the memory of the longest `batch_size` sequences; None beside other cuts."""
     if not isinstance(cut, FixedSize) or cut.drop_incomplete or not len(lengths):
         return None
-    longest = lengths.reshape(len(lengths), -1).max(axis=0)
-    return Budget(cut.batch_size * int(longest.sum()))
+    longest = round_up(lengths.reshape(len(lengths), -1).max(axis=0), cut.multiple_of)
+    return Budget(cut.batch_size * int(longest.sum()), multiple_of=cut.multiple_of)
 
 
 def on_sample(batching: Batching, share: float) -> Batching:

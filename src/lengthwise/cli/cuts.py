@@ -84,13 +84,13 @@ def _choose_kind(arguments: argparse.Namespace) -> Cut:
 
 def write_words(arguments: argparse.Namespace) -> list[str]:
     """The words of the command line that make the same cut."""
-    named = {name: getattr(arguments, name) for name in ("batch_size", "budget", "cut", "pack", "rows")}
-    given = {name: value for name, value in named.items() if value is not None} or {"batch_size": BATCH_SIZE}
-    return [
-        word
-        for name, value in given.items()
-        for word in (f"--{name.replace('_', '-')}", f"{value:.16g}" if isinstance(value, float) else str(value))
-    ]
+    kinds = {name: getattr(arguments, name) for name in ("batch_size", "budget", "cut", "pack", "rows")}
+    given = {name: value for name, value in kinds.items() if value is not None} or {"batch_size": BATCH_SIZE}
+    if arguments.multiple_of is not None:
+        given["multiple_of"] = arguments.multiple_of
+    # 20000.0 is written 20000.
+    texts = {name: f"{value:.16g}" if isinstance(value, float) else str(value) for name, value in given.items()}
+    return [word for name, text in texts.items() for word in (f"--{name.replace('_', '-')}", text)]
 
 
 def describe_cut(cut: Cut) -> str:
