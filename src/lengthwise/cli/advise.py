@@ -92,8 +92,9 @@ def _write_page(arguments: argparse.Namespace, advice: lw.Advice, question: Ques
         for row in (random, advice.best)
     }
     rows = {label: lw.measure(plan, question.lengths).as_dict() for label, plan in plans.items()}
-    told = {"title": title, "loading": source.write_code(arguments), "answer": advice.sentence}
-    show.write_html(arguments.html, question.lengths, plans, rows, **told, outcomes=[advice_section(advice)])
+    section = advice_section(advice, write_cut=_row_cut if _cuts_differ(advice) else None)
+    told = {"title": title, "loading": source.write_code(arguments), "outcomes": [section]}
+    show.write_html(arguments.html, question.lengths, plans, rows, **told)
 
 
 def _show_progress(items: Any) -> Any:
@@ -137,8 +138,8 @@ def _columns(advice: lw.Advice, question: Question) -> dict[str, Callable[[lw.Ad
         "strategy": lambda row: f"{'*' if row is advice.best else ' '} {row.label}",
         "ships in": lambda row: row.ships_in,
     }
-    if len({row.batching.cut for row in advice.candidates}) > 1:
-        columns["cut"] = lambda row: _write_cut(row.batching.cut)
+    if _cuts_differ(advice):
+        columns["cut"] = _row_cut
     columns["padding"] = lambda row: show.percent(row.measures.padding_share)
     if advice.world_size > 1:
         columns["waiting"] = lambda row: show.percent(row.measures.straggler_waste)
@@ -151,7 +152,12 @@ def _columns(advice: lw.Advice, question: Question) -> dict[str, Callable[[lw.Ad
     return columns
 
 
-def _write_cut(cut: Any) -> str:
+def _cuts_differ(advice: lw.Advice) -> bool:
+    return len({row.batching.cut for row in advice.candidates}) > 1
+
+
+def _row_cut(row: lw.AdviceRow) -> str:
+    cut: Any = row.batching.cut
     return f"{cut.budget:,.0f} frames" if isinstance(cut, lw.Budget) else f"{cut.batch_size:,}"
 
 

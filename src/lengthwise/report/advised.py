@@ -5,7 +5,7 @@ A candidate has a label, `ships_in`, `measures`, `price`, `mixing`, and whether 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from lengthwise.report import words
@@ -18,6 +18,7 @@ _PRICES = {
     "seconds": "seconds of an epoch, as predicted",
     "cost": "cost of an epoch",
 }
+_HEADS = {"frames": "computed / useful", "seconds": "seconds an epoch", "cost": "cost of an epoch"}
 _NAMED = 6  # of the front, evenly, beside the best and what trainers ship
 
 
@@ -34,8 +35,13 @@ class Advised(Protocol):
     def sentence(self) -> str: ...
 
 
-def advice_section(advice: Advised) -> Section:
-    """The chart of all candidates, those of the front and what trainers ship by name, and the table of these."""
+def advice_section(advice: Advised, *, write_cut: Callable[[Any], str] | None = None) -> Section:
+    """The chart of all candidates, those of the front and what trainers ship by name, and the table of these.
+
+    Args:
+        advice: The answer.
+        write_cut: How a candidate is cut, in a word; None where all are cut alike.
+    """
     price = _PRICES.get(advice.unit, advice.unit)
     named = {id(row) for row in _named(advice)}
     spots = [
@@ -59,7 +65,7 @@ def advice_section(advice: Advised) -> Section:
         cost=price,
         caption="Up and left is better. Named: the recommended one, what trainers ship, and some that nothing beats.",
     )
-    return Section("advice", "What is recommended", [chart], _table(advice, price), lead=advice.sentence)
+    return Section("advice", "What is recommended", [chart], _table(advice, write_cut), lead=advice.sentence)
 
 
 def _named(advice: Advised) -> list[Any]:
@@ -70,11 +76,12 @@ def _named(advice: Advised) -> list[Any]:
     return [row for row in advice.candidates if id(row) in kept]
 
 
-def _table(advice: Advised, price: str) -> Table:
+def _table(advice: Advised, write_cut: Callable[[Any], str] | None) -> Table:
     rows = [
         (
             f"{row.label} (recommended)" if row is advice.best else row.label,
             row.ships_in,
+            *([] if write_cut is None else [write_cut(row)]),
             words.percent(row.measures.padding_share),
             words.percent(row.measures.straggler_waste),
             f"{row.mixing:.3f}",
@@ -82,4 +89,6 @@ def _table(advice: Advised, price: str) -> Table:
         )
         for row in _named(advice)
     ]
-    return Table(("strategy", "ships in", "padding", "waiting", "mixing", price), rows, words=2)
+    price = _HEADS.get(advice.unit, advice.unit)
+    heads = ("strategy", "ships in", *([] if write_cut is None else ["cut"]), "padding", "waiting", "mixing", price)
+    return Table(heads, rows, words=2 + (write_cut is not None))
