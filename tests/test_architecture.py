@@ -51,7 +51,7 @@ WITHIN = {
         ),
     ),
     "engines": (
-        *("rows", "parts", "source", "listing", "arrow", "huggingface", "ray", "dask", "dispatch", "lengths_file"),
+        *("rows", "parts", "source", "listing", "arrow", "datasets", "ray", "dask", "dispatch", "lengths_file"),
         *("write", "__init__"),
     ),
     "planning": (

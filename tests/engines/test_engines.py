@@ -189,7 +189,7 @@ def saved(hub, tmp_path):
 
 @pytest.mark.parametrize("rows", [64, 1000])
 def test_a_data_set_of_hugging_face(saved, out, monkeypatch, rows):
-    monkeypatch.setattr("lengthwise.engines.huggingface.ROWS", rows)
+    monkeypatch.setattr("lengthwise.engines.datasets.ROWS", rows)
     check_engine(functools.partial(lw.write_lengths, saved, out, batch_size=10))
     shuffled = saved.shuffle(seed=1)
     found = lw.write_lengths(shuffled, out, column="tokens")
@@ -203,7 +203,7 @@ def test_processes_of_hugging_face(saved, out):
 
 
 def test_ranges_that_were_done_are_not_mapped_again(saved, out, monkeypatch):
-    monkeypatch.setattr("lengthwise.engines.huggingface.ROWS", 50)
+    monkeypatch.setattr("lengthwise.engines.datasets.ROWS", 50)
     with pytest.raises(ValueError, match=r"^`max_bad` must be at least the number of bad rows, but is 2"):
         lw.write_lengths(saved, out, length=PAIRS, max_bad=2, bad="drop")
     done = {path.name: path.stat().st_mtime_ns for path in out.parent.glob("lengths.npy.parts/*.part")}

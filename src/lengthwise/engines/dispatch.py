@@ -28,7 +28,7 @@ def open_source(source: Any, *, engine: str | None, workers: int | None, batch_s
         remedy = 'It is for data sets of Hugging Face; files are read by several processes with engine="dask".'
         raise value_error("workers", "left out here", workers, remedy)
     if home == "datasets":
-        from lengthwise.engines.huggingface import MappedSource
+        from lengthwise.engines.datasets import MappedSource
 
         return MappedSource(source, batch_size=batch_size, workers=workers)
     if home == "ray":

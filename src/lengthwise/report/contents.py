@@ -57,6 +57,7 @@ class Contents:
         command: The command that wrote the report.
         loading: Lines of Python that read the lengths.
         seconds: Of an epoch, measured, by label.
+        answer: A sentence in place of the headline.
         outcomes: More charts and tables: of training runs, say.
     """
 
@@ -68,4 +69,5 @@ class Contents:
     command: str = ""
     loading: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
+    answer: str = ""
     outcomes: Sequence[Section] = ()

@@ -123,7 +123,7 @@ def write_page(contents: Contents) -> str:
     return render(
         Page(
             title=contents.title,
-            answer=answer,
+            answer=contents.answer or answer,
             labels=(next(iter(contents.plans), ""), list(contents.plans)[-1] if contents.plans else ""),
             tiles=shown,
             sections=_sections(contents, slots=slots, packed=packed),
