@@ -9,6 +9,8 @@ import lengthwise as lw
 from choices import ARRANGEMENTS, CHUNKS, DEALS, ORDERS, cuts
 from html_pages import Page
 from lengthwise.report.contents import Contents
+from lengthwise.report.epochs import read
+from lengthwise.report.padding import sample_batches
 from lengthwise.report.pages import render
 from lengthwise.report.reports import save, write_page
 from lengthwise.report.settings import write_code
@@ -149,7 +151,7 @@ def test_chunks_are_told_as_they_are_padded(tmp_path):
 def test_edges_are_drawn_where_a_strategy_has_some(tmp_path):
     edges = lw.optimal_edges(LENGTHS, 4)
     found = written(tmp_path, LENGTHS, planned(LENGTHS))
-    assert f"the edges of optimal:4, {', '.join(f'{edge:,}' for edge in edges)}." in found.said("p")
+    assert f"the edges of optimal:4 ({', '.join(f'{edge:,}' for edge in edges)})." in found.said("p")
     assert sum(each.get("class") == "edge" for each in found.of("line")) == 4
     assert "the edges of" not in written(tmp_path, LENGTHS, planned(LENGTHS, "random,sorted")).said("p")
 
@@ -279,3 +281,35 @@ def test_a_page_needs_jinja2_and_says_so(monkeypatch):
     ):
         importlib.import_module("lengthwise.report.pages")
     assert callable(render)
+
+
+def test_a_chart_of_steps_says_step_mixing_and_promises_no_limit_of_means(tmp_path):
+    plans = planned(LENGTHS, "random,sorted", world_size=2, micro_batches=2)
+    text = written(tmp_path, LENGTHS, plans).text
+    assert '<p class="axis">step mixing</p>' in text and '<th scope="col">step mixing</th>' in text
+    assert "A step is the 4 batches of one update" in text
+    assert "no batching passes" not in text and "a point may lie above it" in text
+
+
+def test_the_edges_are_told_apart_from_the_value_in_the_label(tmp_path):
+    text = written(tmp_path, LENGTHS, planned(LENGTHS, "random,optimal:4")).text
+    assert re.search(r"the edges of optimal:4 \([\d, ]+\)\.", text)
+
+
+@pytest.mark.parametrize(("world", "micro_batches"), [(1, 1), (2, 1), (8, 1), (8, 4), (128, 1)])
+def test_batches_are_drawn_from_steps_all_along_the_epoch(world, micro_batches):
+    lengths = lw.example_lengths(count=3000)
+    plans = planned(lengths, "random", world_size=world, micro_batches=micro_batches)
+    (epoch,) = read(plans, lengths)
+    numbers = sample_batches(epoch)
+    steps = [int(np.argwhere(epoch.plan.grid == number)[0][0]) for number in numbers]
+    assert len(set(numbers.tolist())) == len(numbers) <= 60
+    assert steps == sorted(steps) and len(set(steps)) >= min(12, epoch.plan.steps)
+    ranks = {int(np.argwhere(epoch.plan.grid == number)[0][2]) for number in numbers}
+    assert len(ranks) >= min(world, 8)
+
+
+def test_every_batch_of_a_short_epoch_is_drawn():
+    lengths = lw.example_lengths(count=400)
+    (epoch,) = read(planned(lengths, "random", world_size=4), lengths)
+    assert sample_batches(epoch).tolist() == epoch.plan.grid.reshape(-1).tolist()

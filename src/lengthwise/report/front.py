@@ -26,6 +26,7 @@ _MOST_SLOTS = 64  # batches of a step: the limit of more takes too long
 
 Curve = Sequence[tuple[float, float]]  # places in percent and in pixels
 _LIMIT = "the limit"
+_ABOVE = 5.0  # pixels from the curve to its name
 _LEFT = 15.0  # percent of the width, which its name takes
 
 
@@ -47,20 +48,19 @@ def draw_front(
         return []
     slots = epochs[-1].slots
     name = "step_mixing" if slots > 1 else "mixing"
+    mixing = name.replace("_", " ")
     spots = [
         Spot(
             label,
             row["padding_share"],
             row[name],
-            f"{words.percent(row['padding_share'])} padding, mixing {row[name]:.3f}",
+            f"{words.percent(row['padding_share'])} padding, {mixing} {row[name]:.3f}",
         )
         for label, row in rows.items()
     ]
     end = min(1.0, 1.06 * max(spot.cost for spot in spots)) or 0.1
     limit = _limit(lengths, min(end, 0.999), epochs[-1], bins=next(iter(rows.values()))["mixing_bins"])
     what = f"steps of {slots} batches" if slots > 1 else "batches"
-    said = "" if len(limit) else " A limit of steps of so many batches takes too long to compute."
-    may = " Step mixing looks at the mean padded length alone, and so may lie above it." if slots > 1 else ""
     return [
         _draw(
             spots,
@@ -70,11 +70,27 @@ def draw_front(
             x_label="padding, as a share of what is computed",
             x_ticks=_percents(end),
             cost="padding",
+            mixing=mixing,
             write=words.percent,
-            caption=f"Up and left is better. Mixing: 1 where {'a step' if slots > 1 else 'a batch'} tells nothing "
-            f"of the lengths in it, near 0 where it tells all. Dashed: the limit, which no batching passes.{may}{said}",
+            caption=_caption(slots, drawn=bool(limit)),
         )
     ]
+
+
+def _caption(slots: int, *, drawn: bool) -> str:
+    """What mixing is, of batches or of whole steps, and what the dashed line is where one is drawn."""
+    told = "Up and left is better. "
+    if slots == 1:
+        told += "Mixing is 1 where a batch tells nothing of the lengths in it, and near 0 where it tells all."
+        return f"{told} Dashed: the limit, which no batching passes."
+    told += (
+        f"A step is the {slots:,} batches of one update of the weights. Step mixing is 1 where every step holds "
+        "short and long sequences alike, and near 0 where a step holds one length. It is taken from the mean padded "
+        "length of a step."
+    )
+    if not drawn:
+        return f"{told} No limit is drawn: that of steps of so many batches takes too long to compute."
+    return f"{told} Dashed: the limit for all lengths of a step. A mean tells less, so a point may lie above it."
 
 
 def draw_seconds(seconds: Mapping[str, float], rows: Mapping[str, Mapping[str, Any]]) -> list[Chart]:
@@ -127,22 +143,29 @@ def _limit(lengths: NDArray[np.int64], end: float, epoch: Epoch, *, bins: int) -
 
 
 def _draw(
-    spots: Sequence[Spot], limit: Sequence[tuple[float, float]], x: Scale, *, cost: str, write: Any, **labels: Any
+    spots: Sequence[Spot],
+    limit: Sequence[tuple[float, float]],
+    x: Scale,
+    *,
+    cost: str,
+    write: Any,
+    mixing: str = "mixing",
+    **labels: Any,
 ) -> Chart:
     y = marks.upward(1.0, _HEIGHT)
-    curve = " ".join(f"{10 * x(share):.1f},{1000 - 1000 * mixing:.1f}" for share, mixing in limit)
+    curve = " ".join(f"{10 * x(share):.1f},{1000 - 1000 * height:.1f}" for share, height in limit)
     named = [spot.label for spot in spots if spot.named]
     letters = dict(zip(named, _letters(len(named)), strict=True))
     best = max(spots, key=lambda spot: spot.mixing)
     return Chart(
-        text=f"{words.count(len(spots), 'strategy', 'strategies')} by {cost} and mixing. "
+        text=f"{words.count(len(spots), 'strategy', 'strategies')} by {cost} and {mixing}. "
         f"{best.label} mixes most: {best.told}.",
         table=Table(
-            ("strategy", cost, "mixing"), [(spot.label, write(spot.cost), f"{spot.mixing:.3f}") for spot in spots]
+            ("strategy", cost, mixing), [(spot.label, write(spot.cost), f"{spot.mixing:.3f}") for spot in spots]
         ),
-        y_label="mixing",
+        y_label=mixing,
         y_ticks=[Tick(y(value), f"{value:g}") for value in (0.0, 0.25, 0.5, 0.75, 1.0)],
-        marks=_marks(spots, [(x(share), y(mixing)) for share, mixing in limit], letters, x, y),
+        marks=_marks(spots, [(x(share), y(height)) for share, height in limit], letters, x, y),
         paths=[("limit-area", f"M{curve} L1000,0 L0,0 Z"), ("limit", f"M{curve}")] if curve else [],
         points=[
             Point(x(spot.cost), y(spot.mixing), spot.label, spot.told, "chosen" if spot is spots[-1] else "")
@@ -158,7 +181,7 @@ def _marks(spots: Sequence[Spot], curve: Curve, letters: Mapping[str, str], x: S
     """The points, with names where there is room for them, and letters where the plot is narrow."""
     named = [_shorten(spot.label) if spot.named else "" for spot in spots]
     name = _middle(curve)
-    drawn = [marks.text(*name, _LIMIT, kind="label soft", anchor="end", shift=-8)] if name else []
+    drawn = [marks.text(name[0], name[1] - _ABOVE, _LIMIT, kind="label soft", anchor="end", shift=-8)] if name else []
     drawn += _names(spots, named, curve, x, y, width=_WIDE, kind="wide")
     drawn += _names(spots, [letters.get(spot.label, "") for spot in spots], curve, x, y, width=_NARROW, kind="narrow")
     for spot in spots:
@@ -175,7 +198,9 @@ def _names(
     lines = [[(place / 100 * width, height) for place, height in curve]]
     if name := _middle(curve):
         end, height = name
-        lines.append([(end / 100 * width - LETTER * len(_LIMIT), height - 4), (end / 100 * width, height - 4)])
+        lines.append(
+            [(end / 100 * width - LETTER * len(_LIMIT), height - _ABOVE - 4), (end / 100 * width, height - _ABOVE - 4)]
+        )
     at = [(x(spot.cost) / 100 * width, y(spot.mixing)) for spot in spots]
     places = place_labels(at, texts, width=width, height=_HEIGHT, lines=lines)
     drawn: list[Mark] = []

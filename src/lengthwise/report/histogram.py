@@ -64,7 +64,7 @@ def _histogram(name: str, column: NDArray[np.int64], unit: str, edges: tuple[str
         marks.bar(x(a), 0.92 * (x(a + width) - x(a)), y(n), marks.HEIGHT - y(n), "data", f"{end} {unit}: {n:,}")
         for a, end, n in zip(first.tolist(), ends, counts.tolist(), strict=True)
     ]
-    told = "" if edges is None else f" Lines: the edges of {edges[0]}, {', '.join(_write_edges(edges[1]))}."
+    told = "" if edges is None else f" Lines: the edges of {edges[0]} ({', '.join(_write_edges(edges[1]))})."
     return Chart(
         title=f"{name} in {unit}",
         text=f"Histogram of {words.count(len(column), 'sequence')} of {low:,} to {high:,} {unit}. "

@@ -12,6 +12,8 @@ from lengthwise.report.epochs import Epoch, both_ends, spread
 from lengthwise.report.marks import Chart, Mark, Table, Tick
 
 _BATCHES = 60  # drawn at most
+_STEPS = 12  # from which they are drawn, at least
+_GOLDEN = 0.618034  # its multiples fill 0..1 evenly
 
 
 def draw_padding(epochs: Sequence[Epoch], shares: dict[str, float], *, unit: str) -> list[Chart]:
@@ -22,16 +24,23 @@ def draw_padding(epochs: Sequence[Epoch], shares: dict[str, float], *, unit: str
         shares: The padding share of each, by its label.
         unit: Of the lengths.
     """
-    ends = [(each, _sample(each)) for each in both_ends(list(epochs))]
+    ends = [(each, sample_batches(each)) for each in both_ends(list(epochs))]
     top = max((int(each.computed[numbers].max()) for each, numbers in ends), default=0)
     return [_draw(each, numbers, top, shares[each.label], unit) for each, numbers in ends]
 
 
-def _sample(epoch: Epoch) -> NDArray[np.int64]:
-    """The numbers of some batches, in the order in which they are taken: whole steps where these are small."""
+def sample_batches(epoch: Epoch) -> NDArray[np.int64]:
+    """The numbers of some batches, in the order in which they are taken, from steps all along the epoch.
+
+    Steps are drawn whole where they are small. Of 12 steps of 32 batches, 5 are drawn of each.
+    """
     grid = epoch.plan.grid.reshape(epoch.plan.steps, -1)
-    steps = grid[spread(len(grid), max(1, _BATCHES // max(1, epoch.slots)))].reshape(-1)
-    return steps[spread(len(steps), _BATCHES)]
+    slots = grid.shape[1]
+    steps = spread(len(grid), max(_STEPS, _BATCHES // slots))
+    each = min(slots, max(1, _BATCHES // len(steps)))
+    # Batches of a step may stand by cost. Each step begins elsewhere, so that no rank is drawn alone.
+    begins = np.arange(len(steps))[:, None] * _GOLDEN % 1
+    return grid[steps[:, None], ((np.arange(each) + begins) * slots / each).astype(np.int64)].reshape(-1)
 
 
 def _draw(epoch: Epoch, numbers: NDArray[np.int64], top: int, share: float, unit: str) -> Chart:

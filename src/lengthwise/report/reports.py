@@ -38,7 +38,7 @@ _TOLD = {
     ),
     "trade-off": (
         "Padding against randomness",
-        "Random batches pad most. Sorted batches pad least, but each then holds sequences of one length alone.",
+        "Random batches pad much. Sorted batches pad little, but each then holds sequences of nearly one length.",
     ),
     "ranks": (
         "Ranks that wait for each other",
