@@ -186,3 +186,9 @@ def test_a_world_that_cannot_be_is_refused(run):
     done = run("compare", "--world-size", 0)
     assert (done.status, done.out) == (2, "")
     assert "`world_size` must be at least 1, but is 0." in done.err
+
+
+def test_a_batch_of_one_is_one_sequence(run, four):
+    done = run("compare", four, "--strategies", "random", "--batch-size", 1)
+    assert "batches of 1 sequence" in done.out
+    assert "1 sequences" not in done.out

@@ -105,7 +105,7 @@ def describe_cut(cut: Cut) -> str:
 
 def _describe_kind(cut: Cut) -> str:
     if isinstance(cut, lw.FixedSize):
-        return f"batches of {cut.batch_size:,} sequences"
+        return f"batches of {cut.batch_size:,} sequence{'' if cut.batch_size == 1 else 's'}"
     if isinstance(cut, lw.Budget):
         most = "" if cut.max_sequences is None else f" and {cut.max_sequences:,} sequences"
         return f"batches of at most {cut.budget:,.16g} padded frames{most}"
