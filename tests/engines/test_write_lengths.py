@@ -205,6 +205,61 @@ def test_a_function_may_answer_anything_but_another_shape(tmp_path, out):
             lw.write_lengths(path, out, length=lambda _, answer=answer: answer)
 
 
+@pytest.mark.parametrize("answers", [[[5, 6], 7], [7, [5, 6]], [[5, 6], [7, 8, 9]]])
+def test_rows_that_are_asked_one_by_one_have_as_many_lengths_each(tmp_path, out, answers):
+    path = one_file(tmp_path / "data", x=[0, 1, 2])
+
+    def length(batch):
+        rows = batch["x"].to_pylist()
+        return [answers[row] for row in rows]  # raises at row 2, and so at all three together
+
+    with pytest.raises(ValueError, match=r"`length` must be a function that returns as many numbers at each row"):
+        lw.write_lengths(path, out, length=length, bad="one")
+
+
+def test_what_a_function_raises_is_told_in_one_line(tmp_path, out):
+    path = one_file(tmp_path / "data", x=[1])
+
+    def length(batch):
+        raise RuntimeError(f"{batch['x'][0]}\nb " * 500)
+
+    with pytest.raises(ValueError, match=r"row 0, length raised RuntimeError: 1 b 1 b") as told:
+        lw.write_lengths(path, out, length=length)
+    assert "\n" not in str(told.value)
+    assert len(str(told.value)) < 1000
+
+
+def link_to_nothing(folder):
+    (folder / "a.parquet").symlink_to("nothing.parquet")
+
+
+def empty_first_file(folder):
+    (folder / "a.parquet").touch()
+
+
+def partition_named_as_a_column(folder):
+    one_file(folder / "x=abc", x=[1])
+
+
+@pytest.mark.parametrize("spoil", [link_to_nothing, empty_first_file, partition_named_as_a_column])
+def test_files_that_do_not_fit_together_are_refused_in_one_sentence(tmp_path, out, spoil):
+    one_file(tmp_path / "data", x=[1])
+    spoil(tmp_path / "data")
+    with pytest.raises(ValueError, match=r"^`source` must be of files that can be read together, but is .*\)\.$"):
+        lw.write_lengths(tmp_path / "data", out, column="x")
+
+
+def test_an_empty_path_is_not_the_folder_we_are_in(tmp_path, out, monkeypatch):
+    monkeypatch.chdir(one_file(tmp_path / "data", x=[1]).parent)
+    with pytest.raises(FileNotFoundError, match=r"^`source` must be a file or folder that is there, but is ''"):
+        lw.write_lengths("", out, column="x")
+
+
+def test_a_column_is_text(tmp_path, out):
+    with pytest.raises(TypeError, match=r"^`column` must be text, but is 5\."):
+        lw.write_lengths(one_file(tmp_path / "data", x=[1]), out, column=5)  # pyright: ignore[reportArgumentType]
+
+
 def test_too_many_bad_rows_stop_the_run(folder, out):
     with pytest.raises(ValueError, match=r"^`max_bad` must be at least the number of bad rows, but is 2: length must"):
         lw.write_lengths(folder, out, length=lambda batch: np.zeros(batch.num_rows), max_bad=2)

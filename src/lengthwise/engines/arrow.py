@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from lengthwise.checks import value_error
-from lengthwise.engines.listing import open_files
+from lengthwise.engines.listing import brief, open_files
 from lengthwise.engines.parts import Piece
 from lengthwise.engines.rows import Block, Rule
 from lengthwise.lengths.arrow import select_names, top_of
@@ -86,8 +86,9 @@ def _read(fragment: Any, *, schema: Any, columns: list[str] | None, batch_size: 
             schema=schema, columns=columns, batch_size=batch_size, batch_readahead=_READ_AHEAD, **options
         )
     except (ArrowException, OSError, UnicodeError) as error:
-        told = " ".join(str(error).split())[:160].rstrip(".")
-        remedy = f"Write it anew, and call again: what is done is kept ({told})."
+        remedy = (
+            f"Write it anew, with the types of the first file, and call again: what is done is kept ({brief(error)})."
+        )
         raise source_error("of files that can be read", getattr(fragment, "path", "in memory"), remedy) from error
 
 

@@ -49,12 +49,12 @@ def open_files(source: Any) -> Any:
 
     Raises:
         FileNotFoundError: Nothing is there.
-        ValueError: No files that can be read, or files of several formats.
+        ValueError: No files that can be read, files of several formats, or files that do not fit together.
         TypeError: No path.
         ModuleNotFoundError: pyarrow, or fsspec for a URL, is not installed.
     """
     load_pyarrow()
-    from pyarrow import dataset
+    from pyarrow import ArrowException, dataset
 
     given = [source] if isinstance(source, str | os.PathLike) else source
     if not isinstance(given, list | tuple) or not all(isinstance(each, str | os.PathLike) for each in given):
@@ -65,13 +65,23 @@ def open_files(source: Any) -> Any:
     kind = _format(paths, source)
     if any(each.filesystem != listed[0].filesystem for each in listed):
         raise source_error("on one file system", show_value(source), "Write the lengths of each by itself.")
-    return dataset.dataset(
-        paths,
-        format=kind,
-        filesystem=listed[0].filesystem,
-        partitioning="hive",
-        partition_base_dir=listed[0].root if len(listed) == 1 and listed[0].root else None,
-    )
+    try:
+        return dataset.dataset(
+            paths,
+            format=kind,
+            filesystem=listed[0].filesystem,
+            partitioning="hive",
+            partition_base_dir=listed[0].root if len(listed) == 1 and listed[0].root else None,
+        )
+    except (ArrowException, OSError, UnicodeError) as error:
+        # A link to nothing, an empty first file, or a folder x=1 above files with another column x.
+        remedy = f"Mend or leave out the one that is told of ({brief(error, 400)})."
+        raise source_error("of files that can be read together", show_value(source), remedy) from error
+
+
+def brief(error: BaseException, most: int = 160) -> str:
+    """What an error says, in one line of at most so many characters, without a full stop at its end."""
+    return " ".join(str(error).split())[:most].rstrip(".")
 
 
 def _list_files(text: str) -> Listed:
@@ -79,7 +89,8 @@ def _list_files(text: str) -> Listed:
         return _list_remote(text)
     from pyarrow import fs
 
-    path = os.path.abspath(text)
+    # Of an empty text abspath would make the folder we are in.
+    path = os.path.abspath(text) if text else ""
     if os.path.isdir(path):
         names = (os.path.join(folder, name) for folder, _, found in os.walk(path) for name in found)
         return Listed(fs.LocalFileSystem(), path, _data_files(names, path))

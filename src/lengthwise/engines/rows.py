@@ -221,7 +221,9 @@ def _ask(length: Measure, batch: Any) -> Block:
         answer = length(batch)
     except Exception as error:
         if batch.num_rows == 1:
-            return Block(np.zeros(1, dtype=np.int64), {0: f"length raised {type(error).__name__}: {error}"})
+            # One line, and no page of it: the reasons of several rows stand in one error.
+            told = " ".join(f"{type(error).__name__}: {error}".split())[:160].rstrip(": ")
+            return Block(np.zeros(1, dtype=np.int64), {0: f"length raised {told}"})
         return _join([_ask(length, batch.slice(row, 1)) for row in range(batch.num_rows)])
     return _check_answer(answer, batch.num_rows)
 
@@ -264,8 +266,16 @@ def _as_numbers(answer: Any) -> tuple[NDArray[Any], dict[int, str]]:
 
 
 def _join(blocks: list[Block]) -> Block:
-    """One block of blocks of one row each. Rows without an answer have as many lengths as those with one."""
-    shape = next((block.lengths.shape[1:] for block in blocks if not block.reasons), ())
+    """One block of blocks of one row each. Rows without an answer have as many lengths as those with one.
+
+    Raises:
+        ValueError: Two rows with an answer have different numbers of lengths.
+    """
+    shapes = list(dict.fromkeys(block.lengths.shape[1:] for block in blocks if not block.reasons))
+    if len(shapes) > 1:
+        rule = f"a function that returns as many numbers at each row, {shapes[0]}"
+        raise value_error("length", rule, shapes[1], "Return one row of numbers for each row.")
+    shape = shapes[0] if shapes else ()
     lengths = np.zeros((len(blocks), *shape), dtype=np.int64)
     for row, block in enumerate(blocks):
         if not block.reasons:

@@ -103,6 +103,8 @@ def write_lengths(
         ModuleNotFoundError: pyarrow or what the source stands on is not installed.
     """
     target = _check_out(out)
+    if column is not None and not isinstance(column, str):
+        raise type_error("column", "text", column, 'Write a name, or several columns as "source,target".')
     found = open_source(source, engine=engine, workers=workers, batch_size=batch_size)
     rule = _make_rule(found, column, length, frame_shift, check_count(count, tokenizer))
     check_choice("bad", bad, BAD)
