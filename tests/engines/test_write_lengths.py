@@ -340,6 +340,30 @@ def test_a_run_that_is_killed_goes_on_at_the_next_file(folder, out):
     assert names_beside(out) == ["lengths.npy", "lengths.npy.json"]
 
 
+HOLDER = """
+import sys
+from lengthwise import files
+with files.hold_folder(sys.argv[1]) as held:
+    print(held, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such lock")
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_second_process_is_refused_until_the_first_is_done_or_killed(folder, out, resume):
+    command = [sys.executable, "-c", HOLDER, f"{out}.parts"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "True\n"
+        with pytest.raises(ValueError, match=r"^`out` must be written by one process at a time, but is .*Wait until"):
+            lw.write_lengths(folder, out, column="tokens", resume=resume)
+        assert names_beside(out) == ["lengths.npy.parts"]
+        other.kill()
+    assert lw.write_lengths(folder, out, column="tokens", resume=resume).lengths.tolist() == LENGTHS
+    assert names_beside(out) == ["lengths.npy", "lengths.npy.json"]
+
+
 def test_sources_that_changed_meanwhile_are_refused(folder, out):
     assert killed(folder, out, 4).returncode == -signal.SIGKILL
     one_file(folder / "year=2024", "part-1.parquet", tokens=[[1, 2]], audio=[{"frames": 20}])

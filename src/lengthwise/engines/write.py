@@ -6,6 +6,7 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def write_lengths(
 
     Raises:
         ValueError: Bad rows, with where they are listed; a source that has changed since the run was killed; a column
-            without lengths; an option that does not apply.
+            without lengths; an option that does not apply; another process that writes `out`.
         TypeError: A source of another kind.
         FileNotFoundError: No such source, tokenizer or folder.
         ModuleNotFoundError: pyarrow or what the source stands on is not installed.
@@ -112,14 +113,26 @@ def write_lengths(
     again = check_flag("resume", resume) and found.resumes
     if again and (finished := _find_finished(target, described, bad)):
         return finished
+    most, shown = _check_max(max_bad), check_flag("progress", progress)
     folder = target.with_name(target.name + ".parts")
     if not again:
-        remove_parts(folder)
-    run = _Run(found, rule, Parts(folder, described), _check_max(max_bad))
-    tails = run.measure(check_flag("progress", progress))
-    _assemble(target, described, run, tails, bad)
-    files.remove_folder(folder)
+        with _hold(folder, target):
+            remove_parts(folder)
+    with _hold(folder, target):
+        run = _Run(found, rule, Parts(folder, described), most)
+        _assemble(target, described, run, run.measure(shown), bad)
+        files.remove_folder(folder)
     return LengthsFile(target)
+
+
+@contextmanager
+def _hold(folder: Path, target: Path) -> Iterator[None]:
+    """Keeps the folder of parts to this process: two that read different data would mix their parts."""
+    with files.hold_folder(folder) as held:
+        if not held:
+            remedy = "Wait until the other one is done, and call again: then it returns at once."
+            raise value_error("out", "written by one process at a time", str(target), remedy)
+        yield
 
 
 def _check_out(out: str | os.PathLike[str]) -> Path:
