@@ -525,3 +525,30 @@ def test_a_sidecar_of_another_file_is_refused(folder, out):
     with pytest.raises(FileNotFoundError, match=r"^`source` must be a file that is there, but is"):
         lw.LengthsFile(out)
     assert lw.write_lengths(folder, out, column="tokens").lengths.tolist() == LENGTHS
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *[{"pieces": pieces} for pieces in (None, [["a", 1]], [["a", "", "b"]], [["a", "", 9]])],
+        *[{"bad_rows": None}, {"bad_rows": [[1, "a"]]}, {"shape": None}],
+        {"bad": "drop", "bad_rows": [[1, "a", 1, ""]]},
+    ],
+)
+def test_a_damaged_sidecar_is_refused_and_written_anew(folder, out, change):
+    lw.write_lengths(folder, out, column="tokens")
+    sidecar = Path(f"{out}.json")
+    sidecar.write_text(json.dumps(json.loads(sidecar.read_text()) | change))
+    with pytest.raises(ValueError, match=r"^`source` must be the \.json beside a file of lengths, but is"):
+        lw.LengthsFile(out)
+    assert lw.write_lengths(folder, out, column="tokens").lengths.tolist() == LENGTHS
+    assert lw.LengthsFile(out).find(9) == (str(folder / NAMES[3]), 0)
+
+
+@pytest.mark.parametrize("kept", [0, 5, -1])
+def test_a_damaged_file_of_lengths_is_refused_and_written_anew(folder, out, kept):
+    lw.write_lengths(folder, out, column="tokens")
+    out.write_bytes(out.read_bytes()[:kept])
+    with pytest.raises(ValueError, match=r"^`source` must be a whole \.npy file, but is .*Write the lengths again"):
+        lw.LengthsFile(out)
+    assert lw.write_lengths(folder, out, column="tokens").lengths.tolist() == LENGTHS

@@ -53,15 +53,23 @@ class LengthsFile:
 
     Raises:
         FileNotFoundError: One of the two files is not there.
-        ValueError: The .json is damaged, or of another file.
+        ValueError: The .json is damaged, or of another file; the .npy is damaged.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path: Path = Path(path)
         found = _read_sidecar(self.path)
-        self.bad: str = found["bad"]
-        self.pieces: list[tuple[str, int]] = [(name, rows) for name, _, rows in found["pieces"]]
-        self.bad_rows: list[BadRow] = [BadRow(*row) for row in found["bad_rows"]]
+        try:
+            self.bad: str = found["bad"]
+            self.pieces: list[tuple[str, int]] = [(name, int(rows)) for name, _, rows in found["pieces"]]
+            self.bad_rows: list[BadRow] = [BadRow(*row) for row in found["bad_rows"]]
+            dropped = len(self.bad_rows) if self.bad == "drop" else 0
+            # Of pieces of 4 and 3 rows, 2 of them dropped, 5 lengths are left.
+            counted = found["shape"][0] == sum(rows for _, rows in self.pieces) - dropped
+        except (TypeError, ValueError, LookupError) as error:
+            raise _damaged_sidecar(self.path) from error
+        if not counted:
+            raise _damaged_sidecar(self.path)
         self._source: dict[str, Any] = {
             "facts": found["facts"],
             "pieces": [[name, stamp] for name, stamp, _ in found["pieces"]],
@@ -84,7 +92,10 @@ class LengthsFile:
     @cached_property
     def lengths(self) -> NDArray[Any]:
         """[n] or [n, dims], mapped into memory, read-only."""
-        return np.load(self.path, mmap_mode="r", allow_pickle=False)
+        try:
+            return np.load(self.path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise source_error("a whole .npy file", self.path, "Write the lengths again.") from error
 
     def rows(self, sequences: ArrayLike) -> NDArray[np.int64]:
         """The rows of the data set that these sequences are, of any shape: the same, unless bad rows were dropped.
@@ -151,4 +162,8 @@ def _read_sidecar(path: Path) -> dict[str, Any]:
             return found
     except (ValueError, AttributeError):
         pass
-    raise source_error("the .json beside a file of lengths", sidecar, "Write the lengths again.")
+    raise _damaged_sidecar(path)
+
+
+def _damaged_sidecar(path: Path) -> ValueError:
+    return source_error("the .json beside a file of lengths", sidecar_of(path), "Write the lengths again.")
