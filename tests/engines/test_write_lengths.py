@@ -340,6 +340,14 @@ def test_a_run_that_is_killed_goes_on_at_the_next_file(folder, out):
     assert names_beside(out) == ["lengths.npy", "lengths.npy.json"]
 
 
+@pytest.mark.parametrize("wrong", [[0.5], ["a"], None, True, 2**70])
+def test_sequences_are_whole_numbers(folder, out, wrong):
+    found = lw.write_lengths(folder, out, column="tokens")
+    with pytest.raises(TypeError, match=r"^`sequences` must be whole numbers, but is"):
+        found.rows(wrong)
+    assert found.rows([]).tolist() == []
+
+
 HOLDER = """
 import sys
 from lengthwise import files

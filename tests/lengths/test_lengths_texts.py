@@ -193,3 +193,26 @@ def test_a_sample_rate_is_for_samples_alone(tmp_path, column, options, told):
     (tmp_path / "a.csv").write_text("num_samples,num_frames,seconds\n48000,300,3.5\n")
     with pytest.raises(ValueError, match=f"^{re.escape(told)}"):
         read_lengths(tmp_path / "a.csv", column=column, sample_rate=16_000, **options)
+
+
+def test_a_tokenizer_that_was_written_anew_is_read_anew(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers", reason="needs tokenizers")
+    texts, path = tmp_path / "a.csv", tmp_path / "tokenizer.json"
+    texts.write_text("t\nso it\n")
+    found = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0, "[CLS]": 1}, "?"))
+    found.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    found.save(str(path))
+    assert read_lengths(texts, count="tokens", tokenizer=path).tolist() == [2]
+    found.post_processor = tokenizers.processors.TemplateProcessing(single="[CLS] $A", special_tokens=[("[CLS]", 1)])
+    found.save(str(path))
+    assert read_lengths(texts, count="tokens", tokenizer=path).tolist() == [3]
+
+
+def test_a_tokenizer_that_fails_at_a_text_is_named(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers", reason="needs tokenizers")
+    texts, path = tmp_path / "a.csv", tmp_path / "tokenizer.json"
+    texts.write_text("t\nunknown\n")
+    # It has neither this word nor a token for unknown ones.
+    tokenizers.Tokenizer(tokenizers.models.WordLevel({"known": 0}, "?")).save(str(path))
+    with pytest.raises(ValueError, match=r"^`tokenizer` must be one that takes these texts, but is .*Give the one of"):
+        read_lengths(texts, count="tokens", tokenizer=path)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise.checks import value_error
+from lengthwise.checks import type_error, value_error
 from lengthwise.lengths.sources import source_error, source_sentence
 
 SIDECAR = ".json"
@@ -102,8 +102,13 @@ class LengthsFile:
 
         Raises:
             ValueError: A number of no sequence.
+        TypeError: What is not whole numbers.
         """
-        numbers = np.asarray(sequences, dtype=np.int64)
+        given = np.asarray(sequences)
+        if given.size and given.dtype.kind not in "iu":
+            remedy = "Give numbers of sequences, as the batches of a plan hold them."
+            raise type_error("sequences", "whole numbers", sequences, remedy)
+        numbers = given.astype(np.int64)
         if numbers.size and not (numbers.min() >= 0 and numbers.max() < len(self)):
             at = numbers.min() if numbers.min() < 0 else numbers.max()
             remedy = "Give numbers of sequences, as the batches of a plan hold them."

@@ -89,16 +89,26 @@ def _count_words(text: str) -> int:
 
 def _count_tokens(path: str, texts: Sequence[str]) -> NDArray[np.int64]:
     tokenizer = _load_tokenizer(path)
-    parts = [
-        # The special tokens that the file adds are counted: the network sees them too.
-        [len(found) for found in tokenizer.encode_batch_fast(list(texts[start : start + _TEXTS]))]
-        for start in range(0, len(texts), _TEXTS)
-    ]
+    try:
+        parts = [
+            # The special tokens that the file adds are counted: the network sees them too.
+            [len(found) for found in tokenizer.encode_batch_fast(list(texts[start : start + _TEXTS]))]
+            for start in range(0, len(texts), _TEXTS)
+        ]
+    except Exception as error:  # it raises no class of its own
+        # A word that is not in its vocabulary, say, where it has no token for unknown ones.
+        raise _tokenizer_error("one that takes these texts", path, "Give the one of your model", error) from error
     return np.fromiter((length for part in parts for length in part), dtype=np.int64, count=len(texts))
 
 
-@functools.lru_cache(maxsize=2)
 def _load_tokenizer(path: str) -> Any:
+    status = os.stat(path)
+    # By more than its path: a file that was written anew is another tokenizer.
+    return _load_version(path, (status.st_mtime_ns, status.st_size, status.st_ino))
+
+
+@functools.lru_cache(maxsize=2)
+def _load_version(path: str, _version: tuple[int, ...]) -> Any:
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
@@ -107,11 +117,13 @@ def _load_tokenizer(path: str) -> Any:
     try:
         tokenizer = Tokenizer.from_file(path)
     except Exception as error:  # it raises no class of its own
-        remedy = f"Save it by `tokenizer.save(path)` ({' '.join(str(error).split())[:120].rstrip('.')})."
-        raise ValueError(
-            source_sentence("a tokenizer.json", path, remedy).replace("`source`", "`tokenizer`", 1)
-        ) from error
+        raise _tokenizer_error("a tokenizer.json", path, "Save it by `tokenizer.save(path)`", error) from error
     # Both may be set in the file, and would give every text of a batch the same length.
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
+
+
+def _tokenizer_error(rule: str, path: str, remedy: str, error: Exception) -> ValueError:
+    remedy = f"{remedy} ({' '.join(str(error).split())[:120].rstrip('.')})."
+    return ValueError(source_sentence(rule, path, remedy).replace("`source`", "`tokenizer`", 1))
