@@ -244,3 +244,23 @@ def test_a_process_that_has_too_little_memory_finds_its_budget(tmp_path):
     # A frame is 256 bytes. A step holds some arrays like its batch, and what the allocator keeps in between.
     assert full == "True"
     assert 256 * 2**20 / 256 / 30 < float(budget) < 256 * 2**20 / 256 / 2
+
+
+def test_the_multiples_that_plans_pad_to_are_tried():
+    step = Memory(lw.Padded(), 450)
+    batching = lw.Batching(cut=lw.Budget(1, multiple_of=64))
+    found = lw.torch.find_budget(step, shape_alone, [100] * 50 + [200, 400], batching=batching, margin=0.0)
+    assert (found.budget, found.padded_lengths[-1].tolist()) == (448, [448])
+
+
+def test_no_negative_margin_is_asked_for():
+    """One sequence of 252 frames fits, and two do not: the least cost of the four is below that of one of 400."""
+    lengths = [100] * 50 + [200, 400]
+    with pytest.warns(UserWarning, match=r"^`margin` must be at most 0, because one sequence of the longest needs"):
+        assert lw.torch.find_budget(Memory(lw.Padded(), 439), shape_alone, lengths, margin=0.1).budget == 400
+    assert lw.torch.find_budget(Memory(lw.Padded(), 439), shape_alone, lengths, margin=0.0).budget == 400
+
+
+def test_no_lengths_are_refused():
+    with pytest.raises(ValueError, match=r"^`lengths` must be of at least one sequence, but is 0\. Give those of your"):
+        lw.torch.find_budget(print, shape_alone, [])

@@ -18,6 +18,7 @@ from lengthwise.advice.trial_shapes import trial_lengths
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import costs_of
 from lengthwise.choices.cut import Budget
+from lengthwise.choices.multiples import round_up
 from lengthwise.lengths import as_lengths
 from lengthwise.planning.make import make_plan
 from lengthwise.torch.step_meter import DeviceMeter, choose_device
@@ -109,7 +110,10 @@ def find_budget(
     remedy = "Give the share of the budget to leave free, 0.1 say."
     share = checks.check_number("margin", margin, maximum=0.9, remedy=remedy)
     own = as_lengths(lengths)
-    padded = trial_lengths(own, levels=_LEVELS, aside=False)
+    if not len(own):
+        raise checks.value_error("lengths", "of at least one sequence", 0, "Give those of your data.")
+    # As plans pad: with multiple_of=64 a sequence of 400 frames takes 448.
+    padded = round_up(trial_lengths(own, levels=_LEVELS, aside=False), cut.multiple_of)
     most = min(max_sequences, cut.max_sequences or max_sequences)
     trials = _Trials(step, make_batch, release, DeviceMeter(choose_device(None, device)))
     counts = trials.find_counts(padded, most)
@@ -133,7 +137,10 @@ def _leave_free(limit: float, share: float, least: float) -> float:
     """The budget without the share to leave free, but enough for `least`, what the longest sequence costs."""
     if limit * (1 - share) >= least:
         return limit * (1 - share)
-    rule = f"at most {1 - least / limit:.3g}, because one sequence of the longest needs the rest"
+    if not share:
+        return least
+    # The least of four costs may be below that of one sequence of the longest, where another length takes more memory.
+    rule = f"at most {max(0.0, 1 - least / limit):.3g}, because one sequence of the longest needs the rest"
     remedy = "Cut sequences into chunks, or make the model smaller."
     warnings.warn(checks.sentence("margin", rule, share, remedy), stacklevel=4)
     return least
