@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.measures.epochs import Batches, Epochs, check_plan, read_epochs
-from lengthwise.measures.mixing import batch_lengths, check_bins, mixings, step_lengths, step_means
+from lengthwise.measures.mixing import batch_lengths, bins_of_items, check_bins, mixings, step_lengths, step_means
 from lengthwise.measures.pairs import pair_mixings
 from lengthwise.planning.plan import Plan
 
@@ -142,7 +142,8 @@ def measure(
     # A batch of the lengths 5 and 9 uses 14 of 18 frames: a rate of 4/18.
     rates = 1.0 - used / (rows * padded)
     fill = float(used.sum() / (rows @ padded)) if len(rows) else 1.0
-    mixed = mixings(epochs, batch_padded, bins)
+    found = bins_of_items(epochs, bins) if len(sizes) else None
+    mixed = mixings(epochs, batch_padded, bins, found)
     # On one rank without micro-batches a step is a batch: its mixing need not be estimated again.
     steps_are_batches = all(np.array_equal(*both) for both in zip(batch_padded, batch_step, strict=True))
     return Measures(
@@ -162,7 +163,7 @@ def measure(
         largest_batch=int(sizes.max(initial=0)),
         largest_cost=float(costs.max(initial=0.0)),
         mixing=mixed,
-        step_mixing=mixed if steps_are_batches else mixings(epochs, batch_step, bins),
+        step_mixing=mixed if steps_are_batches else mixings(epochs, batch_step, bins, found),
         mixing_bins=bins,
         pair_mixing=pair_mixings(epochs),
         step_length_correlation=_lag_one([step_means(*both) for both in zip(several, batch_used, strict=True)]),

@@ -76,14 +76,19 @@ def step_mixing(
     return mixings(epochs, [step_lengths(plan) for plan in epochs.plans], bins)
 
 
-def mixings(epochs: Epochs, padded: Sequence[NDArray[Any]], bins: int | None) -> float:
-    """exp(-I(X; T)), with T of each batch in `padded`: one array [batches] for each plan."""
+def mixings(
+    epochs: Epochs, padded: Sequence[NDArray[Any]], bins: int | None, rows: NDArray[np.int64] | None = None
+) -> float:
+    """exp(-I(X; T)), with T of each batch in `padded`: one array [batches] for each plan.
+
+    `rows` are `bins_of_items`, where they are known already.
+    """
     counts = [plan.batch_sizes for plan in epochs.plans]
     count = sum(len(plan.sequences) for plan in epochs.plans)
     bins = check_bins(bins, count)
     if not count:
         return 1.0
-    rows = bins_of_items(epochs, bins)
+    rows = bins_of_items(epochs, bins) if rows is None else rows
     sizes = join(counts)
     columns = bin_equally(join(padded), sizes, bins)
     # Item by item row x bins + column: the cell of the joint histogram.
