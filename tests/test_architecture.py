@@ -33,6 +33,7 @@ WITHIN = {
             "bands",
             "rate_distortion",
             "warp",
+            "pool",
         ),
         *(
             "order",

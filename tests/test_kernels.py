@@ -328,22 +328,44 @@ def test_longest_of_batches_is_what_a_million_sequences_give(beta):
         assert found[batch] == pytest.approx(counted, abs=0.05)
 
 
-def test_the_concave_majorant_is_the_least_function_above_the_points():
+def test_the_flows_are_the_same_in_plain_python():
     chance = np.random.default_rng(3)
     for beta in (1e-3, 0.05, 2.0):
-        sizes, masses = np.sort(chance.uniform(-50, 0, 30)), chance.dirichlet(np.full(30, 0.5)) + 1e-9
-        found, again = np.empty(30), np.empty(30)
-        _kernels.concave_majorant(sizes, masses, beta, found)
-        _kernels.concave_majorant.py_func(sizes, masses, beta, again)
-        assert found == pytest.approx(again, rel=1e-12)
-        across, above = np.append(0.0, np.exp(beta * sizes)), np.append(0.0, np.cumsum(masses))
-        # At each point the highest chord over it, of all pairs of points; the slope is that of the next piece back.
-        heights = [
-            max(
-                above[i] + (above[j] - above[i]) * (across[k] - across[i]) / (across[j] - across[i])
-                for i in range(k + 1)
-                for j in range(max(k, i + 1), 31)
-            )
-            for k in range(31)
-        ]
-        assert np.exp(found) == pytest.approx(np.diff(heights) / np.diff(across), rel=1e-6, abs=1e-12)
+        sizes, reached = np.sort(chance.uniform(1, 50, 30)), np.cumsum(chance.dirichlet(np.full(30, 0.5)) + 1e-9)
+        floors = np.where(chance.uniform(size=29) < 0.2, 0.1 * reached[:-1], 0.0)
+        floors = reached[:-1] - np.minimum.accumulate((reached[:-1] - floors)[::-1])[::-1]
+        found = [np.empty(29) for _ in range(4)]
+        _kernels.least_flows(sizes, reached, floors, beta, *found[:2])
+        _kernels.least_flows.py_func(sizes, reached, floors, beta, *found[2:])
+        assert found[0] == pytest.approx(found[2], rel=1e-12)
+        assert found[1] == pytest.approx(found[3], rel=1e-9, abs=1e-12)
+        assert (found[0] >= floors).all()
+        assert (found[1] >= 0).all()
+
+
+def test_batches_are_drawn_the_same_in_plain_python_and_each_sequence_once():
+    chance = np.random.default_rng(4)
+    for count, most_at_first in ((1, 1), (7, 3), (200, 16), (500, 40)):
+        level = np.sort(chance.integers(0, 20, count))
+        values, counts = np.unique(level, return_counts=True)
+        sequences, ends = chance.permutation(count), np.cumsum(counts)
+        most = np.maximum(1, most_at_first - values).astype(np.int64)
+        opened = chance.uniform(0, count / 2, len(values))
+        words = chance.integers(0, 2**64, count + 1, dtype=np.uint64)
+        found = []
+        for kernel in (_kernels.draw_batches, _kernels.draw_batches.py_func):
+            out = np.full(count, -1)
+            with np.errstate(over="ignore"):
+                kernel(sequences, ends, opened, most, most, words, np.empty(count + 1, np.int64), out)
+            found.append(out)
+        assert found[0].tolist() == found[1].tolist()
+        assert sorted(found[0]) == list(range(count))
+
+
+def test_numbers_are_counted_out_group_by_group():
+    groups = np.array([2, 0, 2, 1, 0], np.uint16)
+    for kernel in (_kernels.count_out, _kernels.count_out.py_func):
+        found, places = np.empty(5, np.int64), np.array([0, 2, 3])
+        kernel(groups, places, found)
+        assert found.tolist() == [1, 4, 3, 0, 2]
+        assert places.tolist() == [2, 3, 5]

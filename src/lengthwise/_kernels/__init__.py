@@ -20,10 +20,13 @@ from lengthwise._kernels.cuts import reach_from as reach_from
 from lengthwise._kernels.draws import exponential as exponential
 from lengthwise._kernels.draws import negative_log as negative_log
 from lengthwise._kernels.draws import threefry as threefry
-from lengthwise._kernels.laws import concave_majorant as concave_majorant
 from lengthwise._kernels.laws import information_in_batches as information_in_batches
+from lengthwise._kernels.laws import least_flows as least_flows
 from lengthwise._kernels.laws import longest_of_batches as longest_of_batches
 from lengthwise._kernels.laws import mix_in_batches as mix_in_batches
+from lengthwise._kernels.pool import count_out as count_out
+from lengthwise._kernels.pool import draw_batches as draw_batches
+from lengthwise._kernels.pool import shorter_in_pool as shorter_in_pool
 from lengthwise._kernels.rows import batch_rows as batch_rows
 from lengthwise._kernels.rows import best_fit as best_fit
 from lengthwise._kernels.rows import count_pairs as count_pairs

@@ -54,34 +54,39 @@ def _count_below(rising, value, or_equal):
 
 
 @compile_kernel
-def concave_majorant(sizes, masses, beta, slopes):
-    """Writes log W [levels]: W are the slopes of the least concave function above the points (exp(beta x), P(x)).
+def least_flows(sizes, reached, floors, beta, flows, prices):
+    """Writes the flows between neighbouring levels that tell least at the price `beta` of a frame, and floors' prices.
 
-    P(x) is the share of the sequences up to level x, the sum of `masses` [levels] up to there; the function begins at
-    (0, 0). `sizes` [levels] rise. All is in logarithms, so that no exponential overflows.
+    Sequences stand at `sizes` [levels], rising; the share up to level s is reached[s]. Flow s, of levels - 1, is the
+    share that is open between level s and s + 1, at least floors[s]. What has closed, reached[s] - flows[s], must not
+    fall from one level to the next. prices[s] is what a higher floor s costs, in nats.
     """
-    # Slopes that rise are joined: after slopes [3, 1] a further one of 2 makes [3, 1.5], if the last two are as wide.
-    ends = np.empty(sizes.size, np.int64)  # the last level of each piece, its share of the sequences, its slope
-    shares = np.empty(sizes.size)
-    pieces = 0
-    for level in range(sizes.size):
-        share = masses[level]
-        slope = np.log(share) - beta * sizes[level]
-        if pieces:
-            slope -= np.log(-np.expm1(-beta * (sizes[level] - sizes[level - 1])))
-        while pieces and slope >= slopes[pieces - 1]:
-            pieces -= 1
-            share += shares[pieces]
-            slope = np.log(share) - beta * sizes[level]
-            if pieces:
-                slope -= np.log(-np.expm1(-beta * (sizes[level] - sizes[ends[pieces - 1]])))
-        ends[pieces], shares[pieces], slopes[pieces] = level, share, slope
-        pieces += 1
-    for piece in range(pieces - 1, -1, -1):  # from the last: no piece starts before its own number
-        start = ends[piece - 1] + 1 if piece else 0
-        slope = slopes[piece]
-        for level in range(start, ends[piece] + 1):
-            slopes[level] = slope
+    # Stretches over which as much has closed: a stretch of one level to begin with, joined with the one before while
+    # less has closed at its end than there. After closed shares [0.1, 0.3] one of 0.2 makes [0.1, c], c between them.
+    starts = np.empty(flows.size, np.int64)
+    opened = np.empty(flows.size)  # the flow at the first level of each stretch
+    count = 0
+    for level in range(flows.size):
+        start = level
+        while True:
+            risen = reached[level + 1] - reached[start]
+            flow = risen / np.expm1(beta * (sizes[level + 1] - sizes[start]))
+            flow = min(reached[start], max(flow, floors[start]))
+            if count == 0 or reached[start] - flow >= reached[starts[count - 1]] - opened[count - 1]:
+                break
+            count -= 1
+            start = starts[count]
+        starts[count], opened[count] = start, flow
+        count += 1
+    for stretch in range(count):
+        start, flow = starts[stretch], opened[stretch]
+        end = starts[stretch + 1] if stretch + 1 < count else flows.size
+        for level in range(start, end):
+            flows[level] = flow + (reached[level] - reached[start])
+            prices[level] = 0.0
+        if flow == floors[start] and flow > 0.0:
+            share = flow / (flow + (reached[end] - reached[start]))
+            prices[start] = max(0.0, np.log(share) + beta * (sizes[end] - sizes[start]))
 
 
 @compile_kernel

@@ -23,7 +23,8 @@ from lengthwise.choices.buckets import EDGES, find_bucket
 from lengthwise.choices.columns import apply_once, small_whole
 from lengthwise.choices.edges import check_edges, check_held
 from lengthwise.choices.parts import sort_by_size, sort_parts
-from lengthwise.choices.warp import NOISES, BatchSizes, Warp, fit_warp, scale_warp
+from lengthwise.choices.pool import Pool, fit_pool
+from lengthwise.choices.warp import NOISES, BatchSizes, Curve, fit_warp, scale_warp
 
 # Noise wider than this share of the longest has 2**32 values there: hardly any two sums of length and noise are equal.
 _NO_TIES = 2.0**-20
@@ -329,6 +330,8 @@ class MaxEntropy:
         if self.padding is None:
             return self
         share = 1.0 / portions  # of the sequences: a rank that sorts an eighth of them has fewer to choose from
+        if self.noise == "optimal":
+            return _Drawn(fit_pool(sizes, self.padding, batch_sizes=batch_sizes, share=share))
         return _WarpedSort(fit_warp(sizes, self.padding, noise=self.noise, batch_sizes=batch_sizes, share=share))
 
 
@@ -336,10 +339,20 @@ class MaxEntropy:
 class _WarpedSort:
     """Sorts by warp(length) + standard exponential noise."""
 
-    warp: Warp
+    warp: Curve
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         return Ordered(sort_by_size(None, self.warp(sizes) + key.exponential(len(sizes))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """Batch after batch, each drawn at random from a pool of like lengths."""
+
+    pool: Pool
+
+    def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
+        return Ordered(self.pool.draw(sizes, key))
 
 
 def _small_type(count: int) -> type[np.integer[Any]]:

@@ -1,16 +1,26 @@
 """Rate and distortion: the law of (length, padded length) that tells least about the length at a given padding.
 
 X is the length of a sequence, T >= X the length it is padded to. Any way of making batches is a joint law of the two,
-so the mutual information I(X; T), in nats, is at least R(D) = min {I : E[T - X] <= D}. The law that reaches R(D) is
-p(t | x) ~ q(t) exp(-beta (t - x)) for t >= x. Blahut-Arimoto finds its q step by step, and finds it for any decay.
-For this one `least_information` has it at once: let P be the share of the sequences up to x, drawn against exp(beta x),
-and W(x) the slope of its least concave majorant. Then the sum over s >= x of q(s) exp(-beta (s - x)) is
-Z(x) = exp(beta x) W(x). Proof: a(x) = p(x) / Z(x) must satisfy sum over x <= t of a(x) exp(-beta (t - x)) <= 1, with
-equality where q(t) > 0 (Blahut's condition). Both say that P stays below the integral of W over exp(beta x) and
-touches it wherever W falls.
+so the mutual information I(X; T), in nats, is at least R(D) = min {I : E[T - X] <= D}.
+
+Walk up the lengths x_1 < x_2 < ... A sequence opens at its X and closes at its T. The flow between two lengths is the
+share of the sequences that are open there, F_s = P(X <= x_s < T), and p_s is the share of length x_s. Then
+
+    E[T - X] = the sum over s of (x_{s+1} - x_s) F_s,
+    I(X; T) >= the sum over s of phi(F_s) - phi(F_{s-1} + p_s),  with phi(z) = z log z,
+
+with equality where all that are open close with the same chance, whatever their length: then T tells least. (What is
+open before x_s closes is F_{s-1} + p_s; among those that close, X is as among the open ones, and the entropies add up
+to this sum.) F_s stands in two terms only, phi(F_s) - phi(F_s + p_{s+1}), and they are convex in it. So by itself, at
+the price beta of a frame, the best F_s is p_{s+1} / (exp(beta (x_{s+1} - x_s)) - 1).
+
+But none closes that is not open: P(T <= x_s) = P(X <= x_s) - F_s must not fall. Where the best flows would let it fall,
+it stays level, and the lengths of such a stretch share one equation, of the same form. `least_flows` joins neighbours
+until none falls, which is isotonic regression by pooling adjacent violators.
 
 References:
-    Blahut 1972, "Computation of channel capacity and rate-distortion functions"; Arimoto 1972.
+    Cover and Thomas 2006, "Elements of information theory", chapter 10, for rate and distortion. Barlow, Bartholomew,
+    Bremner, Brunk 1972, "Statistical inference under order restrictions", for the pooling.
 """
 
 from __future__ import annotations
@@ -54,29 +64,27 @@ def spread_out(values: NDArray[np.float64], masses: NDArray[np.float64], most: i
     return np.unique(np.concatenate([[0], by_mass, by_width]))
 
 
-def least_information(levels: Levels, beta: float) -> tuple[float, float]:
-    """The point of R(D) whose slope is -beta: D, and R(D) + beta D in nats. Exact, in time linear in the levels.
+def least_flows(levels: Levels, beta: float, floors: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """The flows that lessen I(X; T) + beta E[T - X] most, none below its floor: [levels - 1]. Exact, in linear time.
 
-    R lies above its tangents, so the second less beta D' is at most R(D') for every other D' too.
+    >>> least_flows(Levels(np.array([10.0, 20.0]), np.array([0.5, 0.5]), 2), np.log(2) / 10)  # 0.5 / (2 - 1)
+    array([0.5])
     """
-    sizes = levels.sizes - levels.sizes[-1]
-    slopes = np.empty(len(sizes))
-    _kernels.concave_majorant(sizes, levels.masses, beta, slopes)
-    # q(t) is exp(beta t) times what W falls by at t; Z is at most 1, so neither overflows.
-    marginal = np.exp(beta * sizes + slopes) - np.exp(beta * sizes + np.append(slopes[1:], -np.inf))
-    distortion = float((marginal - levels.masses) @ sizes)
-    return distortion, float(-levels.masses @ (beta * sizes + slopes))
+    flows = np.empty(len(levels.sizes) - 1)
+    floors = np.zeros(len(flows)) if floors is None else floors
+    _kernels.least_flows(levels.sizes, np.cumsum(levels.masses), floors, beta, flows, np.empty(len(flows)))
+    return flows
 
 
-def decay_of(sizes: NDArray[np.float64], beta: float) -> NDArray[np.float64]:
-    """exp(-beta (t - x)) for t >= x, else zero: [x, t], both of `sizes`."""
-    gaps = sizes[None, :] - sizes[:, None]
-    return np.where(gaps >= 0, np.exp(-beta * np.maximum(gaps, 0)), 0.0)
+def padding_of_flows(levels: Levels, flows: NDArray[np.float64]) -> float:
+    """E[T - X], in the unit of the lengths."""
+    return float(np.diff(levels.sizes) @ flows)
 
 
-def blahut_arimoto(masses: NDArray[np.float64], decay: NDArray[np.float64], *, rounds: int) -> NDArray[np.float64]:
-    """The marginal of T: q(t) <- q(t) sum_x p(x) decay(x, t) / sum_s q(s) decay(x, s), from q = p."""
-    marginal = masses.copy()  # q = p: no length is ruled out, for a q(t) of 0 stays 0
-    for _ in range(rounds):
-        marginal = marginal * ((masses / (decay @ marginal)) @ decay)
-    return marginal / marginal.sum()
+def information_of_flows(levels: Levels, flows: NDArray[np.float64]) -> float:
+    """The least I(X; T), in nats, of all laws of these flows [levels - 1]."""
+    masses = levels.masses
+    opened = flows + masses[1:]
+    # phi(F) - phi(F + p) = -p log(F + p) - F log(1 + p / F): no difference of two large numbers.
+    longer = np.log1p(np.divide(masses[1:], flows, out=np.zeros_like(flows), where=flows > 1e-300))
+    return float(-masses[0] * np.log(masses[0]) - masses[1:] @ np.log(opened) - flows @ longer)

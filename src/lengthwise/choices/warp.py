@@ -1,42 +1,36 @@
-"""The warp: a sort that comes near the rate-distortion limit is a sort by warp(length) + standard exponential noise.
+"""The warp: a sort by warp(length) + standard exponential noise makes a joint law of length and padded length.
 
-One could draw a padded length T for each sequence from the law of `rate_distortion`, and sort by T. Sorting by
-Lambda(x) + E gives orders of the same law. E is a standard exponential, and Lambda(t) = -log of the integral of
-q(s) exp(-beta s) over s >= t. This code calls Lambda the warp. A strategy is given by its q:
+A sequence that is open at length s closes there with some chance, the same for all that are open (`rate_distortion`).
+Sorting by Lambda(x) + E does that. E is a standard exponential, and Lambda rises from one length to the next by -log of
+the share of the open ones that stay open. This code calls Lambda the warp. A strategy is given by it:
 
-    exponential   q flat without end:        Lambda(x) = beta x, which is x + exponential noise of mean 1/beta
-    truncated     q flat up to the longest:  nothing is drawn beyond the longest sequence
-    optimal       q from Blahut-Arimoto:     the law of the limit itself
-
-Many sequences may share a length: where there are few distinct lengths, or where long ones were cut off. Then T is one
-of these lengths, and the integral is a sum.
+    exponential   Lambda(x) = beta x, which is x + exponential noise of mean 1/beta
+    truncated     the same, but nothing is drawn beyond the longest sequence
+    optimal       from the flows of the limit itself: beta is the price of a frame
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
 from lengthwise.choices.columns import apply_once
-from lengthwise.choices.rate_distortion import Levels, blahut_arimoto, decay_of, group_levels, spread_out
+from lengthwise.choices.rate_distortion import Levels, group_levels, least_flows
 
 BatchSizes = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 NOISES = ("exponential", "truncated", "optimal")
 
-_CELLS = 128  # cells in which q is constant; or, where T is one of the lengths, how many of them
 _LEVELS = 2048  # lengths told apart when a warp is fitted; 512 had 2.3 % where 2 % was asked of long-tailed lengths
-_COMMON = 1 / 32  # the share of sequences of one length above which T is one of the lengths, not spread between them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Warp:
-    """Lambda: piecewise linear and rising through the points (`lengths`, `heights`), both [knots], and on beyond."""
+class Curve:
+    """Piecewise linear through the points (`lengths`, `heights`), both [knots], and on beyond; `lengths` rise."""
 
     lengths: NDArray[np.float64]
     heights: NDArray[np.float64]
@@ -53,7 +47,7 @@ class Warp:
 
 def fit_warp(
     sizes: NDArray[np.float64], padding: float, *, noise: str, batch_sizes: BatchSizes, share: float = 1.0
-) -> Warp:
+) -> Curve:
     """The warp whose sort pads by a share of `padding`, found on the histogram of `sizes` [n], without a trial plan.
 
     Padding falls as beta rises, so beta is found between bounds. It is rounded to four digits, so that every platform
@@ -66,7 +60,7 @@ def fit_warp(
     levels = group_levels(sizes, _LEVELS)
     levels = levels._replace(total=max(1.0, share * levels.total))
     if len(levels.sizes) < 2:  # one length: whatever the order, nothing is padded
-        return Warp(lengths=np.array([0.0, 1.0]), heights=np.zeros(2))
+        return Curve(lengths=np.array([0.0, 1.0]), heights=np.zeros(2))
     spread = float(levels.sizes[-1] - levels.sizes[0])
     warp_at, least = _law(levels, noise)
 
@@ -79,11 +73,11 @@ def fit_warp(
     return warp_at(float(f"{np.exp(root):.3e}") + least)
 
 
-def scale_warp(sizes: NDArray[np.float64], scale: float, *, noise: str) -> Warp:
+def scale_warp(sizes: NDArray[np.float64], scale: float, *, noise: str) -> Curve:
     """The warp of noise of mean `scale` (exactly so for exponential noise; the others are cut off at the longest)."""
     levels = group_levels(sizes, _LEVELS)
     if len(levels.sizes) < 2:
-        return Warp(lengths=np.array([0.0, 1.0]), heights=np.zeros(2))
+        return Curve(lengths=np.array([0.0, 1.0]), heights=np.zeros(2))
     return _law(levels, noise)[0](1.0 / max(scale, 1e-100))  # less would be the same order, and overflow
 
 
@@ -110,94 +104,39 @@ def find_root(function: Callable[[float], float], low: float, high: float, *, ne
     return (low + high) / 2
 
 
-class _Cells(NamedTuple):
-    """Lengths in cells (edges[c], edges[c + 1]], the first closed below: `edges` [cells + 1], `masses` [cells]."""
-
-    edges: NDArray[np.float64]
-    masses: NDArray[np.float64]
-
-
-def _cells(levels: Levels) -> _Cells:
-    ends = np.append(spread_out(levels.sizes, levels.masses, _CELLS)[1:] - 1, len(levels.sizes) - 1)
-    ends = ends[ends > 0]
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    return _Cells(levels.sizes[np.append(0, ends)], np.add.reduceat(levels.masses, starts))
-
-
-def _common_lengths(levels: Levels) -> Levels:
-    """At most `_CELLS` lengths, each the longest of its group: T will be one of them."""
-    starts = spread_out(levels.sizes, levels.masses, _CELLS)
-    ends = np.append(starts[1:], len(levels.sizes)) - 1
-    return Levels(levels.sizes[ends], np.add.reduceat(levels.masses, starts), levels.total)
-
-
-def _law(levels: Levels, noise: str) -> tuple[Callable[[float], Warp], float]:
+def _law(levels: Levels, noise: str) -> tuple[Callable[[float], Curve], float]:
     """The warp for each beta, and the least beta, where batches are as random as this noise makes them.
 
     That is (nearly) random, but for truncated noise where many sequences share a length.
     """
+    sizes = levels.sizes
     if noise == "exponential":
-        ends = levels.sizes[[0, -1]]
-        return lambda beta: Warp(lengths=ends, heights=beta * (ends - ends[0])), 0.0
+        ends = sizes[[0, -1]]
+        return lambda beta: Curve(lengths=ends, heights=beta * (ends - ends[0])), 0.0
+    if noise == "optimal":
+        return lambda beta: _warp_of_flows(levels, beta), 0.0
     # Noise cut off at the longest nears random batching only as it comes to favour the longest: beta goes below zero.
-    below_zero = -50.0 / float(levels.sizes[-1] - levels.sizes[0])
-    if levels.masses.max() > _COMMON:
-        common = _common_lengths(levels)
-        return lambda beta: _warp_of_steps(common, beta, noise), below_zero
-    cells = _cells(levels)
-    return lambda beta: _warp(cells, beta, noise), below_zero if noise == "truncated" else 0.0
+    return lambda beta: _truncated_warp(sizes, beta), -50.0 / float(sizes[-1] - sizes[0])
 
 
-def _warp(cells: _Cells, beta: float, noise: str) -> Warp:
-    """T spread evenly within each cell."""
-    edges, widths = cells.edges, np.diff(cells.edges)
-    densities = np.ones(len(widths)) if noise == "truncated" else _marginal(cells, beta) / widths
-    # Lambda = -log of a sum from each cell to the last, in logarithms: far parts are as small as exp(-1000).
-    parts = np.log(densities + 1e-300) - beta * edges[:-1] + np.log(_mean_decay(beta, widths) * widths)
-    heights = -np.logaddexp.accumulate(parts[::-1])[::-1]
-    # The warp is infinite at the longest, where nothing is left to draw; three is far enough for one cell.
-    heights = np.append(heights, heights[-1] + 3.0) - heights[0]
+def _warp_of_flows(levels: Levels, beta: float) -> Curve:
+    """Rises at each length by -log of the share of the open sequences that stay open."""
+    flows = least_flows(levels, beta)
+    opened = np.append(0.0, flows[:-1]) + levels.masses[:-1]
+    rises = np.log(opened / np.maximum(flows, opened * 1e-20))  # none stays open: far enough to sort by
     # Rounded to 2**-30, because exp and log differ between platforms in the last bits.
-    return Warp(lengths=edges, heights=np.round(heights * 2.0**30) / 2.0**30)
+    heights = np.round(np.append(0.0, np.cumsum(rises)) * 2.0**30) / 2.0**30
+    return Curve(lengths=levels.sizes, heights=heights)
 
 
-def _warp_of_steps(common: Levels, beta: float, noise: str) -> Warp:
-    """T one of the lengths `common.sizes`: finite at the longest, of which there are sequences enough to sort among."""
-    sizes = common.sizes
-    # Flat in the length, not in the count: np.gradient is the width that each of `sizes` stands for.
-    shares = np.gradient(sizes) if noise == "truncated" else _marginal_of_steps(common, beta)
-    parts = np.log(shares + 1e-300) - beta * sizes
+def _truncated_warp(sizes: NDArray[np.float64], beta: float) -> Curve:
+    """-log of the sum of exp(-beta t) over all t from a length to the longest, each as wide as the gaps about it."""
+    parts = np.log(np.gradient(sizes)) - beta * sizes
     heights = -np.logaddexp.accumulate(parts[::-1])[::-1]
-    return Warp(lengths=sizes, heights=np.round((heights - heights[0]) * 2.0**30) / 2.0**30)
+    return Curve(lengths=sizes, heights=np.round((heights - heights[0]) * 2.0**30) / 2.0**30)
 
 
-def _mean_decay(beta: float, widths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The mean of exp(-beta t) over t in [0, width]."""
-    exponents = beta * widths
-    # (1 - exp(-e)) / e; near 0, where that is 0/0, its series 1 - e/2.
-    small = np.abs(exponents) < 1e-6
-    return np.where(small, 1.0 - exponents / 2, -np.expm1(-exponents) / np.where(small, 1.0, exponents))
-
-
-def _marginal(cells: _Cells, beta: float) -> NDArray[np.float64]:
-    """Blahut-Arimoto for T spread evenly within each cell: the probability of each cell, [cells]."""
-    widths = np.diff(cells.edges)
-    middles = cells.edges[:-1] + widths / 2
-    # The lengths of a cell stand in its middle; gaps[c, d] is from the middle of cell c to the beginning of cell d.
-    gaps = cells.edges[None, :-1] - middles[:, None]
-    decay = np.where(gaps > 0, np.exp(-beta * np.maximum(gaps, 0)), 0.0) * _mean_decay(beta, widths)
-    # x and t in the same cell, both anywhere in it: the mean of exp(-beta (t - x)) over t >= x.
-    exponents = np.maximum(beta * widths, 1e-4)
-    np.fill_diagonal(decay, (exponents + np.expm1(-exponents)) / exponents**2)
-    return blahut_arimoto(cells.masses, decay, rounds=100)
-
-
-def _marginal_of_steps(common: Levels, beta: float) -> NDArray[np.float64]:
-    """Blahut-Arimoto for T one of the lengths: the probability of each, [levels]."""
-    return blahut_arimoto(common.masses, decay_of(common.sizes, beta), rounds=100)
-
-
-def _padding_share(levels: Levels, warp: Warp, batch_sizes: BatchSizes) -> float:
+def _padding_share(levels: Levels, warp: Curve, batch_sizes: BatchSizes) -> float:
     """The padding share of batches cut from the sort by warp(length) + a standard exponential."""
     # In the sorted sequence, the batch about the quantile m reaches from m - s/2n to m + s/2n, of s in n sequences.
     heights = warp(levels.sizes)

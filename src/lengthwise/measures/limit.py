@@ -6,10 +6,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.rate_distortion import Levels, group_levels, least_information
+from lengthwise.choices.rate_distortion import (
+    Levels,
+    group_levels,
+    information_of_flows,
+    least_flows,
+    padding_of_flows,
+)
 from lengthwise.choices.world import check_world
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.batch_limit import rate_in_batches
+from lengthwise.measures.epoch_limit import rate_in_epoch
 from lengthwise.measures.step_limit import rate_in_steps
 
 _LEVELS = 65_536  # lengths told apart where nobody says how many
@@ -22,6 +29,7 @@ def mixing_limit(
     padding: float,
     *,
     batch_size: int | None = None,
+    batches: int | None = None,
     bins: int | None = None,
     world_size: int = 1,
     micro_batches: int = 1,
@@ -37,6 +45,8 @@ def mixing_limit(
     longest, in one plan or pooled over epochs. The bound is proved wherever the iteration stands, if at most 2,048
     lengths are distinct (more are grouped); what is computed is how low it comes, within about 0.2 %. It need not be
     reached: nothing in it says that a sequence is taken once an epoch, which costs padding where little is padded.
+    `batches` says so: it is how many batches an epoch makes of these lengths. Then the least padding is that of sorted
+    batches, and at it no other mixing is had. More batches than needed can pad less, and mix more.
 
     With `world_size` or `micro_batches` it is the limit of steps: how little the padded lengths of all batches of a
     step can tell of a length in it. Steps of k batches tell nothing at the padding of `optimal_edges(lengths, k)`, and
@@ -49,6 +59,7 @@ def mixing_limit(
         padding: The share of all computed frames that are padding, from 0 to 0.999.
         batch_size: The most sequences in a batch; by default batches are endless. No such limit is known for steps of
             several batches.
+        batches: How many batches of at most `batch_size` an epoch has, `len(plan.batch_sizes)`; by default any number.
         world_size: Ranks, for the limit of steps.
         micro_batches: Batches of a rank in a step, for the limit of steps.
         bins: Into how many groups of like length the lengths are put at most, as if all of a group were of its mean
@@ -58,7 +69,8 @@ def mixing_limit(
         A number from 0 to 1; for endless batches 1 where `padding` is enough to pad every sequence to the longest.
 
     Raises:
-        ValueError: A padding out of range, lengths that are not [n], or a batch size for steps of several batches.
+        ValueError: A padding out of range, lengths that are not [n], a batch size for steps of several batches, or
+            fewer batches than hold the sequences.
 
     >>> mixing_limit(np.array([100, 200, 300, 400]), 0.4)
     1.0
@@ -66,26 +78,44 @@ def mixing_limit(
     1.0
 
     References:
-        Blahut 1972, "Computation of channel capacity and rate-distortion functions", for the condition that the best
-        law fulfils; its solution is our own: see `lengthwise.choices.rate_distortion`. For steps: Khomenko et al. 2016,
-        equations 1 and 2, at one end; see `lengthwise.measures.step_limit`.
+        Cover and Thomas 2006, "Elements of information theory", chapter 10; the solution is our own, see
+        `lengthwise.choices.rate_distortion`, and for `batches` `lengthwise.measures.epoch_limit`. For steps: Khomenko
+        et al. 2016, equations 1 and 2, at one end; see `lengthwise.measures.step_limit`.
     """
     checks.check_number("padding", padding, maximum=0.999, remedy="Give a share from 0 to 0.999, 0.05 say.")
-    batches = check_world(world_size, micro_batches).slots
-    if batches > 1 and batch_size is not None:
+    in_step = check_world(world_size, micro_batches).slots
+    if in_step > 1 and batch_size is not None:
         remedy = "Leave it out: the limit then holds for batches of any size."
         raise checks.value_error("batch_size", "left out for steps of several batches", batch_size, remedy)
-    most = _LEVELS_IN_STEPS if batches > 1 else _LEVELS if batch_size is None else _LEVELS_IN_BATCHES
-    levels = _group(_check_lengths(lengths), bins, most)
+    most = _LEVELS_IN_STEPS if in_step > 1 else _LEVELS if batch_size is None else _LEVELS_IN_BATCHES
+    checked = _check_lengths(lengths)
+    batches = _check_batches(len(checked), batch_size, batches)
+    levels = _group(checked, bins, most)
     target = float(levels.sizes @ levels.masses) * padding / (1.0 - padding)
-    if batches > 1:
-        return float(np.exp(-rate_in_steps(levels, target, batches)))
-    rate = _rate(levels, target)
+    if len(levels.sizes) == 1:
+        return 1.0
+    if in_step > 1:
+        return float(np.exp(-rate_in_steps(levels, target, in_step)))
+    rates = [_rate(levels, target)]
+    if batch_size is not None:
+        rates.append(rate_in_batches(levels, target, batch_size))
+    if batch_size is not None and batches is not None:
+        rates.append(rate_in_epoch(levels, target, batch_size, batches))
+    return min(1.0, float(np.exp(-max(rates))))
+
+
+def _check_batches(count: int, batch_size: int | None, batches: int | None) -> int | None:
+    """The number of batches, which go with a batch size and hold `count` sequences."""
     if batch_size is not None:
         remedy = "Give the most sequences in a batch, or leave it out for endless batches."
         checks.check_whole("batch_size", batch_size, minimum=1, remedy=remedy)
-        rate = max(rate, rate_in_batches(levels, target, batch_size) if len(levels.sizes) > 1 else 0.0)
-    return min(1.0, float(np.exp(-rate)))
+    if batches is None:
+        return None
+    if batch_size is None:
+        raise checks.value_error("batches", "left out without batch_size", batches, "Give the most sequences in one.")
+    needed = -(-count // batch_size)
+    remedy = f"{count} sequences need {needed} batches of {batch_size}."
+    return checks.check_whole("batches", batches, minimum=needed, remedy=remedy)
 
 
 def _group(sizes: NDArray[np.float64], bins: int | None, most: int) -> Levels:
@@ -108,9 +138,9 @@ def _rate(levels: Levels, target: float) -> float:
         return 0.0
     spread = levels.sizes[-1] - levels.sizes[0]
     low, high = 1e-9 / spread, 1e3 / np.diff(levels.sizes).min()  # beta weighs differences of lengths
-    height, beta = 0.0, low
+    flows, beta = np.zeros(len(levels.sizes) - 1), low
     for _ in range(60):  # halvings: beyond the 53 bits to which a float is exact
         beta = float(np.sqrt(low * high))  # halfway between their logarithms: beta spans many decades
-        distortion, height = least_information(levels, beta)
-        low, high = (beta, high) if distortion > target else (low, beta)
-    return height - beta * target
+        flows = least_flows(levels, beta)
+        low, high = (beta, high) if padding_of_flows(levels, flows) > target else (low, beta)
+    return information_of_flows(levels, flows) + beta * (padding_of_flows(levels, flows) - target)

@@ -245,17 +245,33 @@ def _fit_padding(fit_to: Callable[[float], Order], trial: Trial, padding: float)
     except OversizeError:  # the plan itself will say which sequence it is
         return Fit(fitted)
     # A fit this near is kept: the search below drafts all sequences again for every guess. Of few batches chance moves
-    # plans by two hundredths; but what fills the last step moves all plans the same way.
-    if abs(achieved - padding) <= (10 * near if not trial.places else 10 * _NEAR_OF_MANY):
+    # plans by two hundredths; but what fills the last step moves all plans the same way. And 3 % is not near 2 %.
+    enough = 10 * near if not trial.places else 10 * _NEAR_OF_MANY
+    if abs(achieved - padding) <= min(enough, max(near, padding / 5.0)):
         return Fit(fitted, achieved)
     # Random batches that pad no more than was asked are as random as can be. Sorted ones that pad no less are as
     # near as can be.
     for order_at_end, reaches in ((Shuffled(), padding.__ge__), (Sorted(), padding.__le__)):
         if reaches(at_end := trial.padding_of(order_at_end)):
             return Fit(order_at_end, at_end)
-    place = find_root(lambda place: trial.padding_of(fit_to(_padding_at(place))) - padding, *_PLACES, near=near)
+
+    def excess(place: float) -> float:
+        return trial.padding_of(fit_to(_padding_at(place))) - padding
+
+    place = find_root(excess, *_bracket(excess, _place_of(padding), achieved - padding), near=near)
     fitted = fit_to(_padding_at(place))
     return Fit(fitted, trial.padding_of(fitted))
+
+
+def _bracket(excess: Callable[[float], float], place: float, at_place: float) -> tuple[float, float]:
+    """Two places between which a falling `excess` crosses zero, near `place`, where it is `at_place`; or the last."""
+    # Steps of a half, 1, 2, ... towards zero. Where it is above zero at 3 and at 3.5, and below at 4.5: (3.5, 4.5).
+    side, step = (1.0 if at_place > 0 else -1.0), 0.5
+    while True:
+        further = float(np.clip(place + side * step, *_PLACES))
+        if further in _PLACES or side * excess(further) <= 0:
+            return (place, further) if side > 0 else (further, place)
+        place, step = further, 2.0 * step
 
 
 def _fit_mixing(fit_to: Callable[[float], Order], trial: Trial, mixing: float) -> Fit:
@@ -282,6 +298,11 @@ def _fit_mixing(fit_to: Callable[[float], Order], trial: Trial, mixing: float) -
         excess(root)
     enough = [(place, fitted) for place, fitted in tried if fitted.had is not None and fitted.had >= mixing]
     return max(enough, key=lambda each: each[0])[1] if enough else Fit(Shuffled(), most)  # the last pads least
+
+
+def _place_of(padding: float) -> float:
+    """The `place` of a padding, as far as one is sought."""
+    return float(np.clip(np.log(1.0 / max(padding, 1e-9) - 1.0), *_PLACES))
 
 
 def _padding_at(place: float) -> float:

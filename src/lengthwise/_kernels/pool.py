@@ -1,0 +1,99 @@
+"""Batches drawn at random from a pool."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lengthwise._compile import compile_kernel
+
+
+@compile_kernel
+def count_out(groups, places, found):
+    """Writes `found` [n], the numbers of `groups` [n] group by group, rising in each; group g begins at places[g].
+
+    It leaves places[g] where group g ends.
+    """
+    for number in range(groups.size):
+        group = groups[number]
+        found[places[group]] = number
+        places[group] += 1
+
+
+_LOWER = np.uint64(2**32 - 1)  # half of a random word; the other half chooses a sequence
+_NUMBER = np.int64(2**33 - 1)  # the lower bits of an entry of the pool; the level stands above, in thirty
+
+
+@compile_kernel
+def draw_batches(sequences, ends, opened, fits, most, words, pool, found):
+    """Writes `found` [n], the sequences batch after batch, each batch drawn at random from those that came in.
+
+    Sequences [n] come in level by level; level l ends before position ends[l]. A batch is drawn as soon as so many wait
+    that opened[l] should stay, and a random share of a batch more; but not before fits[l] wait. At the last level they
+    are drawn until none waits. A batch whose longest is of level l holds at most most[l]. A sequence that is drawn and
+    no longer fits begins the next batch, as it does where the batches are cut. `words` [n + 1] are random, and `pool`
+    [room] has room for those that wait.
+    """
+    entered = waiting = taken = 0
+    more = np.float64(words[0] & _LOWER) * 2.0**-32
+    begun = False  # the first of the pool begins the next batch
+    for level in range(ends.size):
+        while entered < ends[level]:
+            # With its level beside it, a sequence is one number, and one look into memory.
+            pool[waiting] = np.int64(level) << 33 | sequences[entered]
+            waiting += 1
+            entered += 1
+        last = level == ends.size - 1
+        while waiting > 0 and (last or waiting >= max(fits[level], opened[level] + more * most[level])):
+            count, longest = 0, np.int64(0)
+            while waiting > 0 and (count == 0 or count < most[longest]):
+                # The upper half of a word, times the number of those that wait, without its lower half: one of them.
+                place = np.int64(((words[taken] >> np.uint64(32)) * np.uint64(waiting)) >> np.uint64(32))
+                if begun:
+                    place, begun = np.int64(0), False
+                one = pool[place]
+                longer = max(longest, one >> 33)
+                if count > 0 and count >= most[longer]:
+                    pool[place], pool[0] = pool[0], one
+                    begun = True
+                    break
+                waiting -= 1
+                pool[place] = pool[waiting]
+                found[taken] = one & _NUMBER
+                taken += 1
+                count += 1
+                longest = longer
+            more = np.float64(words[taken] & _LOWER) * 2.0**-32
+
+
+@compile_kernel
+def shorter_in_pool(sizes, counts, opened, most, looked_at, shorter):
+    """By how much batches drawn at random from a pool are shorter than the level they are drawn at, on average.
+
+    So many sequences as `counts` [levels] stand at `sizes` [levels], rising; opened[s] wait beyond level s, of
+    levels - 1, and most[s] fill a batch there. Writes `shorter`, of the levels `looked_at`, both [k].
+    """
+    for index in range(looked_at.size):
+        level = looked_at[index]
+        before = opened[level - 1] if level else 0.0
+        after = opened[level] if level < opened.size else 0.0
+        batch = most[level]
+        for _ in range(3):  # how many are drawn depends on the longest, and the longest on how many
+            # When a batch is drawn; where several are, at the last level above all, between the first and the last.
+            waiting = max(batch, after + batch / 2.0, (before + counts[level] + after) / 2.0)
+            apart = waiting - (batch - 1.0) / 2.0  # none is drawn twice: on average so many are left to draw from
+            share = waiting / (before + counts[level])
+            lowest = level
+            shorter[index] = 0.0
+            for below in range(level - 1, -1, -1):
+                longer = waiting - share * opened[below]  # of those that wait, they are longer than level `below`
+                none_longer = max(0.0, 1.0 - longer / apart) ** batch
+                shorter[index] += (sizes[below + 1] - sizes[below]) * none_longer
+                if none_longer > 0.5:
+                    lowest = below
+                if none_longer < 1e-7:
+                    break
+                # Of those that waited there, so many still wait above.
+                share *= min(1.0, opened[below] / ((opened[below - 1] if below else 0.0) + counts[below]))
+            if most[lowest] == batch:
+                break
+            batch = most[lowest]

@@ -1,0 +1,125 @@
+"""The pool: max-entropy batches are drawn at random from the sequences that are open.
+
+Sequences come in by length, the shortest first. Those that came in and are in no batch yet are the pool. As soon as the
+pool is full, a batch is drawn from it at random, and is padded to the longest that was drawn. How many sequences the
+pool holds at each length says how far batches mix:
+
+    the pool holds            batches are
+    one batch at a time       sorted
+    all sequences             random
+    the flow of the limit     as random as their padding allows
+
+The flow of `rate_distortion` is the share of the sequences that should be open between two lengths. Its law lets all
+that are open close with the same chance, and so does a random draw. The price beta of a frame is chosen so that what
+the draws pad is what was asked for.
+
+    lengths 1 2 3 4 5 6, batches of 2, the pool holds 4      1 2 3 4 -> (3, 1), then 2 4 5 6 -> (4, 5), (2, 6)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import _kernels
+from lengthwise._random import Key
+from lengthwise.choices.columns import small_whole
+from lengthwise.choices.parts import sort_by_size
+from lengthwise.choices.rate_distortion import Levels, group_levels, least_flows, spread_out
+from lengthwise.choices.warp import BatchSizes, Curve, find_root
+
+_LEVELS = 2048  # lengths told apart when a pool is fitted
+_LOOKED_AT = 256  # levels of which it is asked how much shorter than they are what is drawn there is
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pool:
+    """How much is open at each length, and how many sequences fill a batch that is padded to it.
+
+    Attributes:
+        open_share: The share of all sequences that should be open beyond a length.
+        batch_sizes: Maps padded lengths [k] to how many sequences such a batch holds, [k].
+    """
+
+    open_share: Curve
+    batch_sizes: BatchSizes
+
+    def draw(self, sizes: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
+        """The numbers of `sizes` [n], batch after batch: [n]."""
+        sequences, values, ends = _by_length(sizes)
+        most = np.maximum(1, self.batch_sizes(values)).astype(np.int64)
+        opened = self.open_share(values) * len(sizes)
+        # At least so many are drawn from that the next sequence would no longer fit into the batch.
+        fits = np.minimum(most, np.append(most[1:], 1))
+        # Before a level comes in, the pool is not full by the level before it.
+        room = np.diff(ends, prepend=0) + np.append(0.0, np.maximum(fits, opened + most)[:-1])
+        found = np.empty_like(sequences)
+        pool = np.empty(int(room.max()) + 1, np.int64)
+        _kernels.draw_batches(sequences, ends, opened, fits, most, key.words(len(sizes) + 1), pool, found)
+        return found
+
+
+def fit_pool(sizes: NDArray[np.float64], padding: float, *, batch_sizes: BatchSizes, share: float = 1.0) -> Pool:
+    """The pool whose batches pad by a share of `padding`, found on the histogram of `sizes` [n], without a trial plan.
+
+    Padding falls as beta rises, so beta is found between bounds. It is rounded to four digits, so that every platform
+    finds the same. A padding that even random batching does not reach gives (nearly) random batching.
+
+    Args:
+        sizes: [n], the lengths.
+        padding: The share of the computed frames.
+        batch_sizes: As in `Pool`.
+        share: The share of the sequences that are batched together: 1/8 where eight ranks each batch a random portion.
+    """
+    levels = group_levels(sizes, _LEVELS)
+    levels = levels._replace(total=max(1.0, share * levels.total))
+    if len(levels.sizes) < 2:  # one length: whatever the order, nothing is padded
+        return Pool(open_share=Curve(lengths=np.array([0.0, 1.0]), heights=np.ones(2)), batch_sizes=batch_sizes)
+    spread = float(levels.sizes[-1] - levels.sizes[0])
+    most = np.maximum(1.0, batch_sizes(levels.sizes))
+
+    def excess(logarithm: float) -> float:
+        return _padding_share(levels, least_flows(levels, float(np.exp(logarithm))), most) - padding
+
+    # At the lower bound a frame costs nothing, and all wait; at the upper one none does. Beta spans many decades, so
+    # its logarithm is what is halved.
+    root = find_root(excess, np.log(1e-4 / spread), np.log(1e4 * len(levels.sizes) / spread))
+    flows = np.append(least_flows(levels, float(f"{np.exp(root):.3e}")), 0.0)
+    # Rounded to 2**-40, because exp differs between platforms in the last bits.
+    return Pool(
+        open_share=Curve(lengths=levels.sizes, heights=np.round(flows * 2.0**40) / 2.0**40), batch_sizes=batch_sizes
+    )
+
+
+def _by_length(sizes: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """The numbers of `sizes` [n] by size: [n]; the sizes that there are: [levels]; and where each ends: [levels]."""
+    whole = small_whole(sizes)
+    if whole is not None:
+        counts = np.bincount(whole)
+        values, sequences = np.flatnonzero(counts), np.empty(len(whole), np.int64)
+        _kernels.count_out(whole, np.cumsum(counts) - counts, sequences)
+        return sequences, values.astype(np.float64), np.cumsum(counts[values])
+    sequences = sort_by_size(None, sizes)
+    rising = sizes[sequences]
+    ends = np.append(np.flatnonzero(np.diff(rising)) + 1, len(sizes))
+    return sequences, rising[ends - 1], ends
+
+
+def _padding_share(levels: Levels, flows: NDArray[np.float64], most: NDArray[np.float64]) -> float:
+    """The padding share of batches that are drawn from a pool of these flows [levels - 1]."""
+    # On average over the levels to which it fills: (b/2) (1 + (nF/b)^2) are open where nF is less than a batch of b.
+    counts = levels.masses * levels.total
+    came = np.cumsum(counts)
+    batches = levels.total * flows / most[:-1]
+    opened = np.where(batches < 1.0, (1.0 + batches**2) / 2.0, batches) * most[:-1] - 0.5
+    opened = np.minimum(np.maximum(opened, 0.0), came[:-1])
+    closed = np.diff(np.maximum.accumulate(came - np.append(opened, 0.0)), prepend=0.0)
+    # What is drawn is shorter than the level it is drawn at. By how much is asked at some levels, for those near them.
+    spread = spread_out(levels.sizes, levels.masses, _LOOKED_AT)
+    looked_at = np.arange(len(counts)) if len(counts) <= _LOOKED_AT else np.append(spread, len(counts) - 1)
+    shorter = np.empty(len(looked_at))
+    _kernels.shorter_in_pool(levels.sizes, counts, opened, most, looked_at, shorter)
+    near = np.searchsorted((looked_at[1:] + looked_at[:-1]) / 2.0, np.arange(len(counts)))
+    return 1.0 - float(levels.sizes @ counts) / float(closed @ (levels.sizes - shorter[near]))
