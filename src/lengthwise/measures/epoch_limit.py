@@ -42,6 +42,8 @@ def rate_in_epoch(levels: Levels, target: float, batch_size: int, batches: int) 
     places = np.arange(empty + 1)
     held = longer[:, None] + places
     table = (-(-held // batch_size) * batch_size - held) / count  # [levels - 1, W]
+    # Of 7 sequences of which 6 are longer, no more than one shorter can be beside them.
+    table[table > 1.0 - longer[:, None] / count + 0.5 / count] = np.inf
     floors = _isotonic(table, _best_path(table, np.diff(levels.sizes)), longer / count)
     target = max(target, padding_of_flows(levels, floors))  # no epoch pads less
     best = 0.0
@@ -74,10 +76,13 @@ def _best_path(table: NDArray[np.float64], weights: NDArray[np.float64]) -> NDAr
     """The W of each level, falling, whose floors have the least sum of weight x floor: [levels - 1]."""
     # From the last level down: total[W] is the least sum of the levels so far that ends with W; W may only grow.
     total, came = np.zeros(table.shape[1]), np.empty(table.shape, np.int64)
+    # What is impossible costs infinity, also where the weight is 0.
+    costs = np.full(table.shape, np.inf)
+    np.multiply(weights[:, None], table, out=costs, where=np.isfinite(table))
     for level in range(len(table) - 1, -1, -1):
         least = np.minimum.accumulate(total)
         came[level] = np.maximum.accumulate(np.where(total == least, np.arange(len(total)), 0))
-        total = least + weights[level] * table[level]
+        total = least + costs[level]
     path = np.empty(len(table), np.int64)
     place = int(np.argmin(total))
     for level in range(len(table)):

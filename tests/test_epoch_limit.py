@@ -1,0 +1,113 @@
+"""The limit of an epoch of so many batches: against all batchings of tiny sets, sorted batches, and what is drawn."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+from lengthwise.choices.rate_distortion import spread_out
+from lengthwise.measures.epoch_limit import _best_path
+from lengthwise.planning.joint import mixing_of_counts
+from test_batch_limit import TINY, batchings, counted_out
+
+
+@pytest.mark.parametrize("more", [0, 1, 2])
+@pytest.mark.parametrize("most", [2, 3, 4])
+@pytest.mark.parametrize("lengths", TINY, ids=str)
+def test_no_batching_of_a_tiny_set_into_so_many_batches_passes_the_limit(lengths, most, more):
+    count = -(-len(lengths) // most) + more
+    best = {}
+    for batches in batchings(list(range(len(lengths))), most):
+        if len(batches) != count:
+            continue
+        padding, mixing = counted_out(lengths, batches)
+        best[round(padding, 9)] = max(mixing, best.get(round(padding, 9), 0.0))
+    for padding, mixing in best.items():
+        assert mixing <= lw.mixing_limit(lengths, padding + 1e-9, batch_size=most, batches=count) + 1e-6
+
+
+def test_no_pool_of_epochs_passes_the_limit():
+    # Two batchings of eight lengths into three batches of at most 3, pooled in every proportion: T tells less of X.
+    lengths = np.array([1, 2, 3, 5, 8, 13, 21, 34])
+    ways = [each for each in batchings(list(range(8)), 3) if len(each) == 3]
+    ways = sorted(ways, key=lambda way: sum(len(batch) * lengths[max(batch)] for batch in way))[:12]  # pad the least
+    tried = 0
+    for first, second in combinations(range(len(ways)), 2):
+        for share in (0.25, 0.5):
+            pairs = np.zeros((35, 35))
+            for way, weight in ((ways[first], share), (ways[second], 1 - share)):
+                for batch in way:
+                    for each in batch:
+                        pairs[lengths[each], lengths[batch].max()] += weight / 8
+            seen = pairs > 0
+            told = pairs[seen] @ np.log(pairs[seen] / np.outer(pairs.sum(axis=1), pairs.sum(axis=0))[seen])
+            padding = 1 - lengths.mean() / (pairs.sum(axis=0) @ np.arange(35))
+            limit = lw.mixing_limit(lengths, padding + 1e-9, batch_size=3, batches=3)
+            assert np.exp(-told) <= limit + 1e-6
+            tried += limit < 0.99 * lw.mixing_limit(lengths, padding + 1e-9, batch_size=3)
+    assert tried > 60  # the limit of an epoch says more
+
+
+def test_at_the_least_padding_only_sorted_batches_are_left():
+    # 1..12 in three batches of 4: T is 4, 8 or 12, and tells which third X is of.
+    lengths = np.arange(1, 13)
+    least = 1 - lengths.mean() / 8
+    assert lw.mixing_limit(lengths, least, batch_size=4, batches=3) == pytest.approx(1 / 3, rel=1e-3)
+    assert lw.mixing_limit(lengths, least, batch_size=4) > 0.4
+    # With a fourth batch it may be 12 again, or another.
+    assert lw.mixing_limit(lengths, least, batch_size=4, batches=4) > 0.34
+
+
+@pytest.mark.parametrize("name", ["speech", "long-tailed"])
+@pytest.mark.parametrize("batch_size", [16, 64])
+def test_the_limit_of_an_epoch_falls_with_fewer_batches_and_nears_the_other(name, batch_size):
+    lengths = lw.example_lengths(name, count=64 * 40)
+    needed = len(lengths) // batch_size
+    limits = [
+        [lw.mixing_limit(lengths, padding, batch_size=batch_size, batches=batches, bins=256) for padding in (0.06, 0.3)]
+        for batches in (needed, needed + 2, needed + 20)
+    ]
+    without = [lw.mixing_limit(lengths, padding, batch_size=batch_size, bins=256) for padding in (0.06, 0.3)]
+    assert (np.diff([*limits, without], axis=0) > -1e-3).all()
+    assert limits[0][1] > 0.85 * without[1]
+
+
+@pytest.mark.parametrize("padding", [0.06, 0.1, 0.2])
+@pytest.mark.parametrize("name", ["speech", "long-tailed"])
+@pytest.mark.slow
+def test_max_entropy_comes_within_six_hundredths_of_it(name, padding):
+    lengths = lw.example_lengths(name, count=10_240)
+    batching = lw.Batching(order=lw.MaxEntropy(padding=padding), cut=lw.FixedSize(64))
+    plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(32)]
+    had = lw.measure(plans, lengths).padding_share
+    # In the groups that the limit knows, half of them of equal mass and half of equal width: a few lengths of the tail
+    # are most of what sorting pads.
+    values, counts = np.unique(lengths, return_counts=True)
+    starts = values[spread_out(values.astype(np.float64), counts / len(lengths), 512)]
+    lengths_of = np.concatenate([lengths[plan.sequences] for plan in plans])
+    padded = np.concatenate([np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes) for plan in plans])
+    row, column = (np.searchsorted(starts, each, side="right") - 1 for each in (lengths_of, padded))
+    cells = np.bincount(row * len(starts) + column, minlength=len(starts) ** 2).reshape(-1, len(starts))
+    limit = lw.mixing_limit(lengths, had, batch_size=64, batches=160, bins=512)
+    assert 0.94 * limit < mixing_of_counts(cells.astype(np.float64), len(padded)) < limit
+
+
+def test_the_best_path_is_the_best_of_all():
+    chance = np.random.default_rng(1)
+    for _ in range(20):
+        table, weights = chance.uniform(size=(5, 4)), chance.uniform(size=5)
+        paths = [path for path in product(range(4), repeat=5) if (np.diff(path) <= 0).all()]
+        sums = [weights @ table[np.arange(5), path] for path in paths]
+        assert _best_path(table, weights).tolist() == list(paths[int(np.argmin(sums))])
+
+
+def test_batches_that_do_not_hold_the_sequences_are_refused():
+    with pytest.raises(
+        ValueError, match=r"^`batches` must be at least 4, but is 3\. 10 sequences need 4 batches of 3\."
+    ):
+        lw.mixing_limit(range(1, 11), 0.1, batch_size=3, batches=3)
+    with pytest.raises(ValueError, match=r"^`batches` must be left out without batch_size, but is 3\. Give"):
+        lw.mixing_limit(range(1, 11), 0.1, batches=3)
+    assert lw.mixing_limit([7, 7, 7], 0.0, batch_size=2, batches=2) == 1.0
+    assert lw.mixing_limit([7, 8], 0.9, batch_size=2, batches=10**9) == pytest.approx(1.0)
