@@ -89,7 +89,7 @@ def test_a_share_of_length_adds_the_work(run):
     words = ("advise", *FEW, "--batch-size", 8, "--share", "50%", "--noise-scale", 100)
     assert "work" in run(*words).out
     best = next(row for row in run(*words, "--json", "-").json["candidates"] if row["best"])
-    assert best["work"] <= 1
+    assert best["work"] <= 1.01  # of those within a hundredth of the least, the one that mixes most
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])

@@ -28,10 +28,11 @@ def draw_batches(sequences, ends, opened, fits, most, words, pool, found):
     """Writes `found` [n], the sequences batch after batch, each batch drawn at random from those that came in.
 
     Sequences [n] come in level by level; level l ends before position ends[l]. A batch is drawn as soon as so many wait
-    that opened[l] should stay, and a random share of a batch more; but not before fits[l] wait. At the last level they
-    are drawn until none waits. A batch whose longest is of level l holds at most most[l]. A sequence that is drawn and
-    no longer fits begins the next batch, as it does where the batches are cut. `words` [n + 1] are random, and `pool`
-    [room] has room for those that wait.
+    that opened[l] should stay, and a random share of a batch more; but not before fits[l] wait, beside which none of
+    the next level fits. At the last level they are drawn until none waits. A batch whose longest is of level l holds at
+    most most[l], and fewer only where fits[l] is less than half of that. A sequence that is drawn and no longer fits
+    begins the next batch, as it does where the batches are cut. `words` [n + 1] are random, and `pool` [room] has room
+    for those that wait.
     """
     entered = waiting = taken = 0
     more = np.float64(words[0] & _LOWER) * 2.0**-32
@@ -43,9 +44,12 @@ def draw_batches(sequences, ends, opened, fits, most, words, pool, found):
             waiting += 1
             entered += 1
         last = level == ends.size - 1
-        while waiting > 0 and (last or waiting >= max(fits[level], opened[level] + more * most[level])):
-            count, longest = 0, np.int64(0)
-            while waiting > 0 and (count == 0 or count < most[longest]):
+        apart = 2 * fits[level] <= most[level]  # the next level is far: what closes here need not be a full batch
+        step = fits[level] if apart else most[level]
+        while waiting > 0 and (last or waiting >= max(fits[level], opened[level] + more * step)):
+            wanted = np.int64(max(fits[level], waiting - opened[level])) if apart else np.int64(waiting)
+            count, longest = np.int64(0), np.int64(0)
+            while waiting > 0 and (count == 0 or count < min(wanted, most[longest])):
                 # The upper half of a word, times the number of those that wait, without its lower half: one of them.
                 place = np.int64(((words[taken] >> np.uint64(32)) * np.uint64(waiting)) >> np.uint64(32))
                 if begun:

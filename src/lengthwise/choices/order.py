@@ -317,7 +317,7 @@ class MaxEntropy:
             raise checks.value_error(
                 "MaxEntropy", "fitted to the lengths first", self, "Call its `fit`, as make_plan does."
             )
-        return _WarpedSort(scale_warp(sizes.astype(np.float64), self.scale, noise=self.noise))(sizes, key)
+        return WarpedSort(scale_warp(sizes.astype(np.float64), self.scale, noise=self.noise))(sizes, key)
 
     def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Order:
         """The sort whose noise spends `padding` on `sizes` [n]; with `scale` there is nothing to fit.
@@ -332,12 +332,12 @@ class MaxEntropy:
         share = 1.0 / portions  # of the sequences: a rank that sorts an eighth of them has fewer to choose from
         if self.noise == "optimal":
             return _Drawn(fit_pool(sizes, self.padding, batch_sizes=batch_sizes, share=share))
-        return _WarpedSort(fit_warp(sizes, self.padding, noise=self.noise, batch_sizes=batch_sizes, share=share))
+        return WarpedSort(fit_warp(sizes, self.padding, noise=self.noise, batch_sizes=batch_sizes, share=share))
 
 
 @dataclass(frozen=True, slots=True)
-class _WarpedSort:
-    """Sorts by warp(length) + standard exponential noise."""
+class WarpedSort:
+    """Sorts by warp(length) + standard exponential noise: what `MaxEntropy` becomes where it draws from no pool."""
 
     warp: Curve
 

@@ -52,7 +52,7 @@ class Pool:
         most = np.maximum(1, self.batch_sizes(values)).astype(np.int64)
         opened = self.open_share(values) * len(sizes)
         # At least so many are drawn from that the next sequence would no longer fit into the batch.
-        fits = np.minimum(most, np.append(most[1:], 1))
+        fits = np.minimum(most, np.append(most[1:], most[-1]))
         # Before a level comes in, the pool is not full by the level before it.
         room = np.diff(ends, prepend=0) + np.append(0.0, np.maximum(fits, opened + most)[:-1])
         found = np.empty_like(sequences)

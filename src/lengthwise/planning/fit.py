@@ -23,8 +23,8 @@ from lengthwise.choices.cost import prices_of
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import Balanced, RandomSteps, Stratified
 from lengthwise.choices.multiples import length_multiple, round_up
-from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Sorted
-from lengthwise.choices.warp import find_root
+from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Sorted, WarpedSort
+from lengthwise.choices.warp import find_root, fit_warp
 from lengthwise.planning.draft import sizes_of
 from lengthwise.planning.oversize import Kinds, sort_out
 from lengthwise.planning.own import check_batch_sizes, is_own
@@ -206,7 +206,7 @@ def _fit_anew(
 
         def fit_to(padding: float) -> Order:
             to_padding = replace(batching, order=replace(order, padding=padding, mixing=None))
-            return _fit(within, to_padding, portions, bands)
+            return _fit(within, to_padding, portions, bands, filled=trial.filled)
 
         if order.padding is not None:
             return _fit_padding(fit_to, trial, order.padding)
@@ -214,24 +214,34 @@ def _fit_anew(
     return Fit(_fit(items[kinds.ordered], batching, portions))
 
 
-def _fit(items: NDArray[np.int64], batching: Batching, portions: int, bands: int = 0) -> Order:
-    """The order, fitted to `items` where it has something to fit."""
+def _fit(items: NDArray[np.int64], batching: Batching, portions: int, bands: int = 0, *, filled: float = 1.0) -> Order:
+    """The order, fitted to `items` where it has something to fit; batches are `filled` as far, on average."""
     fit = getattr(batching.order, "fit", None)
     if fit is None or not len(items):
         return batching.order
     if isinstance(batching.order, Bucketed) and batching.order.edges is None:
         # Its edges are to be lengths that batches are padded to.
         items = round_up(items, length_multiple(batching.cut))
-    if bands:  # a place in the line is no length: a batch of the mean size stands for all, and trials correct it
+    if bands and isinstance(batching.order, MaxEntropy):
+        # A place in the line is no length, and how many sequences fill a batch there is not known: so noise is added to
+        # it, in place of drawing batches. One of the mean size stands for all, and trials correct it.
         size = len(items) / portions / estimate_batches(items, batching, portions)
-        return fit(line_up(items, bands), lambda places: np.full(len(places), max(1.0, size)), portions=portions)
+        return WarpedSort(
+            fit_warp(
+                line_up(items, bands),
+                batching.order.padding or 0.0,
+                noise=batching.order.noise,
+                batch_sizes=lambda places: np.full(len(places), max(1.0, size)),
+                share=1.0 / portions,
+            )
+        )
     longest = items.max(axis=0)
     shares = items.sum(axis=0) / items.sum()  # of each dimension in the size of a sequence
 
     def batch_sizes(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         lengths = np.ceil(np.outer(sizes, shares)).astype(np.int64)
         found = batching.cut.batch_sizes(lengths, cost=batching.cost, longest=longest)
-        return check_batch_sizes(found, len(lengths)) if is_own(batching.cut) else found
+        return filled * (check_batch_sizes(found, len(lengths)) if is_own(batching.cut) else found)
 
     return fit(sizes_of(items, batching.order), batch_sizes, portions=portions)
 
@@ -244,10 +254,8 @@ def _fit_padding(fit_to: Callable[[float], Order], trial: Trial, padding: float)
         achieved = trial.padding_of(fitted)
     except OversizeError:  # the plan itself will say which sequence it is
         return Fit(fitted)
-    # A fit this near is kept: the search below drafts all sequences again for every guess. Of few batches chance moves
-    # plans by two hundredths; but what fills the last step moves all plans the same way. And 3 % is not near 2 %.
-    enough = 10 * near if not trial.places else 10 * _NEAR_OF_MANY
-    if abs(achieved - padding) <= min(enough, max(near, padding / 5.0)):
+    # A fit this near is kept: the search below drafts all sequences again for every guess. But 2.4 % is not near 2 %.
+    if abs(achieved - padding) <= min(10 * _NEAR_OF_MANY, max(near, padding / 5.0)):
         return Fit(fitted, achieved)
     # Random batches that pad no more than was asked are as random as can be. Sorted ones that pad no less are as
     # near as can be.

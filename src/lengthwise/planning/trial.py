@@ -48,6 +48,7 @@ class Trial:
         items: Those that are drafted.
         few: Whether they make so few batches that chance moves what they pad.
         trials: How many drafts are made by each order.
+        filled: How full batches are on average, once they are as many as fill the last step.
     """
 
     batching: Batching
@@ -59,6 +60,7 @@ class Trial:
     items: NDArray[np.int64]
     few: bool
     trials: int
+    filled: float
 
     def __init__(
         self,
@@ -76,6 +78,9 @@ class Trial:
         self.batching, self.slots, self.bands, self.drafted, self.alone = batching, slots, bands, drafted, alone
         batches = estimate_batches(items, batching, portions)
         self.places = places if batches < _MANY_STEPS * places and places * drafted > 1 else 0
+        # 14 batches in steps of 4 become 16 smaller ones.
+        fills = self.places and batching.deal.tail == "split"
+        self.filled = batches / (-(-batches // places) * places) if fills else 1.0
         count = max(1, len(items) // portions * drafted) if drafted < portions else len(items)
         if slots > 1:  # of batches that are not in steps, fewer sequences would pad otherwise
             count = min(count, max(_LEAST_TRIED, int(_STEPS_TRIED * slots * count / batches)))
