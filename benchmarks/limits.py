@@ -1,11 +1,11 @@
-"""How near does each order come to the limit of endless batches, and to that of batches of its size?
+"""How near does each order come to the limits: of endless batches, of batches of its size, and of as many in an epoch?
 
     python benchmarks/limits.py
 
-Every setting of an order stands beside both limits at its own padding. Lengths and padded lengths are put into the same
-groups, those of `mixing_limit(bins=1024)`, so that the limits are those of the mixing that is measured. The epochs of
-one seed are pooled until they are 655,360 sequences. Long-tailed example, LJSpeech, and the recordings of the Free
-Spoken Digit Dataset (lengths in samples at 8 kHz); batches of 16 and of 64.
+Every setting of an order stands beside the three limits at its own padding. Lengths and padded lengths are put into
+the same groups, those of `mixing_limit(bins=1024)`, so that the limits are those of the mixing that is measured. The
+epochs of one seed are pooled until they are 655,360 sequences. Long-tailed example, LJSpeech, and the recordings of the
+Free Spoken Digit Dataset (lengths in samples at 8 kHz); batches of 16 and of 64.
 """
 
 from __future__ import annotations
@@ -62,13 +62,14 @@ def measured(name: str, lengths: NDArray[np.int64], batch: int) -> list[dict[str
 
 
 def row(lengths: NDArray[np.int64], batch: int, strategy: str) -> dict[str, Any]:
-    """Padding and mixing of a setting, with both limits at that padding."""
+    """Padding and mixing of a setting, with the limits at that padding; most epochs have as many batches."""
     batching = lw.strategy(strategy, cut=lw.FixedSize(batch))
     epochs = -(-SEQUENCES // len(lengths))
     plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(epochs)]
     padded = np.concatenate([np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes) for plan in plans])
     shorter = np.concatenate([lengths[plan.sequences] for plan in plans])
     padding = 1.0 - float(shorter.sum()) / float(padded.sum())
+    batches = max(len(plan.batch_sizes) for plan in plans)
     return {
         "strategy": strategy,
         "epochs": epochs,
@@ -76,6 +77,8 @@ def row(lengths: NDArray[np.int64], batch: int, strategy: str) -> dict[str, Any]
         "mixing": mixing_in_groups(lengths, shorter, padded),
         "limit": lw.mixing_limit(lengths, padding, bins=BINS),
         "batch_limit": lw.mixing_limit(lengths, padding, batch_size=batch, bins=BINS),
+        "batches": batches,
+        "epoch_limit": lw.mixing_limit(lengths, padding, batch_size=batch, batches=batches, bins=BINS),
     }
 
 

@@ -6,6 +6,9 @@ import numpy as np
 
 from lengthwise._compile import compile_kernel
 
+_LOWER = np.uint64(2**32 - 1)  # half of a random word; the other half chooses a sequence
+_NUMBER = np.int64(2**33 - 1)  # the lower bits of an entry of the pool; the level stands above, in thirty
+
 
 @compile_kernel
 def count_out(groups, places, found):
@@ -17,10 +20,6 @@ def count_out(groups, places, found):
         group = groups[number]
         found[places[group]] = number
         places[group] += 1
-
-
-_LOWER = np.uint64(2**32 - 1)  # half of a random word; the other half chooses a sequence
-_NUMBER = np.int64(2**33 - 1)  # the lower bits of an entry of the pool; the level stands above, in thirty
 
 
 @compile_kernel

@@ -262,17 +262,13 @@ class Bucketed:
 @checks.show_call("MaxEntropy(padding=0.1)")
 @dataclass(frozen=True, slots=True)
 class MaxEntropy:
-    """As random as a given padding allows: sorts by warp(length) + exponential noise.
+    """As random as a given padding allows: draws each batch at random from a pool of sequences of like length.
 
-    Semi-sorted batching adds uniform noise to the length. This order draws the noise from the distribution that tells
-    least about the lengths in a batch, near the rate-distortion limit; the module `warp` explains it.
-
-    At equal padding it mixes more than every strategy of the papers that it was measured beside, from 2.4 % padding on.
-    Below, it can mix less: on 3,000 spoken digits in batches of 16, optimal buckets of 1.8 % padding reach 0.63 of the
-    limit, and this order 0.55 (docs/results.md).
+    Sequences come in by length. How many wait at each length is what the rate-distortion limit says; the module `pool`
+    explains it. At equal padding and as many batches no batching can mix much more (docs/theory.md).
 
     Args:
-        padding: The padding share to spend, 0.05 say. The noise is fitted to it on the histogram of lengths, for the
+        padding: The padding share to spend, 0.05 say. The pool is fitted to it on the histogram of lengths, for the
             batch sizes of the cut; where a trial draft pads another share, it is corrected until trials pad this one.
             Sorted batches pad least and random ones most, and a request beyond those is not reached. A miss of more
             than 0.02 warns once, and says why. The default order does not warn: nobody asked for its padding.
@@ -281,13 +277,13 @@ class MaxEntropy:
             batches mix less, they are taken, and a miss of more than 0.02 warns once, and says why. Few sequences fill
             few bins (1,000 fill 11, 100,000 fill 101), and few bins show more mixing. So of few sequences the same
             request pads less: do not compare it between sets of different sizes.
-        scale: In place of `padding`: the mean of the noise, in the unit of the lengths.
-        noise: "optimal" (the Blahut-Arimoto law), "exponential" (x + an exponential of mean `scale`), or "truncated"
-            (the same, cut off at the longest length; where many sequences share a length it may stay well below the
-            padding of random batching).
+        scale: In place of `padding`: sort by warp(length) + noise, of this mean in the unit of the lengths, and draw
+            from no pool (module `warp`).
+        noise: "optimal"; or, to sort by length and noise for a `padding` too, "exponential" (x + an exponential of mean
+            `scale`) or "truncated" (the same, cut off at the longest length).
 
-    With two lengths a sequence, the noise is added to the place in a line of bands (module `bands`), and `padding` is
-    that of both lengths together.
+    With two lengths a sequence, noise is added to the place in a line of bands (module `bands`), and `padding` is that
+    of both lengths together.
     """
 
     padding: float | None = None
@@ -320,7 +316,7 @@ class MaxEntropy:
         return WarpedSort(scale_warp(sizes.astype(np.float64), self.scale, noise=self.noise))(sizes, key)
 
     def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Order:
-        """The sort whose noise spends `padding` on `sizes` [n]; with `scale` there is nothing to fit.
+        """The order that spends `padding` on `sizes` [n]; with `scale` there is nothing to fit.
 
         With `mixing` only `make_plan` can fit it, which drafts trials, each by the fit to another padding.
         """

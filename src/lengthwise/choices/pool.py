@@ -49,7 +49,7 @@ class Pool:
     def draw(self, sizes: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
         """The numbers of `sizes` [n], batch after batch: [n]."""
         sequences, values, ends = _by_length(sizes)
-        most = np.maximum(1, self.batch_sizes(values)).astype(np.int64)
+        most = np.clip(self.batch_sizes(values), 1, len(sizes)).astype(np.int64)  # of no length, endlessly many fit
         opened = self.open_share(values) * len(sizes)
         # At least so many are drawn from that the next sequence would no longer fit into the batch.
         fits = np.minimum(most, np.append(most[1:], most[-1]))
@@ -78,7 +78,7 @@ def fit_pool(sizes: NDArray[np.float64], padding: float, *, batch_sizes: BatchSi
     if len(levels.sizes) < 2:  # one length: whatever the order, nothing is padded
         return Pool(open_share=Curve(lengths=np.array([0.0, 1.0]), heights=np.ones(2)), batch_sizes=batch_sizes)
     spread = float(levels.sizes[-1] - levels.sizes[0])
-    most = np.maximum(1.0, batch_sizes(levels.sizes))
+    most = np.clip(batch_sizes(levels.sizes), 1.0, levels.total)
 
     def excess(logarithm: float) -> float:
         return _padding_share(levels, least_flows(levels, float(np.exp(logarithm))), most) - padding
