@@ -56,7 +56,7 @@ class Pool:
         # Before a level comes in, the pool is not full by the level before it.
         room = np.diff(ends, prepend=0) + np.append(0.0, np.maximum(fits, opened + most)[:-1])
         found = np.empty_like(sequences)
-        pool = np.empty(int(room.max()) + 1, np.int64)
+        pool = np.empty(int(min(room.max() + 1, len(sizes))), np.int64)
         _kernels.draw_batches(sequences, ends, opened, fits, most, key.words(len(sizes) + 1), pool, found)
         return found
 
