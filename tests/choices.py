@@ -133,7 +133,7 @@ def suit(deal, cut):
     """The deal, or the nearest that the cut allows: steps are not formed by every cut, nor all by count."""
     if not isinstance(deal, lw.RandomSteps) or isinstance(cut, lw.FixedSize):
         return deal
-    greedy = getattr(cut, "by", "greedy") == "greedy" and getattr(cut, "count_multiple_of", 1) == 1
+    greedy = getattr(cut, "by", "greedy") == "greedy"
     forms_steps = greedy and not packs(cut) and getattr(cut, "rule", "") != "paper"
     return lw.RandomSteps(tail=deal.tail) if forms_steps else lw.Mixed(tail=deal.tail)
 

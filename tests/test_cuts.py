@@ -252,12 +252,15 @@ def test_json_names_them_only_where_they_are_used():
     assert lw.parse_cut("budget:9,by=optimal,multiple-of=8,count-multiple-of=4") == batching.cut
 
 
-def test_random_steps_refuse_what_they_cannot_cut_by():
-    for cut in (lw.Budget(9, by="optimal"), lw.Budget(9, count_multiple_of=8)):
-        assert lw.Batching(cut=cut).deal == lw.Stratified()
-        with pytest.raises(ValueError, match=r"^`cut` must be greedy and of any count beside RandomSteps"):
-            lw.Batching(cut=cut, deal=lw.RandomSteps())
-    assert lw.Batching(cut=lw.Budget(9, multiple_of=8)).deal == lw.RandomSteps()
+@pytest.mark.parametrize("by", ["optimal", "cheapest"])
+def test_random_steps_refuse_what_they_cannot_cut_by(by):
+    cut = lw.Budget(9, by=by)
+    assert lw.Batching(cut=cut).deal == lw.Stratified()
+    sentence = r"^`cut` must be greedy beside RandomSteps, which fills .*Leave out `by`, or take Stratified"
+    with pytest.raises(ValueError, match=sentence):
+        lw.Batching(cut=cut, deal=lw.RandomSteps())
+    for cut in (lw.Budget(9, multiple_of=8), lw.Budget(9, count_multiple_of=8)):
+        assert lw.Batching(cut=cut).deal == lw.RandomSteps()
 
 
 def test_windows_are_padded_to_multiples_too():

@@ -32,7 +32,10 @@ STRATEGIES = {
         cut=lw.Rows(9_000, rows=4, by="best-fit"), cost=lw.Quadratic(linear=0.3, quadratic=0.007)
     ),
     "optimal-cut": lw.Batching(cut=lw.Budget(20_000, by="optimal"), order=lw.Shuffled()),
-    "multiples": lw.Batching(cut=lw.Budget(20_000, multiple_of=8, count_multiple_of=4)),
+    "multiples": lw.Batching(cut=lw.Budget(20_000, multiple_of=8, count_multiple_of=4), deal=lw.Stratified()),
+    "steps-of-multiples": lw.Batching(
+        cut=lw.Budget(20_000, multiple_of=8, count_multiple_of=8), order=lw.Shuffled(), deal=lw.RandomSteps()
+    ),
 }
 
 # Example, strategy, seed; then epoch 0 on 1 and on 4 ranks, epoch 1 on 1 and on 4 ranks.
@@ -85,6 +88,8 @@ speech optimal-cut 0 eec032730741cf65 091363c2bf967549 07ec06f21084d4d0 79e43621
 speech optimal-cut 1 f449dad7f5fb9783 228eebe172594f1d 153e4c655c922b37 fb54a16d0597954b
 speech multiples 0 164ae188a050646b 958d002c076d2dbc e72305d7dde8981d c48718bded59cf67
 speech multiples 1 1afc2cf8e71a6f2b c0652063b454fa25 4619219b940ef2dd 3e6a40d42351ef09
+speech steps-of-multiples 0 72292f82a58461c1 238e1edda5e65602 273ae0b375d5c5a5 ca581ffc3d740218
+speech steps-of-multiples 1 f80638b5dd10cca7 a1345d4189a37148 3c868b286df86ff1 0fab85bf7af69ea5
 long-tailed random 0 2b2f42760c311ede 5d6089a81065ff86 3cde4a7ff3bc0f37 b436ada4cf1196d0
 long-tailed random 1 ccbf276cc7d93236 2beea9e787a616e2 9dabae0e8c27b05f 6f4ab9cdd9331b22
 long-tailed sorted 0 07204e8b63d9c1b1 47bc63b97cde99a7 bdad2482579e54f4 e1ef2a47f57fbbe3
@@ -133,6 +138,8 @@ long-tailed optimal-cut 0 822f3293acbedf19 2ef6b3183c8dbb0d 392fa2bd73c32706 88e
 long-tailed optimal-cut 1 1d6f7f16db209fb4 ce5388298f8d4049 70f0973ec7397327 e795c6f4f9ddecb2
 long-tailed multiples 0 b09c617ce53242d3 5f0acb4f7fd1a648 4678889ec54fd7ef 400c434785cbbd69
 long-tailed multiples 1 08408760fc6c1fac c1938f2969fcaae0 b806e24dfcdd5849 b8e8d14fcdcbea7f
+long-tailed steps-of-multiples 0 0845c34ac792cebd 569990c4047e112f f8ae3c48e839a100 e737c2b55720cbb4
+long-tailed steps-of-multiples 1 14ad3df07557e305 c3f785f7f5dfc28e ce3f7f0867f41dce db4f1c18e534cfff
 """
 
 ROWS = [line.split() for line in GOLDEN.strip().splitlines()]

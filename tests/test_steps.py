@@ -66,6 +66,8 @@ def test_as_many_sequences_a_batch_as_asked_or_as_cost_the_same():
 def test_the_last_step_is_filled_from_those_before():
     assert lend(np.array([9, 5, 1]), 4).tolist() == [7, 4, 4]
     assert lend(np.array([9, 3]), 4).tolist() == [8, 4]
+    assert lend(np.array([64, 64, 1]), 4, 8).tolist() == [64, 56, 9]
+    assert lend(np.array([9, 5, 1]), 4, 8).tolist() == [7, 4, 4]  # by eights, some would have none themselves
     assert lend(np.array([4, 3]), 4).tolist() == [4, 3]  # too few: some will stand twice
     assert lend(np.array([], np.int64), 4).tolist() == []
     for tail, sizes in (("split", [4, 4, 3]), ("repeat", [4, 4, 3]), ("drop", [4, 4])):
@@ -118,6 +120,95 @@ def test_kernels_their_python_and_calls_form_the_same_steps(cost, dims, monkeypa
                     for module in (_kernels, _kernels.steps):
                         patched.setattr(module, name, getattr(module, name).py_func)
                 assert by_steps(needed[:60], cut, slots, cost=cost) == few
+
+
+def cuts_to_multiples(rows, slots, cost, budget, multiple, *, loose):
+    """Every way to cut sorted rows into batches of multiples, or of fewer where the budget does not hold so many."""
+    for ends in cuts_of(len(rows), slots):
+        starts = (0, *ends)[:-1]
+        for start, end in zip(starts, ends, strict=True):
+            size, longest = end - start, np.array(rows[start : start + multiple]).max(axis=0)[None]
+            few = size < multiple and cost(np.array([multiple]), longest)[0] > budget
+            if size % multiple and not few and not (loose and end == len(rows)):
+                break
+            if filled_cost(rows[start:end], cost, multiple) > budget:
+                break
+        else:
+            yield [rows[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+def filled_cost(rows, cost, multiple):
+    count = len(rows) if len(rows) < multiple else -(-len(rows) // multiple) * multiple
+    return float(cost(np.array([count]), np.array(rows).max(axis=0)[None])[0])
+
+
+@settings(max_examples=300, derandomize=True)
+@given(st.data())
+def test_a_step_of_multiples_is_the_most_that_leaves_nothing_and_its_costliest_batch_costs_the_least(data):
+    lengths = [(length,) for length in data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=10))]
+    slots, multiple = data.draw(st.integers(1, 3)), data.draw(st.integers(2, 4))
+    cost = data.draw(st.sampled_from([lw.Padded(), QUADRATIC, choices.by_calls]))
+    budget = max(cost_of([row], cost) for row in lengths) * data.draw(st.sampled_from([1, 1.5, 3, 9]))
+    steps = by_steps(lengths, lw.Budget(budget, count_multiple_of=multiple), slots, cost=cost)
+
+    def ways(rows, loose):
+        rows = sorted(rows, reverse=True)
+        return list(cuts_to_multiples(rows, slots, cost, budget, multiple, loose=loose))
+
+    start = 0
+    for number, step in enumerate(steps):
+        taken = [lengths[position] for batch in step for position in batch]
+        best = ways(taken, False) or ways(taken, True)
+        costliest = max(filled_cost([lengths[position] for position in batch], cost, multiple) for batch in step)
+        # Less only where there are fewer batches of multiples than places, and some are halved.
+        assert costliest <= min(max(filled_cost(batch, cost, multiple) for batch in way) for way in best) <= budget
+        lends = sum(map(len, steps[-1])) < slots + multiple
+        if number < len(steps) - 1 and not lends:
+            # More of them fit only where some would be left over.
+            further = [lengths[start : start + size] for size in range(len(taken) + 1, len(lengths) - start)]
+            assert not any(ways(rows, False) for rows in further)
+        start += len(taken)
+    assert start == len(lengths)
+
+
+@pytest.mark.parametrize("cost", [lw.Padded(), QUADRATIC], ids=repr)
+@pytest.mark.parametrize("dims", [1, 2])
+def test_kernels_their_python_and_calls_form_the_same_steps_of_multiples(cost, dims, monkeypatch):
+    needed = np.random.default_rng(dims).lognormal(4, 0.9, (300, dims)).astype(np.int64) + 1
+    for slots, multiple in ((1, 8), (3, 4), (8, 2)):
+        for cut in (
+            lw.Budget(6_000 * dims, oversize="alone", count_multiple_of=multiple),
+            lw.Budget(1_000, oversize="alone", count_multiple_of=multiple, max_sequences=9),
+            lw.DynamicSize(3, count_multiple_of=multiple),
+        ):
+            compiled = by_steps(needed, cut, slots, cost=cost)
+            assert by_steps(needed, cut, slots, cost=lambda *batches: cost(*batches)) == compiled
+            few = by_steps(needed[:60], cut, slots, cost=cost)
+            with monkeypatch.context() as patched:
+                kernels = _kernels.multiples
+                for name in ("reach_multiples", "reach_multiples_from"):
+                    patched.setattr(_kernels, name, getattr(_kernels, name).py_func)
+                for name in ("_keep", "_holds"):
+                    patched.setattr(kernels, name, getattr(kernels, name).py_func)
+                assert by_steps(needed[:60], cut, slots, cost=cost) == few
+
+
+def test_all_batches_but_those_of_the_last_step_hold_multiples_by_default():
+    cut = lw.Budget(20_000, multiple_of=8, count_multiple_of=8)
+    batching = lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps(), arrange=lw.InOrder())
+    assert lw.Batching(cut=cut).deal == lw.RandomSteps()
+    for lengths in (LONG_TAILED.clip(max=2_496), LONG_TAILED):
+        plan = lw.make_plan(lengths, batching, world_size=8)
+        few = 8 * plan.padded_lengths[:, 0] > 20_000  # of more than 2,496 frames the budget holds less than 8
+        assert few.any() == (lengths.max() > 2_496)
+        odd = (plan.batch_sizes % 8 != 0) & ~few
+        assert not odd[plan.grid[:-1]].any()
+        assert (plan.batch_sizes > 0).all()
+        assert (plan.costs <= 20_000).all()
+        dropping = lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps(tail="drop"))
+        dropped = lw.make_plan(lengths, dropping, world_size=8)
+        assert len(dropped.grid) == len(plan.grid) - 1
+        assert ((dropped.batch_sizes % 8 == 0) | (8 * dropped.padded_lengths[:, 0] > 20_000)).all()
 
 
 def test_what_is_over_the_budget_stands_alone_in_a_step_of_the_others():

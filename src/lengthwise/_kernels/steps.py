@@ -65,10 +65,11 @@ def cut_falling(lengths, positions, end, prices, budget, most, slots, ends):
 
 
 @compile_kernel
-def split_widest(ends, batches, slots):
+def split_widest(ends, batches, slots, multiple):
     """Halves the batch of most sequences until there are `slots` batches, or all are single sequences: how many.
 
-    Three batches of 1, 4 and 2 sequences, `ends` [1, 5, 7, _], become four of 1, 2, 2 and 2: [1, 3, 5, 7].
+    Three batches of 1, 4 and 2 sequences, `ends` [1, 5, 7, _], become four of 1, 2, 2 and 2: [1, 3, 5, 7]. The second
+    half of a batch of more than `multiple` sequences holds a multiple: 24 become 16 and 8.
     """
     while batches < slots:
         widest = at = 0
@@ -80,7 +81,10 @@ def split_widest(ends, batches, slots):
             break
         for batch in range(batches, at, -1):
             ends[batch] = ends[batch - 1]
-        ends[at] -= widest // 2
+        half = widest // 2
+        if widest > multiple:
+            half = max(multiple, half // multiple * multiple)
+        ends[at] -= half
         batches += 1
     return batches
 
@@ -104,7 +108,7 @@ def level_step(lengths, positions, prices, budget, most, slots, ends):
         else:
             high = costliest
     batches, _, _ = cut_falling(lengths, positions, _NO_END, prices, high, most, slots, ends)
-    return split_widest(ends, batches, slots)
+    return split_widest(ends, batches, slots, 1)
 
 
 @compile_kernel

@@ -14,7 +14,6 @@ from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Budget, Cut, DynamicSize
 from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps, Stratified
-from lengthwise.choices.multiples import count_multiple
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled
 from lengthwise.choices.rows import row_capacity
 
@@ -40,7 +39,7 @@ class Batching:
             packs rows. Where the lengths do not allow the padding, a padding that you gave warns; the default does not.
         deal: Which batches share a step, and which rank takes which. By default `RandomSteps()` where a budget goes
             with `MaxEntropy(padding=...)` or `MaxEntropy(mixing=...)`: there it makes steps of all lengths. Where that
-            budget has another `by` or a `count_multiple_of`, `Stratified()`. Elsewhere `Balanced()`.
+            budget has another `by`, `Stratified()`. Elsewhere `Balanced()`.
         arrange: In which order the steps are taken.
         cost: What a batch costs; by default count x longest. Checkpoints name a cost of your own: a function by module
             and name, a partial by its parts, a dataclass by its fields, another object by its class. Lambdas of one
@@ -151,12 +150,12 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
 def default_deal(cut: object, order: object) -> Deal:
     """By docs/results.md: random steps, or strata, wherever batches cost about the same and pad as asked."""
     # Random steps are cut by a rule of their own: batches of their order are dealt where another one is asked.
-    whole = getattr(cut, "by", "greedy") == "greedy" and count_multiple(cut) == 1
+    greedy = getattr(cut, "by", "greedy") == "greedy"
     by_budget = isinstance(cut, Budget) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
     spends = type(order) is MaxEntropy and order.scale is None
     if not (by_budget and spends):
         return Balanced()
-    return RandomSteps() if whole else Stratified()
+    return RandomSteps() if greedy else Stratified()
 
 
 def _choose_order(order: Order, padding: float | None, *, packed: bool) -> Order:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
-from lengthwise.choices.multiples import count_multiple
 from lengthwise.choices.waiting import order_by, order_within, waiting_of
 from lengthwise.choices.world import World
 
@@ -187,6 +186,13 @@ class RandomSteps(_Whole):
     batches a step, the order makes batches of 10 % padding, and they are dealt as `Stratified` deals. So they always
     are with `MaxEntropy(mixing=0.5)`, which is the mixing of batches: sorted ones would have none.
 
+    Beside a `count_multiple_of`, a step takes as many sequences as make batches of multiples alone, and the last step
+    what is left. Where the budget holds fewer sequences than the multiple, batches hold fewer.
+
+    A cut by "optimal" or "cheapest" is refused. A step takes sequences until one more would not fit, so that the ways
+    to cut it differ little: on long-tailed lengths the least sum of costs was 0.01 to 0.5 % below that of equal costs,
+    and ranks waited longer for the costliest batch.
+
     Args:
         tail: What becomes of the last step, which the sequences seldom fill. "split" and "repeat" take it smaller, of
             as many batches; "drop" leaves it out. Of fewer sequences than batches, some are taken again.
@@ -207,9 +213,9 @@ class RandomSteps(_Whole):
         if not known:
             rule = 'a FixedSize, a Budget, or a DynamicSize of rule "hard" beside RandomSteps'
             raise checks.value_error("cut", rule, cut, "Take one of them, or another deal, as Balanced() or Mixed().")
-        if getattr(cut, "by", "greedy") != "greedy" or count_multiple(cut) > 1:
-            rule = "greedy and of any count beside RandomSteps, which cuts steps by itself"
-            raise checks.value_error("cut", rule, cut, "Take another deal, as Stratified() or Balanced().")
+        if getattr(cut, "by", "greedy") != "greedy":
+            rule = "greedy beside RandomSteps, which fills a step until all ways to cut it cost about the same"
+            raise checks.value_error("cut", rule, cut, "Leave out `by`, or take Stratified() or Balanced().")
         if not self.even and not isinstance(cut, FixedSize):
             rule = "True beside a budget: only the batches of a FixedSize may be told to hold as many sequences"
             raise checks.value_error("even", rule, False, "Leave it out.")

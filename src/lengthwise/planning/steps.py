@@ -19,7 +19,9 @@ from lengthwise.choices.columns import longest_of
 from lengthwise.choices.cost import Cost, costs_alone, costs_of, prices_of
 from lengthwise.choices.cut import Cut, Cuts, FixedSize, OversizeError
 from lengthwise.choices.deal import RandomSteps
-from lengthwise.choices.greedy import cut_greedily
+from lengthwise.choices.greedy import cut_greedily, settle_most
+from lengthwise.choices.multiples import count_multiple
+from lengthwise.planning.step_multiples import Limits, leaves_nothing, level_multiples
 
 _UNBOUNDED = 2**62  # sequences in a batch: more than any data set has
 _NO_BOUNDARIES = np.empty(0, np.int64)
@@ -28,13 +30,19 @@ _NO_BOUNDARIES = np.empty(0, np.int64)
 class Capacity(NamedTuple):
     """What a step holds: `slots` batches of at most `budget` in cost and `most` sequences each.
 
-    Where `step_size` is not 0, that many sequences make a full step, and not as many as the batches hold.
+    Where `step_size` is not 0, that many sequences make a full step, and not as many as the batches hold. `multiple` is
+    that of the sequences in a batch.
     """
 
     slots: int
     budget: float
     most: int
     step_size: int
+    multiple: int = 1
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.slots, self.budget, self.most, self.multiple)
 
 
 class Falling(NamedTuple):
@@ -59,7 +67,8 @@ def form_steps(
 ) -> Cuts:
     """Cuts sequences in order into steps, and each step into batches of about equal cost.
 
-    Only the last step may have fewer batches, where fewer sequences are left than the steps have places.
+    Only the last step may have fewer batches, where fewer sequences are left than the steps have places. And only the
+    last holds what is left over a multiple of sequences, where the cut has one; `step_multiples` has the rules.
 
     Args:
         needed: [m, dims], what each sequence must be padded to at least, in the order's order.
@@ -82,7 +91,7 @@ def form_steps(
     if deal.tail == "drop" or getattr(cut, "drop_incomplete", False):
         sizes = sizes if _is_full(falling, sizes, cost, capacity) else sizes[:-1]
     else:
-        sizes = lend(sizes, capacity.slots)
+        sizes = lend(sizes, capacity.slots, capacity.multiple)
     if deal.even:
         sequences, offsets = _cut_evenly(falling, sizes, cost, capacity)
     else:
@@ -94,8 +103,8 @@ def capacity_of(cut: Cut, cost: Cost, longest: NDArray[np.int64], slots: int) ->
     """What a step holds by a cut that `check_cut` lets pass."""
     if isinstance(cut, FixedSize):
         return Capacity(slots, np.inf, _UNBOUNDED, cut.batch_size * slots)
-    most = getattr(cut, "max_sequences", None)
-    return Capacity(slots, cut.max_cost(cost, longest), most or _UNBOUNDED, 0)
+    most, multiple = settle_most(getattr(cut, "max_sequences", None), count_multiple(cut), _UNBOUNDED)
+    return Capacity(slots, cut.max_cost(cost, longest), most, 0, multiple)
 
 
 def _keep(needed: NDArray[np.int64], cut: Cut, cost: Cost, budget: float) -> NDArray[np.int64]:
@@ -135,25 +144,30 @@ def _is_full(falling: Falling, sizes: NDArray[np.int64], cost: Cost, capacity: C
     return len(_cut_under(longer, cost, capacity, capacity.budget)) - 1 > capacity.slots
 
 
-def lend(sizes: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
+def lend(sizes: NDArray[np.int64], slots: int, multiple: int = 1) -> NDArray[np.int64]:
     """Gives the last step a sequence for each batch, where the steps before it have some to spare.
 
     Where the step before is then short of them itself, the one before that lends to it.
 
     >>> lend(np.array([9, 5, 1]), 4).tolist()  # the last two keep 4 each, and the first lends them the rest
     [7, 4, 4]
+
+    With a `multiple` they lend so many at a time, unless they would have too few themselves.
+
+    >>> lend(np.array([64, 64, 1]), 4, 8).tolist()
+    [64, 56, 9]
     """
     # Fewer sequences than places, whoever lends: the tail takes some batches again instead.
     if not len(sizes) or sizes.sum() < slots * len(sizes):
         return sizes
     lent = sizes.copy()
     for step in range(len(lent) - 1, 0, -1):
-        missing = slots - lent[step]
+        missing = -(-(slots - lent[step]) // multiple) * multiple
         if missing <= 0:
             break
         lent[step] += missing
         lent[step - 1] -= missing
-    return lent
+    return lent if multiple == 1 or lent.min() >= slots else lend(sizes, slots)
 
 
 def _fill(falling: Falling, cost: Cost, capacity: Capacity) -> NDArray[np.int64]:
@@ -164,7 +178,7 @@ def _fill(falling: Falling, cost: Cost, capacity: Capacity) -> NDArray[np.int64]
         steps = -(-count // capacity.step_size)
         return np.minimum(capacity.step_size, count - np.arange(steps) * capacity.step_size)
     prices = prices_of(cost, falling.needed.shape[1])
-    if prices is None:
+    if prices is None or capacity.multiple > 1:
         return _fill_by_calls(falling, cost, capacity)
     sizes = np.empty(count, np.int64)
     steps = _kernels.fill_steps(
@@ -174,7 +188,7 @@ def _fill(falling: Falling, cost: Cost, capacity: Capacity) -> NDArray[np.int64]
 
 
 def _fill_by_calls(falling: Falling, cost: Cost, capacity: Capacity) -> NDArray[np.int64]:
-    """The same by any callable: doubles what fits into a step, and bisects."""
+    """The same by any callable, and of multiples: doubles what fits into a step, and bisects."""
     count, slots = len(falling.needed), capacity.slots
     sizes: list[int] = []
     start = 0
@@ -192,9 +206,22 @@ def _fill_by_calls(falling: Falling, cost: Cost, capacity: Capacity) -> NDArray[
                 fits = middle
             else:
                 reach = middle
-        sizes.append(fits)
-        start += fits
+        sizes.append(fits if capacity.multiple == 1 or fits == left else _round(falling, start, fits, cost, capacity))
+        start += sizes[-1]
     return np.array(sizes, np.int64)
+
+
+def _round(falling: Falling, start: int, fits: int, cost: Cost, capacity: Capacity) -> int:
+    """The most sequences, of at most `fits`, that make batches of multiples alone; or `fits`, where no such are near.
+
+    Of 29 that fit, in multiples of 8, these are 24. With a batch of 3, where 8 do not fit, they are 27.
+    """
+    least = max(capacity.slots, fits - capacity.multiple + 1)
+    for size in range(fits, least - 1, -1):
+        step = falling.needed[falling.sort(start, start + size)]
+        if leaves_nothing(step, cost, capacity.limits):
+            return size
+    return fits
 
 
 def _count_batches(falling: Falling, start: int, stop: int, cost: Cost, capacity: Capacity) -> int:
@@ -203,7 +230,8 @@ def _count_batches(falling: Falling, start: int, stop: int, cost: Cost, capacity
 
 
 def _cut_under(lengths: NDArray[np.int64], cost: Cost, capacity: Capacity, budget: float) -> NDArray[np.int64]:
-    return cut_greedily(lengths, _NO_BOUNDARIES, cost=cost, budget=budget, most=capacity.most)
+    limits = {"budget": budget, "most": capacity.most, "multiple": capacity.multiple}
+    return cut_greedily(lengths, _NO_BOUNDARIES, cost=cost, **limits)
 
 
 def _cut_evenly(
@@ -211,7 +239,7 @@ def _cut_evenly(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sequences step by step, and the offsets of their batches: the costliest of each step as cheap as can be."""
     prices = prices_of(cost, falling.needed.shape[1])
-    if prices is None:
+    if prices is None or capacity.multiple > 1:
         return _cut_evenly_by_calls(falling, sizes, cost, capacity)
     sequences, offsets = np.empty(sizes.sum(), np.int64), np.zeros(sizes.sum() + 1, np.int64)
     needed, ranks, _ = falling
@@ -234,7 +262,13 @@ def _cut_evenly_by_calls(
 
 
 def _level(lengths: NDArray[np.int64], cost: Cost, capacity: Capacity) -> NDArray[np.int64]:
-    """What the kernel `level_step` does, by any callable."""
+    """What the kernel `level_step` does, by any callable; and for multiples of sequences."""
+    if capacity.multiple > 1:
+        offsets = level_multiples(lengths, cost, capacity.limits)
+        if offsets is not None:
+            return _split(offsets, capacity)
+        # Sequences of several lengths that others were lent from: few fit more tightly than by multiples.
+        capacity = capacity._replace(multiple=1)
     # A budget of `high` is enough, one below `low` is not. Each try moves one of them to a cost that a batch has, or
     # would have with one sequence more. So they meet exactly at the least budget.
     low, (high, _) = 0.0, _price(lengths, _cut_under(lengths, cost, capacity, capacity.budget), cost, capacity)
@@ -246,10 +280,14 @@ def _level(lengths: NDArray[np.int64], cost: Cost, capacity: Capacity) -> NDArra
         offsets = _cut_under(lengths, cost, capacity, middle)
         costliest, more = _price(lengths, offsets, cost, capacity, middle)
         low, high = (more, high) if len(offsets) - 1 > capacity.slots else (low, costliest)
+    return _split(_cut_under(lengths, cost, capacity, high), capacity)
+
+
+def _split(offsets: NDArray[np.int64], capacity: Capacity) -> NDArray[np.int64]:
+    """The batches with those of most sequences halved, until there are enough for a step."""
     ends = np.empty(capacity.slots, np.int64)
-    found = _cut_under(lengths, cost, capacity, high)[1:]
-    ends[: len(found)] = found
-    batches = _kernels.split_widest(ends, len(found), capacity.slots)
+    ends[: len(offsets) - 1] = offsets[1:]
+    batches = _kernels.split_widest(ends, len(offsets) - 1, capacity.slots, capacity.multiple)
     return np.concatenate([[0], ends[:batches]])
 
 
