@@ -136,10 +136,3 @@ def suit(deal, cut):
     greedy = getattr(cut, "by", "greedy") == "greedy"
     forms_steps = greedy and not packs(cut) and getattr(cut, "rule", "") != "paper"
     return lw.RandomSteps(tail=deal.tail) if forms_steps else lw.Mixed(tail=deal.tail)
-
-
-def suit_pairs(deal, cut, order):
-    """The same for two lengths: buckets that are padded to are kept apart."""
-    if isinstance(deal, lw.RandomSteps) and getattr(order, "pad_to_edge", False):
-        return lw.Stratified(tail=deal.tail)
-    return suit(deal, cut)

@@ -145,14 +145,6 @@ VALUES = {
         "`edges` must be below 2**63 in sum, but is (4611686018427387904, 4611686018427387904). "
         "Give an edge for each length of a sequence, bucket by bucket: ((100, 80), (200, 160)), say.",
     ),
-    "steps that mix the buckets of pairs": (
-        lambda: lw.make_plan(
-            [[5, 5]],
-            lw.Batching(cut=FIXED, order=lw.Bucketed(buckets=2, pad_to_edge=True), deal=lw.RandomSteps()),
-        ),
-        "`deal` must be one that keeps buckets apart, for several lengths that are padded to edges, but is "
-        "RandomSteps(tail='split', even=True). Take Stratified(), Balanced() or Mixed().",
-    ),
     "too much to count": (
         lambda: lw.make_plan([2**52, 5], lw.Batching(cut=FIXED)),
         "`lengths` must be few and short enough to be padded to less than 2**53 frames, "

@@ -125,9 +125,7 @@ def test_what_is_over_the_budget_is_an_error_alone_or_left_out():
 
 
 def test_what_has_no_few_shapes_is_refused():
-    with pytest.raises(ValueError, match=r"^`lengths` must be of one length for each of at least one sequence"):
-        lw.optimal_shapes([[3, 4]], 2, lw.Budget(20))
-    with pytest.raises(ValueError, match=r"^`lengths` must be of one length for each of at least one sequence"):
+    with pytest.raises(ValueError, match=r"^`lengths` must be of at least one sequence"):
         lw.shape_costs([], 2, lw.Budget(20))
     with pytest.raises(ValueError, match=r"^`cut` must be one that pads, but is Rows"):
         lw.optimal_shapes([3, 4], 2, lw.Rows(20))

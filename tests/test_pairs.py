@@ -62,7 +62,7 @@ def test_every_order_with_every_cut_keeps_the_promises(order, cut):
         batching = lw.Batching(
             order=chosen,
             cut=of_it,
-            deal=choices.suit_pairs(choices.DEALS[chance.choice(list(choices.DEALS))], of_it, chosen),
+            deal=choices.suit(choices.DEALS[chance.choice(list(choices.DEALS))], of_it),
             arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],
             cost=cost,
         )
@@ -78,7 +78,7 @@ def test_every_deal_under_a_budget_of_every_cost_keeps_the_promises(deal, cost):
         order = choices.OF_PAIRS[chance.choice(list(choices.OF_PAIRS))]
         lengths = some_pairs(chance)
         cut = choices.padding_cuts(*budgets(lengths, None, order, choices.COSTS[cost]))[name]
-        chosen = choices.suit_pairs(choices.DEALS[deal], cut, order)
+        chosen = choices.suit(choices.DEALS[deal], cut)
         batching = lw.Batching(order=order, cut=cut, deal=chosen, cost=choices.COSTS[cost])
         keeps_its_promises(lengths, batching, world_size=chance.randint(1, 6), micro_batches=chance.randint(1, 3))
 
@@ -90,7 +90,7 @@ def test_every_set_of_pairs_keeps_the_promises(lengths, deal, world_size, micro_
     order = choices.OF_PAIRS[name]
     cut = data.draw(st.sampled_from([lw.DynamicSize(3), lw.FixedSize(4), lw.Budget(60_000)]))
     cost = data.draw(st.sampled_from([lw.Padded(), lw.Largest()]))
-    batching = lw.Batching(order=order, cut=cut, deal=choices.suit_pairs(choices.DEALS[deal], cut, order), cost=cost)
+    batching = lw.Batching(order=order, cut=cut, deal=choices.suit(choices.DEALS[deal], cut), cost=cost)
     keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
 
 
@@ -114,7 +114,7 @@ def test_every_sequence_is_taken_once_however_the_ranks_change(order, deal):
         lengths = some_pairs(chance, 40)
         cuts = choices.padding_cuts(*budgets(lengths, None, chosen, lw.Padded()))
         cut = cuts[chance.choice(list(cuts))]
-        dealt = choices.suit_pairs(choices.DEALS[deal], cut, chosen)
+        dealt = choices.suit(choices.DEALS[deal], cut)
         loses_nothing(lengths, lw.Batching(order=chosen, cut=cut, deal=dealt), chance)
 
 
@@ -131,7 +131,7 @@ def test_every_epoch_and_every_seed_has_its_own_steps(order):
 def test_steps_do_not_depend_on_how_ranks_and_micro_batches_split_them(order, deal):
     cut = lw.FixedSize(7) if deal == "RandomSteps_by_count" else lw.Budget(BUDGET)
     chosen = choices.OF_PAIRS[order]
-    batching = lw.Batching(order=chosen, cut=cut, deal=choices.suit_pairs(choices.DEALS[deal], cut, chosen))
+    batching = lw.Batching(order=chosen, cut=cut, deal=choices.suit(choices.DEALS[deal], cut))
     splits = [{"world_size": ranks, "micro_batches": 12 // ranks} for ranks in (1, 3, 12)]
     steps = [steps_of(lw.make_plan(PAIRS, batching, **split)) for split in splits]
     assert all(each == steps[0] for each in steps)
@@ -166,7 +166,7 @@ def test_every_batch_of_every_plan_fits_a_shape(data):
     cost = choices.COSTS[data.draw(st.sampled_from(sorted(choices.COSTS)))]
     cuts = choices.padding_cuts(*budgets(lengths, None, order, cost))
     cut = cuts[data.draw(st.sampled_from(sorted(cuts)))]
-    deal = choices.suit_pairs(choices.DEALS[data.draw(st.sampled_from(sorted(choices.DEALS)))], cut, order)
+    deal = choices.suit(choices.DEALS[data.draw(st.sampled_from(sorted(choices.DEALS)))], cut)
     batching = lw.Batching(order=order, cut=cut, cost=cost, deal=deal)
     shape = {"world_size": data.draw(st.integers(1, 9)), "micro_batches": data.draw(st.integers(1, 3))}
     try:

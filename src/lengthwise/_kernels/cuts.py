@@ -251,12 +251,12 @@ def follow_back(number, first, offsets):
 
 
 @compile_kernel
-def add_level(prices, best):
-    """The best ways to cover one level more: best[i, k] is the least of best[j, k - 1] + prices[j] over j < i.
+def add_box(prices, within, end, best):
+    """The best ways to cover one box more: best[end, k] is the least of best[within[i], k - 1] + prices[i] over i.
 
-    `prices` [i] says what the levels j..i-1 cost by one shape; `best` [levels + 1, shapes + 1] is known up to i - 1.
+    `prices` [m] says what the sequences cost that box `end` holds and box within[i] does not. `best`
+    [boxes + 1, most + 1] is known for all boxes `within`.
     """
-    end = prices.size
-    for begin in range(end):
-        for shape in range(1, best.shape[1]):
-            best[end, shape] = min(best[end, shape], best[begin, shape - 1] + prices[begin])
+    for number in range(within.size):
+        for count in range(1, best.shape[1]):
+            best[end, count] = min(best[end, count], best[within[number], count - 1] + prices[number])

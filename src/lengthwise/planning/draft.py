@@ -12,6 +12,8 @@ from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.boxes import find_boxes
+from lengthwise.choices.chains import nest
 from lengthwise.choices.columns import longest_of, sum_rows, take_rows
 from lengthwise.choices.cost import Cost, costs_alone
 from lengthwise.choices.cut import OversizeError
@@ -59,6 +61,8 @@ def draft(
     ordered = order(line_up(own, bands) if bands and not in_steps else _sizes_for(own, batching, order), key)
     sequences, boundaries, edges = check_ordered(ordered, *own.shape) if is_own(batching.order) else ordered
     needed = take_rows(own, sequences)
+    if edges is not None and in_steps:
+        edges = chain_edges(needed, edges, order)
     if edges is not None:
         # An order of the user's may give an edge that is too short: the sequence is then padded to its own length.
         needed = np.maximum(needed, edges.reshape(needed.shape))
@@ -97,6 +101,18 @@ def draft(
     # Fresh, for a plan keeps it: what an order of the user's gave may be written to later.
     sequences = sequences.copy() if is_own(batching.order) else sequences
     return Draft(sequences if members is None else members[sequences], offsets, boundaries, needed)
+
+
+def chain_edges(needed: NDArray[np.int64], edges: NDArray[np.int64], order: Order) -> NDArray[np.int64]:
+    """What sequences are padded to where a batch may hold those of several buckets: edges of the order's chain.
+
+    A batch of the buckets (9, 4) and (5, 9) is padded to (9, 9). So both are widened to a chain, and each sequence is
+    padded to the first of it that holds it: no batch has a shape that is not in the chain.
+    """
+    if needed.shape[1] == 1 or not isinstance(order, Bucketed) or order.edges is None:
+        return edges
+    chain = nest(np.array(order.edges, np.int64))
+    return chain[find_boxes(needed, chain)]
 
 
 def _sizes_for(items: NDArray[np.int64], batching: Batching, order: Order) -> NDArray[Any]:
@@ -140,13 +156,6 @@ def padding_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:
             computed += int(np.diff(draft.offsets) @ longest)
             useful += int(items[draft.members].sum())
     return 1.0 - useful / computed if computed else 0.0
-
-
-def check_apart(batching: Batching, dims: int) -> None:
-    """Refuses steps that mix the buckets of several lengths: (9, 4) and (5, 9) in one batch are padded to (9, 9)."""
-    if dims > 1 and getattr(batching.order, "pad_to_edge", False) and isinstance(batching.deal, RandomSteps):
-        rule = "one that keeps buckets apart, for several lengths that are padded to edges"
-        raise checks.value_error("deal", rule, batching.deal, "Take Stratified(), Balanced() or Mixed().")
 
 
 def one_length(array: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -14,38 +14,38 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import _kernels, checks
+from lengthwise import checks
+from lengthwise.choices.boxes import find_boxes, sort_rows
 from lengthwise.choices.buckets import optimal_edges
+from lengthwise.choices.chains import MOST_BOXES, Boxes, best_chain, best_costs, tight_boxes
 from lengthwise.choices.cost import Cost, Padded, costs_alone, costs_of
 from lengthwise.choices.cut import Cut, OversizeError
 from lengthwise.choices.multiples import count_multiple, fill_up, length_multiple, round_up
 from lengthwise.choices.rows import row_capacity
 from lengthwise.lengths import as_lengths
 
-_MOST_LEVELS = 4_096  # padded lengths that are tried; the time grows with their square
+_MOST_LEVELS = MOST_BOXES  # padded lengths that are tried
 
 
-class _Levels(NamedTuple):
-    """Distinct padded lengths, rising: values [v]; how many sequences are below each, [v + 1]; most rows of each, [v].
+class _Shapes(NamedTuple):
+    """Boxes that shapes may be padded to, the most rows of each, [v], and what batches of them cost.
 
     `multiple` is that of the counts.
     """
 
-    values: NDArray[np.int64]
-    reached: NDArray[np.int64]
+    boxes: Boxes
     rows: NDArray[np.int64]
     multiple: int
     cost: Cost
 
-    def rows_of(self, counts: NDArray[np.int64], level: int) -> NDArray[np.int64]:
-        """The rows of a shape of this level for so many sequences: no more than there are."""
-        return np.minimum(self.rows[level], fill_up(counts, self.multiple))
+    def rows_of(self, box: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows of a shape of this box for so many sequences: no more than there are."""
+        return np.minimum(self.rows[box], fill_up(counts, self.multiple))
 
-    def price(self, level: int, below: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What the batches of one shape cost: those of the sequences from the levels `below` [k] to this one, [k]."""
-        counts = self.reached[level + 1] - self.reached[below]
-        rows = self.rows_of(counts, level)
-        lengths = np.full((len(below), 1), self.values[level])
+    def price(self, box: int, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What the batches of one shape cost that hold so many sequences, [k]."""
+        rows = self.rows_of(box, counts)
+        lengths = np.broadcast_to(self.boxes.edges[box], (len(counts), self.boxes.edges.shape[1]))
         # 61 sequences in rows of 24 are three batches, and 72 rows are computed.
         return -(-counts // rows) * costs_of(self.cost, rows, lengths)
 
@@ -86,18 +86,11 @@ def optimal_shapes(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | No
         Ours. Dynamic programming over the padded lengths as in Khomenko et al. 2016, section III.A, with another price
         of a bucket. Time grows with the square of the different lengths; 4,096 take about two seconds.
     """
-    levels = _levels_of(lengths, cut, cost)
-    best = _best_costs(levels, _check_shapes(shapes))
-    end = len(levels.values)
-    left = int(best[end].argmin())  # the fewest shapes that cost least
-    found: list[list[int]] = []
-    while left:
-        prices = best[:end, left - 1] + levels.price(end - 1, np.arange(end))
-        begin = int(prices.argmin())
-        counts = levels.reached[end : end + 1] - levels.reached[begin]
-        found.append([int(levels.rows_of(counts, end - 1)[0]), int(levels.values[end - 1])])
-        end, left = begin, left - 1
-    return np.array(found[::-1], np.int64)
+    among = _shapes_of(lengths, cut, cost)
+    best = best_costs(among.boxes, among.price, _check_shapes(shapes))
+    chain = best_chain(among.boxes, among.price, best, shapes)
+    rows = [among.rows_of(box, np.array([count])) for box, count in chain]
+    return np.column_stack([np.concatenate(rows), among.boxes.edges[[box for box, _ in chain]]])
 
 
 @checks.show_call("shape_costs(lengths, 32, Budget(20_000))")
@@ -113,8 +106,8 @@ def shape_costs(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | None 
     >>> shape_costs([1, 1, 1, 1, 2, 9, 9], 3, lw.Budget(18))
     array([72., 28., 24.])
     """
-    levels, shapes = _levels_of(lengths, cut, cost), _check_shapes(shapes)
-    found = np.minimum.accumulate(_best_costs(levels, shapes)[-1, 1:])
+    among, shapes = _shapes_of(lengths, cut, cost), _check_shapes(shapes)
+    found = np.minimum.accumulate(best_costs(among.boxes, among.price, shapes)[-1, 1:])
     return np.append(found, np.full(shapes - len(found), found[-1]))
 
 
@@ -125,50 +118,48 @@ def cost_of_edges(lengths: ArrayLike, edges: ArrayLike, cut: Cut, *, cost: Cost 
     >>> cost_of_edges([1, 1, 1, 1, 2, 9, 9], [2, 9], lw.Budget(18))
     28.0
     """
-    padded = np.unique(round_up(np.asarray(edges, np.int64), length_multiple(cut)))
-    array = as_lengths(lengths)
-    levels = _levels_of(padded[np.searchsorted(padded, array)], cut, cost)
-    return float(sum(levels.price(level, np.array([level]))[0] for level in range(len(levels.values))))
+    array = _as_rows(lengths)
+    padded = sort_rows(round_up(np.asarray(edges, np.int64).reshape(-1, array.shape[1]), length_multiple(cut)))
+    needed = padded[find_boxes(round_up(array, length_multiple(cut)), padded)]
+    needed = needed[_is_kept(needed, cut, cost or Padded())]
+    boxes = Boxes(*np.unique(needed, axis=0, return_counts=True))
+    among = _among(boxes, cut, cost or Padded())
+    return float(sum(among.price(box, boxes.inside[box : box + 1])[0] for box in range(len(boxes.inside))))
 
 
-def _best_costs(levels: _Levels, shapes: int) -> NDArray[np.float64]:
-    """best[i, k]: the least that the sequences of the first i levels cost by k shapes; infinite where there is none."""
-    count = len(levels.values)
-    best = np.full((count + 1, min(shapes, count) + 1), np.inf)
-    best[0, 0] = 0.0
-    for level in range(count):
-        _kernels.add_level(levels.price(level, np.arange(level + 1)), best)
-    return best
-
-
-def _levels_of(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Levels:
-    array, cost = as_lengths(lengths), cost or Padded()
-    if array.ndim != 1 or not len(array):
-        rule = "of one length for each of at least one sequence"
-        remedy = "Give lengths[:, 0], say; of several lengths, optimal_edges finds the edges."
-        raise checks.value_error("lengths", rule, array.shape, remedy)
+def _shapes_of(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Shapes:
+    array, cost = _as_rows(lengths), cost or Padded()
     if row_capacity(cut) is not None:
         raise checks.value_error("cut", "one that pads", cut, "Rows of a capacity have one shape.")
     padded = round_up(array, length_multiple(cut))
     padded = padded[_is_kept(padded, cut, cost)]
-    values, counts = np.unique(padded, return_counts=True)
-    if len(values) > _MOST_LEVELS:
-        edges = optimal_edges(padded, _MOST_LEVELS)
-        values, counts = np.unique(edges[np.searchsorted(edges, padded)], return_counts=True)
-    rows = cut.batch_sizes(values[:, None], cost=cost, longest=values[-1:])
-    rows = np.clip(rows, 1, 2**40).astype(np.int64)
-    return _Levels(values, np.concatenate([[0], np.cumsum(counts)]), rows, count_multiple(cut), cost)
+    return _among(tight_boxes(padded, optimal_edges, _MOST_LEVELS), cut, cost)
+
+
+def _among(boxes: Boxes, cut: Cut, cost: Cost) -> _Shapes:
+    rows = cut.batch_sizes(boxes.edges, cost=cost, longest=boxes.edges.max(axis=0))
+    return _Shapes(boxes, np.clip(rows, 1, 2**40).astype(np.int64), count_multiple(cut), cost)
+
+
+def _as_rows(lengths: ArrayLike) -> NDArray[np.int64]:
+    """[n, dims] of at least one sequence."""
+    array = as_lengths(lengths)
+    if not len(array):
+        remedy = "Give the lengths of one sequence at least."
+        raise checks.value_error("lengths", "of at least one sequence", array.shape, remedy)
+    return array.reshape(len(array), -1)
 
 
 def useful_frames(lengths: NDArray[np.int64], cut: Cut) -> int:
     """The frames of the sequences that the cut keeps, which is all but what it drops."""
-    return int(lengths[_is_kept(round_up(lengths, length_multiple(cut)), cut, Padded())].sum())
+    rows = lengths.reshape(len(lengths), -1)
+    return int(rows[_is_kept(round_up(rows, length_multiple(cut)), cut, Padded())].sum())
 
 
 def _is_kept(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> NDArray[np.bool_]:
-    """Which of the padded lengths stay: all, or those within the budget where the cut drops the others."""
-    policy, budget = getattr(cut, "oversize", "error"), cut.max_cost(cost, padded.max()[None])
-    costs = costs_alone(cost, padded[:, None])
+    """Which of the padded lengths [n, dims] stay: all, or those within the budget where the cut drops the others."""
+    policy, budget = getattr(cut, "oversize", "error"), cut.max_cost(cost, padded.max(axis=0))
+    costs = costs_alone(cost, padded)
     over = costs > budget
     if policy == "error" and over.any():
         at = int(costs.argmax())

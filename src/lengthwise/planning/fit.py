@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.boxes import sort_rows
+from lengthwise.choices.buckets import EDGES, optimal_edges, padded_frames
+from lengthwise.choices.chains import nest, optimal_chain
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import Balanced, RandomSteps, Stratified
@@ -110,6 +112,8 @@ def choose_bands(
     # A noise of a given scale is in the unit of the lengths, and a place in a line has no unit.
     sorts = type(order) is Sorted or (type(order) is MaxEntropy and order.scale is None)
     if items.shape[1] == 1 or not kinds.fitted.any() or not (in_steps or sorts):
+        return 0
+    if getattr(order, "pad_to_edge", False):  # the edges of a step are a chain, which one sum puts in line
         return 0
     # What bands sort is tried by itself: the inside of random steps, or the order without its noise.
     tried = Shuffled() if in_steps else Sorted()
@@ -222,6 +226,8 @@ def _fit(items: NDArray[np.int64], batching: Batching, portions: int, bands: int
     if isinstance(batching.order, Bucketed) and batching.order.edges is None:
         # Its edges are to be lengths that batches are padded to.
         items = round_up(items, length_multiple(batching.cut))
+        if items.shape[1] > 1 and batching.order.pad_to_edge and isinstance(batching.deal, RandomSteps):
+            return _fit_chain(items, batching.order)
     if bands and isinstance(batching.order, MaxEntropy):
         # A place in the line is no length, and how many sequences fill a batch there is not known: so noise is added to
         # it, in place of drawing batches. One of the mean size stands for all, and trials correct it.
@@ -244,6 +250,15 @@ def _fit(items: NDArray[np.int64], batching: Batching, portions: int, bands: int
         return np.rint(filled * (check_batch_sizes(found, len(lengths)) if is_own(batching.cut) else found))
 
     return fit(sizes_of(items, batching.order), batch_sizes, portions=portions)
+
+
+def _fit_chain(items: NDArray[np.int64], order: Bucketed) -> Order:
+    """Buckets for steps that mix them: the chain that pads least, or that of the other edges."""
+    buckets = order.buckets or 1
+    rows = EDGES[order.by](items, buckets)
+    chains = [nest(rows), *([optimal_chain(items, buckets, optimal_edges)] if order.by == "optimal" else [])]
+    chain = min(chains, key=lambda chain: padded_frames(items, chain))
+    return Bucketed(edges=tuple(map(tuple, chain.tolist())), pad_to_edge=True)
 
 
 def _fit_padding(fit_to: Callable[[float], Order], trial: Trial, padding: float) -> Fit:

@@ -17,7 +17,7 @@ from lengthwise.choices.world import check_world
 from lengthwise.lengths.arrays import view_lengths
 from lengthwise.lengths.description import name_checked
 from lengthwise.planning.batches import select
-from lengthwise.planning.draft import Draft, check_apart, one_length, price
+from lengthwise.planning.draft import Draft, one_length, price
 from lengthwise.planning.fit import settle
 from lengthwise.planning.grid import deal_and_arrange, in_grid
 from lengthwise.planning.missed import tell_missed_waiting
@@ -86,7 +86,6 @@ def make_plan(
     spans = None if batching.chunks is None else batching.chunks(one_length(array))
     items = rows if spans is None else (spans[:, 2] - spans[:, 1])[:, None]
     _check_countable(round_up(items, length_multiple(batching.cut)))
-    check_apart(batching, items.shape[1])
 
     # Order and cut; then a tail that fills the last step.
     # The plan keeps the batching as it was given, for that is what a checkpoint compares.
