@@ -28,6 +28,7 @@ WITHIN = {
             "cost",
             "chunk",
             "boxes",
+            "chains",
             "buckets",
             "edges",
             "bands",
@@ -56,7 +57,8 @@ WITHIN = {
         *("write", "__init__"),
     ),
     "planning": (
-        *("plan_file", "plan", "batches", "own", "joint", "steps", "draft", "oversize", "level", "tail", "trial"),
+        *("plan_file", "plan", "batches", "own", "joint", "step_multiples", "steps", "draft"),
+        *("oversize", "level", "tail", "trial"),
         *(
             "fit",
             "missed",

@@ -133,6 +133,19 @@ def test_shapes_by_hand(run, tmp_path):
     ]
 
 
+def test_shapes_of_pairs_are_those_of_the_library(run, pairs, tmp_path):
+    given = ("--buckets", 2, "--budget", 36, "--plot", tmp_path / "curve.png")
+    found = run("buckets", pairs, *given, "--json", "-").json
+    lengths = lw.read_lengths(pairs)
+    cut = lw.Budget(36)
+    assert found["shapes"] == lw.optimal_shapes(lengths, 2, cut).tolist()
+    assert found["computed"] == lw.shape_costs(lengths, 2, cut)[-1]
+    assert found["padding_share"] == pytest.approx(1.0 - lengths.sum() / found["computed"])
+    (rows, first, second), *_ = found["shapes"]
+    lines = [line.split() for line in run("buckets", pairs, *given).out.splitlines()]
+    assert any(line[:4] == [str(rows), str(first), "x", str(second)] for line in lines)
+
+
 def test_shapes_of_multiples_are_those_of_the_library(run, tmp_path):
     given = ("--buckets", 8, "--cut", "budget:20000,count-multiple-of=8", "--multiple-of", 8)
     found = run("buckets", *given, "--plot", tmp_path / "curve.png", "--json", "-").json

@@ -32,6 +32,13 @@ def test_one_shape_of_one_length_is_drawn_too():
     assert shape_curve([7, 7], lw.FixedSize(2), shapes=1).axes[0].lines[-1].get_ydata().tolist() == [0.0]
 
 
+def test_shapes_of_pairs_are_drawn_too():
+    pairs = np.stack([LENGTHS, LENGTHS // 2 + 1], axis=1)
+    cut = lw.Budget(40_000)
+    drawn = shape_curve(pairs, cut, shapes=4).axes[0].lines[-1].get_ydata()
+    assert drawn == pytest.approx(1.0 - pairs.sum() / lw.shape_costs(pairs, 4, cut))
+
+
 def test_what_cannot_be_drawn_is_refused():
-    with pytest.raises(ValueError, match=r"^`lengths` must be of shape \[n\], n at least 1"):
-        shape_curve([[3, 4]], CUT)
+    with pytest.raises(ValueError, match=r"^`lengths` must be of at least one sequence"):
+        shape_curve([], CUT)

@@ -1,4 +1,4 @@
-"""Chains: buckets of several lengths, each within the next, so that a batch of several of them has the last one's shape.
+"""Chains: buckets of several lengths, each within the next, so that a batch of several has the shape of the last.
 
     boxes   (9, 4) (5, 9)     a batch of both is padded to (9, 9), which neither is
     chain   (9, 4) (9, 9)     a batch of both is padded to the second
@@ -74,7 +74,7 @@ def tight_boxes(lengths: NDArray[np.int64], divide: Divide, most: int) -> Boxes:
         cells = cells.cumsum(axis=axis)
         longest = np.maximum.accumulate(longest, axis=axis + 1)
     edges = np.stack(np.meshgrid(*levels, indexing="ij"), axis=-1).reshape(-1, dims)
-    tight = (longest.reshape(dims, -1).T == edges).all(axis=1)
+    tight = (edges == longest.reshape(dims, -1).T).all(axis=1)
     order = np.argsort(edges[tight].sum(axis=1), kind="stable")
     return Boxes(edges[tight][order], cells.reshape(-1)[tight][order])
 

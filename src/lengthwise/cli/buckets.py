@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -86,16 +87,21 @@ def _run_shapes(arguments: argparse.Namespace, lengths: NDArray[np.int64], name:
 
 
 def _shape_rows(lengths: NDArray[np.int64], shapes: NDArray[np.int64]) -> list[tuple[str, ...]]:
-    edges = shapes[:, 1]
-    lengths = lengths[lengths <= edges[-1]]  # what the cut drops is longer
-    used = np.bincount(np.searchsorted(edges, lengths), weights=lengths, minlength=len(edges))
-    counts = np.bincount(np.searchsorted(edges, lengths), minlength=len(edges))
+    edges, rows = shapes[:, 1:], lengths.reshape(len(lengths), -1)
+    bucket = find_bucket(rows, edges)
+    held = bucket < len(edges)  # what the cut drops is longer
+    counts = np.bincount(bucket[held], minlength=len(edges))
+    used = np.bincount(bucket[held], weights=rows[held].sum(axis=1), minlength=len(edges))
     batches = -(-counts // shapes[:, 0])
-    shares = 1.0 - used / (batches * shapes.prod(axis=1))
+    shares = 1.0 - used / (batches * shapes[:, 0] * edges.sum(axis=1))
     return [
-        (f"{rows:,}", f"{edge:,}", f"{count:,}", f"{number:,}", show.percent(share, 2))
-        for (rows, edge), count, number, share in zip(shapes, counts, batches, shares, strict=True)
+        (f"{most:,}", _name_edges(edge), f"{count:,}", f"{number:,}", show.percent(share, 2))
+        for (most, *edge), count, number, share in zip(shapes.tolist(), counts, batches, shares, strict=True)
     ]
+
+
+def _name_edges(edges: Iterable[int]) -> str:
+    return " x ".join(f"{edge:,}" for edge in edges)
 
 
 def _bucket_count(edges: NDArray[np.int64]) -> str:
@@ -111,6 +117,6 @@ def _rows(lengths: NDArray[np.int64], edges: NDArray[np.int64]) -> list[tuple[st
     # A bucket that no sequence is in, as uniform edges may have, shows no share.
     shares = 1.0 - used / np.maximum(counts * rows.sum(axis=1), 1)
     return [
-        (" x ".join(f"{edge:,}" for edge in row), f"{count:,}", show.percent(share, 2) if count else "")
+        (_name_edges(row), f"{count:,}", show.percent(share, 2) if count else "")
         for row, count, share in zip(rows, counts, shares, strict=True)
     ]

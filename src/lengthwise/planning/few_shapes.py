@@ -4,7 +4,8 @@
     shapes    5 x 2 and 2 x 9      the five up to 2 make one batch, the two long ones another: 28 frames
 
 All sequences up to the first padded length share its batches, those up to the second the next, and so on. A batch costs
-as much as its shape, full or not: what is compiled for the shape computes all of its rows.
+as much as its shape, full or not: what is compiled for the shape computes all of its rows. Of several lengths, padded
+lengths are boxes, each within the next.
 """
 
 from __future__ import annotations
@@ -62,20 +63,25 @@ def optimal_shapes(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | No
     Then `batch_shapes` gives these shapes, and one rank computes what was minimised. With several ranks, a tail that
     splits batches to fill the last step, and `Portions`, leave more rows empty.
 
+    With several lengths a shape has a padded length for each, and the order is given
+    `edges=tuple(map(tuple, shapes[:, 1:]))`. Of all chains, in which each shape holds the one before it in every
+    length, the cheapest is found. So the shapes suit `RandomSteps` too. Where lengths go together, no other boxes are
+    much cheaper. Where they have nothing to do with each other, those of `optimal_edges` were 3 % cheaper by 16 shapes.
+
     Args:
-        lengths: [n], at least 1 each.
+        lengths: [n] or [n, dims], at least 1 each.
         shapes: How many at most.
         cut: What a batch holds: `Budget(20_000, multiple_of=8, count_multiple_of=8)`, `FixedSize(16)`.
         cost: What a batch costs; padded frames where none is given.
 
     Returns:
-        [k, 2] int64: rows and padded length, padded lengths rising. The least of all choices of padded lengths that
-        sequences have, rounded up to the multiple of the cut. Of more than 4,096 different ones, those 4,096 are tried
-        that pad least by themselves.
+        [k, 1 + dims] int64: rows, and what they are padded to; padded lengths rise by their sum. Of one length the
+        least of all choices of padded lengths that sequences have, rounded up to the multiple of the cut. Of more than
+        4,096 different ones, those 4,096 are tried that pad least by themselves; of two lengths, 64 of each.
 
     Raises:
-        ValueError: `shapes` below 1, no lengths or several a sequence, a cut that packs rows, or a sequence over the
-            budget that the cut neither drops nor lets stand alone.
+        ValueError: `shapes` below 1, no lengths, a cut that packs rows, or a sequence over the budget that the cut
+            neither drops nor lets stand alone. Of several lengths also where the longest of each together are.
 
     >>> import lengthwise as lw
     >>> optimal_shapes([1, 1, 1, 1, 2, 9, 9], 2, lw.Budget(18))
@@ -84,7 +90,9 @@ def optimal_shapes(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | No
 
     References:
         Ours. Dynamic programming over the padded lengths as in Khomenko et al. 2016, section III.A, with another price
-        of a bucket. Time grows with the square of the different lengths; 4,096 take about two seconds.
+        of a bucket. Time grows with the square of the different lengths; 4,096 take about two seconds. The same
+        programme finds the cheapest chain of several lengths, because how many sequences a box adds to the one before
+        it does not depend on the others.
     """
     among = _shapes_of(lengths, cut, cost)
     best = best_costs(among.boxes, among.price, _check_shapes(shapes))
@@ -112,7 +120,7 @@ def shape_costs(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | None 
 
 
 def cost_of_edges(lengths: ArrayLike, edges: ArrayLike, cut: Cut, *, cost: Cost | None = None) -> float:
-    """What the batches of an epoch cost by shapes of these padded lengths, each counted as its full shape.
+    """What the batches of an epoch cost by shapes of these padded lengths, [k] or [k, dims], each as its full shape.
 
     >>> import lengthwise as lw
     >>> cost_of_edges([1, 1, 1, 1, 2, 9, 9], [2, 9], lw.Budget(18))
@@ -133,6 +141,12 @@ def _shapes_of(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Shapes:
         raise checks.value_error("cut", "one that pads", cut, "Rows of a capacity have one shape.")
     padded = round_up(array, length_multiple(cut))
     padded = padded[_is_kept(padded, cut, cost)]
+    longest, budget = padded.max(axis=0), cut.max_cost(cost, padded.max(axis=0))
+    alone = float(costs_alone(cost, longest[None])[0])
+    if alone > budget and getattr(cut, "oversize", "error") != "alone":
+        # Each sequence is within it, (9, 2) and (2, 9) say; but the last shape holds all of them.
+        rule = f"at least the cost of one sequence of the longest of each length, {alone:.16g}"
+        raise checks.value_error("budget", rule, budget, "Raise it, or take the boxes of optimal_edges.")
     return _among(tight_boxes(padded, optimal_edges, _MOST_LEVELS), cut, cost)
 
 

@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 
 from lengthwise.choices.buckets import EDGES
 from lengthwise.choices.cut import Cut
+from lengthwise.lengths import as_lengths
 from lengthwise.planning.few_shapes import cost_of_edges, shape_costs, useful_frames
 from lengthwise.plot import style
-from lengthwise.plot.histograms import one_length
 from lengthwise.plot.labels import end_labels, label_ends
 from lengthwise.plot.style import Figure, FuncFormatter
 
@@ -25,14 +25,14 @@ def shape_curve(lengths: ArrayLike, cut: Cut, *, shapes: int = 32) -> Figure:
     shapes are not always better where their lengths are chosen without regard to rows.
 
     Args:
-        lengths: [n].
+        lengths: [n] or [n, dims].
         cut: What a batch holds: `Budget(20_000)`, `FixedSize(16)`.
         shapes: The most that are drawn.
 
     Raises:
-        ValueError: As of `lw.shape_costs`, or lengths not [n].
+        ValueError: As of `lw.shape_costs`.
     """
-    array = one_length(lengths)
+    array = as_lengths(lengths)
     best = shape_costs(array, shapes, cut)
     useful = useful_frames(array, cut)
     figure = style.blank_figure(height=4.2)
