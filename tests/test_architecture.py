@@ -57,7 +57,7 @@ WITHIN = {
         *("write", "__init__"),
     ),
     "planning": (
-        *("plan_file", "plan", "batches", "own", "joint", "step_multiples", "steps", "draft"),
+        *("plan_file", "plan", "batches", "own", "joint", "step_multiples", "steps", "leftovers", "draft"),
         *("oversize", "level", "tail", "trial"),
         *(
             "fit",

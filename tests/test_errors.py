@@ -560,7 +560,7 @@ def test_every_choice_answers_a_call_that_does_not_fit():
 
 def test_a_call_is_shown_with_what_must_be_named():
     message = (
-        "`Bucketed` must be called with size=, edges=, buckets=, by=, pad_to_edge=, longer=, "
+        "`Bucketed` must be called with size=, edges=, buckets=, by=, pad_to_edge=, longer=, leftovers=, "
         "but is called as Bucketed(8). Write Bucketed(buckets=8), say."
     )
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):

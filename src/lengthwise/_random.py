@@ -29,6 +29,7 @@ STAGES = {
     "trial": 10,
     "edges": 11,
     "windows": 12,
+    "leftovers": 13,
 }
 
 _AT_ONCE = 2**14  # exponential numbers, which stay in the cache

@@ -133,6 +133,20 @@ def test_shapes_by_hand(run, tmp_path):
     ]
 
 
+def test_leftovers_passed_on_by_hand(run, tmp_path):
+    path = tmp_path / "lengths.txt"
+    path.write_text("4\n" * 22 + "9\n" * 20)
+    given = ("buckets", path, "--buckets", 2, "--budget", 72)
+    assert run(*given, "--json", "-").json["computed"] == 5 * 72
+    found = run(*given, "--leftovers", "next", "--json", "-").json
+    assert (found["shapes"], found["computed"]) == ([[18, 4], [8, 9]], 4 * 72)
+    rows = [line.split() for line in run(*given, "--leftovers", "next").out.splitlines()]
+    assert ["18", "4", "18", "1"] in rows
+    assert ["8", "9", "24", "3"] in rows
+    told = run("buckets", path, "--buckets", 2, "--leftovers", "next").err
+    assert "`leftovers` must be left out without a cut" in told
+
+
 def test_shapes_of_pairs_are_those_of_the_library(run, pairs, tmp_path):
     given = ("--buckets", 2, "--budget", 36, "--plot", tmp_path / "curve.png")
     found = run("buckets", pairs, *given, "--json", "-").json

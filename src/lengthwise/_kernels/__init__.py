@@ -24,6 +24,7 @@ from lengthwise._kernels.laws import information_in_batches as information_in_ba
 from lengthwise._kernels.laws import least_flows as least_flows
 from lengthwise._kernels.laws import longest_of_batches as longest_of_batches
 from lengthwise._kernels.laws import mix_in_batches as mix_in_batches
+from lengthwise._kernels.leftovers import pass_on as pass_on
 from lengthwise._kernels.multiples import reach_multiples as reach_multiples
 from lengthwise._kernels.multiples import reach_multiples_from as reach_multiples_from
 from lengthwise._kernels.pool import count_out as count_out

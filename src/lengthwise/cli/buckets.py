@@ -13,7 +13,7 @@ import lengthwise as lw
 from lengthwise.checks import value_error
 from lengthwise.choices.buckets import EDGES, find_bucket
 from lengthwise.cli import cuts, show, source
-from lengthwise.planning.few_shapes import useful_frames
+from lengthwise.planning.few_shapes import sequences_of, useful_frames
 
 _SHOWN = (1, 2, 4, 8, 16, 32, 64)  # numbers of shapes whose padding is written out
 
@@ -27,6 +27,8 @@ def add(subparsers: Any) -> None:
     group = parser.add_argument_group("buckets")
     group.add_argument("--buckets", type=int, required=True, metavar="Q", help="how many, at most")
     group.add_argument("--edges", choices=list(EDGES), help="how they are found (optimal); not for shapes")
+    text = "what fills no batch of its shape: a batch of its own (own), or one of the next shape; see Bucketed"
+    group.add_argument("--leftovers", choices=("own", "next"), default="own", help=text)
     cuts.add(parser, default=False)
     show.add(parser, plot="the histogram of lengths with the buckets; with a cut, padding by the number of shapes")
     parser.set_defaults(run=run)
@@ -38,6 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     lengths, name = source.read(arguments)
     if cuts.is_given(arguments):
         return _run_shapes(arguments, lengths, name)
+    if arguments.leftovers != "own":
+        raise value_error("leftovers", "left out without a cut", arguments.leftovers, "Give --budget, say.")
     if arguments.plot is not None and lengths.ndim == 2:
         raise value_error("plot", "left out for several lengths", arguments.plot, "Draw one of them: FILE:0, say.")
     by = arguments.edges or "optimal"
@@ -64,8 +68,8 @@ def _run_shapes(arguments: argparse.Namespace, lengths: NDArray[np.int64], name:
     if arguments.edges is not None:
         raise value_error("edges", "left out beside a cut", arguments.edges, "Its shapes are optimal.")
     cut = cuts.choose_cut(arguments)
-    shapes = lw.optimal_shapes(lengths, arguments.buckets, cut)
-    costs = lw.shape_costs(lengths, len(shapes), cut)
+    shapes = lw.optimal_shapes(lengths, arguments.buckets, cut, leftovers=arguments.leftovers)
+    costs = lw.shape_costs(lengths, arguments.buckets, cut, leftovers=arguments.leftovers)[: len(shapes)]
     useful = useful_frames(lengths, cut)
     shares = [1.0 - useful / float(cost) for cost in costs]
     document = {"shapes": shapes.tolist(), "computed": int(costs[-1]), "padding_share": shares[-1]}
@@ -82,21 +86,22 @@ def _run_shapes(arguments: argparse.Namespace, lengths: NDArray[np.int64], name:
         said = ", ".join(f"{count}: {show.percent(shares[count - 1])}" for count in fewer)
         notes = (computed, f"Padding by fewer shapes: {said}.") if fewer else (computed,)
         heads = ("rows", "up to", "sequences", "batches", "padding")
-        show.table(heads, _shape_rows(lengths, shapes), title=title, notes=notes, words=0)
+        show.table(heads, _shape_rows(lengths, shapes, cut, arguments.leftovers), title=title, notes=notes, words=0)
     return 0
 
 
-def _shape_rows(lengths: NDArray[np.int64], shapes: NDArray[np.int64]) -> list[tuple[str, ...]]:
-    edges, rows = shapes[:, 1:], lengths.reshape(len(lengths), -1)
-    bucket = find_bucket(rows, edges)
-    held = bucket < len(edges)  # what the cut drops is longer
-    counts = np.bincount(bucket[held], minlength=len(edges))
-    used = np.bincount(bucket[held], weights=rows[held].sum(axis=1), minlength=len(edges))
-    batches = -(-counts // shapes[:, 0])
-    shares = 1.0 - used / (batches * shapes[:, 0] * edges.sum(axis=1))
+def _shape_rows(
+    lengths: NDArray[np.int64], shapes: NDArray[np.int64], cut: lw.Cut, leftovers: str
+) -> list[tuple[str, ...]]:
+    counts, used, passed = sequences_of(lengths, shapes, cut, leftovers=leftovers)
+    held = counts - passed + np.append(0, passed[:-1])
+    batches = -(-held // shapes[:, 0])
+    # Which sequences are passed on is drawn each epoch, and with it what they pad.
+    shares = 1.0 - used / (batches * shapes[:, 0] * shapes[:, 1:].sum(axis=1))
+    shown = [show.percent(share, 2) if leftovers == "own" else "" for share in shares]
     return [
-        (f"{most:,}", _name_edges(edge), f"{count:,}", f"{number:,}", show.percent(share, 2))
-        for (most, *edge), count, number, share in zip(shapes.tolist(), counts, batches, shares, strict=True)
+        (f"{rows:,}", _name_edges(edges), f"{count:,}", f"{number:,}", padding)
+        for (rows, *edges), count, number, padding in zip(shapes.tolist(), held, batches, shown, strict=True)
     ]
 
 

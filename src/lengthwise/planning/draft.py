@@ -22,6 +22,7 @@ from lengthwise.choices.multiples import length_multiple, round_up
 from lengthwise.choices.order import Bucketed, Order
 from lengthwise.choices.rows import row_capacity
 from lengthwise.planning.batches import Batches, pad
+from lengthwise.planning.leftovers import pass_leftovers_on
 from lengthwise.planning.own import check_cuts, check_ordered, check_rows, is_own
 from lengthwise.planning.steps import capacity_of, form_steps
 
@@ -76,6 +77,10 @@ def draft(
         sequences, needed, boundaries = sequences[mixed], needed[mixed], np.empty(0, np.int64)
     # An edge may be longer than any sequence.
     longest = np.maximum(longest_of(items), longest_of(needed))
+    if getattr(order, "leftovers", "own") == "next" and edges is not None:
+        passing = key.at("leftovers", lane=key.lane)
+        rules = (batching.cut, batching.cost, longest, passing)
+        sequences, needed, boundaries = pass_leftovers_on(sequences, needed, boundaries, *rules)
     try:
         if isinstance(batching.deal, RandomSteps):
             capacity = capacity_of(batching.cut, batching.cost, longest, slots)

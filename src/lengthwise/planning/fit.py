@@ -194,7 +194,7 @@ def _fit_anew(
         fitted = _fit(within, replace(batching, order=fewer), portions)
         rows = np.array(getattr(fitted, "edges", None) or ()).reshape(-1, items.shape[1])
         edges = sort_rows(np.concatenate([rows, items[giants].max(axis=0)[None]]))
-        return Fit(Bucketed(edges=tuple(edges.tolist()), pad_to_edge=order.pad_to_edge))
+        return Fit(Bucketed(edges=tuple(edges.tolist()), pad_to_edge=order.pad_to_edge, leftovers=order.leftovers))
     if type(order) is MaxEntropy and order.scale is None and len(within):  # what extends it fits as it likes
         trial = Trial(
             within,
