@@ -241,7 +241,7 @@ VALUES = {
     "stage": (
         lambda: lw.Key(stage="cut"),
         "`stage` must be one of examples, portions, order, ties, deal, arrange, tail, "
-        "subset, rest, steps, trial, edges, windows, but is 'cut'. Choose one of these words.",
+        "subset, rest, steps, trial, edges, windows, leftovers, but is 'cut'. Choose one of these words.",
     ),
     "lane": (lambda: lw.Key(lane=-1), "`lane` must be at least 0, but is -1. Give a whole number from 0 to 2**56 - 1."),
     "seed below 0": (lambda: lw.make_plan([3], BATCHING, seed=-1), f"`seed` must be at least 0, but is -1. {SEED}"),
