@@ -207,3 +207,19 @@ def test_pairs_whose_longest_together_are_over_the_budget():
         with pytest.raises(ValueError, match=sentence):
             lw.optimal_shapes([[9, 2], [2, 9]], 2, lw.Budget(12, oversize=oversize))
     assert lw.optimal_shapes([[9, 2], [2, 9]], 2, lw.Budget(12, oversize="alone")).tolist() == [[1, 2, 9], [1, 9, 9]]
+
+
+@pytest.mark.parametrize("find", [lw.optimal_shapes, lw.shape_costs])
+def test_what_is_no_cut_no_cost_or_too_much_is_refused_in_one_sentence(find):
+    for wrong in (9, None, lw.Budget, lw.Batching(budget=9)):
+        with pytest.raises(TypeError, match=r"^`cut` must be a choice such as FixedSize\(16\), but is"):
+            find([3, 4], 2, wrong)
+    for wrong in ("padded", lw.Padded, lw.Sorted()):
+        with pytest.raises(TypeError, match=r"^`cost` must be a choice such as Padded\(\), but is"):
+            find([3, 4], 2, lw.Budget(9), cost=wrong)
+    with pytest.raises(ValueError, match=r"^`cost` must be finite, but is inf"):
+        find([3, 4] * 50, 2, lw.Budget(1e308), cost=lw.Quadratic(linear=1e306))
+    with pytest.raises(ValueError, match=r"^`shapes` must be at most 1048576, but is 10000000000"):
+        find([3, 4], 10**10, lw.Budget(9))
+    with pytest.raises(ValueError, match=r"^`lengths` must be few and short enough"):
+        find([2**62, 4], 2, lw.Budget(1e20, multiple_of=1024))

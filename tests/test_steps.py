@@ -193,6 +193,17 @@ def test_kernels_their_python_and_calls_form_the_same_steps_of_multiples(cost, d
                 assert by_steps(needed[:60], cut, slots, cost=cost) == few
 
 
+def test_no_more_is_lent_than_the_budget_holds():
+    chance = np.random.default_rng(3)
+    for _ in range(300):
+        lengths = chance.integers(1, chance.choice([4, 40]), chance.integers(1, 60))
+        multiple, slots = int(chance.integers(2, 9)), int(chance.integers(1, 8))
+        cut = lw.Budget(float(lengths.max() * chance.choice([1, 1.5, 4])), count_multiple_of=multiple)
+        batches = [batch for step in by_steps(lengths, cut, slots) for batch in step]
+        assert max(len(batch) * lengths[batch].max() for batch in batches) <= cut.budget
+        assert sorted(position for batch in batches for position in batch) == list(range(len(lengths)))
+
+
 def test_all_batches_but_those_of_the_last_step_hold_multiples_by_default():
     cut = lw.Budget(20_000, multiple_of=8, count_multiple_of=8)
     batching = lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps(), arrange=lw.InOrder())

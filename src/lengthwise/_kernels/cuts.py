@@ -258,5 +258,6 @@ def add_box(prices, within, end, best):
     [boxes + 1, most + 1] is known for all boxes `within`.
     """
     for number in range(within.size):
-        for count in range(1, best.shape[1]):
+        # As many boxes before this one as there are up to the one it goes on from.
+        for count in range(1, min(best.shape[1], within[number] + 2)):
             best[end, count] = min(best[end, count], best[within[number], count - 1] + prices[number])

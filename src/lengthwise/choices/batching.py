@@ -84,8 +84,8 @@ class Batching:
         order = _choose_order(order, padding, packed=row_capacity(cut) is not None)
         deal = default_deal(cut, order) if deal is None else deal
         checks.keep(self, cut=cut, order=order, deal=deal, arrange=arrange, cost=cost, chunks=chunks)
-        for name, (verbs, example) in _CHOICES.items():
-            _check_choice(name, getattr(self, name), verbs, example)
+        for name in _CHOICES:
+            check_choice(name, getattr(self, name))
         checks.check_choice("tail", getattr(deal, "tail", None), TAILS)
         if isinstance(deal, RandomSteps):
             deal.check_cut(self.cut)
@@ -201,10 +201,11 @@ _CHOICES = {
 }
 
 
-def _check_choice(name: str, choice: object, verbs: tuple[str, ...], example: str) -> None:
-    """Refuses a number, a name, and a class that was not called."""
+def check_choice(name: str, choice: object) -> None:
+    """Refuses what is no choice of the verb `name`, "cut" say: a number, a name, and a class that was not called."""
     if choice is None and name == "chunks":
         return
+    verbs, example = _CHOICES[name]
     tag = tags.tag_of(choice)
     # Only a tag tells Sorted() in place of a cost: both are called, and the call would fail in the middle of a plan.
     misplaced = tag is not None and tag.partition(".")[0] != _VERB_OF.get(name, name)

@@ -188,7 +188,7 @@ def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.i
     costs = found.astype(np.float64)
     if costs.shape != counts.shape:
         raise checks.value_error("cost", f"of shape {counts.shape}, one for each batch", costs.shape, _RETURN)
-    _check_finite(costs)
+    check_finite(costs)
     if (costs < 0.0).any():
         raise checks.value_error("cost", "at least 0", float(costs.min()), "Add a constant, or clip it at 0.")
     return costs
@@ -219,11 +219,12 @@ def costs_of_rows(
         cost = replace(cost, per_batch=0.0, per_length=0.0)
     sums = np.empty(len(offsets) - 1)
     _kernels.sum_groups(costs_alone(cost, lengths), offsets, sums)
-    _check_finite(sums + once)
+    check_finite(sums + once)
     return sums + once
 
 
-def _check_finite(costs: NDArray[np.float64]) -> None:
+def check_finite(costs: NDArray[np.float64]) -> None:
+    """Refuses costs that are beyond what a float holds, or no number."""
     if not np.isfinite(costs).all():
         remedy = "Give smaller coefficients or a smaller batch size, or mend the function."
         raise checks.value_error("cost", "finite", float(costs[~np.isfinite(costs)][0]), remedy)

@@ -17,17 +17,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
+from lengthwise.choices.batching import check_choice
 from lengthwise.choices.boxes import find_boxes, sort_rows
 from lengthwise.choices.buckets import optimal_edges
 from lengthwise.choices.chains import MOST_BOXES, Boxes, best_chain, best_costs, passing_chains, tight_boxes
-from lengthwise.choices.cost import Cost, Padded, costs_alone, costs_of
+from lengthwise.choices.cost import Cost, Padded, check_finite, costs_alone, costs_of
 from lengthwise.choices.cut import Cut, OversizeError
 from lengthwise.choices.multiples import count_multiple, fill_up, length_multiple, round_up
 from lengthwise.choices.rows import row_capacity
 from lengthwise.lengths import as_lengths
 from lengthwise.planning.leftovers import describe_buckets, settle_leftovers
+from lengthwise.planning.make import check_countable
 
 _MOST_LEVELS = MOST_BOXES  # padded lengths that are tried
+_MOST_SHAPES = 2**20  # more is a mistake
 _MOST_PASSING = 128  # shapes that are fitted to leftovers passed on
 
 
@@ -58,7 +61,10 @@ class _Shapes(NamedTuple):
         rows = self.rows_of(box, counts)
         lengths = np.broadcast_to(self.boxes.edges[box], (len(counts), self.boxes.edges.shape[1]))
         # 61 sequences in rows of 24 are three batches, and 72 rows are computed.
-        return -(-counts // rows) * costs_of(self.cost, rows, lengths)
+        with np.errstate(over="ignore"):
+            costs = -(-counts // rows) * costs_of(self.cost, rows, lengths)
+        check_finite(costs)
+        return costs
 
 
 @checks.show_call("optimal_shapes(lengths, 8, Budget(20_000))")
@@ -186,10 +192,14 @@ def cost_of_edges(lengths: ArrayLike, edges: ArrayLike, cut: Cut, *, cost: Cost 
 
 
 def _shapes_of(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Shapes:
-    array, cost = _as_rows(lengths), cost or Padded()
+    array, cost = _as_rows(lengths), Padded() if cost is None else cost
+    check_choice("cut", cut)
+    check_choice("cost", cost)
     if row_capacity(cut) is not None:
         raise checks.value_error("cut", "one that pads", cut, "Rows of a capacity have one shape.")
+    check_countable(array)
     padded = round_up(array, length_multiple(cut))
+    check_countable(padded)
     padded = padded[_is_kept(padded, cut, cost)]
     longest, budget = padded.max(axis=0), cut.max_cost(cost, padded.max(axis=0))
     alone = float(costs_alone(cost, longest[None])[0])
@@ -255,4 +265,4 @@ def _is_kept(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> NDArray[np.bool
 
 
 def _check_shapes(shapes: int) -> int:
-    return checks.check_whole("shapes", shapes, minimum=1, remedy="Give the number of shapes, 8 say.")
+    return checks.check_whole("shapes", shapes, minimum=1, maximum=_MOST_SHAPES, remedy="Give their number, 8 say.")

@@ -82,10 +82,10 @@ def make_plan(
 
     # Chunks, or whole sequences.
     rows = array if array.ndim == 2 else array[:, None]
-    _check_countable(rows)
+    check_countable(rows)
     spans = None if batching.chunks is None else batching.chunks(one_length(array))
     items = rows if spans is None else (spans[:, 2] - spans[:, 1])[:, None]
-    _check_countable(round_up(items, length_multiple(batching.cut)))
+    check_countable(round_up(items, length_multiple(batching.cut)))
 
     # Order and cut; then a tail that fills the last step.
     # The plan keeps the batching as it was given, for that is what a checkpoint compares.
@@ -146,7 +146,7 @@ def _max_cost(items: NDArray[np.int64], drafts: list[Draft], batching: Batching)
     return batching.cut.max_cost(batching.cost, longest)
 
 
-def _check_countable(items: NDArray[np.int64]) -> None:
+def check_countable(items: NDArray[np.int64]) -> None:
     """Refuses what could be padded to 2**53 frames or more: beyond, sums and costs are no longer exact."""
     frames = len(items) * float(longest_of(items).astype(np.float64).sum())
     if frames >= 2.0**53:

@@ -91,7 +91,7 @@ def form_steps(
     if deal.tail == "drop" or getattr(cut, "drop_incomplete", False):
         sizes = sizes if _is_full(falling, sizes, cost, capacity) else sizes[:-1]
     else:
-        sizes = lend(sizes, capacity.slots, capacity.multiple)
+        sizes = _lend(falling, sizes, cost, capacity)
     if deal.even:
         sequences, offsets = _cut_evenly(falling, sizes, cost, capacity)
     else:
@@ -142,6 +142,17 @@ def _is_full(falling: Falling, sizes: NDArray[np.int64], cost: Cost, capacity: C
     # The same step with its shortest sequence twice: if that needs one batch more, the step was full.
     longer = np.concatenate([step, step[-1:]])
     return len(_cut_under(longer, cost, capacity, capacity.budget)) - 1 > capacity.slots
+
+
+def _lend(falling: Falling, sizes: NDArray[np.int64], cost: Cost, capacity: Capacity) -> NDArray[np.int64]:
+    """As `lend`, by multiples where the steps that they are lent to still are within the budget."""
+    lent = lend(sizes, capacity.slots, capacity.multiple)
+    stops, before = np.cumsum(lent), np.cumsum(sizes)
+    for step in np.flatnonzero((stops != before) | (stops - lent != before - sizes)) if capacity.multiple > 1 else []:
+        start, stop = int(stops[step] - lent[step]), int(stops[step])
+        if _count_batches(falling, start, stop, cost, capacity) > capacity.slots:
+            return lend(sizes, capacity.slots)
+    return lent
 
 
 def lend(sizes: NDArray[np.int64], slots: int, multiple: int = 1) -> NDArray[np.int64]:
