@@ -6,7 +6,7 @@ VERSIONS := pyproject.toml recipes/pyproject.toml constraints.txt
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 # As many workers as cores, but no more than four: tests that start processes take turns on one of them.
-PYTEST := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
+PYTEST := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadscope
 
 .PHONY: demo check test docs lowest wheel clean
 

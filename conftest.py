@@ -10,11 +10,15 @@ JAX warns when a process that imported it forks, as a DataLoader with workers do
 import gc
 import json
 import os
+from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from hypothesis import settings
+
+ROOT = Path(__file__).parent
 
 OF_JAX = (
     "src/lengthwise/jax.py",
@@ -42,16 +46,44 @@ collect_ignore += [
 ]
 
 
+def worker_of(nodeid):
+    """What is kept on one worker: a file, or all files of which a test starts processes."""
+    path = nodeid.partition("::")[0]
+    return "processes" if starts_processes(path) else path
+
+
+@cache
+def starts_processes(path):
+    return "mark.processes" in (ROOT / path).read_text()
+
+
 def pytest_collection_modifyitems(items):
-    """Marks what is fast. With `-n`, keeps a file on one worker, and all that start processes on the same one."""
+    """Marks what is fast, and puts what starts processes first: of all that one worker does, it takes the longest."""
     for item in items:
-        starts_processes = item.get_closest_marker("processes") is not None
-        group = item.get_closest_marker("xdist_group")
-        if group is None:
-            item.add_marker(pytest.mark.xdist_group("processes" if starts_processes else str(item.path)))
-        if not starts_processes and item.get_closest_marker("slow") is None:
+        if item.get_closest_marker("processes") is None and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.fast)
-    items.sort(key=lambda item: item.get_closest_marker("processes") is None)  # the longest group begins first
+    items.sort(key=lambda item: worker_of(item.nodeid) != "processes")
+
+
+def pytest_collection_finish():
+    """Leaves alone what was loaded: tests that collect garbage a hundred times would search all of it each time."""
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With `-n`: fixtures of a file are made once, and no test that starts processes runs beside another.
+
+    Not by `--dist loadgroup`: under pytest 9.2, pytest-xdist 3.8 sends every test by itself (its issue 1386).
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return worker_of(nodeid)
+
+    config.option.loadscopereorder = False  # the order is that of the items
+    return ByFile(config, log)
 
 
 class Done(NamedTuple):

@@ -11,6 +11,7 @@ one process.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from importlib.metadata import version
@@ -91,10 +92,15 @@ def main() -> None:
         print(write("gradients", facts))
 
 
-def errors(job: Job, *, ranks: int) -> list[float]:
-    """The error of each case, measured by as many processes as `ranks`."""
+def spawn_ranks(function: Callable[..., None], *arguments: Any, world_size: int) -> None:
+    """Runs `function(rank, *arguments)` on every rank, to the end."""
+    spawn(function, arguments, nprocs=world_size)
+
+
+def errors(job: Job, *, ranks: int, start: Callable[..., None] = spawn_ranks) -> list[float]:
+    """The error of each case, measured by as many processes as `ranks`, which `start` starts."""
     with TemporaryDirectory() as folder:
-        spawn(measure, (ranks, folder, job), nprocs=ranks)
+        start(measure, ranks, folder, job, world_size=ranks)
         return json.loads((Path(folder) / "errors.json").read_text())
 
 

@@ -1,6 +1,7 @@
 """Processes that fill one cache of kernels at the same time, or find one that was damaged, make the same plan."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -48,14 +49,22 @@ def plans_of(processes, folder):
             process.wait()
 
 
-def test_eight_processes_that_compile_at_once_make_one_plan(tmp_path, expected):
-    assert plans_of(EIGHT, tmp_path) == [(f"{expected}\n", "")] * EIGHT
-    assert {path.suffix for path in tmp_path.rglob("*.*")} >= {".nbc", ".nbi"}
-    assert plans_of(1, tmp_path) == [(f"{expected}\n", "")]  # from what the eight left
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """The folder of a cache that was empty, and what the eight print that filled it together."""
+    folder = tmp_path_factory.mktemp("cache")
+    return folder, plans_of(EIGHT, folder)
 
 
-def test_eight_processes_that_find_damaged_files_make_one_plan_and_mend_them(tmp_path, expected):
-    plans_of(1, tmp_path)
+def test_eight_processes_that_compile_at_once_make_one_plan(filled, expected):
+    folder, printed = filled
+    assert printed == [(f"{expected}\n", "")] * EIGHT
+    assert {path.suffix for path in folder.rglob("*.*")} >= {".nbc", ".nbi"}
+    assert plans_of(1, folder) == [(f"{expected}\n", "")]  # from what the eight left
+
+
+def test_eight_processes_that_find_damaged_files_make_one_plan_and_mend_them(filled, tmp_path, expected):
+    shutil.copytree(filled[0], tmp_path, dirs_exist_ok=True)
     damaged = sorted(tmp_path.rglob("*.nb[ci]"))
     for path in damaged:
         path.write_bytes(path.read_bytes()[:30])

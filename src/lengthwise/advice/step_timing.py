@@ -133,9 +133,7 @@ def measure_step(
     if budget is not None:
         remedy = "Give the most padded frames of a batch to try."
         budget = checks.check_number("budget", budget, above=True, remedy=remedy)
-    for name, given in (("step", step), ("make_batch", make_batch)):
-        if not callable(given):
-            raise checks.type_error(name, "a function", given, "Give measure_step(step, make_batch, lengths).")
+    check_functions(step, make_batch)
     shapes = trial_shapes(lengths, budget)
     clock = _Clock() if meter is None else meter
     for shape in shapes:  # compiles, allocates, and picks its algorithms
@@ -152,6 +150,13 @@ def measure_step(
         bytes=np.max(np.array(held, np.float64), axis=0) if known else None,
         device=clock.device,
     )
+
+
+def check_functions(step: Step, make_batch: MakeBatch) -> None:
+    """Refuses what cannot be called."""
+    for name, given in (("step", step), ("make_batch", make_batch)):
+        if not callable(given):
+            raise checks.type_error(name, "a function", given, "Give step, make_batch, lengths, in this order.")
 
 
 def run_once(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter: Meter) -> tuple[float, float | None]:

@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.advice.show import show_table
-from lengthwise.advice.step_timing import MakeBatch, Step, ran_out, try_once
+from lengthwise.advice.step_timing import MakeBatch, Step, check_functions, ran_out, try_once
 from lengthwise.advice.trial_shapes import trial_lengths
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import costs_of
 from lengthwise.choices.cut import Budget
 from lengthwise.choices.multiples import round_up
 from lengthwise.lengths import as_lengths
+from lengthwise.planning.draft import one_length
 from lengthwise.planning.make import make_plan
 from lengthwise.torch.step_meter import DeviceMeter, choose_device
 
@@ -76,7 +77,8 @@ def find_budget(
     At four padded lengths, from short to the longest, the number of sequences is doubled until memory runs out, and
     then bisected. The batch that costs the least of the four says the budget, less a margin. A plan under it is made,
     and its costliest batches are run; if one runs out of memory, the budget is lowered. The first step is a real one,
-    so that the optimiser's state is counted.
+    so that the optimiser's state is counted. Another process may take memory for a moment: so a batch that ran out of
+    memory is run again before it bounds the budget.
 
     The step really trains, and one that runs out of memory may end in the middle: load the weights afterwards. What
     goes wrong in use: on a CPU, memory has no end before the system begins to swap or kills the process. Set a limit
@@ -89,15 +91,16 @@ def find_budget(
             several lengths `make_batch(count, length, another)`.
         lengths: [n] or [n, dims], those of your data.
         batching: To find the budget of, in the unit of its cost; cut by a `Budget`, the number in which does not
-            matter. By default `Batching(budget=...)`.
+            matter. By default `Batching(budget=...)`. Where it has chunks, these are what is tried.
         margin: The share of the budget to leave free, because memory gets fragmented in a long run.
         max_sequences: The most sequences to try. Where that many fit, the cut gets this bound too.
         release: Called after memory ran out, to let go of what the step left: `optimizer.zero_grad`, say.
         device: What the step runs on; by default CUDA where there is one, else the CPU.
 
     Raises:
-        ValueError: The step or `make_batch` raises something else; one sequence of the longest does not fit; the
-            batching is not cut by a budget.
+        ValueError: The step or `make_batch` raises something else; one sequence of the longest does not fit; the step
+            holds on to more memory with every batch; the batching is not cut by a budget, or its cost does not grow
+            with the number of sequences.
 
     >>> def step(batch):  # as a GPU that holds 10,000 frames
     ...     if batch.numel() > 10_000:
@@ -106,19 +109,22 @@ def find_budget(
     >>> found.budget, found.counts.tolist()
     (9828.0, [100, 62, 39, 25])
     """
-    chosen, cut = _check(batching, max_sequences)
+    check_functions(step, make_batch)
+    chosen, cut = _check(batching, max_sequences, release)
     remedy = "Give the share of the budget to leave free, 0.1 say."
     share = checks.check_number("margin", margin, maximum=0.9, remedy=remedy)
     own = as_lengths(lengths)
     if not len(own):
         raise checks.value_error("lengths", "of at least one sequence", 0, "Give those of your data.")
     # As plans pad: with multiple_of=64 a sequence of 400 frames takes 448.
-    padded = round_up(trial_lengths(own, levels=_LEVELS, aside=False), cut.multiple_of)
+    padded = round_up(trial_lengths(_planned(own, chosen), levels=_LEVELS, aside=False), cut.multiple_of)
     most = min(max_sequences, cut.max_sequences or max_sequences)
     trials = _Trials(step, make_batch, release, DeviceMeter(choose_device(None, device)))
     counts = trials.find_counts(padded, most)
     costs, full = costs_of(chosen.cost, counts, padded), counts < most
-    least = float(costs_of(chosen.cost, np.ones(1, np.int64), padded[-1:])[0])
+    alone = costs_of(chosen.cost, np.ones_like(counts), padded)
+    _check_grows(costs, alone, counts)
+    least = float(alone[-1])
     # Where memory did not end, the number of sequences is the bound.
     free = _leave_free(float(costs[full].min()), share, least) if full.any() else float(costs.max())
     bounded = replace(cut, budget=free, max_sequences=cut.max_sequences if full.all() else most)
@@ -153,19 +159,21 @@ class _Trials:
         self, step: Step, make_batch: MakeBatch, release: Callable[[], object] | None, meter: DeviceMeter
     ) -> None:
         self._step, self._make_batch, self._release, self._meter = step, make_batch, release, meter
+        self._first = np.ones(1, np.int64)  # the padded lengths of the first step
 
     def find_counts(self, padded: NDArray[np.int64], most: int) -> NDArray[np.int64]:
         """The most sequences that fit at each of `padded` [k, dims], rising: [k], at most `most`."""
         for _ in range(2):  # the first makes the state of the optimiser, which the second holds from its start
-            if not self._fits(1, padded[0]):
+            if not self._fits_again(1, padded[0]):
                 raise _no_room(padded[0])
+        self._first = padded[0]
         counts = np.empty(len(padded), np.int64)
         fits = 0
         # From the longest: what fits there fits into every shorter one.
         for index in range(len(padded) - 1, -1, -1):
             fits = counts[index] = self._find_count(padded[index], fits, most)
             if not fits:
-                raise _no_room(padded[index])
+                raise self._refusal(padded[index])
         return counts
 
     def check(self, lengths: NDArray[np.int64], batching: Batching, cut: Budget, least: float, share: float) -> Budget:
@@ -179,13 +187,24 @@ class _Trials:
             # The batch of most sequences comes between: a run meets all shapes, and memory gets fragmented.
             widest = int(plan.batch_sizes.argmax())
             numbers = [each for number in plan.costliest(_CHECKED).tolist() for each in (number, widest)]
-            if all(self._fits(int(plan.batch_sizes[each]), plan.padded_lengths[each]) for each in numbers):
+            shapes = [(int(plan.batch_sizes[each]), plan.padded_lengths[each]) for each in numbers]
+            # All of them again, not the one that failed: alone it would not meet the memory that the others fragment.
+            if any(all(self._fits(*shape) for shape in shapes) for _ in range(2)):
                 return cut
             cut = replace(cut, budget=max(least, cut.budget * (1 - share)))
-        raise _no_room(lengths.reshape(len(lengths), -1).max(axis=0))
+        raise self._refusal(lengths.reshape(len(lengths), -1).max(axis=0))
 
     def _find_count(self, padded: NDArray[np.int64], fits: int, most: int) -> int:
-        """The most sequences padded to `padded` [dims] that fit, given that `fits` do: doubling, then bisection."""
+        """The most sequences padded to `padded` [dims] that fit, given that `fits` do."""
+        while True:
+            fits, fails = self._bisect(padded, fits, most)
+            # What bounds the number must fail twice. Once the 12 that failed do fit, more than 12 are searched.
+            if fails > most or not self._fits(fails, padded):
+                return fits
+            fits = fails
+
+    def _bisect(self, padded: NDArray[np.int64], fits: int, most: int) -> tuple[int, int]:
+        """Doubling, then bisection: the most that fitted, and the fewest that failed, `most` + 1 where none did."""
         fails = most + 1
         reach = max(1, min(2 * fits, most))
         while fits < reach < fails:
@@ -199,7 +218,19 @@ class _Trials:
                 fits = middle
             else:
                 fails = middle
-        return fits
+        return fits, fails
+
+    def _fits_again(self, count: int, padded: NDArray[np.int64]) -> bool:
+        """Whether it fits at the first try or, where that ran out of memory by chance, at the second."""
+        return self._fits(count, padded) or self._fits(count, padded)
+
+    def _refusal(self, padded: NDArray[np.int64]) -> ValueError:
+        """Why one sequence of `padded` does not fit: if the shortest no longer fits either, the step fills memory."""
+        if self._fits_again(1, self._first):
+            return _no_room(padded)
+        rule, remedy = "a function that lets go of every batch", "Keep numbers, loss.item() say, and no tensors."
+        at = f"{_place(self._first)}, which fitted at first"
+        return checks.value_error("step", rule, "out of memory", remedy, at=at)
 
     def _fits(self, count: int, padded: NDArray[np.int64]) -> bool:
         try:
@@ -219,11 +250,34 @@ class _Trials:
 
 def _no_room(padded: NDArray[np.int64]) -> ValueError:
     remedy = "Make the model smaller, or cut sequences into chunks."
-    at = f"length {' x '.join(map(str, padded.tolist()))}"
-    return checks.value_error("step", "within memory for one sequence", "out of memory", remedy, at=at)
+    return checks.value_error("step", "within memory for one sequence", "out of memory", remedy, at=_place(padded))
 
 
-def _check(batching: Batching | None, max_sequences: int) -> tuple[Batching, Budget]:
+def _place(padded: NDArray[np.int64]) -> str:
+    return f"length {' x '.join(map(str, padded.tolist()))}"
+
+
+def _planned(lengths: NDArray[np.int64], batching: Batching) -> NDArray[np.int64]:
+    """The lengths of what batches are made of: of chunks of 50 frames none is longer than 50."""
+    if batching.chunks is None:
+        return lengths
+    spans = batching.chunks(one_length(lengths))
+    return spans[:, 2] - spans[:, 1]
+
+
+def _check_grows(costs: NDArray[np.float64], alone: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
+    """Refuses a cost by which no budget could bound a batch: that of zero, or of one sequence as of many."""
+    rule = "one that grows with the number of sequences"
+    remedy = "Price the padded frames, as Padded() and Quadratic(linear=1) do."
+    for index in range(len(costs)):
+        if not costs[index] or (counts[index] > 1 and costs[index] <= alone[index]):
+            at = f"{counts[index]} sequences"
+            raise checks.value_error("cost", rule, float(costs[index]), remedy, at=at)
+
+
+def _check(
+    batching: Batching | None, max_sequences: int, release: Callable[[], object] | None
+) -> tuple[Batching, Budget]:
     """The batching, and its cut with the most sequences that it may have."""
     chosen = Batching(budget=1.0) if batching is None else batching
     if not isinstance(chosen, Batching):
@@ -233,4 +287,6 @@ def _check(batching: Batching | None, max_sequences: int) -> tuple[Batching, Bud
         raise checks.value_error("batching", rule, chosen.cut, "Give Batching(budget=1), say: the number is found.")
     remedy = "Give the most sequences to try in a batch."
     checks.check_whole("max_sequences", max_sequences, minimum=1, remedy=remedy)
+    if release is not None and not callable(release):
+        raise checks.type_error("release", "a function", release, "Give optimizer.zero_grad, or leave it out.")
     return chosen, chosen.cut

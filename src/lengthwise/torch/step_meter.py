@@ -99,7 +99,11 @@ def measure_step(
 def choose_device(model: nn.Module | None, device: torch.device | str | None) -> torch.device:
     """The device that was given, or that of the model, or CUDA where there is one."""
     if device is not None:
-        return torch.device(device)
+        try:
+            return torch.empty(0, device=device).device
+        except (RuntimeError, AssertionError, TypeError) as error:  # as PyTorch refuses what it was built without
+            remedy = 'Give "cuda" or "cpu", say, or leave it out.'
+            raise checks.value_error("device", "one that PyTorch finds here", device, remedy) from error
     parameter = None if model is None else next(model.parameters(), None)
     if parameter is not None:
         return parameter.device
