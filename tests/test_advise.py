@@ -19,6 +19,7 @@ from lengthwise.measures.pooled import measure_pooled
 PAPERS = ("optimal:8", "alternated:58", "semi-sorted:0.1", "bucketed:1024")
 FIXED, BUDGET = lw.FixedSize(16), lw.Budget(12_928)
 WORLDS = {"one": {}, "eight": {"world_size": 8}, "accumulated": {"world_size": 8, "micro_batches": 4}}
+CHANCE = 0.01  # of mixing
 SHORT = lw.example_lengths("long-tailed", count=800)
 
 
@@ -26,7 +27,7 @@ def worth(lengths, batching, **world):
     """Price and mixing of a batching, by the public measures."""
     plans = [lw.make_plan(lengths, batching, epoch=epoch, **world) for epoch in range(epochs_to_plan(len(lengths)))]
     found = measure_pooled(plans, lengths)
-    return 1 / (1 - found.padding_share) / (1 - found.straggler_waste), found.step_mixing
+    return 1 / (1 - found.padding_share) / (1 - found.straggler_waste), found.step_mixing, found.steps
 
 
 def better_than_papers(lengths, cut, world):
@@ -34,7 +35,7 @@ def better_than_papers(lengths, cut, world):
     best = advice.best
     assert best.label.startswith(("max-entropy:", "random-steps"))
     for label in PAPERS:
-        price, mixing = worth(lengths, lw.strategy(label, cut=cut), **world)
+        price, mixing, _ = worth(lengths, lw.strategy(label, cut=cut), **world)
         # Whoever may be taken by the rule, or costs less than the best, mixes less.
         near = max(best.price, 1.05 * advice.candidates[0].price)
         assert price > near or mixing < best.mixing, label
@@ -54,6 +55,37 @@ def test_it_is_better_than_the_strategies_of_papers(cut, world):
 def test_it_is_better_than_the_strategies_of_papers_on_recordings(cut):
     better_than_papers(ljspeech(), cut, {})
     better_than_papers(ljspeech(), cut, WORLDS["accumulated"])
+
+
+def sets():
+    numbers = np.random.default_rng(0)
+    speech = lw.example_lengths("speech", count=800)
+    return {
+        "long-tailed": SHORT,
+        "speech": speech,
+        "Zipf": np.minimum(numbers.zipf(1.5, 800), 5_000),
+        "Zipf, short": np.minimum(numbers.zipf(2.0, 800), 1_000),
+        "one giant": np.where(np.arange(800) == 7, 5_000, speech),
+        "short and long": np.where(numbers.random(800) < 0.5, speech // 100, speech),
+        "three lengths": numbers.choice([10, 20, 500], 800),
+        "pairs": np.stack([speech, 1 + speech * numbers.integers(50, 150, 800) // 100], axis=1),
+        "pairs that differ": np.stack([speech, SHORT], axis=1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("cut", "world"), [(FIXED, {}), (lw.Budget(30_000), {"world_size": 8})], ids=["fixed", "budget, eight"]
+)
+@pytest.mark.parametrize("lengths", sets().values(), ids=sets())
+def test_no_strategy_of_papers_costs_less_and_mixes_more_on_any_lengths(lengths, cut, world):
+    advice = lw.advise(lengths, cut, **world)
+    best = advice.best
+    (random,) = [row for row in advice.candidates if row.label == "random"]
+    assert len({row.label for row in advice.candidates}) == len(advice.candidates)
+    for label in (*PAPERS, "semi-sorted:0.25", "optimal:24", "alternated:6", "bucketed:60"):
+        price, mixing, steps = worth(lengths, lw.strategy(label, cut=cut), **world)
+        if steps <= 2 * random.measures.steps:  # far smaller batches train otherwise
+            assert price > best.price or mixing <= best.mixing + CHANCE, label
 
 
 def ljspeech():
@@ -138,10 +170,12 @@ def test_prices_by_hand():
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 def test_prices_are_those_of_the_public_measures(world):
-    advice = lw.advise(SHORT, lw.FixedSize(4), **world)
+    lengths = SHORT[:400]
+    advice = lw.advise(lengths, lw.FixedSize(4), **world)
     for row in (advice.best, *advice.shipped):
-        assert row.price == pytest.approx(worth(SHORT, row.batching, **world)[0], rel=1e-9)
-        assert row.mixing == worth(SHORT, row.batching, **world)[1]
+        price, mixing, _ = worth(lengths, row.batching, **world)
+        assert row.price == pytest.approx(price, rel=1e-9)
+        assert row.mixing == mixing
 
 
 def test_seconds_are_those_of_the_step_cost():
@@ -184,7 +218,7 @@ def test_any_lengths_have_an_advice(lengths):
 
 
 def test_the_same_question_has_the_same_answer():
-    first, second = (lw.advise(SHORT, FIXED, world_size=2, micro_batches=2, seed=3) for _ in range(2))
+    first, second = (lw.advise(SHORT[:300], FIXED, world_size=2, micro_batches=2, seed=3) for _ in range(2))
     assert first == second
     assert first.as_dict() == second.as_dict()
 
@@ -233,11 +267,11 @@ def test_a_measured_share_is_taken_as_recommend_takes_it():
 def test_the_code_trains_with_the_best():
     torch = pytest.importorskip("torch")
     for cut in (lw.FixedSize(8), lw.Budget(20_000)):
-        advice = lw.advise(SHORT, cut, micro_batches=4)
+        advice = lw.advise(SHORT[:400], cut, micro_batches=4)
         names = {
             "lw": lw,
-            "lengths": SHORT,
-            "dataset": [torch.zeros(4)] * len(SHORT),
+            "lengths": SHORT[:400],
+            "dataset": [torch.zeros(4)] * 400,
             "epochs": 2,
             "DataLoader": torch.utils.data.DataLoader,
         }
@@ -322,6 +356,10 @@ REFUSED = {
     "a noise scale below 0": ({"share": 0.1, "noise_scale": -1}, "`noise_scale` must be finite and at least 0, "),
     "within below 0": ({"within": -0.1}, "`within` must be finite and at least 0, but is -0.1. "),
     "a class as cost": ({"cost": lw.Quadratic}, "`cost` must be a cost, but is "),
+    "a step of other lengths": (
+        {"cost": lw.StepCost.of([1, 1, 1, 4, 4, 4], [1, 2, 4] * 2, [1, 2, 3, 4, 5, 6]), "lengths": [[3, 4]] * 9},
+        "`cost` must be measured with 2 lengths a sequence, as `lengths` has, but is 1. ",
+    ),
     "a number as cost": ({"cost": 3}, "`cost` must be a cost, but is 3. "),
     "no rank": ({"world_size": 0}, "`world_size` must be at least 1, but is 0. "),
     "a sequence over the budget": ({"cut": lw.Budget(10)}, "`budget` must be at least the cost of the costliest "),
@@ -335,3 +373,23 @@ def test_bad_input_is_refused_in_one_sentence(given, message):
     asked = {"lengths": [30, 20, 40], "cut": FIXED, **given}
     with pytest.raises((ValueError, TypeError), match=f"^{re.escape(message)}"):
         lw.advise(asked.pop("lengths"), asked.pop("cut"), **asked)
+
+
+def test_small_buckets_that_would_be_dropped_whole_are_left_out():
+    lengths = sets()["Zipf"][:300]
+    advice = lw.advise(lengths, lw.FixedSize(16, drop_incomplete=True))
+    (random,) = [row for row in advice.candidates if row.label == "random"]
+    assert random.measures.dropped == 300 % 16 * epochs_to_plan(300)
+    for row in advice.candidates:  # what is dropped costs nothing, and is no gain
+        assert row.ships_in or row.measures.dropped <= random.measures.dropped + 0.01 * row.measures.sequences
+
+
+def test_more_steps_are_said():
+    giant = np.where(np.arange(800) == 7, 50_000, 100 + np.arange(800) % 90)
+    advice = lw.advise(giant, FIXED)
+    (random,) = [row for row in advice.candidates if row.label == "random"]
+    more = advice.best.measures.steps / random.measures.steps - 1
+    assert advice.best.label.startswith("optimal:")
+    assert f"An epoch has {100 * more:.0f} % more steps, because the last batch of each bucket is not full." in str(
+        advice
+    )

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
+from lengthwise.advice.search import epochs_to_plan
+from lengthwise.measures.pooled import measure_pooled
 
 FACTS = {
     *("lengths", "sentence", "code", "limit", "unit", "sequences", "measured", "world_size", "micro_batches"),
@@ -51,7 +53,7 @@ def test_json_holds_what_the_library_says(run):
 def test_it_fits_on_one_screen(run, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     for words in ((), ("--world-size", 8, "--micro-batches", 4), ("--budget", 20_000, "--world-size", 2)):
-        done = run("advise", "--subset", 2_000, *words)
+        done = run("advise", "--subset", 1_000, *words)
         assert (done.status, done.err) == (0, "")
         lines = done.out.splitlines()
         assert max(map(len, lines)) <= columns
@@ -60,13 +62,44 @@ def test_it_fits_on_one_screen(run, monkeypatch, columns):
         assert "Lightning, Trainer" in done.out
 
 
-def test_what_is_printed_runs(run):
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--batch-size", 8),
+        ("--cut", "dynamic:16,rule=paper", "--share", 1),
+        ("--cut", "fixed:16,drop-incomplete=true", "--micro-batches", 2),
+        ("--cut", "budget:30000,max-sequences=8,multiple-of=8", "--share", 0, "--world-size", 64),
+    ],
+    ids=lambda words: " ".join(map(str, words)),
+)
+def test_what_is_printed_runs_and_pads_as_much_as_is_printed(run, words):
     torch = pytest.importorskip("torch")
-    out = run("advise", "--subset", 500, "--batch-size", 8).out
-    program = out[out.index("import lengthwise as lw") :]
-    names = {"dataset": [torch.zeros(2)] * 500, "epochs": 1}
-    exec(program, names)
-    assert isinstance(names["batching"], lw.Batching)
+    asked = ("advise", "--example", "speech", "--subset", 400, *words)
+    out, found = run(*asked).out, run(*asked, "--json", "-").json
+    names = {"dataset": [torch.zeros(2)] * 400, "epochs": 1}
+    exec(out[out.index("import lengthwise as lw") :], names)
+    world = {name: found[name] for name in ("world_size", "micro_batches")}
+    epochs = range(epochs_to_plan(400))
+    plans = [lw.make_plan(names["lengths"], names["batching"], epoch=epoch, **world) for epoch in epochs]
+    (best,) = [row for row in found["candidates"] if row["best"]]
+    measures = measure_pooled(plans, names["lengths"])
+    assert (measures.padding_share, measures.step_mixing) == (best["padding_share"], best["step_mixing"])
+    assert names["sampler"].micro_batches == found["micro_batches"]
+
+
+STRANGE = {"one": [7], "giant": [3] * 60 + [50_000], "ten": range(1, 11), "long": [2**40, 2**40 + 5, 2**39]}
+
+
+@pytest.mark.parametrize("rows", STRANGE.values(), ids=STRANGE)
+def test_strange_lengths_have_advice_with_each_label_once(run, tmp_path, rows):
+    path = tmp_path / "strange.txt"
+    path.write_text("\n".join(map(str, rows)))
+    for words in ((), ("--world-size", 64), ("--share", 0, "--within", 3), ("--batch-size", 1), ("--cut", "dynamic:9")):
+        done = run("advise", path, *words, "--json", "-")
+        assert (done.status, done.err) == (0, "")
+        labels = [row["strategy"] for row in done.json["candidates"]]
+        assert len(labels) == len(set(labels))
+        assert labels.count(done.json["best"]) == 1
 
 
 def test_the_code_reads_the_file_that_was_given(run, tmp_path):

@@ -30,6 +30,7 @@ _BUCKETS = (4, 8, 16, 32)
 _BATCHES_A_BIN = (6, 12, 25, 50)
 _DYNAMIC_BUCKETS = 30  # NeMo's default
 _MEGABATCH = 50  # batches that the Trainer sorts together
+OTHER_CUT = ",cut=budget"  # ends the label of a batching by the budget beside a fixed size
 
 
 class Contender(NamedTuple):
@@ -101,7 +102,7 @@ def shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims: int)
 
 def sort_alone(cut: SizedCut) -> Contender:
     """Sorted batches, of which those of like cost share a step: the least that can be computed, about."""
-    return Contender("sorted", Batching(cut=cut, order=Sorted()))
+    return Contender("sorted,deal=balanced", Batching(cut=cut, order=Sorted()))
 
 
 def of_equal_memory(cut: SizedCut, lengths: NDArray[np.int64]) -> Budget | None:

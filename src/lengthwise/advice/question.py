@@ -90,7 +90,7 @@ def read_question(lengths: ArrayLike, cut: Any, *, world_size: int, micro_batche
         lengths=array,
         sample=sample,
         cut=cut,
-        cost=_check_cost(options["cost"]),
+        cost=_check_cost(options["cost"], dims=1 if array.ndim == 1 else array.shape[1]),
         share=share,
         noise_scale=noise_scale,
         within=_check_within(options["within"], share),
@@ -127,7 +127,10 @@ def _share_of_sample(share: Any, chosen: NDArray[np.int64], sample: NDArray[np.i
     return replace(share, **own)
 
 
-def _check_cost(cost: Any) -> Any:
+def _check_cost(cost: Any, *, dims: int) -> Any:
+    if isinstance(cost, StepCost) and cost.padded_lengths.shape[1] != dims:
+        rule = f"measured with {dims} lengths a sequence, as `lengths` has"
+        raise checks.value_error("cost", rule, cost.padded_lengths.shape[1], "Measure the step with these lengths.")
     if cost is None or isinstance(cost, StepCost):
         return cost
     if isinstance(cost, type) or not callable(cost):

@@ -22,7 +22,8 @@ class AdviceRow:
     """One batching that `advise` tried, and what it is worth.
 
     Attributes:
-        label: The strategy, as `lengthwise compare` writes it.
+        label: The strategy, as `lengthwise compare` writes it. What tells it from others of that name follows:
+            "deal=balanced" for sorted batches whose steps hold like ones, "cut=budget" beside a fixed size.
         batching: To train with.
         ships_in: Whose default or option it models, "Lightning, Trainer" say; "" where nobody ships it.
         measures: Of some epochs together.

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from lengthwise import checks
 from lengthwise.advice.answer import Advice
 from lengthwise.advice.contenders import (
+    OTHER_CUT,
     Contender,
     between,
     of_equal_memory,
@@ -36,7 +37,7 @@ from lengthwise.measures.length_share import LengthShare
 from lengthwise.measures.limit import mixing_limit
 from lengthwise.measures.metrics import Measures
 from lengthwise.measures.pooled import epochs_to_pool, measure_pooled
-from lengthwise.planning.make import make_plan
+from lengthwise.planning.make import NoStepError, make_plan
 from lengthwise.planning.plan import Plan
 
 Watch = Callable[[Sequence[Contender]], Iterable[Contender]]
@@ -45,6 +46,7 @@ _MOST_EPOCHS = 8  # of each contender
 _CLEAR = 0.005  # of mixing: what is less is chance
 _OTHER_CUT = 1.1  # times the mixing: so much more must another cut mix than the one that was asked for
 _MOST_CHANGE = 2  # times as many sequences, or as few, as a step of random batches holds
+_DROPPED = 0.01  # of all sequences: no more than this may a batching drop that random batches keep
 _LIMIT_BINS = 64  # of the limit of steps, which takes the square of it many times
 
 
@@ -118,7 +120,7 @@ def answer(question: Question, *, watch: Watch) -> Advice:
     with warnings.catch_warnings():  # nobody asked for these paddings and waitings, and each row says what it has
         warnings.filterwarnings("ignore", message="`(padding|waiting)` must be")
         rows = _drop_incomparable(_measure_all(question, watch))
-        rows += [_measure(each, question) for each in _spend_rest(rows, question)]
+        rows += _measure_each(_spend_rest(rows, question), question, iter)
     rows = _drop_incomparable(rows)
     rows = _set_beside_random(_drop_equals(rows))
     fit = [row for row in rows if _is_comparable(row, rows[0])]
@@ -143,7 +145,7 @@ def _measure_all(question: Question, watch: Watch) -> list[AdviceRow]:
     sizes, world, cut = question.sizes, question.world, question.cut
     first = [*shipped(cut, sizes, world, dims=question.dims)]
     first += [sort_alone(cut)] if world.slots > 1 else []
-    known = [_measure(each, question) for each in watch(first)]
+    known = _measure_each(first, question, watch)
     if not len(sizes):
         return known
     # Between the paddings of these, the knobs have something to turn.
@@ -154,16 +156,19 @@ def _measure_all(question: Question, watch: Watch) -> list[AdviceRow]:
     # One batch a step pads and mixes the same by either cut, so that only a cost could tell them apart.
     if budget is not None and (world.slots > 1 or question.cost is not None):
         rest += ours(budget, world, **ends)
-    return known + [_measure(each, question) for each in watch(rest)]
+    return known + _measure_each(rest, question, watch)
 
 
 def _is_comparable(row: AdviceRow, random: AdviceRow) -> bool:
     """Whether it trains about as random batches do, only faster.
 
     On a long tail a budget may hold ten times the sequences of a fixed size, and so take a tenth of the steps. And 32
-    buckets of 100 sequences hold 3 each: batches of 3 pad less than batches of 16, whatever is in them.
+    buckets of 100 sequences hold 3 each: batches of 3 pad less than batches of 16, whatever is in them. With
+    `drop_incomplete`, they are dropped instead, and what is dropped costs nothing.
     """
     size, usual = (each.measures.sequences / max(1, each.measures.steps) for each in (row, random))
+    if row.measures.dropped - random.measures.dropped > _DROPPED * row.measures.sequences:
+        return False
     asked = random.batching.cut
     at_most = size <= _MOST_CHANGE * usual or row.batching.cut == asked
     return at_most and (size >= usual / _MOST_CHANGE or not isinstance(asked, FixedSize))
@@ -194,6 +199,18 @@ def _spend_rest(rows: list[AdviceRow], question: Question) -> list[Contender]:
     return found
 
 
+def _measure_each(contenders: Sequence[Contender], question: Question, watch: Watch) -> list[AdviceRow]:
+    """Rows of those that take a step: of small buckets, `drop_incomplete` may drop every batch."""
+    rows = []
+    for each in watch(contenders):
+        try:
+            rows.append(_measure(each, question))
+        except NoStepError:
+            if each.label == "random":
+                raise
+    return rows
+
+
 def _measure(contender: Contender, question: Question) -> AdviceRow:
     sample = question.sample
     batching = on_sample(contender.batching, len(sample) / max(1, len(question.lengths)))
@@ -205,7 +222,7 @@ def _measure(contender: Contender, question: Question) -> AdviceRow:
     price = sum(epoch_price(plan, question.price) for plan in plans) / len(plans) * question.scale
     steps = _needed_steps(question, plans, measures)
     return AdviceRow(
-        label=contender.label,
+        label=contender.label + ("" if contender.batching.cut == question.cut else OTHER_CUT),
         batching=contender.batching,
         ships_in=contender.ships_in,
         measures=measures,

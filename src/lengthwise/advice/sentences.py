@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from lengthwise.advice.contenders import OTHER_CUT
 from lengthwise.advice.question import Question
 from lengthwise.advice.row import AdviceRow, relative
-from lengthwise.choices.cut import Budget
+from lengthwise.choices.cut import Budget, FixedSize
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.named import STRATEGIES
 from lengthwise.choices.order import MaxEntropy, Shuffled
@@ -14,6 +16,7 @@ from lengthwise.measures.length_share import LengthShare
 
 NOTHING = 0.01  # of the least price: random batches that cost no more than this above it have nothing to gain
 _SAME = 0.005  # of a price: a smaller difference is not worth a word
+_MANY = 0.02  # more steps of an epoch are worth a word
 
 
 def write_sentence(
@@ -35,6 +38,8 @@ def write_sentence(
         much = f"{_percent(more)} more than the least" if more > _SAME else "no more than the least"
         return f"Nothing is to be gained: random batches {_verb(question)} {much}. Shuffle."
     said = [_name(best, question), _reason(best, question, limit), _saving(best, question)]
+    if (more := _more_steps(best, random)) is not None:
+        said.append(more)
     if (others := _others(rows, best, question)) is not None:
         said.append(others)
     if len(question.sample) < len(question.lengths):
@@ -48,7 +53,7 @@ def is_least(random: AdviceRow, least: float) -> bool:
 
 
 def _name(best: AdviceRow, question: Question) -> str:
-    what = f"Take {best.label}: {_describe(best)}"
+    what = f"Take {best.label.removesuffix(OTHER_CUT)}: {_describe(best)}"
     cut = best.batching.cut
     if cut == question.cut or not isinstance(cut, Budget):
         return what
@@ -61,7 +66,7 @@ def _name(best: AdviceRow, question: Question) -> str:
 
 def _describe(row: AdviceRow) -> str:
     """What a strategy does, in a few words."""
-    order, name = row.batching.order, row.label.partition(":")[0]
+    order, name = row.batching.order, re.split("[:,]", row.label)[0]
     if isinstance(order, MaxEntropy) and order.padding is not None:
         waiting = getattr(row.batching.deal, "waiting", None)
         allow = "padding allows" if waiting is None else f"padding and {100 * waiting:.2g} % waiting allow"
@@ -90,6 +95,14 @@ def _saving(best: AdviceRow, question: Question) -> str:
     if best.work is not None:
         return f"Its work is {_more(best.work)} that of random batches (Lightning, Trainer)"
     return f"An epoch {_verb(question)}s {_more(best.of_random)} random batches (Lightning, Trainer)"
+
+
+def _more_steps(best: AdviceRow, random: AdviceRow) -> str | None:
+    """What batches that are not full cost beside the frames: buckets of 100 sequences make 7 batches of 16."""
+    more = relative(best.measures.steps, random.measures.steps) - 1
+    if not isinstance(best.batching.cut, FixedSize) or more < _MANY:
+        return None
+    return f"An epoch has {_percent(more)} more steps, because the last batch of each bucket is not full"
 
 
 def _others(rows: Sequence[AdviceRow], best: AdviceRow, question: Question) -> str | None:

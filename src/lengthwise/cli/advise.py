@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import lengthwise as lw
+from lengthwise.advice.contenders import OTHER_CUT
 from lengthwise.advice.question import Question, read_question
 from lengthwise.advice.search import answer
 from lengthwise.choices.named import parse_share
@@ -135,7 +136,7 @@ def _columns(advice: lw.Advice, question: Question) -> dict[str, Callable[[lw.Ad
     """Each column by its head, as a row is written in it."""
     price = {"frames": "computed\n/ useful", "seconds": "seconds\nan epoch", "cost": "cost of\nan epoch"}[advice.unit]
     columns: dict[str, Callable[[lw.AdviceRow], str]] = {
-        "strategy": lambda row: f"{'*' if row is advice.best else ' '} {row.label}",
+        "strategy": lambda row: f"{'*' if row is advice.best else ' '} {row.label.removesuffix(OTHER_CUT)}",
         "ships in": lambda row: row.ships_in,
     }
     if _cuts_differ(advice):
