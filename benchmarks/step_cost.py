@@ -93,7 +93,15 @@ def compare(subject: Subject, rounds: int) -> tuple[dict[str, Any], list[dict[st
     medians = np.median([each.measured_seconds for each in points], axis=0)
     cost = lw.StepCost.of(first.counts, first.padded_lengths, medians)
     print(cost, flush=True)
-    fit = {"error": cost.seconds_error, "shapes": len(cost.counts), "seconds": str(cost).splitlines()[0]}
+    fit = {
+        "error": cost.seconds_error,
+        "shapes": len(cost.counts),
+        "seconds": str(cost).splitlines()[0],
+        # All that another fit would need, to be compared on the same rounds.
+        "counts": cost.counts.tolist(),
+        "padded_lengths": cost.padded_lengths.tolist(),
+        "rounds": [np.round(each.measured_seconds, 6).tolist() for each in points],
+    }
     rows = [
         {
             "batching": label,
@@ -101,6 +109,7 @@ def compare(subject: Subject, rounds: int) -> tuple[dict[str, Any], list[dict[st
             "padding": lw.measure(plan, subject.lengths).padding_share,
             "predicted": cost.seconds_of(plan),
             "measured": float(np.median(measured[label])),
+            "rounds": np.round(measured[label], 4).tolist(),
             "least": min(measured[label]),
             "most": max(measured[label]),
         }

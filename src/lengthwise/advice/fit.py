@@ -18,6 +18,8 @@ def fit_quadratic(
     Coefficients are at least 0, so that no step gets cheaper as it grows.
     """
     _check_shapes(counts, padded_lengths)
+    # On a busy machine, weights of 1 / sqrt(measured), absolute errors, their L1 norm and Huber's predicted epochs
+    # better in some runs of benchmarks/step_cost.py and worse in others.
     shares = columns(counts, padded_lengths) / measured[:, None]
     fitted = _solve(shares)
     # Each point is predicted by the fit to all others.

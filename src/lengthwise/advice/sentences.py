@@ -11,7 +11,7 @@ from lengthwise.advice.row import AdviceRow, relative
 from lengthwise.choices.cut import Budget, FixedSize
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.named import STRATEGIES
-from lengthwise.choices.order import MaxEntropy, Shuffled
+from lengthwise.choices.order import Bucketed, MaxEntropy, Shuffled
 from lengthwise.measures.length_share import LengthShare
 
 NOTHING = 0.01  # of the least price: random batches that cost no more than this above it have nothing to gain
@@ -100,7 +100,7 @@ def _saving(best: AdviceRow, question: Question) -> str:
 def _more_steps(best: AdviceRow, random: AdviceRow) -> str | None:
     """What batches that are not full cost beside the frames: buckets of 100 sequences make 7 batches of 16."""
     more = relative(best.measures.steps, random.measures.steps) - 1
-    if not isinstance(best.batching.cut, FixedSize) or more < _MANY:
+    if not (isinstance(best.batching.cut, FixedSize) and isinstance(best.batching.order, Bucketed)) or more < _MANY:
         return None
     return f"An epoch has {_percent(more)} more steps, because the last batch of each bucket is not full"
 
