@@ -36,7 +36,8 @@ class Page(HTMLParser):
         self._open.pop()
 
     def handle_data(self, data):
-        self.words.append((self._open[-1] if self._open else "", data))
+        # A name within the headline is of the headline.
+        self.words.append(("h1" if "h1" in self._open else self._open[-1] if self._open else "", data))
         if self._open and self._open[-1] in ("td", "th"):
             self.tables[-1][-1][-1] += data
 

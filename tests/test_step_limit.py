@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise.choices.rate_distortion import group_levels
-from lengthwise.measures.step_limit import _costliest_set, _gaps, rate_in_steps
+from lengthwise.measures.step_limit import _costliest_set, _gaps, rate_in_steps, rates_in_steps
 
 LEVELS = st.lists(st.integers(1, 60), min_size=2, max_size=7, unique=True)
 
@@ -112,3 +112,13 @@ def test_what_has_no_limit_is_refused_in_one_sentence():
         lw.mixing_limit([1, 2, 3], 0.1, batch_size=16, world_size=2)
     with pytest.raises(ValueError, match=r"^`world_size` must be at least 1, but is 0"):
         lw.mixing_limit([1, 2, 3], 0.1, world_size=0)
+
+
+@pytest.mark.parametrize("batches", [1, 2, 4])
+def test_a_curve_is_bounded_as_its_points_are(batches):
+    levels = levels_of([1, 2, 4, 7, 11, 20], [4, 2, 3, 1, 1, 1])
+    targets = [0.0, 0.2, 0.7, 1.5, 3.0, 9.0]
+    curve = np.exp([-rate for rate in rates_in_steps(levels, targets, batches, near=0.003)])
+    alone = np.exp([-rate_in_steps(levels, target, batches) for target in targets])
+    np.testing.assert_allclose(curve, alone, atol=0.006)  # 0.003, and what each search may be too high
+    assert (np.diff(curve) >= -1e-12).all()

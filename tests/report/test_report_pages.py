@@ -316,3 +316,7 @@ def test_every_batch_of_a_short_epoch_is_drawn():
     lengths = lw.example_lengths(count=400)
     (epoch,) = read(planned(lengths, "random", world_size=4), lengths)
     assert sample_batches(epoch).tolist() == epoch.plan.grid.reshape(-1).tolist()
+
+
+def test_no_line_of_the_headline_breaks_within_a_name(page):
+    assert '<span class="whole">max-entropy:0.1</span> computes' in page.text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -17,7 +19,7 @@ from lengthwise.choices.world import check_world
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.batch_limit import rate_in_batches
 from lengthwise.measures.epoch_limit import rate_in_epoch
-from lengthwise.measures.step_limit import rate_in_steps
+from lengthwise.measures.step_limit import rate_in_steps, rates_in_steps
 
 _LEVELS = 65_536  # lengths told apart where nobody says how many
 _LEVELS_IN_STEPS = 128  # the same for steps, which takes the square of it many times
@@ -116,6 +118,16 @@ def _check_batches(count: int, batch_size: int | None, batches: int | None) -> i
     needed = -(-count // batch_size)
     remedy = f"{count} sequences need {needed} batches of {batch_size}."
     return checks.check_whole("batches", batches, minimum=needed, remedy=remedy)
+
+
+def step_limit_curve(
+    lengths: ArrayLike, paddings: Sequence[float], *, batches: int, bins: int, near: float
+) -> list[float]:
+    """`mixing_limit` of steps of `batches` batches at several paddings, at most about `near` above it: for a figure."""
+    levels = _group(_check_lengths(lengths), bins, _LEVELS_IN_STEPS)
+    mean = float(levels.sizes @ levels.masses)
+    targets = [mean * padding / (1.0 - padding) for padding in paddings]
+    return [float(np.exp(-rate)) for rate in rates_in_steps(levels, targets, batches, near=near)]
 
 
 def _group(sizes: NDArray[np.float64], bins: int | None, most: int) -> Levels:

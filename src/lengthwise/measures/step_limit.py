@@ -18,6 +18,9 @@ too high, and never one that is too low.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,6 +47,57 @@ def rate_in_steps(levels: Levels, target: float, batches: int) -> float:
         best = max(best, height - beta * target)
         low, high = (beta, high) if distortion > target else (low, beta)
     return best
+
+
+class _Line(NamedTuple):
+    """What the search at one beta proves: R(D) >= height - beta D at every D; it touches R near `distortion`."""
+
+    beta: float
+    height: float
+    distortion: float
+
+    def rate(self, target: float) -> float:
+        return self.height - self.beta * target
+
+
+def rates_in_steps(levels: Levels, targets: Sequence[float], batches: int, *, near: float) -> list[float]:
+    """Lower bounds as of `rate_in_steps` at several paddings, for a curve that is drawn.
+
+    The line of one beta bounds R everywhere, so all targets share their lines. The search at a target ends where a
+    further line would move exp(-R) by less than `near`: R is convex, and so lies below the chord between two places
+    where lines touch it. So a bound is proved as of `rate_in_steps`, and only how near it comes is coarser.
+    """
+    if batches >= len(levels.sizes):
+        return [0.0] * len(targets)
+    spread = levels.sizes[-1] - levels.sizes[0]
+    ends = 1e-3 / spread, 1e2 / np.diff(levels.sizes).min()
+    sets, lines = _first_sets(len(levels.sizes), batches), list[_Line]()
+    found = []
+    for target in targets:
+        for _ in range(_STEPS):
+            beta = _next_beta(lines, target, near) if len(lines) >= len(ends) else float(ends[len(lines)])
+            if beta is None:
+                break
+            height, distortion, sets = _solve(levels, beta, batches, sets)
+            lines = sorted([*lines, _Line(beta, height, distortion)])
+        found.append(max(0.0, *(line.rate(target) for line in lines)))
+    return found
+
+
+def _next_beta(lines: Sequence[_Line], target: float, near: float) -> float | None:
+    """The slope of the chord above `target`; None where the lines come near enough to it."""
+    before = [line for line in lines if line.distortion > target]
+    behind = [line for line in lines if line.distortion <= target]
+    if not before or not behind:
+        return None
+    low, high = before[-1], behind[0]
+    most, least = high.rate(high.distortion), low.rate(low.distortion)
+    slope = (most - least) / (low.distortion - high.distortion)
+    bound = max(0.0, *(line.rate(target) for line in lines))
+    if np.exp(-bound) - np.exp(-(least + slope * (low.distortion - target))) < near:
+        return None
+    # Where rounding puts the slope beside the two, their middle stands between them.
+    return slope if 1.001 * low.beta < slope < high.beta / 1.001 else float(np.sqrt(low.beta * high.beta))
 
 
 def _solve(

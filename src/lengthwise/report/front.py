@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.measures.limit import mixing_limit
+from lengthwise.measures.limit import mixing_limit, step_limit_curve
 from lengthwise.report import marks, words
 from lengthwise.report.epochs import Epoch, spread
 from lengthwise.report.labels import LETTER, Place, place_labels
@@ -18,8 +18,9 @@ from lengthwise.report.marks import Chart, Mark, Point, Scale, Table, Tick
 _HEIGHT = 300
 _WIDE, _NARROW = 560, 290  # pixels of a plot, for which labels are placed: names, and letters
 _MOST_BINS = 1_024  # of the limit; the same as of the mixing that is held against it
-_POINTS, _POINTS_OF_STEPS = 25, 12  # on the limit; each one of steps takes up to a second
-_BINS_OF_STEPS = 128  # at most, for the same reason
+_POINTS = 25  # on the limit
+_BINS_OF_STEPS = 128  # at most: the limit of steps takes the square of it many times
+_SEEN = 1 / _HEIGHT  # of mixing: a pixel
 _ENOUGH = 65_536  # lengths that tell the limit as well as any number
 _MOST_SLOTS = 64  # batches of a step: the limit of more takes too long
 
@@ -130,15 +131,17 @@ def _limit(lengths: NDArray[np.int64], end: float, epoch: Epoch, *, bins: int) -
         return []
     if len(sizes) > _ENOUGH:  # quantiles of the lengths have the same limit, and are sorted once
         sizes = np.sort(sizes)[spread(len(sizes), _ENOUGH)]
-    points = _POINTS if epoch.slots == 1 else _POINTS_OF_STEPS
-    world = {} if epoch.slots == 1 else {"world_size": epoch.slots}
-    bins = max(2, min(bins, _MOST_BINS if epoch.slots == 1 else _BINS_OF_STEPS))
-    shares = end * np.linspace(0.0, 1.0, points) ** 2  # closer together where little is padded
+    shares = (end * np.linspace(0.0, 1.0, _POINTS) ** 2).tolist()  # closer together where little is padded
+    if epoch.slots > 1:
+        most = max(2, min(bins, _BINS_OF_STEPS))
+        heights = step_limit_curve(sizes, shares, batches=epoch.slots, bins=most, near=_SEEN)
+        return list(zip(shares, heights, strict=True))
+    bins = max(2, min(bins, _MOST_BINS))
     found: list[tuple[float, float]] = []
-    for share in shares.tolist():
+    for share in shares:
         # Once it is 1 it stays so.
         full = bool(found) and found[-1][1] >= 1.0
-        found.append((share, 1.0 if full else mixing_limit(sizes, share, bins=bins, **world)))
+        found.append((share, 1.0 if full else mixing_limit(sizes, share, bins=bins)))
     return found
 
 
