@@ -29,6 +29,23 @@ def test_compare_writes_its_table(run, tmp_path):
     assert "over 32 epochs" in page.said("p")
 
 
+def test_compare_puts_forward_what_the_rule_of_advise_does(run, tmp_path):
+    words = ("compare", "--subset", 300, "--world-size", 4, "--micro-batches", 2, "--html", tmp_path / "report.html")
+    assert run(*words, "--strategies", "random,random-steps,max-entropy:0.05").status == 0
+    page = read(tmp_path / "report.html")
+    assert "random-steps computes" in page.said("h1")
+    assert list(page.table("strategy")) == ["random", "random-steps", "max-entropy:0.05"]
+    assert "random-steps" in page.said("code")
+
+
+def test_where_nothing_is_to_be_gained_the_headline_says_so(run, tmp_path):
+    (tmp_path / "equal.csv").write_text("frames\n" + "7\n" * 64)
+    words = ("compare", tmp_path / "equal.csv", "--strategies", "random,sorted", "--html", tmp_path / "report.html")
+    assert run(*words).status == 0
+    told = "Random batches compute 1.00 frames for each frame of data; no strategy computes clearly less."
+    assert read(tmp_path / "report.html").said("h1") == told
+
+
 def test_inspect_says_what_random_batches_compute(run, four, tmp_path):
     assert run("inspect", four, "--batch-size", 2, "--html", tmp_path / "report.html").status == 0
     page = read(tmp_path / "report.html")

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.advice.contenders import SizedCut
+from lengthwise.advice.rule import WITHIN
 from lengthwise.advice.step_cost import StepCost
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Budget, DynamicSize, FixedSize
@@ -19,7 +20,6 @@ from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.measures.length_share import LengthShare
 
 SAMPLE = 262_144  # sequences to measure at most: 10 million would take minutes
-WITHIN = 0.05  # of the least price
 WITHIN_WORK = 0.01  # of the least work: the share may grow, and so may what mixing is worth
 
 

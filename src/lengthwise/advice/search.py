@@ -26,6 +26,7 @@ from lengthwise.advice.contenders import (
 from lengthwise.advice.progress import assumed_steps, measured_steps
 from lengthwise.advice.question import Question, read_question
 from lengthwise.advice.row import AdviceRow, epoch_price, relative
+from lengthwise.advice.rule import affordable
 from lengthwise.advice.sentences import is_least, write_sentence
 from lengthwise.advice.snippet import write_loop
 from lengthwise.advice.step_cost import StepCost
@@ -286,8 +287,7 @@ def _choose(rows: list[AdviceRow], question: Question) -> AdviceRow:
     if is_least(rows[0], min(row.price for row in rows)):
         return rows[0]
     spent = [row.price if row.work is None else row.work for row in rows]
-    most = min(spent) * (1 + question.within)
-    near = [row for row, each in zip(rows, spent, strict=True) if each <= most]
+    near = [rows[place] for place in affordable(spent, question.within)]
     best = max(near, key=_mixing)
     own = max((row for row in near if row.batching.cut == question.cut), key=_mixing, default=best)
     # The cut that was asked for stays, unless another mixes clearly more, or costs less than it can.

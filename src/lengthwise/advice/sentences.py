@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from lengthwise.advice.contenders import OTHER_CUT
 from lengthwise.advice.question import Question
 from lengthwise.advice.row import AdviceRow, relative
+from lengthwise.advice.rule import NOTHING
 from lengthwise.choices.cut import Budget, FixedSize
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.named import STRATEGIES
 from lengthwise.choices.order import Bucketed, MaxEntropy, Shuffled
 from lengthwise.measures.length_share import LengthShare
 
-NOTHING = 0.01  # of the least price: random batches that cost no more than this above it have nothing to gain
 _SAME = 0.005  # of a price: a smaller difference is not worth a word
 _MANY = 0.02  # more steps of an epoch are worth a word
 

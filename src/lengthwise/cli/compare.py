@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
+from lengthwise.advice import rule
+from lengthwise.advice.row import epoch_price
 from lengthwise.choices.named import ARRANGEMENTS, DEFAULT_STRATEGY, PACKINGS, STRATEGIES, Strategy
 from lengthwise.choices.world import check_world
 from lengthwise.cli import cuts, show, source
@@ -44,7 +46,7 @@ def add(subparsers: Any) -> None:
     group.add_argument("--world-size", type=int, default=1, metavar="R", help="ranks (%(default)s)")
     text = "batches of a rank in one step (%(default)s); with several a step, steps have columns of their own"
     group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
-    show.add(parser, plot="length along the epoch for every strategy", html="all, and the last beside the first")
+    show.add(parser, plot="length along the epoch for every strategy", html="all, and the best beside the first")
     parser.set_defaults(run=run)
 
 
@@ -75,12 +77,24 @@ def run(arguments: argparse.Namespace) -> int:
     ranks = "" if world.slots == 1 else f"; {world.world_size} ranks x {world.micro_batches} micro-batches a step"
     made = f"{cuts.describe_cut(cut)}{ranks}"
     measured = {row["strategy"]: row for row in rows}
-    told = {"title": f"{name}: {made}", "loading": source.write_code(arguments)}
+    told = {"title": f"{name}: {made}", "loading": source.write_code(arguments), "best": _best(plans, rows, packed)}
     show.write_html(arguments.html, lengths, plans, measured, **told)
     if not show.fills_output(arguments):
         title = f"{show.sentence_of(lengths, name)}\n{made}"
         _print(rows, title, steps=world.slots > 1, packed=packed)
     return 0
+
+
+def _best(plans: dict[str, lw.Plan], rows: list[dict[str, Any]], packed: bool) -> str:
+    """The strategy that the page puts forward: by the rule of `advise`; of packed rows by their fill."""
+    labels = list(plans)
+    if packed:
+        prices, mixing = [1 / (row["fill"] or 1) for row in rows], [row["pair_mixing"] for row in rows]
+    else:
+        prices = [epoch_price(plan, lw.Padded()) for plan in plans.values()]
+        mixing = [row["step_mixing"] for row in rows]
+    random = labels.index("random") if "random" in labels and not packed else None
+    return labels[rule.choose(prices, mixing, random=random)]
 
 
 def _show_progress(items: Any) -> Any:

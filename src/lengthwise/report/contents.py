@@ -50,7 +50,7 @@ class Contents:
 
     Attributes:
         lengths: [n] or [n, dims], checked.
-        plans: By label; the first is what the others are compared with, the last is put forward.
+        plans: By label; the first is what the others are compared with, the best is put forward.
         rows: The measures of each plan, as `Measures.as_dict` has them; also "seconds" of planning, "mixing_epochs".
         title: What the lengths are: a file, say.
         unit: Of the lengths.
@@ -58,6 +58,7 @@ class Contents:
         loading: Lines of Python that read the lengths.
         seconds: Of an epoch, measured, by label.
         answer: A sentence in place of the headline.
+        best: The label of the plan to put forward, the last by default; of the first, that nothing is to be gained.
         outcomes: More charts and tables: of training runs, say.
     """
 
@@ -70,4 +71,5 @@ class Contents:
     loading: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
     answer: str = ""
+    best: str = ""
     outcomes: Sequence[Section] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,8 @@ def _measure(epochs: Sequence[Plan], lengths: NDArray[np.int64]) -> dict[str, An
 
 def write_page(contents: Contents) -> str:
     """The report as HTML."""
+    table = contents.rows  # in the order that was given; all else has the best last
+    contents = _put_last(contents)
     plans = list(contents.plans.values())
     packed = any(plan.row_offsets is not None for plan in plans)
     ranks = max((plan.world_size for plan in plans), default=1)
@@ -126,14 +129,34 @@ def write_page(contents: Contents) -> str:
             answer=contents.answer or answer,
             labels=(next(iter(contents.plans), ""), list(contents.plans)[-1] if contents.plans else ""),
             tiles=shown,
-            sections=_sections(contents, slots=slots, packed=packed),
+            sections=_sections(contents, table, slots=slots, packed=packed),
             code=_code(contents),
             command=contents.command,
         )
     )
 
 
-def _sections(contents: Contents, *, slots: int, packed: bool) -> list[Section]:
+def _put_last(contents: Contents) -> Contents:
+    """The best plan behind the others; where it is the first, the headline says that nothing is to be gained."""
+    best = contents.best
+    if not best or best == list(contents.plans)[-1]:
+        return contents
+    if best == next(iter(contents.plans)):
+        if contents.answer or any(plan.row_offsets is not None for plan in contents.plans.values()):
+            return contents
+        told = headline.write_headline({best: contents.rows[best]}, packed=False, unit=contents.unit)
+        return replace(contents, answer=f"{told.removesuffix('.')}; no strategy computes clearly less.")
+    order = [*(label for label in contents.plans if label != best), best]
+    return replace(
+        contents,
+        plans={label: contents.plans[label] for label in order},
+        rows={label: contents.rows[label] for label in order},
+    )
+
+
+def _sections(
+    contents: Contents, measured: Mapping[str, Mapping[str, Any]], *, slots: int, packed: bool
+) -> list[Section]:
     """All sections that have something to show, in their order."""
     lengths, unit, plans = contents.lengths, contents.unit, dict(contents.plans)
     epochs = [each for each in read(plans, lengths) if each.plan.steps]
@@ -152,7 +175,7 @@ def _sections(contents: Contents, *, slots: int, packed: bool) -> list[Section]:
         _section("memory", draw_costs(epochs)),
     ]
     if contents.rows:
-        table = tables.measures(contents.rows, steps=slots > 1, packed=packed)
+        table = tables.measures(measured, steps=slots > 1, packed=packed)
         note = "" if packed else tables.bins_note(contents.rows)
         found.append(Section("measures", "All measures", (), table, tables.meanings(table.heads), note))
     return [each for each in found if each.charts or each.table]
