@@ -318,5 +318,12 @@ def test_every_batch_of_a_short_epoch_is_drawn():
     assert sample_batches(epoch).tolist() == epoch.plan.grid.reshape(-1).tolist()
 
 
+def test_points_upon_each_other_share_a_label(tmp_path):
+    lengths = np.full(64, 7)
+    text = written(tmp_path, lengths, planned(lengths, "random,sorted,semi-sorted:0.1")).text
+    assert text.count(">random, sorted, 1 more<") == 1
+    assert ">A B C<" in text
+
+
 def test_no_line_of_the_headline_breaks_within_a_name(page):
     assert '<span class="whole">max-entropy:0.1</span> computes' in page.text

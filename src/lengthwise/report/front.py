@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import string
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ _MOST_SLOTS = 64  # batches of a step: the limit of more takes too long
 Curve = Sequence[tuple[float, float]]  # places in percent and in pixels
 _LIMIT = "the limit"
 _ABOVE = 5.0  # pixels from the curve to its name
+_UPON = 3.0  # pixels between points that cannot be told apart
 _LEFT = 15.0  # percent of the width, which its name takes
 
 
@@ -182,11 +184,13 @@ def _draw(
 
 def _marks(spots: Sequence[Spot], curve: Curve, letters: Mapping[str, str], x: Scale, y: Scale) -> list[Mark]:
     """The points, with names where there is room for them, and letters where the plot is narrow."""
-    named = [_shorten(spot.label) if spot.named else "" for spot in spots]
+    at = [(x(spot.cost) / 100 * _WIDE, y(spot.mixing)) for spot in spots]
+    named = _join([_shorten(spot.label) if spot.named else "" for spot in spots], at, ", ")
+    lettered = _join([letters.get(spot.label, "") for spot in spots], at, " ")
     name = _middle(curve)
     drawn = [marks.text(name[0], name[1] - _ABOVE, _LIMIT, kind="label soft", anchor="end", shift=-8)] if name else []
     drawn += _names(spots, named, curve, x, y, width=_WIDE, kind="wide")
-    drawn += _names(spots, [letters.get(spot.label, "") for spot in spots], curve, x, y, width=_NARROW, kind="narrow")
+    drawn += _names(spots, lettered, curve, x, y, width=_NARROW, kind="narrow")
     for spot in spots:
         circle = {"cx": f"{x(spot.cost):.2f}%", "cy": f"{y(spot.mixing):.1f}", "r": "5"}
         kind = "dot chosen" if spot is spots[-1] else "dot" if spot.named else "dot other"
@@ -211,6 +215,29 @@ def _names(
         if text and place is not None:
             drawn += _label(own, place, text, width, f"{kind} chosen" if spot is spots[-1] else kind)
     return drawn
+
+
+def _join(texts: Sequence[str], at: Sequence[tuple[float, float]], between: str) -> list[str]:
+    """One text for all points that lie upon each other, at the first of them; of more than two, how many more.
+
+    >>> _join(["a", "b", "c", "d"], [(0, 0), (0, 1), (50, 9), (1, 0)], ", ")
+    ['a, b, 1 more', '', 'c', '']
+    """
+    found = [""] * len(texts)
+    done: set[int] = set()
+    for first, place in enumerate(at):
+        own = [
+            other
+            for other, text in enumerate(texts)
+            if text and other not in done and math.dist(place, at[other]) < _UPON
+        ]
+        if not texts[first] or first in done:
+            continue
+        done.update(own)
+        shown = [texts[other] for other in own]
+        more = [f"{len(own) - 2:,} more"] if len(own) > 2 and between == ", " else []
+        found[first] = between.join(shown[:2] + more if more else shown)
+    return found
 
 
 def _shorten(label: str) -> str:
