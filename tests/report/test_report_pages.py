@@ -327,3 +327,12 @@ def test_points_upon_each_other_share_a_label(tmp_path):
 
 def test_no_line_of_the_headline_breaks_within_a_name(page):
     assert '<span class="whole">max-entropy:0.1</span> computes' in page.text
+
+
+def test_a_giant_among_small_ones_asks_for_a_logarithmic_axis(tmp_path):
+    lengths = np.array([*range(10, 60), 50_000])
+    page = written(tmp_path, lengths, planned(lengths, "random"))
+    assert "The axis is logarithmic" in page.said("p")
+    counts = [int(row[1].replace(",", "")) for row in page.tables[0][1:]]
+    assert (sum(counts), counts[-1], len(counts) <= 40) == (51, 1, True)
+    assert max(counts[:-1]) < 20

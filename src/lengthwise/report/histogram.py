@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +17,24 @@ from lengthwise.report import marks, words
 from lengthwise.report.marks import Chart, Mark, Table, Tick
 
 _BARS = 40  # at most
+_LONG = 10  # times the median: longer than this the axis is logarithmic
 _TOLD = 12  # edges that are written out at most
+
+
+class LogScale(NamedTuple):
+    """From lengths to places in percent, by their logarithm."""
+
+    low: float
+    high: float
+
+    def __call__(self, value: float) -> float:
+        return round(100 * math.log(value / self.low) / math.log(self.high / self.low), 2)
+
+    def steps(self) -> list[float]:
+        """1, 10, 100, ... up to the end; of less than three decades 2 and 5 times these too."""
+        sizes = (1, 2, 5) if self.high < 1_000 * self.low else (1,)
+        tens = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)))
+        return [float(size * 10**ten) for ten in tens for size in sizes]
 
 
 def draw_lengths(lengths: NDArray[np.int64], *, unit: str, edges: tuple[str, NDArray[np.int64]] | None) -> list[Chart]:
@@ -54,15 +75,18 @@ def order_of(plan: Plan) -> object:
 
 def _histogram(name: str, column: NDArray[np.int64], unit: str, edges: tuple[str, NDArray[np.int64]] | None) -> Chart:
     low, high = int(column.min()), int(column.max())
+    longtailed = low > 0 and high > _LONG * float(np.median(column))
     width = max(1, -(-(high - low + 1) // _BARS))
-    # Lengths [2, 3, 7] in bars of 3 from 2: counts [2, 1].
-    counts = np.bincount((column - low) // width)
-    first = low + width * np.arange(len(counts))
-    ends = [f"{a:,}" if width == 1 else f"{a:,} to {a + width - 1:,}" for a in first.tolist()]
-    x, y = marks.across(low, float(first[-1]) + width), marks.upward(float(counts.max()))
+    starts = _rising_starts(low, high) if longtailed else np.arange(low, high + width + 1, width)
+    # Lengths [2, 3, 7] in bars of 3 from 2: starts [2, 5, 8], counts [2, 1].
+    counts = np.histogram(column, starts)[0]
+    spans = list(itertools.pairwise(starts.tolist()))
+    ends = [f"{a:,}" if b == a + 1 else f"{a:,} to {b - 1:,}" for a, b in spans]
+    x = LogScale(low, float(starts[-1])) if longtailed else marks.across(low, float(starts[-1]))
+    y = marks.upward(float(counts.max()))
     bars = [
-        marks.bar(x(a), 0.92 * (x(a + width) - x(a)), y(n), marks.HEIGHT - y(n), "data", f"{end} {unit}: {n:,}")
-        for a, end, n in zip(first.tolist(), ends, counts.tolist(), strict=True)
+        marks.bar(x(a), 0.92 * (x(b) - x(a)), y(n), marks.HEIGHT - y(n), "data", f"{end} {unit}: {n:,}")
+        for (a, b), end, n in zip(spans, ends, counts.tolist(), strict=True)
     ]
     told = "" if edges is None else f" Lines: the edges of {edges[0]} ({', '.join(_write_edges(edges[1]))})."
     return Chart(
@@ -75,18 +99,30 @@ def _histogram(name: str, column: NDArray[np.int64], unit: str, edges: tuple[str
         x_ticks=_x_ticks(x),
         y_ticks=marks.y_ticks(y),
         marks=bars + ([] if edges is None else _draw_edges(edges[1], x)),
-        caption=f"A bar is {words.count(width, unit.removesuffix('s') if width == 1 else unit, unit)} wide.{told}",
+        caption=_caption(width, unit, longtailed=longtailed) + told,
     )
 
 
-def _x_ticks(x: marks.Scale) -> list[Tick]:
-    steps = [value for value in marks.nice_steps(x.high, 6) if value >= x.low]
+def _rising_starts(low: int, high: int) -> NDArray[np.int64]:
+    """Where bars begin that are each wider than the one before by the same factor, in whole lengths; and the end."""
+    return np.unique(np.rint(np.geomspace(low, high + 1, _BARS + 1)).astype(np.int64))
+
+
+def _caption(width: int, unit: str, *, longtailed: bool) -> str:
+    if longtailed:
+        return "The axis is logarithmic: few sequences are far longer than most. Bars are wider to the right."
+    return f"A bar is {words.count(width, unit.removesuffix('s') if width == 1 else unit, unit)} wide."
+
+
+def _x_ticks(x: marks.Scale | LogScale) -> list[Tick]:
+    steps = x.steps() if isinstance(x, LogScale) else marks.nice_steps(x.high, 6)
+    steps = [value for value in steps if value >= x.low]
     return [
         Tick(x(value), words.short(value), "start" if x(value) < 4 else "middle") for value in steps if x(value) < 97
     ]
 
 
-def _draw_edges(edges: NDArray[np.int64], x: marks.Scale) -> list[Mark]:
+def _draw_edges(edges: NDArray[np.int64], x: marks.Scale | LogScale) -> list[Mark]:
     # An edge is the last length of its bucket: the line stands behind it.
     return [marks.line((place, place), (0.0, marks.HEIGHT), "edge") for place in map(x, (edges + 1).tolist())]
 
