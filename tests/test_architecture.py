@@ -62,6 +62,7 @@ WITHIN = {
         *(
             "fit",
             "missed",
+            "shared_fit",
             "portions",
             "grid",
             "rest",

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import pickle
 import re
 import tracemalloc
 import warnings
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 import choices
 import length_sets
 import lengthwise as lw
+from lengthwise.planning import fit
+from lengthwise.planning.step_counts import StepCounts
 
 BATCHING = lw.Batching(cut=lw.FixedSize(3), order=lw.SemiSorted())
 LENGTHS = lw.example_lengths("long-tailed", count=700)
@@ -137,6 +140,47 @@ def test_one_window_is_an_ordinary_plan():
     assert [b.tolist() for b in windows.plan(0, 0).batches()] == [b.tolist() for b in ordinary.batches()]
 
 
+@pytest.mark.parametrize("world_size", [1, 4])
+@pytest.mark.parametrize("chosen", [{"padding": 0.1}, {"mixing": 0.4}])
+def test_windows_have_on_average_what_was_asked(chosen, world_size):
+    lengths = lw.example_lengths("speech", count=30_000)
+    batching = lw.Batching(cut=lw.FixedSize(16), order=lw.MaxEntropy(**chosen), deal=lw.Stratified())
+    windows = lw.Windows(lengths, batching, window=1024, block=16, world_size=world_size)
+    found = [
+        lw.measure(each.plan, lengths[each.numbers])
+        for each in (windows.plan(3, number) for number in range(len(windows)))
+    ]
+    had = np.mean([each.padding_share if "padding" in chosen else each.mixing for each in found])
+    assert had == pytest.approx(next(iter(chosen.values())), abs=0.01)
+
+
+@pytest.mark.parametrize("deal", choices.DEALS)
+@pytest.mark.parametrize("dims", [1, 2])
+def test_a_window_that_is_planned_alone_is_that_of_the_epoch(dims, deal):
+    lengths = LENGTHS if dims == 1 else np.stack([LENGTHS, LENGTHS[::-1]], axis=1)
+    batching = lw.Batching(cut=lw.FixedSize(4), order=lw.MaxEntropy(0.2), deal=choices.DEALS[deal])
+    named = {"window": 128, "block": 4, "world_size": 2}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`padding` must be within|`waiting` must be at most")
+        windows = lw.Windows(lengths, batching, **named)
+        names = [windows.plan(1, number).plan.fingerprint() for number in range(len(windows))]
+        alone = lw.Windows(lengths, batching, **named | {"world_size": 3}).share_out(2)
+        assert alone.plan(1, 4).plan.fingerprint() == names[4]
+
+
+def test_one_fit_serves_all_windows_and_epochs(monkeypatch):
+    tried = []
+    trial = fit.Trial
+    monkeypatch.setattr(fit, "Trial", lambda *given, **named: tried.append(1) or trial(*given, **named))
+    batching = lw.Batching(cut=lw.FixedSize(8), order=lw.MaxEntropy(0.23))
+    windows = lw.Windows(LENGTHS, batching, window=128, block=4)
+    windows.plan(2, 3)
+    first = len(tried)
+    windows.steps(0)
+    windows.steps(1)
+    assert len(tried) == first > 0
+
+
 def test_windows_epochs_and_seeds_share_no_key():
     keys = set()
     for seed, epoch, number in itertools.product((0, 1), (0, 1, 2), (0, 1, 2)):
@@ -181,6 +225,36 @@ def test_a_mapped_file_is_not_read_whole(tmp_path):
     # 24,414 blocks in 3,052 windows of up to 8.
     assert 7 * 2**11 <= len(window.numbers) <= 2**14
     assert peak < 16 * 2**20  # the file has 100 MB; as int64 it would have 400
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_a_mapped_file_is_pickled_as_its_path(tmp_path, protocol):
+    lengths = np.tile(LENGTHS, 100)
+    np.save(tmp_path / "läng ths.npy", lengths)
+    mapped = np.load(tmp_path / "läng ths.npy", mmap_mode="r")
+    for source in (tmp_path / "läng ths.npy", mapped):
+        windows = lw.Windows(source, BATCHING, window=64, block=4)
+        windows.plan(0, 3)
+        sent = pickle.dumps(windows, protocol)
+        assert len(sent) < 5_000
+        found = pickle.loads(sent)
+        assert found.plan(0, 3).plan.fingerprint() == windows.plan(0, 3).plan.fingerprint()
+        assert len(pickle.dumps(found, protocol)) < 5_000
+    part = lw.Windows(mapped[70:700], BATCHING, window=64, block=4)  # no whole file: its lengths travel
+    assert pickle.loads(pickle.dumps(part, protocol)).lengths.tolist() == lengths[70:700].tolist()
+    pairs = np.memmap(tmp_path / "pairs", np.uint16, "w+", 6, (300, 2), "F")
+    pairs[:] = lengths[:600].reshape(2, 300).T
+    again = pickle.loads(pickle.dumps(lw.Windows(pairs, BATCHING), protocol))
+    assert np.array_equal(again.lengths, pairs)
+
+
+@pytest.mark.parametrize("change", [lambda path: path.unlink(), lambda path: np.save(path, LENGTHS[::-1])])
+def test_a_file_that_changed_on_the_way_is_refused(tmp_path, change):
+    np.save(tmp_path / "lengths.npy", LENGTHS)
+    sent = pickle.dumps(lw.Windows(tmp_path / "lengths.npy", BATCHING))
+    change(tmp_path / "lengths.npy")
+    with pytest.raises(ValueError, match=r"^`lengths` must be .*lengths\.npy'\. Let every process see the same file"):
+        pickle.loads(sent)
 
 
 def test_chunks_keep_the_numbers_of_their_sequences():
@@ -272,6 +346,32 @@ def test_counts_are_kept_in_a_file(tmp_path, monkeypatch):
     assert count_plans(windows(), monkeypatch, epoch=1) == count
     other = lw.Windows(LENGTHS[::-1].copy(), BATCHING, window=64, block=4, counts=tmp_path)
     assert count_plans(other, monkeypatch) == count
+
+
+def test_ranks_share_the_counting_through_the_file(tmp_path):
+    planned = {rank: [] for rank in range(4)}
+    steps = lw.Windows(LENGTHS, BATCHING, window=16, block=2, world_size=4).steps(0).tolist()
+
+    def count(rank, most):
+        counts = StepCounts({"epoch": 0}, len(steps), tmp_path)
+
+        def plan(number):
+            if len(planned[rank]) == most:
+                raise InterruptedError
+            planned[rank].append(number)
+            return steps[number]
+
+        return counts.of(range(len(steps)), plan, begin=rank / 4)
+
+    assert len(steps) == 44
+    for rank in (3, 2, 1):  # each is killed in its 12th window: 8 of them are in the file
+        with pytest.raises(InterruptedError):
+            count(rank, 11)
+    assert [planned[rank][0] for rank in (3, 2, 1)] == [33, 22, 11]
+    assert count(0, 99).tolist() == steps
+    assert planned[0] == [
+        number for number in range(44) if not any(first <= number < first + 8 for first in (11, 22, 33))
+    ]
 
 
 @pytest.mark.parametrize(

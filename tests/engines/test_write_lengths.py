@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -62,6 +63,80 @@ def test_a_folder_is_read_in_the_order_of_its_paths(folder, out):
     assert found.bad_rows == []
     assert names_beside(out) == ["lengths.npy", "lengths.npy.json"]
     assert lw.read_lengths(found).tolist() == LENGTHS
+
+
+WIDER = [
+    (pa.array([None, None], pa.null()), pa.array([70_000, 3], pa.int64())),
+    (pa.array([5, None], pa.int8()), pa.array([70_000, 3], pa.int64())),
+    (pa.array([70_000, None], pa.int64()), pa.array([5, 3], pa.int8())),
+    (pa.array([5, None], pa.int32()), pa.array([700.0, 3.0], pa.float64())),
+    (pa.array([[1] * 5, None], pa.list_(pa.int16())), pa.array([[70_000] * 9, [3] * 2], pa.list_(pa.int64()))),
+    (pa.array([[None] * 5, None], pa.list_(pa.null())), pa.array([[70_000] * 9, [3] * 2], pa.list_(pa.int64()))),
+    (pa.array([None, None], pa.null()), pa.array([[70_000] * 9, [3] * 2], pa.large_list(pa.int64()))),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), WIDER)
+@pytest.mark.parametrize("reads", ["column", "length"])
+def test_a_later_file_may_have_wider_columns(tmp_path, out, first, second, reads):
+    def count(value):
+        return value if isinstance(value, int | float | None) else len(value)
+
+    expected = [count(value) for column in (first, second) for value in column.to_pylist()]
+    for name, column in (("0.parquet", first), ("1.parquet", second)):
+        one_file(tmp_path / "data", name, size=column, other=pa.array(["a", "b"]))
+
+    def length(batch):
+        assert batch.schema.names == ["size", "other"]
+        return np.array([count(value) or 1 for value in batch["size"].to_pylist()])
+
+    if reads == "column":
+        found = lw.write_lengths(tmp_path / "data", out, column="size", bad="one")
+    else:
+        found = lw.write_lengths(tmp_path / "data", out, length=length)
+    assert found.lengths.tolist() == [value or 1 for value in expected]
+
+
+def test_texts_and_numbers_do_not_fit(tmp_path, out):
+    one_file(tmp_path / "data", "0.parquet", size=[7, 8])
+    one_file(tmp_path / "data", "1.parquet", size=["a", "b"])
+    with pytest.raises(ValueError, match=r"^`source` must be of files that can be read, but is .*1\.parquet"):
+        lw.write_lengths(tmp_path / "data", out, column="size")
+
+
+def test_what_is_seconds_is_told_alike_in_all_files(tmp_path, out):
+    one_file(tmp_path / "data", "0.parquet", audio=[1, 2], tokens=[3, 4])
+    one_file(tmp_path / "data", "1.parquet", audio=[1.5, 2.5], tokens=[3, 4])
+    # Read in its own type, the first file would count 1 and 2 frames, and the second 150 and 250.
+    with pytest.raises(ValueError, match="`frame_shift` must be given for seconds only"):
+        lw.write_lengths(tmp_path / "data", out, column="audio,tokens", frame_shift=0.01)
+    found = lw.write_lengths(tmp_path / "data", out, column="audio", frame_shift=0.01)
+    assert found.lengths.tolist() == [100, 200, 150, 250]
+
+
+@pytest.mark.parametrize("samples", [[48_000, 160, 81], [48_000.0, 160.0, 81.0]])
+def test_samples_become_frames_as_the_readers_make_them(tmp_path, out, samples):
+    path = one_file(tmp_path / "data", num_samples=samples, tokens=[[1], [1, 2], [3]])
+    shift = {"frame_shift": 0.01, "sample_rate": 16_000}
+    found = lw.write_lengths(path, out, column="num_samples", **shift)
+    assert found.lengths.tolist() == lw.read_lengths(path, column="num_samples", **shift).tolist() == [300, 1, 1]
+    found = lw.write_lengths(path, out, column="num_samples,tokens", **shift)
+    assert found.lengths.tolist() == [[300, 1], [1, 2], [1, 1]]
+
+
+def test_a_part_of_a_sample_is_no_sample(tmp_path, out):
+    path = one_file(tmp_path / "data", audio=[160.0, 80.5])
+    with pytest.raises(ValueError, match=r"row 1, audio must be a whole number of samples, but is 80\.5 "):
+        lw.write_lengths(path, out, column="audio", frame_shift=0.01, sample_rate=16_000)
+
+
+def test_find_takes_one_sequence(folder, out):
+    found = lw.write_lengths(folder, out, column="tokens")
+    message = "`sequence` must be one whole number, but is [0, 1]. Call it for each; `rows` takes many."
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        found.find([0, 1])
+    again = pickle.loads(pickle.dumps(found))
+    assert (again.find(8), again.lengths.tolist()) == (found.find(8), LENGTHS)
 
 
 def test_windows_map_the_file(folder, out):

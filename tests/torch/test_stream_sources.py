@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+from types import MappingProxyType
 
 import pytest
 from streams import length, names, samples, shards_of, stream_of
@@ -9,6 +10,10 @@ from streams import length, names, samples, shards_of, stream_of
 import lengthwise as lw
 
 BUDGET = lw.Batching(budget=400)
+
+
+class Splits(dict):
+    """As the dict of splits of Hugging Face."""
 
 
 class Stateful:
@@ -129,6 +134,14 @@ def test_a_source_that_fails_in_the_next_window_lets_this_one_end():
     with pytest.raises(OSError, match="the disk is gone"):
         found.extend(name for batch in stream_of([Late()], BUDGET) for name, _ in batch)
     assert sorted(found) == list(range(40))
+
+
+@pytest.mark.parametrize(
+    "given", [{"train": ["a"]}, [["a"], {"train": ["a"]}], MappingProxyType({}), Splits(train=["a"])]
+)
+def test_a_dict_is_not_read_as_its_keys(given):
+    with pytest.raises(TypeError, match=r"^`shards` must be iterables of samples and no dict, .*data\['train'\]\.$"):
+        lw.torch.StreamBatches(given, lw.Batching(cut=lw.FixedSize(2)), length=len)
 
 
 def test_windows_of_dropped_sequences_have_no_batches():

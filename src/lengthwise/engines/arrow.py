@@ -52,7 +52,11 @@ class ArrowSource:
         """Yields the blocks of each of these pieces, in order."""
         tops = [top_of(name, self._dataset.schema.names) for name in rule.names]
         columns = None if rule.length is not None else list(dict.fromkeys(tops))
-        read = functools.partial(_read, schema=self._dataset.schema, columns=columns, batch_size=self._batch_size)
+        # Which of several columns are seconds is told by their types, which must then be those of the first file.
+        own_types = rule.frame_shift is None or len(rule.names) == 1
+        read = functools.partial(
+            _read, schema=self._dataset.schema, own_types=own_types, columns=columns, batch_size=self._batch_size
+        )
         if self._spread is None:
             return (_measure(self._fragments[number], read, rule) for number in numbers)
         gather = functools.partial(_gather, read=read, rule=rule)
@@ -73,7 +77,7 @@ def _gather(fragment: Any, read: Callable[[Any], Iterator[Any]], rule: Rule) -> 
     return list(_measure(fragment, read, rule))
 
 
-def _read(fragment: Any, *, schema: Any, columns: list[str] | None, batch_size: int) -> Iterator[Any]:
+def _read(fragment: Any, *, schema: Any, own_types: bool, columns: list[str] | None, batch_size: int) -> Iterator[Any]:
     from pyarrow import ArrowException, dataset
 
     options = {}
@@ -83,13 +87,31 @@ def _read(fragment: Any, *, schema: Any, columns: list[str] | None, batch_size: 
         options["fragment_scan_options"] = buffered
     try:
         yield from fragment.to_batches(
-            schema=schema, columns=columns, batch_size=batch_size, batch_readahead=_READ_AHEAD, **options
+            schema=_widen(schema, fragment.physical_schema) if own_types else schema,
+            columns=columns,
+            batch_size=batch_size,
+            batch_readahead=_READ_AHEAD,
+            **options,
         )
     except (ArrowException, OSError, UnicodeError) as error:
         remedy = (
             f"Write it anew, with the types of the first file, and call again: what is done is kept ({brief(error)})."
         )
         raise source_error("of files that can be read", getattr(fragment, "path", "in memory"), remedy) from error
+
+
+def _widen(schema: Any, own: Any) -> Any:
+    """The columns of the first file, in types that hold those of this file too: nulls and int8 give way to int64."""
+    from pyarrow import ArrowException, unify_schemas
+    from pyarrow import schema as make_schema
+
+    shared = [field for field in own if schema.get_field_index(field.name) >= 0]
+    if all(schema.field(field.name).type == field.type for field in shared):
+        return schema
+    try:
+        return unify_schemas([schema, make_schema(shared)], promote_options="permissive")
+    except ArrowException:  # texts and numbers, say: reading says what does not fit
+        return schema
 
 
 def _fragments(dataset: Any) -> list[Any]:

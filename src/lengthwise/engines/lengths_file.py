@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise.checks import type_error, value_error
+from lengthwise.lengths.mapped import keep_mapped
 from lengthwise.lengths.sources import source_error, source_sentence
 
 SIDECAR = ".json"
@@ -93,7 +94,7 @@ class LengthsFile:
     def lengths(self) -> NDArray[Any]:
         """[n] or [n, dims], mapped into memory, read-only."""
         try:
-            return np.load(self.path, mmap_mode="r", allow_pickle=False)
+            return keep_mapped(np.load(self.path, mmap_mode="r", allow_pickle=False))
         except (ValueError, EOFError) as error:
             raise source_error("a whole .npy file", self.path, "Write the lengths again.") from error
 
@@ -102,7 +103,7 @@ class LengthsFile:
 
         Raises:
             ValueError: A number of no sequence.
-        TypeError: What is not whole numbers.
+            TypeError: What is not whole numbers.
         """
         given = np.asarray(sequences)
         if given.size and given.dtype.kind not in "iu":
@@ -124,7 +125,11 @@ class LengthsFile:
 
         Raises:
             ValueError: The number of no sequence.
+            TypeError: Several numbers, or what is none.
         """
+        if np.ndim(sequence):
+            remedy = "Call it for each; `rows` takes many."
+            raise type_error("sequence", "one whole number", sequence, remedy)
         row = int(self.rows(sequence))
         return locate_row(self.pieces, self._ends, row)
 

@@ -24,10 +24,12 @@ from lengthwise._names import name_of, parts_of
 from lengthwise.checks import show_value, value_error
 from lengthwise.lengths.arrow import is_list, is_text, load_compute, load_pyarrow, take_field
 from lengthwise.lengths.columns import (
+    SAMPLES_NAMES,
     SECONDS_NAMES,
     check_counted,
     last_part,
     nested_lists,
+    round_shift,
     text_without_count,
     unit_of,
 )
@@ -59,12 +61,14 @@ class Rule:
         names: The columns whose numbers, or lists, are the lengths; () where `length` answers.
         length: Takes a `pyarrow.RecordBatch` of k rows, returns [k] or [k, dims] numbers; or None.
         frame_shift: What a duration is divided by, or None.
+        sample_rate: Samples in a second, where columns count samples; or None.
         count: What is counted of texts, or None.
     """
 
     names: tuple[str, ...] = ()
     length: Measure | None = None
     frame_shift: float | None = None
+    sample_rate: float | None = None
     count: TextCount | None = None
 
     def blocks(self, table: Any) -> Iterator[Block]:
@@ -85,32 +89,47 @@ class Rule:
         # A batch of nulls alone may have lost the type of its column.
         types = load_pyarrow().types
         check_counted((is_text(array.type) or types.is_null(array.type) for array in arrays), self.count)
-        timed = self._choose_timed(arrays)
-        parts = [self._column(*each) for each in zip(arrays, self.names, timed, strict=True)]
+        shifts = self._choose_shifts(arrays)
+        parts = [self._column(*each) for each in zip(arrays, self.names, shifts, strict=True)]
         reasons = {row: reason for part in reversed(parts) for row, reason in part.reasons.items()}
         lengths = parts[0].lengths if len(parts) == 1 else np.stack([part.lengths for part in parts], axis=1)
         # A row is bad as a whole: of (7, 0) nothing is left.
         lengths[list(reasons)] = 0
         return Block(lengths, reasons)
 
-    def _choose_timed(self, arrays: list[Any]) -> list[bool]:
-        """Which columns `frame_shift` applies to: those that `read_lengths` would choose, but by their types alone.
+    def _choose_shifts(self, arrays: list[Any]) -> list[float | None]:
+        """What each column is divided by: of seconds, as `read_lengths` would choose, but by their types alone.
 
         A type is the same in every batch. A column that has fractions somewhere may have none in the first batch.
         """
         if self.frame_shift is None:
-            return [False] * len(arrays)
+            return [None] * len(arrays)
+        if self.sample_rate is not None:
+            return self._choose_sample_shifts(arrays, self.frame_shift, self.sample_rate)
         timed = [_may_be_seconds(*each, len(arrays) == 1) for each in zip(arrays, self.names, strict=True)]
         if not any(timed):
             remedy = (
                 f"It does not apply to counts ({', '.join(self.names)}): leave it out, or name a column of seconds."
             )
             raise value_error("frame_shift", "given for seconds only", self.frame_shift, remedy)
-        return timed
+        return [self.frame_shift if each else None for each in timed]
 
-    def _column(self, array: Any, name: str, timed: bool) -> Block:
+    def _choose_sample_shifts(self, arrays: list[Any], frame_shift: float, sample_rate: float) -> list[float | None]:
+        """The shift in samples of the one column, or of those named as samples: at 16,000 Hz, 160 for 0.01 s."""
+        sampled = [len(arrays) == 1 or last_part(name) in SAMPLES_NAMES for name in self.names]
+        for array, name, takes in zip(arrays, self.names, sampled, strict=True):
+            if takes and (is_list(array.type) or is_text(array.type) or unit_of(name) == "counts"):
+                remedy = f"It turns samples into frames, but {name} holds counts of frames or items."
+                raise value_error("sample_rate", "left out here", sample_rate, remedy)
+        if not any(sampled):
+            remedy = f"Of several columns it applies to those named {', '.join(SAMPLES_NAMES)}."
+            raise value_error("sample_rate", "left out here", sample_rate, remedy)
+        return [round_shift(frame_shift, sample_rate) if takes else None for takes in sampled]
+
+    def _column(self, array: Any, name: str, shift: float | None) -> Block:
         known = array.drop_null() if array.null_count else array
-        block = _check_values(self._values(known, name), name, self.frame_shift if timed else None)
+        whole = self.sample_rate is not None  # samples, in whatever type they are
+        block = _check_values(self._values(known, name), name, shift, whole=whole)
         if not array.null_count:
             return block
         nulls = array.is_null().to_numpy(zero_copy_only=False)
@@ -148,6 +167,8 @@ class Rule:
             "length": None if self.length is None else _function_name(self.length),
             "frame_shift": self.frame_shift,
             "count": None if self.count is None else self.count.facts,
+            # Left out where it is not given, so that files that were written without it are found to be the same.
+            **({} if self.sample_rate is None else {"sample_rate": self.sample_rate}),
         }
 
 
@@ -192,24 +213,27 @@ def _may_be_seconds(array: Any, name: str, alone: bool) -> bool:
     return alone or last_part(name) in SECONDS_NAMES or load_pyarrow().types.is_floating(array.type)
 
 
-def _check_values(values: NDArray[Any], name: str, frame_shift: float | None) -> Block:
-    """Lengths where the numbers are lengths, or durations; a reason for every other number."""
+def _check_values(values: NDArray[Any], name: str, frame_shift: float | None, *, whole: bool = False) -> Block:
+    """Lengths where the numbers are lengths, or durations, `whole` or not; a reason for every other number."""
     lengths = np.zeros(len(values), dtype=np.int64)
     numbers, good = values, np.ones(len(values), dtype=np.bool_)
     if frame_shift is not None:
         good = np.isfinite(values) & (values > 0)
+        good &= np.equal(values, np.rint(values)) if whole else True
         numbers = np.ones(len(values))
         numbers[good] = round_frames(values[good], frame_shift)
     good &= is_length(numbers)
     lengths[good] = numbers[good]
     timed = frame_shift is not None
     bad = np.flatnonzero(~good).tolist()
-    return Block(lengths, {row: _reason(values[row].item(), name, values, timed) for row in bad})
+    return Block(lengths, {row: _reason(values[row].item(), name, values, timed, timed and whole) for row in bad})
 
 
-def _reason(value: float, name: str, values: NDArray[Any], timed: bool) -> str:
+def _reason(value: float, name: str, values: NDArray[Any], timed: bool, whole: bool) -> str:
     if timed and not (math.isfinite(value) and value > 0):
         return f"{name} must be finite and above 0, but is {value}"
+    if whole and value != round(value):
+        return f"{name} must be a whole number of samples, but is {value}"
     rule = broken_rule(value, bits=exact_bits(values))
     seconds = ": seconds need `frame_shift`" if rule == "a whole number" else ""
     return f"{name} must be {rule}, but is {value}{seconds}"

@@ -28,6 +28,7 @@ from lengthwise.engines.lengths_file import BadRow, LengthsFile, sidecar_of
 from lengthwise.engines.parts import Parts, Tail, check_shape, describe_source, remove_parts, smallest_type
 from lengthwise.engines.rows import Block, Measure, Rule
 from lengthwise.engines.source import Source
+from lengthwise.lengths.columns import check_sample_shift
 from lengthwise.lengths.counts import TextCount, check_count
 
 BAD = ("error", "one", "drop")
@@ -42,6 +43,7 @@ def write_lengths(
     column: str | None = None,
     length: Measure | None = None,
     frame_shift: float | None = None,
+    sample_rate: float | None = None,
     count: str | None = None,
     tokenizer: str | os.PathLike[str] | None = None,
     bad: str = "error",
@@ -80,6 +82,8 @@ def write_lengths(
             [k, dims] numbers. Under Ray and Dask it travels to other processes.
         frame_shift: What durations are divided by, as in `read_lengths`; of several columns, those named duration,
             seconds or dur and those of floats.
+        sample_rate: Samples in a second, 16_000 say, for a column that counts samples: with it, `frame_shift` is in
+            seconds. Of several columns it applies to those named num_samples, samples or n_samples.
         count: What is counted of texts: "characters", "words" or "tokens".
         tokenizer: The path of a tokenizer.json, for tokens. Special tokens count; its padding and truncation do not.
         bad: What becomes of rows that have no length: a null, a number that is none, an empty list, an error in
@@ -107,7 +111,7 @@ def write_lengths(
     if column is not None and not isinstance(column, str):
         raise type_error("column", "text", column, 'Write a name, or several columns as "source,target".')
     found = open_source(source, engine=engine, workers=workers, batch_size=batch_size)
-    rule = _make_rule(found, column, length, frame_shift, check_count(count, tokenizer))
+    rule = _make_rule(found, column, length, (frame_shift, sample_rate), check_count(count, tokenizer))
     check_choice("bad", bad, BAD)
     described = describe_source(found.facts | rule.facts, found.pieces)
     again = check_flag("resume", resume) and found.resumes
@@ -151,16 +155,25 @@ def _check_max(max_bad: int) -> int:
 
 
 def _make_rule(
-    source: Source, column: str | None, length: Measure | None, frame_shift: float | None, count: TextCount | None
+    source: Source,
+    column: str | None,
+    length: Measure | None,
+    shift: tuple[float | None, float | None],
+    count: TextCount | None,
 ) -> Rule:
+    frame_shift, sample_rate = shift
     if length is None:
         if frame_shift is not None:
             frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
-        return Rule(names=source.names(column), frame_shift=frame_shift, count=count)
+        if sample_rate is not None:
+            remedy = "Give samples in a second, 16_000 say."
+            sample_rate = check_number("sample_rate", sample_rate, remedy=remedy, above=True)
+            check_sample_shift(frame_shift)
+        return Rule(names=source.names(column), frame_shift=frame_shift, sample_rate=sample_rate, count=count)
     if not callable(length):
         remedy = "Give one that takes a pyarrow.RecordBatch and returns one number for each of its rows."
         raise type_error("length", "a function", length, remedy)
-    given = {"column": column, "frame_shift": frame_shift, "count": count and count.count}
+    given = {"column": column, "frame_shift": frame_shift, "sample_rate": sample_rate, "count": count and count.count}
     for name, value in given.items():
         if value is not None:
             raise value_error(name, "left out beside `length`", value, "Give one of the two: the function answers.")

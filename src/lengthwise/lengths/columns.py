@@ -124,9 +124,7 @@ def _sample_shifts(columns: Sequence[Column], frame_shift: float | None, sample_
 
     At 16,000 Hz, a shift of 0.01 s is one of 160 samples.
     """
-    remedy = "Give the seconds from one frame to the next, as 0.01 (on the command line: --frame-shift 0.01)."
-    if frame_shift is None or frame_shift >= 1:
-        raise value_error("frame_shift", "given in seconds, below 1, with `sample_rate`", frame_shift, remedy)
+    frame_shift = check_sample_shift(frame_shift)
     alone = len(columns) == 1
     sampled = [alone or last_part(column.name) in SAMPLES_NAMES for column in columns]
     for column in [column for column, takes in zip(columns, sampled, strict=True) if takes]:
@@ -137,8 +135,21 @@ def _sample_shifts(columns: Sequence[Column], frame_shift: float | None, sample_
     if not any(sampled):
         remedy = f"Of several columns it applies to those named {', '.join(SAMPLES_NAMES)}."
         raise value_error("sample_rate", "left out here", sample_rate, remedy)
+    return [round_shift(frame_shift, sample_rate) if takes else None for takes in sampled]
+
+
+def check_sample_shift(frame_shift: float | None) -> float:
+    """The shift, in seconds, that goes with a sample rate."""
+    if frame_shift is None or frame_shift >= 1:
+        remedy = "Give the seconds from one frame to the next, as 0.01 (on the command line: --frame-shift 0.01)."
+        raise value_error("frame_shift", "given in seconds, below 1, with `sample_rate`", frame_shift, remedy)
+    return frame_shift
+
+
+def round_shift(frame_shift: float, sample_rate: float) -> float:
+    """The shift in samples, of one in seconds."""
     # Six decimals, as of frames: 0.0001 * 22050 is 2.205 and not 2.2050000000000005.
-    return [round(frame_shift * sample_rate, 6) if takes else None for takes in sampled]
+    return round(frame_shift * sample_rate, 6)
 
 
 def _refuse_seconds(columns: Sequence[Column]) -> None:

@@ -154,13 +154,27 @@ def price(draft: Draft, cost: Cost, capacity: int | None = None) -> Batches:
 
 def padding_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:
     """The share of the frames computed under `drafts` of `items` that is padding; 0 where they hold nothing."""
+    useful, computed = count_frames(drafts, items)
+    return 1.0 - useful / computed if computed else 0.0
+
+
+def count_frames(drafts: Sequence[Draft], items: NDArray[np.int64]) -> tuple[int, int]:
+    """The frames that `drafts` of `items` hold, and those that are computed under them."""
     computed = useful = 0
     for draft in drafts:
         if len(draft.members):
             longest = np.maximum.reduceat(draft.needed, draft.offsets[:-1]).sum(axis=1)
             computed += int(np.diff(draft.offsets) @ longest)
             useful += int(items[draft.members].sum())
-    return 1.0 - useful / computed if computed else 0.0
+    return useful, computed
+
+
+def take_items(array: NDArray[np.int64], batching: Batching) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """What is batched, [n, dims]: whole sequences, and None; or chunks, and which span of which sequence each is."""
+    if batching.chunks is None:
+        return (array if array.ndim == 2 else array[:, None]), None
+    spans = batching.chunks(one_length(array))
+    return (spans[:, 2] - spans[:, 1])[:, None], spans
 
 
 def one_length(array: NDArray[np.int64]) -> NDArray[np.int64]:

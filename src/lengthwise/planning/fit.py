@@ -9,7 +9,7 @@ pad it. `MaxEntropy(mixing=...)` is fitted by trials alone: the padding is moved
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -70,12 +70,14 @@ class _Same:
 _remembered: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 
 
-def settle(items: NDArray[np.int64], batching: Batching, slots: int, *, name: str) -> Batching:
+def settle(
+    items: NDArray[np.int64], batching: Batching, slots: int, *, name: str, windows: Sequence[int] = ()
+) -> Batching:
     """The batching by which steps of `slots` batches are made, where `RandomSteps` goes with a padding.
 
     `MaxEntropy(padding=0.1)` with `RandomSteps` asks for steps as random as 10 % padding allows. Where random steps pad
     no more, they are taken, and the order is `Shuffled`. Elsewhere the order makes batches of that padding, and
-    `Stratified` deals them. `name` is the fingerprint of the lengths.
+    `Stratified` deals them. `name` is the fingerprint of the lengths; `windows` are those of `items`, as of a `Trial`.
     """
     order, deal = batching.order, batching.deal
     if type(order) is not MaxEntropy or order.scale is not None or not isinstance(deal, RandomSteps):
@@ -91,8 +93,9 @@ def settle(items: NDArray[np.int64], batching: Batching, slots: int, *, name: st
 
     def measure_steps() -> float:
         within = items[kinds.fitted]
-        bands = choose_bands(items, kinds, in_steps, portions=1, slots=slots, name=name)
-        return Trial(within, in_steps, portions=1, slots=slots, bands=bands).padding_of(in_steps.order)
+        bands = choose_bands(items, kinds, in_steps, portions=1, slots=slots, name=name, windows=windows)
+        sizes = _sizes_within(kinds, windows)
+        return Trial(within, in_steps, portions=1, slots=slots, bands=bands, windows=sizes).padding_of(in_steps.order)
 
     try:
         padding = _remember(measure_steps, "steps", name, in_steps, slots)
@@ -102,7 +105,14 @@ def settle(items: NDArray[np.int64], batching: Batching, slots: int, *, name: st
 
 
 def choose_bands(
-    items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, portions: int, slots: int, name: str
+    items: NDArray[np.int64],
+    kinds: Kinds,
+    batching: Batching,
+    *,
+    portions: int,
+    slots: int,
+    name: str,
+    windows: Sequence[int] = (),
 ) -> int:
     """By how many bands `line_up` sorts sequences of several lengths so that they pad least; 0 for by their sum.
 
@@ -121,11 +131,14 @@ def choose_bands(
     def find() -> int:
         within = items[kinds.fitted]
         if prices_of(batching.cost, items.shape[1]) is None:  # a cost that must be called takes seconds to try with
-            return 2 ** round(np.log2(2.0 * max(1.0, estimate_batches(within, batching, portions)) ** 0.5))
+            batches = estimate_batches(within, batching, portions * max(1, len(windows)))
+            return 2 ** round(np.log2(2.0 * max(1.0, batches) ** 0.5))
+
+        sizes = _sizes_within(kinds, windows)
 
         def pad_by(bands: int) -> float:
-            trial = Trial(within, batching, portions=portions, slots=slots if in_steps else 1, bands=bands)
-            return trial.padding_of(tried)
+            steps = slots if in_steps else 1
+            return Trial(within, batching, portions=portions, slots=steps, bands=bands, windows=sizes).padding_of(tried)
 
         return min((0, *(2**power for power in range(_MOST_BANDS + 1))), key=pad_by)
 
@@ -137,7 +150,15 @@ def choose_bands(
 
 
 def fit_order(
-    items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, portions: int, bands: int, places: int, name: str
+    items: NDArray[np.int64],
+    kinds: Kinds,
+    batching: Batching,
+    *,
+    portions: int,
+    bands: int,
+    places: int,
+    name: str,
+    windows: Sequence[int] = (),
 ) -> Fit:
     """The order of the batching, fitted to `items`; the same for every epoch, so that only the first must find it.
 
@@ -149,6 +170,7 @@ def fit_order(
         bands: As `choose_bands` says.
         places: Batches that each portion has in a step: filling the last step changes what is padded.
         name: The fingerprint of the lengths.
+        windows: How many of the items each window has, where the order is to serve several.
     """
     if getattr(batching.order, "fit", None) is None or not kinds.ordered.any():
         return Fit(batching.order)
@@ -157,7 +179,7 @@ def fit_order(
         batching = replace(batching, deal=Balanced(tail=batching.deal.tail))
 
     def fit() -> Fit:
-        return _fit_anew(items, kinds, batching, portions, bands, places)
+        return _fit_anew(items, kinds, batching, portions, bands, places, windows)
 
     return _remember(fit, "order", name, batching, portions * 2**20 + places)
 
@@ -180,8 +202,20 @@ def _remember(find: Callable[[], _Found], about: str, name: str, batching: Batch
     return found
 
 
+def _sizes_within(kinds: Kinds, windows: Sequence[int]) -> list[int]:
+    """How many sequences of each window the order is fitted to; windows that have none are left out."""
+    parts = np.split(kinds.fitted, np.cumsum(windows)[:-1]) if len(windows) else []
+    return [int(part.sum()) for part in parts if part.any()]
+
+
 def _fit_anew(
-    items: NDArray[np.int64], kinds: Kinds, batching: Batching, portions: int, bands: int, places: int
+    items: NDArray[np.int64],
+    kinds: Kinds,
+    batching: Batching,
+    portions: int,
+    bands: int,
+    places: int,
+    windows: Sequence[int],
 ) -> Fit:
     """The fit; of several buckets to pad to, the last is kept for what is over the budget by itself.
 
@@ -204,13 +238,14 @@ def _fit_anew(
             bands=bands,
             drafted=portions,
             places=places,
-            alone=int(kinds.alone.sum()),
+            alone=int(kinds.alone.sum()) // max(1, len(windows)),
             most=_MOST_MIXED if order.padding is None else 2**62,
+            windows=_sizes_within(kinds, windows),
         )
 
         def fit_to(padding: float) -> Order:
             to_padding = replace(batching, order=replace(order, padding=padding, mixing=None))
-            return _fit(within, to_padding, portions, bands, filled=trial.filled)
+            return _fit(within, to_padding, portions * max(1, len(windows)), bands, filled=trial.filled)
 
         if order.padding is not None:
             return _fit_padding(fit_to, trial, order.padding)

@@ -17,13 +17,14 @@ from lengthwise.choices.world import check_world
 from lengthwise.lengths.arrays import view_lengths
 from lengthwise.lengths.description import name_checked
 from lengthwise.planning.batches import select
-from lengthwise.planning.draft import Draft, one_length, price
+from lengthwise.planning.draft import Draft, price, take_items
 from lengthwise.planning.fit import settle
 from lengthwise.planning.grid import deal_and_arrange, in_grid
 from lengthwise.planning.missed import tell_missed_waiting
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.portions import draft_portions
 from lengthwise.planning.rest import Remainder, read_runs, take_run
+from lengthwise.planning.shared_fit import Fitted
 from lengthwise.planning.tail import complete_steps
 
 
@@ -71,6 +72,23 @@ def make_plan(
     >>> [batch.tolist() for batch in make_plan([5, 9, 2, 4], batching, after=[(1, 1, 1)]).batches()]
     [[0, 1]]
     """
+    return make_fitted(
+        lengths, batching, None, seed=seed, epoch=epoch, world_size=world_size, micro_batches=micro_batches, after=after
+    )
+
+
+def make_fitted(
+    lengths: ArrayLike,
+    batching: Batching,
+    fitted: Fitted | None,
+    *,
+    seed: int,
+    epoch: int,
+    world_size: int,
+    micro_batches: int,
+    after: Sequence[Sequence[int]],
+) -> Plan:
+    """Plans as `make_plan` does, with what was `fitted` to a sample of windows for as many ranks."""
     array = view_lengths(lengths)
     if not isinstance(batching, Batching):
         raise checks.type_error("batching", "a Batching", batching, "Make one: Batching(budget=20_000), say.")
@@ -81,17 +99,16 @@ def make_plan(
     first, *later = [*(run.world for run in runs), world]
 
     # Chunks, or whole sequences.
-    rows = array if array.ndim == 2 else array[:, None]
-    check_countable(rows)
-    spans = None if batching.chunks is None else batching.chunks(one_length(array))
-    items = rows if spans is None else (spans[:, 2] - spans[:, 1])[:, None]
+    check_countable(array if array.ndim == 2 else array[:, None])
+    items, spans = take_items(array, batching)
     check_countable(round_up(items, length_multiple(batching.cut)))
 
     # Order and cut; then a tail that fills the last step.
     # The plan keeps the batching as it was given, for that is what a checkpoint compares.
     name = name_checked(array)
-    given, batching = batching, settle(items, batching, first.slots, name=name)
-    drafts = draft_portions(items, batching, first, key, name=name)
+    given = batching
+    batching = fitted.batching if fitted is not None else settle(items, batching, first.slots, name=name)
+    drafts = draft_portions(items, batching, first, key, name=name, fitted=fitted)
     capacity = row_capacity(batching.cut)
     batches, numbers = complete_steps(
         [price(draft, batching.cost, capacity) for draft in drafts],

@@ -44,7 +44,7 @@ def tell_missed_request(
     elif order.mixing is not None and had < order.mixing - _TOLERANCE and not _was_told("mixing", items, batching):
         sentence = f"`mixing` must be at least what was asked, {order.mixing:g}, but is {had:.3f}."
         why = f"Random batches mix {had:.3f} here, and nothing mixes more: make the batches larger, or ask for less."
-        warnings.warn(f"{sentence} {why}", stacklevel=5)
+        warnings.warn(f"{sentence} {why}", stacklevel=6)
 
 
 def _tell_missed_padding(
@@ -61,7 +61,7 @@ def _tell_missed_padding(
         return
     sentence = f"`padding` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {had:.3f}."
     # The level is that of the caller of make_plan, which is decorated; so it is of the other warnings.
-    warnings.warn(f"{sentence} {_say_why(asked, had, least, most)}", stacklevel=6)
+    warnings.warn(f"{sentence} {_say_why(asked, had, least, most)}", stacklevel=7)
 
 
 def tell_doubted_budget(over: NDArray[np.bool_], items: NDArray[np.int64], batching: Batching) -> None:
@@ -81,7 +81,7 @@ def tell_doubted_budget(over: NDArray[np.bool_], items: NDArray[np.int64], batch
         return
     rule = f"at least the cost of a sequence of the mean length, {cost:.16g}"
     remedy = f"{over.sum():,} of {len(over):,} sequences are over it: give it in the unit of the lengths."
-    warnings.warn(checks.sentence("budget", rule, batching.cut.budget, remedy), stacklevel=5)
+    warnings.warn(checks.sentence("budget", rule, batching.cut.budget, remedy), stacklevel=6)
 
 
 def tell_missed_waiting(
@@ -104,7 +104,7 @@ def tell_missed_waiting(
     sentence = f"`waiting` must be at most what was asked, {deal.waiting:g}, but is {had:.3g}."
     remedy = "Cut by a budget, or ask for more." if isinstance(batching.cut, FixedSize) else "Ask for more."
     why = "All batches make one step." if len(grid) == 1 else "Batches of like cost share the steps already."
-    warnings.warn(f"{sentence} {why} {remedy}", stacklevel=4)
+    warnings.warn(f"{sentence} {why} {remedy}", stacklevel=5)
 
 
 def _was_told(what: str, items: NDArray[np.int64], batching: Batching) -> bool:

@@ -16,13 +16,17 @@ from lengthwise.planning.level import level
 from lengthwise.planning.missed import tell_doubted_budget, tell_missed_request
 from lengthwise.planning.oversize import put_alone, sort_out
 from lengthwise.planning.own import check_portions, is_own
+from lengthwise.planning.shared_fit import Fitted
 from lengthwise.planning.trial import fill_steps
 
 
-def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, key: Key, *, name: str) -> list[Draft]:
+def draft_portions(
+    items: NDArray[np.int64], batching: Batching, world: World, key: Key, *, name: str, fitted: Fitted | None
+) -> list[Draft]:
     """One draft for each portion: its sequences in order, and cut; what is over the budget alone, or left out.
 
-    `name` is the fingerprint of the lengths, by which what was fitted to them is remembered.
+    `name` is the fingerprint of the lengths, by which what was fitted to them is remembered; `fitted` is what was
+    fitted before, to a sample of windows.
     """
     portions = batching.deal.portions(len(items), world, key)
     if is_own(batching.deal):
@@ -36,7 +40,10 @@ def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, k
     del portions  # the numbers of all sequences, while these are sorted, would be a fifth of the memory
     keys = [key.at("order", lane=lane) for lane in range(len(members))]
 
-    bands = choose_bands(items, kinds, batching, portions=len(members), slots=world.slots, name=name)
+    if fitted is None:
+        bands = choose_bands(items, kinds, batching, portions=len(members), slots=world.slots, name=name)
+    else:
+        bands = fitted.bands
 
     def draft_by(order: Order) -> list[Draft]:
         return [
@@ -45,13 +52,15 @@ def draft_portions(items: NDArray[np.int64], batching: Batching, world: World, k
         ]
 
     places = world.slots // len(members)
-    fitted = fit_order(items, kinds, batching, portions=len(members), bands=bands, places=places, name=name)
-    drafts = draft_by(fitted.order)
+    fit = None if fitted is None else fitted.fit
+    if fit is None:
+        fit = fit_order(items, kinds, batching, portions=len(members), bands=bands, places=places, name=name)
+    drafts = draft_by(fit.order)
 
     def fill_by(order: Order) -> list[Draft]:
         return fill_steps(draft_by(order), batching, places, alone=int(kinds.alone.sum()))
 
-    tell_missed_request(fitted.had, items, batching, fill_by)
+    tell_missed_request(fit.had, items, batching, fill_by)
     # Portions differ in their number of batches: cutting one of them smaller would only give all ranks more steps.
     if len(drafts) == 1:
         drafts = [level(drafts[0], batching, world.slots, beside=len(alone[0]))]

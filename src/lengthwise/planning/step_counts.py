@@ -4,6 +4,12 @@
 
 -1 stands for a window that was not counted. A file is read for its own facts alone: one that is damaged, or of other
 facts, is ignored and written anew.
+
+Ranks that count one epoch at the same time share the work through the file, and wait for nobody. Each begins at
+another window, goes round, and looks into the file after every few windows for what the others have counted:
+
+    rank 0 of 2    counts windows 0, 1, 2, 3    then finds 4 to 7 in the file
+    rank 1 of 2    counts windows 4, 5, 6, 7    then finds 0 to 3 in the file
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ from numpy.typing import NDArray
 from lengthwise import files
 
 UNCOUNTED = -1
+_TOGETHER = 8  # windows that are counted before the file is looked at
 
 
 class StepCounts:
@@ -37,16 +44,34 @@ class StepCounts:
         self.path: Path | None = None if folder is None else folder / f"steps-{_digest(self._facts)}.json"
         self._steps: NDArray[np.int64] = _read(self.path, self._facts, windows)
 
-    def of(self, numbers: Iterable[int], count: Callable[[int], int]) -> NDArray[np.int64]:
-        """The steps of the windows `numbers`, by `count` where they were not counted; then the file is written."""
+    def of(self, numbers: Iterable[int], count: Callable[[int], int], *, begin: float = 0.0) -> NDArray[np.int64]:
+        """The steps of the windows `numbers`, by `count` where they were not counted; the file keeps them.
+
+        Args:
+            numbers: Of windows.
+            count: Plans a window, and returns its steps.
+            begin: The share of the windows before the first that is counted here: 0.25 for rank 2 of 8.
+        """
         asked = np.fromiter(numbers, np.int64)
-        missing = asked[self._steps[asked] == UNCOUNTED]
-        for number in missing.tolist():
-            self._steps[number] = count(number)
-        if len(missing) and self.path is not None:
+        missing = np.unique(asked[self._steps[asked] == UNCOUNTED])
+        missing = np.roll(missing, -int(np.searchsorted(missing, begin * len(self._steps))))
+        for start in range(0, len(missing), _TOGETHER):
+            together = missing[start : start + _TOGETHER]
+            for number in together[self._steps[together] == UNCOUNTED].tolist():
+                self._steps[number] = count(number)
+            self._exchange()
+        return self._steps[asked]
+
+    def _exchange(self) -> None:
+        """Takes from the file what others counted, and writes it where it lacks something."""
+        if self.path is None:
+            return
+        # Of two that write at once the later one is kept. What the other wrote is in its own memory, and written again.
+        found = _read(self.path, self._facts, len(self._steps))
+        self._steps = np.maximum(self._steps, found)
+        if not np.array_equal(self._steps, found):
             content = {"facts": self._facts, "steps": self._steps.tolist()}
             files.write(self.path, json.dumps(content | {"checksum": _digest(content)}) + "\n")
-        return self._steps[asked]
 
 
 def _read(path: Path | None, facts: dict[str, Any], windows: int) -> NDArray[np.int64]:

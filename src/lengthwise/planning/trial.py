@@ -17,7 +17,7 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.multiples import count_multiple
 from lengthwise.choices.order import Order
-from lengthwise.planning.draft import Draft, draft, padding_of
+from lengthwise.planning.draft import Draft, count_frames, draft
 from lengthwise.planning.joint import mixing_of_batches
 from lengthwise.planning.level import level
 from lengthwise.planning.own import check_batch_sizes
@@ -34,20 +34,21 @@ class Trial:
     """Drafts by keys of their own, the same ones for every order: of all sequences, or of some steps' worth.
 
     Args:
-        items: [n, dims], of all portions.
+        items: [n, dims], of all portions; of windows, those of one after the other.
         batching: The choices.
-        portions: How many equal parts the sequences are dealt into before they are sorted.
+        portions: How many equal parts the sequences are dealt into before they are sorted; of windows, those of one.
         slots: Batches of a step, where the deal takes whole steps.
         bands: As `draft` takes them.
         drafted: How many of the portions are drafted: one for all, or every one.
         places: Batches that a portion has in a step, of which the last one is filled; 0 to fill none.
         alone: Batches that will stand beside those of the draft.
         most: How many sequences are enough.
+        windows: How many sequences each window has, where one order is to serve several; each is drafted by itself.
 
     Attributes:
-        items: Those that are drafted.
+        items: Those that are drafted, of each window.
         few: Whether they make so few batches that chance moves what they pad.
-        trials: How many drafts are made by each order.
+        trials: How many drafts are made by each order: of windows, one of each at least.
         filled: How full batches are on average, once they are as many as fill the last step.
     """
 
@@ -57,7 +58,7 @@ class Trial:
     drafted: int
     places: int
     alone: int
-    items: NDArray[np.int64]
+    items: list[NDArray[np.int64]]
     few: bool
     trials: int
     filled: float
@@ -74,40 +75,49 @@ class Trial:
         places: int = 0,
         alone: int = 0,
         most: int = 2**62,
+        windows: Sequence[int] = (),
     ) -> None:
         self.batching, self.slots, self.bands, self.drafted, self.alone = batching, slots, bands, drafted, alone
-        batches = estimate_batches(items, batching, portions)
+        parts = np.split(items, np.cumsum(windows)[:-1]) if len(windows) else [items]
+        batches = estimate_batches(items, batching, portions * len(parts))
         self.places = places if batches < _MANY_STEPS * places and places * drafted > 1 else 0
         # 14 batches in steps of 4 become 16 smaller ones.
         fills = self.places and batching.deal.tail == "split"
         self.filled = batches / (-(-batches // places) * places) if fills else 1.0
-        count = max(1, len(items) // portions * drafted) if drafted < portions else len(items)
-        if slots > 1:  # of batches that are not in steps, fewer sequences would pad otherwise
-            count = min(count, max(_LEAST_TRIED, int(_STEPS_TRIED * slots * count / batches)))
-        self.items = _draw(items, min(count, most))
-        self.few = batches * drafted < _MANY
+        # Windows are drafted together as one set of sequences is: as many of each as of one.
+        self.items = [_draw(part, min(most, _enough(len(part), portions, drafted, slots, batches))) for part in parts]
+        # What chance does to one set of sequences is no fault of the order. It would be one in every window.
+        self.few = batches * drafted < _MANY and not len(windows)
         most_trials = _MOST_TRIALS if prices_of(batching.cost, items.shape[1]) is not None else 1
         # 100 batches are drafted four times: 400 batches then say what they pad.
-        self.trials = int(np.clip(_MANY / (batches * drafted), 1, most_trials))
+        self.trials = max(len(windows), int(np.clip(_MANY / (batches * drafted), 1, most_trials)))
 
     def padding_of(self, order: Order) -> float:
         """The share of the computed frames that is padding, by an order that is fitted."""
-        drafts = [draft for number in range(self.trials) for draft in self._draft(order, number)]
-        return padding_of(drafts, self.items)
+        counted = [count_frames(self._draft(order, number), self._items(number)) for number in range(self.trials)]
+        useful, computed = map(sum, zip(*counted, strict=True))
+        return 1.0 - useful / computed if computed else 0.0
 
     def mixing_of(self, order: Order) -> float:
         """What a plan by this order mixes, by the bins of one plan: the mean over the trials."""
-        return float(np.mean([mixing_of(self._draft(order, number), self.items) for number in range(self.trials)]))
+        return float(
+            np.mean([mixing_of(self._draft(order, number), self._items(number)) for number in range(self.trials)])
+        )
+
+    def _items(self, number: int) -> NDArray[np.int64]:
+        """What the trial `number` drafts: one window after the other."""
+        return self.items[number % len(self.items)]
 
     def _draft(self, order: Order, number: int) -> list[Draft]:
-        key, count = Key(seed=0, epoch=number, stage="trial"), len(self.items)
+        items = self._items(number)
+        key, count = Key(seed=0, epoch=number, stage="trial"), len(items)
         portions: list[NDArray[np.int64] | None] = [None]
         if self.drafted > 1:
             shuffled = key.at("portions").permutation(count)
             portions = [np.sort(portion) for portion in np.array_split(shuffled, self.drafted)]
         drafts = [
             draft(
-                self.items,
+                items,
                 portion,
                 self.batching,
                 order,
@@ -158,6 +168,14 @@ def estimate_batches(items: NDArray[np.int64], batching: Batching, portions: int
     mean = np.ceil(items.mean(axis=0)).astype(np.int64)
     sizes = batching.cut.batch_sizes(mean[None], cost=batching.cost, longest=items.max(axis=0))
     return len(items) / portions / float(check_batch_sizes(sizes, 1)[0])
+
+
+def _enough(count: int, portions: int, drafted: int, slots: int, batches: float) -> int:
+    """How many of `count` sequences say what all of them pad."""
+    count = max(1, count // portions * drafted) if drafted < portions else count
+    if slots > 1:  # of batches that are not in steps, fewer sequences would pad otherwise
+        return min(count, max(_LEAST_TRIED, int(_STEPS_TRIED * slots * count / batches)))
+    return count
 
 
 def _draw(items: NDArray[np.int64], count: int) -> NDArray[np.int64]:

@@ -12,8 +12,6 @@ whatever epochs they are, and two seeds share none either.
 
 from __future__ import annotations
 
-import copy
-import hashlib
 import os
 import warnings
 from collections import OrderedDict
@@ -26,23 +24,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import checks, files
+from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.world import World, check_world
 from lengthwise.lengths import as_lengths
+from lengthwise.lengths.mapped import keep_mapped, map_file, name_sample
 from lengthwise.lengths.rules import check_dims, whole_lengths
-from lengthwise.planning.make import make_plan
+from lengthwise.planning.draft import take_items
+from lengthwise.planning.make import make_fitted
 from lengthwise.planning.plan import Plan
-from lengthwise.planning.rest import EarlierRun
+from lengthwise.planning.rest import EarlierRun, read_runs
+from lengthwise.planning.shared_fit import Fitted, fit_windows, has_fit
 from lengthwise.planning.step_counts import StepCounts
 
 _MOST = 2**32  # epochs, and windows of an epoch: a key has 64 bits for both
-_SAMPLED = 64  # places at which lengths are read to name them
-_SAMPLE = 1024  # lengths read at each of those places
 _PLANS_KEPT = 2  # the window that is taken, and one that somebody looks at
 _EPOCHS_KEPT = 16  # whose steps are remembered
+_FITTED_LENGTHS = 2**17  # lengths of the sample of windows that an order is fitted to
+_FITTED_WINDOWS = 32  # the most in that sample
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,12 +85,14 @@ class Windows:
     sorted. A block is then of one length, and only as many lengths meet in a batch as a window has blocks; shuffle such
     a file once, or give a smaller block.
 
-    What is fitted to lengths, such as `padding=` or `Bucketed(buckets=4)`, is fitted to each window by itself. For few
-    shapes in all windows, give `Bucketed(edges=...)`. An arrangement arranges the steps of each window.
+    The noise of `padding=` is fitted once, to the first windows of epoch 0, up to 32 of them: whoever plans any window
+    reads those first. The edges of `Bucketed(buckets=4)` are fitted to each window by itself; for few shapes in all
+    windows, give `Bucketed(edges=...)`. An arrangement arranges the steps of each window.
 
     Args:
         lengths: [n] or [n, dims] whole numbers; or the path of a `.npy` file, which is mapped into memory. An array of
-            any integer type is neither copied nor converted whole, nor read before a window needs it.
+            any integer type is neither copied nor converted whole, nor read before a window needs it. To another
+            process a mapped file goes as its path.
         batching: How batches are made.
         window: The most sequences of a window, a multiple of `block`. The windows of an epoch are of equal size, give
             or take two blocks. Larger ones pad less and take more memory.
@@ -98,6 +101,7 @@ class Windows:
         world_size: How many ranks share out the batches of a step.
         micro_batches: Batches of each rank in one step.
         counts: A folder in which the steps of each epoch's windows are kept once they are counted, in a small file.
+            Processes that count at the same time share the work through it, and wait for nobody.
 
     Raises:
         ValueError: `window` is no multiple of `block`, or the file is none of lengths.
@@ -130,6 +134,7 @@ class Windows:
             raise checks.type_error("batching", "a Batching", batching, "Make one: Batching(budget=20_000), say.")
         self.batching: Batching = batching
         self.world: World = check_world(world_size, micro_batches)
+        self.rank: int = 0
         self.seed: int = Key(seed=seed).seed
         self.block: int = checks.check_whole(
             "block", block, minimum=1, remedy="Give how many neighbours to read, 2048 say."
@@ -139,7 +144,7 @@ class Windows:
         if self.window % self.block:
             raise checks.value_error("window", f"a multiple of the block of {self.block}", self.window, remedy)
         self.lengths: NDArray[Any] = _open(lengths)
-        self.lengths_fingerprint: str = _name(self.lengths)
+        self.lengths_fingerprint: str = name_sample(self.lengths)
         self._blocks = -(-len(self.lengths) // self.block)
         if len(self) > _MOST:
             raise checks.value_error(
@@ -149,6 +154,7 @@ class Windows:
             raise checks.value_error("counts", "a folder that is there", os.fspath(counts), "Make the folder first.")
         self._folder = None if counts is None else Path(counts)
         self._warned: list[object] = []
+        self._fits: dict[World, Fitted] = {}
         self._plans: OrderedDict[tuple[object, ...], Window] = OrderedDict()
         self._counts: OrderedDict[tuple[object, ...], StepCounts] = OrderedDict()
 
@@ -159,10 +165,24 @@ class Windows:
     def __repr__(self) -> str:
         return f"Windows({len(self)} windows of up to {self.window} of {len(self.lengths)} sequences, seed {self.seed})"
 
-    def share_out(self, world_size: int = 1, micro_batches: int = 1) -> Windows:
-        """The same windows for another number of ranks or micro-batches."""
-        other = copy.copy(self)
+    def __getstate__(self) -> dict[str, Any]:
+        # To another process go no plans, and no lengths that lie in a file: it plans what it needs.
+        return self.__dict__ | {"_plans": OrderedDict()}
+
+    def share_out(self, world_size: int = 1, micro_batches: int = 1, *, rank: int = 0) -> Windows:
+        """The same windows for another number of ranks or micro-batches.
+
+        Args:
+            world_size: How many ranks share out the batches of a step.
+            micro_batches: Batches of each rank in one step.
+            rank: Of this process. Each rank has the same plans; only what `steps` counts first differs, so that ranks
+                that keep their `counts` in one folder share that work.
+        """
+        other = Windows.__new__(Windows)
+        other.__dict__.update(self.__dict__)  # what is known of the other ranks too
         other.world = check_world(world_size, micro_batches)
+        remedy = "Ranks count from 0 to world_size - 1."
+        other.rank = checks.check_whole("rank", rank, minimum=0, maximum=other.world.world_size - 1, remedy=remedy)
         return other
 
     def numbers(self, epoch: int, number: int) -> NDArray[np.int64]:
@@ -203,7 +223,8 @@ class Windows:
             ValueError: As `plan`.
         """
         asked = range(len(self)) if numbers is None else numbers
-        return self._counts_of(epoch).of(asked, lambda number: self.plan(epoch, number).plan.steps)
+        begin = self.rank / self.world.world_size
+        return self._counts_of(epoch).of(asked, lambda number: self.plan(epoch, number).plan.steps, begin=begin)
 
     def check_steps(self, epoch: int, number: int, window: Window) -> None:
         """Refuses counts that were kept for other plans than are made now.
@@ -221,15 +242,35 @@ class Windows:
         numbers = self.numbers(epoch, number)
         lengths = self._read(numbers)
         key = {"seed": self.seed, "epoch": epoch * _MOST + number}
+        # What runs on other ranks left is planned as for the first of them.
+        first = next((run.world for run in read_runs(after)), self.world)
+        fitted = self._fit(first)
         try:
             with self._warn_once():
-                plan = make_plan(lengths, self.batching, **key, **self.world._asdict(), after=after)
+                plan = make_fitted(lengths, self.batching, fitted, **key, **self.world._asdict(), after=after)
         except OversizeError as error:  # the plan knows places in the window; the user those among all lengths
             sequence = None if error.sequence is None else int(numbers[error.sequence])
             raise OversizeError(
                 error.budget, error.cost, error.position, sequence=sequence, mean_cost=error.mean_cost
             ) from None
         return Window(plan, numbers)
+
+    def _fit(self, world: World) -> Fitted | None:
+        """What is fitted to a sample of windows; None where there is nothing to fit, or one window alone."""
+        dims = 1 if self.lengths.ndim == 1 else self.lengths.shape[1]
+        if len(self) == 1 or not has_fit(self.batching, dims):
+            return None
+        if world not in self._fits:
+            most = min(len(self), _FITTED_WINDOWS, max(1, _FITTED_LENGTHS // self.window))
+            # Of epoch 0, whatever epoch is planned: any window can be planned alone, and is the same on every rank.
+            windows = [self._items(self.numbers(0, number)) for number in range(most)]
+            portions = len(self.batching.deal.portions(len(windows[0]), world, Key()))
+            self._fits[world] = fit_windows(windows, self.batching, world.slots, portions)
+        return self._fits[world]
+
+    def _items(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What is batched of these sequences, [k, dims]."""
+        return take_items(self._read(numbers), self.batching)[0]
 
     @contextmanager
     def _warn_once(self) -> Iterator[None]:
@@ -266,6 +307,7 @@ class Windows:
             "epoch": epoch,
             "window": self.window,
             "block": self.block,
+            "fit": "shared",  # counts of plans that fitted each window by itself are of other plans
             **self.world._asdict(),
         }
         return _keep(self._counts, known, StepCounts(facts, len(self), self._folder), _EPOCHS_KEPT)
@@ -311,36 +353,8 @@ def _keep(kept: OrderedDict[Any, Any], known: object, value: Any, most: int) -> 
 def _open(lengths: ArrayLike | str | os.PathLike[str]) -> NDArray[Any]:
     """The lengths as they lie in memory or on disk, without a copy; what is no array of whole numbers is converted."""
     if isinstance(lengths, str | os.PathLike):
-        lengths = _map(lengths)
+        lengths = map_file(lengths)
     if not isinstance(lengths, np.ndarray) or lengths.dtype.kind not in "iu" or lengths.ndim not in (1, 2):
         return as_lengths(lengths)
     check_dims(1 if lengths.ndim == 1 else lengths.shape[1])
-    return lengths
-
-
-def _map(path: str | os.PathLike[str]) -> NDArray[Any]:
-    with files.refusals(path, "read"):
-        files.check_regular(path)
-        try:
-            array = np.load(os.fspath(path), mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            remedy = f"Write one by numpy.save ({error})."
-            raise checks.value_error("lengths", "the path of a .npy file", os.fspath(path), remedy) from error
-    if not isinstance(array, np.ndarray):  # numpy.load opens archives too
-        array.close()
-        remedy = "Write one by numpy.save, because an archive cannot be mapped into memory."
-        raise checks.value_error("lengths", "the path of a .npy file", os.fspath(path), remedy)
-    return array
-
-
-def _name(lengths: NDArray[Any]) -> str:
-    """16 hex digits that name lengths by their number and by a sample: 64 places of 1,024 neighbours, or all of few."""
-    count = len(lengths)
-    digest = hashlib.blake2b(np.array(lengths.shape, "<i8").tobytes(), digest_size=8)
-    if count <= _SAMPLED * _SAMPLE:
-        parts = [slice(None)]
-    else:  # from the first to the last length, evenly
-        parts = [slice(at, at + _SAMPLE) for at in np.linspace(0, count - _SAMPLE, _SAMPLED).astype(np.int64).tolist()]
-    for part in parts:
-        digest.update(np.asarray(lengths)[part].astype("<i8").tobytes())
-    return digest.hexdigest()
+    return keep_mapped(lengths)

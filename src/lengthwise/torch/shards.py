@@ -18,6 +18,15 @@ BEGIN: Start = {"read": 0, "source": None, "ended": False}
 def list_shards(source: Any) -> list[Iterable[Any]]:
     """The shards that a user gave: a list of iterables, or a Hugging Face stream, which knows its own."""
     remedy = "Give a list of iterables, one a file say: [dataset.shard(8, i) for i in range(8)]."
+    for each in source if isinstance(source, list | tuple) else [source]:
+        # Read as an iterable, a dict gives its keys: of the splits of a data set their names.
+        if isinstance(each, Mapping):
+            raise checks.type_error(
+                "shards",
+                "iterables of samples and no dict, which gives its keys",
+                each,
+                "Name one of them: data['train'].",
+            )
     if isinstance(source, list | tuple):
         shards = list(source)
     elif hasattr(source, "num_shards") and hasattr(source, "shard"):

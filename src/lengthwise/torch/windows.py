@@ -37,7 +37,8 @@ class WindowSampler(BatchSampler):
         rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
         world_size: How many ranks share out the batches; by default that of torch.distributed, else 1.
         micro_batches: Batches of each rank in one optimiser step.
-        counts: A folder in which the steps of each epoch are kept once they are counted.
+        counts: A folder in which the steps of each epoch are kept once they are counted. Ranks that see the same folder
+            share the counting, without a collective.
 
     Raises:
         ValueError: As `Windows` and `BatchSampler`.
@@ -105,4 +106,6 @@ class WindowSampler(BatchSampler):
         return self._windows.lengths
 
     def _make_plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]]) -> Any:
-        return WindowEpoch(self._windows.share_out(*world), epoch, after=after)
+        # Planned for an earlier number of ranks, this one may have none of their numbers.
+        rank = self.rank if self.rank < world.world_size else 0
+        return WindowEpoch(self._windows.share_out(*world, rank=rank), epoch, after=after)

@@ -1,0 +1,62 @@
+"""Shared fit: what windows fit to their lengths is fitted once, to a sample of them, and serves all.
+
+windows of 4,096 sequences, 21 batches each
+fitted by itself, a window is drafted 16 times for every guess at its noise    some 30 ms
+16 windows fitted together are drafted once each for every guess               once in a run
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.deal import RandomSteps
+from lengthwise.choices.order import MaxEntropy, Sorted
+from lengthwise.lengths import fingerprint
+from lengthwise.planning.fit import Fit, choose_bands, fit_order, settle
+from lengthwise.planning.oversize import sort_out
+
+
+class Fitted(NamedTuple):
+    """What is settled once for all windows of an epoch: see `fit_windows`.
+
+    Attributes:
+        batching: As `settle` says.
+        bands: As `choose_bands` says.
+        fit: As `fit_order` says; None where each window fits its own.
+    """
+
+    batching: Batching
+    bands: int
+    fit: Fit | None
+
+
+def fit_windows(windows: Sequence[NDArray[np.int64]], batching: Batching, slots: int, portions: int) -> Fitted:
+    """Fits once what every window of an epoch would fit by itself; `windows` [n, dims] each are a sample of them.
+
+    An order that tries drafts is tried on all of the sample, each window drafted by itself, so that windows pad what
+    was asked on average. Edges of buckets are left to each window, whose longest sequence they must hold. So is the
+    noise on a line of bands: a place there counts the sequences before it, and windows differ in how many they have.
+    """
+    items = np.concatenate(windows)
+    sizes = [len(window) for window in windows]
+    name = f"{fingerprint(items)} in windows of {sizes}"
+    batching = settle(items, batching, slots, name=name, windows=sizes)
+    kinds = sort_out(items, batching)
+    bands = choose_bands(items, kinds, batching, portions=portions, slots=slots, name=name, windows=sizes)
+    if bands or type(batching.order) is not MaxEntropy:
+        return Fitted(batching, bands, None)
+    places = slots // portions
+    found = fit_order(items, kinds, batching, portions=portions, bands=0, places=places, name=name, windows=sizes)
+    return Fitted(batching, 0, found)
+
+
+def has_fit(batching: Batching, dims: int) -> bool:
+    """Whether `fit_windows` has anything to fit."""
+    order = batching.order
+    noise = type(order) is MaxEntropy and order.scale is None
+    return noise or (dims > 1 and (type(order) is Sorted or isinstance(batching.deal, RandomSteps)))
