@@ -269,7 +269,7 @@ GOLDEN = {
     "uniform": "36686b56f2f4123f 6db6dfaffc2dbd77",
     "edges": "76a7861c8af1ec90 312bbd017f263420",
     "sorted": "c5544c3f5467947d 7e35b3549c3e7739",
-    "max-entropy": "ea9767f203502e7f c5bc62c5ac5a18d3",
+    "max-entropy": "c7e95671b05d134a d685846418e4b666",
     "random steps": "da26680050343c14 7229c77e02a539a9",
 }
 
