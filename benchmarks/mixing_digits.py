@@ -3,8 +3,8 @@
     python benchmarks/mixing_digits.py
 
 The lengths are those of the 3,000 recordings of the Free Spoken Digit Dataset, in samples at 8 kHz. Each number of
-optimal buckets stands beside max-entropy batching whose noise has the scale that comes nearest to the same padding.
-Mixing is estimated in 128 bins on all epochs of a seed pooled; the limit is that of 128 bins too. Batches of 16.
+optimal buckets stands beside max-entropy batching that pads no more. Mixing is estimated in 128 bins on all epochs of a
+seed pooled; the limit is that of 128 bins too. Batches of 16.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from mixing import CUT, EPOCHS, SEEDS, pooled
+from mixing import CUT, EPOCHS, SEEDS, fitted, pooled
 from numpy.typing import NDArray
 from record import DATA, parser, write
 from tqdm import tqdm
 
 import lengthwise as lw
-from lengthwise_recipes.knobs import fit_knob
 
 BUCKETS = (40, 36, 32, 28, 24, 20, 16, 12, 8)
 
@@ -39,14 +38,15 @@ def main() -> None:
 
 def row(lengths: NDArray[np.int64], buckets: int) -> dict[str, Any]:
     """Optimal buckets and max-entropy batching of the same padding; "behind" needs every seed below every seed."""
-    theirs = measured(lengths, f"optimal:{buckets}")
-    ours = measured(lengths, fit_knob(lengths, "max-entropy", theirs["padding_share"], cut=CUT).strategy)
+    theirs = measured(lengths, lw.strategy(f"optimal:{buckets}", cut=CUT), f"optimal:{buckets}")
+    order = fitted(lengths, theirs["padding_share"])
+    ours = measured(lengths, lw.Batching(cut=CUT, order=order), f"max-entropy:{order.padding:.4g}")
     return {"theirs": theirs, "ours": ours, "behind": ours["greatest"] < theirs["least"]}
 
 
-def measured(lengths: NDArray[np.int64], strategy: str) -> dict[str, Any]:
+def measured(lengths: NDArray[np.int64], batching: lw.Batching, strategy: str) -> dict[str, Any]:
     """Padding share, mean over the seeds; mixing under each, its ends, and its mean over the limit at that padding."""
-    found = [pooled(lengths, lw.strategy(strategy, cut=CUT), seed) for seed in SEEDS]
+    found = [pooled(lengths, batching, seed) for seed in SEEDS]
     values = [mixing for mixing, _ in found]
     padding = float(np.mean([share for _, share in found]))
     return {

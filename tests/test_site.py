@@ -238,6 +238,16 @@ def test_the_page_on_theory_says_how_near_the_limits_orders_came():
     assert told in page
     assert all(row["mixing"] < row["batch_limit"] for row in rows)
     ours = [row for row in rows if row["strategy"].startswith("max-entropy") and row["batch_size"] == 16]
+    below = [
+        row for row in rows if row["strategy"].startswith("max-entropy") and row["mixing"] < 0.95 * row["epoch_limit"]
+    ]
+    count = sum(row["strategy"].startswith("max-entropy") for row in rows)
+    assert (
+        f"Of {count} settings of max-entropy, in batches of 16 and 64, {count - len(below)} have at least 95 %" in page
+    )
+    least = {(row["lengths"], row["batch_size"]): row["padding_share"] for row in rows if row["strategy"] == "sorted"}
+    sorting = [row for row in below if row["padding_share"] < 1.02 * least[row["lengths"], row["batch_size"]]]
+    assert f"{len(sorting)} of the others ask for less padding than sorting has" in page
     wide = [row for row in ours if row["padding_share"] >= 0.3 * random[row["lengths"], 16]["padding_share"]]
     assert f"at least {100 * min(row['mixing'] / row['batch_limit'] for row in wide):.0f} % of it" in page
 
