@@ -57,6 +57,8 @@ def test_a_choice_of_the_users_plans_as_the_same_one_of_ours(ours, order):
     # Only a cut of this package can be levelled to fill the last step, and only its deals take random steps.
     given = {"order": order, "cut": lw.Budget(30_000), "deal": lw.Balanced(tail="repeat"), **ours}
     given["order"] = choices.suit_order(given["order"], given["cut"])
+    if name == "cost" and isinstance(order, lw.MaxEntropy):
+        given["order"] = lw.MaxEntropy(scale=200.0)  # a cost that must be called is tried once, not sixteen times
     theirs = lw.Batching(**given | {name: Wrapped(choice)})
     run = {"seed": 3, "epoch": 2, "world_size": 2, "micro_batches": 2}
     assert planned(theirs, lengths, **run) == planned(lw.Batching(**given), lengths, **run)
