@@ -727,7 +727,7 @@ def windows(document: dict[str, Any]) -> tuple[str, ...]:
     long = document["epoch"]
     checked = "each sequence is in one batch" if long["each_once"] else "NOT EVERY SEQUENCE IS IN ONE BATCH"
     answer = (
-        f"One core plans {long['count']:,} lengths on disk in {long['seconds'] / 60:.0f} minutes: {long['windows']} "
+        f"One core plans {long['count']:,} lengths on disk in {long['seconds']:,.0f} seconds: {long['windows']} "
         f"windows of up to 2^20, {long['seconds'] / long['windows']:.2f} seconds each. They pad "
         f"{percent(long['padding'])} where {percent(document['padding'])} was asked, and {checked}. The "
         f"process then has at most {long['peak_megabytes']:.0f} MB more than before."
@@ -736,7 +736,7 @@ def windows(document: dict[str, Any]) -> tuple[str, ...]:
     cold = ", ".join(f"{row['cold_seconds']:.2f} s in blocks of {row['block']:,}" for row in document["cold"])
     note = (
         f"The table is of {document['compared']:,} log-normal lengths, {document['budget']:,} frames a batch and "
-        f"`padding={document['padding']}`. A window of few batches pads more, and is fitted by many trials. "
+        f"`padding={document['padding']}`. A window of few batches pads more. All windows share one fit. "
         f"From a cold disk the lengths of a window of {first:,} take {cold}."
     )
     return answer, table(heads, rows), note
