@@ -116,9 +116,11 @@ def test_kernels_their_python_and_calls_form_the_same_steps(cost, dims, monkeypa
             assert by_steps(needed, cut, slots, cost=lambda *batches: cost(*batches)) == compiled
             few = by_steps(needed[:60], cut, slots, cost=cost)
             with monkeypatch.context() as patched:
-                for name in ("fill_steps", "cut_steps", "level_step", "cut_falling", "split_widest"):
-                    for module in (_kernels, _kernels.steps):
-                        patched.setattr(module, name, getattr(module, name).py_func)
+                for name, kernel in vars(_kernels.steps).items():
+                    if hasattr(kernel, "py_func"):
+                        patched.setattr(_kernels.steps, name, kernel.py_func)
+                for name in ("sort_steps", "fill_steps", "cut_steps", "split_widest"):
+                    patched.setattr(_kernels, name, getattr(_kernels, name).py_func)
                 assert by_steps(needed[:60], cut, slots, cost=cost) == few
 
 
@@ -220,6 +222,24 @@ def test_all_batches_but_those_of_the_last_step_hold_multiples_by_default():
         dropped = lw.make_plan(lengths, dropping, world_size=8)
         assert len(dropped.grid) == len(plan.grid) - 1
         assert ((dropped.batch_sizes % 8 == 0) | (8 * dropped.padded_lengths[:, 0] > 20_000)).all()
+
+
+def halve_one_by_one(sizes, slots):
+    while len(sizes) < slots and max(sizes) > 1:
+        at = sizes.index(max(sizes))
+        sizes[at : at + 1] = [-(-sizes[at] // 2), sizes[at] // 2]
+    return sizes
+
+
+@settings(max_examples=300, derandomize=True)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(1, 60))
+def test_the_widest_batches_are_halved_as_if_one_after_the_other(sizes, slots):
+    slots = max(slots, len(sizes))
+    for kernel in (_kernels.split_widest, _kernels.split_widest.py_func):
+        ends = np.zeros(slots, np.int64)
+        ends[: len(sizes)] = np.cumsum(sizes)
+        batches = kernel(ends, len(sizes), slots)
+        assert np.diff(ends[:batches], prepend=0).tolist() == halve_one_by_one(list(sizes), slots)
 
 
 def test_what_is_over_the_budget_stands_alone_in_a_step_of_the_others():

@@ -27,6 +27,7 @@ from lengthwise._kernels.laws import mix_in_batches as mix_in_batches
 from lengthwise._kernels.leftovers import pass_on as pass_on
 from lengthwise._kernels.multiples import reach_multiples as reach_multiples
 from lengthwise._kernels.multiples import reach_multiples_from as reach_multiples_from
+from lengthwise._kernels.multiples import split_multiples as split_multiples
 from lengthwise._kernels.pool import count_out as count_out
 from lengthwise._kernels.pool import draw_batches as draw_batches
 from lengthwise._kernels.pool import shorter_in_pool as shorter_in_pool
@@ -42,4 +43,5 @@ from lengthwise._kernels.steps import cut_falling as cut_falling
 from lengthwise._kernels.steps import cut_steps as cut_steps
 from lengthwise._kernels.steps import fill_steps as fill_steps
 from lengthwise._kernels.steps import level_step as level_step
+from lengthwise._kernels.steps import sort_steps as sort_steps
 from lengthwise._kernels.steps import split_widest as split_widest

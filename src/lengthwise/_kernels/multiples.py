@@ -106,3 +106,28 @@ def reach_multiples_from(costs, full, budget, hard, most, multiple, loose, numbe
             if size % multiple == 0 or (few and size < multiple) or (loose and size == left):
                 _keep(start, start + size, cost, number, paid, first)
     return more
+
+
+@compile_kernel
+def split_multiples(ends, batches, slots, multiple):
+    """Halves the batch of most sequences until there are `slots` batches, or all are single sequences: how many.
+
+    The second half of a batch of more than `multiple` sequences holds a multiple: of 8s, 24 become 16 and 8. Of 1,
+    `split_widest` does the same in fewer passes.
+    """
+    while batches < slots:
+        widest = at = 0
+        for batch in range(batches):
+            width = ends[batch] - (ends[batch - 1] if batch > 0 else 0)
+            if width > widest:
+                widest, at = width, batch
+        if widest < 2:
+            break
+        for batch in range(batches, at, -1):
+            ends[batch] = ends[batch - 1]
+        half = widest // 2
+        if widest > multiple:
+            half = max(multiple, half // multiple * multiple)
+        ends[at] -= half
+        batches += 1
+    return batches

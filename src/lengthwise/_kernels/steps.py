@@ -6,225 +6,345 @@ import numpy as np
 
 from lengthwise._compile import compile_kernel
 
-_NO_END = 2**62  # no position is beyond it
+_BY_HAND = 40  # sequences: to count digits would take longer than to put so few in order one by one
 
 
 @compile_kernel
-def cut_falling(lengths, positions, end, prices, budget, most, slots, ends):
+def _divide_budget(length, left, prices, budget, most):
+    """As `_fill_batch`, of the next `left` sequences of one length each, of which the first, `length`, is the longest.
+
+    A division says how many fit, and what it rounds is put right one by one.
+    """
+    each = prices[1] + (prices[2] * length + prices[3] * (length * length))
+    once = prices[0] + prices[4] * length
+    size = room = min(most, left)
+    if once + room * each > budget:
+        fits = (budget - once) / each if each > 0.0 else 1.0
+        size = min(room, int(fits)) if fits > 1.0 else 1
+        while size < room and once + (size + 1) * each <= budget:
+            size += 1
+        while size > 1 and once + size * each > budget:
+            size -= 1
+    return size, once + size * each, once + (size + 1) * each if size < left else np.inf
+
+
+@compile_kernel
+def _fill_batch(lengths, start, prices, budget, most, longest):
+    """The batch from row `start` of `lengths` [m, dims] on: how many it takes, its cost, and its cost with one more.
+
+    It takes one at least. Where none is left, one more costs infinity. `longest` [dims] is room to work in.
+    """
+    dims, stop = lengths.shape[1], lengths.shape[0]
+    for dim in range(dims):
+        longest[dim] = 0
+    cost, grown, size = 0.0, np.inf, 0
+    while start + size < stop:
+        each, once = 0.0, prices[0]
+        for dim in range(dims):
+            length = float(max(longest[dim], lengths[start + size, dim]))
+            each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
+            once += prices[2 + 2 * dims + dim] * length
+        grown = once + (size + 1) * (prices[1] + each)
+        if size > 0 and (grown > budget or size == most):
+            return size, cost, grown
+        for dim in range(dims):
+            longest[dim] = max(longest[dim], lengths[start + size, dim])
+        size += 1
+        cost = grown
+    return size, cost, np.inf
+
+
+@compile_kernel
+def cut_falling(lengths, prices, budget, most, slots, ends):
     """Cuts a step, its sequences sorted from the longest, into batches of at most `budget` in cost each.
 
-    The step is those rows of `lengths` [m, dims] whose `positions` [m] are below `end`. A sequence that is over the
-    budget by itself stands alone. `ends` [slots] receives how many sequences stand in the batches up to each. Returns
+    A sequence of `lengths` [m, dims] that is over the budget by itself stands alone. Of one length a sequence, a batch
+    is as long as its first: this takes time for the batches, and not for the sequences. `ends` [slots] receives how
+    many sequences stand in the batches up to each. Returns
 
     - how many batches there are, or slots + 1 as soon as the sequences need more than `slots`;
     - what the costliest of them costs, without those that stand alone over the budget;
     - the least budget under which one of them would take another sequence: infinite where none can.
     """
-    dims = lengths.shape[1]
-    longest = np.zeros(dims, np.int64)
-    batches = size = taken = 0
-    cost = costliest = 0.0
-    more = np.inf
-    for row in range(positions.size):
-        # Kept from a longer try: what a shorter step does not hold is passed over, and nothing is sorted again.
-        if positions[row] >= end:
-            continue
-        each, once = 0.0, prices[0]
-        for dim in range(dims):
-            length = float(max(longest[dim], lengths[row, dim]))
-            each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
-            once += prices[2 + 2 * dims + dim] * length
-        grown = once + (size + 1) * (prices[1] + each)
-        if size > 0 and (grown > budget or size == most):
-            # A batch that is full by count takes no more under any budget.
-            more = min(more, grown) if size < most else more
-            costliest = max(costliest, cost) if cost <= budget else costliest
-            ends[batches] = taken
-            batches += 1
-            if batches == slots:
-                return slots + 1, costliest, more
-            size = 0
-            for dim in range(dims):
-                longest[dim] = 0
-            each, once = 0.0, prices[0]
-            for dim in range(dims):
-                length = float(lengths[row, dim])
-                each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
-                once += prices[2 + 2 * dims + dim] * length
-            grown = once + (prices[1] + each)
-        for dim in range(dims):
-            longest[dim] = max(longest[dim], lengths[row, dim])
-        size += 1
-        taken += 1
-        cost = grown
-    if size > 0:
+    longest = np.empty(lengths.shape[1], np.int64)
+    count = lengths.shape[0]
+    start = batches = 0
+    costliest, more = 0.0, np.inf
+    while start < count:
+        if batches == slots:
+            return slots + 1, costliest, more
+        if longest.size == 1:
+            size, cost, grown = _divide_budget(float(lengths[start, 0]), count - start, prices, budget, most)
+        else:
+            size, cost, grown = _fill_batch(lengths, start, prices, budget, most, longest)
+        # A batch that is full by count takes no more under any budget.
+        more = min(more, grown) if size < most else more
         costliest = max(costliest, cost) if cost <= budget else costliest
-        ends[batches] = taken
+        start += size
+        ends[batches] = start
         batches += 1
     return batches, costliest, more
 
 
 @compile_kernel
-def split_widest(ends, batches, slots, multiple):
+def _count_wider(ends, batches, width):
+    """How many batches hold more than `width` sequences."""
+    wider = before = 0
+    for batch in range(batches):
+        wider += ends[batch] - before > width
+        before = ends[batch]
+    return wider
+
+
+@compile_kernel
+def split_widest(ends, batches, slots):
     """Halves the batch of most sequences until there are `slots` batches, or all are single sequences: how many.
 
-    Three batches of 1, 4 and 2 sequences, `ends` [1, 5, 7, _], become four of 1, 2, 2 and 2: [1, 3, 5, 7]. The second
-    half of a batch of more than `multiple` sequences holds a multiple: 24 become 16 and 8.
+    Three batches of 1, 4 and 2 sequences, `ends` [1, 5, 7, _], become four of 1, 2, 2 and 2: [1, 3, 5, 7].
     """
     while batches < slots:
-        widest = at = 0
+        widest = before = 0
         for batch in range(batches):
-            width = ends[batch] - (ends[batch - 1] if batch > 0 else 0)
-            if width > widest:
-                widest, at = width, batch
+            widest = max(widest, ends[batch] - before)
+            before = ends[batch]
         if widest < 2:
             break
-        for batch in range(batches, at, -1):
-            ends[batch] = ends[batch - 1]
-        half = widest // 2
-        if widest > multiple:
-            half = max(multiple, half // multiple * multiple)
-        ends[at] -= half
-        batches += 1
+        # All that are wider than the halves of the widest are halved before any half is: in one round. Of widths
+        # [9, 6, 5] these are 9 and 6. Where they are more than what is missing, a larger width parts them.
+        low, high = (widest + 1) // 2, widest
+        while low < high:
+            middle = (low + high) // 2
+            if _count_wider(ends, batches, middle) <= slots - batches:
+                high = middle
+            else:
+                low = middle + 1
+        wider = _count_wider(ends, batches, low)
+        # Of those just as wide the first ones, unless halves may be as wide.
+        equals = slots - batches - wider if low > (widest + 1) // 2 else 0
+        equals = min(equals, _count_wider(ends, batches, low - 1) - wider)
+        skipped = _count_wider(ends, batches, low - 1) - wider - equals
+        batches += wider + equals
+        place = batches - 1
+        for batch in range(batches - wider - equals - 1, -1, -1):
+            end = ends[batch]
+            width = end - (ends[batch - 1] if batch > 0 else 0)
+            ends[place] = end
+            place -= 1
+            skipped -= width == low
+            if width > low or (width == low and skipped < 0):
+                ends[place] = end - width // 2
+                place -= 1
     return batches
 
 
 @compile_kernel
-def level_step(lengths, positions, prices, budget, most, slots, ends):
-    """Cuts a step into `slots` batches, the costliest of which costs the least possible, and returns how many.
+def level_step(lengths, prices, budget, most, slots, ends, guess):
+    """Cuts a step into `slots` batches, the costliest of which costs the least possible.
 
     Bisection on the budget, exact because both ends move to costs that occur: a budget that is too small is raised to
-    the next that changes a batch, and one that is enough is lowered to the costliest batch under it.
+    the next that changes a batch, and one that is enough is lowered to the costliest batch under it. So the `guess`
+    changes only how many tries it takes. The next tries are ever further from it, until the least lies between two.
+
+    Returns:
+        How many batches there are, and what the costliest costs.
     """
-    _, high, _ = cut_falling(lengths, positions, _NO_END, prices, budget, most, slots, ends)
-    low = 0.0
-    while low < high:
-        middle = low + (high - low) / 2.0
+    _, high, _ = cut_falling(lengths, prices, budget, most, slots, ends)
+    low, stride = 0.0, guess / 32.0
+    while low < high and slots > 1:
+        middle = guess if low < guess < high else low + (high - low) / 2.0
         if middle >= high:  # neighbours among the floats
             break
-        batches, costliest, more = cut_falling(lengths, positions, _NO_END, prices, middle, most, slots, ends)
+        batches, costliest, more = cut_falling(lengths, prices, middle, most, slots, ends)
         if batches > slots:
-            low = more
+            low, guess = more, middle + stride
         else:
-            high = costliest
-    batches, _, _ = cut_falling(lengths, positions, _NO_END, prices, high, most, slots, ends)
-    return split_widest(ends, batches, slots, 1)
+            high, guess = costliest, middle - stride
+        stride *= 2.0
+    batches, _, _ = cut_falling(lengths, prices, high, most, slots, ends)
+    return split_widest(ends, batches, slots), high
 
 
 @compile_kernel
-def _take_sorted(ranks, start, stop, room, counts):
-    """The positions start..stop-1 from the longest, as `fill_steps` says: a radix sort of their ranks.
+def _sort_step(sizes, top, start, stop, room, counts):
+    """The positions start..stop-1 from the largest of `sizes`, equals as they come. No size is above `top`.
 
-    They stand in `room` [2, n] until the next call. `counts` is [2048]. NumPy's sort takes seconds to compile.
+    They stand in `room` [2, m] until the next call. `counts` is [2048]. NumPy's sort takes seconds to compile.
     """
     size = stop - start
     found, spare = room[0, :size], room[1, :size]
-    # Each word is a rank above the place in the step: the ranks [7, 2, 9] are [0b0111_00, 0b0010_01, 0b1001_10].
+    # Each word is what the size lacks to `top`, above the place in the step. The sizes [7, 9, 2] are
+    # [0b0010_00, 0b0000_01, 0b0111_10] where `top` is 9.
     shift = 0
     while size >> shift > 0:
         shift += 1
-    place_mask = (1 << shift) - 1
+    most = np.int64(0)
     for index in range(size):
-        found[index] = ranks[start + index] << shift | index
-    # Of a short step most counts of a long digit would be 0, and to go through them would take longer than to sort.
-    bits = 11 if size > 4096 else 8
-    digits = 1 << bits
-    top = (ranks.size - 1) << shift
-    while top >> shift > 0:
-        for digit in range(digits):
-            counts[digit] = 0
-        for index in range(size):
-            counts[(found[index] >> shift) & (digits - 1)] += 1
-        # From here on the counts say where the next word of each digit goes: [2, 0, 3] become [0, 2, 2].
-        place = 0
-        for digit in range(digits):
-            width = counts[digit]
-            counts[digit] = place
-            place += width
-        for index in range(size):
-            digit = (found[index] >> shift) & (digits - 1)
-            spare[counts[digit]] = found[index]
-            counts[digit] += 1
-        found, spare = spare, found
-        shift += bits
+        found[index] = (top - sizes[start + index]) << shift | index
+        most = max(most, found[index])
+    if size <= _BY_HAND:
+        for index in range(1, size):
+            word, place = found[index], index
+            while place > 0 and found[place - 1] > word:
+                found[place] = found[place - 1]
+                place -= 1
+            found[place] = word
+    else:
+        width = 0
+        while most >> (shift + width) > 0:
+            width += 1
+        # Digits of equal width. Of a short step most counts of a long digit would be 0, and to go through them would
+        # take longer than to sort.
+        passes = -(-width // (11 if size > 4096 else 8))
+        bits = -(-width // max(1, passes))
+        for number in range(passes):
+            low, mask = shift + number * bits, (1 << bits) - 1
+            for digit in range(mask + 1):
+                counts[digit] = 0
+            for index in range(size):
+                counts[(found[index] >> low) & mask] += 1
+            # From here on the counts say where the next word of each digit goes: [2, 0, 3] become [0, 2, 2].
+            place = 0
+            for digit in range(mask + 1):
+                place, counts[digit] = place + counts[digit], place
+            for index in range(size):
+                digit = (found[index] >> low) & mask
+                spare[counts[digit]] = found[index]
+                counts[digit] += 1
+            found, spare = spare, found
     for index in range(size):
-        found[index] = start + (found[index] & place_mask)
+        found[index] = start + (found[index] & ((1 << shift) - 1))
     return found
 
 
 @compile_kernel
-def _copy_rows(needed, positions, lengths):
-    """needed[positions] in the first rows of `lengths`: a step is cut dozens of times, so it lies in one piece."""
-    for row in range(positions.size):
+def _copy_rows(needed, positions, end, lengths):
+    """The rows of `needed` at those `positions` that are below `end`, in the first rows of `lengths`."""
+    row = 0
+    for position in positions:
         for dim in range(needed.shape[1]):
-            lengths[row, dim] = needed[positions[row], dim]
-    return lengths[: positions.size]
+            lengths[row, dim] = needed[position, dim]
+        row += position < end  # if not, the next one takes its place
+    return lengths[:row]
 
 
 @compile_kernel
-def fill_steps(needed, ranks, prices, budget, most, slots, sizes):
+def _largest(values):
+    largest = np.int64(0)
+    for value in values:
+        largest = max(largest, value)
+    return largest
+
+
+@compile_kernel
+def sort_steps(sizes, taken, sequences):
+    """Sorts steps of given numbers of sequences: those of a step stand from its largest, equals as they come.
+
+    Args:
+        sizes: [n] int64, in order.
+        taken: [steps], how many sequences each step takes.
+        sequences: [n], receives the positions of the sequences, step by step.
+    """
+    top = _largest(sizes)
+    room = np.empty((2, _largest(taken)), np.int64)
+    counts = np.empty(2048, np.int64)
+    start = 0
+    for size in taken:
+        positions = _sort_step(sizes, top, start, start + size, room, counts)
+        for index in range(size):
+            sequences[start + index] = positions[index]
+        start += size
+
+
+@compile_kernel
+def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequences):
     """Fills steps in order, each with the most sequences that `slots` batches under the budget hold. Returns how many.
 
-    A step is sorted before it is cut. `ranks` [n] says which place a sequence has from the longest of all. `sizes` [n]
-    receives how many sequences each step takes. A part of what fits fits, so that doubling what fits, and then
-    bisection, find the most.
+    Args:
+        needed: [n, dims], what each sequence must be padded to, in order.
+        sizes: [n] int64, by which a step is sorted before it is cut.
+        prices, budget, most: As in `greedy_cut`.
+        slots: Batches of a step.
+        guess: About how many sequences the first step takes, at least one: it changes nothing but the time.
+        taken: [n], receives how many sequences each step takes.
+        sequences: [n], receives the positions of the sequences, step by step, each step from its largest.
     """
     count = needed.shape[0]
+    top = _largest(sizes)
     ends = np.empty(slots, np.int64)
-    room = np.empty((2, count), np.int64)
-    lengths = np.empty(needed.shape, np.int64)
     counts = np.empty(2048, np.int64)
+    longest = np.empty(needed.shape[1], np.int64)
+    room = np.empty((2, 64), np.int64)
+    lengths = np.empty((65, needed.shape[1]), np.int64)
     start = steps = 0
-    fits = slots
     while start < count:
         left = count - start
-        reach = min(left, fits + fits // 4 + 1)  # steps take about as many as the one before
+        # Random steps take about as many as the one before: of 100, some 10 more or less; of 10,000, some 100.
+        spread = int(guess**0.5) + 1
+        reach = min(left, guess + 4 * spread)
         fits = min(slots, left)
+        if slots == 1:  # what a batch costs does not change with the order of its sequences
+            reach, _, _ = _fill_batch(needed[start:], 0, prices, budget, most, longest)
+            fits = reach
         while True:
-            positions = _take_sorted(ranks, start, start + reach, room, counts)
-            own = _copy_rows(needed, positions, lengths)
-            batches, _, _ = cut_falling(own, positions, start + reach, prices, budget, most, slots, ends)
+            if reach > room.shape[1]:
+                room = np.empty((2, 2 * reach), np.int64)
+                lengths = np.empty((2 * reach + 1, needed.shape[1]), np.int64)
+            positions = _sort_step(sizes, top, start, start + reach, room, counts)
+            own = _copy_rows(needed, positions, start + reach, lengths)
+            batches, _, _ = cut_falling(own, prices, budget, most, slots, ends)
             if batches > slots:
                 break
             fits = max(fits, reach)
-            if reach == left:
+            if reach == left or slots == 1:
                 break
             reach = min(left, 2 * reach)
-        # `fits` sequences fit and `reach` do not. All of these tries cut parts of the positions sorted last.
-        while batches > slots and reach - fits > 1:
-            middle = (fits + reach) // 2
-            found, _, _ = cut_falling(own, positions, start + middle, prices, budget, most, slots, ends)
+        # `fits` sequences fit, `reach` do not, and a part of what fits fits. The first try is the guess, the next ones
+        # are ever further from it; then bisection. All of these tries take parts of the positions sorted last.
+        beyond, stride = reach, spread // 2 + 1
+        while batches > slots and beyond - fits > 1:
+            middle = guess if fits < guess < beyond else (fits + beyond) // 2
+            own = _copy_rows(needed, positions, start + middle, lengths)
+            found, _, _ = cut_falling(own, prices, budget, most, slots, ends)
             if found > slots:
-                reach = middle
+                beyond, guess = middle, middle - stride
             else:
-                fits = middle
-        sizes[steps] = fits
+                fits, guess = middle, middle + stride
+            stride *= 2
+        place = start
+        for position in positions:
+            if position < start + fits:
+                sequences[place] = position
+                place += 1
+        taken[steps] = fits
         steps += 1
         start += fits
+        guess = fits
     return steps
 
 
 @compile_kernel
-def cut_steps(needed, ranks, sizes, prices, budget, most, slots, sequences, offsets):
-    """Sorts each step, and cuts it into `slots` batches by `level_step`. Returns how many batches there are.
+def cut_steps(needed, sequences, taken, prices, budget, most, slots, offsets):
+    """Cuts each step, sorted, into `slots` batches by `level_step`. Returns how many batches there are.
 
-    `sizes` [steps] says how many sequences each step takes, in order. `sequences` [n] receives them step by step, each
-    step from its longest, and `offsets` [n + 1] where each batch begins, and the end.
+    Args:
+        needed: [n, dims], what each sequence must be padded to.
+        sequences: Rows of `needed`, step by step, each step from its largest.
+        taken: [steps], how many sequences each step takes.
+        prices, budget, most: As in `greedy_cut`.
+        slots: Batches of a step.
+        offsets: [steps x slots + 1], receives where each batch begins, and the end.
     """
     ends = np.empty(slots, np.int64)
-    room = np.empty((2, needed.shape[0]), np.int64)
-    lengths = np.empty(needed.shape, np.int64)
-    counts = np.empty(2048, np.int64)
+    lengths = np.empty((_largest(taken) + 1, needed.shape[1]), np.int64)
     start = batches = 0
-    for size in sizes:
-        positions = _take_sorted(ranks, start, start + size, room, counts)
-        own = _copy_rows(needed, positions, lengths)
-        found = level_step(own, positions, prices, budget, most, slots, ends)
-        offsets[batches] = start
+    costliest = 0.0
+    offsets[0] = 0
+    for size in taken:
+        own = _copy_rows(needed, sequences[start : start + size], needed.shape[0], lengths)
+        # Steps cost about as much as the one before.
+        found, costliest = level_step(own, prices, budget, most, slots, ends, costliest)
         for batch in range(found):
             offsets[batches + 1 + batch] = start + ends[batch]
         batches += found
-        for index in range(size):
-            sequences[start + index] = positions[index]
         start += size
     return batches

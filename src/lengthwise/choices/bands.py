@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _COUNTED = 2**16  # keys up to here are counted also where there are few of them
+_COUNTED_EACH = 4  # so many keys for each sequence still take less time to count than to sort
 
 
 def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[np.float64]:
@@ -32,9 +33,9 @@ def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[np.float64]:
     for dim in range(lengths.shape[1] - 1):
         band, count = _divide(lengths[:, dim], bands)
         # Every other cell is gone through backwards, so that the line does not jump where the next begins.
-        cell = cell * count + np.where(cell % 2 == 1, count - 1 - band, band)
+        cell = cell * count + np.where((cell & 1) == 1, count - 1 - band, band)
     last = _rank(lengths[:, -1])
-    along = np.where(cell % 2 == 1, last.max(initial=0) - last, last)
+    along = np.where((cell & 1) == 1, last.max(initial=0) - last, last)
     # The place goes by the cell, and in it by the last length: one number for both.
     return _rank(cell * (last.max(initial=0) + 1) + along).astype(np.float64) + 1.0
 
@@ -46,10 +47,11 @@ def _rank(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     array([2, 0, 2, 1])
     """
     most = int(keys.max(initial=0))
-    if most < _COUNTED + len(keys) // 2:  # few enough to count, and not to sort
-        seen = np.zeros(most + 1, np.int64)
-        seen[keys] = 1
-        return (np.cumsum(seen) - 1).take(keys)
+    if most < _COUNTED + _COUNTED_EACH * len(keys):  # few enough to count, and not to sort
+        seen = np.zeros(most + 1, bool)
+        seen[keys] = True
+        # Narrow, because what is looked up at random should lie in the cache.
+        return (np.cumsum(seen, dtype=np.int32 if most < 2**31 else np.int64) - 1).take(keys).astype(np.int64)
     return np.unique(keys, return_inverse=True)[1].reshape(-1)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
+from lengthwise.choices.columns import sum_rows
 from lengthwise.choices.cost import Padded
 from lengthwise.choices.world import World, check_world
 from lengthwise.lengths.arrays import view_lengths
@@ -49,7 +50,7 @@ def read_epochs(
     """
     several = _list(plans)
     array = view_lengths(lengths)
-    own = array if array.ndim == 1 else array.sum(axis=1)
+    own = array if array.ndim == 1 else sum_rows(array)
     if not any(isinstance(each, Plan) for each in several):
         world = check_world(1 if world_size is None else world_size, 1 if micro_batches is None else micro_batches)
         epochs = several if _is_nested(several[0]) else [several]

@@ -61,6 +61,7 @@ def draft(
     # Most orders sort by one number: the length, the sum of several, or the place in a line of bands.
     ordered = order(line_up(own, bands) if bands and not in_steps else _sizes_for(own, batching, order), key)
     sequences, boundaries, edges = check_ordered(ordered, *own.shape) if is_own(batching.order) else ordered
+    del ordered  # it would hold the first order of the sequences while steps put them into another
     needed = take_rows(own, sequences)
     if edges is not None and in_steps:
         edges = chain_edges(needed, edges, order)
@@ -102,7 +103,9 @@ def draft(
         # Boundaries count what stays: if the positions [0, 2, 3] do, the boundary 2 becomes 1. A packer reorders
         # between boundaries, so that `kept` need not rise.
         boundaries = np.searchsorted(np.sort(kept), boundaries) if len(boundaries) else boundaries
-        sequences, needed = sequences[kept], take_rows(needed, kept)
+        # One after the other, so that what is replaced makes room.
+        sequences = sequences.take(kept)
+        needed = take_rows(needed, kept)
     # Fresh, for a plan keeps it: what an order of the user's gave may be written to later.
     sequences = sequences.copy() if is_own(batching.order) else sequences
     return Draft(sequences if members is None else members[sequences], offsets, boundaries, needed)
@@ -133,7 +136,7 @@ def mean_cost(items: NDArray[np.int64], cost: Cost) -> float:
 def sizes_of(items: NDArray[np.int64], order: Order) -> NDArray[np.float64]:
     """What an order is given of `items` [n, dims]: their sum; all their lengths, if it has edges for each."""
     in_boxes = isinstance(order, Bucketed) and order.size is None and items.shape[1] > 1
-    return items.astype(np.float64) if in_boxes else sum_rows(items)
+    return items.astype(np.float64) if in_boxes else sum_rows(items).astype(np.float64)
 
 
 def price(draft: Draft, cost: Cost, capacity: int | None = None) -> Batches:

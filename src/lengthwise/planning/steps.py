@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels, _random
+from lengthwise import _kernels
 from lengthwise.choices.bands import line_up
-from lengthwise.choices.columns import longest_of
+from lengthwise.choices.columns import longest_of, sum_rows, take_rows
 from lengthwise.choices.cost import Cost, costs_alone, costs_of, prices_of
 from lengthwise.choices.cut import Cut, Cuts, FixedSize, OversizeError
 from lengthwise.choices.deal import RandomSteps
@@ -24,6 +24,7 @@ from lengthwise.choices.multiples import count_multiple
 from lengthwise.planning.step_multiples import Limits, leaves_nothing, level_multiples
 
 _UNBOUNDED = 2**62  # sequences in a batch: more than any data set has
+_ASKED = 1_000  # sequences that tell about how many a step takes
 _NO_BOUNDARIES = np.empty(0, np.int64)
 
 
@@ -45,21 +46,28 @@ class Capacity(NamedTuple):
         return Limits(self.slots, self.budget, self.most, self.multiple)
 
 
-class Falling(NamedTuple):
-    """Sequences in order, and how they rank by falling length.
+class Rows(NamedTuple):
+    """Sequences in order.
 
     needed   [m, dims]   what each must be padded to at least
-    ranks    [m]         the place of each from the longest of all: of 5, 9 and 7 they are 2, 0, 1
-    by_rank  [m]         the sequence at each place: 1, 2, 0
+    sizes    [m]         int64, by which a step is sorted, from the largest; equal ones stand as they come
     """
 
     needed: NDArray[np.int64]
-    ranks: NDArray[np.int64]
-    by_rank: NDArray[np.int64]
+    sizes: NDArray[np.int64]
 
     def sort(self, start: int, stop: int) -> NDArray[np.int64]:
-        """The sequences from `start` to before `stop`, from the longest to the shortest."""
-        return self.by_rank[np.sort(self.ranks[start:stop])]
+        """The positions from `start` to before `stop`, from the largest to the smallest."""
+        positions = np.empty(stop - start, np.int64)
+        _kernels.sort_steps(self.sizes[start:stop], np.array([stop - start]), positions)
+        return start + positions
+
+
+class Steps(NamedTuple):
+    """Steps of sequences: how many each takes [steps], and their positions, step by step, each from its largest."""
+
+    taken: NDArray[np.int64]
+    positions: NDArray[np.int64]
 
 
 def form_steps(
@@ -85,18 +93,16 @@ def form_steps(
         OversizeError: A sequence costs more than the budget by itself, and the cut does not say what becomes of it.
     """
     kept = _keep(needed, cut, cost, capacity.budget)
-    falling = _rank(needed[kept], bands)
-    sizes = _fill(falling, cost, capacity)
+    own = needed if kept is None else take_rows(needed, kept)
+    rows = Rows(own, _sizes_of(own, bands))
+    steps = _fill(rows, cost, capacity)
     # The last step may be short of sequences. It is left out, or given one for each of its batches.
     if deal.tail == "drop" or getattr(cut, "drop_incomplete", False):
-        sizes = sizes if _is_full(falling, sizes, cost, capacity) else sizes[:-1]
+        steps = steps if _is_full(rows, steps.taken, cost, capacity) else _drop_last(steps)
     else:
-        sizes = _lend(falling, sizes, cost, capacity)
-    if deal.even:
-        sequences, offsets = _cut_evenly(falling, sizes, cost, capacity)
-    else:
-        sequences, offsets = _cut_by_count(falling, sizes, capacity.slots)
-    return Cuts(kept[sequences], offsets)
+        steps = _lend(rows, steps, cost, capacity)
+    offsets = _cut_evenly(rows, steps, cost, capacity) if deal.even else _cut_by_count(steps.taken, capacity.slots)
+    return Cuts(steps.positions if kept is None else kept[steps.positions], offsets)
 
 
 def capacity_of(cut: Cut, cost: Cost, longest: NDArray[np.int64], slots: int) -> Capacity:
@@ -107,16 +113,16 @@ def capacity_of(cut: Cut, cost: Cost, longest: NDArray[np.int64], slots: int) ->
     return Capacity(slots, cut.max_cost(cost, longest), most, 0, multiple)
 
 
-def _keep(needed: NDArray[np.int64], cut: Cut, cost: Cost, budget: float) -> NDArray[np.int64]:
-    """The positions that stay: all but those that are to be dropped for costing more than the budget."""
+def _keep(needed: NDArray[np.int64], cut: Cut, cost: Cost, budget: float) -> NDArray[np.int64] | None:
+    """The positions that stay: all, said by None, but those that are to be dropped for costing more than the budget."""
     policy = getattr(cut, "oversize", "alone")
     if policy == "alone":
         # Nothing to take out: whoever cuts a step lets a sequence over the budget stand alone.
-        return np.arange(len(needed))
+        return None
     # A cost of this package does not fall as lengths rise. If the longest is within the budget, all are.
     known = prices_of(cost, needed.shape[1]) is not None
     if known and costs_alone(cost, longest_of(needed)[None, :])[0] <= budget:
-        return np.arange(len(needed))
+        return None
     costs = costs_alone(cost, needed)
     if policy == "error" and len(costs) and costs.max() > budget:
         costliest = int(costs.argmax())
@@ -124,35 +130,28 @@ def _keep(needed: NDArray[np.int64], cut: Cut, cost: Cost, budget: float) -> NDA
     return np.flatnonzero(costs <= budget)
 
 
-def _rank(needed: NDArray[np.int64], bands: int) -> Falling:
-    sizes = line_up(needed, bands) if bands else needed.sum(axis=1)
-    # The sort wants rising keys of at least 0: for the sizes 5, 9 and 7 they are 4, 0 and 2.
-    by_rank = _random.argsort(sizes.max(initial=0) - sizes)
-    ranks = np.empty_like(by_rank)
-    ranks[by_rank] = np.arange(len(by_rank))
-    return Falling(needed, ranks, by_rank)
+def _sizes_of(needed: NDArray[np.int64], bands: int) -> NDArray[np.int64]:
+    """By what sequences are sorted: [m], spread over less than 2**31, so that a size and a place fit into one word."""
+    sizes = line_up(needed, bands).astype(np.int64) if bands else np.ascontiguousarray(sum_rows(needed))
+    if sizes.max(initial=0) - sizes.min(initial=0) < 2**31:
+        return sizes
+    return np.unique(sizes, return_inverse=True)[1].reshape(-1)
 
 
-def _is_full(falling: Falling, sizes: NDArray[np.int64], cost: Cost, capacity: Capacity) -> bool:
+def _drop_last(steps: Steps) -> Steps:
+    taken = steps.taken[:-1]
+    return Steps(taken, steps.positions[: taken.sum()])
+
+
+def _is_full(rows: Rows, taken: NDArray[np.int64], cost: Cost, capacity: Capacity) -> bool:
     """Whether the last step has no room for another sequence as short as its shortest."""
-    if not len(sizes) or capacity.step_size:
-        return not len(sizes) or sizes[-1] == capacity.step_size
-    stop = int(sizes.sum())
-    step = falling.needed[falling.sort(stop - int(sizes[-1]), stop)]
+    if not len(taken) or capacity.step_size:
+        return not len(taken) or taken[-1] == capacity.step_size
+    stop = int(taken.sum())
+    step = rows.needed[rows.sort(stop - int(taken[-1]), stop)]
     # The same step with its shortest sequence twice: if that needs one batch more, the step was full.
     longer = np.concatenate([step, step[-1:]])
     return len(_cut_under(longer, cost, capacity, capacity.budget)) - 1 > capacity.slots
-
-
-def _lend(falling: Falling, sizes: NDArray[np.int64], cost: Cost, capacity: Capacity) -> NDArray[np.int64]:
-    """As `lend`, by multiples where the steps that they are lent to still are within the budget."""
-    lent = lend(sizes, capacity.slots, capacity.multiple)
-    stops, before = np.cumsum(lent), np.cumsum(sizes)
-    for step in np.flatnonzero((stops != before) | (stops - lent != before - sizes)) if capacity.multiple > 1 else []:
-        start, stop = int(stops[step] - lent[step]), int(stops[step])
-        if _count_batches(falling, start, stop, cost, capacity) > capacity.slots:
-            return lend(sizes, capacity.slots)
-    return lent
 
 
 def lend(sizes: NDArray[np.int64], slots: int, multiple: int = 1) -> NDArray[np.int64]:
@@ -181,27 +180,61 @@ def lend(sizes: NDArray[np.int64], slots: int, multiple: int = 1) -> NDArray[np.
     return lent if multiple == 1 or lent.min() >= slots else lend(sizes, slots)
 
 
-def _fill(falling: Falling, cost: Cost, capacity: Capacity) -> NDArray[np.int64]:
-    """How many sequences each step takes: [steps]."""
-    count = len(falling.needed)
+def _lend(rows: Rows, steps: Steps, cost: Cost, capacity: Capacity) -> Steps:
+    """As `lend`, by multiples where the budget allows it, with the steps that lent or were given some sorted anew."""
+    taken = lend(steps.taken, capacity.slots, capacity.multiple)
+    if capacity.multiple > 1 and not _hold(rows, steps, taken, cost, capacity):
+        taken = lend(steps.taken, capacity.slots)
+    for start, stop in _changed(steps.taken, taken):
+        steps.positions[start:stop] = rows.sort(start, stop)
+    return Steps(taken, steps.positions)
+
+
+def _hold(rows: Rows, steps: Steps, lent: NDArray[np.int64], cost: Cost, capacity: Capacity) -> bool:
+    """Whether the steps that lent, or were lent to, still are within the budget."""
+    changed = _changed(steps.taken, lent)
+    return all(_count_batches(rows, start, stop, cost, capacity) <= capacity.slots for start, stop in changed)
+
+
+def _changed(taken: NDArray[np.int64], lent: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Where the steps of other sequences than before begin and end."""
+    stops, before = np.cumsum(lent), np.cumsum(taken)
+    changed = (stops != before) | (stops - lent != before - taken)
+    return list(zip((stops - lent)[changed].tolist(), stops[changed].tolist(), strict=True))
+
+
+def _fill(rows: Rows, cost: Cost, capacity: Capacity) -> Steps:
+    """Steps in order, the last of them of what is left."""
+    count = len(rows.needed)
     if capacity.step_size:
         # 10 sequences in steps of 4: [4, 4, 2].
-        steps = -(-count // capacity.step_size)
-        return np.minimum(capacity.step_size, count - np.arange(steps) * capacity.step_size)
-    prices = prices_of(cost, falling.needed.shape[1])
+        taken = np.minimum(capacity.step_size, count - np.arange(0, count, capacity.step_size))
+        positions = np.empty(count, np.int64)
+        _kernels.sort_steps(rows.sizes, taken, positions)
+        return Steps(taken, positions)
+    prices = prices_of(cost, rows.needed.shape[1])
     if prices is None or capacity.multiple > 1:
-        return _fill_by_calls(falling, cost, capacity)
-    sizes = np.empty(count, np.int64)
-    steps = _kernels.fill_steps(
-        falling.needed, falling.ranks, prices, capacity.budget, capacity.most, capacity.slots, sizes
-    )
-    return sizes[:steps]
+        return _fill_by_calls(rows, cost, capacity)
+    taken, positions = np.empty(-(-count // capacity.slots), np.int64), np.empty(count, np.int64)
+    budget, most, slots = capacity.budget, capacity.most, capacity.slots
+    guess = _guess(rows, cost, capacity)
+    steps = _kernels.fill_steps(rows.needed, rows.sizes, prices, budget, most, slots, guess, taken, positions)
+    return Steps(taken[:steps].copy(), positions)
 
 
-def _fill_by_calls(falling: Falling, cost: Cost, capacity: Capacity) -> NDArray[np.int64]:
+def _guess(rows: Rows, cost: Cost, capacity: Capacity) -> int:
+    """About how many sequences the budget of a step pays for, were they not padded: 1 at least."""
+    asked = costs_alone(cost, rows.needed[:_ASKED])
+    mean = max(float(asked.sum()) / max(1, len(asked)), capacity.budget / capacity.most)
+    count = len(rows.needed)
+    return max(1, int(min(count, capacity.slots * capacity.budget / mean)) if mean > 0.0 else count)
+
+
+def _fill_by_calls(rows: Rows, cost: Cost, capacity: Capacity) -> Steps:
     """The same by any callable, and of multiples: doubles what fits into a step, and bisects."""
-    count, slots = len(falling.needed), capacity.slots
+    count, slots = len(rows.needed), capacity.slots
     sizes: list[int] = []
+    positions = np.empty(count, np.int64)
     start = 0
     while start < count:
         left = count - start
@@ -209,35 +242,37 @@ def _fill_by_calls(falling: Falling, cost: Cost, capacity: Capacity) -> NDArray[
         # eighth more than the step before took, because random steps of one order differ little.
         fits = min(slots, left)
         reach = min(left, sizes[-1] + sizes[-1] // 8 + 1 if sizes else 2 * slots)
-        while reach > fits and _count_batches(falling, start, start + reach, cost, capacity) <= slots:
+        while reach > fits and _count_batches(rows, start, start + reach, cost, capacity) <= slots:
             fits, reach = reach, min(left, 2 * reach)
         while reach - fits > 1:
             middle = (fits + reach) // 2
-            if _count_batches(falling, start, start + middle, cost, capacity) <= slots:
+            if _count_batches(rows, start, start + middle, cost, capacity) <= slots:
                 fits = middle
             else:
                 reach = middle
-        sizes.append(fits if capacity.multiple == 1 or fits == left else _round(falling, start, fits, cost, capacity))
-        start += sizes[-1]
-    return np.array(sizes, np.int64)
+        sizes.append(fits if capacity.multiple == 1 or fits == left else _round(rows, start, fits, cost, capacity))
+        stop = start + sizes[-1]
+        positions[start:stop] = rows.sort(start, stop)
+        start = stop
+    return Steps(np.array(sizes, np.int64), positions)
 
 
-def _round(falling: Falling, start: int, fits: int, cost: Cost, capacity: Capacity) -> int:
+def _round(rows: Rows, start: int, fits: int, cost: Cost, capacity: Capacity) -> int:
     """The most sequences, of at most `fits`, that make batches of multiples alone; or `fits`, where no such are near.
 
     Of 29 that fit, in multiples of 8, these are 24. With a batch of 3, where 8 do not fit, they are 27.
     """
     least = max(capacity.slots, fits - capacity.multiple + 1)
     for size in range(fits, least - 1, -1):
-        step = falling.needed[falling.sort(start, start + size)]
+        step = rows.needed[rows.sort(start, start + size)]
         if leaves_nothing(step, cost, capacity.limits):
             return size
     return fits
 
 
-def _count_batches(falling: Falling, start: int, stop: int, cost: Cost, capacity: Capacity) -> int:
+def _count_batches(rows: Rows, start: int, stop: int, cost: Cost, capacity: Capacity) -> int:
     """How many batches the sequences of a step need under the budget."""
-    return len(_cut_under(falling.needed[falling.sort(start, stop)], cost, capacity, capacity.budget)) - 1
+    return len(_cut_under(rows.needed[rows.sort(start, stop)], cost, capacity, capacity.budget)) - 1
 
 
 def _cut_under(lengths: NDArray[np.int64], cost: Cost, capacity: Capacity, budget: float) -> NDArray[np.int64]:
@@ -245,31 +280,25 @@ def _cut_under(lengths: NDArray[np.int64], cost: Cost, capacity: Capacity, budge
     return cut_greedily(lengths, _NO_BOUNDARIES, cost=cost, **limits)
 
 
-def _cut_evenly(
-    falling: Falling, sizes: NDArray[np.int64], cost: Cost, capacity: Capacity
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sequences step by step, and the offsets of their batches: the costliest of each step as cheap as can be."""
-    prices = prices_of(cost, falling.needed.shape[1])
+def _cut_evenly(rows: Rows, steps: Steps, cost: Cost, capacity: Capacity) -> NDArray[np.int64]:
+    """The offsets of the batches: the costliest of each step as cheap as can be."""
+    prices = prices_of(cost, rows.needed.shape[1])
     if prices is None or capacity.multiple > 1:
-        return _cut_evenly_by_calls(falling, sizes, cost, capacity)
-    sequences, offsets = np.empty(sizes.sum(), np.int64), np.zeros(sizes.sum() + 1, np.int64)
-    needed, ranks, _ = falling
+        return _cut_evenly_by_calls(rows, steps, cost, capacity)
+    taken, positions = steps
+    offsets = np.empty(len(taken) * capacity.slots + 1, np.int64)
     batches = _kernels.cut_steps(
-        needed, ranks, sizes, prices, capacity.budget, capacity.most, capacity.slots, sequences, offsets
+        rows.needed, positions, taken, prices, capacity.budget, capacity.most, capacity.slots, offsets
     )
-    return sequences, offsets[: batches + 1].copy()
+    return offsets[: batches + 1].copy()
 
 
-def _cut_evenly_by_calls(
-    falling: Falling, sizes: NDArray[np.int64], cost: Cost, capacity: Capacity
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    stops = np.cumsum(sizes)
-    sequences, offsets = [np.empty(0, np.int64)], [np.zeros(1, np.int64)]
-    for start, stop in zip(stops - sizes, stops, strict=True):
-        step = falling.sort(int(start), int(stop))
-        sequences.append(step)
-        offsets.append(start + _level(falling.needed[step], cost, capacity)[1:])
-    return np.concatenate(sequences), np.concatenate(offsets)
+def _cut_evenly_by_calls(rows: Rows, steps: Steps, cost: Cost, capacity: Capacity) -> NDArray[np.int64]:
+    stops = np.cumsum(steps.taken)
+    offsets = [np.zeros(1, np.int64)]
+    for start, stop in zip(stops - steps.taken, stops, strict=True):
+        offsets.append(start + _level(rows.needed[steps.positions[start:stop]], cost, capacity)[1:])
+    return np.concatenate(offsets)
 
 
 def _level(lengths: NDArray[np.int64], cost: Cost, capacity: Capacity) -> NDArray[np.int64]:
@@ -298,7 +327,10 @@ def _split(offsets: NDArray[np.int64], capacity: Capacity) -> NDArray[np.int64]:
     """The batches with those of most sequences halved, until there are enough for a step."""
     ends = np.empty(capacity.slots, np.int64)
     ends[: len(offsets) - 1] = offsets[1:]
-    batches = _kernels.split_widest(ends, len(offsets) - 1, capacity.slots, capacity.multiple)
+    if capacity.multiple == 1:
+        batches = _kernels.split_widest(ends, len(offsets) - 1, capacity.slots)
+    else:
+        batches = _kernels.split_multiples(ends, len(offsets) - 1, capacity.slots, capacity.multiple)
     return np.concatenate([[0], ends[:batches]])
 
 
@@ -315,17 +347,10 @@ def _price(
     return float(costs[costs <= budget].max(initial=0.0)), float(grown.min(initial=np.inf))
 
 
-def _cut_by_count(
-    falling: Falling, sizes: NDArray[np.int64], slots: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sequences step by step, and offsets of batches of as equal counts as can be."""
-    # All of them fall in length, and the stable sort by step keeps it so. What a last step held that was left out
-    # stands at the end of the order.
-    inside = falling.by_rank[falling.by_rank < sizes.sum()]
-    step_of = np.repeat(np.arange(len(sizes)), sizes)
-    batches = np.minimum(sizes, slots)
+def _cut_by_count(taken: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
+    """The offsets of batches of as equal counts as can be."""
+    batches = np.minimum(taken, slots)
     # Steps of [3, 2] sequences, 2 batches each: `within` is [0, 1, 0, 1], and the offsets are [0, 1, 3, 4, 5].
     within = np.arange(batches.sum()) - np.repeat(np.cumsum(batches) - batches, batches)
-    starts = within * np.repeat(sizes, batches) // np.repeat(batches, batches)
-    offsets = np.append(np.repeat(np.cumsum(sizes) - sizes, batches) + starts, sizes.sum())
-    return inside[np.argsort(step_of[inside], kind="stable")], offsets
+    starts = within * np.repeat(taken, batches) // np.repeat(batches, batches)
+    return np.append(np.repeat(np.cumsum(taken) - taken, batches) + starts, taken.sum())
