@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise.choices.deal import share_out
+from lengthwise.planning.draft import Draft
+from lengthwise.planning.level import level
 
 RANKS = 8
 LENGTHS = lw.example_lengths("long-tailed")
@@ -96,3 +98,15 @@ def test_ranks_differ_by_no_more_than_two_batches_do(costs):
     costs = np.array(costs, float)
     loads = costs[share_out(np.arange(20)[None], costs, 4)].sum(axis=1)
     assert loads.max() - loads.min() <= costs.max() - costs.min()
+
+
+@pytest.mark.parametrize("count", [400, 60_000])
+def test_batches_are_cut_smaller_until_they_fill_the_last_step(count):
+    needed = np.random.default_rng(0).integers(1, 5_000, (count, 1))
+    batching = lw.Batching(budget=20_000, order=lw.Shuffled(), deal=lw.Balanced())
+    offsets = batching.cut(needed, np.empty(0, np.int64), cost=batching.cost, longest=needed.max(axis=0)).offsets
+    slots = int((len(offsets) - 1) / 1.9)  # batches for nine tenths of the second step
+    leveled = level(Draft(np.arange(count), offsets, np.empty(0, np.int64), needed), batching, slots, beside=0)
+    costs = np.diff(leveled.offsets) * np.maximum.reduceat(needed[:, 0], leveled.offsets[:-1])
+    assert costs.max() < 20_000
+    assert 0 <= 2 * slots - len(costs) <= max(1, 2 * slots // 1_000)

@@ -142,6 +142,18 @@ def test_negative_log_is_within_1e_15():
         assert (found >= 0).all()
 
 
+def test_cells_are_counted_as_numpy_counts_them():
+    chance = np.random.default_rng(0)
+    sizes = chance.integers(0, 4, 30)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    rows, columns = chance.integers(0, 5, sizes.sum()), chance.integers(0, 5, 30)
+    counted = np.bincount(rows * 5 + np.repeat(columns, sizes), minlength=25).reshape(5, 5)
+    for kernel in (_kernels.count_cells, _kernels.count_cells.py_func):
+        joint = np.zeros((5, 5), np.int64)
+        kernel(rows, columns, offsets, joint)
+        assert joint.tolist() == counted.tolist()
+
+
 def cut_by_hand(lengths, boundaries, prices, budget, most, overshoot):
     """The rule, said again without running sums: what the next sequence would make of the batch, priced whole."""
     dims = lengths.shape[1]

@@ -33,6 +33,7 @@ from lengthwise._kernels.pool import draw_batches as draw_batches
 from lengthwise._kernels.pool import shorter_in_pool as shorter_in_pool
 from lengthwise._kernels.rows import batch_rows as batch_rows
 from lengthwise._kernels.rows import best_fit as best_fit
+from lengthwise._kernels.rows import count_cells as count_cells
 from lengthwise._kernels.rows import count_pairs as count_pairs
 from lengthwise._kernels.rows import fill_rows as fill_rows
 from lengthwise._kernels.rows import pool_rows as pool_rows

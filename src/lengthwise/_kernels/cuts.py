@@ -24,15 +24,15 @@ def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
     size = 0
     full = False
     boundary = 0
+    each = once = 0.0
     for index in range(count):
-        # What one sequence of the batch would cost, if this one joined it: all are padded to the longest.
-        each, once = 0.0, prices[0]
+        # All are padded to the longest, and most sequences are shorter: then what one costs is known.
+        longer = False
         for dim in range(dims):
-            length = float(max(longest[dim], lengths[index, dim]))
-            each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
-            once += prices[2 + 2 * dims + dim] * length
-        cost = once + (size + 1) * (prices[1] + each)
-        closed = full or size == most or (not overshoot and cost > budget)
+            longer = longer or lengths[index, dim] > longest[dim]
+        if longer:
+            each, once = _price_with(lengths, index, prices, longest)
+        closed = full or size == most or (not overshoot and once + (size + 1) * (prices[1] + each) > budget)
         # Boundaries and positions both rise, so that one pass reads both.
         while boundary < boundaries.size and boundaries[boundary] <= index:
             closed = closed or boundaries[boundary] == index
@@ -43,17 +43,25 @@ def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
             size = 0
             for dim in range(dims):
                 longest[dim] = 0
-        # Once more: a batch that has just begun is no longer than this sequence.
-        each, once = 0.0, prices[0]
-        for dim in range(dims):
-            longest[dim] = max(longest[dim], lengths[index, dim])
-            length = float(longest[dim])
-            each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
-            once += prices[2 + 2 * dims + dim] * length
+            # Once more: a batch that has just begun is no longer than this sequence.
+            each, once = _price_with(lengths, index, prices, longest)
         size += 1
         full = overshoot and once + size * (prices[1] + each) >= budget
     offsets[batches] = count
     return batches
+
+
+@compile_kernel
+def _price_with(lengths, index, prices, longest):
+    """What each sequence of a batch costs, and the batch once, if this one joins: `longest` [dims] becomes as long."""
+    dims = longest.size
+    each, once = 0.0, prices[0]
+    for dim in range(dims):
+        longest[dim] = max(longest[dim], lengths[index, dim])
+        length = float(longest[dim])
+        each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
+        once += prices[2 + 2 * dims + dim] * length
+    return each, once
 
 
 @compile_kernel

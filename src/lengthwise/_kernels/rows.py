@@ -343,18 +343,39 @@ def count_pairs(bins, offsets, most, joint):
     """
     paired = 0
     squares = 0.0
+    distances = np.empty(most, np.int64)
     for group in range(offsets.size - 1):
         start, stop = offsets[group], offsets[group + 1]
         size = stop - start
         if size < 2:
             continue
         met = min(most, size - 1)
+        weight = 1.0 / met
+        for turn in range(met):
+            distances[turn] = 1 + turn * (size - 1) // met
         for place in range(start, stop):
             for turn in range(met):
-                other = place + 1 + turn * (size - 1) // met
+                other = place + distances[turn]
                 if other >= stop:
                     other -= size
-                joint[bins[place], bins[other]] += 1.0 / met
+                joint[bins[place], bins[other]] += weight
         paired += size
         squares += size / met
     return paired, squares
+
+
+@compile_kernel
+def count_cells(rows, columns, offsets, joint):
+    """Adds to `joint` [bins, bins], int64, how many members of `rows` [m] stand in the groups of each of `columns`.
+
+    Members 0, 1, 0 in two groups, the first two in column 1 and the last in column 0, add [[1, 1], [0, 1]].
+
+    Args:
+        rows: [m], the bin of each member, group by group.
+        columns: [groups], the bin of each group.
+        offsets: [groups + 1].
+    """
+    for group in range(columns.size):
+        column = columns[group]
+        for place in range(offsets[group], offsets[group + 1]):
+            joint[rows[place], column] += 1

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import checks
+from lengthwise import _kernels, checks
 from lengthwise.measures.epochs import Batches, Epochs, read_epochs
 from lengthwise.planning.joint import bin_equally, mixing_bins, mixing_of_counts
 from lengthwise.planning.plan import Plan
@@ -91,11 +91,9 @@ def mixings(
     rows = bins_of_items(epochs, bins) if rows is None else rows
     sizes = join(counts)
     columns = bin_equally(join(padded), sizes, bins)
-    # Item by item row x bins + column: the cell of the joint histogram.
-    cells = np.repeat(columns, sizes)
-    cells += rows * bins
-    joint = np.bincount(cells, minlength=bins * bins)
-    return mixing_of_counts(joint.reshape(bins, bins).astype(np.float64), count)
+    joint = np.zeros((bins, bins), np.int64)
+    _kernels.count_cells(rows, columns, np.concatenate([[0], np.cumsum(sizes)]), joint)
+    return mixing_of_counts(joint.astype(np.float64), count)
 
 
 def check_bins(bins: int | None, count: int) -> int:
@@ -120,7 +118,9 @@ def step_lengths(plan: Plan) -> NDArray[np.float64]:
     sizes = plan.batch_sizes
     means = step_means(plan, batch_lengths(plan) * sizes)
     flat = plan.grid.reshape(-1, plan.micro_batches * plan.world_size)
-    first = np.unique(flat, return_index=True)[1]  # of each batch, the first place in the grid
+    # Of each batch the first place in the grid: written from the last place to the first, so that the first one stays.
+    first = np.zeros(len(plan.costs), np.int64)
+    first[flat.reshape(-1)[::-1]] = np.arange(flat.size)[::-1]
     # Steps of 4 places: a batch that stands first at place 9 of the grid is of step 2.
     return means[first // flat.shape[1]]
 

@@ -282,7 +282,8 @@ def _fit(items: NDArray[np.int64], batching: Batching, portions: int, bands: int
     def batch_sizes(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         lengths = np.ceil(np.outer(sizes, shares)).astype(np.int64)
         found = batching.cut.batch_sizes(lengths, cost=batching.cost, longest=longest)
-        return np.rint(filled * (check_batch_sizes(found, len(lengths)) if is_own(batching.cut) else found))
+        checked = check_batch_sizes(found, len(lengths)) if is_own(batching.cut) else found
+        return np.maximum(1.0, np.rint(filled * checked))  # of few sequences on many ranks, a batch holds one still
 
     return fit(sizes_of(items, batching.order), batch_sizes, portions=portions)
 

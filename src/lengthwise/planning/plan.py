@@ -147,6 +147,8 @@ class Plan:
 
     def dropped(self) -> NDArray[np.int64]:
         """The sequences that no batch holds, rising; without those that were delivered before the plan begins."""
+        if self._is_each_once():
+            return np.empty(0, np.int64)
         missing = self._times_planned() == 0
         if self.delivered is not None:
             missing[self.delivered] = False
@@ -154,7 +156,7 @@ class Plan:
 
     def repeated(self) -> NDArray[np.int64]:
         """The sequences that the ranks take more than once, rising; `loss_scales` scales the second time by 0."""
-        return np.flatnonzero(self._times_planned() > 1)
+        return np.empty(0, np.int64) if self._is_each_once() else np.flatnonzero(self._times_planned() > 1)
 
     def over_max_cost(self) -> NDArray[np.int64]:
         """The numbers of the batches that cost more than `max_cost`, rising."""
@@ -178,6 +180,16 @@ class Plan:
         if self.delivered is not None:  # batches are taken whole: if the first sequence was delivered, all were
             first &= ~np.isin(self.sequences[self.offsets[:-1]], self.delivered)[flat]
         return first.reshape(self.grid.shape)
+
+    def _is_each_once(self) -> bool:
+        """Whether every sequence is taken once, as in most plans: asked with a byte for each, and not a counter."""
+        taken = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))
+        if len(self.sequences) != self.count or not (taken == 1).all():
+            return False
+        seen = np.zeros(self.count, bool)
+        seen[self.sequences] = True
+        # As many numbers as sequences: if each was seen, none stands there twice.
+        return bool(seen.all())
 
     def _times_planned(self) -> NDArray[np.int64]:
         taken = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))  # how often, of each batch
