@@ -1,8 +1,10 @@
 """The study of what mixing is worth: comparisons and sentences by hand, and the whole in miniature."""
 
 import dataclasses
+import html
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -307,7 +309,8 @@ def command(tmp_path_factory, characters):
     folder = tmp_path_factory.mktemp("quality")
     words = ["study", "quality", "--task", "handwriting", "--data", str(characters), "--count", "120"]
     words += ["--padding", "0.25", "--seeds", "2", "--epochs", "2", "--checkpoints", str(folder / "kept"), "--quiet"]
-    return [*words, "--json", str(folder / "out.json"), "--plot", str(folder / "out.png")], folder
+    written = {"--json": "out.json", "--plot": "out.png", "--html": "out.html"}
+    return [*words, *(word for option, name in written.items() for word in (option, str(folder / name)))], folder
 
 
 @pytest.fixture(scope="module")
@@ -329,6 +332,20 @@ def test_the_whole_in_miniature(document):
         assert run["losses"][1] < run["losses"][0]
         assert min(run["seconds"]) > 0
     assert {each["padding"] for each in document["comparisons"]} == {0.25}
+
+
+def test_the_page_says_what_was_learned(command, document):
+    pytest.importorskip("jinja2")
+    page = (command[1] / "out.html").read_text(encoding="utf-8")
+    text = html.unescape(re.sub(r"<[^>]*>", "", page))
+    assert answers([document])[0] in " ".join(text.split())
+    assert "What was learned" in text
+    assert "test loss" in text
+    compared = [each for each in document["strategies"] if not each["dynamic"]]
+    assert all(each["label"] in text for each in compared)
+    # The curve of random batches ends where the mean over its seeds does.
+    ends = [run["test_losses"][-1] for run in document["runs"] if run["strategy"] == "random"]
+    assert f"{np.mean(ends):.4g}" in text
 
 
 def test_the_comparisons_are_those_of_the_runs(document):

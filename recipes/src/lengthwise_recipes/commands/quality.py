@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import lengthwise as lw
 from lengthwise.checks import value_error
 from lengthwise.cli import show
 from lengthwise.cli.parser import command
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from lengthwise_recipes.study.settings import Settings
 
 TASKS = ("handwriting", "acoustic", "synthesis")
+UNITS = {"handwriting": "points", "acoustic": "frames", "synthesis": "frames"}
 DATA = (
     "handwriting: an .npz of pen-drawn characters, UNIPEN or InkML, by default lines written here; acoustic: single "
     "digits (.npz or a folder), a Kaldi data folder, or wav files with texts; synthesis: a folder as LJSpeech's, or "
@@ -44,7 +46,11 @@ def add(studies: Any) -> None:
     group.add_argument("--threads", type=int, default=1, help="threads of a CPU operation (%(default)s)")
     group.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(%(default)s)")
     group.add_argument("--checkpoints", metavar="FOLDER", help="keeps what an interrupted study needs to go on")
-    show.add(parser, plot="each strategy's test loss less that of random batches")
+    show.add(
+        parser,
+        plot="each strategy's test loss less that of random batches",
+        html="what was learned, and what batches of the least padding compared hold",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run, file_option="--data")
 
@@ -61,8 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments, kind)
     paddings = kind.paddings if arguments.padding is None else arguments.padding
     check_paddings(paddings)  # what is wrong with these is told before the data are read
+    task = kind.make(_source(arguments, kind, folder))
     document = study_quality(
-        kind.make(_source(arguments, kind, folder)),
+        task,
         kind,
         settings,
         paddings=paddings,
@@ -71,6 +78,13 @@ def run(arguments: argparse.Namespace) -> int:
         command=command(),
     )
     _show(document, arguments)
+    if arguments.html is not None:
+        from lengthwise_recipes.quality.report import first_plans, outcomes
+
+        read = json.loads(json.dumps(document))
+        plans = first_plans(read, task.lengths)
+        rows = {label: lw.measure(plan, task.lengths).as_dict() for label, plan in plans.items()}
+        show.write_html(arguments.html, task.lengths, plans, rows, unit=UNITS[arguments.task], **outcomes(read))
     return 0
 
 
@@ -140,7 +154,7 @@ def _show(document: Mapping[str, Any], arguments: argparse.Namespace) -> None:
     read = json.loads(json.dumps(document))
     if arguments.plot is not None:
         write_figure(read, Path(arguments.plot))
-    if arguments.json != "-":
+    if not show.fills_output(arguments):
         title = f"{document['sequences']:,} sequences of {document['data']['name']}"
         notes = [*answers([read]), *(f"Left out: {each}" for each in document["left_out"]), *tell(document["data"])]
         spare = ("steps", LOSS_HEADS["last"], LOSS_HEADS["equal_seconds"])
