@@ -4,6 +4,8 @@ import os
 import pickle
 import runpy
 import shutil
+import subprocess
+import sys
 import warnings
 from contextlib import contextmanager
 
@@ -235,3 +237,39 @@ def test_who_listens_is_told_of_each_kernel_before_it_is_compiled(kernels):
         assert len(told) == compiled  # read from the cache
     kernels()["double"](4.5)
     assert len(told) == compiled  # nobody listens
+
+
+NO_LITERALS = """
+from numba.core.dispatcher import Dispatcher
+
+import lengthwise as lw
+
+compiled, compile_one = [], Dispatcher.compile
+
+
+def note(self, signature):
+    before = len(self.overloads)
+    found = compile_one(self, signature)
+    if len(self.overloads) > before and self.py_func.__module__.startswith("lengthwise"):
+        compiled.append(f"{self.py_func.__name__}{signature}")
+    return found
+
+
+Dispatcher.compile = note
+lengths = lw.example_lengths("long-tailed", count=400)
+buckets = lw.Batching(budget=20_000, order=lw.Bucketed(buckets=3), deal=lw.Stratified())
+for batching in (lw.Batching(budget=20_000), buckets):
+    lw.make_plan(lengths, batching, world_size=8)
+print(len(compiled), [each for each in compiled if "Literal" in each])
+"""
+
+
+@pytest.mark.slow
+def test_no_kernel_is_compiled_a_second_time_for_a_number_written_in_the_source(tmp_path):
+    """`helper(values, 0)` compiles `helper` for a literal, and again for a number: half a second for nothing."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", NO_LITERALS], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    count, _, literals = done.stdout.partition(" ")
+    assert int(count) > 20
+    assert literals.strip() == "[]"

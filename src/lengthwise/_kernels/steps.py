@@ -68,7 +68,7 @@ def cut_falling(lengths, prices, budget, most, slots, ends):
     """
     longest = np.empty(lengths.shape[1], np.int64)
     count = lengths.shape[0]
-    start = batches = 0
+    start, batches = np.int64(0), 0  # no literal: what is called with one is compiled a second time
     costliest, more = 0.0, np.inf
     while start < count:
         if batches == slots:
@@ -247,7 +247,7 @@ def sort_steps(sizes, taken, sequences):
     top = _largest(sizes)
     room = np.empty((2, _largest(taken)), np.int64)
     counts = np.empty(2048, np.int64)
-    start = 0
+    start = np.int64(0)
     for size in taken:
         positions = _sort_step(sizes, top, start, start + size, room, counts)
         for index in range(size):
@@ -275,7 +275,7 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
     longest = np.empty(needed.shape[1], np.int64)
     room = np.empty((2, 64), np.int64)
     lengths = np.empty((65, needed.shape[1]), np.int64)
-    start = steps = 0
+    start, steps = np.int64(0), 0
     while start < count:
         left = count - start
         # Random steps take about as many as the one before: of 100, some 10 more or less; of 10,000, some 100.
@@ -283,7 +283,7 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
         reach = min(left, guess + 4 * spread)
         fits = min(slots, left)
         if slots == 1:  # what a batch costs does not change with the order of its sequences
-            reach, _, _ = _fill_batch(needed[start:], 0, prices, budget, most, longest)
+            reach, _, _ = _fill_batch(needed, start, prices, budget, most, longest)
             fits = reach
         while True:
             if reach > room.shape[1]:
