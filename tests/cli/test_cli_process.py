@@ -71,8 +71,12 @@ def test_a_plan_is_saved_whole_where_standard_output_is_closed(tmp_path):
     assert lw.Plan.load(path).count == 10_480
 
 
-# What stands for a package here is interrupted while it loads, as by Ctrl-C.
-INTERRUPTED = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+# What stands for a package here is interrupted while it loads, as by Ctrl-C. A shell lets what it starts in the
+# background ignore that, and so would these tests: so the way in which Python takes it is set first.
+INTERRUPTED = """import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+os.kill(os.getpid(), signal.SIGINT)
+"""
 SCRIPT = "import sys\nfrom lengthwise.cli import main\nsys.exit(main())\n"
 
 
