@@ -71,12 +71,8 @@ def test_a_plan_is_saved_whole_where_standard_output_is_closed(tmp_path):
     assert lw.Plan.load(path).count == 10_480
 
 
-# What stands for a package here is interrupted while it loads, as by Ctrl-C. A shell lets what it starts in the
-# background ignore that, and so would these tests: so the way in which Python takes it is set first.
-INTERRUPTED = """import os, signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-os.kill(os.getpid(), signal.SIGINT)
-"""
+# What stands for a package here is interrupted while it loads, as by Ctrl-C.
+INTERRUPTED = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
 SCRIPT = "import sys\nfrom lengthwise.cli import main\nsys.exit(main())\n"
 
 
@@ -88,7 +84,15 @@ def interrupted(tmp_path):
         (tmp_path / f"{package}.py").write_text(INTERRUPTED)
         paths = [str(tmp_path), *sys.path]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-        return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, env=environment)
+        return subprocess.run(
+            [sys.executable, *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+            # What a shell starts in the background ignores Ctrl-C, these tests too, and hands that on.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
 
     return run
 
