@@ -222,6 +222,8 @@ def test_the_page_on_theory_says_what_was_measured():
     ours, theirs = (" | ".join(f"{100 * share:.0f} %" for share in row) for row in zip(*shares, strict=True))
     assert f"| max-entropy | {ours} |" in page
     assert f"| semi-sorted | {theirs} |" in page
+    near = sorted(round(100 * share) for share, _ in shares)
+    assert f"has {near[0]} to {near[-1]} % of it at 10 % padding" in (ROOT / "README.md").read_text(encoding="utf-8")
     points = [point for data in document["data"].values() for point in data["points"]]
     least = min(points, key=lambda point: point["max_entropy_mixing"] / point["limit"])
     share = f"{100 * least['max_entropy_mixing'] / least['limit']:.0f} %"
