@@ -190,8 +190,7 @@ class RandomSteps(_Whole):
     what is left. Where the budget holds fewer sequences than the multiple, batches hold fewer.
 
     A cut by "optimal" or "cheapest" is refused. A step takes sequences until one more would not fit, so that the ways
-    to cut it differ little: on long-tailed lengths the least sum of costs was 0.01 to 0.5 % below that of equal costs,
-    and ranks waited longer for the costliest batch.
+    to cut it differ little in the sum of costs, and ranks would wait longer for the costliest batch.
 
     Args:
         tail: What becomes of the last step, which the sequences seldom fill. "split" and "repeat" take it smaller, of

@@ -2,7 +2,7 @@
 
 `settle` says whether a batching of `RandomSteps` takes random steps, or deals batches of the order by strata.
 `fit_order` fits `MaxEntropy(padding=...)` on the histogram of lengths, and a trial draft says what it pads. Where that
-is not what was asked, because batches or steps are few or sequences have two lengths, the noise is moved until trials
+is not what was asked, because batches or steps are few or sequences have two lengths, the request is moved until trials
 pad it. `MaxEntropy(mixing=...)` is fitted by trials alone: the padding is moved until they mix what was asked.
 """
 

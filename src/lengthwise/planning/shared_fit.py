@@ -1,8 +1,7 @@
 """Shared fit: what windows fit to their lengths is fitted once, to a sample of them, and serves all.
 
-windows of 4,096 sequences, 21 batches each
-fitted by itself, a window is drafted 16 times for every guess at its noise    some 30 ms
-16 windows fitted together are drafted once each for every guess               once in a run
+a window fitted by itself          drafted 16 times for every guess, in every window
+16 windows fitted together         drafted once each for every guess, once in a run
 """
 
 from __future__ import annotations
