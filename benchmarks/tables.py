@@ -701,9 +701,9 @@ def step_cost(document: dict[str, Any]) -> tuple[str, ...]:
     )
     fits = "; ".join(f"{fit['model']} {percent(fit['error'])}" for fit in document["fits"])
     note = (
-        f"In seconds, medians of {document['rounds']} rounds, least to most in brackets. A round tries each of about "
-        f"fifteen shapes once and trains an epoch of each batching. On shapes left out, "
-        f"the fits miss: {fits}. Other programs ran meanwhile: the load was {min(document['loads']):.1f} to "
+        f"In seconds, medians of {document['rounds']} rounds, least to most in brackets. A round times each of about "
+        f"fifteen shapes, right after a run of the same shape, and trains an epoch of each batching. "
+        f"On shapes left out, the fits miss: {fits}. Other programs ran meanwhile: the load was {min(document['loads']):.1f} to "
         f"{max(document['loads']):.1f} on {document['cores']} cores, so epochs differ as the brackets say."
     )
     heads = ("network", "batching", "padding", "predicted", "measured", "error")

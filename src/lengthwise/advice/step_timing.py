@@ -95,9 +95,10 @@ def measure_step(
 ) -> StepCost:
     """Measures what your training step costs, on made batches of about fifteen shapes, and fits a cost to it.
 
-    Each shape is run once to warm up, and then `repeats` times. The rounds go through all shapes in an order of their
-    own, so that what else the machine does falls on all shapes alike. The median of a shape counts. The step really
-    trains: give it a copy of the model, or load the weights afterwards.
+    There are `repeats` rounds. A round goes through all shapes in an order of its own, so that what else the machine
+    does falls on all shapes alike. It runs each shape twice, and times the second run: the first finds other memory
+    and other caches than an epoch, whose steps are nearly as large as each other. The median of a shape counts. The
+    step really trains: give it a copy of the model, or load the weights afterwards.
 
     The fit holds for the shapes it was measured with. On a processor, for one, a frame costs more once a batch no
     longer fits its caches. So give the `budget` that you mean to train with.
@@ -113,7 +114,7 @@ def measure_step(
         lengths: [n] or [n, dims], those of your data. The trials span them, from short to the longest.
         budget: The most padded frames of a trial; by default those of 32 sequences of the mean length, or two of the
             longest. A single sequence of each length is tried in any case.
-        repeats: How often each shape is timed.
+        repeats: Rounds: how often each shape is timed.
         meter: What to measure with; by default the clock of the process, and no memory.
 
     Returns:
@@ -136,8 +137,6 @@ def measure_step(
     check_functions(step, make_batch)
     shapes = trial_shapes(lengths, budget)
     clock = _Clock() if meter is None else meter
-    for shape in shapes:  # compiles, allocates, and picks its algorithms
-        run_once(step, make_batch, shape, clock)
     rounds = [_measure_round(step, make_batch, shapes, clock, number) for number in range(repeats)]
     seconds = np.median([[took for took, _ in each] for each in rounds], axis=0)
     _check_times(seconds)
@@ -207,9 +206,11 @@ def ran_out(error: BaseException) -> bool:
 def _measure_round(
     step: Step, make_batch: MakeBatch, shapes: NDArray[np.int64], meter: Meter, number: int
 ) -> list[tuple[float, float | None]]:
-    """Every shape once, in an order of the round's own: what each took and held, in the order of `shapes`."""
-    order = Key(epoch=number, stage="order").permutation(len(shapes))
-    measured = {index: run_once(step, make_batch, shapes[index], meter) for index in order.tolist()}
+    """Every shape, in an order of the round's own: what each took and held, in the order of `shapes`."""
+    measured = {}
+    for index in Key(epoch=number, stage="order").permutation(len(shapes)).tolist():
+        run_once(step, make_batch, shapes[index], meter)  # compiles, allocates, and fills the caches
+        measured[index] = run_once(step, make_batch, shapes[index], meter)
     return [measured[index] for index in range(len(shapes))]
 
 
