@@ -703,8 +703,8 @@ def step_cost(document: dict[str, Any]) -> tuple[str, ...]:
     note = (
         f"In seconds, medians of {document['rounds']} rounds, least to most in brackets. A round times each of about "
         f"fifteen shapes, right after a run of the same shape, and trains an epoch of each batching. "
-        f"On shapes left out, the fits miss: {fits}. Other programs ran meanwhile: the load was {min(document['loads']):.1f} to "
-        f"{max(document['loads']):.1f} on {document['cores']} cores, so epochs differ as the brackets say."
+        f"On shapes left out, the fits miss: {fits}. Other programs ran meanwhile: the load was "
+        f"{min(document['loads']):.1f} to {max(document['loads']):.1f} on {document['cores']} cores, so epochs differ as the brackets say."
     )
     heads = ("network", "batching", "padding", "predicted", "measured", "error")
     return answer, table(heads, rows), note
