@@ -700,11 +700,12 @@ def step_cost(document: dict[str, Any]) -> tuple[str, ...]:
         f"largest error is {percent(max(map(abs, errors)))}."
     )
     fits = "; ".join(f"{fit['model']} {percent(fit['error'])}" for fit in document["fits"])
+    loads = f"{min(document['loads']):.1f} to {max(document['loads']):.1f}"
     note = (
         f"In seconds, medians of {document['rounds']} rounds, least to most in brackets. A round times each of about "
         f"fifteen shapes, right after a run of the same shape, and trains an epoch of each batching. "
-        f"On shapes left out, the fits miss: {fits}. Other programs ran meanwhile: the load was "
-        f"{min(document['loads']):.1f} to {max(document['loads']):.1f} on {document['cores']} cores, so epochs differ as the brackets say."
+        f"On shapes left out, the fits miss: {fits}. Other programs ran meanwhile: the load was {loads} on "
+        f"{document['cores']} cores, so epochs differ as the brackets say."
     )
     heads = ("network", "batching", "padding", "predicted", "measured", "error")
     return answer, table(heads, rows), note
