@@ -1,11 +1,9 @@
-"""How far is the greedy cut of an order from the best one? And what do few padded shapes pad, by how they are chosen?
+"""How far is the greedy cut of an order from the best one?
 
     python benchmarks/cuts.py
 
-Cuts: the same orders cut greedily, by "optimal" (as few batches, the least cost) and, for a cost that prices a batch,
+The same orders are cut greedily, by "optimal" (as few batches, the least cost) and, for a cost that prices a batch,
 by "cheapest". Every number is the mean over epochs; seconds are those of the cut alone, the least of three runs.
-
-Shapes: what an epoch computes when each batch is padded to its shape, rows that stay empty included.
 """
 
 from __future__ import annotations
@@ -20,14 +18,11 @@ from steps import data
 from tqdm import tqdm
 
 import lengthwise as lw
-from lengthwise.planning.few_shapes import cost_of_edges
 
 EPOCHS = 3
 REPEATS = 3
 STRATEGIES = ("random", "sorted", "semi-sorted:0.1", "alternated:58", "bucketed:1024", "max-entropy:0.1")
 BUDGETS = {"long-tailed": (10_000, 20_000, 80_000), "LJSpeech": (3_200, 12_800, 51_200)}  # padded frames
-SHAPES = (1, 2, 4, 8, 16, 32)
-OF_SHAPES = {"long-tailed": 20_000, "LJSpeech": 12_800}
 MILLION = 1_000_000
 
 
@@ -35,15 +30,11 @@ def main() -> None:
     """Measures, and writes the result."""
     parser(__doc__).parse_args()
     sets = {name: lengths for name, lengths in data().items() if lengths.ndim == 1}
-    cuts, shapes = [], []
+    cuts = []
     for name, lengths in sets.items():
         for budget in tqdm(BUDGETS[name], desc=name, disable=None):
             cuts += [{"data": name, **row} for row in rows_of(lengths, budget)]
-        for multiple in (1, 8):
-            cut = lw.Budget(OF_SHAPES[name], multiple_of=multiple, count_multiple_of=multiple)
-            shapes += [{"data": name, "multiple": multiple, **row} for row in shape_rows(lengths, cut)]
-    document = {"epochs": EPOCHS, "cuts": cuts, "million": million(sets["long-tailed"]), "budgets": OF_SHAPES}
-    print(write("cuts", {**document, "shape_counts": SHAPES, "shapes": shapes}))
+    print(write("cuts", {"epochs": EPOCHS, "cuts": cuts, "million": million(sets["long-tailed"])}))
 
 
 def costs_of(budget: int) -> dict[str, tuple[lw.Cost, float, tuple[str, ...]]]:
@@ -116,33 +107,6 @@ def million(lengths: NDArray[np.int64]) -> list[dict[str, Any]]:
             seconds = seconds_of(lw.Budget(20_000, by=by), ordered, lw.Padded())
             rows.append({"order": order, "by": by, "seconds": seconds})
     return rows
-
-
-def shape_rows(lengths: NDArray[np.int64], cut: lw.Budget) -> list[dict[str, Any]]:
-    """The share of padding by 1, 2, 4, ... shapes, for each way to choose their padded lengths."""
-    useful = int(lengths.sum())
-    start = time.perf_counter()
-    best = lw.shape_costs(lengths, max(SHAPES), cut)
-    seconds = time.perf_counter() - start
-    rows: list[dict[str, Any]] = [
-        {"way": "optimal_shapes", "padding": [1.0 - useful / best[count - 1] for count in SHAPES], "seconds": seconds}
-    ]
-    ways = {
-        "optimal_edges": lw.optimal_edges,
-        "quantiles": lw.quantile_edges,
-        "equal widths": lw.uniform_edges,
-        "powers of two": powers_of_two,
-    }
-    for way, edges in ways.items():
-        shares = [1.0 - useful / cost_of_edges(lengths, edges(lengths, count), cut) for count in SHAPES]
-        rows.append({"way": way, "padding": shares})
-    return rows
-
-
-def powers_of_two(lengths: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """The largest powers of two that are needed, so many of them: 64, 128, 256."""
-    most = int(lengths.max() - 1).bit_length()
-    return 2 ** np.arange(max(0, most - count + 1), most + 1)
 
 
 if __name__ == "__main__":

@@ -798,7 +798,7 @@ def edges_of_pairs(document: dict[str, Any]) -> tuple[str, ...]:
 
 
 def cuts(document: dict[str, Any]) -> tuple[str, ...]:
-    """How far the greedy cut is from the best cuts of the same orders; then few shapes."""
+    """How far the greedy cut is from the best cuts of the same orders."""
     found = {(row["data"], row["budget"], row["strategy"], row["cost_of"], row["by"]): row for row in document["cuts"]}
     rows = []
     for (*about, cost, by), greedy in found.items():
@@ -825,7 +825,7 @@ def cuts(document: dict[str, Any]) -> tuple[str, ...]:
         "five times the budget. *Cheapest*: of a cost by which a batch costs a tenth of the budget beside its frames, "
         f"and *x batches* how many more it makes. Means of {document['epochs']} epochs; milliseconds of the cut alone."
     )
-    return answer, table(heads, rows), note, *few_shapes(document)
+    return answer, table(heads, rows), note
 
 
 def saved_by(document: dict[str, Any], strategy: str) -> str:
@@ -843,22 +843,20 @@ def saving(share: float) -> str:
     return f"{100 * share:.2f} %"
 
 
-def few_shapes(document: dict[str, Any]) -> tuple[str, ...]:
-    """What few shapes pad, by how their lengths are chosen."""
-    rows = [
+def shapes(document: dict[str, Any]) -> tuple[str, ...]:
+    """What few shapes pad, by how they are chosen; what leftovers passed on save; what multiples of counts cost."""
+    one, two = document["shapes"], document["pairs"]
+    counts = document["shape_counts"]
+    names = ("lengths", "padded lengths", *map(str, counts))
+    padded = [
         (
-            row["data"] + (f", multiples of {row['multiple']}" if row["multiple"] > 1 else ""),
+            row["data"] + (f", multiples of {row['multiple']}" if row.get("multiple", 1) > 1 else ""),
             f"`{row['way']}`" if "_" in row["way"] else row["way"],
             *map(percent, row["padding"]),
         )
-        for row in document["shapes"]
+        for row in (*one, *two)
     ]
-    counts = document["shape_counts"]
-    last = {
-        row["way"]: row["padding"][-1]
-        for row in document["shapes"]
-        if row["data"] == "long-tailed" and row["multiple"] == 1
-    }
+    last = {row["way"]: row["padding"][-1] for row in one if row["data"] == "long-tailed" and row["multiple"] == 1}
     answer = (
         f"{counts[-1]} shapes of `optimal_shapes` pad {percent(last['optimal_shapes'])} on long-tailed lengths. As "
         f"many of `optimal_edges` pad {percent(last['optimal_edges'])}, powers of two {percent(last['powers of two'])}."
@@ -867,9 +865,45 @@ def few_shapes(document: dict[str, Any]) -> tuple[str, ...]:
     note = (
         "The share of computed frames without data, where each batch is padded to its shape, by the number of shapes. "
         f"Rows that stay empty in the last batch of a shape count. Budgets: {budgets}. *Multiples of 8*: padded "
-        "lengths and rows. *Powers of two*: the longest ones needed, so many at most."
+        "lengths and rows. *Powers of two*: the longest ones needed, so many at most. Of two lengths, `optimal_shapes` "
+        "is the cheapest chain, and *the sum* has optimal buckets of the sum of both."
     )
-    return answer, table(("lengths", "padded lengths", *map(str, counts)), rows), note
+    return answer, table(names, padded), note, *leftovers(document), *multiples(document)
+
+
+def leftovers(document: dict[str, Any]) -> tuple[str, ...]:
+    """What shapes save that pass their leftovers on."""
+    heads = ("lengths", "padded to multiples of", "different lengths", *map(str, document["shape_counts"]))
+    rows = [
+        (row["data"], str(row["multiple"]), f"{row['different']:,}", *map(saving, row["saved"]))
+        for row in document["leftovers"]
+    ]
+    most = max(max(row["saved"]) for row in document["leftovers"])
+    answer = (
+        f'With `leftovers="next"` the best shapes cost up to {saving(most)} less: what fills no batch of a shape goes '
+        "to the next longer one. It saves more where many sequences share a length."
+    )
+    return answer, table(heads, rows)
+
+
+def multiples(document: dict[str, Any]) -> tuple[str, ...]:
+    """How long ranks wait where batches hold multiples."""
+    rows = document["multiples"]
+    wanted = sorted({row["multiple"] for row in rows})
+    found = {(row["data"], row["budget"], row["multiple"]): row for row in rows}
+    heads = ("lengths", "budget", *(f"multiples of {each}" if each > 1 else "any count" for each in wanted))
+    table_rows = [
+        (data, f"{budget:,}", *(percent(found[data, budget, each]["waiting"]) for each in wanted))
+        for data, budget in dict.fromkeys((row["data"], row["budget"]) for row in rows)
+    ]
+    least, most = (found["long-tailed", 20_000, each]["waiting"] for each in (wanted[0], wanted[-1]))
+    answer = (
+        f"Counts in multiples of {wanted[-1]} make {document['ranks']} ranks wait {percent(most)} of the time in "
+        f"random steps of long-tailed lengths under 20,000 frames, in place of {percent(least)}. "
+        "A larger budget lowers it."
+    )
+    note = f"Waiting of `RandomSteps` by `count_multiple_of`, {document['epochs']} epochs."
+    return answer, table(heads, table_rows), note
 
 
 def ge2021_table1(document: dict[str, Any]) -> tuple[str, ...]:
@@ -993,7 +1027,8 @@ SECTIONS: dict[str, tuple[str, Callable[..., tuple[str, ...]]]] = {
     "first-plan": ("The first plan of a process", first_plan),
     "windows": ("A thousand million lengths, in windows", windows),
     "edges": ("Optimal bucket edges", edges),
-    "cuts": ("Optimal cuts and few shapes", cuts),
+    "cuts": ("Optimal cuts", cuts),
+    "shapes": ("Few shapes, leftovers and multiples", shapes),
     "compilation": ("One compiled model per bucket", compilation),
 }
 

@@ -259,3 +259,18 @@ def _shares_of_limit(points):
     semi_sorted = [point for point in points if point["strategy"].startswith("semi-sorted:")]
     near = min(semi_sorted, key=lambda point: abs(point["padding_share"] - 0.1))
     return near["max_entropy_mixing"] / near["limit"], near["mixing"] / near["limit"]
+
+
+def test_the_guide_prints_what_was_measured_of_few_shapes():
+    document, guide = results("shapes"), " ".join((ROOT / "docs" / "guide.md").read_text().split())
+    at = document["shape_counts"].index
+    saved = {row["multiple"]: row["saved"] for row in document["leftovers"] if row["data"] == "long-tailed"}[64]
+    assert f"cost {saved[at(32)]:.1%} less, 8 shapes {saved[at(8)]:.1%}.".replace("%", " %") in guide
+    padding = {(row["data"], row["way"]): row["padding"][at(32)] for row in document["pairs"]}
+    together, apart = dict.fromkeys(data for data, _ in padding)
+    for data, words in ((together, "32 of them pad {} %, and those of `optimal_edges` {} %"), (apart, "{} and {} %")):
+        shares = (f"{100 * padding[data, way]:.1f}" for way in ("optimal_shapes", "optimal_edges"))
+        assert words.format(*shares) in guide
+    waiting = {(row["budget"], row["multiple"]): row["waiting"] for row in document["multiples"]}
+    for multiple, words in ((8, "{} % of their time under 20,000 frames, and {} %"), (1, "it is {} % and {} %")):
+        assert words.format(*(round(100 * waiting[budget, multiple]) for budget in (20_000, 80_000))) in guide

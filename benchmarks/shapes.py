@@ -1,0 +1,124 @@
+"""What do a few padded shapes compute for nothing, by how they are chosen? And what do multiples of counts cost?
+
+    python benchmarks/shapes.py
+
+Shapes: what an epoch computes when each batch is padded to its shape, rows that stay empty included. Of one length, and
+of two: pairs that go together, and the same with targets dealt anew, which have nothing to do with their sources.
+
+Leftovers: what the shapes save that pass what fills no batch on to the next longer shape.
+
+Multiples: how long ranks wait where every batch of a random step holds a multiple of a count.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from edges import of_sums
+from numpy.typing import ArrayLike, NDArray
+from record import parser, write
+from steps import data
+from tqdm import tqdm
+
+import lengthwise as lw
+from lengthwise.planning.few_shapes import cost_of_edges
+
+SHAPES = (1, 2, 4, 8, 16, 32)
+BUDGETS = {"long-tailed": 20_000, "LJSpeech": 12_800, "Multi30k en-de": 4_096}  # padded frames
+SHARED = (1, 8, 64)  # multiples of lengths: the larger, the more sequences share one
+COUNTS = (1, 2, 4, 8)  # multiples of counts
+TIMES = (1, 4)  # budgets of the multiples, as multiples of the budget
+RANKS = 8
+EPOCHS = 5
+Edges = Callable[[NDArray[np.int64], int], ArrayLike]
+
+
+def main() -> None:
+    """Measures, and writes the result."""
+    parser(__doc__).parse_args()
+    found: dict[str, list[dict[str, Any]]] = {"shapes": [], "pairs": [], "leftovers": [], "multiples": []}
+    for name, lengths in tqdm(data().items(), disable=None):
+        budget = BUDGETS[name]
+        if lengths.ndim == 1:
+            for multiple in (1, 8):
+                cut = lw.Budget(budget, multiple_of=multiple, count_multiple_of=multiple)
+                found["shapes"] += [
+                    {"data": name, "multiple": multiple, **row} for row in shape_rows(lengths, cut, ways())
+                ]
+            found["leftovers"] += [{"data": name, **row} for row in leftover_rows(lengths, budget)]
+            found["multiples"] += [{"data": name, **row} for row in multiple_rows(lengths, budget)]
+        else:
+            unrelated = np.column_stack([lengths[:, 0], np.random.default_rng(0).permutation(lengths[:, 1])])
+            for label, pairs in {name: lengths, f"{name}, targets dealt anew": unrelated}.items():
+                rows = shape_rows(pairs, lw.Budget(budget), ways_of_pairs())
+                found["pairs"] += [{"data": label, **row} for row in rows]
+    facts = {"budgets": BUDGETS, "shape_counts": SHAPES, "ranks": RANKS, "epochs": EPOCHS}
+    print(write("shapes", {**facts, **found}))
+
+
+def ways() -> dict[str, Edges]:
+    """How else to choose the padded lengths."""
+    return {
+        "optimal_edges": lw.optimal_edges,
+        "quantiles": lw.quantile_edges,
+        "equal widths": lw.uniform_edges,
+        "powers of two": powers_of_two,
+    }
+
+
+def ways_of_pairs() -> dict[str, Edges]:
+    """The same of two lengths; buckets of the sum are padded to their longest of each."""
+    return {"optimal_edges": lw.optimal_edges, "the sum": of_sums}
+
+
+def powers_of_two(lengths: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """The largest powers of two that are needed, so many of them: 64, 128, 256."""
+    most = int(lengths.max() - 1).bit_length()
+    return 2 ** np.arange(max(0, most - count + 1), most + 1)
+
+
+def shape_rows(lengths: NDArray[np.int64], cut: lw.Cut, others: dict[str, Edges]) -> list[dict[str, Any]]:
+    """The share of padding by 1, 2, 4, ... shapes, for each way to choose what they are padded to."""
+    useful = int(lengths.sum())
+    start = time.perf_counter()
+    best = lw.shape_costs(lengths, max(SHAPES), cut)
+    seconds = time.perf_counter() - start
+    rows: list[dict[str, Any]] = [
+        {"way": "optimal_shapes", "padding": [1.0 - useful / best[count - 1] for count in SHAPES], "seconds": seconds}
+    ]
+    for way, edges in others.items():
+        shares = [1.0 - useful / cost_of_edges(lengths, edges(lengths, count), cut) for count in SHAPES]
+        rows.append({"way": way, "padding": shares})
+    return rows
+
+
+def leftover_rows(lengths: NDArray[np.int64], budget: int) -> list[dict[str, Any]]:
+    """The padded frames of shapes that keep their leftovers and of those that pass them on, by multiples of lengths."""
+    rows = []
+    for multiple in SHARED:
+        cut = lw.Budget(budget, multiple_of=multiple)
+        own, passed = (lw.shape_costs(lengths, max(SHAPES), cut, leftovers=kept) for kept in ("own", "next"))
+        saved = [1.0 - passed[count - 1] / own[count - 1] for count in SHAPES]
+        rows.append({"multiple": multiple, "different": len(np.unique(-(-lengths // multiple))), "saved": saved})
+    return rows
+
+
+def multiple_rows(lengths: NDArray[np.int64], budget: int) -> list[dict[str, Any]]:
+    """What ranks wait in random steps, and what these pad, by the multiple of the counts."""
+    rows = []
+    for times in TIMES:
+        for multiple in COUNTS:
+            cut = lw.Budget(times * budget, count_multiple_of=multiple)
+            batching = lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps())
+            plans = [lw.make_plan(lengths, batching, epoch=epoch, world_size=RANKS) for epoch in range(EPOCHS)]
+            measures = lw.measure(plans, lengths)
+            row = {"budget": times * budget, "multiple": multiple, "padding": measures.padding_share}
+            rows.append(row | {"waiting": measures.straggler_waste})
+    return rows
+
+
+if __name__ == "__main__":
+    main()
