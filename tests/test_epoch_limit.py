@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
-from lengthwise.choices.rate_distortion import spread_out
-from lengthwise.measures.epoch_limit import _best_path
-from lengthwise.planning.joint import mixing_of_counts
-from test_batch_limit import TINY, batchings, counted_out
+from lengthwise.choices.rate_distortion import group_levels
+from lengthwise.measures.epoch_limit import _best_path, rate_in_epoch
+from test_batch_limit import TINY, batchings, counted_out, mixing_in_groups
 
 
 @pytest.mark.parametrize("more", [0, 1, 2])
@@ -49,6 +48,19 @@ def test_no_pool_of_epochs_passes_the_limit():
     assert tried > 60  # the limit of an epoch says more
 
 
+@pytest.mark.parametrize("name", ["speech", "long-tailed"])
+def test_both_conditions_together_say_more_than_each(name):
+    lengths = lw.example_lengths(name, count=16 * 100)
+    least = 1 - lengths.mean() / np.sort(lengths)[15::16].mean()
+    for padding in (1.1 * least, 2 * least, 4 * least):
+        limit = lw.mixing_limit(lengths, padding, batch_size=16, batches=100)
+        one = lw.mixing_limit(lengths, padding, batch_size=16)
+        levels = group_levels(lengths.astype(np.float64), 2_048)
+        target = float(lengths.mean() * padding / (1 - padding))
+        other = np.exp(-rate_in_epoch(levels, target, 16, 100, np.full(len(levels.sizes), 1e9)))
+        assert limit < min(one, other)
+
+
 def test_at_the_least_padding_only_sorted_batches_are_left():
     # 1..12 in three batches of 4: T is 4, 8 or 12, and tells which third X is of.
     lengths = np.arange(1, 13)
@@ -81,16 +93,8 @@ def test_max_entropy_comes_within_six_hundredths_of_it(name, padding):
     batching = lw.Batching(order=lw.MaxEntropy(padding=padding), cut=lw.FixedSize(64))
     plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(32)]
     had = lw.measure(plans, lengths).padding_share
-    # In the groups that the limit knows, half of them of equal mass and half of equal width: a few lengths of the tail
-    # are most of what sorting pads.
-    values, counts = np.unique(lengths, return_counts=True)
-    starts = values[spread_out(values.astype(np.float64), counts / len(lengths), 512)]
-    lengths_of = np.concatenate([lengths[plan.sequences] for plan in plans])
-    padded = np.concatenate([np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes) for plan in plans])
-    row, column = (np.searchsorted(starts, each, side="right") - 1 for each in (lengths_of, padded))
-    cells = np.bincount(row * len(starts) + column, minlength=len(starts) ** 2).reshape(-1, len(starts))
     limit = lw.mixing_limit(lengths, had, batch_size=64, batches=160, bins=512)
-    assert 0.94 * limit < mixing_of_counts(cells.astype(np.float64), len(padded)) < limit
+    assert 0.94 * limit < mixing_in_groups(lengths, plans, 512) < limit
 
 
 def test_the_best_path_is_the_best_of_all():

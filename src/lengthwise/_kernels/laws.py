@@ -61,6 +61,11 @@ def least_flows(sizes, reached, floors, beta, flows, prices):
     share that is open between level s and s + 1, at least floors[s]. What has closed, reached[s] - flows[s], must not
     fall from one level to the next. prices[s] is what a higher floor s costs, in nats.
     """
+    # As none opens again, no more has closed at a level than the floors beyond it allow. Kept in `flows` until used.
+    most = np.inf
+    for level in range(flows.size - 1, -1, -1):
+        most = min(most, reached[level] - floors[level])
+        flows[level] = reached[level] - most
     # Stretches over which as much has closed: a stretch of one level to begin with, joined with the one before while
     # less has closed at its end than there. After closed shares [0.1, 0.3] one of 0.2 makes [0.1, c], c between them.
     starts = np.empty(flows.size, np.int64)
@@ -71,7 +76,7 @@ def least_flows(sizes, reached, floors, beta, flows, prices):
         while True:
             risen = reached[level + 1] - reached[start]
             flow = risen / np.expm1(beta * (sizes[level + 1] - sizes[start]))
-            flow = min(reached[start], max(flow, floors[start]))
+            flow = min(reached[start], max(flow, flows[start]))
             if count == 0 or reached[start] - flow >= reached[starts[count - 1]] - opened[count - 1]:
                 break
             count -= 1
@@ -79,61 +84,69 @@ def least_flows(sizes, reached, floors, beta, flows, prices):
         starts[count], opened[count] = start, flow
         count += 1
     for stretch in range(count):
-        start, flow = starts[stretch], opened[stretch]
+        start = starts[stretch]
         end = starts[stretch + 1] if stretch + 1 < count else flows.size
         for level in range(start, end):
-            flows[level] = flow + (reached[level] - reached[start])
-            prices[level] = 0.0
-        if flow == floors[start] and flow > 0.0:
-            share = flow / (flow + (reached[end] - reached[start]))
-            prices[start] = max(0.0, np.log(share) + beta * (sizes[end] - sizes[start]))
+            flows[level] = opened[stretch] + (reached[level] - reached[start])
+        # What floors cost is borne by the last levels that stand on theirs: beyond them, none would rather close.
+        borne = 0.0
+        for level in range(end - 1, start - 1, -1):
+            share = flows[level] / (flows[level] + (reached[level + 1] - reached[level]))
+            borne += np.log(max(share, 1e-300)) + beta * (sizes[level + 1] - sizes[level])
+            stands = flows[level] - floors[level] <= 1e-12
+            prices[level] = max(0.0, borne) if stands else 0.0
+            borne -= prices[level]
 
 
 @compile_kernel
-def mix_in_batches(sizes, masses, beta, batch, rounds, marginal, prices, weights):
-    """Blahut-Arimoto where at least one in `batch` of those padded to t are of length t themselves.
+def mix_in_batches(decays, masses, most, rounds, marginal, prices, weights):
+    """Blahut-Arimoto where at least one in most[t] of those padded to t is of length t itself.
 
-    Sequences stand at `sizes` [levels], rising, in shares `masses`. `marginal` is q(t) to begin with and in the end;
-    `prices` [levels] are the multipliers of the condition, 0 to begin with. Each round computes
-    Z(x) = the sum over t of q(t) K(x, t) into `weights`, with K(x, t) = exp(-beta (t - x) - price(t) / batch), times
+    Sequences stand at levels of rising lengths, in shares `masses`. To pad one from level s to s + 1 costs
+    -log(decays[s]), of levels - 1; `most` [levels] is at least 1. `marginal` is q(t) to begin with and in the end;
+    `prices` [levels] are the multipliers of the condition, 0 to begin with. Each round computes Z(x) = the sum over t
+    of q(t) K(x, t) into `weights`, with K(x, t) = the decays from x to t, times exp(-price(t) / most(t)), times
     exp(price(x)) for t = x; then the best prices, and q(t) times the sum over x of p(x) K(x, t) / Z(x).
     """
-    last = sizes.size - 1
-    decays = np.exp(-beta * np.diff(sizes))
+    last = masses.size - 1
     for _ in range(rounds):
         longer = 0.0  # what the lengths beyond x add to Z(x)
         for level in range(last, -1, -1):
             if level < last:
-                longer = decays[level] * (longer + marginal[level + 1] * np.exp(-prices[level + 1] / batch))
-            weights[level] = longer + marginal[level] * np.exp(prices[level] * (1.0 - 1.0 / batch))
-        shorter = 0.0  # the sum over x < t of p(x) exp(-beta (t - x)) / Z(x)
+                longer = decays[level] * (longer + marginal[level + 1] * np.exp(-prices[level + 1] / most[level + 1]))
+            weights[level] = longer + marginal[level] * np.exp(prices[level] * (1.0 - 1.0 / most[level]))
+        shorter = 0.0  # the sum over x < t of p(x) / Z(x), times the decays from x to t
         for level in range(last + 1):
             if level:
                 shorter = decays[level - 1] * (shorter + masses[level - 1] / weights[level - 1])
             own = masses[level] / weights[level]
-            # Of those padded to t the share exp(price) own / (shorter + exp(price) own) are of length t: 1 in `batch`.
-            price = np.log(shorter / ((batch - 1.0) * own)) if shorter > (batch - 1.0) * own else 0.0
+            # Of those padded to t the share exp(price) own / (shorter + exp(price) own) are of length t: 1 in `most`.
+            allowed = max(1e-300, (most[level] - 1.0) * own)
+            price = np.log(shorter / allowed) if shorter > allowed else 0.0
             prices[level] = price
-            factor = shorter * np.exp(-price / batch) + own * np.exp(price * (1.0 - 1.0 / batch))
+            factor = shorter * np.exp(-price / most[level]) + own * np.exp(price * (1.0 - 1.0 / most[level]))
             marginal[level] = max(1e-300, marginal[level] * factor)
 
 
 @compile_kernel
-def information_in_batches(sizes, masses, beta, batch, weights):
-    """At most min I(X; T) + beta D in nats, whatever `weights` [levels] of `mix_in_batches` are: the dual's value.
+def information_in_batches(decays, masses, most, weights):
+    """At most the least I(X; T) plus what padding costs, in nats, whatever `weights` [levels] of `mix_in_batches` are.
 
-    a(x) = p(x) / Z(x) counts as far as it is feasible: a(t) <= g(s), with s the sum over x < t of
-    a(x) exp(-beta (t - x)), and g(s) = 1 - s up to s = 1 - 1 / batch, and beyond
-    (1 / batch) (s batch / (batch - 1))^(1 - batch).
+    It is the dual's value. a(x) = p(x) / Z(x) counts as far as it is feasible: a(t) <= g(s), with s the sum over x < t
+    of a(x) times the decays from x to t. With B = most[t], g(s) = 1 - s up to s = 1 - 1 / B, and beyond
+    (1 / B) (s B / (B - 1))^(1 - B).
     """
     total, shorter = 0.0, 0.0
-    for level in range(sizes.size):
+    for level in range(masses.size):
+        batch = most[level]
         if shorter <= 1.0 - 1.0 / batch:
-            most = 1.0 - shorter
+            allowed = 1.0 - shorter
+        elif batch == 1.0:
+            allowed = 1.0
         else:
-            most = np.exp(-np.log(batch) - (batch - 1.0) * np.log(shorter * batch / (batch - 1.0)))
-        own = min(most, masses[level] / weights[level])
+            allowed = np.exp(-np.log(batch) - (batch - 1.0) * np.log(shorter * batch / (batch - 1.0)))
+        own = min(allowed, masses[level] / weights[level])
         total += masses[level] * np.log(own / masses[level])
-        if level < sizes.size - 1:
-            shorter = np.exp(-beta * (sizes[level + 1] - sizes[level])) * (shorter + own)
+        if level < masses.size - 1:
+            shorter = decays[level] * (shorter + own)
     return total

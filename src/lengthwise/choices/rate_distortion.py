@@ -55,6 +55,12 @@ def group_levels(sizes: NDArray[np.float64], most: int) -> Levels:
     return Levels(np.add.reduceat(values * counts, starts) / tallies, tallies / len(sizes), len(sizes))
 
 
+def shortest_of_levels(sizes: NDArray[np.float64], most: int) -> NDArray[np.float64]:
+    """The shortest length of each level that `group_levels` makes of the same: [levels]."""
+    values, counts = np.unique(sizes, return_counts=True)
+    return values if len(values) <= most else values[spread_out(values, counts / len(sizes), most)]
+
+
 def spread_out(values: NDArray[np.float64], masses: NDArray[np.float64], most: int) -> NDArray[np.int64]:
     """Where to start each of at most `most` groups of the rising `values`: half by equal mass, half by equal width."""
     # Of the values 1, 2, 3, 4, 100 in 4 groups: mass starts one at 3, width one at 100; with the first, [0, 2, 4].

@@ -14,6 +14,9 @@ least information of flows above them. Elsewhere a batching chooses W, and so do
 its floors. The best average is looked for as Frank and Wolfe do: the prices of the floors say which W would lessen the
 information most, by dynamic programming. What that could lessen it by is known too, so every state proves a bound.
 
+One of a batch is as long as the batch is padded to, besides. The prices of the floors prove a bound of both conditions:
+see `lengthwise.measures.batch_limit`.
+
 References:
     Frank and Wolfe 1956, "An algorithm for quadratic programming".
 """
@@ -24,7 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
-from lengthwise.choices.rate_distortion import Levels, information_of_flows, padding_of_flows
+from lengthwise.choices.rate_distortion import Levels, information_of_flows, least_flows, padding_of_flows
+from lengthwise.measures.batch_limit import rate_in_batches
 
 _ROUNDS = 40  # looks for a better W
 _NEAR = 1e-3  # nats: how far above the bound the state may be in the end
@@ -32,8 +36,11 @@ _STEPS = 50  # halvings of the logarithm of beta
 _MOST = 2**23  # floors in the table of all W; beyond, they are left out, and the limit is that of flows without
 
 
-def rate_in_epoch(levels: Levels, target: float, batch_size: int, batches: int) -> float:
-    """A lower bound, in nats, on I(X; T) of epochs of `batches` batches that pad `target` a sequence on average."""
+def rate_in_epoch(levels: Levels, target: float, batch_size: int, batches: int, most: NDArray[np.float64]) -> float:
+    """A lower bound, in nats, on I(X; T) of epochs of `batches` batches that pad `target` a sequence on average.
+
+    `most` [levels] is the most sequences in a batch that is padded to each level, `batch_size` or fewer.
+    """
     count = round(levels.total)
     longer = count - np.cumsum(np.rint(levels.masses * count).astype(np.int64))[:-1]
     empty = batches * batch_size - count
@@ -44,18 +51,27 @@ def rate_in_epoch(levels: Levels, target: float, batch_size: int, batches: int) 
     table = (-(-held // batch_size) * batch_size - held) / count  # [levels - 1, W]
     # Of 7 sequences of which 6 are longer, no more than one shorter can be beside them.
     table[table > 1.0 - longer[:, None] / count + 0.5 / count] = np.inf
-    floors = _isotonic(table, _best_path(table, np.diff(levels.sizes)), longer / count)
-    target = max(target, padding_of_flows(levels, floors))  # no epoch pads less
-    best = 0.0
+    target = max(target, _least_padding(levels, table))  # no epoch pads less
+    best, prices = _search(levels, table, target)
+    # The same prices, where one of each batch is as long as the batch is padded to.
+    priced = float(prices @ _floors_of(table, _best_path(table, prices)))
+    return max(best, priced + rate_in_batches(levels, target, most, prices))
+
+
+def _search(levels: Levels, table: NDArray[np.float64], target: float) -> tuple[float, NDArray[np.float64]]:
+    """The greatest bound that the search by Frank and Wolfe proves, in nats, and the prices of the floors there."""
+    floors = _floors_of(table, _best_path(table, np.diff(levels.sizes)))
+    best, found = 0.0, np.zeros(len(floors))
     for number in range(_ROUNDS):
         value, prices = _solve(levels, floors, target)
-        path = _best_path(table, prices)
-        lessened = float(prices @ (floors - table[np.arange(len(path)), path]))
-        best = max(best, value - lessened)
+        another = _floors_of(table, _best_path(table, prices))
+        lessened = float(prices @ (floors - another))
+        if value - lessened > best:
+            best, found = value - lessened, prices
         if lessened < _NEAR:
             break
-        floors = floors + 2.0 / (number + 3.0) * (_isotonic(table, path, longer / count) - floors)
-    return best
+        floors = floors + 2.0 / (number + 3.0) * (another - floors)
+    return best, found
 
 
 def _solve(levels: Levels, floors: NDArray[np.float64], target: float) -> tuple[float, NDArray[np.float64]]:
@@ -70,6 +86,17 @@ def _solve(levels: Levels, floors: NDArray[np.float64], target: float) -> tuple[
         low, high = (beta, high) if padding_of_flows(levels, flows) > target else (low, beta)
     value = information_of_flows(levels, flows) + beta * (padding_of_flows(levels, flows) - target)
     return value, prices
+
+
+def _least_padding(levels: Levels, table: NDArray[np.float64]) -> float:
+    """What an epoch pads at least: the flows above the floors of the best W, where a frame costs more than all else."""
+    gaps = np.diff(levels.sizes)
+    return padding_of_flows(levels, least_flows(levels, 1e3 / gaps.min(), _floors_of(table, _best_path(table, gaps))))
+
+
+def _floors_of(table: NDArray[np.float64], path: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The floors of a path, [levels - 1]."""
+    return table[np.arange(len(path)), path]
 
 
 def _best_path(table: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -89,9 +116,3 @@ def _best_path(table: NDArray[np.float64], weights: NDArray[np.float64]) -> NDAr
         path[level] = place
         place = int(came[level, place])
     return path
-
-
-def _isotonic(table: NDArray[np.float64], path: NDArray[np.int64], longer: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The floors of a path; what is padded beyond a level is padded beyond the one before it too."""
-    floors = table[np.arange(len(path)), path]
-    return np.maximum.accumulate((floors + longer)[::-1])[::-1] - longer

@@ -14,6 +14,7 @@ from lengthwise.choices.rate_distortion import (
     information_of_flows,
     least_flows,
     padding_of_flows,
+    shortest_of_levels,
 )
 from lengthwise.choices.world import check_world
 from lengthwise.lengths import as_lengths
@@ -31,6 +32,7 @@ def mixing_limit(
     padding: float,
     *,
     batch_size: int | None = None,
+    budget: float | None = None,
     batches: int | None = None,
     bins: int | None = None,
     world_size: int = 1,
@@ -44,11 +46,12 @@ def mixing_limit(
 
     Small batches cannot reach it. Of `batch_size` members at least one is as long as the batch is padded to, and tells
     its length. With `batch_size` the limit holds for all batches of at most so many sequences that are padded to their
-    longest, in one plan or pooled over epochs. The bound is proved wherever the iteration stands, if at most 2,048
-    lengths are distinct (more are grouped); what is computed is how low it comes, within about 0.2 %. It need not be
-    reached: nothing in it says that a sequence is taken once an epoch, which costs padding where little is padded.
-    `batches` says so: it is how many batches an epoch makes of these lengths. Then the least padding is that of sorted
-    batches, and at it no other mixing is had. More batches than needed can pad less, and mix more.
+    longest, in one plan or pooled over epochs. With `budget` it holds for batches of at most so many padded frames: the
+    longer a batch, the fewer are in it. The bound is proved wherever the iteration stands, if at most 2,048 lengths are
+    distinct (more are grouped); what is computed is how low it comes, within about 0.2 %. It need not be reached:
+    nothing in it says that a sequence is taken once an epoch, which costs padding where little is padded. `batches`
+    says so: it is how many batches of at most `batch_size` an epoch makes of these lengths. Then the least padding is
+    that of sorted batches, and at it no other mixing is had. More batches than needed can pad less, and mix more.
 
     With `world_size` or `micro_batches` it is the limit of steps: how little the padded lengths of all batches of a
     step can tell of a length in it. Steps of k batches tell nothing at the padding of `optimal_edges(lengths, k)`, and
@@ -61,6 +64,7 @@ def mixing_limit(
         padding: The share of all computed frames that are padding, from 0 to 0.999.
         batch_size: The most sequences in a batch; by default batches are endless. No such limit is known for steps of
             several batches.
+        budget: The most padded frames in a batch, in the unit of the lengths. A longer sequence stands alone.
         batches: How many batches of at most `batch_size` an epoch has, `len(plan.batch_sizes)`; by default any number.
         world_size: Ranks, for the limit of steps.
         micro_batches: Batches of a rank in a step, for the limit of steps.
@@ -71,8 +75,8 @@ def mixing_limit(
         A number from 0 to 1; for endless batches 1 where `padding` is enough to pad every sequence to the longest.
 
     Raises:
-        ValueError: A padding out of range, lengths that are not [n], a batch size for steps of several batches, or
-            fewer batches than hold the sequences.
+        ValueError: A padding out of range, lengths that are not [n], a batch size or a budget for steps of several
+            batches, or fewer batches than hold the sequences.
 
     >>> mixing_limit(np.array([100, 200, 300, 400]), 0.4)
     1.0
@@ -86,24 +90,44 @@ def mixing_limit(
     """
     checks.check_number("padding", padding, maximum=0.999, remedy="Give a share from 0 to 0.999, 0.05 say.")
     in_step = check_world(world_size, micro_batches).slots
-    if in_step > 1 and batch_size is not None:
-        remedy = "Leave it out: the limit then holds for batches of any size."
-        raise checks.value_error("batch_size", "left out for steps of several batches", batch_size, remedy)
-    most = _LEVELS_IN_STEPS if in_step > 1 else _LEVELS if batch_size is None else _LEVELS_IN_BATCHES
+    _check_small(in_step, batch_size, budget)
+    small = batch_size is not None or budget is not None
+    bins = _check_bins(bins, _LEVELS_IN_STEPS if in_step > 1 else _LEVELS_IN_BATCHES if small else _LEVELS)
     checked = _check_lengths(lengths)
     batches = _check_batches(len(checked), batch_size, batches)
-    levels = _group(checked, bins, most)
+    levels = group_levels(checked, bins)
     target = float(levels.sizes @ levels.masses) * padding / (1.0 - padding)
     if len(levels.sizes) == 1:
         return 1.0
     if in_step > 1:
         return float(np.exp(-rate_in_steps(levels, target, in_step)))
     rates = [_rate(levels, target)]
-    if batch_size is not None:
-        rates.append(rate_in_batches(levels, target, batch_size))
-    if batch_size is not None and batches is not None:
-        rates.append(rate_in_epoch(levels, target, batch_size, batches))
+    if small:
+        in_batches = _most_in_batches(shortest_of_levels(checked, bins), batch_size, budget)
+        rates.append(rate_in_batches(levels, target, in_batches))
+        if batch_size is not None and batches is not None:
+            rates.append(rate_in_epoch(levels, target, batch_size, batches, in_batches))
     return min(1.0, float(np.exp(-max(rates))))
+
+
+def _check_small(in_step: int, batch_size: int | None, budget: float | None) -> None:
+    """Refuses a batch size or a budget beside steps of several batches, and a budget that holds nothing."""
+    for name, bound in (("batch_size", batch_size), ("budget", budget)):
+        if bound is not None and in_step > 1:
+            remedy = "Leave it out: the limit then holds for batches of any size."
+            raise checks.value_error(name, "left out for steps of several batches", bound, remedy)
+    if budget is not None:
+        remedy = "Give the most padded frames of a batch, or leave it out for endless batches."
+        checks.check_number("budget", budget, above=True, remedy=remedy)
+
+
+def _most_in_batches(
+    shortest: NDArray[np.float64], batch_size: int | None, budget: float | None
+) -> NDArray[np.float64]:
+    """The most sequences in a batch that is padded to a length of each level: [levels], at least 1."""
+    most = np.full(len(shortest), np.inf if batch_size is None else float(batch_size))
+    # Of those padded to its shortest length, a batch holds most.
+    return np.maximum(1.0, most if budget is None else np.minimum(most, np.floor(budget / shortest)))
 
 
 def _check_batches(count: int, batch_size: int | None, batches: int | None) -> int | None:
@@ -124,15 +148,15 @@ def step_limit_curve(
     lengths: ArrayLike, paddings: Sequence[float], *, batches: int, bins: int, near: float
 ) -> list[float]:
     """`mixing_limit` of steps of `batches` batches at several paddings, at most about `near` above it: for a figure."""
-    levels = _group(_check_lengths(lengths), bins, _LEVELS_IN_STEPS)
+    levels = group_levels(_check_lengths(lengths), bins)
     mean = float(levels.sizes @ levels.masses)
     targets = [mean * padding / (1.0 - padding) for padding in paddings]
     return [float(np.exp(-rate)) for rate in rates_in_steps(levels, targets, batches, near=near)]
 
 
-def _group(sizes: NDArray[np.float64], bins: int | None, most: int) -> Levels:
+def _check_bins(bins: int | None, most: int) -> int:
     remedy = "Give as many bins as mixing was estimated in, 128 say."
-    return group_levels(sizes, checks.check_whole("bins", most if bins is None else bins, minimum=2, remedy=remedy))
+    return checks.check_whole("bins", most if bins is None else bins, minimum=2, remedy=remedy)
 
 
 def _check_lengths(lengths: ArrayLike) -> NDArray[np.float64]:
