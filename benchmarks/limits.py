@@ -1,11 +1,13 @@
-"""How near does each order come to the limits: of endless batches, of batches of its size, and of as many in an epoch?
+"""How near does each order come to the limits: of endless batches, of batches of its cut, and of as many in an epoch?
 
     python benchmarks/limits.py
 
-Every setting of an order stands beside the three limits at its own padding. Lengths and padded lengths are put into
-the same groups, those of `mixing_limit(bins=1024)`, so that the limits are those of the mixing that is measured. The
-epochs of one seed are pooled until they are 655,360 sequences. Long-tailed example, LJSpeech, and the recordings of the
-Free Spoken Digit Dataset (lengths in samples at 8 kHz); batches of 16 and of 64.
+Every setting of an order stands beside the limits at its own padding; that of epochs is known for fixed sizes alone.
+Lengths and padded lengths are put into the same groups, those of `mixing_limit(bins=1024)`, so that the limits are
+those of the mixing that is measured. The epochs of one seed are pooled until they are 655,360 sequences.
+
+Long-tailed example, LJSpeech, and the recordings of the Free Spoken Digit Dataset (lengths in samples at 8 kHz);
+batches of 16 and of 64, and of as many padded frames as 16 and 64 sequences of the mean length have, or of the longest.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from record import DATA, parser, write
 from tqdm import tqdm
 
 import lengthwise as lw
-from lengthwise.choices.rate_distortion import spread_out
+from lengthwise.choices.rate_distortion import shortest_of_levels
 from lengthwise.planning.joint import mixing_of_counts
 
 BATCHES = (16, 64)
@@ -39,7 +41,7 @@ def main() -> None:
     """Measures, and writes the result."""
     parser(__doc__).parse_args()
     warnings.filterwarnings("ignore", message="`padding` must be within")  # the row says what was reached
-    rows = [row for name, lengths in sets().items() for batch in BATCHES for row in measured(name, lengths, batch)]
+    rows = [row for name, lengths in sets().items() for cut in cuts(lengths) for row in measured(name, lengths, cut)]
     found = {"bins": BINS, "sequences": SEQUENCES, "rows": rows}
     print(write("limits", {**found, "fingerprints": {name: lw.fingerprint(each) for name, each in sets().items()}}))
 
@@ -54,39 +56,49 @@ def sets() -> dict[str, NDArray[np.int64]]:
     return found
 
 
-def measured(name: str, lengths: NDArray[np.int64], batch: int) -> list[dict[str, Any]]:
+def cuts(lengths: NDArray[np.int64]) -> list[lw.FixedSize | lw.Budget]:
+    """Batches of a size, and of about as many frames."""
+    frames = [max(int(lengths.max()), round(batch * lengths.mean())) for batch in BATCHES]
+    return [*map(lw.FixedSize, BATCHES), *map(lw.Budget, frames)]
+
+
+def measured(name: str, lengths: NDArray[np.int64], cut: lw.FixedSize | lw.Budget) -> list[dict[str, Any]]:
     """A row for each setting of each order, and for random and sorted batches."""
+    bound = {"batch_size": cut.batch_size} if isinstance(cut, lw.FixedSize) else {"budget": cut.budget}
     knobs = [f"{order}:{knob:g}" for order, values in KNOBS.items() for knob in values]
-    settings = tqdm(["random", "sorted", *knobs], desc=f"{name}, {batch}", disable=None)
-    return [{"lengths": name, "batch_size": batch, **row(lengths, batch, setting)} for setting in settings]
+    settings = tqdm(["random", "sorted", *knobs], desc=f"{name}, {bound}", disable=None)
+    return [{"lengths": name, **bound, **row(lengths, cut, bound, setting)} for setting in settings]
 
 
-def row(lengths: NDArray[np.int64], batch: int, strategy: str) -> dict[str, Any]:
+def row(
+    lengths: NDArray[np.int64], cut: lw.FixedSize | lw.Budget, bound: dict[str, Any], strategy: str
+) -> dict[str, Any]:
     """Padding and mixing of a setting, with the limits at that padding; most epochs have as many batches."""
-    batching = lw.strategy(strategy, cut=lw.FixedSize(batch))
+    # Batches as the order has them: no steps are formed before them.
+    batching = lw.Batching(cut=cut, order=lw.strategy(strategy, cut=cut).order, deal=lw.Balanced())
     epochs = -(-SEQUENCES // len(lengths))
     plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(epochs)]
     padded = np.concatenate([np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes) for plan in plans])
     shorter = np.concatenate([lengths[plan.sequences] for plan in plans])
     padding = 1.0 - float(shorter.sum()) / float(padded.sum())
     batches = max(len(plan.batch_sizes) for plan in plans)
-    return {
+    found = {
         "strategy": strategy,
         "epochs": epochs,
         "padding_share": padding,
         "mixing": mixing_in_groups(lengths, shorter, padded),
-        "limit": lw.mixing_limit(lengths, padding, bins=BINS),
-        "batch_limit": lw.mixing_limit(lengths, padding, batch_size=batch, bins=BINS),
         "batches": batches,
-        "epoch_limit": lw.mixing_limit(lengths, padding, batch_size=batch, batches=batches, bins=BINS),
+        "limit": lw.mixing_limit(lengths, padding, bins=BINS),
+        "batch_limit": lw.mixing_limit(lengths, padding, bins=BINS, **bound),
     }
+    if "batch_size" in bound:
+        found["epoch_limit"] = lw.mixing_limit(lengths, padding, batches=batches, bins=BINS, **bound)
+    return found
 
 
 def mixing_in_groups(lengths: NDArray[np.int64], shorter: NDArray[np.int64], padded: NDArray[np.int64]) -> float:
     """exp(-I) of the groups of a length and of what it is padded to, which the limit tells apart."""
-    values, counts = np.unique(lengths, return_counts=True)
-    few = len(values) <= BINS
-    starts = values if few else values[spread_out(values.astype(np.float64), counts / len(lengths), BINS)]
+    starts = shortest_of_levels(lengths.astype(np.float64), BINS)
     row, column = (np.searchsorted(starts, each, side="right") - 1 for each in (shorter, padded))
     cells = np.bincount(row * len(starts) + column, minlength=len(starts) ** 2)
     return mixing_of_counts(cells.reshape(-1, len(starts)).astype(np.float64), len(shorter))

@@ -83,3 +83,12 @@ def test_what_does_not_go_with_rows_is_one_sentence(run, lengths, words, message
     done = run("compare", lengths, *words)
     assert done.status == 2
     assert message in done.err
+
+
+def test_the_remedies_for_a_sequence_longer_than_a_row_are_commands_that_run(run, lengths):
+    for command in ("compare", "plan", "inspect"):
+        told = run(command, lengths, "--pack", 200).err
+        assert "--cut rows:CAPACITY,oversize=drop" in told
+        assert "lengthwise plan --chunk CAPACITY" in told
+        assert run(command, lengths, "--cut", "rows:200,oversize=drop").status == 0
+    assert run("plan", lengths, "--pack", 200, "--chunk", 200).status == 0
