@@ -52,13 +52,56 @@ def test_no_pool_of_epochs_passes_the_limit():
 def test_both_conditions_together_say_more_than_each(name):
     lengths = lw.example_lengths(name, count=16 * 100)
     least = 1 - lengths.mean() / np.sort(lengths)[15::16].mean()
-    for padding in (1.1 * least, 2 * least, 4 * least):
+    for padding in (2 * least, 4 * least):
         limit = lw.mixing_limit(lengths, padding, batch_size=16, batches=100)
         one = lw.mixing_limit(lengths, padding, batch_size=16)
         levels = group_levels(lengths.astype(np.float64), 2_048)
         target = float(lengths.mean() * padding / (1 - padding))
         other = np.exp(-rate_in_epoch(levels, target, 16, 100, np.full(len(levels.sizes), 1e9)))
         assert limit < min(one, other)
+
+
+def mixing_of(lengths, plan):
+    """exp(-I) of one plan, by the definition, and its padding share."""
+    longest, own = np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes), lengths[plan.sequences]
+    (_, row), (_, column) = (np.unique(each, return_inverse=True) for each in (own, longest))
+    shares = np.bincount(row * (column.max() + 1) + column, minlength=(row.max() + 1) * (column.max() + 1))
+    shares = shares.reshape(row.max() + 1, -1) / len(own)
+    seen = shares > 0
+    told = shares[seen] @ np.log(shares[seen] / np.outer(shares.sum(axis=1), shares.sum(axis=0))[seen])
+    return np.exp(-told), 1 - own.sum() / longest.sum()
+
+
+SETS = {
+    "few lengths": lambda chance, count: chance.integers(1, 30, count),
+    "many": lambda chance, count: chance.integers(1, 3_000, count),
+    "Zipf": lambda chance, count: np.minimum(10**6, chance.zipf(1.5, count)),
+    "a giant": lambda chance, count: np.append(chance.integers(5, 9, count - 1), 10**5),
+    "long-tailed": lambda chance, count: chance.permutation(lw.example_lengths())[:count],
+}
+
+
+@pytest.mark.parametrize("order", [lw.Sorted(), lw.SemiSorted(0.1), lw.MaxEntropy(scale=0.05)], ids=str)
+@pytest.mark.parametrize("name", SETS)
+def test_no_plan_passes_the_limit_of_its_epoch_or_of_its_budget(name, order):
+    chance = np.random.default_rng(3)
+    for _ in range(8):
+        batch_size, lengths = int(chance.integers(2, 40)), SETS[name](chance, int(chance.integers(3, 400)))
+        plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(batch_size), order=order))
+        had, padding = mixing_of(lengths, plan)
+        batches = len(plan.batch_sizes)
+        assert had <= lw.mixing_limit(lengths, padding + 1e-12, batch_size=batch_size, batches=batches) + 1e-6
+        budget = float(lengths.max() * chance.integers(1, 20))
+        plan = lw.make_plan(lengths, lw.Batching(cut=lw.Budget(budget), order=order, deal=lw.Balanced()))
+        had, padding = mixing_of(lengths, plan)
+        assert had <= lw.mixing_limit(lengths, padding + 1e-12, budget=budget) + 1e-6
+
+
+def test_prices_beyond_every_number_prove_no_more_than_is_true():
+    # At the least padding a floor may cost tens of thousands of nats, whose exponential is no number.
+    lengths = lw.example_lengths("long-tailed")
+    had, padding = mixing_of(lengths, lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(64), order=lw.Sorted())))
+    assert had <= lw.mixing_limit(lengths, padding, batch_size=64, batches=164) < 1.5 * had
 
 
 def test_at_the_least_padding_only_sorted_batches_are_left():

@@ -33,8 +33,8 @@ class LongerThanRowError(OversizeError):
 
     def _sentence(self, at: str) -> str:
         remedy = (
-            "Raise it, choose oversize='drop' (on the command line: --cut rows:CAPACITY,oversize=drop), or cut sequences "
-            "into chunks first: chunks=Chunks(capacity) (lengthwise plan --chunk CAPACITY)."
+            "Raise it, choose oversize='drop' (on the command line: --cut rows:CAPACITY,oversize=drop), or cut "
+            "sequences into chunks first: chunks=Chunks(capacity) (lengthwise plan --chunk CAPACITY)."
         )
         rule = f"at least the longest sequence, {self.cost:.16g}"
         return checks.sentence("capacity", rule, int(self.budget), remedy, at=at)

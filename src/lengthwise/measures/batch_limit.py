@@ -27,7 +27,6 @@ from lengthwise.choices.rate_distortion import Levels
 
 _STEPS = 24  # halvings of the logarithm of beta: to 1e-5 of its range
 _ROUGH, _FINE = 100, 2_000  # rounds, to tell on which side the best beta lies, and at it
-_MOST_NATS = 600.0  # of a price: its exponential is still a number
 
 
 def rate_in_batches(
@@ -44,13 +43,16 @@ def rate_in_batches(
     """
     if prices is None and most.max() == 1.0:
         return float(-levels.masses @ np.log(levels.masses))  # T is X
-    prices = np.zeros(len(levels.sizes) - 1) if prices is None else np.minimum(prices, _MOST_NATS)
+    prices = np.zeros(len(levels.sizes) - 1) if prices is None else prices
     spread = levels.sizes[-1] - levels.sizes[0]
     low, high = 1e-9 / spread, 1e3 / np.diff(levels.sizes).min()
     for _ in range(_STEPS):
         beta = float(np.sqrt(low * high))
-        low, high = (beta, high) if _solve(levels, beta, most, prices, _ROUGH)[0] > target else (low, beta)
-    return max(_solve(levels, beta, most, prices, _FINE)[1] - beta * target for beta in (0.0, low, high))
+        # Not `> target`: the distortion is no number where prices outweigh a low beta.
+        enough = _solve(levels, beta, most, prices, _ROUGH)[0] <= target
+        low, high = (low, beta) if enough else (beta, high)
+    bounds = [_solve(levels, beta, most, prices, _FINE)[1] - beta * target for beta in (0.0, low, high)]
+    return float(np.nanmax(bounds, initial=-np.inf))
 
 
 def _solve(
@@ -61,7 +63,10 @@ def _solve(
     The bound is on I(X; T) + beta E[T - X] - the sum of price x flow.
     """
     sizes, masses, _ = levels
-    decays = np.exp(prices - beta * np.diff(sizes))
+    with np.errstate(over="ignore"):
+        decays = np.exp(prices - beta * np.diff(sizes))
+    if np.isinf(decays).any():
+        return np.inf, -np.inf
     marginal, own, weights = masses.copy(), np.zeros(len(sizes)), np.empty(len(sizes))
     _kernels.mix_in_batches(decays, masses, most, rounds, marginal, own, weights)
     distortion = float((marginal / marginal.sum() - masses) @ sizes)
