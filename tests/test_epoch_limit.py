@@ -50,9 +50,9 @@ def test_no_pool_of_epochs_passes_the_limit():
 
 def test_both_conditions_together_say_more_than_each():
     lengths = lw.example_lengths("long-tailed")
-    levels = group_levels(lengths.astype(np.float64), 512)
-    limit = lw.mixing_limit(lengths, 0.12, batch_size=16, batches=655, bins=512)
-    one = lw.mixing_limit(lengths, 0.12, batch_size=16, bins=512)
+    levels = group_levels(lengths.astype(np.float64), 1_024)
+    limit = lw.mixing_limit(lengths, 0.12, batch_size=16, batches=655, bins=1_024)
+    one = lw.mixing_limit(lengths, 0.12, batch_size=16, bins=1_024)
     target = float(lengths.mean() * 0.12 / 0.88)
     other = np.exp(-rate_in_epoch(levels, target, 16, 655, np.full(len(levels.sizes), 1e9)))
     assert limit < 0.99 * min(one, other)
