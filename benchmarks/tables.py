@@ -350,26 +350,31 @@ def mixing_digits(document: dict[str, Any]) -> tuple[str, ...]:
 
 
 def limits(document: dict[str, Any]) -> tuple[str, ...]:
-    """For each data set and batch size: the shares of the padding of random batches, and what comes near each."""
+    """For each data set and cut: the shares of the padding of random batches, and what comes near each."""
     rows = []
-    for name, batch in dict.fromkeys((row["lengths"], row["batch_size"]) for row in document["rows"]):
-        points = [row for row in document["rows"] if (row["lengths"], row["batch_size"]) == (name, batch)]
+    for name, cut in dict.fromkeys((row["lengths"], cut_of(row)) for row in document["rows"]):
+        points = [row for row in document["rows"] if (row["lengths"], cut_of(row)) == (name, cut)]
         most = next(row["padding_share"] for row in points if row["strategy"] == "random")
         shown = [row for share in SHARES_OF_RANDOM for row in nearest(points, share * most)]
         ends = [row for row in points if row["strategy"] in ("sorted", "random")]
-        rows += [(name, str(batch), *limits_row(row)) for row in (ends[1], *shown, ends[0])]
+        rows += [(name, cut, *limits_row(row)) for row in (ends[1], *shown, ends[0])]
     of_each = (cell for of in ("limit", "of such batches", "of such epochs") for cell in (of, "of it"))
     heads = ("lengths", "batch", "strategy", "padding", "mixing", *of_each)
     ours = [row for row in document["rows"] if row["strategy"].startswith("max-entropy")]
-    near = sum(row["mixing"] >= 0.95 * row["epoch_limit"] for row in ours)
+    by_size, by_budget = ([row for row in ours if kind in row] for kind in ("batch_size", "budget"))
+    near = sum(row["mixing"] >= 0.95 * row["epoch_limit"] for row in by_size)
+    near_in_budget = sum(row["mixing"] >= 0.95 * row["batch_limit"] for row in by_budget)
     answer = (
         "Each row says how near a strategy comes to the most mixing that its padding allows. Max-entropy has at least "
-        f"95 % of the limit of such epochs at {near} of {len(ours)} settings."
+        f"95 % of the limit of such epochs at {near} of {len(by_size)} settings of a fixed size. The others ask for "
+        f"less padding than sorting has. Under a budget it has as much of the limit of such batches at "
+        f"{near_in_budget} of {len(by_budget)}; no limit of such epochs is known there."
     )
     note = (
-        "*Limit*: of endless batches. *Limit of such batches*: `mixing_limit(batch_size=...)`, which knows that one of "
-        "a batch is as long as the batch is padded to. *Of such epochs*: `mixing_limit(batch_size=..., batches=...)`, "
-        "which knows that each sequence is taken once, by so many batches. "
+        "*Limit*: of endless batches. *Limit of such batches*: `mixing_limit(batch_size=...)` or "
+        "`mixing_limit(budget=...)`, which knows that one of a batch is as long as the batch is padded to. *Of such "
+        "epochs*: `mixing_limit(batch_size=..., batches=...)`, which knows besides that each sequence is taken once, "
+        "by so many batches. "
         "The rows lie within a quarter of 2, 5, 10, 20, 50 and 90 % of "
         "the padding of random batches. At each stands max-entropy, and the best of semi-sorted, alternated, bucketed "
         "and optimal buckets, by the share of the limit. The JSON has every setting. Many buckets can pad less than "
@@ -500,9 +505,15 @@ def nearest(points: list[dict[str, Any]], padding: float) -> list[dict[str, Any]
 
 
 def limits_row(row: dict[str, Any]) -> tuple[str, ...]:
-    shares = [(row[name], row["mixing"] / row[name]) for name in ("limit", "batch_limit", "epoch_limit")]
-    cells = [cell for limit, share in shares for cell in (f"{limit:.3f}", f"{share:.2f}")]
+    limits = [row.get(name) for name in ("limit", "batch_limit", "epoch_limit")]
+    shares = ((f"{limit:.3f}", f"{row['mixing'] / limit:.2f}") if limit else ("", "") for limit in limits)
+    cells = [cell for pair in shares for cell in pair]
     return f"`{row['strategy']}`", percent(row["padding_share"]), f"{row['mixing']:.3f}", *cells
+
+
+def cut_of(row: dict[str, Any]) -> str:
+    """The cut of a row, in words."""
+    return str(row["batch_size"]) if "batch_size" in row else f"{row['budget']:,.0f} frames"
 
 
 def digits_cells(found: dict[str, Any]) -> tuple[str, ...]:

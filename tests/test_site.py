@@ -232,7 +232,16 @@ def test_the_page_on_theory_says_what_was_measured():
 
 def test_the_page_on_theory_says_how_near_the_limits_orders_came():
     page = " ".join((DOCS / "theory.md").read_text(encoding="utf-8").split())
-    rows = results("limits")["rows"]
+    budgets = [
+        row for row in results("limits")["rows"] if "budget" in row and row["strategy"].startswith("max-entropy")
+    ]
+    shares = [row["mixing"] / row["batch_limit"] for row in budgets]
+    near = sum(share >= 0.95 for share in shares)
+    assert (
+        f"Of {len(budgets)} settings {near} have at least 95 % of them. The least share is {100 * min(shares):.0f} %"
+        in page
+    )
+    rows = [row for row in results("limits")["rows"] if "batch_size" in row]
     random = {(row["lengths"], row["batch_size"]): row for row in rows if row["strategy"] == "random"}
     ends = [[row["mixing"] / row[name] for row in random.values()] for name in ("batch_limit", "limit")]
     (low, high), (endless_low, endless_high) = ((100 * min(each), 100 * max(each)) for each in ends)
@@ -249,7 +258,8 @@ def test_the_page_on_theory_says_how_near_the_limits_orders_came():
     )
     least = {(row["lengths"], row["batch_size"]): row["padding_share"] for row in rows if row["strategy"] == "sorted"}
     sorting = [row for row in below if row["padding_share"] < 1.02 * least[row["lengths"], row["batch_size"]]]
-    assert f"{len(sorting)} of the others ask for less padding than sorting has" in page
+    assert f"The other {len(below)} ask for less padding than sorting has" in page
+    assert sorting == below
     wide = [row for row in ours if row["padding_share"] >= 0.3 * random[row["lengths"], 16]["padding_share"]]
     assert f"at least {100 * min(row['mixing'] / row['batch_limit'] for row in wide):.0f} % of it" in page
 
