@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 import lengthwise as lw
+from lengthwise.torch import step_meter
 from lengthwise.torch.step_meter import choose_device
 
 pytest.importorskip("scipy")
@@ -67,6 +68,53 @@ def test_the_device_is_that_of_the_model_unless_it_is_given():
     assert choose_device(model, None).type == "meta"
     assert choose_device(model, "cpu").type == "cpu"
     assert choose_device(None, None).type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+class Queue:
+    """A stand-in for a device that works later: its clock moves only while somebody waits."""
+
+    def __init__(self):
+        self.now = self.waiting = 0.0
+        self.held = self.peak = 1_000.0  # bytes: the model and its optimizer
+
+    def put(self, seconds, held=0.0):
+        self.waiting += seconds
+        self.peak = max(self.peak, self.held + held)
+
+    def synchronize(self, device):
+        assert device.type == "cuda"
+        self.now, self.waiting = self.now + self.waiting, 0.0
+
+    def reset_peak_memory_stats(self, device):
+        assert device.type == "cuda"
+        self.peak = self.held
+
+    def max_memory_allocated(self, device):
+        assert device.type == "cuda"
+        return self.peak
+
+
+def test_what_a_device_does_later_is_waited_for_and_its_peak_is_that_of_the_step(monkeypatch):
+    queue = Queue()
+    for name in ("synchronize", "reset_peak_memory_stats", "max_memory_allocated"):
+        monkeypatch.setattr(torch.cuda, name, getattr(queue, name))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "a stand-in")
+    monkeypatch.setattr(step_meter.time, "perf_counter", lambda: queue.now)
+
+    def make_batch(count, length):
+        queue.put(7.0, held=1e9)  # copies, and more memory than the step takes: neither belongs to the step
+        return count, length
+
+    def step(batch):
+        count, length = batch
+        queue.put(0.5 + 0.01 * count * length, held=64.0 * count * length)
+
+    meter = step_meter.DeviceMeter(torch.device("cuda", 0))
+    cost = lw.measure_step(step, make_batch, LENGTHS, repeats=1, meter=meter)
+    frames = cost.counts * cost.padded_lengths[:, 0]
+    assert cost.measured_seconds == pytest.approx(0.5 + 0.01 * frames)
+    assert cost.measured_bytes == pytest.approx(1_000.0 + 64.0 * frames)
+    assert cost.device == "CUDA, a stand-in"
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
