@@ -19,12 +19,13 @@ QUADRATIC = choices.COSTS["per_length"]
 
 def by_steps(needed, cut, slots, *, cost=None, **deal):
     """The steps, each a list of batches, each a list of positions."""
-    needed = np.asarray(needed, np.int64).reshape(len(needed), -1)
+    needed = np.array(needed, np.int64).reshape(len(needed), -1)  # a copy: steps move its rows
     longest = needed.max(axis=0)
     cost = cost or lw.Padded()
     capacity = capacity_of(cut, cost, longest, slots)
-    cuts = form_steps(needed, cut, lw.RandomSteps(**deal), capacity, cost=cost, bands=0)
-    batches = [part.tolist() for part in np.split(cuts.kept, cuts.offsets[1:-1])]
+    positions = np.arange(len(needed))
+    members, _, offsets = form_steps(positions, needed, cut, lw.RandomSteps(**deal), capacity, cost=cost, bands=0)
+    batches = [part.tolist() for part in np.split(members, offsets[1:-1])]
     return [batches[first : first + slots] for first in range(0, len(batches), slots)]
 
 

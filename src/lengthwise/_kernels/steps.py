@@ -29,54 +29,71 @@ def _divide_budget(length, left, prices, budget, most):
 
 
 @compile_kernel
-def _fill_batch(lengths, start, prices, budget, most, longest):
-    """The batch from row `start` of `lengths` [m, dims] on: how many it takes, its cost, and its cost with one more.
+def _pass_by(out, passed, place):
+    """How many rows of `out`, rising, stand before the row that is at `place` without them; `passed` are known to.
 
-    It takes one at least. Where none is left, one more costs infinity. `longest` [dims] is room to work in.
+    Without the rows [1, 2] of 5, the rows at the places 0, 1 and 2 are 0, 3 and 4.
     """
-    dims, stop = lengths.shape[1], lengths.shape[0]
+    while passed < out.size and out[passed] <= place + passed:
+        passed += 1
+    return passed
+
+
+@compile_kernel
+def _fill_batch(lengths, start, out, prices, budget, most, longest):
+    """The batch from place `start` of `lengths` [m, dims] on: how many it takes, its cost, and its cost with one more.
+
+    It takes one at least. Where none is left, one more costs infinity. `longest` [dims] is room to work in. Rows `out`
+    take no part.
+    """
+    dims, stop = lengths.shape[1], lengths.shape[0] - out.size
+    passed = 0
     for dim in range(dims):
         longest[dim] = 0
     cost, grown, size = 0.0, np.inf, 0
     while start + size < stop:
         each, once = 0.0, prices[0]
+        passed = _pass_by(out, passed, start + size)
+        row = start + size + passed
         for dim in range(dims):
-            length = float(max(longest[dim], lengths[start + size, dim]))
+            length = float(max(longest[dim], lengths[row, dim]))
             each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
             once += prices[2 + 2 * dims + dim] * length
         grown = once + (size + 1) * (prices[1] + each)
         if size > 0 and (grown > budget or size == most):
             return size, cost, grown
         for dim in range(dims):
-            longest[dim] = max(longest[dim], lengths[start + size, dim])
+            longest[dim] = max(longest[dim], lengths[row, dim])
         size += 1
         cost = grown
     return size, cost, np.inf
 
 
 @compile_kernel
-def cut_falling(lengths, prices, budget, most, slots, ends):
+def cut_falling(lengths, out, prices, budget, most, slots, ends):
     """Cuts a step, its sequences sorted from the longest, into batches of at most `budget` in cost each.
 
-    A sequence of `lengths` [m, dims] that is over the budget by itself stands alone. Of one length a sequence, a batch
-    is as long as its first: this takes time for the batches, and not for the sequences. `ends` [slots] receives how
-    many sequences stand in the batches up to each. Returns
+    A sequence of `lengths` [m, dims] that is over the budget by itself stands alone. The rows `out`, rising, take no
+    part. Of one length a sequence, a batch is as long as its first: this takes time for the batches and for `out`, and
+    not for the sequences. `ends` [slots] receives how many sequences stand in the batches up to each. Returns
 
     - how many batches there are, or slots + 1 as soon as the sequences need more than `slots`;
     - what the costliest of them costs, without those that stand alone over the budget;
     - the least budget under which one of them would take another sequence: infinite where none can.
     """
     longest = np.empty(lengths.shape[1], np.int64)
-    count = lengths.shape[0]
-    start, batches = np.int64(0), 0  # no literal: what is called with one is compiled a second time
+    count = lengths.shape[0] - out.size
+    start, batches, passed = np.int64(0), 0, 0  # no literal: what is called with one is compiled a second time
     costliest, more = 0.0, np.inf
     while start < count:
         if batches == slots:
             return slots + 1, costliest, more
         if longest.size == 1:
-            size, cost, grown = _divide_budget(float(lengths[start, 0]), count - start, prices, budget, most)
+            passed = _pass_by(out, passed, start)
+            longest_of_all = float(lengths[start + passed, 0])
+            size, cost, grown = _divide_budget(longest_of_all, count - start, prices, budget, most)
         else:
-            size, cost, grown = _fill_batch(lengths, start, prices, budget, most, longest)
+            size, cost, grown = _fill_batch(lengths, start, out, prices, budget, most, longest)
         # A batch that is full by count takes no more under any budget.
         more = min(more, grown) if size < most else more
         costliest = max(costliest, cost) if cost <= budget else costliest
@@ -148,27 +165,29 @@ def level_step(lengths, prices, budget, most, slots, ends, guess):
     Returns:
         How many batches there are, and what the costliest costs.
     """
-    _, high, _ = cut_falling(lengths, prices, budget, most, slots, ends)
+    none = ends[:0]
+    _, high, _ = cut_falling(lengths, none, prices, budget, most, slots, ends)
     low, stride = 0.0, guess / 32.0
     while low < high and slots > 1:
         middle = guess if low < guess < high else low + (high - low) / 2.0
         if middle >= high:  # neighbours among the floats
             break
-        batches, costliest, more = cut_falling(lengths, prices, middle, most, slots, ends)
+        batches, costliest, more = cut_falling(lengths, none, prices, middle, most, slots, ends)
         if batches > slots:
             low, guess = more, middle + stride
         else:
             high, guess = costliest, middle - stride
         stride *= 2.0
-    batches, _, _ = cut_falling(lengths, prices, high, most, slots, ends)
+    batches, _, _ = cut_falling(lengths, none, prices, high, most, slots, ends)
     return split_widest(ends, batches, slots), high
 
 
 @compile_kernel
 def _sort_step(sizes, top, start, stop, room, counts):
-    """The positions start..stop-1 from the largest of `sizes`, equals as they come. No size is above `top`.
+    """The positions start..stop-1 from the largest of `sizes`, equals as they come; and room for as many numbers.
 
-    They stand in `room` [2, m] until the next call. `counts` is [2048]. NumPy's sort takes seconds to compile.
+    No size is above `top`. Both stand in `room` [2, m] until the next call. `counts` is [2048]. NumPy's sort takes
+    seconds to compile.
     """
     size = stop - start
     found, spare = room[0, :size], room[1, :size]
@@ -213,18 +232,16 @@ def _sort_step(sizes, top, start, stop, room, counts):
             found, spare = spare, found
     for index in range(size):
         found[index] = start + (found[index] & ((1 << shift) - 1))
-    return found
+    return found, spare
 
 
 @compile_kernel
-def _copy_rows(needed, positions, end, lengths):
-    """The rows of `needed` at those `positions` that are below `end`, in the first rows of `lengths`."""
-    row = 0
-    for position in positions:
+def _copy_rows(needed, positions, lengths):
+    """The rows of `needed` at those `positions`, in the first rows of `lengths`."""
+    for row in range(positions.size):
         for dim in range(needed.shape[1]):
-            lengths[row, dim] = needed[position, dim]
-        row += position < end  # if not, the next one takes its place
-    return lengths[:row]
+            lengths[row, dim] = needed[positions[row], dim]
+    return lengths[: positions.size]
 
 
 @compile_kernel
@@ -249,10 +266,58 @@ def sort_steps(sizes, taken, sequences):
     counts = np.empty(2048, np.int64)
     start = np.int64(0)
     for size in taken:
-        positions = _sort_step(sizes, top, start, start + size, room, counts)
+        positions, _ = _sort_step(sizes, top, start, start + size, room, counts)
         for index in range(size):
             sequences[start + index] = positions[index]
         start += size
+
+
+@compile_kernel
+def _find_late(positions, first, late):
+    """The ranks, rising, of those whose position is `first` or beyond; they stand in `late`."""
+    count = 0
+    for rank in range(positions.size):
+        late[count] = rank
+        count += positions[rank] >= first
+    return late[:count]
+
+
+@compile_kernel
+def _fit_most(lengths, positions, start, fits, guess, prices, budget, most, slots, ends, spare, more):
+    """The most sequences, from position `start` on, that `slots` batches hold: `fits` do, and all of them do not.
+
+    Each try leaves out those beyond a number of them. The first is a little below the guess, so that the next ones
+    need only look at what is beyond. They are ever further from the guess; then follows bisection.
+
+    Args:
+        lengths: [m, dims], sorted from the longest.
+        positions: [m], of each in order, from `start` on.
+        spare, more: [m], room to work in.
+    """
+    beyond, spread = np.int64(positions.size), int(guess**0.5) + 1
+    first = max(fits, guess - 4 * spread)
+    late = _find_late(positions, start + first, spare)
+    if first > fits:
+        found, _, _ = cut_falling(lengths, late, prices, budget, most, slots, ends)
+        if found <= slots:
+            fits = first
+        else:
+            beyond = first
+            late = _find_late(positions, start + fits, spare)
+    stride = spread // 2 + 1
+    while beyond - fits > 1:
+        middle = guess if fits < guess < beyond else (fits + beyond) // 2
+        count = 0
+        for rank in late:
+            more[count] = rank
+            count += positions[rank] >= start + middle
+        found, _, _ = cut_falling(lengths, more[:count], prices, budget, most, slots, ends)
+        if found > slots:
+            beyond, guess = middle, middle - stride
+        else:
+            fits, guess = middle, middle + stride
+        stride *= 2
+    return fits
 
 
 @compile_kernel
@@ -273,43 +338,33 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
     ends = np.empty(slots, np.int64)
     counts = np.empty(2048, np.int64)
     longest = np.empty(needed.shape[1], np.int64)
-    room = np.empty((2, 64), np.int64)
-    lengths = np.empty((65, needed.shape[1]), np.int64)
+    room = np.empty((3, 64), np.int64)
+    lengths = np.empty((64, needed.shape[1]), np.int64)
     start, steps = np.int64(0), 0
     while start < count:
         left = count - start
         # Random steps take about as many as the one before: of 100, some 10 more or less; of 10,000, some 100.
-        spread = int(guess**0.5) + 1
-        reach = min(left, guess + 4 * spread)
+        reach = min(left, guess + 4 * (int(guess**0.5) + 1))
         fits = min(slots, left)
         if slots == 1:  # what a batch costs does not change with the order of its sequences
-            reach, _, _ = _fill_batch(needed, start, prices, budget, most, longest)
+            reach, _, _ = _fill_batch(needed, start, room[2, :0], prices, budget, most, longest)
             fits = reach
         while True:
             if reach > room.shape[1]:
-                room = np.empty((2, 2 * reach), np.int64)
-                lengths = np.empty((2 * reach + 1, needed.shape[1]), np.int64)
-            positions = _sort_step(sizes, top, start, start + reach, room, counts)
-            own = _copy_rows(needed, positions, start + reach, lengths)
-            batches, _, _ = cut_falling(own, prices, budget, most, slots, ends)
-            if batches > slots:
+                room = np.empty((3, reach + reach // 8), np.int64)
+                lengths = np.empty((room.shape[1], needed.shape[1]), np.int64)
+            positions, spare = _sort_step(sizes, top, start, start + reach, room, counts)
+            if fits == reach:
                 break
-            fits = max(fits, reach)
-            if reach == left or slots == 1:
+            own = _copy_rows(needed, positions, lengths)
+            batches, _, _ = cut_falling(own, room[2, :0], prices, budget, most, slots, ends)
+            if batches > slots:
+                fits = _fit_most(own, positions, start, fits, guess, prices, budget, most, slots, ends, spare, room[2])
+                break
+            fits = reach
+            if reach == left:
                 break
             reach = min(left, 2 * reach)
-        # `fits` sequences fit, `reach` do not, and a part of what fits fits. The first try is the guess, the next ones
-        # are ever further from it; then bisection. All of these tries take parts of the positions sorted last.
-        beyond, stride = reach, spread // 2 + 1
-        while batches > slots and beyond - fits > 1:
-            middle = guess if fits < guess < beyond else (fits + beyond) // 2
-            own = _copy_rows(needed, positions, start + middle, lengths)
-            found, _, _ = cut_falling(own, prices, budget, most, slots, ends)
-            if found > slots:
-                beyond, guess = middle, middle - stride
-            else:
-                fits, guess = middle, middle + stride
-            stride *= 2
         place = start
         for position in positions:
             if position < start + fits:
@@ -323,26 +378,23 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
 
 
 @compile_kernel
-def cut_steps(needed, sequences, taken, prices, budget, most, slots, offsets):
+def cut_steps(lengths, taken, prices, budget, most, slots, offsets):
     """Cuts each step, sorted, into `slots` batches by `level_step`. Returns how many batches there are.
 
     Args:
-        needed: [n, dims], what each sequence must be padded to.
-        sequences: Rows of `needed`, step by step, each step from its largest.
+        lengths: [n, dims], what each sequence must be padded to, step by step, each step from its largest.
         taken: [steps], how many sequences each step takes.
         prices, budget, most: As in `greedy_cut`.
         slots: Batches of a step.
         offsets: [steps x slots + 1], receives where each batch begins, and the end.
     """
     ends = np.empty(slots, np.int64)
-    lengths = np.empty((_largest(taken) + 1, needed.shape[1]), np.int64)
     start = batches = 0
     costliest = 0.0
     offsets[0] = 0
     for size in taken:
-        own = _copy_rows(needed, sequences[start : start + size], needed.shape[0], lengths)
         # Steps cost about as much as the one before.
-        found, costliest = level_step(own, prices, budget, most, slots, ends, costliest)
+        found, costliest = level_step(lengths[start : start + size], prices, budget, most, slots, ends, costliest)
         for batch in range(found):
             offsets[batches + 1 + batch] = start + ends[batch]
         batches += found

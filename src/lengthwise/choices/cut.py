@@ -29,11 +29,11 @@ class Cuts(NamedTuple):
 
     Attributes:
         kept: [k] int64, positions 0..m-1 in the order, each at most once; what a policy drops is not among them. A cut
-            may reorder, but only between two boundaries.
+            may reorder, but only between two boundaries. None for all as they come.
         offsets: [batches + 1] int64, strictly rising from 0 to k.
     """
 
-    kept: NDArray[np.int64]
+    kept: NDArray[np.int64] | None
     offsets: NDArray[np.int64]
 
 
@@ -158,7 +158,7 @@ class FixedSize:
         first = np.cumsum(batches) - batches
         within = np.arange(batches.sum()) - np.repeat(first, batches)
         starts = np.repeat(borders[:-1], batches) + within * self.batch_size
-        return Cuts(np.arange(count), np.append(starts, count))
+        return Cuts(None, np.append(starts, count))
 
     def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
         del cost, longest
@@ -224,20 +224,17 @@ class Budget:
         # A cost of this package does not fall as lengths rise. If the longest is within the budget, all are.
         known = prices_of(cost, lengths.shape[1]) is not None
         if known and costs_alone(cost, longest[None, :])[0] <= self.budget:
-            # First, for it takes more room than it gives back.
-            offsets = self.find_offsets(lengths, boundaries, cost=cost)
-            return Cuts(np.arange(len(lengths)), offsets)
-        kept = np.arange(len(lengths))
+            return Cuts(None, self.find_offsets(lengths, boundaries, cost=cost))
         costs = costs_alone(cost, lengths)
         over = costs > self.budget
         if self.oversize == "error" and over.any():
             costliest = int(costs.argmax())
             raise OversizeError(self.budget, float(costs[costliest]), costliest)
-        if self.oversize == "drop":
-            kept = np.flatnonzero(~over)
-            # Counted among those that stay: where position 1 of 5 is dropped, the boundary 3 becomes 2.
-            boundaries = np.searchsorted(kept, boundaries)
-        return Cuts(kept, self.find_offsets(lengths[kept], boundaries, cost=cost))
+        if self.oversize != "drop":
+            return Cuts(None, self.find_offsets(lengths, boundaries, cost=cost))
+        # Counted among those that stay: where position 1 of 5 is dropped, the boundary 3 becomes 2.
+        kept = np.flatnonzero(~over)
+        return Cuts(kept, self.find_offsets(lengths[kept], np.searchsorted(kept, boundaries), cost=cost))
 
     def find_offsets(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost
@@ -298,7 +295,7 @@ class DynamicSize:
         budget = self.max_cost(cost, longest)
         overshoot, multiple = self.rule == "paper", self.count_multiple_of
         offsets = cut_greedily(lengths, boundaries, cost=cost, budget=budget, overshoot=overshoot, multiple=multiple)
-        return Cuts(np.arange(len(lengths)), offsets)
+        return Cuts(None, offsets)
 
     def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
         rounded = round_up(longest, self.multiple_of)

@@ -106,9 +106,9 @@ class Rows:
             raise LongerThanRowError(self.capacity, float(own[longest_at]), longest_at)
         # Counted among those that stay: where position 1 of 5 is dropped, the boundary 3 becomes 2.
         borders = np.unique([0, *np.searchsorted(kept, boundaries), len(kept)]).tolist()
-        parts = [(start, self._pack(own[kept[start:stop]])) for start, stop in pairwise(borders)]
-        packed = np.concatenate([np.empty(0, np.int64), *(start + part.kept for start, part in parts)])
-        offsets = np.concatenate([*(start + part.offsets[:-1] for start, part in parts), [len(kept)]])
+        parts = [(start, *self._pack(own[kept[start:stop]])) for start, stop in pairwise(borders)]
+        packed = np.concatenate([np.empty(0, np.int64), *(start + members for start, members, _ in parts)])
+        offsets = np.concatenate([*(start + ends[:-1] for start, _, ends in parts), [len(kept)]])
         return Cuts(kept[packed], offsets.astype(np.int64))
 
     @property
@@ -125,8 +125,8 @@ class Rows:
         del cost, longest
         return np.maximum(1.0, self.rows * self.capacity / lengths.sum(axis=1))
 
-    def _pack(self, lengths: NDArray[np.int64]) -> Cuts:
-        """The batches of `lengths` [n], between two boundaries."""
+    def _pack(self, lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The batches of `lengths` [n], between two boundaries: their members, and where each begins."""
         kept, offsets = np.empty(len(lengths), np.int64), np.empty(len(lengths) + 1, np.int64)
         if self.by == "pool":
             pool = min(self.pool or _POOL, len(lengths))
@@ -137,7 +137,7 @@ class Rows:
             _kernels.sort_falling(lengths, order, counts)
             rows = _kernels.best_fit(counts, row_of)
             batches = _kernels.batch_rows(order, row_of, rows, min(self.rows, rows), kept, offsets)
-        return Cuts(kept, offsets[: batches + 1].copy())
+        return kept, offsets[: batches + 1].copy()
 
 
 def row_capacity(cut: object) -> int | None:

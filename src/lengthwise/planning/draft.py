@@ -62,6 +62,8 @@ def draft(
     ordered = order(line_up(own, bands) if bands and not in_steps else _sizes_for(own, batching, order), key)
     sequences, boundaries, edges = check_ordered(ordered, *own.shape) if is_own(batching.order) else ordered
     del ordered  # it would hold the first order of the sequences while steps put them into another
+    # Fresh, for steps move it and a plan keeps it: what an order of the user's gave may be written to later.
+    sequences = sequences.copy() if is_own(batching.order) else sequences
     needed = take_rows(own, sequences)
     if edges is not None and in_steps:
         edges = chain_edges(needed, edges, order)
@@ -83,11 +85,9 @@ def draft(
         rules = (batching.cut, batching.cost, longest, passing)
         sequences, needed, boundaries = pass_leftovers_on(sequences, needed, boundaries, *rules)
     try:
-        if isinstance(batching.deal, RandomSteps):
-            capacity = capacity_of(batching.cut, batching.cost, longest, slots)
-            cuts = form_steps(needed, batching.cut, batching.deal, capacity, cost=batching.cost, bands=bands)
-        else:
-            cuts = batching.cut(needed, boundaries, cost=batching.cost, longest=longest)
+        sequences, needed, boundaries, offsets = _cut(
+            sequences, needed, boundaries, batching, longest=longest, slots=slots, bands=bands
+        )
     except OversizeError as error:
         # The cut knows positions in the order alone. The user knows the numbers of the data set.
         position = sequences[error.position]
@@ -96,19 +96,37 @@ def draft(
         mean = mean_cost(items, batching.cost)
         doubt = {"mean_cost": mean} if mean > error.budget else {}
         raise type(error)(error.budget, error.cost, error.position, sequence=sequence, **doubt) from None
-    kept, offsets = check_cuts(cuts, len(needed), boundaries) if is_own(batching.cut) else cuts
-    if is_own(batching.cut) and (capacity := row_capacity(batching.cut)) is not None:
-        check_rows(one_length(needed)[kept], capacity)
-    if len(kept) < len(needed) or (kept[1:] < kept[:-1]).any():
-        # Boundaries count what stays: if the positions [0, 2, 3] do, the boundary 2 becomes 1. A packer reorders
-        # between boundaries, so that `kept` need not rise.
-        boundaries = np.searchsorted(np.sort(kept), boundaries) if len(boundaries) else boundaries
-        # One after the other, so that what is replaced makes room.
-        sequences = sequences.take(kept)
-        needed = take_rows(needed, kept)
-    # Fresh, for a plan keeps it: what an order of the user's gave may be written to later.
-    sequences = sequences.copy() if is_own(batching.order) else sequences
     return Draft(sequences if members is None else members[sequences], offsets, boundaries, needed)
+
+
+def _cut(
+    sequences: NDArray[np.int64],
+    needed: NDArray[np.int64],
+    boundaries: NDArray[np.int64],
+    batching: Batching,
+    *,
+    longest: NDArray[np.int64],
+    slots: int,
+    bands: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The sequences that the cut keeps, batch after batch; what each needs; boundaries between them; and offsets."""
+    cut, cost = batching.cut, batching.cost
+    if isinstance(batching.deal, RandomSteps):
+        capacity = capacity_of(cut, cost, longest, slots)
+        moved, needed, offsets = form_steps(sequences, needed, cut, batching.deal, capacity, cost=cost, bands=bands)
+        return moved, needed, boundaries, offsets
+    cuts = cut(needed, boundaries, cost=cost, longest=longest)
+    kept, offsets = check_cuts(cuts, len(needed), boundaries) if is_own(cut) else cuts
+    if kept is None:
+        return sequences, needed, boundaries, offsets
+    if is_own(cut) and (capacity := row_capacity(cut)) is not None:
+        check_rows(one_length(needed)[kept], capacity)
+    # Boundaries count what stays: if the positions [0, 2, 3] do, the boundary 2 becomes 1. A packer reorders between
+    # boundaries, so that `kept` need not rise.
+    boundaries = np.searchsorted(np.sort(kept), boundaries) if len(boundaries) else boundaries
+    # One after the other, so that what is replaced makes room.
+    sequences = sequences.take(kept)
+    return sequences, take_rows(needed, kept), boundaries, offsets
 
 
 def chain_edges(needed: NDArray[np.int64], edges: NDArray[np.int64], order: Order) -> NDArray[np.int64]:

@@ -49,7 +49,7 @@ def check_cuts(given: Cuts, count: int, boundaries: NDArray[np.int64]) -> Cuts:
     """What a cut gives for `count` sequences in order."""
     if not isinstance(given, Cuts):
         raise checks.type_error("cut", "a choice that returns Cuts", given, _CUT_REMEDY)
-    kept = _whole("kept", given.kept, _CUT_REMEDY)
+    kept = _whole("kept", np.arange(count) if given.kept is None else given.kept, _CUT_REMEDY)
     _check_distinct("kept", kept, count, _CUT_REMEDY)
     offsets = _whole("offsets", given.offsets, _CUT_REMEDY)
     _check_rising("offsets", offsets, 0, len(kept), _CUT_REMEDY)

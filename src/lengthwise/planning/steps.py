@@ -8,6 +8,7 @@ A step is a sample of the order: random where the order is. Its batches are near
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 
 from lengthwise import _kernels
 from lengthwise.choices.bands import line_up
-from lengthwise.choices.columns import longest_of, sum_rows, take_rows
+from lengthwise.choices.columns import longest_of, sum_rows
 from lengthwise.choices.cost import Cost, costs_alone, costs_of, prices_of
-from lengthwise.choices.cut import Cut, Cuts, FixedSize, OversizeError
+from lengthwise.choices.cut import Cut, FixedSize, OversizeError
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.greedy import cut_greedily, settle_most
 from lengthwise.choices.multiples import count_multiple
@@ -25,6 +26,7 @@ from lengthwise.planning.step_multiples import Limits, leaves_nothing, level_mul
 
 _UNBOUNDED = 2**62  # sequences in a batch: more than any data set has
 _ASKED = 1_000  # sequences that tell about how many a step takes
+_MOVED = 2**18  # sequences that are put in order at once
 _NO_BOUNDARIES = np.empty(0, np.int64)
 
 
@@ -71,15 +73,23 @@ class Steps(NamedTuple):
 
 
 def form_steps(
-    needed: NDArray[np.int64], cut: Cut, deal: RandomSteps, capacity: Capacity, *, cost: Cost, bands: int
-) -> Cuts:
+    sequences: NDArray[np.int64],
+    needed: NDArray[np.int64],
+    cut: Cut,
+    deal: RandomSteps,
+    capacity: Capacity,
+    *,
+    cost: Cost,
+    bands: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Cuts sequences in order into steps, and each step into batches of about equal cost.
 
     Only the last step may have fewer batches, where fewer sequences are left than the steps have places. And only the
     last holds what is left over a multiple of sequences, where the cut has one; `step_multiples` has the rules.
 
     Args:
-        needed: [m, dims], what each sequence must be padded to at least, in the order's order.
+        sequences: [m], in the order's order. They are moved within this array, where all of them are kept.
+        needed: [m, dims], what each of them must be padded to at least. As `sequences`.
         cut: What becomes of a sequence over the budget.
         deal: What becomes of the last step, and whether batches may differ in count.
         capacity: What a step holds.
@@ -87,22 +97,37 @@ def form_steps(
         bands: How sequences of several lengths are sorted inside of a step: by `line_up`, or, for 0, by their sum.
 
     Returns:
-        Batches step by step, those of a step from its longest sequence to its shortest.
+        The sequences batch after batch, those of a step from its longest to its shortest: [kept]; what each must be
+        padded to, [kept, dims]; and the offsets of the batches.
 
     Raises:
         OversizeError: A sequence costs more than the budget by itself, and the cut does not say what becomes of it.
     """
     kept = _keep(needed, cut, cost, capacity.budget)
-    own = needed if kept is None else take_rows(needed, kept)
-    rows = Rows(own, _sizes_of(own, bands))
+    if kept is not None:
+        sequences, needed = sequences[kept], needed[kept]
+    rows = Rows(needed, _sizes_of(needed, bands))
     steps = _fill(rows, cost, capacity)
     # The last step may be short of sequences. It is left out, or given one for each of its batches.
     if deal.tail == "drop" or getattr(cut, "drop_incomplete", False):
         steps = steps if _is_full(rows, steps.taken, cost, capacity) else _drop_last(steps)
     else:
         steps = _lend(rows, steps, cost, capacity)
-    offsets = _cut_evenly(rows, steps, cost, capacity) if deal.even else _cut_by_count(steps.taken, capacity.slots)
-    return Cuts(steps.positions if kept is None else kept[steps.positions], offsets)
+    sequences, needed = (_put_in_steps(each, steps) for each in (sequences, needed))
+    if deal.even:
+        return sequences, needed, _cut_evenly(needed, steps.taken, cost, capacity)
+    return sequences, needed, _cut_by_count(steps.taken, capacity.slots)
+
+
+def _put_in_steps(rows: NDArray[np.int64], steps: Steps) -> NDArray[np.int64]:
+    """`rows` [m] or [m, dims] in the order of the positions, moved within the array: a copy would be a third of all."""
+    moved = rows[:, 0] if rows.ndim == 2 and rows.shape[1] == 1 else rows  # NumPy is slow on rows of one number
+    ends, count = np.cumsum(steps.taken), len(steps.positions)
+    # A step holds the rows that stood there. So some steps at once are moved by themselves: they stay in the cache.
+    blocks = ends[np.unique(np.searchsorted(ends, np.arange(_MOVED, count, _MOVED)))].tolist()
+    for start, stop in pairwise([0, *blocks, count]):
+        moved[start:stop] = moved.take(steps.positions[start:stop], axis=0)
+    return rows[:count]
 
 
 def capacity_of(cut: Cut, cost: Cost, longest: NDArray[np.int64], slots: int) -> Capacity:
@@ -280,24 +305,25 @@ def _cut_under(lengths: NDArray[np.int64], cost: Cost, capacity: Capacity, budge
     return cut_greedily(lengths, _NO_BOUNDARIES, cost=cost, **limits)
 
 
-def _cut_evenly(rows: Rows, steps: Steps, cost: Cost, capacity: Capacity) -> NDArray[np.int64]:
-    """The offsets of the batches: the costliest of each step as cheap as can be."""
-    prices = prices_of(cost, rows.needed.shape[1])
+def _cut_evenly(
+    needed: NDArray[np.int64], taken: NDArray[np.int64], cost: Cost, capacity: Capacity
+) -> NDArray[np.int64]:
+    """The offsets of the batches: the costliest of each step as cheap as can be. `needed` [m, dims] is sorted."""
+    prices = prices_of(cost, needed.shape[1])
     if prices is None or capacity.multiple > 1:
-        return _cut_evenly_by_calls(rows, steps, cost, capacity)
-    taken, positions = steps
+        return _cut_evenly_by_calls(needed, taken, cost, capacity)
     offsets = np.empty(len(taken) * capacity.slots + 1, np.int64)
-    batches = _kernels.cut_steps(
-        rows.needed, positions, taken, prices, capacity.budget, capacity.most, capacity.slots, offsets
-    )
+    batches = _kernels.cut_steps(needed, taken, prices, capacity.budget, capacity.most, capacity.slots, offsets)
     return offsets[: batches + 1].copy()
 
 
-def _cut_evenly_by_calls(rows: Rows, steps: Steps, cost: Cost, capacity: Capacity) -> NDArray[np.int64]:
-    stops = np.cumsum(steps.taken)
+def _cut_evenly_by_calls(
+    needed: NDArray[np.int64], taken: NDArray[np.int64], cost: Cost, capacity: Capacity
+) -> NDArray[np.int64]:
+    stops = np.cumsum(taken)
     offsets = [np.zeros(1, np.int64)]
-    for start, stop in zip(stops - steps.taken, stops, strict=True):
-        offsets.append(start + _level(rows.needed[steps.positions[start:stop]], cost, capacity)[1:])
+    for start, stop in zip(stops - taken, stops, strict=True):
+        offsets.append(start + _level(needed[start:stop], cost, capacity)[1:])
     return np.concatenate(offsets)
 
 
