@@ -167,7 +167,10 @@ def level_step(lengths, prices, budget, most, slots, ends, guess):
     """
     none = ends[:0]
     _, high, _ = cut_falling(lengths, none, prices, budget, most, slots, ends)
-    low, stride = 0.0, guess / 32.0
+    # Full steps need nearly all of the budget: the first try is a little below it.
+    guess = min(guess, high)
+    low, stride = 0.0, guess / 1024.0
+    guess -= stride
     while low < high and slots > 1:
         middle = guess if low < guess < high else low + (high - low) / 2.0
         if middle >= high:  # neighbours among the floats
@@ -213,7 +216,7 @@ def _sort_step(sizes, top, start, stop, room, counts):
             width += 1
         # Digits of equal width. Of a short step most counts of a long digit would be 0, and to go through them would
         # take longer than to sort.
-        passes = -(-width // (11 if size > 4096 else 8))
+        passes = -(-width // (13 if size > 65536 else 11 if size > 4096 else 8))
         bits = -(-width // max(1, passes))
         for number in range(passes):
             low, mask = shift + number * bits, (1 << bits) - 1
@@ -263,7 +266,7 @@ def sort_steps(sizes, taken, sequences):
     """
     top = _largest(sizes)
     room = np.empty((2, _largest(taken)), np.int64)
-    counts = np.empty(2048, np.int64)
+    counts = np.empty(8192, np.int64)
     start = np.int64(0)
     for size in taken:
         positions, _ = _sort_step(sizes, top, start, start + size, room, counts)
@@ -336,7 +339,7 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
     count = needed.shape[0]
     top = _largest(sizes)
     ends = np.empty(slots, np.int64)
-    counts = np.empty(2048, np.int64)
+    counts = np.empty(8192, np.int64)
     longest = np.empty(needed.shape[1], np.int64)
     room = np.empty((3, 64), np.int64)
     lengths = np.empty((64, needed.shape[1]), np.int64)
@@ -390,7 +393,7 @@ def cut_steps(lengths, taken, prices, budget, most, slots, offsets):
     """
     ends = np.empty(slots, np.int64)
     start = batches = 0
-    costliest = 0.0
+    costliest = np.inf
     offsets[0] = 0
     for size in taken:
         # Steps cost about as much as the one before.
