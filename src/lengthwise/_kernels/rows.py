@@ -333,34 +333,41 @@ def sum_groups(values, offsets, sums):
 def count_pairs(bins, offsets, most, joint):
     """Adds pairs of members of each group to `joint` [bins, bins], each member with the weight 1 in sum.
 
-    Each member meets all others of its group; in a group of more than `most` + 1, `most` others at even distances. So
-    of 7 members and `most` = 3, each meets those 1, 3 and 5 places on. Returns the members that were paired, and the
-    sum of the squared weights of all pairs.
+    Each pair is added once: `joint` and its transpose together count it both ways. Each member meets all others of its
+    group; in a group of more than `most` + 1, `most` others at even distances. So of 7 members and `most` = 4, each
+    meets those 1 and 2 places on, and is met from as far. Returns the members that were paired, and the sum of the
+    squared weights of all pairs, both ways.
 
     Args:
         bins: [m], the bin of each member.
         offsets: [groups + 1].
+        most: An even number.
     """
     paired = 0
     squares = 0.0
-    distances = np.empty(most, np.int64)
+    # Of groups of like members most pairs are of one cell: they are summed up before they are added.
+    row, column, weights = 0, 0, 0.0
     for group in range(offsets.size - 1):
         start, stop = offsets[group], offsets[group + 1]
         size = stop - start
         if size < 2:
             continue
         met = min(most, size - 1)
-        weight = 1.0 / met
-        for turn in range(met):
-            distances[turn] = 1 + turn * (size - 1) // met
-        for place in range(start, stop):
-            for turn in range(met):
-                other = place + distances[turn]
+        for turn in range((met + 1) // 2):
+            # Those half a group apart meet once: of 4 members, the first two meet the last two.
+            halved = 2 * turn + 1 == met
+            distance = size // 2 if halved else 1 + turn * ((size - 1) // 2) // (met // 2)
+            for place in range(start, start + (size // 2 if halved else size)):
+                other = place + distance
                 if other >= stop:
                     other -= size
-                joint[bins[place], bins[other]] += weight
+                if bins[place] != row or bins[other] != column:
+                    joint[row, column] += weights
+                    row, column, weights = bins[place], bins[other], 0.0
+                weights += 1.0 / met
         paired += size
         squares += size / met
+    joint[row, column] += weights
     return paired, squares
 
 

@@ -144,6 +144,7 @@ def measure(
     fill = float(used.sum() / (rows @ padded)) if len(rows) else 1.0
     found = bins_of_items(epochs, bins) if len(sizes) else None
     mixed = mixings(epochs, batch_padded, bins, found)
+    dropped = [len(plan.dropped()) for plan in several]
     # On one rank without micro-batches a step is a batch: its mixing need not be estimated again.
     steps_are_batches = all(np.array_equal(*both) for both in zip(batch_padded, batch_step, strict=True))
     return Measures(
@@ -165,13 +166,13 @@ def measure(
         mixing=mixed,
         step_mixing=mixed if steps_are_batches else mixings(epochs, batch_step, bins, found),
         mixing_bins=bins,
-        pair_mixing=pair_mixings(epochs),
+        pair_mixing=pair_mixings(epochs, found, bins),
         step_length_correlation=_lag_one([step_means(*both) for both in zip(several, batch_used, strict=True)]),
         step_length_variance=_vary(epochs, batch_used),
         straggler_waste=_waste(several),
         cost_spread=_spread(costs),
-        dropped=sum(len(plan.dropped()) for plan in several),
-        repeated=sum(len(plan.repeated()) for plan in several),
+        dropped=sum(dropped),
+        repeated=sum(map(_count_repeated, several, dropped)),
         over_max_cost=sum(len(plan.over_max_cost()) for plan in several),
     )
 
@@ -219,6 +220,13 @@ def _vary(epochs: Epochs, used: Sequence[NDArray[np.int64]]) -> float:
         ratios.append((means[parts] - lengths.mean()) ** 2 / of_samples[parts] if parts.any() else np.empty(0))
     together = np.concatenate(ratios)
     return float(together.mean()) if len(together) else 1.0
+
+
+def _count_repeated(plan: Plan, dropped: int) -> int:
+    # As many places as sequences, and none is missing: then none stands there twice. So it is with batches.
+    if not dropped and len(plan.sequences) == plan.count and plan.grid.size == len(plan.costs):
+        return 0
+    return len(plan.repeated())
 
 
 def _sum_batches(plan: Plan, sizes: NDArray[np.int64]) -> NDArray[np.int64]:

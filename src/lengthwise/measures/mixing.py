@@ -77,7 +77,7 @@ def step_mixing(
 
 
 def mixings(
-    epochs: Epochs, padded: Sequence[NDArray[Any]], bins: int | None, rows: NDArray[np.int64] | None = None
+    epochs: Epochs, padded: Sequence[NDArray[Any]], bins: int | None, rows: NDArray[np.uint16] | None = None
 ) -> float:
     """exp(-I(X; T)), with T of each batch in `padded`: one array [batches] for each plan.
 
@@ -131,7 +131,7 @@ def step_means(plan: Plan, totals: NDArray[Any]) -> NDArray[np.float64]:
     return totals[flat].sum(axis=1) / plan.batch_sizes[flat].sum(axis=1)
 
 
-def bins_of_items(epochs: Epochs, bins: int) -> NDArray[np.int64]:
+def bins_of_items(epochs: Epochs, bins: int) -> NDArray[np.uint16]:
     """The equal-mass bin of each item that is taken, plan after plan."""
     return bin_equally(join(epochs.taken), None, bins)
 

@@ -15,7 +15,7 @@ from lengthwise.planning.plan import Plan
 _MOST_BINS = 64
 _MET = 16  # others that each sequence meets: in larger groups, as many at even distances say the same
 _LEAST_MET = 4  # of millions of sequences, fewer others each say the same
-_MEETINGS = 2**24
+_MEETINGS = 2**22
 
 
 @checks.show_call("pair_mixing(plan, lengths)")
@@ -39,22 +39,28 @@ def pair_mixing(plans: Plan | Batches | Sequence[Plan] | Sequence[Batches], leng
     return pair_mixings(read_epochs(plans, lengths))
 
 
-def pair_mixings(epochs: Epochs) -> float:
-    """The same of epochs that are read; 1 where no two sequences share anything."""
+def pair_mixings(epochs: Epochs, known: NDArray[np.uint16] | None = None, known_bins: int = 0) -> float:
+    """The same of epochs that are read; 1 where no two sequences share anything.
+
+    `known` are `bins_of_items` for as many bins.
+    """
     count = sum(len(plan.sequences) for plan in epochs.plans)
     if not count:
         return 1.0
     bins = min(_MOST_BINS, mixing_bins(count))
     joint = np.zeros((bins, bins))
     paired, squares = 0, 0.0
-    met = int(np.clip(_MEETINGS // count, _LEAST_MET, _MET))
-    found = bins_of_items(epochs, bins)
+    met = int(np.clip(_MEETINGS // count // 2 * 2, _LEAST_MET, _MET))
+    if known is not None and known_bins in (bins, 2 * bins):
+        found = known >> (known_bins // bins - 1)  # of twice as many bins, two are one
+    else:
+        found = bins_of_items(epochs, bins)
     ends = np.cumsum([len(plan.sequences) for plan in epochs.plans])
     for plan, own in zip(epochs.plans, np.split(found, ends[:-1]), strict=True):
         groups = plan.offsets if plan.row_offsets is None else plan.row_offsets
         members, squared = _kernels.count_pairs(own, groups, met, joint)
         paired, squares = paired + members, squares + squared
-    return _mixing_of_pairs(joint, paired, paired**2 / squares) if paired else 1.0
+    return _mixing_of_pairs(joint + joint.T, paired, paired**2 / squares) if paired else 1.0
 
 
 def _mixing_of_pairs(joint: NDArray[np.float64], paired: int, effective: float) -> float:

@@ -25,7 +25,7 @@ def mixing_of_batches(lengths: NDArray[np.int64], padded: NDArray[np.int64], siz
     if not len(lengths):
         return 1.0
     bins = mixing_bins(len(lengths))
-    rows = bin_equally(lengths, None, bins)
+    rows = bin_equally(lengths, None, bins).astype(np.int64)
     columns = np.repeat(bin_equally(padded, sizes, bins), sizes)
     joint = np.bincount(rows * bins + columns, minlength=bins * bins)
     return mixing_of_counts(joint.reshape(bins, bins).astype(np.float64), len(lengths))
@@ -39,21 +39,21 @@ def mixing_bins(count: int) -> int:
     return int(np.clip(1 + np.sqrt(count / 10), 2, 128))
 
 
-def bin_equally(values: NDArray[Any], weights: NDArray[Any] | None, bins: int) -> NDArray[np.int64]:
+def bin_equally(values: NDArray[Any], weights: NDArray[Any] | None, bins: int) -> NDArray[np.uint16]:
     """The bin of each value, by its rank among as many as its weight says, or 1; equal values share a bin.
 
     >>> bin_equally(np.array([5, 1, 9]), np.array([2, 1, 1]), 2)
-    array([1, 0, 1])
+    array([1, 0, 1], dtype=uint16)
     """
     low = values.min()
     if values.dtype.kind == "i" and values.max() - low <= 4 * len(values):  # few enough to count, and not to sort
-        keys = values - low
+        keys = values if 0 <= low <= len(values) else values - low
     else:
         keys = np.unique(values, return_inverse=True)[1].reshape(-1)
     counts = np.bincount(keys, weights)
     # A value stands at the middle of its own ranks: with counts [1, 2, 1], at [0.5, 2, 3.5] of 4.
     middle = np.cumsum(counts) - counts / 2
-    return (middle * bins / counts.sum()).astype(np.int64).clip(0, bins - 1)[keys]
+    return (middle * bins / counts.sum()).clip(0, bins - 1).astype(np.uint16).take(keys)
 
 
 def mixing_of_counts(joint: NDArray[np.float64], count: int) -> float:
