@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
+from html_pages import Page
 from lengthwise.advice.search import epochs_to_plan
 from lengthwise.measures.pooled import measure_pooled
 
@@ -136,8 +137,26 @@ def test_a_page_shows_what_is_recommended(run, tmp_path):
     pytest.importorskip("jinja2")
     path = tmp_path / "advice.html"
     assert run("advise", *FEW, "--world-size", 2, "--html", path).status == 0
-    assert "What was tried" in path.read_text()
-    assert "random batches (Lightning, Trainer)" in path.read_text()
+    page = Page(path.read_text())
+    assert "What was tried" in page.said("h3")
+    assert "random batches (Lightning, Trainer)" in page.text
+    assert "batches of 16 sequences; 2 ranks" in page.said("p")
+
+
+def test_a_page_says_one_number_for_one_measure(run, tmp_path):
+    pytest.importorskip("jinja2")
+    path = tmp_path / "advice.html"
+    best = run("advise", *FEW, "--world-size", 2, "--html", path, "--json", "-").json["best"]
+    tables = [table for table in Page(path.read_text()).tables if table[0][0] == "strategy" and len(table[0]) > 3]
+    tried, measured = (
+        next(
+            dict(zip(table[0], row, strict=True)) for row in table[1:] if row[0].removesuffix(" (recommended)") == best
+        )
+        for table in tables
+    )
+    assert [tried[head] for head in ("step mixing", "waiting")] == [
+        measured[head] for head in ("step mixing", "waiting")
+    ]
 
 
 def test_nothing_to_gain_is_said(run, tmp_path):

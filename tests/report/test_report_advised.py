@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import pytest
+
 import lengthwise as lw
 from html_pages import Page
 from lengthwise.report.advised import advice_section
@@ -25,6 +27,8 @@ class Answer(NamedTuple):
     best: Row
     unit: str = "frames"
     sentence: str = "Take max-entropy:0.1: it computes 1.1 frames & mixes most."
+    world_size: int = 1
+    micro_batches: int = 1
 
 
 def answer():
@@ -62,3 +66,20 @@ def test_of_many_candidates_some_are_named():
     assert len(chart.points) == 61
     assert 2 <= len(chart.keys) <= 8
     assert len(section.table.rows) == len(chart.keys)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "heads"),
+    [
+        (1, ["strategy", "ships in", "padding", "mixing", "computed / useful"]),
+        (2, ["strategy", "ships in", "padding", "waiting", "step mixing", "computed / useful"]),
+    ],
+)
+def test_ranks_have_their_own_columns(ranks, heads):
+    advice, _ = answer()
+    section = advice_section(advice._replace(world_size=ranks))
+    (chart,) = section.charts
+    assert list(section.table.heads) == heads
+    assert section.table.rows[-1][-1] == f"{advice.best.price:.2f}"
+    assert chart.y_label == heads[-2]
+    assert chart.x_label == "frames computed for each frame of data" + ", of the slowest rank" * (ranks > 1)

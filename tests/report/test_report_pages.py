@@ -10,6 +10,7 @@ from choices import ARRANGEMENTS, CHUNKS, DEALS, ORDERS, cuts
 from html_pages import Page
 from lengthwise.report.contents import Contents
 from lengthwise.report.epochs import read
+from lengthwise.report.front import draw_front
 from lengthwise.report.padding import sample_batches
 from lengthwise.report.pages import render
 from lengthwise.report.reports import save, write_page
@@ -321,7 +322,7 @@ def test_every_batch_of_a_short_epoch_is_drawn():
 def test_points_upon_each_other_share_a_label(tmp_path):
     lengths = np.full(64, 7)
     text = written(tmp_path, lengths, planned(lengths, "random,sorted,semi-sorted:0.1")).text
-    assert text.count(">random, sorted, 1 more<") == 1
+    assert text.count(">semi-sorted:0.1, random, 1 more<") == 2  # placed for a screen, and for a page
     assert ">A B C<" in text
 
 
@@ -336,3 +337,33 @@ def test_a_giant_among_small_ones_asks_for_a_logarithmic_axis(tmp_path):
     counts = [int(row[1].replace(",", "")) for row in page.tables[0][1:]]
     assert (sum(counts), counts[-1], len(counts) <= 40) == (51, 1, True)
     assert max(counts[:-1]) < 20
+
+
+def test_where_the_first_is_best_it_alone_is_put_forward():
+    equal = np.full(64, 9)
+    plans = planned(equal, "random,sorted")
+    rows = {label: lw.measure(plan, equal).as_dict() for label, plan in plans.items()}
+    found = Page(write_page(Contents(lengths=equal, plans=plans, rows=rows, best="random")))
+    assert (
+        found.said("h1")
+        == "Random batches compute 1.00 frames for each frame of data; no strategy computes clearly less."
+    )
+    assert "to sorted" not in found.said("p")
+    assert "lw.Shuffled()" in found.said("code")
+    (chart,) = draw_front(equal, read(plans, equal), rows, best="random")
+    assert [(point.name, point.kind) for point in chart.points] == [("sorted", ""), ("random", "chosen")]
+
+
+def test_packed_rows_have_words_of_their_own(tmp_path):
+    plans = planned(LENGTHS, "best-fit,pool:16", cut=lw.Rows(8_192, rows=2))
+    found = written(tmp_path, LENGTHS, plans)
+    assert "padded to its longest" not in found.said("p")
+    assert "All rows are padded to the capacity." in found.said("p")
+    assert "Batches, row by row" in found.said("h2")
+
+
+def test_of_packed_rows_the_first_may_be_best():
+    plans = planned(LENGTHS, "pool:16,pool:1", cut=lw.Rows(8_192, rows=2))
+    rows = {label: lw.measure(plan, LENGTHS).as_dict() for label, plan in plans.items()}
+    found = Page(write_page(Contents(lengths=LENGTHS, plans=plans, rows=rows, best="pool:16")))
+    assert found.said("h1") == f"Rows of pool:16 are {100 * rows['pool:16']['fill']:.2f} % data."

@@ -23,12 +23,14 @@ def choose(prices: Sequence[float], mixing: Sequence[float], *, random: int | No
 
     Args:
         prices: Of at least one batching.
-        mixing: Of the same.
+        mixing: Of the same. Of those that mix alike, the least price counts.
         random: The place of random batches, which stay where nothing costs clearly less.
 
     >>> choose([2.9, 1.01, 1.05, 1.11], [0.84, 0.01, 0.06, 0.13], random=0)
     2
+    >>> choose([1.02, 1.01], [0.9, 0.9])
+    1
     """
     if random is not None and prices[random] <= min(prices) * (1 + NOTHING):
         return random
-    return max(affordable(prices, WITHIN), key=lambda place: mixing[place])
+    return max(affordable(prices, WITHIN), key=lambda place: (mixing[place], -prices[place]))

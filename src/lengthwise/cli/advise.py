@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         from lengthwise import plot
 
         plot.save(plot.front(advice, lengths=question.sample), arguments.plot)
-    _write_page(arguments, advice, question, title=f"{name}: {cuts.describe_cut(cut)}")
+    _write_page(arguments, advice, question, title=f"{name}: {_made(question)}")
     if not show.fills_output(arguments):
         _print(advice, question, show.sentence_of(lengths, name))
         show.program(program)
@@ -87,15 +87,28 @@ def _write_page(arguments: argparse.Namespace, advice: lw.Advice, question: Ques
     from lengthwise.report.advised import advice_section
 
     random = next(row for row in advice.candidates if row.label == "random")
+    shown = {row.label: row for row in (random, advice.best)}
     world = question.world._asdict()
     plans = {
-        row.label: lw.make_plan(question.lengths, row.batching, seed=question.seed, **world)
-        for row in (random, advice.best)
+        label: lw.make_plan(question.lengths, row.batching, seed=question.seed, **world) for label, row in shown.items()
     }
-    rows = {label: lw.measure(plan, question.lengths).as_dict() for label, plan in plans.items()}
+    rows = {label: _measure(plan, question, shown[label].measures) for label, plan in plans.items()}
     section = advice_section(advice, write_cut=_row_cut if _cuts_differ(advice) else None)
     told = {"title": title, "loading": source.write_code(arguments), "outcomes": [section]}
     show.write_html(arguments.html, question.lengths, plans, rows, **told)
+
+
+def _measure(plan: lw.Plan, question: Question, pooled: lw.Measures) -> dict[str, Any]:
+    """The measures of one epoch, with padding and mixing of all that were tried: the page says one number for each."""
+    from lengthwise.report.reports import POOLED
+
+    row, several = lw.measure(plan, question.lengths).as_dict(), pooled.as_dict()
+    kept = {name: several[name] for name in (*POOLED, "padding_share", "fill")}
+    return row | kept | {"mixing_epochs": pooled.epochs}
+
+
+def _made(question: Question) -> str:
+    return f"{cuts.describe_cut(question.cut)}{cuts.describe_world(question.world)}"
 
 
 def _show_progress(items: Any) -> Any:
@@ -105,17 +118,12 @@ def _show_progress(items: Any) -> Any:
 
 
 def _print(advice: lw.Advice, question: Question, title: str) -> None:
-    ranks = (
-        ""
-        if question.world.slots == 1
-        else f"; {advice.world_size} ranks x {advice.micro_batches} micro-batches a step"
-    )
     columns = _columns(advice, question)
     rows = _shown(advice)
     show.table(
         tuple(columns),
         [tuple(write(row) for write in columns.values()) for row in rows],
-        title=f"{title}\n{cuts.describe_cut(question.cut)}{ranks}",
+        title=f"{title}\n{_made(question)}",
         notes=_notes(advice, question),
         words=2,
         spare=[head for head in _SPARE if head in columns],

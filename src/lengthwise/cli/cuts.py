@@ -103,6 +103,17 @@ def describe_cut(cut: Cut) -> str:
     return _describe_kind(cut) + (f", padded to multiples of {multiple:,}" if multiple > 1 else "")
 
 
+def describe_world(world: lw.World) -> str:
+    """What a step is shared out to, in words after a cut; nothing of one batch.
+
+    >>> describe_world(lw.World(8, 1)), describe_world(lw.World(8, 4)), describe_world(lw.World(1, 1))
+    ('; 8 ranks', '; 8 ranks x 4 micro-batches a step', '')
+    """
+    ranks = [f"{world.world_size:,} ranks"] if world.world_size > 1 else []
+    batches = [f"{world.micro_batches:,} micro-batches a step"] if world.micro_batches > 1 else []
+    return f"; {' x '.join(ranks + batches)}" if ranks or batches else ""
+
+
 def _describe_kind(cut: Cut) -> str:
     if isinstance(cut, lw.FixedSize):
         return f"batches of {cut.batch_size:,} sequence{'' if cut.batch_size == 1 else 's'}"

@@ -72,11 +72,12 @@ def run(arguments: argparse.Namespace) -> int:
         plan.save(arguments.output)
     document = _document(plan, lw.measure(plan, lengths), arguments.costliest)
     show.write_json({"lengths": show.summary(lengths), **document}, arguments.json)
+    made = f"{cuts.describe_cut(batching.cut)}{cuts.describe_world(lw.World(plan.world_size, plan.micro_batches))}"
     if arguments.html is not None:
-        title = f"{name}: {cuts.describe_cut(batching.cut)}"
+        title = f"{name}: {made}"
         _write_report(arguments, lengths, {_label(arguments, plan): plan}, batching, title)
     if not show.fills_output(arguments):
-        title = f"{show.sentence_of(lengths, name)}\n{cuts.describe_cut(batching.cut)}"
+        title = f"{show.sentence_of(lengths, name)}\n{made}"
         _print(document, title, packed=plan.row_offsets is not None)
     return 0
 

@@ -33,6 +33,10 @@ class Advised(Protocol):
     def unit(self) -> str: ...
     @property
     def sentence(self) -> str: ...
+    @property
+    def world_size(self) -> int: ...
+    @property
+    def micro_batches(self) -> int: ...
 
 
 def advice_section(advice: Advised, *, write_cut: Callable[[Any], str] | None = None) -> Section:
@@ -42,27 +46,24 @@ def advice_section(advice: Advised, *, write_cut: Callable[[Any], str] | None = 
         advice: The answer.
         write_cut: How a candidate is cut, in a word; None where all are cut alike.
     """
-    price = _PRICES.get(advice.unit, advice.unit)
+    price = _PRICES.get(advice.unit, advice.unit) + (", of the slowest rank" if advice.world_size > 1 else "")
+    mixing = _mixing(advice)
     named = {id(row) for row in _named(advice)}
     spots = [
         Spot(
             row.label,
             row.price,
             row.mixing,
-            f"{row.price:,.3g} {advice.unit}, mixing {row.mixing:.3f}",
+            f"{_write(row.price)} {advice.unit}, {mixing} {row.mixing:.3f}",
             id(row) in named,
         )
-        for row in advice.candidates
-        if row is not advice.best
+        for row in (*(row for row in advice.candidates if row is not advice.best), advice.best)
     ]
-    best = advice.best
-    spots.append(
-        Spot(best.label, best.price, best.mixing, f"{best.price:,.3g} {advice.unit}, mixing {best.mixing:.3f}")
-    )
     chart = draw_spots(
         spots,
         title="What was tried",
         cost=price,
+        mixing=mixing,
         caption="Up and left is better. Named: the recommended one, what trainers ship, and some that nothing beats.",
     )
     return Section("advice", "What is recommended", [chart], _table(advice, write_cut), lead=advice.sentence)
@@ -76,19 +77,31 @@ def _named(advice: Advised) -> list[Any]:
     return [row for row in advice.candidates if id(row) in kept]
 
 
+def _mixing(advice: Advised) -> str:
+    return "step mixing" if advice.world_size * advice.micro_batches > 1 else "mixing"
+
+
+def _write(price: float) -> str:
+    """A price, with as many digits as its neighbours in a table.
+
+    >>> _write(1.2), _write(12_345.6)
+    ('1.20', '12,346')
+    """
+    return f"{price:,.2f}" if price < 1000 else f"{price:,.0f}"
+
+
 def _table(advice: Advised, write_cut: Callable[[Any], str] | None) -> Table:
-    rows = [
-        (
-            f"{row.label} (recommended)" if row is advice.best else row.label,
-            row.ships_in,
-            *([] if write_cut is None else [write_cut(row)]),
-            words.percent(row.measures.padding_share),
-            words.percent(row.measures.straggler_waste),
-            f"{row.mixing:.3f}",
-            words.number(row.price),
-        )
-        for row in _named(advice)
-    ]
-    price = _HEADS.get(advice.unit, advice.unit)
-    heads = ("strategy", "ships in", *([] if write_cut is None else ["cut"]), "padding", "waiting", "mixing", price)
-    return Table(heads, rows, words=2 + (write_cut is not None))
+    columns: dict[str, Callable[[Any], str]] = {
+        "strategy": lambda row: f"{row.label} (recommended)" if row is advice.best else row.label,
+        "ships in": lambda row: row.ships_in,
+    }
+    if write_cut is not None:
+        columns["cut"] = write_cut
+    texts = len(columns)
+    columns["padding"] = lambda row: words.percent(row.measures.padding_share)
+    if advice.world_size > 1:
+        columns["waiting"] = lambda row: words.percent(row.measures.straggler_waste)
+    columns[_mixing(advice)] = lambda row: f"{row.mixing:.3f}"
+    columns[_HEADS.get(advice.unit, advice.unit)] = lambda row: _write(row.price)
+    rows = [tuple(write(row) for write in columns.values()) for row in _named(advice)]
+    return Table(tuple(columns), rows, words=texts)

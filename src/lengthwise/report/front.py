@@ -17,7 +17,8 @@ from lengthwise.report.labels import LETTER, Place, place_labels
 from lengthwise.report.marks import Chart, Mark, Point, Scale, Table, Tick
 
 _HEIGHT = 300
-_WIDE, _NARROW = 560, 290  # pixels of a plot, for which labels are placed: names, and letters
+# Pixels of a plot for which labels are placed: names where it fills a screen or a page, and letters on a phone.
+_VAST, _WIDE, _NARROW = 870, 560, 290
 _MOST_BINS = 1_024  # of the limit; the same as of the mixing that is held against it
 _POINTS = 25  # on the limit
 _BINS_OF_STEPS = 128  # at most: the limit of steps takes the square of it many times
@@ -44,9 +45,16 @@ class Spot(NamedTuple):
 
 
 def draw_front(
-    lengths: NDArray[np.int64], epochs: Sequence[Epoch], rows: Mapping[str, Mapping[str, Any]]
+    lengths: NDArray[np.int64], epochs: Sequence[Epoch], rows: Mapping[str, Mapping[str, Any]], *, best: str
 ) -> list[Chart]:
-    """Mixing against padding with the limit; of steps of several batches, that of steps. Nothing of packed rows."""
+    """Mixing against padding with the limit; of steps of several batches, that of steps. Nothing of packed rows.
+
+    Args:
+        lengths: Of all sequences.
+        epochs: All that are compared.
+        rows: Their measures, by label.
+        best: The label that is put forward.
+    """
     if len(epochs) < 2 or not len(lengths) or any(each.plan.row_offsets is not None for each in epochs):
         return []
     slots = epochs[-1].slots
@@ -61,6 +69,7 @@ def draw_front(
         )
         for label, row in rows.items()
     ]
+    spots.sort(key=lambda spot: spot.label == best)  # the last is the one that is put forward
     end = min(1.0, 1.06 * max(spot.cost for spot in spots)) or 0.1
     limit = _limit(lengths, min(end, 0.999), epochs[-1], bins=next(iter(rows.values()))["mixing_bins"])
     what = f"steps of {slots} batches" if slots > 1 else "batches"
@@ -106,7 +115,14 @@ def draw_seconds(seconds: Mapping[str, float], rows: Mapping[str, Mapping[str, A
     return [draw_spots(spots, title=title, cost="seconds of an epoch", caption="Up and left is better.")]
 
 
-def draw_spots(spots: Sequence[Spot], *, title: str, cost: str, caption: str) -> Chart:
+def draw_spots(
+    spots: Sequence[Spot],
+    *,
+    title: str,
+    cost: str,
+    caption: str,
+    mixing: str = "mixing",
+) -> Chart:
     """Mixing against a cost in any unit, without a limit; the last spot is the one that is put forward."""
     least, most = min(spot.cost for spot in spots), max(spot.cost for spot in spots)
     room = 0.06 * (most - least) or 0.06 * most or 1.0
@@ -120,6 +136,7 @@ def draw_spots(spots: Sequence[Spot], *, title: str, cost: str, caption: str) ->
         x_label=cost,
         x_ticks=ticks,
         cost=cost,
+        mixing=mixing,
         write=lambda value: f"{value:,.4g}",
         caption=caption,
     )
@@ -189,6 +206,7 @@ def _marks(spots: Sequence[Spot], curve: Curve, letters: Mapping[str, str], x: S
     lettered = _join([letters.get(spot.label, "") for spot in spots], at, " ")
     name = _middle(curve)
     drawn = [marks.text(name[0], name[1] - _ABOVE, _LIMIT, kind="label soft", anchor="end", shift=-8)] if name else []
+    drawn += _names(spots, named, curve, x, y, width=_VAST, kind="vast")
     drawn += _names(spots, named, curve, x, y, width=_WIDE, kind="wide")
     drawn += _names(spots, lettered, curve, x, y, width=_NARROW, kind="narrow")
     for spot in spots:
@@ -220,8 +238,10 @@ def _names(
 def _join(texts: Sequence[str], at: Sequence[tuple[float, float]], between: str) -> list[str]:
     """One text for all points that lie upon each other, at the first of them; of more than two, how many more.
 
+    The last point of all is the one that is put forward: among others it is named first.
+
     >>> _join(["a", "b", "c", "d"], [(0, 0), (0, 1), (50, 9), (1, 0)], ", ")
-    ['a, b, 1 more', '', 'c', '']
+    ['d, a, 1 more', '', 'c', '']
     """
     found = [""] * len(texts)
     done: set[int] = set()
@@ -234,9 +254,11 @@ def _join(texts: Sequence[str], at: Sequence[tuple[float, float]], between: str)
         if not texts[first] or first in done:
             continue
         done.update(own)
-        shown = [texts[other] for other in own]
-        more = [f"{len(own) - 2:,} more"] if len(own) > 2 and between == ", " else []
-        found[first] = between.join(shown[:2] + more if more else shown)
+        if len(own) > 2 and between == ", ":
+            shown = [texts[other] for other in sorted(own, key=lambda other: other != len(texts) - 1)[:2]]
+            found[first] = between.join([*shown, f"{len(own) - 2:,} more"])
+        else:
+            found[first] = between.join(texts[other] for other in own)
     return found
 
 

@@ -29,7 +29,7 @@ from lengthwise.report.sequences import draw_sequences
 from lengthwise.report.steps import draw_steps
 
 # What is measured over several epochs; counts and padding stay those of the first.
-_POOLED = ("mixing", "pair_mixing", "step_mixing", "step_length_variance", "straggler_waste", "mixing_bins")
+POOLED = ("mixing", "pair_mixing", "step_mixing", "step_length_variance", "straggler_waste", "mixing_bins")
 
 # The heading of each section, and what a stranger must know to read it.
 _TOLD = {
@@ -53,6 +53,21 @@ _TOLD = {
     "memory": (
         "Memory: what batches cost, step by step",
         "The costliest batch decides how much memory a run needs. A bar is the costliest batch of a step.",
+    ),
+}
+# The same where whole sequences share rows.
+_TOLD_OF_ROWS = {
+    "padding": (
+        "What is computed, and what of it is padding",
+        "All rows are padded to the capacity. A bar is a batch of rows.",
+    ),
+    "batches": (
+        "Batches, row by row",
+        "Some batches from the middle of the epoch. A thin bar is a row, with its padding above it.",
+    ),
+    "memory": (
+        "What batches cost, step by step",
+        "All rows hold as many frames, but their cost may differ. A bar is the costliest batch of a step.",
     ),
 }
 
@@ -110,7 +125,7 @@ def _list(given: Any) -> list[Plan]:
 def _measure(epochs: Sequence[Plan], lengths: NDArray[np.int64]) -> dict[str, Any]:
     row = measure(epochs[:1], lengths).as_dict()
     together = measure(epochs, lengths).as_dict() if len(epochs) > 1 else row
-    return row | {name: together[name] for name in _POOLED} | {"mixing_epochs": len(epochs)}
+    return row | {name: together[name] for name in POOLED} | {"mixing_epochs": len(epochs)}
 
 
 def write_page(contents: Contents) -> str:
@@ -121,13 +136,14 @@ def write_page(contents: Contents) -> str:
     packed = any(plan.row_offsets is not None for plan in plans)
     ranks = max((plan.world_size for plan in plans), default=1)
     slots = max((plan.world_size * plan.micro_batches for plan in plans), default=1)
-    answer = headline.write_headline(contents.rows, packed=packed, unit=contents.unit)
-    shown = headline.tiles(contents.rows, slots=slots, ranks=ranks, packed=packed, seconds=contents.seconds)
+    told = _told(contents)
+    answer = headline.write_headline(told, packed=packed, unit=contents.unit)
+    shown = headline.tiles(told, slots=slots, ranks=ranks, packed=packed, seconds=contents.seconds)
     return render(
         Page(
             title=contents.title,
             answer=contents.answer or answer,
-            labels=(next(iter(contents.plans), ""), list(contents.plans)[-1] if contents.plans else ""),
+            labels=(next(iter(told), ""), _shown(contents)),
             tiles=shown,
             sections=_sections(contents, table, slots=slots, packed=packed),
             code=_code(contents),
@@ -137,7 +153,7 @@ def write_page(contents: Contents) -> str:
 
 
 def _put_last(contents: Contents) -> Contents:
-    """The best plan behind the others; where it is the first, the headline says that nothing is to be gained."""
+    """The best plan behind the others; the first stays, and the headline says that nothing is to be gained."""
     best = contents.best
     if not best or best == list(contents.plans)[-1]:
         return contents
@@ -154,6 +170,17 @@ def _put_last(contents: Contents) -> Contents:
     )
 
 
+def _shown(contents: Contents) -> str:
+    """The label that is put forward."""
+    return contents.best or (list(contents.plans)[-1] if contents.plans else "")
+
+
+def _told(contents: Contents) -> Mapping[str, Mapping[str, Any]]:
+    """The rows of which the headline tells: all, or the first alone where it is the one that is put forward."""
+    first = next(iter(contents.rows), "")
+    return {first: contents.rows[first]} if first and first == contents.best else contents.rows
+
+
 def _sections(
     contents: Contents, measured: Mapping[str, Mapping[str, Any]], *, slots: int, packed: bool
 ) -> list[Section]:
@@ -162,17 +189,26 @@ def _sections(
     epochs = [each for each in read(plans, lengths) if each.plan.steps]
     shares = {label: row["padding_share"] for label, row in contents.rows.items()}
     waits = {label: row["straggler_waste"] for label, row in contents.rows.items()}
-    front = [*draw_seconds(contents.seconds, contents.rows), *draw_front(lengths, epochs, contents.rows)]
+    front = [
+        *draw_seconds(contents.seconds, contents.rows),
+        *draw_front(lengths, epochs, contents.rows, best=_shown(contents)),
+    ]
     edges = edges_of(plans, lengths)
+    told = _TOLD | _TOLD_OF_ROWS if packed else _TOLD
+
+    def section(name: str, charts: list[Chart], *, narrow: bool = False) -> Section:
+        title, lead = told[name]
+        return Section(name, title, charts, lead=lead, narrow=narrow)
+
     found = [
         *contents.outcomes,
         Section("lengths", "The lengths", draw_lengths(lengths, unit=unit, edges=edges), tables.facts(lengths)),
-        _section("padding", draw_padding(epochs, shares, unit=unit)),
-        _section("trade-off", front),
-        _section("ranks", draw_steps(epochs, waits)),
-        _section("batches", draw_sequences(epochs, lengths, unit=unit), narrow=True),
-        _section("epoch", draw_along(epochs, unit=unit)),
-        _section("memory", draw_costs(epochs)),
+        section("padding", draw_padding(epochs, shares, unit=unit)),
+        section("trade-off", front),
+        section("ranks", draw_steps(epochs, waits)),
+        section("batches", draw_sequences(epochs, lengths, unit=unit), narrow=True),
+        section("epoch", draw_along(epochs, unit=unit)),
+        section("memory", draw_costs(epochs)),
     ]
     if contents.rows:
         table = tables.measures(measured, steps=slots > 1, packed=packed)
@@ -181,14 +217,9 @@ def _sections(
     return [each for each in found if each.charts or each.table]
 
 
-def _section(name: str, charts: list[Chart], *, narrow: bool = False) -> Section:
-    title, lead = _TOLD[name]
-    return Section(name, title, charts, lead=lead, narrow=narrow)
-
-
 def _code(contents: Contents) -> Code | None:
-    """The settings of the last plan."""
+    """The settings of the plan that is put forward."""
     if not contents.plans:
         return None
-    label, plan = list(contents.plans.items())[-1]
-    return Code(label, settings.write_code(plan, loading=contents.loading))
+    label = _shown(contents)
+    return Code(label, settings.write_code(contents.plans[label], loading=contents.loading))
