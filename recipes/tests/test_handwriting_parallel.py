@@ -192,7 +192,7 @@ def test_the_table_shows_seconds_steps_waiting_and_loss_side_by_side(study, caps
     printed = capsys.readouterr().out
     assert max(map(len, printed.splitlines())) <= 80
     head = " ".join(printed.split("max-entropy")[0].split())
-    assert head.startswith("s per of the straggler valid. strategy epoch first steps waste padding loss CER random")
+    assert head.startswith("s per of the valid. strategy epoch first steps waiting padding loss CER random")
     assert "2 processes, gradient" in head
     (row,) = rows_of(study, GRADIENT)[1:]
     assert f"{row.validation_loss:.3f}" in head

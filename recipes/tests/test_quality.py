@@ -260,7 +260,7 @@ def test_shares_that_nothing_can_be_compared_at_are_refused(paddings):
 
 
 def test_less_than_sorting_pads_is_refused():
-    with pytest.raises(ValueError, match="what sorting pads"):
+    with pytest.raises(ValueError, match="what sorted batches pad"):
         candidates(LENGTHS, (0.01,), batch_size=16)
 
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 STRATEGIES = "random,sorted,arrange=in-order,semi-sorted:0.1,alternated:12,optimal:8,max-entropy:0.05,max-entropy:0.1"
 HEADS = ("strategy", "useful\nframes/s", "padding", "mixing", "s per\nepoch", "of the\nfirst", "valid.\nloss", "CER")
-PARALLEL_HEADS = ("strategy", "s per\nepoch", "of the\nfirst", "steps", "straggler\nwaste", "padding", *HEADS[-2:])
+PARALLEL_HEADS = ("strategy", "s per\nepoch", "of the\nfirst", "steps", "waiting", "padding", *HEADS[-2:])
 PARALLEL_NOTE = (
     "Processes average their gradients in every step, which takes a batch of each, or their parameters after every "
-    "epoch. Straggler waste is the share of their time that the plan leaves to waiting for each other."
+    "epoch. Waiting is the share of their time in which, by the plan, they wait for each other."
 )
 
 
@@ -120,14 +120,14 @@ def _cells(summary: Summary) -> dict[str, str]:
     return {
         "strategy": summary.strategy.replace(f", {summary.processes} ", f"\n  {summary.processes} "),
         "useful\nframes/s": f"{summary.useful_frames_per_second:,.0f}",
-        "padding": f"{100 * summary.padding_share:.1f}%",
+        "padding": show.percent(summary.padding_share),
         "mixing": f"{summary.mixing:.2f}",
         "s per\nepoch": f"{summary.seconds_per_epoch:.2f}",
-        "of the\nfirst": f"{100 * summary.share_of_first_seconds:.0f}%",
+        "of the\nfirst": show.percent(summary.share_of_first_seconds, 0),
         "steps": f"{summary.steps:,.0f}",
-        "straggler\nwaste": f"{100 * summary.straggler_waste:.1f}%" if summary.processes > 1 else "",
+        "waiting": show.percent(summary.straggler_waste) if summary.processes > 1 else "",
         "valid.\nloss": _with_spread(loss.mean, loss.least, loss.greatest),
-        "CER": f"{100 * summary.metrics['character_error_rate'].mean:.1f}%",
+        "CER": show.percent(summary.metrics["character_error_rate"].mean),
     }
 
 
@@ -172,8 +172,8 @@ def _notes(study: Study) -> Iterator[str]:
 def _write_noise(row: EpochRow) -> str:
     noise = row.metrics
     return (
-        f"{row.strategy}, seed {row.seed}, after epoch {row.epoch}: length tells {noise['length_share']:.1%} "
-        f"(± {noise['length_share_error']:.1%}) of the variance of a gradient; a step varies "
+        f"{row.strategy}, seed {row.seed}, after epoch {row.epoch}: length tells {show.percent(noise['length_share'])} "
+        f"(± {show.percent(noise['length_share_error'])}) of the variance of a gradient; a step varies "
         f"{noise['variance_ratio']:.2f} (± {noise['variance_ratio_error']:.2f}) times as much as a random one."
     )
 

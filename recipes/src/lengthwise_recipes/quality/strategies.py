@@ -82,7 +82,7 @@ def candidates(lengths: NDArray[np.int64], paddings: Sequence[float], *, batch_s
     found = [_plain(lengths, order, fixed) for order in PLAIN]
     found += [_fit(lengths, order, padding, fixed) for padding in paddings for order in FITTED]
     if not any(each.near for each in found if each.order == OURS):
-        rule = f"a share from what sorting pads, {found[1].padding_share:.3f}, on"
+        rule = f"at least what sorted batches pad, {found[1].padding_share:.3f}"
         raise value_error("paddings", rule, tuple(paddings), "Give larger shares, or more sequences.")
     for order in DYNAMIC:
         has_knob = order in FITTED

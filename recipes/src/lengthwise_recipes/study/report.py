@@ -36,7 +36,11 @@ def outcomes(study: Study, heads: Sequence[str], rows: Sequence[tuple[str, ...]]
     """
     table = Table(tuple(map(_in_a_line, heads)), [tuple(map(_in_a_line, row)) for row in rows])
     curves = draw_curves(_curves(study), x_label="seconds of training", y_label="validation loss")
-    note = f"{study.data['train_samples']:,} samples to learn from: {study.data['name']}. Dashed: the first strategy."
+    note = (
+        f"{study.data['train_samples']:,} samples to learn from: {study.data['name']}. Dashed: the first strategy. "
+        "The table has means over all epochs and seeds; what follows is of the first epoch. Validation loss is in "
+        "nats per symbol, after the last epoch. CER: the character error rate."
+    )
     return {
         "title": str(study.data["name"]),
         "answer": _answer(study),

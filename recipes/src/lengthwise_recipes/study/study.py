@@ -71,8 +71,9 @@ def run_study(
     held = None if checkpoints is None else _claim(checkpoints, planned, settings, task)
     found: list[Finding] = []
     epochs = settings.seeds * settings.epochs * len(planned)
+    # Without a terminal, in the log of a job say, there is no bar.
     with (
-        tqdm(total=epochs, unit="epoch", disable=not progress) as bar,
+        tqdm(total=epochs, unit="epoch", disable=None if progress else True) as bar,
         closing(_findings(task, planned, settings, held)) as findings,
     ):
         for finding in findings:

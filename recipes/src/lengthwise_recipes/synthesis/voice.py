@@ -44,7 +44,7 @@ def speak_sentences(texts: Mapping[str, str], folder: str | Path, *, progress: b
     (folder / WAVS).mkdir(parents=True, exist_ok=True)
     kept = {name: text for name, text in _read_spoken(folder).items() if texts.get(name, text) == text}
     _write_metadata(folder, kept)
-    for name, text in tqdm(texts.items(), unit="sentence", disable=not progress):
+    for name, text in tqdm(texts.items(), unit="sentence", disable=None if progress else True):
         if name not in kept:
             files.write(folder / WAVS / f"{name}.wav", speak(text, library=library, data=data))
             files.append(folder / METADATA, _line(name, text))
