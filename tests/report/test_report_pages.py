@@ -10,7 +10,7 @@ from choices import ARRANGEMENTS, CHUNKS, DEALS, ORDERS, cuts
 from html_pages import Page
 from lengthwise.report.contents import Contents
 from lengthwise.report.epochs import read
-from lengthwise.report.front import draw_front
+from lengthwise.report.front import draw_front, draw_seconds
 from lengthwise.report.padding import sample_batches
 from lengthwise.report.pages import render
 from lengthwise.report.reports import save, write_page
@@ -351,6 +351,8 @@ def test_where_the_first_is_best_it_alone_is_put_forward():
     assert "to sorted" not in found.said("p")
     assert "lw.Shuffled()" in found.said("code")
     (chart,) = draw_front(equal, read(plans, equal), rows, best="random")
+    assert [(point.name, point.kind) for point in chart.points] == [("sorted", ""), ("random", "chosen")]
+    (chart,) = draw_seconds({"random": 1.0, "sorted": 1.0}, rows, best="random")
     assert [(point.name, point.kind) for point in chart.points] == [("sorted", ""), ("random", "chosen")]
 
 

@@ -105,12 +105,13 @@ def _caption(slots: int, *, drawn: bool) -> str:
     return f"{told} Dashed: the limit for all lengths of a step. A mean tells less, so a point may lie above it."
 
 
-def draw_seconds(seconds: Mapping[str, float], rows: Mapping[str, Mapping[str, Any]]) -> list[Chart]:
-    """Mixing against the seconds of an epoch that were measured."""
+def draw_seconds(seconds: Mapping[str, float], rows: Mapping[str, Mapping[str, Any]], *, best: str) -> list[Chart]:
+    """Mixing against the seconds of an epoch that were measured, by label; `best` is put forward."""
     told = {label: f"{value:.3g} s an epoch, mixing {rows[label]['mixing']:.3f}" for label, value in seconds.items()}
     spots = [Spot(label, value, rows[label]["mixing"], told[label]) for label, value in seconds.items()]
     if len(spots) < 2 or not any(seconds.values()):
         return []
+    spots.sort(key=lambda spot: spot.label == best)
     title = "How random batches are, for the seconds of an epoch"
     return [draw_spots(spots, title=title, cost="seconds of an epoch", caption="Up and left is better.")]
 

@@ -189,9 +189,10 @@ def _sections(
     epochs = [each for each in read(plans, lengths) if each.plan.steps]
     shares = {label: row["padding_share"] for label, row in contents.rows.items()}
     waits = {label: row["straggler_waste"] for label, row in contents.rows.items()}
+    best = _shown(contents)
     front = [
-        *draw_seconds(contents.seconds, contents.rows),
-        *draw_front(lengths, epochs, contents.rows, best=_shown(contents)),
+        *draw_seconds(contents.seconds, contents.rows, best=best),
+        *draw_front(lengths, epochs, contents.rows, best=best),
     ]
     edges = edges_of(plans, lengths)
     told = _TOLD | _TOLD_OF_ROWS if packed else _TOLD

@@ -45,7 +45,7 @@ def outcomes(document: Mapping[str, Any]) -> dict[str, Any]:
     note = (
         f"{document['sequences']:,} sequences to learn from: {document['data']['name']}. Curves are means over "
         f"{document['settings']['seeds']} seeds; dashed: random batches. Loss in {document['loss']['unit']}; intervals "
-        f"of 95 % over the seeds. {seconds_note(document)}"
+        f"of 95 % over the seeds. {seconds_note(document)} What follows is of the first epoch."
     )
     ours = [each["label"] for each in _shown(document) if each["order"] == document["ours"]]
     return {
