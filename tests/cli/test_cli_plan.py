@@ -142,6 +142,16 @@ def test_inspect_draws_a_bar_of_equal_width_for_each_span(run, tmp_path):
     assert ["40-42", "█" * 16, "1"] in lines
 
 
+def test_inspect_draws_wider_bars_for_a_long_tail(run, tmp_path):
+    path = tmp_path / "lengths.txt"
+    path.write_text("\n".join(map(str, [*range(1, 16), *range(1, 16), 65_535])))  # 16 bars, each twice as wide
+    lines = [line.split() for line in run("inspect", path).out.splitlines()]
+    assert ["1", "█" * 6, "2"] in lines
+    assert ["8-15", "█" * 48, "16"] in lines
+    assert ["32,768-65,535", "█" * 3, "1"] in lines
+    assert "Bars are wider further down" in run("inspect", path).out
+
+
 def test_inspect_without_a_file_says_that_its_lengths_are_generated(run):
     done = run("inspect", "--batch-size", 8)
     assert "    lengthwise advise --batch-size 8\n" in done.out
@@ -154,7 +164,7 @@ def test_inspect_without_a_file_says_that_its_lengths_are_generated(run):
 def test_inspect_shows_every_dimension(run, pairs):
     done = run("inspect", pairs)
     heads = [line.split() for line in done.out.splitlines()]
-    assert ["length", "0", "length", "1"] in heads
+    assert ["length", "1", "length", "2"] in heads
     assert ["longest", "9", "6"] in heads
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise.advice.snippet import write_batching
 from lengthwise.cli import cuts, show, source
+from lengthwise.lengths.bars import bar_starts, has_long_tail
 
 _BARS = " ▏▎▍▌▋▊▉█"
 _WIDTH = 48  # of the longest bar, in columns
@@ -53,10 +54,13 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     # One column for each dimension, also if there is but one.
     table = lengths.reshape(len(lengths), -1)
-    heads = ["length"] if facts["dims"] == 1 else [f"length {dim}" for dim in range(facts["dims"])]
+    heads = ["length"] if facts["dims"] == 1 else [f"length {dim + 1}" for dim in range(facts["dims"])]
     show.table(("", *heads), _facts(facts), title=show.sentence_of(lengths, name))
     for head, column in zip(heads, table.T, strict=True):
-        show.table((head, "", "sequences"), _histogram(column), words=2)
+        notes = (
+            ("Bars are wider further down: few sequences are far longer than most.",) if has_long_tail(column) else ()
+        )
+        show.table((head, "", "sequences"), _histogram(column), notes=notes, words=2)
     frames = cuts.BATCH_SIZE * float(table.sum(axis=1).mean())
     usual = f"{frames:,.0f}" if frames < 100 else f"{float(f'{frames:.3g}'):,.0f}"  # 12,834 is about 12,800
     show.say(f"\n{cuts.BATCH_SIZE} sequences of the mean length have about {usual} frames: a --budget to begin with.")
@@ -102,9 +106,7 @@ def _facts(facts: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def _histogram(lengths: NDArray[np.int64], bars: int = 16) -> list[tuple[str, str, str]]:
     """Rows of a histogram drawn in characters: the lengths of each bar, the bar, its count."""
-    low, span = int(lengths.min()), int(np.ptp(lengths)) + 1
-    width = -(-span // bars)  # of every bar alike, the last of which may reach beyond the longest
-    starts = low + width * np.arange(-(-span // width) + 1)
+    starts = bar_starts(lengths, most=bars)
     # Lengths [2, 3, 7] in bars of 3 from 2: starts [2, 5, 8], counts [2, 1].
     counts = np.diff(np.searchsorted(np.sort(lengths), starts))
     drawn = [_bar(share) for share in counts / counts.max()]

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.buckets import EDGES
 from lengthwise.choices.order import Bucketed
+from lengthwise.lengths.bars import bar_starts, has_long_tail
 from lengthwise.planning.plan import Plan
 from lengthwise.report import marks, words
 from lengthwise.report.marks import Chart, Mark, Table, Tick
 
 _BARS = 40  # at most
-_LONG = 10  # times the median: longer than this the axis is logarithmic
 _TOLD = 12  # edges that are written out at most
 
 
@@ -75,9 +75,8 @@ def order_of(plan: Plan) -> object:
 
 def _histogram(name: str, column: NDArray[np.int64], unit: str, edges: tuple[str, NDArray[np.int64]] | None) -> Chart:
     low, high = int(column.min()), int(column.max())
-    longtailed = low > 0 and high > _LONG * float(np.median(column))
-    width = max(1, -(-(high - low + 1) // _BARS))
-    starts = _rising_starts(low, high) if longtailed else np.arange(low, high + width + 1, width)
+    longtailed = has_long_tail(column)
+    starts = bar_starts(column, most=_BARS)
     # Lengths [2, 3, 7] in bars of 3 from 2: starts [2, 5, 8], counts [2, 1].
     counts = np.histogram(column, starts)[0]
     spans = list(itertools.pairwise(starts.tolist()))
@@ -99,13 +98,8 @@ def _histogram(name: str, column: NDArray[np.int64], unit: str, edges: tuple[str
         x_ticks=_x_ticks(x),
         y_ticks=marks.y_ticks(y),
         marks=bars + ([] if edges is None else _draw_edges(edges[1], x)),
-        caption=_caption(width, unit, longtailed=longtailed) + told,
+        caption=_caption(int(starts[1] - starts[0]), unit, longtailed=longtailed) + told,
     )
-
-
-def _rising_starts(low: int, high: int) -> NDArray[np.int64]:
-    """Where bars begin that are each wider than the one before by the same factor, in whole lengths; and the end."""
-    return np.unique(np.rint(np.geomspace(low, high + 1, _BARS + 1)).astype(np.int64))
 
 
 def _caption(width: int, unit: str, *, longtailed: bool) -> str:
