@@ -16,7 +16,8 @@ from lengthwise.choices.named import parse_share
 from lengthwise.cli import cuts, show, source
 
 _SHOWN = 5  # rows of the front; --json has all
-_SPARE = ("batch\nsize", "steps\nvary", "waiting")  # columns that a narrow terminal leaves out, in this order
+# Columns that a narrow terminal leaves out, in this order.
+_SPARE = ("batch\nsize", "steps\nvary", "of\nrandom", "waiting")
 
 
 def add(subparsers: Any) -> None:

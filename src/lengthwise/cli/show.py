@@ -165,14 +165,16 @@ def _console() -> Console:
     return Console(highlight=False, emoji=False, width=max(columns, _NARROWEST))
 
 
-def _draw_table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int) -> Any:
+def _draw_table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> Any:
     from rich import box
     from rich.table import Table
 
     drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
     for place, head in enumerate(heads):
+        # Words that are several may be broken between them, numbers and bars never.
+        whole = place > 0 and not (place < words and any(" " in row[place] for row in rows))
         drawn.add_column(
-            head, justify="left" if place < words else "right", no_wrap=place > 0, overflow="fold", vertical="bottom"
+            head, justify="left" if place < words else "right", no_wrap=whole, overflow="fold", vertical="bottom"
         )
     for row in rows:
         drawn.add_row(*row)

@@ -82,7 +82,7 @@ def write_words(arguments: argparse.Namespace) -> list[str]:
 
 def subset(lengths: NDArray[np.int64], count: int, *, seed: int) -> NDArray[np.int64]:
     """A random `count` of the lengths, in the order they stand in."""
-    remedy = f"There are {len(lengths)} sequences."
+    remedy = f"There {'is 1 sequence' if len(lengths) == 1 else f'are {len(lengths):,} sequences'}."
     check_whole("subset", count, minimum=1, maximum=len(lengths), remedy=remedy)
     # By a stage of its own: the plans of this seed draw the same whether there is a subset or not.
     chosen = lw.Key(seed=seed, stage="subset").permutation(len(lengths))[:count]
