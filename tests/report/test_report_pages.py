@@ -369,3 +369,22 @@ def test_of_packed_rows_the_first_may_be_best():
     rows = {label: lw.measure(plan, LENGTHS).as_dict() for label, plan in plans.items()}
     found = Page(write_page(Contents(lengths=LENGTHS, plans=plans, rows=rows, best="pool:16")))
     assert found.said("h1") == f"Rows of pool:16 are {100 * rows['pool:16']['fill']:.2f} % data."
+
+
+def test_names_that_are_no_utf8_are_written(tmp_path):
+    plans = planned(LENGTHS, "random")
+    found = written(tmp_path, LENGTHS, {"a\udcff": plans["random"]}, title="train-\udcff.csv")  # as of a byte 0xff
+    assert "train-?.csv" in found.said("p")
+    assert "a?" in found.table("strategy")
+
+
+@pytest.mark.parametrize("name", ["title", "unit"])
+def test_a_name_that_is_no_text_is_refused(tmp_path, name):
+    with pytest.raises(TypeError, match=f"`{name}` must be text, but is None"):
+        save(tmp_path / "x.html", LENGTHS, planned(LENGTHS, "random"), **{name: None})
+
+
+def test_labels_that_are_written_alike_are_refused(tmp_path):
+    plan = planned(LENGTHS, "random")["random"]
+    with pytest.raises(ValueError, match="`plans` must be under labels that are written differently"):
+        save(tmp_path / "x.html", LENGTHS, {1: plan, "1": plan})

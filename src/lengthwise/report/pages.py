@@ -51,9 +51,11 @@ def render(page: Page) -> str:
     script = _read("report.js").strip()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     versions = f"Lengthwise {lw.__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
-    return _template().render(
+    text = _template().render(
         page=page, style=_read("report.css"), script=script, script_hash=digest, versions=versions
     )
+    # The name of a file may hold bytes that are no UTF-8; each stands there as a question mark.
+    return text.encode("utf-8", "replace").decode()
 
 
 @cache

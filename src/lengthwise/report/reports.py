@@ -99,13 +99,18 @@ def save(
         ImportError: jinja2 is not installed.
         FileNotFoundError: There is no folder to write it in.
         OSError: The system refuses, as on a full disk; what stood at `path` is still there.
-        ValueError: No plan, or one that was made for other lengths.
-        TypeError: Something else than plans.
+        ValueError: No plan, one that was made for other lengths, or two labels that are written alike.
+        TypeError: Something else than plans, or a title or a unit that is no text.
     """
     if not isinstance(plans, Mapping) or not plans:
         raise checks.value_error("plans", "at least one plan by its label", plans, 'Give {"random": plan}, say.')
+    for name, text in (("title", title), ("unit", unit)):
+        if not isinstance(text, str):
+            raise checks.type_error(name, "text", text, 'Give "train.csv" or "frames", say.')
     array = as_lengths(lengths)
     epochs = {str(label): _list(each) for label, each in plans.items()}
+    if len(epochs) < len(plans):
+        raise checks.value_error("plans", "under labels that are written differently", list(plans), "Rename one.")
     rows = {label: _measure(each, array) for label, each in epochs.items()}
     firsts = {label: each[0] for label, each in epochs.items()}
     files.write(path, write_page(Contents(lengths=array, plans=firsts, rows=rows, title=title, unit=unit)))
