@@ -77,6 +77,8 @@ def test_what_is_seen_can_be_heard(page):
     points = [each for each in page.of("li") if "aria-label" in each]
     assert [each["aria-label"].split(": ")[0] for each in points] == list(planned(LENGTHS))
     assert {each["tabindex"] for each in points} == {"0"}
+    tables = [each["aria-label"] for each in page.of("div") if each.get("role") == "region"]
+    assert len(set(tables)) == len(tables) == len(plots) + 2  # of each chart, the lengths and all measures
     assert [each["lang"] for each in page.of("html")] == ["en"]
 
 
