@@ -229,7 +229,8 @@ def told_apart(document: dict[str, Any]) -> str:
     shares = smallest_shares(found.values(), [sum(base) / len(base)] * len(found))
     whose = f"The last losses of {', '.join(apart)} can" if apart else "No strategy's last loss can"
     which = f"{whose} be told from that of `{first}`."
-    return f"{which} With 80 % power, {len(base)} paired seeds show a difference of {could_tell(shares)}."
+    below = could_tell(shares).replace(")", ", by strategy)")
+    return f"{which} A difference below {below} may be there and was not seen ({len(base)} seeds, 80 % power)."
 
 
 def beside(losses: list[float], base: list[float]) -> Interval:

@@ -274,6 +274,7 @@ def test_the_command_writes_json_alone_to_standard_output(capsys, tmp_path):
     assert [summary["strategy"] for summary in document["summary"]] == ["random", "sorted"]
     assert document["data"]["train_samples"] == 23
     assert "useful" in printed.err
+    assert "One run of each strategy: another seed may change" in " ".join(printed.err.split())
     assert "The most memory that a step takes, in MB: random " in printed.err
     assert all(summary["peak_bytes"] > 0 for summary in document["summary"])
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
@@ -287,7 +288,9 @@ def test_the_report_shows_what_was_learned(capsys, tmp_path):
     words = "study handwriting --count 24 --epochs 2 --seeds 2 --hidden 8 --layers 1 --batch-size 8 --quiet --json -"
     arguments = _parser(add).parse_args([*words.split(), "--strategies", "random,sorted", "--html", str(path)])
     assert arguments.run(arguments) == 0
-    first, last = json.loads(capsys.readouterr().out)["summary"]
+    printed = capsys.readouterr()
+    first, last = json.loads(printed.out)["summary"]
+    assert "One run of each strategy" not in printed.err
     page = path.read_text(encoding="utf-8")
     assert f"<h1>An epoch of random took {first['seconds_per_epoch']:.3g} s" in page
     assert f"{last['validation_loss']['mean']:.3f}.</h1>" in page
