@@ -201,3 +201,9 @@ def test_only_a_padding_that_was_asked_for_warns_where_it_is_missed(run, tmp_pat
         done = run(words[0], path, *words[1:])
     assert done.status == 0
     assert done.err.count("`padding` must be within") == told
+
+
+def test_a_title_says_chunks_and_ranks(run):
+    done = run("plan", "--budget", 20_000, "--chunk", 50, "--world-size", 2, "--micro-batches", 3)
+    said = "batches of at most 20,000 padded frames; chunks of at most 50 frames; 2 ranks x 3 micro-batches a step"
+    assert said in done.out.splitlines()

@@ -72,7 +72,9 @@ def run(arguments: argparse.Namespace) -> int:
         plan.save(arguments.output)
     document = _document(plan, lw.measure(plan, lengths), arguments.costliest)
     show.write_json({"lengths": show.summary(lengths), **document}, arguments.json)
-    made = f"{cuts.describe_cut(batching.cut)}{cuts.describe_world(lw.World(plan.world_size, plan.micro_batches))}"
+    chunks = "" if arguments.chunk is None else f"; chunks of at most {arguments.chunk:,} frames"
+    world = cuts.describe_world(lw.World(plan.world_size, plan.micro_batches))
+    made = f"{cuts.describe_cut(batching.cut)}{chunks}{world}"
     if arguments.html is not None:
         title = f"{name}: {made}"
         _write_report(arguments, lengths, {_label(arguments, plan): plan}, batching, title)

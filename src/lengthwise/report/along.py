@@ -63,7 +63,7 @@ def _draw(
     )
     beyond = len(lengths) - int(inside.sum())
     count = int(epoch.plan.batch_sizes[epoch.plan.grid].sum())
-    some = f"{len(places):,} of {words.count(count, 'sequence')}" if len(places) < count else "All sequences"
+    some = f"{len(places):,} of {words.count(count, epoch.item)}" if len(places) < count else f"All {epoch.item}s"
     over = f"; {beyond:,} of them longer than the axis" if beyond else ""
     packed = epoch.plan.row_offsets is not None
     return Chart(

@@ -25,6 +25,7 @@ class Section(NamedTuple):
         note: Below all.
         lead: What is seen here, above all.
         narrow: Whether the charts are small ones, three in a row.
+        item: What a dot is: a "sequence", or a "chunk" of one.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Section(NamedTuple):
     note: str = ""
     lead: str = ""
     narrow: bool = False
+    item: str = "sequence"
 
 
 class Code(NamedTuple):

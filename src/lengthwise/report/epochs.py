@@ -31,6 +31,11 @@ class Epoch(NamedTuple):
         return float(self.plan.costs.max(initial=0.0))
 
     @property
+    def item(self) -> str:
+        """What a batch holds several of."""
+        return "sequence" if self.plan.spans is None else "chunk"
+
+    @property
     def slots(self) -> int:
         """Batches of a step."""
         return self.plan.micro_batches * self.plan.world_size

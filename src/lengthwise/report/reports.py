@@ -55,6 +55,17 @@ _TOLD = {
         "The costliest batch decides how much memory a run needs. A bar is the costliest batch of a step.",
     ),
 }
+# The same where sequences are taken apart.
+_TOLD_OF_CHUNKS = {
+    "padding": (
+        "What is computed, and what of it is padding",
+        "All chunks of a batch are padded to its longest. A bar is a batch.",
+    ),
+    "batches": (
+        "Batches, chunk by chunk",
+        "Some batches from the middle of the epoch. A thin bar is a chunk of a sequence, with its padding above it.",
+    ),
+}
 # The same where whole sequences share rows.
 _TOLD_OF_ROWS = {
     "padding": (
@@ -200,11 +211,12 @@ def _sections(
         *draw_front(lengths, epochs, contents.rows, best=best),
     ]
     edges = edges_of(plans, lengths)
-    told = _TOLD | _TOLD_OF_ROWS if packed else _TOLD
+    item = "chunk" if any(plan.spans is not None for plan in plans.values()) else "sequence"
+    told = _TOLD | (_TOLD_OF_CHUNKS if item == "chunk" else {}) | (_TOLD_OF_ROWS if packed else {})
 
     def section(name: str, charts: list[Chart], *, narrow: bool = False) -> Section:
         title, lead = told[name]
-        return Section(name, title, charts, lead=lead, narrow=narrow)
+        return Section(name, title, charts, lead=lead, narrow=narrow, item=item)
 
     found = [
         *contents.outcomes,

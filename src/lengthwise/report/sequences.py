@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.plot.deliveries import Delivery, deliver, top_of  # which need no matplotlib
-from lengthwise.report import marks
+from lengthwise.report import marks, words
 from lengthwise.report.epochs import Epoch
 from lengthwise.report.marks import Chart, Table, Tick
 
@@ -27,7 +27,7 @@ def draw_sequences(epochs: Sequence[Epoch], lengths: NDArray[np.int64], *, unit:
     window = min(_SEQUENCES, max(len(each.delivered) for each in shown.values()))
     top = top_of(shown)
     return [
-        _draw(label, each, window, top, unit, packed=epoch.plan.row_offsets is not None)
+        _draw(label, each, window, top, unit, what="row" if epoch.plan.row_offsets is not None else epoch.item)
         for (label, each), epoch in zip(shown.items(), some, strict=True)
     ]
 
@@ -42,7 +42,7 @@ def _middle(epoch: Epoch) -> NDArray[np.int64]:
     return batches[first : first + 1 + int(np.searchsorted(np.cumsum(counts[batches[first:]]), _SEQUENCES))]
 
 
-def _draw(label: str, each: Delivery, window: int, top: float, unit: str, *, packed: bool) -> Chart:
+def _draw(label: str, each: Delivery, window: int, top: float, unit: str, *, what: str) -> Chart:
     tops = np.repeat(each.padded, each.sizes)[:window]
     delivered = each.delivered[:window]
     y = marks.upward(top, _HEIGHT)
@@ -50,14 +50,14 @@ def _draw(label: str, each: Delivery, window: int, top: float, unit: str, *, pac
     # Lines between many narrow batches would hide them.
     parted = borders if len(borders) <= _PARTED else []
     lines = "".join(f"M{1000 * border / window:.1f},0V1000" for border in parted)
-    what = "row" if packed else "sequence"
+    batches = words.count(len(borders) + 1, "batch", "batches")
     return Chart(
         title=label,
-        text=f"{len(borders) + 1:,} batches from the middle of the epoch of {label}, {what} by {what}.",
+        text=f"{words.capitalise(batches)} from the middle of the epoch of {label}, {what} by {what}.",
         table=_table(each, unit),
         y_label=f"length ({unit})",
         y_ticks=marks.y_ticks(y, 3),
-        x_ticks=[Tick(50, f"{len(delivered):,} {what}s, {len(borders) + 1:,} batches")],
+        x_ticks=[Tick(50, f"{words.count(len(delivered), what)}, {batches}")],
         paths=[("pad", _area(tops, window, top)), ("data", _area(delivered, window, top)), ("border", lines)],
         height=_HEIGHT,
     )

@@ -1,0 +1,87 @@
+"""Reports of all kinds of plans: of packed rows, of chunks, of one sequence, where the first is best; and odd names."""
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+from html_pages import Page
+from lengthwise.report.contents import Contents
+from lengthwise.report.epochs import read
+from lengthwise.report.front import draw_front, draw_seconds
+from lengthwise.report.reports import save, write_page
+
+LENGTHS = lw.example_lengths(count=600)
+
+
+def planned(lengths, text, *, cut=None):
+    batchings = lw.strategies(text, cut=cut or lw.FixedSize(8))
+    return {label: lw.make_plan(lengths, batching) for label, batching in batchings.items()}
+
+
+def written(tmp_path, lengths, plans, **options):
+    save(tmp_path / "report.html", lengths, plans, **options)
+    return Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+
+
+def test_where_the_first_is_best_it_alone_is_put_forward():
+    equal = np.full(64, 9)
+    plans = planned(equal, "random,sorted")
+    rows = {label: lw.measure(plan, equal).as_dict() for label, plan in plans.items()}
+    found = Page(write_page(Contents(lengths=equal, plans=plans, rows=rows, best="random")))
+    assert (
+        found.said("h1")
+        == "Random batches compute 1.00 frames for each frame of data; no strategy computes clearly less."
+    )
+    assert "to sorted" not in found.said("p")
+    assert "lw.Shuffled()" in found.said("code")
+    (chart,) = draw_front(equal, read(plans, equal), rows, best="random")
+    assert [(point.name, point.kind) for point in chart.points] == [("sorted", ""), ("random", "chosen")]
+    (chart,) = draw_seconds({"random": 1.0, "sorted": 1.0}, rows, best="random")
+    assert [(point.name, point.kind) for point in chart.points] == [("sorted", ""), ("random", "chosen")]
+
+
+def test_packed_rows_have_words_of_their_own(tmp_path):
+    plans = planned(LENGTHS, "best-fit,pool:16", cut=lw.Rows(8_192, rows=2))
+    found = written(tmp_path, LENGTHS, plans)
+    assert "padded to its longest" not in found.said("p")
+    assert "All rows are padded to the capacity." in found.said("p")
+    assert "Batches, row by row" in found.said("h2")
+
+
+def test_of_packed_rows_the_first_may_be_best():
+    plans = planned(LENGTHS, "pool:16,pool:1", cut=lw.Rows(8_192, rows=2))
+    rows = {label: lw.measure(plan, LENGTHS).as_dict() for label, plan in plans.items()}
+    found = Page(write_page(Contents(lengths=LENGTHS, plans=plans, rows=rows, best="pool:16")))
+    assert found.said("h1") == f"Rows of pool:16 are {100 * rows['pool:16']['fill']:.2f} % data."
+
+
+def test_names_that_are_no_utf8_are_written(tmp_path):
+    plans = planned(LENGTHS, "random")
+    found = written(tmp_path, LENGTHS, {"a\udcff": plans["random"]}, title="train-\udcff.csv")  # as of a byte 0xff
+    assert "train-?.csv" in found.said("p")
+    assert "a?" in found.table("strategy")
+
+
+@pytest.mark.parametrize("name", ["title", "unit"])
+def test_a_name_that_is_no_text_is_refused(tmp_path, name):
+    with pytest.raises(TypeError, match=f"`{name}` must be text, but is None"):
+        save(tmp_path / "x.html", LENGTHS, planned(LENGTHS, "random"), **{name: None})
+
+
+def test_labels_that_are_written_alike_are_refused(tmp_path):
+    plan = planned(LENGTHS, "random")["random"]
+    with pytest.raises(ValueError, match="`plans` must be under labels that are written differently"):
+        save(tmp_path / "x.html", LENGTHS, {1: plan, "1": plan})
+
+
+def test_chunks_are_called_so(tmp_path):
+    chunked = lw.Batching(cut=lw.FixedSize(8), order=lw.Shuffled(), chunks=lw.Chunks(100))
+    found = written(tmp_path, LENGTHS, {"random": lw.make_plan(LENGTHS, chunked)})
+    assert "Batches, chunk by chunk" in found.said("h2")
+    assert "a chunk" in found.said("span")
+    assert f"480 of {len(lw.make_plan(LENGTHS, chunked).spans):,} chunks" in found.said("p")
+
+
+def test_one_is_written_in_the_singular(tmp_path):
+    found = written(tmp_path, [7], planned(np.array([7]), "random", cut=lw.FixedSize(1)))
+    assert "1 sequence, 1 batch" in found.said("text")
