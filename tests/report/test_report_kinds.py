@@ -9,6 +9,7 @@ from lengthwise.report.contents import Contents
 from lengthwise.report.epochs import read
 from lengthwise.report.front import draw_front, draw_seconds
 from lengthwise.report.reports import save, write_page
+from lengthwise.report.sequences import Axis, draw_sequences
 
 LENGTHS = lw.example_lengths(count=600)
 
@@ -85,3 +86,21 @@ def test_chunks_are_called_so(tmp_path):
 def test_one_is_written_in_the_singular(tmp_path):
     found = written(tmp_path, [7], planned(np.array([7]), "random", cut=lw.FixedSize(1)))
     assert "1 sequence, 1 batch" in found.said("text")
+
+
+def test_batches_of_few_giants_are_drawn_on_a_logarithmic_axis():
+    # Of three orders, one has its giants in the middle, where batches are drawn.
+    lengths = np.repeat([2, 50_000, 2], 640)
+    bare = lw.Batching(cut=lw.FixedSize(8), order=lw.Sorted(), arrange=lw.InOrder())
+    short = lw.make_plan(lengths, bare)  # 1,280 of 2, then 640 of 50,000: the middle is short
+    mixed = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(8), order=lw.Shuffled()))
+    charts = draw_sequences(read({"a": short, "b": short, "c": mixed}, lengths), lengths, unit="frames")
+    assert [chart.caption for chart in charts] == ["The axis is logarithmic: areas are not frames."] * 3
+    assert [tick.text for tick in charts[0].y_ticks] == ["0", "100", "10k"]
+    (linear,) = draw_sequences(read({"c": mixed}, lengths), lengths, unit="frames")
+    assert linear.caption == ""
+
+
+def test_places_on_the_axis_of_batches():
+    assert [Axis(99.0, logarithmic=True)(length) for length in (0, 9, 99, 500)] == pytest.approx([0, 0.5, 1, 1])
+    assert [Axis(100.0, logarithmic=False)(length) for length in (0, 50, 500)] == [0, 0.5, 1]
