@@ -133,6 +133,6 @@ def suit(deal, cut):
     """The deal, or the nearest that the cut allows: steps are not formed by every cut, nor all by count."""
     if not isinstance(deal, lw.RandomSteps) or isinstance(cut, lw.FixedSize):
         return deal
-    greedy = getattr(cut, "by", "greedy") == "greedy"
-    forms_steps = greedy and not packs(cut) and getattr(cut, "rule", "") != "paper"
+    greedy = packs(cut) or getattr(cut, "by", "greedy") == "greedy"
+    forms_steps = greedy and getattr(cut, "rule", "") != "paper"
     return lw.RandomSteps(tail=deal.tail) if forms_steps else lw.Mixed(tail=deal.tail)

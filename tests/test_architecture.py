@@ -57,8 +57,8 @@ WITHIN = {
         *("write", "__init__"),
     ),
     "planning": (
-        *("plan_file", "plan", "batches", "own", "joint", "step_multiples", "steps", "leftovers", "draft"),
-        *("oversize", "level", "tail", "trial"),
+        *("plan_file", "plan", "batches", "own", "joint", "step_multiples", "steps", "tail", "row_steps"),
+        *("leftovers", "draft", "oversize", "level", "trial"),
         *(
             "fit",
             "missed",

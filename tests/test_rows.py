@@ -444,8 +444,12 @@ def test_pair_mixing_of_random_rows_is_one_and_of_twins_a_bin():
             "`order` must be one that pads to no edges beside a cut that packs rows, but is Bucketed(",
         ),
         (
-            lambda: lw.Batching(cut=lw.Rows(8), deal=lw.RandomSteps()),
-            '`cut` must be a FixedSize, a Budget, or a DynamicSize of rule "hard" beside RandomSteps, but is Rows(',
+            lambda: lw.Batching(cut=NextFit(8), deal=lw.RandomSteps()),
+            '`cut` must be a FixedSize, a Budget, a Rows, or a DynamicSize of rule "hard" beside RandomSteps, but is ',
+        ),
+        (
+            lambda: lw.Batching(cut=lw.Rows(8), deal=lw.RandomSteps(even=False)),
+            "`even` must be True beside a budget or rows: only the batches of a FixedSize may be told ",
         ),
     ],
 )

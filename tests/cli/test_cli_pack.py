@@ -48,6 +48,16 @@ def test_orders_come_to_the_pool(run, lengths):
     assert rows[0]["pair_mixing"] > 0.9 > 0.1 > rows[1]["pair_mixing"]
 
 
+def test_random_steps_of_rows_wait_little_and_stand_in_the_default_of_several_ranks(run, lengths):
+    rows = run("compare", lengths, *PACKED, "--world-size", 4, "--json", "-").json["rows"]
+    found = {row["strategy"]: row for row in rows}
+    assert ",".join(found) == f"{compare.DEFAULT_OF_ROWS},random-steps"
+    steps, pool = found["random-steps"], found["pool:1024"]
+    assert steps["straggler_waste"] < 0.05
+    assert steps["step_length_variance"] < 2 < pool["step_length_variance"]
+    assert steps["pair_mixing"] == pytest.approx(pool["pair_mixing"], abs=0.02)
+
+
 @pytest.mark.parametrize("words", [PACKED, ("--cut", "rows:4096,rows=4,by=pool")])
 def test_a_plan_of_rows_is_saved(run, lengths, tmp_path, words):
     done = run("plan", lengths, *words, "-o", tmp_path / "plan.npz", "--json", "-")

@@ -39,6 +39,8 @@ from lengthwise._kernels.rows import fill_rows as fill_rows
 from lengthwise._kernels.rows import pool_rows as pool_rows
 from lengthwise._kernels.rows import sort_falling as sort_falling
 from lengthwise._kernels.rows import sum_groups as sum_groups
+from lengthwise._kernels.shares import lay_rows as lay_rows
+from lengthwise._kernels.shares import share_rows as share_rows
 from lengthwise._kernels.sorts import sort_by_key as sort_by_key
 from lengthwise._kernels.steps import cut_falling as cut_falling
 from lengthwise._kernels.steps import cut_steps as cut_steps

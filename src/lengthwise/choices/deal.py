@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
+from lengthwise.choices.rows import Rows
 from lengthwise.choices.waiting import order_by, order_within, waiting_of
 from lengthwise.choices.world import World
 
@@ -189,6 +190,10 @@ class RandomSteps(_Whole):
     Beside a `count_multiple_of`, a step takes as many sequences as make batches of multiples alone, and the last step
     what is left. Where the budget holds fewer sequences than the multiple, batches hold fewer.
 
+    Under `Rows(4_096, rows=8)` a step takes the next 8 packed rows for each of its batches, which share them so that
+    they cost the same. The rows are those of any other deal. From about 8 rows a batch on, ranks wait little; with one
+    row a batch nothing can be shared, and they wait as with `Mixed`.
+
     A cut by "optimal" or "cheapest" is refused. A step takes sequences until one more would not fit, so that the ways
     to cut it differ little in the sum of costs, and ranks would wait longer for the costliest batch.
 
@@ -208,15 +213,15 @@ class RandomSteps(_Whole):
 
     def check_cut(self, cut: Cut) -> None:
         """Refuses a cut by which no step can be formed: one of the user's, or one that overshoots its capacity."""
-        known = isinstance(cut, FixedSize | Budget) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
+        known = isinstance(cut, FixedSize | Budget | Rows) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
         if not known:
-            rule = 'a FixedSize, a Budget, or a DynamicSize of rule "hard" beside RandomSteps'
+            rule = 'a FixedSize, a Budget, a Rows, or a DynamicSize of rule "hard" beside RandomSteps'
             raise checks.value_error("cut", rule, cut, "Take one of them, or another deal, as Balanced() or Mixed().")
-        if getattr(cut, "by", "greedy") != "greedy":
+        if not isinstance(cut, Rows) and getattr(cut, "by", "greedy") != "greedy":
             rule = "greedy beside RandomSteps, which fills a step until all ways to cut it cost about the same"
             raise checks.value_error("cut", rule, cut, "Leave out `by`, or take Stratified() or Balanced().")
         if not self.even and not isinstance(cut, FixedSize):
-            rule = "True beside a budget: only the batches of a FixedSize may be told to hold as many sequences"
+            rule = "True beside a budget or rows: only the batches of a FixedSize may be told to hold as many sequences"
             raise checks.value_error("even", rule, False, "Leave it out.")
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:

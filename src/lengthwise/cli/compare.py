@@ -58,7 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     packed = isinstance(cut, lw.Rows)
     # Random steps say something only where a step has several batches.
     default = DEFAULT if world.slots == 1 else DEFAULT.replace("random,", "random,random-steps,")
-    default = DEFAULT_OF_ROWS if packed else default
+    if packed:
+        default = DEFAULT_OF_ROWS if world.slots == 1 else f"{DEFAULT_OF_ROWS},random-steps"
     named = default if arguments.strategies is None else arguments.strategies
     batchings = lw.strategies(named, cut=cut, cost=ATTENTION if packed else None)
     lengths, name = source.read(arguments)

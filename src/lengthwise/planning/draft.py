@@ -20,10 +20,11 @@ from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.multiples import length_multiple, round_up
 from lengthwise.choices.order import Bucketed, Order
-from lengthwise.choices.rows import row_capacity
+from lengthwise.choices.rows import Rows, row_capacity
 from lengthwise.planning.batches import Batches, pad
 from lengthwise.planning.leftovers import pass_leftovers_on
 from lengthwise.planning.own import check_cuts, check_ordered, check_rows, is_own
+from lengthwise.planning.row_steps import form_row_steps
 from lengthwise.planning.steps import capacity_of, form_steps
 
 
@@ -111,11 +112,14 @@ def _cut(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """The sequences that the cut keeps, batch after batch; what each needs; boundaries between them; and offsets."""
     cut, cost = batching.cut, batching.cost
-    if isinstance(batching.deal, RandomSteps):
+    if isinstance(batching.deal, RandomSteps) and isinstance(cut, Rows):
+        cuts = form_row_steps(needed, cut, batching.deal, slots, cost=cost)
+    elif isinstance(batching.deal, RandomSteps):
         capacity = capacity_of(cut, cost, longest, slots)
         moved, needed, offsets = form_steps(sequences, needed, cut, batching.deal, capacity, cost=cost, bands=bands)
         return moved, needed, boundaries, offsets
-    cuts = cut(needed, boundaries, cost=cost, longest=longest)
+    else:
+        cuts = cut(needed, boundaries, cost=cost, longest=longest)
     kept, offsets = check_cuts(cuts, len(needed), boundaries) if is_own(cut) else cuts
     if kept is None:
         return sequences, needed, boundaries, offsets

@@ -1,0 +1,100 @@
+"""Packed rows of a step, shared out to its batches so that these cost about the same.
+
+costs   [rows]        what each row costs
+order   [rows]        the rows step by step, those of a step from the costliest
+taken   [steps]       how many rows each step takes
+batch   [rows]        the batch within the step that each row is given to
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lengthwise._compile import compile_kernel
+
+_SWAPS = 64  # in a step, at most: about ten were enough for 8 batches of 8 rows, and time stays linear in the rows
+_NEAR = 1e-4  # of what a batch costs on average: a costliest batch so near to it is left as it is
+
+
+@compile_kernel
+def share_rows(costs, order, taken, slots, most, batch):
+    """Gives each row to the batch that costs the least so far, of those with fewer than `most` rows, then swaps rows.
+
+    Costs 9 5 4 3 2 1 in two batches of three rows: the first takes 9, 3 and 1, the second 5, 4 and 2. Of batches that
+    cost the same so far, the one with the fewest rows takes the next. So no batch stays empty if rows are enough.
+    """
+    sums = np.empty(slots)
+    counts = np.empty(slots, np.int64)
+    start = np.int64(0)
+    for size in taken:
+        sums[:] = 0.0
+        counts[:] = 0
+        total = 0.0
+        rows = order[start : start + size]
+        for row in rows:
+            best = -1
+            for slot in range(slots):
+                if counts[slot] == most:
+                    continue
+                if best < 0 or sums[slot] < sums[best] or (sums[slot] == sums[best] and counts[slot] < counts[best]):
+                    best = slot
+            batch[row] = best
+            sums[best] += costs[row]
+            counts[best] += 1
+            total += costs[row]
+        enough = total / slots * (1.0 + _NEAR)
+        for _ in range(_SWAPS):
+            costliest = 0
+            for slot in range(slots):
+                costliest = slot if sums[slot] > sums[costliest] else costliest
+            if sums[costliest] <= enough or not _swap(costs, rows, batch, sums, costliest):
+                break
+        start += size
+
+
+@compile_kernel
+def _swap(costs, rows, batch, sums, costliest):
+    """Swaps a row of the costliest batch for another's: the two that leave the greater of both sums the least.
+
+    Returns whether any swap lowers the costliest sum.
+    """
+    least, out, back = sums[costliest], -1, -1
+    for row in rows:
+        if batch[row] != costliest:
+            continue
+        for other in rows:
+            less = costs[row] - costs[other]
+            if batch[other] == costliest or less <= 0.0:
+                continue
+            greater = max(sums[costliest] - less, sums[batch[other]] + less)
+            if greater < least:
+                least, out, back = greater, row, other
+    if out < 0:
+        return False
+    less = costs[out] - costs[back]
+    sums[costliest] -= less
+    sums[batch[back]] += less
+    batch[out], batch[back] = batch[back], batch[out]
+    return True
+
+
+@compile_kernel
+def lay_rows(lengths, starts, rows, places):
+    """Writes the places of the members of `rows`, row by row, to `places` [m]; each row from its longest.
+
+    Args:
+        lengths: [m].
+        starts: [all rows + 1], where each row begins, and the end.
+        rows: Which rows, in which order.
+    """
+    written = 0
+    for row in rows:
+        longest = starts[row]
+        for place in range(starts[row], starts[row + 1]):
+            longest = place if lengths[place] > lengths[longest] else longest
+        places[written] = longest
+        written += 1
+        for place in range(starts[row], starts[row + 1]):
+            if place != longest:
+                places[written] = place
+                written += 1

@@ -1,0 +1,102 @@
+"""Steps of packed rows: the rows of a step stand as they come, and its batches share them so that all cost the same.
+
+    rows      9 1 5 | 4 3 2          what they cost, in two steps, for 2 batches of at most 2 rows each
+    batches   (9) (1 5) | (4) (3 2)
+
+Rows come from the order, so that steps are random in rows where the order is. The cut packs the same rows as for any
+other deal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import _kernels
+from lengthwise.choices.cost import Cost, costs_of_rows
+from lengthwise.choices.cut import Cuts
+from lengthwise.choices.deal import RandomSteps
+from lengthwise.choices.rows import Rows, one_of_each, row_offsets
+from lengthwise.planning.steps import lend
+from lengthwise.planning.tail import split_largest
+
+_NO_BOUNDARIES = np.empty(0, np.int64)
+
+
+def form_row_steps(needed: NDArray[np.int64], cut: Rows, deal: RandomSteps, slots: int, *, cost: Cost) -> Cuts:
+    """Packs sequences into rows, and shares out the rows of each step to its batches.
+
+    Only the last step may have fewer rows, and the one before, if it lends some. What a batch holds is laid so that its
+    sequences alone say where rows end. For that a row begins with its longest. If all sequences of a row fit into what
+    an earlier row of its batch has left, some of them join that row.
+
+    Args:
+        needed: [m, 1], in the order's order.
+        cut: How rows are packed, and how many of them a batch holds at most.
+        deal: What becomes of the last step.
+        slots: Batches of a step.
+        cost: What a batch costs.
+
+    Returns:
+        Batches step by step, `slots` of them each, unless sequences are too few.
+
+    Raises:
+        OversizeError: A sequence is longer than a row.
+    """
+    # A batch as large as a step: the packer then puts whole steps of rows one after another.
+    packed = replace(cut, rows=slots * cut.rows)(needed, _NO_BOUNDARIES, cost=cost, longest=needed.max(axis=0))
+    kept = np.arange(len(needed)) if packed.kept is None else packed.kept
+    lengths = needed[kept]
+    starts = row_offsets(one_of_each(lengths), packed.offsets, cut.capacity)
+    taken = np.diff(np.searchsorted(starts, packed.offsets))
+    if deal.tail == "drop":
+        taken = taken[taken == slots * cut.rows]
+    else:
+        starts, taken = _fill_last(starts, taken, slots)
+    batch = _share(lengths, starts, taken, slots, cut, cost)
+    # The rows batch by batch, those of a batch in the order in which they were filled.
+    rows = np.argsort(batch, kind="stable")
+    places = np.empty(starts[len(batch)], np.int64)
+    _kernels.lay_rows(lengths[:, 0], starts, rows, places)
+    sizes = np.bincount(batch, weights=np.diff(starts[: len(batch) + 1])).astype(np.int64)
+    return Cuts(kept[places], np.concatenate([[0], np.cumsum(sizes[sizes > 0])]))
+
+
+def _fill_last(
+    starts: NDArray[np.int64], taken: NDArray[np.int64], slots: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Brings the last step to a row for each of its batches: the step before lends rows, or rows are halved.
+
+    Steps of [8, 2] rows, for 4 batches each, become [6, 4]. Of [4, 2] rows, two are halved: [4, 4].
+
+    Args:
+        starts: [rows + 1], where each row begins, and the end.
+        taken: [steps], how many rows each step takes.
+        slots: Batches of a step.
+    """
+    missing = slots * len(taken) - int(taken.sum())
+    if missing > 0:
+        last = int(taken[-2:].sum())  # the rows of the last two steps, of which some are halved
+        tail = split_largest(starts[-last - 1 :], last + missing)
+        starts = np.concatenate([starts[: -last - 1], tail])
+        taken = np.append(taken[:-1], taken[-1] + len(tail) - 1 - last)
+    return starts, lend(taken, slots)
+
+
+def _share(
+    lengths: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    taken: NDArray[np.int64],
+    slots: int,
+    cut: Rows,
+    cost: Cost,
+) -> NDArray[np.int64]:
+    """The batch of each row, counted over all steps: [rows of all steps]."""
+    count = int(taken.sum())
+    costs = costs_of_rows(cost, lengths, starts, cut.capacity)[:count]
+    step = np.repeat(np.arange(len(taken)), taken)
+    batch = np.empty(count, np.int64)
+    _kernels.share_rows(costs, np.lexsort((-costs, step)), taken, slots, cut.rows, batch)
+    return slots * step + batch
