@@ -258,7 +258,9 @@ def note(self, signature):
 Dispatcher.compile = note
 lengths = lw.example_lengths("long-tailed", count=400)
 buckets = lw.Batching(budget=20_000, order=lw.Bucketed(buckets=3), deal=lw.Stratified())
-for batching in (lw.Batching(budget=20_000), buckets):
+multiples = lw.Batching(cut=lw.Budget(20_000, count_multiple_of=4), order=lw.Shuffled(), deal=lw.RandomSteps())
+rows = lw.Batching(cut=lw.Rows(9_000, rows=4), deal=lw.RandomSteps())
+for batching in (lw.Batching(budget=20_000), buckets, multiples, rows):
     lw.make_plan(lengths, batching, world_size=8)
 print(len(compiled), [each for each in compiled if "Literal" in each])
 """

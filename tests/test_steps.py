@@ -188,12 +188,74 @@ def test_kernels_their_python_and_calls_form_the_same_steps_of_multiples(cost, d
             assert by_steps(needed, cut, slots, cost=lambda *batches: cost(*batches)) == compiled
             few = by_steps(needed[:60], cut, slots, cost=cost)
             with monkeypatch.context() as patched:
-                kernels = _kernels.multiples
-                for name in ("reach_multiples", "reach_multiples_from"):
-                    patched.setattr(_kernels, name, getattr(_kernels, name).py_func)
-                for name in ("_keep", "_holds"):
-                    patched.setattr(kernels, name, getattr(kernels, name).py_func)
+                modules = ("multiples", "steps", "step_sorts", "step_multiples")
+                for module in (_kernels, *(getattr(_kernels, name) for name in modules)):
+                    for name, kernel in vars(module).items():
+                        if hasattr(kernel, "py_func"):
+                            patched.setattr(module, name, kernel.py_func)
                 assert by_steps(needed[:60], cut, slots, cost=cost) == few
+
+
+def reach_one_by_one(lengths, cost, budget, hard, most, multiple, *, loose):
+    """The rule of `reach_multiples` by the fewest batches and then the least costliest, one number after another."""
+    number, paid, first, more = {0: 0}, {0: 0.0}, {}, np.inf
+    for start in range(len(lengths)):
+        left = len(lengths) - start
+        if start not in number:
+            continue
+        few = any(
+            cost(np.array([multiple]), lengths[start : start + ahead].max(axis=0)[None])[0] > hard
+            for ahead in range(1, min(multiple, left) + 1)
+        )
+        for size in range(1, min(left, most) + 1):
+            rows, end = lengths[start : start + size], start + size
+            price = filled_cost(rows, cost, multiple)
+            alone = size == 1 and price > hard
+            if price > budget and not alone:
+                more = min(more, price) if price <= hard else more
+                break
+            if alone or size % multiple == 0 or (few and size < multiple) or (loose and size == left):
+                way = (number[start] + 1, max(paid[start], 0.0 if alone else price))
+                if end not in number or way < (number[end], paid[end]):
+                    number[end], paid[end], first[end] = *way, start
+            if alone:
+                break
+    return more, number, paid, first
+
+
+@settings(max_examples=300, derandomize=True)
+@given(st.data())
+def test_the_ways_to_cut_a_step_are_those_of_the_rule(data):
+    dims, multiple = data.draw(st.integers(1, 2)), data.draw(st.integers(2, 5))
+    row = st.tuples(*[st.integers(1, 12)] * dims)
+    lengths = np.array(sorted(data.draw(st.lists(row, min_size=1, max_size=14)), key=sum, reverse=True))
+    cost = data.draw(st.sampled_from([lw.Padded(), QUADRATIC]))
+    hard = data.draw(st.integers(1, 150)) * 1.0
+    budget, loose = hard * data.draw(st.sampled_from([0.3, 0.7, 1.0])), data.draw(st.booleans())
+    most = multiple * data.draw(st.integers(1, 9))
+    more, *ways = reach_one_by_one(lengths, cost, budget, hard, most, multiple, loose=loose)
+    for kind in ("__call__", "py_func"):
+        number, paid, first = (np.zeros(len(lengths) + 1, kind) for kind in (np.int64, np.float64, np.int64))
+        rules = (cost.prices(dims), budget, hard, most, multiple, loose)
+        assert getattr(_kernels.multiples.reach_multiples, kind)(lengths, *rules, number, paid, first) == more
+        reached = np.flatnonzero(number >= 0).tolist()
+        assert [{at: found[at] for at in reached} for found in (number, paid)] == ways[:2]
+        assert {at: first[at] for at in reached[1:]} == ways[2]
+
+
+@settings(max_examples=200, derandomize=True)
+@given(st.data())
+def test_kernels_form_the_steps_of_multiples_that_a_called_cost_forms(data):
+    dims, multiple = data.draw(st.integers(1, 2)), data.draw(st.integers(2, 5))
+    lengths = np.array(data.draw(st.lists(st.tuples(*[st.integers(1, 12)] * dims), min_size=1, max_size=40)))
+    cost = data.draw(st.sampled_from([lw.Padded(), QUADRATIC]))
+    most = data.draw(st.sampled_from([None, multiple, 3 * multiple]))
+    cut = lw.Budget(
+        data.draw(st.integers(5, 200)) * 1.0, oversize="alone", count_multiple_of=multiple, max_sequences=most
+    )
+    slots, tail = data.draw(st.integers(1, 5)), data.draw(st.sampled_from(["split", "drop"]))
+    compiled = by_steps(lengths, cut, slots, cost=cost, tail=tail)
+    assert by_steps(lengths, cut, slots, cost=lambda *batches: cost(*batches), tail=tail) == compiled
 
 
 def test_no_more_is_lent_than_the_budget_holds():

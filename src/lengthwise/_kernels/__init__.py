@@ -25,7 +25,6 @@ from lengthwise._kernels.laws import least_flows as least_flows
 from lengthwise._kernels.laws import longest_of_batches as longest_of_batches
 from lengthwise._kernels.laws import mix_in_batches as mix_in_batches
 from lengthwise._kernels.leftovers import pass_on as pass_on
-from lengthwise._kernels.multiples import reach_multiples as reach_multiples
 from lengthwise._kernels.multiples import reach_multiples_from as reach_multiples_from
 from lengthwise._kernels.multiples import split_multiples as split_multiples
 from lengthwise._kernels.pool import count_out as count_out
@@ -42,9 +41,11 @@ from lengthwise._kernels.rows import sum_groups as sum_groups
 from lengthwise._kernels.shares import lay_rows as lay_rows
 from lengthwise._kernels.shares import share_rows as share_rows
 from lengthwise._kernels.sorts import sort_by_key as sort_by_key
+from lengthwise._kernels.step_multiples import cut_steps_to_multiples as cut_steps_to_multiples
+from lengthwise._kernels.step_multiples import fill_steps_of_multiples as fill_steps_of_multiples
+from lengthwise._kernels.step_sorts import sort_steps as sort_steps
 from lengthwise._kernels.steps import cut_falling as cut_falling
 from lengthwise._kernels.steps import cut_steps as cut_steps
 from lengthwise._kernels.steps import fill_steps as fill_steps
 from lengthwise._kernels.steps import level_step as level_step
-from lengthwise._kernels.steps import sort_steps as sort_steps
 from lengthwise._kernels.steps import split_widest as split_widest

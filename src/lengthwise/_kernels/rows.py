@@ -244,7 +244,7 @@ def pool_rows(lengths, capacity, pool, each, looked_at, kept, offsets):
     bits = np.zeros((capacity >> 6) + 1, np.uint64)
     words = np.zeros((bits.size >> 6) + 1, np.uint64)
     entered = oldest = batches = rows = 0
-    room = 0
+    room = np.int64(0)  # no literal: what is called with one is compiled a second time
     by_age = False
     for out in range(count):
         # As many have left as were taken: `out`.

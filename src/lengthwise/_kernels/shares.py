@@ -44,7 +44,7 @@ def share_rows(costs, order, taken, slots, most, batch):
             total += costs[row]
         enough = total / slots * (1.0 + _NEAR)
         for _ in range(_SWAPS):
-            costliest = 0
+            costliest = np.int64(0)  # no literal: `_swap` would be compiled twice
             for slot in range(slots):
                 costliest = slot if sums[slot] > sums[costliest] else costliest
             if sums[costliest] <= enough or not _swap(costs, rows, batch, sums, costliest):

@@ -3,7 +3,8 @@
     step      90 9 9 9 9 2 2 2 2 2 2      multiples of 4, a budget of 100
     batches   90 9 9 | 9 9 2 2 | 2 2 2 2   four do not fit beside 90, so that its batch holds the three that are over
 
-Steps are as large as they may be and still leave nothing over. So only the last step holds what is left.
+Steps are as large as they may be and still leave nothing over. So only the last step holds what is left. This serves
+costs that must be called; those of this package are priced by the kernels of `_kernels.step_multiples`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
-from lengthwise.choices.cost import Cost, prices_of
+from lengthwise.choices.cost import Cost
 from lengthwise.choices.greedy import LEAST_AHEAD, price_from
 from lengthwise.choices.multiples import fill_up
 
@@ -69,26 +70,21 @@ def level_multiples(lengths: NDArray[np.int64], cost: Cost, limits: Limits) -> N
 
 
 class _Ways:
-    """All ways to cut a step; costs that must be called are called once for it."""
+    """All ways to cut a step whose cost must be called; it is called once for all of them."""
 
     def __init__(self, lengths: NDArray[np.int64], cost: Cost, limits: Limits) -> None:
-        self.lengths, self.limits = lengths, limits
+        self.count, self.limits = len(lengths), limits
         self.more = np.inf  # the next budget above that of the last try which may allow another batch
-        self.prices = prices_of(cost, lengths.shape[1])
-        if self.prices is None:
-            self.costs, self.full = _price(lengths, cost, limits)
+        self.costs, self.full = _price(lengths, cost, limits)
 
     def find(self, budget: float, *, loose: bool) -> _Found | None:
         """The fewest batches of at most `budget` each; None where no way leads to the end."""
         _, hard, most, multiple = self.limits
-        count = len(self.lengths)
+        count = self.count
         number, first = np.empty(count + 1, np.int64), np.zeros(count + 1, np.int64)
         paid = np.empty(count + 1)
         rules = (float(budget), float(hard), most, multiple, loose, number, paid, first)
-        if self.prices is not None:
-            self.more = _kernels.reach_multiples(self.lengths, self.prices, *rules)
-        else:
-            self.more = _kernels.reach_multiples_from(self.costs, self.full, *rules)
+        self.more = _kernels.reach_multiples_from(self.costs, self.full, *rules)
         if number[count] < 0:
             return None
         offsets = np.empty(number[count] + 1, np.int64)

@@ -238,12 +238,16 @@ def _fill(rows: Rows, cost: Cost, capacity: Capacity) -> Steps:
         _kernels.sort_steps(rows.sizes, taken, positions)
         return Steps(taken, positions)
     prices = prices_of(cost, rows.needed.shape[1])
-    if prices is None or capacity.multiple > 1:
+    if prices is None:
         return _fill_by_calls(rows, cost, capacity)
     taken, positions = np.empty(-(-count // capacity.slots), np.int64), np.empty(count, np.int64)
-    budget, most, slots = capacity.budget, capacity.most, capacity.slots
-    guess = _guess(rows, cost, capacity)
-    steps = _kernels.fill_steps(rows.needed, rows.sizes, prices, budget, most, slots, guess, taken, positions)
+    slots, budget, most, multiple = capacity.limits
+    if multiple > 1:
+        rules = (prices, budget, most, multiple, slots)
+        steps = _kernels.fill_steps_of_multiples(rows.needed, rows.sizes, *rules, taken, positions)
+    else:
+        guess = _guess(rows, cost, capacity)
+        steps = _kernels.fill_steps(rows.needed, rows.sizes, prices, budget, most, slots, guess, taken, positions)
     return Steps(taken[:steps].copy(), positions)
 
 
@@ -256,7 +260,7 @@ def _guess(rows: Rows, cost: Cost, capacity: Capacity) -> int:
 
 
 def _fill_by_calls(rows: Rows, cost: Cost, capacity: Capacity) -> Steps:
-    """The same by any callable, and of multiples: doubles what fits into a step, and bisects."""
+    """The same by any callable: doubles what fits into a step, and bisects."""
     count, slots = len(rows.needed), capacity.slots
     sizes: list[int] = []
     positions = np.empty(count, np.int64)
@@ -310,10 +314,15 @@ def _cut_evenly(
 ) -> NDArray[np.int64]:
     """The offsets of the batches: the costliest of each step as cheap as can be. `needed` [m, dims] is sorted."""
     prices = prices_of(cost, needed.shape[1])
-    if prices is None or capacity.multiple > 1:
+    if prices is None:
         return _cut_evenly_by_calls(needed, taken, cost, capacity)
-    offsets = np.empty(len(taken) * capacity.slots + 1, np.int64)
-    batches = _kernels.cut_steps(needed, taken, prices, capacity.budget, capacity.most, capacity.slots, offsets)
+    slots, budget, most, multiple = capacity.limits
+    offsets = np.empty(len(taken) * slots + 1, np.int64)
+    if multiple > 1:
+        rules = (prices, budget, most, multiple, slots)
+        batches = _kernels.cut_steps_to_multiples(needed, taken, *rules, offsets)
+    else:
+        batches = _kernels.cut_steps(needed, taken, prices, budget, most, slots, offsets)
     return offsets[: batches + 1].copy()
 
 
