@@ -21,10 +21,11 @@ from hypothesis import settings
 ROOT = Path(__file__).parent
 
 OF_JAX = (
-    "src/lengthwise/jax.py",
+    *(f"src/lengthwise/jax/{name}.py" for name in ("__init__", "collate", "epoch", "meter", "rows")),
     "recipes/src/lengthwise_recipes/compiled/jax_lstm.py",
     "recipes/tests/test_compiled.py",
     "tests/test_jax.py",
+    "tests/test_jax_rows.py",
 )
 
 # A loader's worker is a fork. Were it to collect the garbage of the tests before it, it would end their process groups,

@@ -187,7 +187,7 @@ def taken(plan=PLAN, shapes=SHAPES, **which):
         (lambda: taken(start=9), r"`start` must be at most 4, but is 9"),
         (
             lambda: taken(lw.make_plan([3, 4], lw.Batching(cut=lw.Rows(9)))),
-            r"`plan` must be of one sequence a row, but is 'a plan of packed rows'\. Take plan\.rows\(number\)",
+            r"`plan` must be of one sequence a row beside a PadCollate, but is 'a plan of packed rows'\. Take Row",
         ),
         (
             lambda: taken(lw.make_plan([[3, 4]], lw.Batching(cut=lw.FixedSize(1)))),

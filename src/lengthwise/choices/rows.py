@@ -169,3 +169,48 @@ def one_of_each(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     if lengths.shape[1] != 1:
         raise checks.value_error("lengths", "of one length each for rows", lengths.shape, "Give lengths[:, 0], say.")
     return np.ascontiguousarray(lengths[:, 0])
+
+
+def find_places(lengths: NDArray[np.int64], starts: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
+    """Where each sequence begins, rows laid end to end.
+
+    Args:
+        lengths: [m], row by row.
+        starts: [rows + 1], where each row begins, and the end, as `row_offsets` says.
+        capacity: Of a row.
+
+    >>> find_places(np.array([3, 2, 2]), np.array([0, 2, 3]), 6)
+    array([0, 3, 6])
+    """
+    row_of = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    before = np.cumsum(lengths) - lengths
+    return row_of * capacity + before - before[starts[:-1]][row_of] if len(lengths) else before
+
+
+def number_frames(
+    lengths: NDArray[np.int64], places: NDArray[np.int64], starts: NDArray[np.int64], rows: int, capacity: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers the frames of packed rows.
+
+    Args:
+        lengths: [m], row by row.
+        places: [m], as `find_places` says.
+        starts: [filled rows + 1], as there.
+        rows: How many there are, with those that are padding alone.
+        capacity: Of a row.
+
+    Returns:
+        The position of each frame within its sequence, and its segment: 1, 2, ... within a row, 0 on padding; both
+        [rows, capacity]. And where each segment begins, rows end to end, and the end; padding is one of its own.
+    """
+    # Rows end at multiples of the capacity, and what is left of a row begins where its last sequence ends.
+    ends = places + lengths
+    borders = np.unique(np.concatenate([places, ends, np.arange(rows + 1) * capacity]))
+    sizes = np.diff(borders)
+    positions = np.arange(rows * capacity) - np.repeat(borders[:-1], sizes)
+    # Three samples in rows that begin with samples 0 and 2 are 1 and 2 of the first row, and 1 of the second.
+    within = 1 + np.arange(len(lengths)) - np.repeat(starts[:-1], np.diff(starts))
+    number = np.zeros(len(sizes), np.int64)
+    number[np.searchsorted(borders, places)] = within
+    segments = np.repeat(number, sizes)
+    return positions.reshape(rows, capacity), segments.reshape(rows, capacity), borders

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from lengthwise import checks
-from lengthwise.choices.rows import row_offsets
+from lengthwise.choices.rows import find_places, number_frames, row_offsets
 from lengthwise.torch.collate import check_held, check_value, for_each
 from lengthwise.torch.fields import Sequences, place, put_together, take_apart
 from lengthwise.torch.labels import IGNORED
@@ -161,19 +161,17 @@ class RowCollate:
         lengths = self._lengths(sequences)
         starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity)
         rows = self._count(len(starts) - 1)
-        # Lengths [3, 2, 2] in rows of 6, which begin with samples 0 and 2, stand at the places 0, 3 and 6.
-        row_of = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        before = np.cumsum(lengths) - lengths
-        places = row_of * self.capacity + before - before[starts[:-1]][row_of]
+        places = find_places(lengths, starts, self.capacity)
         values = for_each("value", self.value if isinstance(self.value, tuple) else (self.value,), sequences)
         laid = [
             self._lay(field, places, rows, value, at_first=self._is_labels(field))
             for field, value in zip(sequences, values, strict=True)
         ]
         device = sequences[0].device
-        frames = _frames(lengths, places, starts, rows, self.capacity)
+        *numbers, borders = number_frames(lengths, places, starts, rows, self.capacity)
+        frames = (*numbers, borders.astype(np.int32))
         positions, segments, offsets = (torch.from_numpy(array).to(device) for array in frames)
-        longest = int(np.diff(frames[2]).max())
+        longest = int(np.diff(borders).max())
         return PackedRows(put_together(samples[0], fields, laid), positions, segments, offsets, longest)
 
     def _label(self, sample: Any) -> Any:
@@ -215,18 +213,3 @@ class RowCollate:
         if at_first and self.next_token:
             flat[torch.from_numpy(places).to(field.device)] = IGNORED
         return flat.reshape(rows, self.capacity, *field.frame)
-
-
-def _frames(lengths: Any, places: Any, starts: Any, rows: int, capacity: int) -> tuple[Any, Any, Any]:
-    """Positions and segments [rows, capacity], and the offsets of all segments, padding included."""
-    # Rows end at multiples of the capacity, and what is left of a row begins where its last sequence ends.
-    ends = places + lengths
-    borders = np.unique(np.concatenate([places, ends, np.arange(rows + 1) * capacity]))
-    sizes = np.diff(borders)
-    positions = np.arange(rows * capacity) - np.repeat(borders[:-1], sizes)
-    # Three samples in rows that begin with samples 0 and 2 are 1 and 2 of the first row, and 1 of the second.
-    within = 1 + np.arange(len(lengths)) - np.repeat(starts[:-1], np.diff(starts))
-    number = np.zeros(len(sizes), np.int64)
-    number[np.searchsorted(borders, places)] = within
-    segments = np.repeat(number, sizes)
-    return positions.reshape(rows, capacity), segments.reshape(rows, capacity), borders.astype(np.int32)

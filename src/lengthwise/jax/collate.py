@@ -1,40 +1,25 @@
-"""Plans under JAX: batches of few fixed shapes, so that `jax.jit` compiles once for each and never again.
+"""Samples padded to few fixed shapes; each array of a sample becomes one of the batch.
 
     sample   a pytree of arrays [t, ...] and scalars: (inputs, labels), say
     shapes   [k, 1 + dims]   rows B and padded lengths T, as `lw.batch_shapes` gives them; dims is 1 for most data
 
-Batches are NumPy arrays. `jax.jit` takes them as they are, `map(jax.device_put, ...)` puts them on a device, and on
-several hosts `jax.make_array_from_process_local_data` makes them global.
+Rows that a batch lacks are filled with zeros, and masked.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-try:
-    import jax
-except ImportError as _error:
-    raise ImportError('lengthwise.jax needs JAX: pip install "lengthwise[jax]"') from _error
-
+import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.advice import step_timing
-from lengthwise.advice.step_cost import StepCost
 from lengthwise.choices.boxes import sort_rows
 from lengthwise.choices.buckets import find_bucket
-from lengthwise.planning.plan import Plan
 
 _SHAPES_REMEDY = "Give lw.batch_shapes(lengths, batching), of the lengths and the batching that are planned."
-
-
-class Dataset(Protocol):
-    """Gives a sample by the number of its sequence, or, for a plan of chunks, by (sequence, start, stop)."""
-
-    def __getitem__(self, item: Any, /) -> Any: ...
 
 
 class PaddedSequences(NamedTuple):
@@ -91,7 +76,7 @@ class PadCollate:
         Raises:
             ValueError: More or longer samples than the shapes hold, or samples that are not built alike.
         """
-        columns, sizes, _ = _columns(samples, self.pad_to)
+        columns, sizes, _ = take_columns(samples, self.pad_to)
         # Only arrays that are padded to the shape say how long the samples are: labels of a length of their own do not.
         longest = [max(map(len, columns[at])) for at in self._measured(columns, sizes)]
         if not longest:
@@ -126,7 +111,7 @@ class PadCollate:
 
     def pad(self, samples: Sequence[Any], *, rows: int, padded_length: int | Sequence[int]) -> Any:
         """Makes one batch of this shape of at least one sample, and of at most `rows`."""
-        columns, sizes, tree = _columns(samples, self.pad_to)
+        columns, sizes, tree = take_columns(samples, self.pad_to)
         padded = np.atleast_1d(np.asarray(padded_length, np.int64)).tolist()
         measured = self._measured(columns, sizes)
         for at, length in zip(measured, padded * len(measured) if len(padded) == 1 else padded, strict=True):
@@ -145,75 +130,7 @@ class PadCollate:
         return found
 
 
-def batches(
-    dataset: Dataset,
-    plan: Plan,
-    collate: PadCollate,
-    *,
-    rank: int = 0,
-    start: int = 0,
-    shard: tuple[int, int] = (0, 1),
-) -> Iterator[Any]:
-    """The batches of one epoch, each of one of the shapes.
-
-    In one step the ranks of a plan may take different shapes, which suits runs whose ranks step by themselves. If
-    several processes or devices run ONE program, plan for one rank and share out the rows of each batch by `shard`:
-    then all have the same shape.
-
-    Args:
-        dataset: Samples by number.
-        plan: The epoch.
-        collate: What makes a batch of them.
-        rank: Whose batches.
-        start: The first batch that is taken, to resume within the epoch.
-        shard: (index, count): the part of every batch's rows that this process takes, of `count` equal ones:
-            `(jax.process_index(), jax.process_count())`.
-
-    Returns:
-        An iterator of fresh batches, see `PadCollate`; nothing is loaded before it is asked for.
-
-    Raises:
-        ValueError: At once, if a batch of the plan fits no shape, or the rows do not divide by the shards.
-
-    >>> import lengthwise as lw
-    >>> samples = [np.arange(length) for length in (3, 9, 8, 40)]
-    >>> order = lw.Bucketed(edges=(10, 40), pad_to_edge=True)
-    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=order, arrange=lw.InOrder())
-    >>> collate = PadCollate(lw.batch_shapes([3, 9, 8, 40], batching))
-    >>> plan = lw.make_plan([3, 9, 8, 40], batching)
-    >>> [batch.values.shape for batch in batches(samples, plan, collate)]
-    [(2, 10), (2, 10), (1, 40)]
-    """
-    if plan.row_offsets is not None:
-        remedy = "Take plan.rows(number) for each batch, and lay its sequences into a row yourself."
-        raise checks.value_error("plan", "of one sequence a row", "a plan of packed rows", remedy)
-    dims = collate.shapes.shape[1] - 1
-    if plan.padded_lengths.shape[1] != dims:
-        remedy = "Take the shapes of the same lengths and batching."
-        rule = "of one length a sequence" if dims == 1 else f"of {dims} lengths a sequence"
-        raise checks.value_error("plan", f"{rule}, as the shapes are", plan.padded_lengths.shape[1], remedy)
-    shapes = collate.shapes_of(plan.batch_sizes, plan.padded_lengths)
-    index, parts = _check_shard(shard, collate.shapes)
-    # Shapes were checked for the whole plan: a run must not stop hours later for a batch that fits none.
-    taken = plan.batches(rank, start)
-    numbers = plan.grid[:, :, rank].reshape(-1)[start:]
-    return (
-        _part(dataset, members.tolist(), collate, rows // parts, padded, index)
-        for members, (rows, *padded) in zip(taken, shapes[numbers].tolist(), strict=True)
-    )
-
-
-def _part(dataset: Dataset, members: list[Any], collate: PadCollate, rows: int, padded: list[int], index: int) -> Any:
-    """The rows of a batch from index x rows on; filled rows if it has too few members."""
-    members = [tuple(member) if isinstance(member, list) else member for member in members]
-    # 5 members in shards of 4 rows: the first takes members 0 to 3, the second member 4 and three filled rows.
-    own = members[index * rows : (index + 1) * rows]
-    # A shard without members still needs arrays of the right form: those of the first sample, all zero.
-    batch = collate.pad([dataset[member] for member in own or members[:1]], rows=rows, padded_length=padded)
-    return batch if own else jax.tree.map(np.zeros_like, batch)
-
-
-def _columns(samples: Sequence[Any], pad_to: Any) -> tuple[list[list[NDArray[Any]]], list[int], Any]:
+def take_columns(samples: Sequence[Any], pad_to: Any) -> tuple[list[list[NDArray[Any]]], list[int], Any]:
     """The leaves of the samples, leaf by leaf; what each is padded to, 0 for the padded length; and their tree."""
     if not len(samples):
         raise checks.value_error("samples", "at least one", 0, "Leave empty batches out.")
@@ -241,7 +158,7 @@ def _sizes(sample: Any, pad_to: Any) -> list[int]:
 
 def _pad(column: list[NDArray[Any]], rows: int, size: int) -> PaddedSequences | NDArray[Any]:
     """One leaf of all samples in `rows` rows."""
-    _check_column(column, size)
+    check_column(column, size)
     # A batch has one dtype: of integers beside floats it is that of the floats.
     dtype = np.result_type(*{array.dtype for array in column})
     if column[0].ndim == 0:
@@ -255,7 +172,7 @@ def _pad(column: list[NDArray[Any]], rows: int, size: int) -> PaddedSequences | 
     return PaddedSequences(values, lengths, np.arange(size) < lengths[:, None])
 
 
-def _check_column(column: list[NDArray[Any]], size: int) -> None:
+def check_column(column: list[NDArray[Any]], size: int) -> None:
     # Features [t, 80] and [t, 40] cannot share a batch; [3, 80] and [7, 80] can.
     frame = (column[0].ndim, column[0].shape[1:])
     for number, array in enumerate(column):
@@ -281,62 +198,3 @@ def _check_shapes(shapes: ArrayLike) -> NDArray[np.int64]:
 
 def _show(lengths: NDArray[np.int64]) -> str:
     return " x ".join(map(str, lengths.tolist()))
-
-
-def _check_shard(shard: tuple[int, int], shapes: NDArray[np.int64]) -> tuple[int, int]:
-    remedy = "Give (jax.process_index(), jax.process_count())."
-    if not isinstance(shard, tuple) or len(shard) != 2:
-        raise checks.type_error("shard", "a pair (index, count)", shard, remedy)
-    count = checks.check_whole("shard", shard[1], minimum=1, remedy=remedy)
-    index = checks.check_whole("shard", shard[0], minimum=0, maximum=count - 1, remedy=remedy)
-    if (uneven := shapes[:, 0] % count != 0).any():
-        remedy = f"Round them up: shapes[:, 0] = -(-shapes[:, 0] // {count}) * {count}."
-        rule = f"of rows that divide by the {count} shards"
-        raise checks.value_error("shapes", rule, shapes[uneven][0].tolist(), remedy)
-    return index, count
-
-
-class _Meter:
-    """A clock that waits for the arrays that the step returns."""
-
-    def __init__(self) -> None:
-        device = jax.devices()[0]
-        self.device: str = f"{device.platform}, {device.device_kind}"
-        self._started = 0.0
-
-    def start(self) -> None:
-        self._started = time.perf_counter()
-
-    def stop(self, returned: Any) -> tuple[float, float | None]:
-        arrays = [each for each in jax.tree.leaves(returned) if isinstance(each, jax.Array)]
-        if not arrays:
-            remedy = "Return the loss and the new weights, so that the clock can wait for them."
-            raise checks.value_error("step", "a function that returns arrays of JAX", returned, remedy)
-        jax.block_until_ready(arrays)
-        return time.perf_counter() - self._started, None  # JAX never forgets its peak of memory
-
-
-@checks.show_call("measure_step(step, make_batch, lengths)")
-def measure_step(
-    step: step_timing.Step,
-    make_batch: step_timing.MakeBatch,
-    lengths: ArrayLike,
-    *,
-    budget: float | None = None,
-    repeats: int = 5,
-) -> StepCost:
-    """`lengthwise.measure_step` for JAX: it waits for all arrays that the step returns.
-
-    The first step of each shape compiles, and does not count. Memory is not measured.
-
-    Args:
-        step: Called with what `make_batch` returns. It returns the loss and the new weights, or a pytree of them.
-        make_batch: As there.
-        lengths: [n] or [n, dims], those of your data.
-        budget: The most padded frames of a trial.
-        repeats: How often each shape is timed.
-
-    Raises:
-        ValueError: As there; the step returns no array of JAX.
-    """
-    return step_timing.measure_step(step, make_batch, lengths, budget=budget, repeats=repeats, meter=_Meter())

@@ -1,0 +1,19 @@
+"""Plans under JAX: batches of few fixed shapes, so that `jax.jit` compiles once for each and never again.
+
+Batches are NumPy arrays. `jax.jit` takes them as they are, `map(jax.device_put, ...)` puts them on a device, and on
+several hosts `jax.make_array_from_process_local_data` makes them global.
+"""
+
+try:
+    import jax as _jax  # noqa: F401
+except ImportError as _error:
+    raise ImportError('lengthwise.jax needs JAX: pip install "lengthwise[jax]"') from _error
+
+from lengthwise.jax.collate import PadCollate as PadCollate
+from lengthwise.jax.collate import PaddedSequences as PaddedSequences
+from lengthwise.jax.epoch import Dataset as Dataset
+from lengthwise.jax.epoch import batches as batches
+from lengthwise.jax.meter import measure_step as measure_step
+from lengthwise.jax.rows import PackedRows as PackedRows
+from lengthwise.jax.rows import RowCollate as RowCollate
+from lengthwise.jax.rows import block_mask as block_mask

@@ -1,0 +1,141 @@
+"""The batches of an epoch, all of them or the part of a process, each of a declared shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import checks
+from lengthwise.jax.collate import PadCollate
+from lengthwise.jax.rows import RowCollate
+from lengthwise.planning.plan import Plan
+
+
+class Dataset(Protocol):
+    """Gives a sample by the number of its sequence, or, for a plan of chunks, by (sequence, start, stop)."""
+
+    def __getitem__(self, item: Any, /) -> Any: ...
+
+
+def batches(
+    dataset: Dataset,
+    plan: Plan,
+    collate: PadCollate | RowCollate,
+    *,
+    rank: int = 0,
+    start: int = 0,
+    shard: tuple[int, int] = (0, 1),
+) -> Iterator[Any]:
+    """The batches of one epoch, each of one of the shapes; of packed rows, all of one shape.
+
+    In one step the ranks of a plan may take different shapes, which suits runs whose ranks step by themselves. If
+    several processes or devices run ONE program, plan for one rank and share out the rows of each batch by `shard`:
+    then all have the same shape.
+
+    Args:
+        dataset: Samples by number.
+        plan: The epoch.
+        collate: What makes a batch of them: a `PadCollate`, or a `RowCollate` where the plan packs rows.
+        rank: Whose batches.
+        start: The first batch that is taken, to resume within the epoch.
+        shard: (index, count): the part of every batch's rows that this process takes, of `count` equal ones:
+            `(jax.process_index(), jax.process_count())`.
+
+    Returns:
+        An iterator of fresh batches, see `PadCollate` and `RowCollate`; nothing is loaded before it is asked for.
+
+    Raises:
+        ValueError: At once, if a batch of the plan fits no shape, the rows do not divide by the shards, or only one of
+            plan and collate function packs rows.
+
+    >>> import lengthwise as lw
+    >>> samples = [np.arange(length) for length in (3, 9, 8, 40)]
+    >>> order = lw.Bucketed(edges=(10, 40), pad_to_edge=True)
+    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=order, arrange=lw.InOrder())
+    >>> collate = PadCollate(lw.batch_shapes([3, 9, 8, 40], batching))
+    >>> plan = lw.make_plan([3, 9, 8, 40], batching)
+    >>> [batch.values.shape for batch in batches(samples, plan, collate)]
+    [(2, 10), (2, 10), (1, 40)]
+    >>> plan = lw.make_plan([3, 9, 8, 40], lw.Batching(cut=lw.Rows(40, rows=2)))
+    >>> [batch.fields.shape for batch in batches(samples, plan, RowCollate(40, rows=2))]
+    [(2, 40)]
+    """
+    index, parts = _check_shard(shard)
+    taken = plan.batches(rank, start)
+    numbers = plan.grid[:, :, rank].reshape(-1)[start:]
+    if isinstance(collate, RowCollate):
+        rows = _rows_of_shard(plan, collate, parts)
+        return (_part_of_rows(dataset, plan.rows(number), collate, rows, index) for number in numbers.tolist())
+    shapes = _shapes_of(plan, collate, parts)
+    # Shapes were checked for the whole plan: a run must not stop hours later for a batch that fits none.
+    return (
+        _part(dataset, members.tolist(), collate, rows // parts, padded, index)
+        for members, (rows, *padded) in zip(taken, shapes[numbers].tolist(), strict=True)
+    )
+
+
+def _shapes_of(plan: Plan, collate: PadCollate, parts: int) -> NDArray[np.int64]:
+    """The shape of each batch of the plan: [batches, 1 + dims]."""
+    if plan.row_offsets is not None:
+        remedy = "Take RowCollate(capacity, rows=...), of the capacity and the rows of the plan."
+        raise checks.value_error("plan", "of one sequence a row beside a PadCollate", "a plan of packed rows", remedy)
+    dims = collate.shapes.shape[1] - 1
+    if plan.padded_lengths.shape[1] != dims:
+        remedy = "Take the shapes of the same lengths and batching."
+        rule = "of one length a sequence" if dims == 1 else f"of {dims} lengths a sequence"
+        raise checks.value_error("plan", f"{rule}, as the shapes are", plan.padded_lengths.shape[1], remedy)
+    if (uneven := collate.shapes[:, 0] % parts != 0).any():
+        remedy = f"Round them up: shapes[:, 0] = -(-shapes[:, 0] // {parts}) * {parts}."
+        rule = f"of rows that divide by the {parts} shards"
+        raise checks.value_error("shapes", rule, collate.shapes[uneven][0].tolist(), remedy)
+    return collate.shapes_of(plan.batch_sizes, plan.padded_lengths)
+
+
+def _rows_of_shard(plan: Plan, collate: RowCollate, parts: int) -> int:
+    """How many rows of each batch a shard takes."""
+    if plan.row_offsets is None:
+        remedy = "Plan with cut=lw.Rows(capacity, rows=...), or take a PadCollate."
+        raise checks.value_error("plan", "of packed rows beside a RowCollate", "a plan of padded sequences", remedy)
+    most = int(plan.row_counts.max(initial=0))
+    capacity = int(plan.padded_lengths[0, 0]) if most else collate.capacity
+    if capacity != collate.capacity or most > collate.rows:
+        rule = f"of at least {most} rows of {capacity} frames, as the plan is"
+        value = f"{collate.rows} rows of {collate.capacity}"
+        raise checks.value_error("collate", rule, value, "Give it the capacity and the rows of lw.Rows.")
+    if collate.rows % parts:
+        rule, remedy = f"a multiple of the {parts} shards", "Give more rows: those that are left over are padding."
+        raise checks.value_error("rows", rule, collate.rows, remedy)
+    return collate.rows // parts
+
+
+def _part(dataset: Dataset, members: list[Any], collate: PadCollate, rows: int, padded: list[int], index: int) -> Any:
+    """The rows of a batch from index x rows on; filled rows if it has too few members."""
+    # 5 members in shards of 4 rows: the first takes members 0 to 3, the second member 4 and three filled rows.
+    own = members[index * rows : (index + 1) * rows]
+    # A shard without members still needs arrays of the right form: those of the first sample, all zero.
+    batch = collate.pad(_load(dataset, own or members[:1]), rows=rows, padded_length=padded)
+    return batch if own else jax.tree.map(np.zeros_like, batch)
+
+
+def _part_of_rows(dataset: Dataset, batch: list[NDArray[np.int64]], collate: RowCollate, rows: int, index: int) -> Any:
+    """The packed rows of a batch from index x rows on; padding if it has too few."""
+    own = [member for row in batch[index * rows : (index + 1) * rows] for member in row.tolist()]
+    samples = _load(dataset, own or batch[0][:1].tolist())
+    return collate.lay(samples if own else [], rows=rows, like=samples[0])
+
+
+def _load(dataset: Dataset, members: list[Any]) -> list[Any]:
+    """The samples of sequences, or of spans [sequence, start, stop]."""
+    return [dataset[tuple(member) if isinstance(member, list) else member] for member in members]
+
+
+def _check_shard(shard: tuple[int, int]) -> tuple[int, int]:
+    remedy = "Give (jax.process_index(), jax.process_count())."
+    if not isinstance(shard, tuple) or len(shard) != 2:
+        raise checks.type_error("shard", "a pair (index, count)", shard, remedy)
+    count = checks.check_whole("shard", shard[1], minimum=1, remedy=remedy)
+    return checks.check_whole("shard", shard[0], minimum=0, maximum=count - 1, remedy=remedy), count

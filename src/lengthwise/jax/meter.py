@@ -1,0 +1,59 @@
+"""What a step of JAX costs in seconds."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import jax
+from numpy.typing import ArrayLike
+
+from lengthwise import checks
+from lengthwise.advice import step_timing
+from lengthwise.advice.step_cost import StepCost
+
+
+class _Meter:
+    """A clock that waits for the arrays that the step returns."""
+
+    def __init__(self) -> None:
+        device = jax.devices()[0]
+        self.device: str = f"{device.platform}, {device.device_kind}"
+        self._started = 0.0
+
+    def start(self) -> None:
+        self._started = time.perf_counter()
+
+    def stop(self, returned: Any) -> tuple[float, float | None]:
+        arrays = [each for each in jax.tree.leaves(returned) if isinstance(each, jax.Array)]
+        if not arrays:
+            remedy = "Return the loss and the new weights, so that the clock can wait for them."
+            raise checks.value_error("step", "a function that returns arrays of JAX", returned, remedy)
+        jax.block_until_ready(arrays)
+        return time.perf_counter() - self._started, None  # JAX never forgets its peak of memory
+
+
+@checks.show_call("measure_step(step, make_batch, lengths)")
+def measure_step(
+    step: step_timing.Step,
+    make_batch: step_timing.MakeBatch,
+    lengths: ArrayLike,
+    *,
+    budget: float | None = None,
+    repeats: int = 5,
+) -> StepCost:
+    """`lengthwise.measure_step` for JAX: it waits for all arrays that the step returns.
+
+    The first step of each shape compiles, and does not count. Memory is not measured.
+
+    Args:
+        step: Called with what `make_batch` returns. It returns the loss and the new weights, or a pytree of them.
+        make_batch: As there.
+        lengths: [n] or [n, dims], those of your data.
+        budget: The most padded frames of a trial.
+        repeats: How often each shape is timed.
+
+    Raises:
+        ValueError: As there; the step returns no array of JAX.
+    """
+    return step_timing.measure_step(step, make_batch, lengths, budget=budget, repeats=repeats, meter=_Meter())

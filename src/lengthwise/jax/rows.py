@@ -1,0 +1,181 @@
+"""Packed rows of one fixed shape: what a network needs to take each sequence as if it stood alone.
+
+R rows of a capacity of C frames; sequences of T frames of the shape `...`
+
+    row          5 5 5 7 7 _ _ _      sequences of 3 and 2 in 8 places
+    positions    0 1 2 0 1 0 1 2      within each sequence; what is left of the row counts for itself
+    segments     1 1 1 2 2 0 0 0      which sequence of the row; 0 on padding
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import checks
+from lengthwise.choices.rows import find_places, number_frames, row_offsets
+from lengthwise.jax.collate import check_column, take_columns
+
+_UNBOUNDED = 2**62  # frames: more than any array has
+_IGNORED = -100  # the label of what counts in no loss, as in `lengthwise.torch.RowCollate`
+
+
+class PackedRows(NamedTuple):
+    """A batch of packed rows, a pytree of one fixed shape.
+
+    Attributes:
+        fields: In the structure of a sample: an array [T, ...] became one [R, C, ...].
+        positions: int32 [R, C], from 0 within each sequence.
+        segments: int32 [R, C], 1, 2, 3, ... within each row; 0 on padding.
+    """
+
+    fields: Any
+    positions: NDArray[np.int32]
+    segments: NDArray[np.int32]
+
+
+def block_mask(segments: Any, *, causal: bool = True) -> Any:
+    """Where each place of a row may look: at places of its own segment alone. It runs inside of `jax.jit` too.
+
+    Args:
+        segments: [R, C], of NumPy or JAX; equal within a sequence, and different for each sequence of a row.
+        causal: Whether later places are hidden.
+
+    Returns:
+        bool [R, 1, C, C], as `jax.nn.dot_product_attention` takes it: True where place 2 (the last axis) is seen from
+        place 1. Padding sees padding, so that no row of scores is empty.
+
+    >>> block_mask(np.array([[1, 1, 2]]))[0, 0].astype(int).tolist()
+    [[1, 0, 0], [1, 1, 0], [0, 0, 1]]
+    """
+    same = segments[:, :, None] == segments[:, None, :]
+    places = np.arange(segments.shape[1])
+    return (same & (places[:, None] >= places) if causal else same)[:, None]
+
+
+@checks.show_call("RowCollate(4_096, rows=8)")
+@dataclass(frozen=True, slots=True)
+class RowCollate:
+    """Packs the samples of a batch into `rows` rows of `capacity` frames, as the plan of `lw.Rows` says.
+
+    A batch comes row by row, and each row is filled until the next sample does not fit. So the samples alone say where
+    rows end, and the rows are those of the plan. Rows that a batch lacks are padding: all batches have one shape, and
+    `jax.jit` compiles once.
+
+    All arrays of a sample have the same length; a scalar has no place in a row. What goes wrong in use: a network that
+    attends across sequences, or a loss across them. Give attention the `block_mask` of the segments. For the loss, the
+    first of the `labels` of each sequence is -100, if samples are dicts, and so is padding: compare each place with the
+    next label, and leave out -100. If samples are no dicts, leave out every place whose segment is not the next one's.
+
+    Args:
+        capacity: Frames of a row.
+        rows: Rows of every batch, as in `lw.Rows`. There may be more, to share them out over devices.
+        value: What padding holds. The labels hold -100.
+        labels: The field of a dict that is labels. If samples have none, `inputs` is copied; None for no labels.
+        inputs: The field that labels are copied from.
+        next_token: Whether labels are shifted in the loss, so that the first of each sequence is -100. False for
+            labels of each place itself, as in tagging.
+
+    Raises:
+        ValueError: When called: samples that are not built alike, a sample that is longer than a row or has no frames,
+            arrays of different lengths, a scalar, or more rows than `rows`.
+
+    >>> batch = RowCollate(6, rows=2)([{"input_ids": [5, 6, 7]}, {"input_ids": [8, 9]}, {"input_ids": [3, 4]}])
+    >>> batch.fields["input_ids"].tolist(), batch.fields["labels"].tolist()
+    ([[5, 6, 7, 8, 9, 0], [3, 4, 0, 0, 0, 0]], [[-100, 6, 7, -100, 9, -100], [-100, 4, -100, -100, -100, -100]])
+    >>> batch.positions.tolist(), batch.segments.tolist()
+    ([[0, 1, 2, 0, 1, 0], [0, 1, 0, 1, 2, 3]], [[1, 1, 1, 2, 2, 0], [1, 1, 0, 0, 0, 0]])
+    """
+
+    capacity: int
+    _: KW_ONLY
+    rows: int = 1
+    value: float = 0.0
+    labels: str | None = "labels"
+    inputs: str = "input_ids"
+    next_token: bool = True
+
+    def __post_init__(self) -> None:
+        remedy = "Give the tokens of a row, as in lw.Rows."
+        checks.keep(self, capacity=checks.check_whole("capacity", self.capacity, minimum=1, remedy=remedy))
+        remedy = "Give the rows of a batch, as in lw.Rows."
+        checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
+        checks.check_flag("next_token", self.next_token)
+
+    def __call__(self, samples: Sequence[Any]) -> PackedRows:
+        """Makes one batch of at least one sample."""
+        if not len(samples):
+            raise checks.value_error("samples", "at least one", 0, "Leave empty batches out.")
+        return self.lay(samples, rows=self.rows, like=samples[0])
+
+    def lay(self, samples: Sequence[Any], *, rows: int, like: Any) -> PackedRows:
+        """Makes a batch of so many `rows`, which may hold no sample: it is built of arrays `like` those of a sample."""
+        given = [_as_arrays(self._label(sample)) for sample in (samples if len(samples) else [like])]
+        columns, _, tree = take_columns(given, None)
+        lengths = self._lengths(columns)[: len(samples)]
+        starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity)
+        if len(starts) - 1 > rows:
+            remedy = "Give the capacity and the rows of the plan, and samples in its order."
+            raise checks.value_error("samples", f"within {rows} rows of {self.capacity}", len(starts) - 1, remedy)
+        places = find_places(lengths, starts, self.capacity)
+        labels = self._place_of_labels(given[0])
+        laid = [self._lay(column, places, rows, at == labels) for at, column in enumerate(columns)]
+        positions, segments, _ = number_frames(lengths, places, starts, rows, self.capacity)
+        return PackedRows(jax.tree.unflatten(tree, laid), positions.astype(np.int32), segments.astype(np.int32))
+
+    def _label(self, sample: Any) -> Any:
+        """The sample with labels, where it is a dict that has inputs and no labels."""
+        wants = isinstance(sample, Mapping) and self.labels is not None and self.labels not in sample
+        return {**sample, self.labels: sample[self.inputs]} if wants and self.inputs in sample else sample
+
+    def _place_of_labels(self, sample: Any) -> int:
+        """Which leaf of a sample is its labels, or -1."""
+        if not isinstance(sample, Mapping) or self.labels not in sample:
+            return -1
+        # A dict has its leaves in the order of its sorted keys: of "input_ids" and "labels", the second is the labels.
+        return sum(len(jax.tree.leaves(sample[key])) for key in sorted(sample) if key < self.labels)
+
+    def _lengths(self, columns: list[list[NDArray[Any]]]) -> NDArray[np.int64]:
+        """The length of each sample, which all its arrays have."""
+        for column in columns:
+            check_column(column, _UNBOUNDED)
+            if column[0].ndim == 0:
+                remedy = "Leave numbers out, or repeat each for all frames of its sequence."
+                raise checks.value_error("samples", "of arrays alone", column[0].item(), remedy)
+        lengths = [np.array([len(array) for array in column], np.int64) for column in columns]
+        if not lengths:
+            raise checks.value_error("samples", "of at least one array", 0, "Give samples with tokens, say.")
+        first = lengths[0]
+        if (wrong := (first < 1) | (first > self.capacity)).any():
+            rule, remedy = f"1 to {self.capacity} frames long", "Plan with the lengths of these samples."
+            raise checks.value_error("samples", rule, int(first[wrong][0]), remedy, at=f"sample {wrong.argmax()}")
+        for own in lengths[1:]:
+            if (wrong := own != first).any():
+                rule, remedy = f"{first[wrong][0]} long as its first array", "Give one array for each collate function."
+                raise checks.value_error("samples", rule, int(own[wrong][0]), remedy, at=f"sample {wrong.argmax()}")
+        return first
+
+    def _lay(self, column: list[NDArray[Any]], places: NDArray[np.int64], rows: int, is_labels: bool) -> NDArray[Any]:
+        """One array of all samples, laid to their `places` in all rows: [R, C, ...]."""
+        dtype = np.result_type(*{array.dtype for array in column})
+        if is_labels and dtype.kind == "u":  # -100 wants a sign: of uint16 it makes int32
+            dtype = np.result_type(dtype, np.int8) if dtype.itemsize < 8 else np.dtype(np.int64)
+        flat = np.full((rows * self.capacity, *column[0].shape[1:]), _IGNORED if is_labels else self.value, dtype)
+        for place, array in zip(places.tolist(), column, strict=False):
+            flat[place : place + len(array)] = array
+        if is_labels and self.next_token:
+            flat[places] = _IGNORED
+        return flat.reshape(rows, self.capacity, *column[0].shape[1:])
+
+
+def _as_arrays(sample: Any) -> Any:
+    """The sample, with a list of numbers as an array: JAX takes a list for a part of the tree."""
+    if isinstance(sample, Mapping):
+        return {key: _as_arrays(part) for key, part in sample.items()}
+    is_list = isinstance(sample, list) and all(np.ndim(part) == 0 for part in sample)
+    return np.asarray(sample) if is_list else sample

@@ -1,0 +1,214 @@
+"""Packed rows under JAX: one shape for all batches, and a network that learns from them exactly as from padded ones."""
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp  # noqa: E402
+
+import lengthwise as lw  # noqa: E402
+
+CAPACITY, WORDS, WIDTH = 24, 17, 8
+BATCHING = lw.Batching(cut=lw.Rows(CAPACITY, rows=3))
+
+
+def token_lists(count, seed=0):
+    chance = np.random.default_rng(seed)
+    return [chance.integers(1, WORDS, chance.integers(1, CAPACITY + 1)) for _ in range(count)]
+
+
+TOKENS = token_lists(60)
+LENGTHS = [len(each) for each in TOKENS]
+SAMPLES = [{"input_ids": each} for each in TOKENS]
+PLAN = lw.make_plan(LENGTHS, BATCHING)
+
+
+def test_each_array_by_hand():
+    samples = [
+        {"input_ids": np.array(tokens, np.uint16), "frames": np.ones((len(tokens), 2)), "labels": np.array(labels)}
+        for tokens, labels in (([5, 6, 7], [1, 2, 3]), ([8, 9], [-100, 4]), ([3, 4], [5, 6]))
+    ]
+    batch = lw.jax.RowCollate(6, rows=3, value=1)(samples)
+    assert batch.fields["input_ids"].tolist() == [[5, 6, 7, 8, 9, 1], [3, 4, 1, 1, 1, 1], [1] * 6]
+    assert batch.fields["input_ids"].dtype == np.uint16
+    assert batch.fields["frames"].shape == (3, 6, 2)
+    none = [-100] * 6
+    assert batch.fields["labels"].tolist() == [[-100, 2, 3, -100, 4, -100], [-100, 6, *none[:4]], none]
+    assert batch.positions.tolist() == [[0, 1, 2, 0, 1, 0], [0, 1, 0, 1, 2, 3], [0, 1, 2, 3, 4, 5]]
+    assert batch.segments.tolist() == [[1, 1, 1, 2, 2, 0], [1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0]]
+    assert batch.positions.dtype == batch.segments.dtype == np.int32
+
+
+def test_labels_are_copied_with_a_sign_and_stand_where_they_are_when_they_are_of_each_place():
+    tokens = {"input_ids": np.array([5, 6, 7], np.uint16)}
+    labels = lw.jax.RowCollate(4)([tokens]).fields["labels"]
+    assert (labels.tolist(), labels.dtype) == ([[-100, 6, 7, -100]], np.int32)
+    assert lw.jax.RowCollate(4, next_token=False)([tokens]).fields["labels"].tolist() == [[5, 6, 7, -100]]
+    assert set(lw.jax.RowCollate(4, labels=None)([tokens]).fields) == {"input_ids"}
+    assert lw.jax.RowCollate(4)([np.array([5.0, 6.0])]).fields.tolist() == [[5.0, 6.0, 0.0, 0.0]]
+
+
+def test_batches_are_the_rows_of_the_plan_in_one_shape_that_compiles_once():
+    traced = []
+
+    @jax.jit
+    def count_tokens(batch):
+        traced.append(batch.fields["input_ids"].shape)  # runs while it is traced, and never again
+        return (batch.segments > 0).sum()
+
+    collate, frames = lw.jax.RowCollate(CAPACITY, rows=3), 0
+    for epoch in range(2):
+        for deal in (lw.Balanced(), lw.RandomSteps()):
+            batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=3), deal=deal)
+            plan = lw.make_plan(LENGTHS, batching, epoch=epoch, world_size=2)
+            for rank in range(2):
+                taken = lw.jax.batches(SAMPLES, plan, collate, rank=rank)
+                for batch, number in zip(taken, plan.grid[:, 0, rank].tolist(), strict=True):
+                    for row, tokens, segments in zip(
+                        plan.rows(number), batch.fields["input_ids"], batch.segments, strict=False
+                    ):
+                        expected = np.concatenate([TOKENS[member] for member in row])
+                        assert tokens[segments > 0].tolist() == expected.tolist()
+                    frames += int(count_tokens(batch))
+    assert frames >= 4 * sum(LENGTHS)  # a tail may take some twice
+    assert traced == [(3, CAPACITY)]
+
+
+def test_shards_together_are_the_batch_and_a_run_resumes():
+    collate = lw.jax.RowCollate(CAPACITY, rows=4)
+    whole = list(lw.jax.batches(SAMPLES, PLAN, collate))
+    for parts in (2, 4):  # the fourth row of a batch is always padding
+        shards = [lw.jax.batches(SAMPLES, PLAN, collate, shard=(part, parts)) for part in range(parts)]
+        for batch, *taken in zip(whole, *shards, strict=True):
+            together = jax.tree.map(lambda *leaves: np.concatenate(leaves), *taken)
+            jax.tree.map(np.testing.assert_array_equal, together, batch)
+    rest = list(lw.jax.batches(SAMPLES, PLAN, collate, start=3))
+    jax.tree.map(np.testing.assert_array_equal, rest, whole[3:])
+
+
+def test_chunks_are_asked_for_as_spans():
+    asked = []
+
+    class Frames:
+        def __getitem__(self, span):
+            asked.append(span)
+            return np.arange(*span[1:])
+
+    plan = lw.make_plan([25, 7], lw.Batching(cut=lw.Rows(12), chunks=lw.Chunks(10)))
+    taken = list(lw.jax.batches(Frames(), plan, lw.jax.RowCollate(12)))
+    assert sorted(asked) == [(0, 0, 10), (0, 10, 20), (0, 20, 25), (1, 0, 7)]
+    assert sum(int((batch.segments > 0).sum()) for batch in taken) == 32
+
+
+@pytest.fixture
+def in_float64():
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", False)
+
+
+def weights_of_a_network():
+    shapes = {"words": (WORDS, WIDTH), "places": (CAPACITY, WIDTH), "out": (WIDTH, WORDS)}
+    shapes |= {f"{name}{layer}": (WIDTH, WIDTH) for layer in range(2) for name in ("query", "key", "value", "feed")}
+    chance = np.random.default_rng(1)
+    return {name: jnp.asarray(chance.normal(0, 0.5, shape)) for name, shape in shapes.items()}
+
+
+def scores_of(weights, tokens, positions, mask):
+    """Two layers of causal attention over learned positions: scores [rows, places, WORDS]."""
+    state = weights["words"][tokens] + weights["places"][positions]
+    for layer in range(2):
+        query, key, value = (state @ weights[f"{name}{layer}"] for name in ("query", "key", "value"))
+        looks = jnp.where(mask[:, 0], query @ key.swapaxes(1, 2) / WIDTH**0.5, -jnp.inf)
+        state = state + jnp.tanh((jax.nn.softmax(looks) @ value) @ weights[f"feed{layer}"])
+    return state @ weights["out"]
+
+
+def next_token_loss(scores, labels):
+    """The sum over all places but those whose next label is -100."""
+    labels = labels[:, 1:]
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(scores[:, :-1]), jnp.maximum(labels, 0)[..., None], axis=2)
+    return -(chosen[..., 0] * (labels != -100)).sum()
+
+
+@jax.jit
+def packed_loss(weights, batch):
+    mask = lw.jax.block_mask(batch.segments)
+    scores = scores_of(weights, batch.fields["input_ids"], batch.positions, mask)
+    return next_token_loss(scores, batch.fields["labels"])
+
+
+@jax.jit
+def padded_loss(weights, batch):
+    tokens = batch.values
+    causal = jnp.tril(jnp.ones((tokens.shape[1],) * 2, bool))[None, None]
+    scores = scores_of(weights, tokens, jnp.arange(tokens.shape[1])[None], causal)
+    return next_token_loss(scores, jnp.where(batch.mask, tokens, -100))
+
+
+@pytest.mark.usefixtures("in_float64")
+def test_a_packed_step_has_the_loss_and_the_gradients_of_its_padded_sequences():
+    weights = weights_of_a_network()
+    collate = lw.jax.RowCollate(CAPACITY, rows=4)
+    alone = lw.jax.PadCollate([[1, CAPACITY]])
+    plan = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Rows(CAPACITY, rows=3), deal=lw.RandomSteps()), micro_batches=2)
+    packed = list(lw.jax.batches(SAMPLES, plan, collate))
+    for step in range(2):
+        found = [jax.value_and_grad(packed_loss)(weights, packed[2 * step + part]) for part in range(2)]
+        members = np.concatenate([plan.batch(number) for number in plan.grid[step].reshape(-1).tolist()])
+        expected = [jax.value_and_grad(padded_loss)(weights, alone([TOKENS[member]])) for member in members.tolist()]
+        ours, theirs = (jax.tree.map(lambda *parts: sum(parts), *each) for each in (found, expected))
+        assert ours[0].dtype == np.float64
+        jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11), ours, theirs)
+
+
+def test_a_mask_without_a_future_and_with_one():
+    segments = np.array([[1, 1, 0]])
+    assert lw.jax.block_mask(segments).astype(int).tolist() == [[[[1, 0, 0], [1, 1, 0], [0, 0, 1]]]]
+    both = jax.jit(lambda array: lw.jax.block_mask(array, causal=False))(segments)
+    assert np.asarray(both).astype(int).tolist() == [[[[1, 1, 0], [1, 1, 0], [0, 0, 1]]]]
+
+
+def lay(*samples, **settings):
+    return lw.jax.RowCollate(4, **settings)(list(samples))
+
+
+@pytest.mark.parametrize(
+    ("work", "message"),
+    [
+        (lambda: lw.jax.RowCollate(0), "`capacity` must be at least 1, but is 0. Give the tokens of a row, as in lw."),
+        (lambda: lw.jax.RowCollate(4, rows=0), "`rows` must be at least 1, but is 0. "),
+        (lambda: lw.jax.RowCollate(4)([]), "`samples` must be at least one, but is 0. "),
+        (lambda: lay(np.ones(2), np.ones(5)), "`samples` must be 1 to 4 frames long, but is 5 at sample 1. Plan "),
+        (lambda: lay(np.ones(0)), "`samples` must be 1 to 4 frames long, but is 0 at sample 0. "),
+        (lambda: lay(()), "`samples` must be of at least one array, but is 0. "),
+        (
+            lambda: lay((np.ones(2), np.ones(2)), (np.ones(2), np.ones(3))),
+            "`samples` must be 2 long as its first array, but is 3 at sample 1. ",
+        ),
+        (lambda: lay((np.ones(2), 7)), "`samples` must be of arrays alone, but is 7. Leave numbers out, or repeat "),
+        (lambda: lay(np.ones(3), np.ones(3)), "`samples` must be within 1 rows of 4, but is 2. Give the capacity "),
+        (lambda: lay({"a": np.ones(2)}, {"b": np.ones(2)}), "`samples` must be built as PyTreeDef("),
+        (
+            lambda: lw.jax.batches(SAMPLES, PLAN, lw.jax.RowCollate(CAPACITY, rows=2)),
+            "`collate` must be of at least 3 rows of 24 frames, as the plan is, but is '2 rows of 24'. ",
+        ),
+        (
+            lambda: lw.jax.batches(SAMPLES, PLAN, lw.jax.RowCollate(CAPACITY + 1, rows=3)),
+            "`collate` must be of at least 3 rows of 24 frames, as the plan is, but is '3 rows of 25'. ",
+        ),
+        (
+            lambda: lw.jax.batches(SAMPLES, PLAN, lw.jax.RowCollate(CAPACITY, rows=3), shard=(0, 2)),
+            "`rows` must be a multiple of the 2 shards, but is 3. Give more rows: ",
+        ),
+        (
+            lambda: lw.jax.batches(SAMPLES, lw.make_plan([3, 4], lw.Batching(budget=9)), lw.jax.RowCollate(9)),
+            "`plan` must be of packed rows beside a RowCollate, but is 'a plan of padded sequences'. Plan with cut=",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(work, message):
+    with pytest.raises(ValueError, match=r"^`") as caught:
+        work()
+    assert str(caught.value).startswith(message)
