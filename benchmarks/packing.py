@@ -8,6 +8,8 @@ sets where they are at hand. Every method is given the same lengths in the same 
 sequence numbers. The repeats are interleaved: each method once, then each again. `lw.Rows` is timed as a cut, from
 lengths in order to batches; the time of a whole plan stands beside it.
 
+Then what each deal makes of the same rows: how long ranks wait, and how much steps vary, if attention alone costs.
+
 `--trl` runs TRL's own `_pack_bfd`, read from its source: it packs an Arrow table of tokens, and copies them. TRL's rule
 on lengths alone, next fit and first-fit decreasing are written here, in Python.
 """
@@ -44,6 +46,9 @@ OURS = {
     "pool of 64": lw.Rows(CAPACITY, pool=64),
 }
 
+DEALS = {"Balanced": lw.Balanced(), "Mixed": lw.Mixed(), "RandomSteps": lw.RandomSteps()}
+WORLDS = ((8, 1), (8, 2), (8, 4), (8, 8), (8, 16), (2, 8), (32, 8))  # ranks, and rows of a batch
+
 Lengths: TypeAlias = NDArray[np.int64]
 Packed: TypeAlias = list[list[int]]
 
@@ -63,8 +68,9 @@ def main() -> None:
     for mean in (500, 1_400):
         lengths = log_normal(mean, MANY)
         rows += [{"data": f"mean {mean:,}", "sequences": MANY, **row} for row in rows_of(lengths, {})]
+    deals = [row for mean in (500, 1_400) for row in rows_of_deals(f"mean {mean:,}", log_normal(mean, COUNT))]
     settings = {"capacity": CAPACITY, "repeats": REPEATS, "sigma": SIGMA, "trl": trl_version(folder)}
-    print(write("packing", {**settings, "rows": rows}))
+    print(write("packing", {**settings, "rows": rows, "deals": deals}))
 
 
 def data() -> dict[str, Lengths]:
@@ -116,6 +122,26 @@ def cut_rows(cut: lw.Rows, shuffled: Lengths) -> lw.Cuts:
 def make_plan(cut: lw.Rows, lengths: Lengths) -> lw.Plan:
     """A whole plan, random order included."""
     return lw.make_plan(lengths, lw.Batching(cut=cut, cost=ATTENTION))
+
+
+def rows_of_deals(name: str, lengths: Lengths) -> list[dict[str, Any]]:
+    """One row for each deal on each number of ranks and rows: what steps of the same packed rows wait, and vary."""
+    found = []
+    for ranks, rows in tqdm(WORLDS, disable=None):
+        for deal, choice in DEALS.items():
+            batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=rows), cost=ATTENTION, deal=choice)
+            plan = lw.make_plan(lengths, batching, world_size=ranks)
+            measures = lw.measure(plan, lengths)
+            # Of whole steps: the last one is short of rows.
+            full = plan.row_counts[plan.grid].sum(axis=(1, 2)) == ranks * rows
+            costs = plan.costs[plan.grid].sum(axis=(1, 2))[full]
+            names = ("fill", "pair_mixing", "straggler_waste", "step_length_variance")
+            found.append(
+                {"data": name, "ranks": ranks, "rows_of_batch": rows, "deal": deal}
+                | {measure: getattr(measures, measure) for measure in names}
+                | {"step_cost_spread": float(costs.std() / costs.mean()) if len(costs) else None}
+            )
+    return found
 
 
 def timed(calls: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:

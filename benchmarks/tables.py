@@ -591,7 +591,45 @@ def packing(document: dict[str, Any]) -> tuple[str, ...]:
         f"of `make_plan`. Ours, in bold, are compiled. TRL {document['trl']} packs an Arrow table and copies its "
         "tokens. The others are written in Python for this benchmark."
     )
-    return answer, table((*heads, "sequences / s", "in a plan"), rows), note
+    return answer, table((*heads, "sequences / s", "in a plan"), rows), note, *packing_deals(document)
+
+
+def packing_deals(document: dict[str, Any]) -> tuple[str, str, str]:
+    """What ranks wait and how much steps vary, by each deal of the same rows."""
+    rows = [
+        (
+            row["data"],
+            str(row["ranks"]),
+            str(row["rows_of_batch"]),
+            f"`{row['deal']}`",
+            f"{100 * row['straggler_waste']:.2f} %",
+            f"{row['step_length_variance']:.2f}",
+            percent(row["step_cost_spread"]),
+            f"{100 * row['fill']:.2f} %",
+            f"{row['pair_mixing']:.3f}",
+        )
+        for row in document["deals"]
+    ]
+    heads = ("lengths", "ranks", "rows", "deal", "waiting", "steps vary", "steps cost", "fill", "pair mixing")
+    of = {row["deal"]: row for row in document["deals"] if (row["data"], row["ranks"], row["rows_of_batch"]) == EIGHT}
+    balanced, steps = of["Balanced"], of["RandomSteps"]
+    answer = (
+        f"On lengths of mean 1,400, 8 ranks of 8 rows wait {100 * steps['straggler_waste']:.2f} % with `RandomSteps` "
+        f"and {100 * balanced['straggler_waste']:.2f} % with `Balanced`. The mean length of steps varies "
+        f"{steps['step_length_variance']:.1f} times as much as that of random samples, and "
+        f"{balanced['step_length_variance']:.1f} times."
+    )
+    note = (
+        "*Rows*: those of a batch. *Waiting*: the share of time that ranks wait for the slowest of their step, if "
+        "attention alone cost time. *Steps vary*: how much the mean length of steps varies, 1 as that of random "
+        "samples does. *Steps cost*: the standard deviation of what a whole step costs, as a share of the mean. "
+        "`Balanced` lets batches of like cost share a step, and `Mixed` random ones. `RandomSteps` shares out the rows "
+        "of a random step."
+    )
+    return answer, table(heads, rows), note
+
+
+EIGHT = ("mean 1,400", 8, 8)  # lengths, ranks, and rows of a batch
 
 
 def packing_row(row: dict[str, Any]) -> tuple[str, ...]:

@@ -31,6 +31,9 @@ STRATEGIES = {
     "rows-best-fit": lw.Batching(
         cut=lw.Rows(9_000, rows=4, by="best-fit"), cost=lw.Quadratic(linear=0.3, quadratic=0.007)
     ),
+    "steps-of-rows": lw.Batching(
+        cut=lw.Rows(9_000, rows=4), cost=lw.Quadratic(linear=0.3, quadratic=0.007), deal=lw.RandomSteps()
+    ),
     "optimal-cut": lw.Batching(cut=lw.Budget(20_000, by="optimal"), order=lw.Shuffled()),
     "multiples": lw.Batching(cut=lw.Budget(20_000, multiple_of=8, count_multiple_of=4), deal=lw.Stratified()),
     "steps-of-multiples": lw.Batching(
@@ -84,6 +87,8 @@ speech rows 0 c9530e8450799c92 02c99a95cd54679f 41b353843082caf1 fbe3146f72c8d85
 speech rows 1 fde973ff2c544f03 1bc22f06591b6e06 5a703bd485aa4ac3 3cbd2e33bf968f45
 speech rows-best-fit 0 27854ade240b9f7a 2df003b5218d8ade c1abc9aab314a8d6 17e577ee7207608f
 speech rows-best-fit 1 c69169d3fba19bb3 b1211a8903332620 fb4605144acc5ff4 437176df8523ab57
+speech steps-of-rows 0 df769ac0011770a0 ee9fb57c236b656d aec47150e16784e8 7050f1b433a38665
+speech steps-of-rows 1 bd6b89ea0ec4290f cfbdb19a9152dfb4 4479ff214b71f04f 3337923db315ce29
 speech optimal-cut 0 eec032730741cf65 091363c2bf967549 07ec06f21084d4d0 79e43621eea773c5
 speech optimal-cut 1 f449dad7f5fb9783 228eebe172594f1d 153e4c655c922b37 fb54a16d0597954b
 speech multiples 0 164ae188a050646b 958d002c076d2dbc e72305d7dde8981d c48718bded59cf67
@@ -134,6 +139,8 @@ long-tailed rows 0 ed6170c2390f6b48 7db53002191211b8 9d8917f10b1720ab 1b371c8633
 long-tailed rows 1 d54b3893456a6184 e99db426152ebe7c b846bda61a8cbc56 47b8497f4280d9da
 long-tailed rows-best-fit 0 61f2241797ad0ef4 fb89a48c2abeb8f5 038665ded0bde449 12576c181721a899
 long-tailed rows-best-fit 1 bc28a0620a6a7fab 84f0fdd7c914632e f92bd32c72797ab5 965495bdd939a15e
+long-tailed steps-of-rows 0 54770a4ef6fd137b 19a411cacd4d8e43 e3753ba73bc3bc97 5baffc134f5884ca
+long-tailed steps-of-rows 1 b5ebdc0ff0856247 fd76e73e3171fb0d a880270d653cf3fb 6322ddf472003df4
 long-tailed optimal-cut 0 822f3293acbedf19 2ef6b3183c8dbb0d 392fa2bd73c32706 88e0cafb8941eea0
 long-tailed optimal-cut 1 1d6f7f16db209fb4 ce5388298f8d4049 70f0973ec7397327 e795c6f4f9ddecb2
 long-tailed multiples 0 b09c617ce53242d3 5f0acb4f7fd1a648 4678889ec54fd7ef 400c434785cbbd69

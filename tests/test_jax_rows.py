@@ -1,5 +1,8 @@
 """Packed rows under JAX: one shape for all batches, and a network that learns from them exactly as from padded ones."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -161,6 +164,18 @@ def test_a_packed_step_has_the_loss_and_the_gradients_of_its_padded_sequences():
         ours, theirs = (jax.tree.map(lambda *parts: sum(parts), *each) for each in (found, expected))
         assert ours[0].dtype == np.float64
         jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11), ours, theirs)
+
+
+def test_the_page_runs_as_it_is_written():
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "jax.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert blocks
+    exec(compile("\n".join(blocks), "jax.md", "exec"), {})
+
+
+def test_a_value_that_is_no_number_is_refused():
+    with pytest.raises(TypeError, match=r"^`value` must be a number, but is 'pad'\. Give what padding holds, 0 say"):
+        lw.jax.RowCollate(4, value="pad")
 
 
 def test_a_mask_without_a_future_and_with_one():

@@ -13,6 +13,7 @@ import lengthwise as lw
 from lengthwise.torch import PadCollate, RowCollate, block_mask
 
 CAPACITY, WORDS, WIDTH = 24, 17, 8
+DEALS = (lw.Balanced(), lw.RandomSteps())
 
 
 def token_lists(count, seed=0, *, most=CAPACITY):
@@ -75,10 +76,11 @@ def test_rows_laid_flat():
         RowCollate(4)([torch.ones(3)]).for_transformers()
 
 
-def test_a_loader_yields_the_rows_of_the_plan():
+@pytest.mark.parametrize("deal", DEALS)
+def test_a_loader_yields_the_rows_of_the_plan(deal):
     tokens = token_lists(90)
     lengths = [len(each) for each in tokens]
-    batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=4))
+    batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=4), deal=deal)
     sampler = lw.torch.BatchSampler(lengths, batching, rank=1, world_size=2)
     data = [{"input_ids": each} for each in tokens]
     plan, seen = sampler.plan, 0
@@ -94,10 +96,11 @@ def test_a_loader_yields_the_rows_of_the_plan():
     assert seen > 0
 
 
+@pytest.mark.parametrize("deal", DEALS)
 @pytest.mark.parametrize(("ranks", "micro_batches"), [(2, 1), (1, 2), (3, 1), (5, 2)])
-def test_rows_go_on_where_they_were_left_on_any_number_of_ranks(ranks, micro_batches):
+def test_rows_go_on_where_they_were_left_on_any_number_of_ranks(ranks, micro_batches, deal):
     lengths = [len(each) for each in token_lists(200, 3)]
-    batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=3))
+    batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=3), deal=deal)
     first = [lw.torch.BatchSampler(lengths, batching, rank=rank, world_size=2) for rank in range(2)]
     taken = [number for sampler in first for _, batch in zip(range(7), sampler, strict=False) for number in batch]
     state = first[0].state_dict(delivered=7)
@@ -192,12 +195,13 @@ def test_packed_and_padded_steps_have_equal_losses_and_gradients(attention, rows
     assert torch.allclose(gradients(model, packed), gradients(model, padded), rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.parametrize("deal", DEALS)
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
-def test_scaled_losses_of_packed_ranks_make_the_gradient_of_the_whole_step(reduction):
+def test_scaled_losses_of_packed_ranks_make_the_gradient_of_the_whole_step(reduction, deal):
     model, tokens = Transformer(), token_lists(60, 1)
     lengths = np.array([len(each) for each in tokens])
     labels = lengths - 1  # the first token of a sequence is nobody's next token
-    batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=2))
+    batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=2), deal=deal)
     plan = lw.make_plan(lengths, batching, world_size=2, micro_batches=3)
     scales = lw.loss_scales(plan, labels, reduction=reduction)
     collate = RowCollate(CAPACITY, rows=2)

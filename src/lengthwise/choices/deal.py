@@ -191,8 +191,8 @@ class RandomSteps(_Whole):
     what is left. Where the budget holds fewer sequences than the multiple, batches hold fewer.
 
     Under `Rows(4_096, rows=8)` a step takes the next 8 packed rows for each of its batches, which share them so that
-    they cost the same. The rows are those of any other deal. From about 8 rows a batch on, ranks wait little; with one
-    row a batch nothing can be shared, and they wait as with `Mixed`.
+    they cost the same. The rows are those of any other deal. From about 8 rows a batch on ranks wait little. With one
+    row a batch there is nothing to share, and they wait as with `Mixed`.
 
     A cut by "optimal" or "cheapest" is refused. A step takes sequences until one more would not fit, so that the ways
     to cut it differ little in the sum of costs, and ranks would wait longer for the costliest batch.

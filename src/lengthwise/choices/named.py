@@ -179,7 +179,7 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     if value is not None:
         options[known.field] = value
     if waiting is not None and isinstance(deal, RandomSteps):
-        remedy = "No rank waits long for random steps."
+        remedy = "Random steps share out their cost evenly already."
         raise checks.value_error("waiting", "left out here", waiting, remedy, at=label)
     if waiting is not None:
         deal = Balanced(tail=deal.tail if deal else "split", waiting=waiting)

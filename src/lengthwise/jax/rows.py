@@ -9,6 +9,7 @@ R rows of a capacity of C frames; sequences of T frames of the shape `...`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
@@ -105,6 +106,8 @@ class RowCollate:
         checks.keep(self, capacity=checks.check_whole("capacity", self.capacity, minimum=1, remedy=remedy))
         remedy = "Give the rows of a batch, as in lw.Rows."
         checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
+        remedy = "Give what padding holds, 0 say."
+        checks.keep(self, value=checks.check_number("value", self.value, minimum=-math.inf, remedy=remedy))
         checks.check_flag("next_token", self.next_token)
 
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
