@@ -46,7 +46,7 @@ def _fill_batch(lengths, start, out, prices, budget, most, longest):
     take no part.
     """
     dims, stop = lengths.shape[1], lengths.shape[0] - out.size
-    passed = 0
+    passed = np.int64(0)
     for dim in range(dims):
         longest[dim] = 0
     cost, grown, size = 0.0, np.inf, 0
@@ -82,7 +82,8 @@ def cut_falling(lengths, out, prices, budget, most, slots, ends):
     """
     longest = np.empty(lengths.shape[1], np.int64)
     count = lengths.shape[0] - out.size
-    start, batches, passed = np.int64(0), 0, 0  # no literal: what is called with one is compiled a second time
+    # No literals: what is called with one is compiled a second time.
+    start, passed, batches = np.int64(0), np.int64(0), 0
     costliest, more = 0.0, np.inf
     while start < count:
         if batches == slots:
