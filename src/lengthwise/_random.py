@@ -90,7 +90,11 @@ class Key:
     def uniform(self, count: int) -> NDArray[np.float64]:
         """Draws `count` numbers in [0, 1), multiples of 2**-53: [count] float64."""
         # A double has 53 bits: the upper 53 of 64.
-        return (self.words(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        words = self.words(count)
+        words >>= np.uint64(11)
+        drawn = words.astype(np.float64)
+        drawn *= 2.0**-53
+        return drawn
 
     def exponential(self, count: int) -> NDArray[np.float64]:
         """Draws `count` exponential numbers of mean 1, the same to the last bit on every platform: [count] float64."""
@@ -203,10 +207,12 @@ def _sort(
     bits = np.ascontiguousarray(keys).view(np.uint64)
     count = len(numbers) or len(bits)
     if len(bits) < 2**32:
-        order = np.empty(count, np.int64)
         room = np.empty((4, 2049), np.uint32)
-        if _kernels.sort_by_key(bits, numbers, np.empty(count, np.uint64), order.view(np.uint64), room, order):
-            return order
+        low, width, top, largest = _kernels.count_keys(bits, numbers, count, room[0])
+        # What is sorted takes the place of the words: with the keys, 16 bytes a sequence.
+        words, spare = np.empty(count, np.uint64), np.empty(largest, np.uint64)
+        if _kernels.sort_by_key(bits, numbers, low, width, top, words, spare, room):
+            return words.view(np.int64)
     # Keys that agree in too many bits, or more of them than the kernel counts.
     if not len(numbers):
         return np.argsort(bits, kind="stable")

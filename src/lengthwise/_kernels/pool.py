@@ -23,10 +23,11 @@ def count_out(groups, places, found):
 
 
 @compile_kernel
-def draw_batches(sequences, ends, opened, fits, most, words, pool, found):
-    """Writes `found` [n], the sequences batch after batch, each batch drawn at random from those that came in.
+def draw_batches(sequences, ends, opened, fits, most, words, pool):
+    """Puts `sequences` [n] in order, batch after batch, each batch drawn at random from those that came in.
 
-    Sequences [n] come in level by level; level l ends before position ends[l]. A batch is drawn as soon as so many wait
+    They come in level by level; level l ends before position ends[l]. What is drawn takes the place of what came in
+    before. A batch is drawn as soon as so many wait
     that opened[l] should stay, and a random share of a batch more; but not before fits[l] wait, beside which none of
     the next level fits. At the last level they are drawn until none waits. A batch whose longest is of level l holds at
     most most[l], and fewer only where fits[l] is less than half of that. A sequence that is drawn and no longer fits
@@ -61,7 +62,7 @@ def draw_batches(sequences, ends, opened, fits, most, words, pool, found):
                     break
                 waiting -= 1
                 pool[place] = pool[waiting]
-                found[taken] = one & _NUMBER
+                sequences[taken] = one & _NUMBER
                 taken += 1
                 count += 1
                 longest = longer

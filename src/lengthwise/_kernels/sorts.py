@@ -16,22 +16,13 @@ _DIGIT = np.uint64(2047)
 
 
 @compile_kernel
-def sort_by_key(keys, numbers, words, spare, room, order):
-    """Writes `numbers` [m] into `order` [m], int64, by rising keys[number]; equal keys stay in their order.
-
-    Args:
-        keys: [n] uint64, with n < 2**32.
-        numbers: [m] int64, each below n and at most once; empty for 0..n-1.
-        words: [m] uint64, room to work in.
-        spare: [m] uint64, more room; it may be the memory of `order`.
-        room: [4, 2049] uint32, for counts: to make arrays in here would take longer to compile than all else.
-        order: [m] int64.
+def count_keys(keys, numbers, count, starts):
+    """Finds the buckets of `sort_by_key`: they begin at `starts` [2049] uint32, by the highest `top` of their bits.
 
     Returns:
-        False if keys agree in their highest 33 differing bits too often. Then `order` holds nothing of use, and the
-        caller sorts in another way. Such keys would be sorted here in quadratic time.
+        The lowest bit in which keys differ; how many bits from there to the highest; `top`; and how many sequences the
+        largest bucket holds.
     """
-    count = order.size
     # The highest and the lowest bit in which keys differ. Of the keys 1000, 1010 and 1100 in binary these are the
     # third and the second from the right, and the sort looks at two bits.
     differing = np.uint64(0)
@@ -49,15 +40,7 @@ def sort_by_key(keys, numbers, words, spare, room, order):
     while top < 11 and count >> (top + 12):
         top += 1
     top = min(top, width)
-    rest = width - top
-    # The 32 bits below the highest `top`, or as many as there are.
-    below = np.uint64(low + max(0, rest - 32))
-    mask = np.uint64((1 << min(rest, 32)) - 1)
-    bucket_bits, bucket_mask = np.uint64(low + rest), np.uint64((1 << top) - 1)
-    if low + rest == 64:  # no bits differ, and a shift by 64 is not defined
-        bucket_bits = np.uint64(63)
-
-    starts, ends = room[0], room[1]
+    bucket_bits, bucket_mask = np.uint64(min(low + width - top, 63)), np.uint64((1 << top) - 1)
     for bucket in range((1 << top) + 1):
         starts[bucket] = 0
     # All keys are counted in the order in which they lie in memory.
@@ -65,10 +48,40 @@ def sort_by_key(keys, numbers, words, spare, room, order):
     for index in range(count):
         number = numbers[index] if some else index
         starts[np.int64((keys[number] >> bucket_bits) & bucket_mask) + 1] += 1
+    largest = np.int64(0)
     for bucket in range(1 << top):
+        largest = max(largest, np.int64(starts[bucket + 1]))
         starts[bucket + 1] += starts[bucket]
+    return low, width, top, largest
+
+
+@compile_kernel
+def sort_by_key(keys, numbers, low, width, top, words, spare, room):
+    """Writes `numbers` [m] into `words` [m], uint64, by rising keys[number]; equal keys stay in their order.
+
+    Args:
+        keys: [n] uint64, with n < 2**32.
+        numbers: [m] int64, each below n and at most once; empty for 0..n-1.
+        low, width, top: As `count_keys` returns them.
+        words: [m] uint64.
+        spare: uint64, room for the largest bucket.
+        room: [4, 2049] uint32, for counts: to make arrays in here would take longer to compile than all else. In the
+            first row, where buckets begin, as `count_keys` says.
+
+    Returns:
+        False if keys agree in their highest 33 differing bits too often. Then `words` holds nothing of use, and the
+        caller sorts in another way. Such keys would be sorted here in quadratic time.
+    """
+    rest = width - top
+    # The 32 bits below the highest `top`, or as many as there are.
+    below = np.uint64(low + max(0, rest - 32))
+    mask = np.uint64((1 << min(rest, 32)) - 1)
+    # If no bits differ, `low` may be 64, and a shift by 64 is not defined.
+    bucket_bits, bucket_mask = np.uint64(min(low + rest, 63)), np.uint64((1 << top) - 1)
+    starts, ends = room[0], room[1]
+    for bucket in range(1 << top):
         ends[bucket] = starts[bucket]
-    for index in range(count):
+    for index in range(words.size):
         number = numbers[index] if numbers.size else index
         key = keys[number]
         bucket = np.int64((key >> bucket_bits) & bucket_mask)
@@ -81,8 +94,8 @@ def sort_by_key(keys, numbers, words, spare, room, order):
             _sort_digits(words, start, end, spare, room[2], room[3], min(rest, 32))
         if (end - start <= 48 or rest > 22) and not _mend_order(words, start, end, keys, rest > 32):
             return False
-    for index in range(count):
-        order[index] = np.int64(words[index] & _NUMBER)
+    for index in range(words.size):
+        words[index] &= _NUMBER
     return True
 
 

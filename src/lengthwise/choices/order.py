@@ -117,11 +117,13 @@ class SemiSorted:
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         width = (sizes.max() - sizes.min()) * self.randomization_factor
-        noise = width * key.uniform(len(sizes))  # in [0, a): shifting all by a/2 changes no order
+        moved = key.uniform(len(sizes))
+        moved *= width  # in [0, a): shifting all by a/2 changes no order
+        moved += sizes
         if width > _NO_TIES * sizes.max():
-            return Ordered(sort_by_size(None, sizes + noise))
+            return Ordered(sort_by_size(None, moved))
         # Ties need a stream of their own: a second draw of `key` would begin with the same words as the noise.
-        return Ordered(sort_by_size(key.at("ties", lane=key.lane).permutation(len(sizes)), sizes + noise))
+        return Ordered(sort_by_size(key.at("ties", lane=key.lane).permutation(len(sizes)), moved))
 
 
 @checks.show_call("AlternatedSort(58)")
@@ -346,7 +348,10 @@ class WarpedSort:
     warp: Curve
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        return Ordered(sort_by_size(None, self.warp(sizes) + key.exponential(len(sizes))))
+        moved = key.exponential(len(sizes))
+        moved += self.warp(sizes)
+        moved -= moved.min(initial=0.0)  # the sort wants keys of at least 0, and would copy these
+        return Ordered(sort_by_size(None, moved))
 
 
 @dataclass(frozen=True, slots=True)

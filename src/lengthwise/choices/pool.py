@@ -55,10 +55,9 @@ class Pool:
         fits = np.minimum(most, np.append(most[1:], most[-1]))
         # Before a level comes in, the pool is not full by the level before it.
         room = np.diff(ends, prepend=0) + np.append(0.0, np.maximum(fits, opened + most)[:-1])
-        found = np.empty_like(sequences)
         pool = np.empty(int(min(room.max() + 1, len(sizes))), np.int64)
-        _kernels.draw_batches(sequences, ends, opened, fits, most, key.words(len(sizes) + 1), pool, found)
-        return found
+        _kernels.draw_batches(sequences, ends, opened, fits, most, key.words(len(sizes) + 1), pool)
+        return sequences
 
 
 def fit_pool(sizes: NDArray[np.float64], padding: float, *, batch_sizes: BatchSizes, share: float = 1.0) -> Pool:

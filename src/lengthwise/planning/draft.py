@@ -70,8 +70,10 @@ def draft(
         edges = chain_edges(needed, edges, order)
     if edges is not None:
         # An order of the user's may give an edge that is too short: the sequence is then padded to its own length.
-        needed = np.maximum(needed, edges.reshape(needed.shape))
-    if edges is not None and row_capacity(batching.cut) is not None:
+        np.maximum(needed, edges.reshape(needed.shape), out=needed)
+    padded_to_edges = edges is not None
+    del edges
+    if padded_to_edges and row_capacity(batching.cut) is not None:
         rule = "one that pads to no edges beside a cut that packs rows"
         raise checks.value_error("order", rule, batching.order, "Take Shuffled().")
     needed = round_up(needed, length_multiple(batching.cut))
@@ -81,7 +83,7 @@ def draft(
         sequences, needed, boundaries = sequences[mixed], needed[mixed], np.empty(0, np.int64)
     # An edge may be longer than any sequence.
     longest = np.maximum(longest_of(items), longest_of(needed))
-    if getattr(order, "leftovers", "own") == "next" and edges is not None:
+    if getattr(order, "leftovers", "own") == "next" and padded_to_edges:
         passing = key.at("leftovers", lane=key.lane)
         rules = (batching.cut, batching.cost, longest, passing)
         sequences, needed, boundaries = pass_leftovers_on(sequences, needed, boundaries, *rules)

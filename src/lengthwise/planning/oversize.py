@@ -36,7 +36,8 @@ def sort_out(items: NDArray[np.int64], batching: Batching) -> Kinds:
     with the others; the last edge is for such sequences alone, and the others are fitted without them. So it does
     where whole steps are taken: there it fills one of the batches of a step.
     """
-    everything, nothing = np.ones(len(items), bool), np.zeros(len(items), bool)
+    # Each is one byte for all of them: most plans want no more.
+    everything, nothing = (np.broadcast_to(np.array(each), len(items)) for each in (True, False))
     policy = getattr(batching.cut, "oversize", "error")
     padded_to_edge = getattr(batching.order, "pad_to_edge", False)
     # A cut of the user's may have other policies, and keeps them to itself.
