@@ -38,12 +38,13 @@ def cut_greedily(
     prices = prices_of(cost, lengths.shape[1])
     if prices is None:
         return _cut_by_calls(lengths, boundaries, cost, budget, most, overshoot, multiple)
-    offsets = np.empty(len(lengths) + 1, np.int64)
+    # As many as there may be: of single sequences. Half of the room is enough for fewer than 2**32.
+    offsets = np.empty(len(lengths) + 1, np.uint32 if len(lengths) < 2**32 else np.int64)
     if multiple == 1:
         batches = _kernels.greedy_cut(lengths, boundaries, prices, float(budget), most, overshoot, offsets)
     else:
         batches = _kernels.cut_to_multiples(lengths, boundaries, prices, float(budget), most, multiple, offsets)
-    return offsets[: batches + 1].copy()
+    return offsets[: batches + 1].astype(np.int64)
 
 
 def settle_most(most: int | None, multiple: int, count: int) -> tuple[int, int]:

@@ -26,7 +26,7 @@ from lengthwise.planning.step_multiples import Limits, leaves_nothing, level_mul
 
 _UNBOUNDED = 2**62  # sequences in a batch: more than any data set has
 _ASKED = 1_000  # sequences that tell about how many a step takes
-_MOVED = 2**18  # sequences that are put in order at once
+_MOVED = 2**16  # sequences that are put in order at once
 _NO_BOUNDARIES = np.empty(0, np.int64)
 
 
@@ -240,7 +240,9 @@ def _fill(rows: Rows, cost: Cost, capacity: Capacity) -> Steps:
     prices = prices_of(cost, rows.needed.shape[1])
     if prices is None:
         return _fill_by_calls(rows, cost, capacity)
-    taken, positions = np.empty(-(-count // capacity.slots), np.int64), np.empty(count, np.int64)
+    # As many steps as there may be: of one sequence in each batch. Half of the room is enough for fewer than 2**32.
+    taken = np.empty(-(-count // capacity.slots), np.uint32 if count < 2**32 else np.int64)
+    positions = np.empty(count, np.int64)
     slots, budget, most, multiple = capacity.limits
     if multiple > 1:
         rules = (prices, budget, most, multiple, slots)
@@ -248,7 +250,7 @@ def _fill(rows: Rows, cost: Cost, capacity: Capacity) -> Steps:
     else:
         guess = _guess(rows, cost, capacity)
         steps = _kernels.fill_steps(rows.needed, rows.sizes, prices, budget, most, slots, guess, taken, positions)
-    return Steps(taken[:steps].copy(), positions)
+    return Steps(taken[:steps].astype(np.int64), positions)
 
 
 def _guess(rows: Rows, cost: Cost, capacity: Capacity) -> int:
