@@ -315,6 +315,8 @@ def _cut_evenly(
     needed: NDArray[np.int64], taken: NDArray[np.int64], cost: Cost, capacity: Capacity
 ) -> NDArray[np.int64]:
     """The offsets of the batches: the costliest of each step as cheap as can be. `needed` [m, dims] is sorted."""
+    if capacity.slots == 1:
+        return np.concatenate([[0], np.cumsum(taken)])
     prices = prices_of(cost, needed.shape[1])
     if prices is None:
         return _cut_evenly_by_calls(needed, taken, cost, capacity)
