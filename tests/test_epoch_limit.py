@@ -26,24 +26,29 @@ def test_no_batching_of_a_tiny_set_into_so_many_batches_passes_the_limit(lengths
         assert mixing <= lw.mixing_limit(lengths, padding + 1e-9, batch_size=most, batches=count) + 1e-6
 
 
+def pooled(lengths, ways, weights):
+    """Padding and mixing of batchings that are taken so often, counted out."""
+    values, place = np.unique(lengths, return_inverse=True)
+    pairs = np.zeros((len(values), len(values)))
+    for way, weight in zip(ways, weights, strict=True):
+        for batch in way:
+            np.add.at(pairs, (place[batch], place[batch].max()), weight / len(lengths))
+    seen = pairs > 0
+    told = pairs[seen] @ np.log(pairs[seen] / np.outer(pairs.sum(axis=1), pairs.sum(axis=0))[seen])
+    return 1 - lengths.mean() / (pairs.sum(axis=0) @ values), np.exp(-told)
+
+
 def test_no_pool_of_epochs_passes_the_limit():
     # Two batchings of eight lengths into three batches of at most 3, pooled in every proportion: T tells less of X.
     lengths = np.array([1, 2, 3, 5, 8, 13, 21, 34])
     ways = [each for each in batchings(list(range(8)), 3) if len(each) == 3]
     ways = sorted(ways, key=lambda way: sum(len(batch) * lengths[max(batch)] for batch in way))[:12]  # pad the least
     tried = 0
-    for first, second in combinations(range(len(ways)), 2):
+    for first, second in combinations(ways, 2):
         for share in (0.25, 0.5):
-            pairs = np.zeros((35, 35))
-            for way, weight in ((ways[first], share), (ways[second], 1 - share)):
-                for batch in way:
-                    for each in batch:
-                        pairs[lengths[each], lengths[batch].max()] += weight / 8
-            seen = pairs > 0
-            told = pairs[seen] @ np.log(pairs[seen] / np.outer(pairs.sum(axis=1), pairs.sum(axis=0))[seen])
-            padding = 1 - lengths.mean() / (pairs.sum(axis=0) @ np.arange(35))
+            padding, mixing = pooled(lengths, (first, second), (share, 1 - share))
             limit = lw.mixing_limit(lengths, padding + 1e-9, batch_size=3, batches=3)
-            assert np.exp(-told) <= limit + 1e-6
+            assert mixing <= limit + 1e-6
             tried += limit < 0.99 * lw.mixing_limit(lengths, padding + 1e-9, batch_size=3)
     assert tried > 60  # the limit of an epoch says more
 
@@ -99,6 +104,22 @@ def test_prices_beyond_every_number_prove_no_more_than_is_true():
     lengths = lw.example_lengths("long-tailed")
     had, padding = mixing_of(lengths, lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(64), order=lw.Sorted())))
     assert had <= lw.mixing_limit(lengths, padding, batch_size=64, batches=164) < 1.5 * had
+
+
+# Two ways of empty places that pad (nearly) as much: which is had is chosen anew in every epoch.
+EVENLY_APART = [[1, 2, 3], [4, 16_384, 32_768], [55, 109, 167], [8, 45, 90], [10, 20, 30, 40], [7, 7, 19, 31, 31]]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+@pytest.mark.parametrize("most", [2, 3, 4])
+@pytest.mark.parametrize("lengths", EVENLY_APART, ids=str)
+def test_no_pool_of_two_epochs_with_empty_places_passes_the_limit(lengths, most, more):
+    lengths = np.array(lengths)
+    count = min(len(lengths), -(-len(lengths) // most) + more)
+    ways = [each for each in batchings(list(range(len(lengths))), most) if len(each) == count]
+    for pair in [*combinations(ways, 2)][:60]:
+        padding, mixing = pooled(lengths, pair, (0.5, 0.5))
+        assert mixing <= lw.mixing_limit(lengths, padding + 1e-9, batch_size=most, batches=count) + 1e-6
 
 
 def test_at_the_least_padding_only_sorted_batches_are_left():
