@@ -176,3 +176,10 @@ def test_batches_that_do_not_hold_the_sequences_are_refused():
         lw.mixing_limit(range(1, 11), 0.1, batches=3)
     assert lw.mixing_limit([7, 7, 7], 0.0, batch_size=2, batches=2) == 1.0
     assert lw.mixing_limit([7, 8], 0.9, batch_size=2, batches=10**9) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.uint64])
+def test_whole_numbers_of_numpy_are_taken(kind):
+    lengths = np.arange(1, 1001)
+    limit = lw.mixing_limit(lengths, 0.1, batch_size=kind(100), batches=kind(120))
+    assert limit == lw.mixing_limit(lengths, 0.1, batch_size=100, batches=120)

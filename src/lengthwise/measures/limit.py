@@ -94,7 +94,7 @@ def mixing_limit(
     small = batch_size is not None or budget is not None
     bins = _check_bins(bins, _LEVELS_IN_STEPS if in_step > 1 else _LEVELS_IN_BATCHES if small else _LEVELS)
     checked = _check_lengths(lengths)
-    batches = _check_batches(len(checked), batch_size, batches)
+    batch_size, batches = _check_batches(len(checked), batch_size, batches)
     levels = group_levels(checked, bins)
     target = float(levels.sizes @ levels.masses) * padding / (1.0 - padding)
     if len(levels.sizes) == 1:
@@ -130,18 +130,18 @@ def _most_in_batches(
     return np.maximum(1.0, most if budget is None else np.minimum(most, np.floor(budget / shortest)))
 
 
-def _check_batches(count: int, batch_size: int | None, batches: int | None) -> int | None:
-    """The number of batches, which go with a batch size and hold `count` sequences."""
+def _check_batches(count: int, batch_size: int | None, batches: int | None) -> tuple[int | None, int | None]:
+    """The batch size and the number of batches, which go with each other and hold `count` sequences."""
     if batch_size is not None:
         remedy = "Give the most sequences in a batch, or leave it out for endless batches."
-        checks.check_whole("batch_size", batch_size, minimum=1, remedy=remedy)
+        batch_size = checks.check_whole("batch_size", batch_size, minimum=1, remedy=remedy)
     if batches is None:
-        return None
+        return batch_size, None
     if batch_size is None:
         raise checks.value_error("batches", "left out without batch_size", batches, "Give the most sequences in one.")
     needed = -(-count // batch_size)
     remedy = f"{count} sequences need {needed} batches of {batch_size}."
-    return checks.check_whole("batches", batches, minimum=needed, remedy=remedy)
+    return batch_size, checks.check_whole("batches", batches, minimum=needed, remedy=remedy)
 
 
 def step_limit_curve(

@@ -310,16 +310,20 @@ def _fit_padding(fit_to: Callable[[float], Order], trial: Trial, padding: float)
         return Fit(fitted, achieved)
     # Random batches that pad no more than was asked are as random as can be. Sorted ones that pad no less are as
     # near as can be.
+    tried = [Fit(fitted, achieved)]
     for order_at_end, reaches in ((Shuffled(), padding.__ge__), (Sorted(), padding.__le__)):
-        if reaches(at_end := trial.padding_of(order_at_end)):
-            return Fit(order_at_end, at_end)
+        tried.append(Fit(order_at_end, at_end := trial.padding_of(order_at_end)))
+        if reaches(at_end):
+            return tried[-1]
 
     def excess(place: float) -> float:
-        return trial.padding_of(fit_to(_padding_at(place))) - padding
+        order = fit_to(_padding_at(place))
+        tried.append(Fit(order, had := trial.padding_of(order)))
+        return had - padding
 
-    place = find_root(excess, *_bracket(excess, _place_of(padding), achieved - padding), near=near)
-    fitted = fit_to(_padding_at(place))
-    return Fit(fitted, trial.padding_of(fitted))
+    excess(find_root(excess, *_bracket(excess, _place_of(padding), achieved - padding), near=near))
+    # Where few lengths lie far apart, the pool that pads least may pad 14 % and sorting 9 %: sorting is nearer to 10 %.
+    return min(tried, key=lambda each: abs((each.had or 0.0) - padding))
 
 
 def _bracket(excess: Callable[[float], float], place: float, at_place: float) -> tuple[float, float]:
