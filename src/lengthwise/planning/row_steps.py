@@ -1,7 +1,7 @@
 """Steps of packed rows: the rows of a step stand as they come, and its batches share them so that all cost the same.
 
-    rows      9 1 5 | 4 3 2          what they cost, in two steps, for 2 batches of at most 2 rows each
-    batches   (9) (1 5) | (4) (3 2)
+    rows      9 1 5 4 | 6 2 3 2              what they cost, in two steps, for 2 batches of 2 rows each
+    batches   (9 1) (5 4) | (6 2) (3 2)
 
 Rows come from the order, so that steps are random in rows where the order is. The cut packs the same rows as for any
 other deal.
