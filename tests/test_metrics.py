@@ -477,3 +477,12 @@ def test_the_mean_length_of_random_steps_varies_as_that_of_random_samples(size):
 
 def test_one_step_of_all_varies_as_a_sample_does():
     assert lw.measure(lw.make_plan([5, 9, 2], lw.Batching(cut=lw.FixedSize(3))), [5, 9, 2]).step_length_variance == 1.0
+
+
+@pytest.mark.parametrize("count", [1_000, 50_000, 170_000])  # of bins of pairs: as many, others, and half
+def test_measures_are_those_of_functions_that_measure_one_alone(count):
+    lengths = lw.example_lengths("long-tailed", count=count)
+    plan = lw.make_plan(lengths, lw.Batching(budget=20_000, padding=0.1))
+    measures = lw.measure(plan, lengths)
+    assert measures.pair_mixing == lw.pair_mixing(plan, lengths)
+    assert measures.mixing == lw.mixing(plan, lengths)

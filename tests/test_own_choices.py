@@ -88,6 +88,15 @@ def cut(given, *, order=None):
     return lambda: lw.make_plan(LENGTHS[:3], lw.Batching(order=order or lw.Sorted(), cut=mine))
 
 
+def test_a_cut_that_keeps_all_as_they_come_need_not_list_them():
+    plans = []
+    for kept in (None, np.arange(8)):
+        mine = Gives(lw.Cuts(kept, np.array([0, 3, 8])), max_cost=always(np.inf), batch_sizes=always(np.ones(3)))
+        plans.append(lw.make_plan(LENGTHS, lw.Batching(order=lw.Sorted(), cut=mine)))
+    assert plans[0].sequences.tolist() == plans[1].sequences.tolist()
+    assert plans[0].offsets.tolist() == [0, 3, 8]
+
+
 def sized(given):
     mine = Gives(lw.Cuts(np.arange(8), np.arange(9)), max_cost=always(np.inf), batch_sizes=always(given))
     return lambda: lw.make_plan(LENGTHS, lw.Batching(padding=0.1, cut=mine))

@@ -181,6 +181,24 @@ def test_compiled_and_plain_kernels_pack_alike(lengths, pool, each):
     assert made[0] == made[1]
 
 
+@pytest.mark.parametrize("most", [2, 4, 16])
+def test_each_member_meets_all_others_of_a_small_group_and_as_many_of_a_large_one(most):
+    sizes = np.array([1, 2, 3, 5, 8, 16, 17, 18, 40])
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    joint = np.zeros((sizes.sum(), sizes.sum()))
+    paired, squares = _kernels.count_pairs(np.arange(sizes.sum()), offsets, most, joint)
+    assert joint.max() <= 1.0
+    both = joint + joint.T
+    for start, size in zip(offsets, sizes, strict=False):
+        own = both[start : start + size, start : start + size]
+        met = min(most, size - 1)
+        assert np.diag(own).tolist() == [0.0] * size
+        assert (own > 0).sum(axis=1).tolist() == [met] * size
+        assert own[own > 0] == pytest.approx(1 / met if met else 0.0)
+    assert paired == sizes[1:].sum() == pytest.approx(both.sum())
+    assert squares == pytest.approx((both**2).sum())
+
+
 def spread_out(mean, count, seed=0):
     """Log-normal lengths of a mean, at most 4,096: the sequences of fine-tuning, roughly."""
     drawn = np.random.default_rng(seed).lognormal(0.0, 0.7, count) * mean / np.exp(0.7**2 / 2)
