@@ -36,7 +36,9 @@ def compile_function(function: Callable[..., Any], announce: Callable[[], None])
     # Without fastmath: reordered sums would round otherwise on other processors, and plans would differ.
     # By NumPy's rule a division by 0 raises nothing: a loop that need not ask is computed several numbers at a time.
     # Nobody calls a kernel from C: a wrapper for that would be a tenth of what there is to compile.
-    compiled: Any = numba.njit(error_model="numpy", no_cfunc_wrapper=True)(function)
+    # The types of Numba do not know this option, so it is handed over in a dictionary.
+    options: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
+    compiled: Any = numba.njit(**options)(function)
     try:
         compiled._cache = _KernelCache(function, announce)
     except (OSError, RuntimeError):  # no folder to write in: a read-only installation without a home
