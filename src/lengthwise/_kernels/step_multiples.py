@@ -46,12 +46,12 @@ def fill_steps_of_multiples(needed, sizes, prices, budget, most, multiple, slots
     room = np.empty((2, 64), np.int64)
     lengths = np.empty((65, needed.shape[1]), np.int64)
     offsets = np.empty(65, np.int64)
-    start, steps = np.int64(0), 0
+    start, before, steps = np.int64(0), np.int64(0), 0
     while start < count:
         left = count - start
         # One sequence in each batch always fits, for one that is over the budget stands alone.
         fits = min(slots, left)
-        reach = min(left, taken[steps - 1] + taken[steps - 1] // 8 + 1 if steps > 0 else 2 * slots)
+        reach = min(left, before + before // 8 + 1 if steps > 0 else 2 * slots)
         reach = max(reach, fits)
         while True:
             if reach > room.shape[1]:
@@ -81,6 +81,7 @@ def fill_steps_of_multiples(needed, sizes, prices, budget, most, multiple, slots
         taken[steps] = fits
         steps += 1
         start += fits
+        before = fits
     return steps
 
 
