@@ -28,8 +28,13 @@ onload = () => {
   const found = [...document.querySelectorAll("iframe")].map(frame => {
     const page = frame.contentDocument, root = page.documentElement, own = page.defaultView;
     const scrolls = ".scroll, pre, .hidden, details";
+    for (const tip of page.querySelectorAll(".tip")) tip.style.display = "block";  // as under a finger
     const over = [...page.querySelectorAll("main *")].filter(
-      each => each.getBoundingClientRect().right > root.clientWidth + 1 && !each.closest(scrolls)
+      each => {
+        const box = each.getBoundingClientRect();
+        const tip = each.matches(".tip");
+        return (box.right > root.clientWidth + 1 || tip && box.left < 0) && !each.closest(scrolls);
+      }
     );
     return {
       wide: own.innerWidth, scroll: root.scrollWidth, over: over.map(each => each.outerHTML.slice(0, 80)),
