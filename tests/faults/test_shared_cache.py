@@ -21,13 +21,13 @@ import lengthwise as lw
 lengths = lw.example_lengths(count=500)
 print("ready", flush=True)
 sys.stdin.readline()
-print(lw.make_plan(lengths, lw.Batching(budget=20_000, order=lw.Bucketed(buckets=4)), seed=5).fingerprint())
+print(lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(16), order=lw.SemiSorted(0.1)), seed=5).fingerprint())
 """
 
 
 @pytest.fixture(scope="module")
 def expected():
-    batching = lw.Batching(budget=20_000, order=lw.Bucketed(buckets=4))
+    batching = lw.Batching(cut=lw.FixedSize(16), order=lw.SemiSorted(0.1))
     return lw.make_plan(lw.example_lengths(count=500), batching, seed=5).fingerprint()
 
 
