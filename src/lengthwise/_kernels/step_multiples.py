@@ -10,7 +10,7 @@ import numpy as np
 from lengthwise._compile import compile_kernel
 from lengthwise._kernels.cuts import cut_to_multiples, follow_back
 from lengthwise._kernels.multiples import reach_multiples, split_multiples
-from lengthwise._kernels.step_sorts import largest, sort_step
+from lengthwise._kernels.step_sorts import keep_until, largest, sort_step
 from lengthwise._kernels.steps import level_step
 
 
@@ -73,11 +73,7 @@ def fill_steps_of_multiples(needed, sizes, prices, budget, most, multiple, slots
                 fits = middle
         if fits < left:
             fits = _round(needed, positions, start, fits, prices, budget, most, multiple, slots, lengths)
-        place = start
-        for position in positions:
-            if position < start + fits:
-                sequences[place] = position
-                place += 1
+        keep_until(positions, start + fits, sequences[start:])
         taken[steps] = fits
         steps += 1
         start += fits

@@ -88,3 +88,13 @@ def sort_steps(sizes, taken, sequences):
         for index in range(size):
             sequences[start + index] = positions[index]
         start += size
+
+
+@compile_kernel
+def keep_until(positions, end, sequences):
+    """Writes those of `positions` that are below `end` into `sequences`, in their order."""
+    place = 0
+    for position in positions:
+        if position < end:
+            sequences[place] = position
+            place += 1

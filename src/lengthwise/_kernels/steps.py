@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lengthwise._compile import compile_kernel
-from lengthwise._kernels.step_sorts import largest, sort_step
+from lengthwise._kernels.step_sorts import keep_until, largest, sort_step
 
 
 @compile_kernel
@@ -287,11 +287,7 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
             if reach == left:
                 break
             reach = min(left, 2 * reach)
-        place = start
-        for position in positions:
-            if position < start + fits:
-                sequences[place] = position
-                place += 1
+        keep_until(positions, start + fits, sequences[start:])
         taken[steps] = fits
         steps += 1
         start += fits
