@@ -321,7 +321,8 @@ def _fit_padding(fit_to: Callable[[float], Order], trial: Trial, padding: float)
         tried.append(Fit(order, had := trial.padding_of(order)))
         return had - padding
 
-    excess(find_root(excess, *_bracket(excess, _place_of(padding), achieved - padding), near=near))
+    place = find_root(excess, *_bracket(excess, _place_of(padding), achieved - padding), near=near)
+    excess(place)  # tries it too
     # Where few lengths lie far apart, the pool that pads least may pad 14 % and sorting 9 %: sorting is nearer to 10 %.
     return min(tried, key=lambda each: abs((each.had or 0.0) - padding))
 
