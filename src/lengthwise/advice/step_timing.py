@@ -96,8 +96,8 @@ def measure_step(
     """Measures what your training step costs, on made batches of about fifteen shapes, and fits a cost to it.
 
     There are `repeats` rounds. A round goes through all shapes in an order of its own, so that what else the machine
-    does falls on all shapes alike. It runs each shape twice, and times the second run: the first finds other memory
-    and other caches than an epoch, whose steps are nearly as large as each other. The median of a shape counts. The
+    does falls on all shapes alike. It runs each shape twice, and times the second run: the steps of an epoch are
+    nearly as large as each other, and the first run follows one of another size. The median of a shape counts. The
     step really trains: give it a copy of the model, or load the weights afterwards.
 
     The fit holds for the shapes it was measured with. On a processor, for one, a frame costs more once a batch no
