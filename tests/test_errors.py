@@ -17,6 +17,7 @@ SHARE = "Give a share of the computed frames, 0.05 say."
 EDGES = "Give the longest length of each bucket, rising: (100, 200, 400), say."
 LONGEST = "Give the longest length of each bucket."
 SEED = "Give a whole number from 0 to 2**64 - 1."
+BUDGET = "Give the most padded frames of a batch: 16 sequences have about 16 times their mean length."
 COST = "Return an array, from counts [batches] and padded_lengths [batches, dims]."
 FEWER_CHUNKS = "Check the unit of the lengths, or give a larger size, and a larger step where one is given."
 GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists the names."
@@ -34,21 +35,19 @@ VALUES = {
     "size of 0": (lambda: lw.FixedSize(0), f"`batch_size` must be at least 1, but is 0. {SIZE}"),
     "budget of 0": (
         lambda: lw.Budget(0),
-        "`budget` must be finite and above 0, but is 0. Give the padded frames that fit in memory.",
+        f"`budget` must be finite and above 0, but is 0. {BUDGET}",
     ),
     "budget of nothing": (
         lambda: lw.Budget(float("nan")),
-        "`budget` must be finite and above 0, but is nan. Give the padded frames that fit in memory.",
+        f"`budget` must be finite and above 0, but is nan. {BUDGET}",
     ),
     "budget beyond all floats": (
         lambda: lw.Budget(10**400),
-        f"`budget` must be finite and above 0, but is 1{'0' * 46}...{'0' * 30}. "
-        "Give the padded frames that fit in memory.",
+        f"`budget` must be finite and above 0, but is 1{'0' * 46}...{'0' * 30}. {BUDGET}",
     ),
     "budget of more digits than Python writes": (
         lambda: lw.Budget(-(10**5000)),
-        "`budget` must be finite and above 0, but is a number of thousands of digits. "
-        "Give the padded frames that fit in memory.",
+        f"`budget` must be finite and above 0, but is a number of thousands of digits. {BUDGET}",
     ),
     "cut by no known way": (
         lambda: lw.Budget(9, by="best"),
@@ -223,8 +222,7 @@ VALUES = {
     ),
     "no cut": (
         lambda: lw.Batching(),
-        "`Batching` must be given one of cut, budget, but is (None, None). Choose one: budget=20_000, say. "
-        "A batch of 16 sequences costs about 16 times their mean length.",
+        f"`Batching` must be given one of cut, budget, but is (None, None). Choose one. {BUDGET}",
     ),
     "order and padding": (
         lambda: lw.Batching(budget=9, order=lw.Sorted(), padding=0.1),
@@ -447,7 +445,7 @@ TYPES = {
     ),
     "budget": (
         lambda: lw.Budget("20000"),
-        "`budget` must be a number, but is '20000'. Give the padded frames that fit in memory.",
+        f"`budget` must be a number, but is '20000'. {BUDGET}",
     ),
     "edges": (lambda: lw.Bucketed(edges=5), f"`edges` must be whole numbers, but is 5. {EDGES}"),
     "edges of words": (

@@ -98,6 +98,32 @@ def test_a_folder_that_is_not_there_is_named(tmp_path, path):
         a_plan().save(tmp_path / path)
 
 
+def save_figure(path):
+    pytest.importorskip("matplotlib")
+    from lengthwise.plot import save
+
+    save(None, path)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda path: files.write(path, "text"),
+        lambda path: lw.make_plan([1, 2], lw.Batching(budget=9)).save(path),
+        lw.Plan.load,
+        lw.StepCost.load,
+        lambda path: lw.report.save(path, [1, 2], {"random": lw.make_plan([1, 2], lw.Batching(budget=9))}),
+        save_figure,
+    ],
+)
+def test_what_names_no_file_is_refused_in_a_sentence(use):
+    for path in (None, 7, b"plan.npz", ["plan.npz"]):
+        with pytest.raises(TypeError, match=r"^`path` must be the path of a file, but is .*\. Give "):
+            use(path)
+    with pytest.raises(ValueError, match=r"^`path` must be the path of a file, without a zero byte, but is 'a\\x00b'"):
+        use("a\0b")
+
+
 def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(IsADirectoryError, match=r"^`path` must be a file that can be written, .* Is a directory"):
         a_plan().save(tmp_path)

@@ -156,12 +156,29 @@ def append(path: str | os.PathLike[str], text: str) -> None:
         file.write(text.encode())
 
 
+def check_path(name: str, path: object) -> None:
+    """Refuses what names no file: anything but text or a path, and text with a zero byte, which no system takes.
+
+    Raises:
+        TypeError: It is neither text nor a path; bytes are not.
+        ValueError: It holds a zero byte.
+    """
+    remedy = 'Give "plan.npz", say.'
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(text, str):
+        raise checks.type_error(name, "the path of a file", path, remedy)
+    if "\0" in text:
+        raise checks.value_error(name, "the path of a file, without a zero byte", text, remedy)
+
+
 def check_folder(name: str, path: str | os.PathLike[str]) -> None:
     """Refuses a path whose folder is not there; of a link, the folder of its target.
 
     Raises:
         FileNotFoundError: There is no such folder.
+        TypeError, ValueError: As in `check_path`.
     """
+    check_path(name, path)
     folder = Path(os.path.realpath(path) if os.path.islink(path) else path).parent
     if not folder.is_dir():
         remedy = f"Make the folder {folder} first."
@@ -173,7 +190,9 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 
     Raises:
         OSError: It is one. A path where nothing is passes: opening it raises.
+        TypeError, ValueError: As in `check_path`.
     """
+    check_path("path", path)
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         raise OSError(errno.EINVAL, "a pipe or a device", os.fspath(path))
 

@@ -71,7 +71,7 @@ def test_the_device_is_that_of_the_model_unless_it_is_given():
 
 
 class Queue:
-    """A stand-in for a device that works later: its clock moves only while somebody waits."""
+    """A stand-in for a device that works later: what is put is done only while somebody waits."""
 
     def __init__(self):
         self.now = self.waiting = 0.0
@@ -85,6 +85,14 @@ class Queue:
         assert device.type == "cuda"
         self.now, self.waiting = self.now + self.waiting, 0.0
 
+    def event(self, *, enable_timing):
+        assert enable_timing
+        return Event(self)
+
+    def current_stream(self, device):
+        assert device == torch.device("cuda", 0)
+        return self
+
     def reset_peak_memory_stats(self, device):
         assert device.type == "cuda"
         self.peak = self.held
@@ -94,12 +102,29 @@ class Queue:
         return self.peak
 
 
+class Event:
+    """A moment in the queue; PyTorch refuses to compare two that the device has not reached yet."""
+
+    def __init__(self, queue):
+        self.queue = queue
+
+    def record(self, stream):
+        assert stream is self.queue
+        self.at = self.queue.now + self.queue.waiting
+
+    def elapsed_time(self, other):
+        assert max(self.at, other.at) <= self.queue.now
+        return 1_000 * (other.at - self.at)  # milliseconds
+
+
 def test_what_a_device_does_later_is_waited_for_and_its_peak_is_that_of_the_step(monkeypatch):
     queue = Queue()
-    for name in ("synchronize", "reset_peak_memory_stats", "max_memory_allocated"):
+    for name in ("synchronize", "reset_peak_memory_stats", "max_memory_allocated", "current_stream"):
         monkeypatch.setattr(torch.cuda, name, getattr(queue, name))
+    monkeypatch.setattr(torch.cuda, "Event", queue.event)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "a stand-in")
-    monkeypatch.setattr(step_meter.time, "perf_counter", lambda: queue.now)
+    # The host notices the end a while later: that is no time of the step.
+    monkeypatch.setattr(step_meter.time, "perf_counter", lambda: 3 * queue.now)
 
     def make_batch(count, length):
         queue.put(7.0, held=1e9)  # copies, and more memory than the step takes: neither belongs to the step

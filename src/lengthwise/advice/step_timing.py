@@ -16,6 +16,7 @@ from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.advice.step_cost import StepCost
 from lengthwise.advice.trial_shapes import trial_shapes
+from lengthwise.choices.cut import BUDGET_REMEDY
 
 _LEAST_SECONDS = 1e-6  # what calling an empty function and reading the clock may take
 _WORDS = (
@@ -132,8 +133,7 @@ def measure_step(
     """
     checks.check_whole("repeats", repeats, minimum=1, remedy="Give how often each shape is timed.")
     if budget is not None:
-        remedy = "Give the most padded frames of a batch to try."
-        budget = checks.check_number("budget", budget, above=True, remedy=remedy)
+        budget = checks.check_number("budget", budget, above=True, remedy=BUDGET_REMEDY)
     check_functions(step, make_batch)
     shapes = trial_shapes(lengths, budget)
     clock = _Clock() if meter is None else meter

@@ -12,7 +12,7 @@ from lengthwise.choices import tags
 from lengthwise.choices.arrange import Arrangement, ShuffledSteps
 from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded
-from lengthwise.choices.cut import Budget, Cut, DynamicSize
+from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize
 from lengthwise.choices.deal import TAILS, Balanced, Deal, Portions, RandomSteps, Stratified
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled
 from lengthwise.choices.rows import row_capacity
@@ -145,8 +145,7 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
     if budget is not None and type(cut) is Budget:
         return replace(cut, budget=budget)
     if (cut is None) == (budget is None):
-        remedy = "Choose one: budget=20_000, say. A batch of 16 sequences costs about 16 times their mean length."
-        raise checks.value_error("Batching", "given one of cut, budget", (cut, budget), remedy)
+        raise checks.value_error("Batching", "given one of cut, budget", (cut, budget), f"Choose one. {BUDGET_REMEDY}")
     return cut
 
 

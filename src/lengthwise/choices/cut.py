@@ -21,6 +21,8 @@ from lengthwise.choices.greedy import cut_greedily, sizes_within
 from lengthwise.choices.least_cost import check_prices_batch, cut_at_least_cost
 from lengthwise.choices.multiples import check_multiple, round_counts, round_up
 
+# Said wherever a budget is asked for: nobody knows the padded frames of a batch by heart.
+BUDGET_REMEDY = "Give the most padded frames of a batch: 16 sequences have about 16 times their mean length."
 _SIZE_REMEDY = "Give the number of sequences in a batch, 16 say."
 
 
@@ -209,8 +211,7 @@ class Budget:
     count_multiple_of: int = field(default=1, metadata={"later": True})
 
     def __post_init__(self) -> None:
-        remedy = "Give the padded frames that fit in memory."
-        checks.keep(self, budget=checks.check_number("budget", self.budget, above=True, remedy=remedy))
+        checks.keep(self, budget=checks.check_number("budget", self.budget, above=True, remedy=BUDGET_REMEDY))
         checks.check_choice("oversize", self.oversize, ("error", "alone", "drop"))
         if self.max_sequences is not None:
             most = checks.check_whole("max_sequences", self.max_sequences, minimum=1, remedy=_SIZE_REMEDY)

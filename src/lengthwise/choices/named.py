@@ -15,7 +15,7 @@ from lengthwise import checks
 from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
 from lengthwise.choices.batching import DEFAULT_ORDER, Batching
 from lengthwise.choices.cost import Cost, Padded
-from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
+from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.deal import Balanced, Deal, RandomSteps
 from lengthwise.choices.order import AlternatedSort, Bucketed, MaxEntropy, Order, SemiSorted, Shuffled, Sorted, Windowed
 from lengthwise.choices.rows import Rows
@@ -113,7 +113,8 @@ def parse_cut(text: str) -> Cut:
     }
     if name not in kinds or value is None:
         rule = "fixed:SIZE, budget:COST, dynamic:SIZE or rows:CAPACITY"
-        raise checks.value_error("cut", rule, text, "Write dynamic:16,rule=paper, say.")
+        remedy = BUDGET_REMEDY if name == "budget" else "Write dynamic:16,rule=paper, say."
+        raise checks.value_error("cut", rule, text, remedy)
     kind, field = kinds[name]
     _refuse_options(options, (field,), text)
     return _make_choice(kind, {field: value, **options}, text)

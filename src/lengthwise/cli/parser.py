@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from lengthwise.choices.cut import BUDGET_REMEDY
+
 
 class Parser(argparse.ArgumentParser):
     """An `ArgumentParser` whose errors are one sentence without the usage, and that guesses no options."""
@@ -20,7 +22,10 @@ class Parser(argparse.ArgumentParser):
         self.register("type", float, _number)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}. `{self.prog} --help` lists what there is.\n")
+        remedy = f"`{self.prog} --help` lists what there is."
+        if message.startswith("argument --budget: ") and "not allowed" not in message:
+            remedy = f"{BUDGET_REMEDY} `lengthwise inspect FILE` counts them."
+        self.exit(2, f"{self.prog}: {message}. {remedy}\n")
 
 
 def command() -> str:

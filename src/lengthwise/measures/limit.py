@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
+from lengthwise.choices.cut import BUDGET_REMEDY
 from lengthwise.choices.rate_distortion import (
     Levels,
     group_levels,
@@ -117,7 +118,7 @@ def _check_small(in_step: int, batch_size: int | None, budget: float | None) -> 
             remedy = "Leave it out: the limit then holds for batches of any size."
             raise checks.value_error(name, "left out for steps of several batches", bound, remedy)
     if budget is not None:
-        remedy = "Give the most padded frames of a batch, or leave it out for endless batches."
+        remedy = f"{BUDGET_REMEDY} Leave it out for batches of any size."
         checks.check_number("budget", budget, above=True, remedy=remedy)
 
 

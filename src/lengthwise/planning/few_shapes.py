@@ -22,7 +22,7 @@ from lengthwise.choices.boxes import find_boxes, sort_rows
 from lengthwise.choices.buckets import optimal_edges
 from lengthwise.choices.chains import MOST_BOXES, Boxes, best_chain, best_costs, passing_chains, tight_boxes
 from lengthwise.choices.cost import Cost, Padded, check_finite, costs_alone, costs_of
-from lengthwise.choices.cut import Cut, OversizeError
+from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError
 from lengthwise.choices.multiples import count_multiple, fill_up, length_multiple, round_up
 from lengthwise.choices.rows import row_capacity
 from lengthwise.lengths import as_lengths
@@ -259,8 +259,8 @@ def _is_kept(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> NDArray[np.bool
         at = int(costs.argmax())
         raise OversizeError(budget, float(costs[at]), at, sequence=at)
     if policy == "drop" and over.all():
-        remedy = "Raise the budget."
-        raise checks.value_error("budget", "at least the cost of one sequence", budget, remedy)
+        rule = f"at least the cost of the cheapest sequence, {float(costs.min()):.16g}"
+        raise checks.value_error("budget", rule, budget, BUDGET_REMEDY)
     return ~over if policy == "drop" else np.ones(len(padded), bool)
 
 

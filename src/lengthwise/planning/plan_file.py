@@ -81,6 +81,7 @@ def check_fingerprint(path: str | os.PathLike[str], fingerprint: str, facts: Fac
 
 
 def _read_bytes(path: str | os.PathLike[str]) -> bytes:
+    files.check_path("path", path)
     if not os.path.exists(path):
         rule, remedy = "a file that is there", "Make the plan and save it there, or name another file."
         raise FileNotFoundError(checks.sentence("path", rule, str(path), remedy))

@@ -222,6 +222,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     Raises:
         ValueError: Another suffix.
     """
+    files.check_path("path", path)
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in _NO_DATES:

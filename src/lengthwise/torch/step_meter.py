@@ -1,4 +1,4 @@
-"""measure_step for PyTorch: waits for the device, and reads the peak of its memory."""
+"""measure_step for PyTorch: times the device, and reads the peak of its memory."""
 
 from __future__ import annotations
 
@@ -17,23 +17,28 @@ from lengthwise.advice.step_cost import StepCost
 
 
 class DeviceMeter:
-    """A clock that waits for one device; of CUDA and what is built like it also the most memory that was held."""
+    """Times one device: by events on CUDA, elsewhere by a clock that waits; where PyTorch counts it, memory too."""
 
     def __init__(self, device: torch.device) -> None:
         self._on, self._module = device, getattr(torch, device.type, None)
         self.device: str = _name(device)
         self._started = 0.0
+        self._first: torch.cuda.Event | None = None
 
     def start(self) -> None:
         if (reset := getattr(self._module, "reset_peak_memory_stats", None)) is not None:
             reset(self._on)
         self._wait()
+        self._first = self._record_event()
         self._started = time.perf_counter()
 
     def stop(self, returned: Any) -> tuple[float, float | None]:
         del returned
+        last = self._record_event()
         self._wait()
         seconds = time.perf_counter() - self._started
+        if self._first is not None and last is not None:  # without the time that the host takes to notice the end
+            seconds = self._first.elapsed_time(last) / 1_000
         peak = getattr(self._module, "max_memory_allocated", None)
         return seconds, None if peak is None else float(peak(self._on))
 
@@ -41,6 +46,14 @@ class DeviceMeter:
         """Gives back the memory that PyTorch keeps for later."""
         if (empty := getattr(self._module, "empty_cache", None)) is not None:
             empty()
+
+    def _record_event(self) -> torch.cuda.Event | None:
+        """A moment in the device's own queue of work, which tells how long all before it took."""
+        if self._on.type != "cuda":
+            return None
+        event = torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(self._on))
+        return event
 
     def _wait(self) -> None:
         if self._on.type == "mps":  # the one that takes no device
@@ -61,6 +74,9 @@ def measure_step(
     repeats: int = 5,
 ) -> StepCost:
     """`lengthwise.measure_step` for PyTorch: it waits for the device, and on CUDA measures memory too.
+
+    On CUDA the seconds are those between two events in the stream that is current when the step is called; what a
+    step leaves running in other streams is not counted. Elsewhere they are those of a clock.
 
     The bytes are those that PyTorch hands out at most, weights and the optimiser's state included. The caching
     allocator holds some more: leave a tenth free where you take them for a budget.
