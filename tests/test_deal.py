@@ -1,7 +1,11 @@
 """Which rank takes which batch, what becomes of the tail, and in which order the steps come."""
 
+import itertools
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise.choices.deal import share_out
@@ -65,6 +69,36 @@ def test_a_split_tail_halves_the_largest_batches():
     # 4, 4, 2 are three batches for four ranks.
     assert sorted(plan.batch_sizes.tolist()) == [2, 2, 2, 4]
     assert split_largest(np.array([0, 5, 6]), 4).tolist() == [0, 2, 3, 5, 6]
+
+
+@given(
+    st.lists(st.integers(1, 20), min_size=1, max_size=30),
+    st.integers(1, 60),
+    st.sampled_from([1, 4]),
+)
+def test_the_largest_batches_are_halved_until_there_are_enough(sizes, wanted, multiple):
+    # As one would do it by hand: round after round, the largest first, of equal ones the first.
+    expected = list(sizes)
+    while len(expected) < wanted and max(expected) > 1:
+        ranked = sorted(range(len(expected)), key=lambda batch: -expected[batch])
+        chosen = {batch for batch in ranked[: wanted - len(expected)] if expected[batch] > 1}
+        halved = []
+        for batch, size in enumerate(expected):
+            half = max(multiple, size // 2 // multiple * multiple) if size > multiple else size // 2
+            halved += [half, size - half] if batch in chosen else [size]
+        expected = halved
+    assert np.diff(split_largest(np.cumsum([0, *sizes]), wanted, multiple)).tolist() == expected
+
+
+@given(st.integers(1, 60), st.integers(1, 9), st.integers(0, 99))
+def test_halves_are_padded_and_priced_as_batches_are(count, size, seed):
+    lengths = np.random.default_rng(seed).integers(1, 50, (count, 2))
+    cost = lw.Quadratic(per_batch=3)
+    plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(size), order=lw.Shuffled(), cost=cost), world_size=7)
+    batches = [plan.sequences[start:stop] for start, stop in itertools.pairwise(plan.offsets)]
+    longest = np.array([lengths[batch].max(axis=0) for batch in batches])
+    assert (plan.padded_lengths == longest).all()
+    assert (plan.costs == cost(np.array(list(map(len, batches))), longest)).all()
 
 
 def test_splitting_stops_at_single_sequences_and_repeats_the_cheapest():

@@ -264,13 +264,13 @@ NAMED = {
     "random steps": lw.Batching(cut=lw.Budget(900), order=lw.Shuffled(), deal=lw.RandomSteps()),
 }
 GOLDEN = {
-    "optimal": "1b6eff8b9369d4fd 6197c243ec1dab93",
-    "optimal fixed": "ddd235cf3e84ef6d e0b0b83bcc523959",
-    "uniform": "36686b56f2f4123f 6db6dfaffc2dbd77",
-    "edges": "76a7861c8af1ec90 312bbd017f263420",
-    "sorted": "c5544c3f5467947d 7e35b3549c3e7739",
-    "max-entropy": "c7e95671b05d134a d685846418e4b666",
-    "random steps": "da26680050343c14 7229c77e02a539a9",
+    "optimal": "f2a8502027072cb8 5336ca137be19ae3",
+    "optimal fixed": "c1ed758f2cf77e7e f2cc5cb15b986230",
+    "uniform": "23f05b6dc48beab6 0798495245017d29",
+    "edges": "fe3ebe2fc36743f4 6309ba1e701d5846",
+    "sorted": "328614d10ef0ed21 8bbc9ebc0f1e001a",
+    "max-entropy": "fe4d55c458b119f2 ddd8e260900eeaad",
+    "random steps": "809ea7b1862c3fa7 e77e90572461e97a",
 }
 
 

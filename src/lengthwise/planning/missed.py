@@ -64,23 +64,23 @@ def _tell_missed_padding(
     warnings.warn(f"{sentence} {_say_why(asked, had, least, most)}", stacklevel=7)
 
 
-def tell_doubted_budget(over: NDArray[np.bool_], items: NDArray[np.int64], batching: Batching) -> None:
+def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching) -> None:
     """Warns if nearly all sequences are over the budget by themselves: lengths in samples, and a budget in frames, say.
 
     Without a policy for such sequences this is an error, which says the same.
 
     Args:
-        over: [n], which sequences are over the budget by themselves.
+        over: How many sequences are over the budget by themselves.
         items: What is planned.
         batching: The choices.
     """
-    if not len(over) or over.mean() < _NEARLY_ALL or type(batching.cut) is not Budget:
+    if not over or over < _NEARLY_ALL * len(items) or type(batching.cut) is not Budget:
         return
     cost = mean_cost(items, batching.cost)
     if cost <= batching.cut.budget or _was_told("budget", items, batching):
         return
     rule = f"at least the cost of a sequence of the mean length, {cost:.16g}"
-    remedy = f"{over.sum():,} of {len(over):,} sequences are over it: give it in the unit of the lengths."
+    remedy = f"{over:,} of {len(items):,} sequences are over it: give it in the unit of the lengths."
     warnings.warn(checks.sentence("budget", rule, batching.cut.budget, remedy), stacklevel=6)
 
 

@@ -21,12 +21,14 @@ from lengthwise.planning.draft import Draft
 class Kinds(NamedTuple):
     """Which of the sequences are `ordered`, and which stand `alone`, [n] each; those that are neither are dropped.
 
-    The order is `fitted` to some of the `ordered`: to all that are within the budget by themselves.
+    The order is `fitted` to some of the `ordered`: to all that are within the budget by themselves. `over` of them are
+    not; where that is 0, all are ordered and fitted.
     """
 
     ordered: NDArray[np.bool_]
     alone: NDArray[np.bool_]
     fitted: NDArray[np.bool_]
+    over: int
 
 
 def sort_out(items: NDArray[np.int64], batching: Batching) -> Kinds:
@@ -42,15 +44,15 @@ def sort_out(items: NDArray[np.int64], batching: Batching) -> Kinds:
     padded_to_edge = getattr(batching.order, "pad_to_edge", False)
     # A cut of the user's may have other policies, and keeps them to itself.
     if policy not in ("alone", "drop") or not len(items):
-        return Kinds(everything, nothing, everything)
+        return Kinds(everything, nothing, everything, 0)
     if (capacity := row_capacity(batching.cut)) is not None:
         over = items.max(axis=1) > capacity
     else:
         needed = round_up(items, length_multiple(batching.cut))
         over = costs_alone(batching.cost, needed) > batching.cut.max_cost(batching.cost, items.max(axis=0))
     if policy == "alone" and (padded_to_edge or isinstance(batching.deal, RandomSteps)):
-        return Kinds(everything, nothing, ~over)
-    return Kinds(~over, over if policy == "alone" else nothing, ~over)
+        return Kinds(everything, nothing, ~over, int(over.sum()))
+    return Kinds(~over, over if policy == "alone" else nothing, ~over, int(over.sum()))
 
 
 def put_alone(ordered: Draft, alone: NDArray[np.int64], items: NDArray[np.int64], *, multiple: int = 1) -> Draft:

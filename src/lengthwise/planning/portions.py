@@ -32,9 +32,9 @@ def draft_portions(
     if is_own(batching.deal):
         portions = check_portions(portions, len(items), world)
     kinds = sort_out(items, batching)
-    tell_doubted_budget(~kinds.fitted, items, batching)
-    alone = [portion[kinds.alone[portion]] if kinds.alone.any() else np.empty(0, np.int64) for portion in portions]
-    if not kinds.ordered.all():
+    tell_doubted_budget(kinds.over, items, batching)
+    alone = [portion[kinds.alone[portion]] if kinds.over else np.empty(0, np.int64) for portion in portions]
+    if kinds.over:
         portions = [portion[kinds.ordered[portion]] for portion in portions]
     members = [None if _is_whole(portion, len(items)) else portion for portion in portions]
     del portions  # the numbers of all sequences, while these are sorted, would be a fifth of the memory
@@ -58,7 +58,7 @@ def draft_portions(
     drafts = draft_by(fit.order)
 
     def fill_by(order: Order) -> list[Draft]:
-        return fill_steps(draft_by(order), batching, places, alone=int(kinds.alone.sum()))
+        return fill_steps(draft_by(order), batching, places, alone=sum(map(len, alone)))
 
     tell_missed_request(fit.had, items, batching, fill_by)
     # Portions differ in their number of batches: cutting one of them smaller would only give all ranks more steps.

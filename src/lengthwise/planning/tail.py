@@ -63,17 +63,39 @@ def split_largest(offsets: NDArray[np.int64], batches: int, multiple: int = 1) -
     >>> split_largest(np.array([0, 24]), 2, 8)
     array([ 0,  8, 24])
     """
+    return _halve_largest(offsets, batches, multiple)[0]
+
+
+def _halve_largest(
+    offsets: NDArray[np.int64], batches: int, multiple: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The offsets of `split_largest`, and for each batch the number of the one that it was split from."""
+    origins = np.arange(len(offsets) - 1)
     # A halving adds one batch for each that it splits, so a large `batches` takes several rounds.
-    while (missing := batches - (len(offsets) - 1)) > 0:
+    while (missing := batches - len(origins)) > 0:
         sizes = np.diff(offsets)
-        splittable = np.flatnonzero(sizes > 1)
-        if not len(splittable):
+        largest = _find_largest(sizes, missing)
+        if not len(largest):
             break
-        largest = splittable[np.argsort(-sizes[splittable], kind="stable")[:missing]]
         halves = sizes[largest] // 2
         halves = np.where(sizes[largest] > multiple, np.maximum(multiple, halves // multiple * multiple), halves)
-        offsets = np.sort(np.concatenate([offsets, offsets[largest] + halves]))
-    return offsets
+        offsets = np.insert(offsets, largest + 1, offsets[largest] + halves)
+        origins = np.insert(origins, largest + 1, origins[largest])
+    return offsets, origins
+
+
+def _find_largest(sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """The numbers of the `most` largest of `sizes`, of equal ones the first; of those of at least 2.
+
+    >>> _find_largest(np.array([4, 1, 7, 4, 4]), 3)
+    array([0, 2, 3])
+    """
+    if most >= np.count_nonzero(sizes > 1):
+        return np.flatnonzero(sizes > 1)
+    # A few of many: they are found without sorting all.
+    least = np.partition(sizes, -most)[-most]
+    larger, equal = np.flatnonzero(sizes > least), np.flatnonzero(sizes == least)
+    return np.sort(np.concatenate([larger, equal[: most - len(larger)]]))
 
 
 def count_wanted(batches: Sequence[int], places: int, tail: str) -> int:
@@ -93,11 +115,17 @@ def _split(batches: Batches, wanted: int, cost: Cost, multiple: int) -> Batches:
     """Halves the batches of most sequences until there are `wanted`; the halves stay in their batch's bucket."""
     if wanted <= len(batches.costs):
         return batches
-    offsets = split_largest(batches.offsets, wanted, multiple)
-    # Offsets [0, 2, 6] split to [0, 2, 4, 6] come from the batches [0, 1, 1].
-    split_from = np.searchsorted(batches.offsets, offsets[:-1], side="right") - 1
-    buckets = None if batches.buckets is None else batches.buckets[split_from]
-    return pad(batches.members, offsets, batches.needed, cost, buckets, batches.capacity)
+    # Offsets [0, 2, 6] split to [0, 2, 4, 6] come from the batches [0, 1, 1]. The halves alone are padded anew.
+    offsets, origins = _halve_largest(batches.offsets, wanted, multiple)
+    halves = np.flatnonzero(np.bincount(origins)[origins] > 1)
+    sizes = np.diff(offsets)[halves]
+    own = np.concatenate([[0], np.cumsum(sizes)])
+    places = np.arange(own[-1]) + np.repeat(offsets[halves] - own[:-1], sizes)
+    padded = pad(batches.members[places], own, batches.needed[places], cost, capacity=batches.capacity)
+    lengths, costs = batches.padded_lengths[origins], batches.costs[origins]
+    lengths[halves], costs[halves] = padded.padded_lengths, padded.costs
+    buckets = None if batches.buckets is None else batches.buckets[origins]
+    return batches._replace(offsets=offsets, padded_lengths=lengths, costs=costs, buckets=buckets)
 
 
 def _fill(numbers: NDArray[np.int64], costs: NDArray[np.float64], wanted: int, key: Key) -> NDArray[np.int64]:
@@ -105,7 +133,9 @@ def _fill(numbers: NDArray[np.int64], costs: NDArray[np.float64], wanted: int, k
 
     A portion without batches takes the cheapest of all portions, to keep its rank in step.
     """
-    if wanted <= len(numbers):
+    if wanted == len(numbers):
+        return numbers
+    if wanted < len(numbers):
         return numbers[np.sort(key.permutation(len(numbers))[:wanted])]
     spare = numbers if len(numbers) else np.arange(len(costs))
     cheapest = spare[np.argsort(costs[spare], kind="stable")]
