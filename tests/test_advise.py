@@ -393,3 +393,22 @@ def test_more_steps_are_said():
     assert f"An epoch has {100 * more:.0f} % more steps, because the last batch of each bucket is not full." in str(
         advice
     )
+
+
+def test_what_mixes_far_more_for_somewhat_more_is_said_and_had():
+    lengths = lw.example_lengths("long-tailed", count=4_000)
+    advice = lw.advise(lengths, FIXED, world_size=8)
+    said = re.search(
+        r"If you can spend (\d+) % more than the least \(`within`\), take (.+?): it mixes ([\d.]+), and "
+        r"computes (\d+) % more than (.+)\.$",
+        str(advice),
+    )
+    within, label, mixing, more, best = said.groups()
+    wider = lw.advise(lengths, FIXED, world_size=8, within=int(within) / 100)
+    assert (wider.best.label, best) == (label, advice.best.label)
+    assert f"{wider.best.mixing:.2f}" == mixing
+    assert wider.best.mixing > advice.best.mixing + 0.25
+    assert f"{100 * (wider.best.price / advice.best.price - 1):.0f}" == more
+    # There is nothing left to say where it is taken, nor where a share of length says what mixing is worth.
+    assert "If you can spend" not in str(wider)
+    assert "If you can spend" not in str(lw.advise(lengths, FIXED, world_size=8, share=0.1))

@@ -48,6 +48,7 @@ _CLEAR = 0.005  # of mixing: what is less is chance
 _OTHER_CUT = 1.1  # times the mixing: so much more must another cut mix than the one that was asked for
 _MOST_CHANGE = 2  # times as many sequences, or as few, as a step of random batches holds
 _DROPPED = 0.01  # of all sequences: no more than this may a batching drop that random batches keep
+_DEARER = 0.2  # of the least: what mixes far more than the best within this is worth a sentence
 _LIMIT_BINS = 64  # of the limit of steps, which takes the square of it many times
 
 
@@ -125,12 +126,12 @@ def answer(question: Question, *, watch: Watch) -> Advice:
     rows = _drop_incomparable(rows)
     rows = _set_beside_random(_drop_equals(rows))
     fit = [row for row in rows if _is_comparable(row, rows[0])]
-    best = _choose(fit, question)
+    best, dearer = _choose(fit, question), _choose(fit, replace(question, within=max(_DEARER, question.within)))
     limit = _limit(question, best)
     return Advice(
         candidates=tuple(sorted(rows, key=lambda row: row.price)),
         best=best,
-        sentence=write_sentence(rows, best, question, limit=limit, least=min(row.price for row in fit)),
+        sentence=write_sentence(rows, best, dearer, question, limit=limit, least=min(row.price for row in fit)),
         code=write_loop(best.batching, micro_batches=question.world.micro_batches),
         limit=limit,
         unit=question.unit,

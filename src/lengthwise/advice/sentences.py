@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -16,17 +17,25 @@ from lengthwise.choices.order import Bucketed, MaxEntropy, Shuffled
 from lengthwise.measures.length_share import LengthShare
 
 _SAME = 0.005  # of a price: a smaller difference is not worth a word
+_FURTHER = 0.25  # of mixing above the best: a dearer one is worth a sentence
 _MANY = 0.02  # more steps of an epoch are worth a word
 
 
 def write_sentence(
-    rows: Sequence[AdviceRow], best: AdviceRow, question: Question, *, limit: float | None, least: float
+    rows: Sequence[AdviceRow],
+    best: AdviceRow,
+    dearer: AdviceRow,
+    question: Question,
+    *,
+    limit: float | None,
+    least: float,
 ) -> str:
     """The sentences of an advice.
 
     Args:
         rows: All that are shown, random batches first.
         best: The one that is recommended.
+        dearer: The one that would be, if more might be spent for mixing.
         limit: Of mixing, at its padding.
         least: The least price of what may be recommended.
     """
@@ -42,6 +51,8 @@ def write_sentence(
         said.append(more)
     if (others := _others(rows, best, question)) is not None:
         said.append(others)
+    if best.work is None and dearer.mixing > best.mixing + _FURTHER:
+        said.append(_dearer(best, dearer, question, least=least))
     if len(question.sample) < len(question.lengths):
         said.append(f"Measured on a random {len(question.sample):,} of the {len(question.lengths):,} sequences")
     return ". ".join(said) + "."
@@ -95,6 +106,14 @@ def _saving(best: AdviceRow, question: Question) -> str:
     if best.work is not None:
         return f"Its work is {_more(best.work)} that of random batches (Lightning, Trainer)"
     return f"An epoch {_verb(question)}s {_more(best.of_random)} random batches (Lightning, Trainer)"
+
+
+def _dearer(best: AdviceRow, dearer: AdviceRow, question: Question, *, least: float) -> str:
+    """What mixes far more, for somewhat more."""
+    allowed = math.ceil(100 * (relative(dearer.price, least) - 1))
+    more = _percent(relative(dearer.price, best.price) - 1)
+    allow = f"If you can spend {allowed} % more than the least (`within`), take {dearer.label}"
+    return f"{allow}: it mixes {dearer.mixing:.2f}, and {_verb(question)}s {more} more than {best.label}"
 
 
 def _more_steps(best: AdviceRow, random: AdviceRow) -> str | None:
