@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise import _kernels, _random
+from lengthwise.choices.parts import sort_parts
 
 FAST = settings(max_examples=200, derandomize=True)
 MASK = 2**64 - 1
@@ -125,6 +126,32 @@ def test_keys_that_differ_in_their_last_bits_alone_are_sorted_in_another_way():
     shuffled = chance.permutation(MANY)
     expected = shuffled[np.argsort(last_bits[shuffled], kind="stable")]
     assert _random.sort_by(shuffled, last_bits).tolist() == expected.tolist()
+
+
+def parts_by_hand(sequences, sizes, starts, turned):
+    parts = [sorted(part, key=lambda number: sizes[number]) for part in map(list, np.split(sequences, starts[1:]))]
+    return [number for at, part in enumerate(parts) for number in (part[::-1] if turned and at % 2 else part)]
+
+
+@FAST
+@given(
+    st.lists(st.one_of(st.integers(0, 3), st.integers(0, 2**31 - 1)), min_size=1, max_size=200),
+    st.lists(st.integers(1, 90), max_size=6),
+    st.booleans(),
+    st.integers(0, 99),
+)
+def test_parts_are_sorted_stably_and_every_other_is_turned(sizes, widths, turned, seed):
+    sizes, sequences = np.array(sizes), np.random.default_rng(seed).permutation(len(sizes))
+    starts = np.array([0, *(start for start in np.cumsum(widths) if start < len(sizes))])
+    expected = parts_by_hand(sequences, sizes, starts, turned)
+    for kind in ("__call__", "py_func"):
+        found = np.empty_like(sequences)
+        ends = np.append(starts[1:], len(sizes))
+        getattr(_kernels.sort_parts, kind)(sequences, sizes, int(sizes.max()), ends, turned, found)
+        assert found.tolist() == expected
+    # Beyond what the kernel takes: fractions, sizes below 0, and sizes of 2**31 and more.
+    for others in (sizes.astype(float), sizes + 0.5, sizes - 7.0, sizes * 2.0**30):
+        assert sort_parts(sequences, others, starts, turned=turned).tolist() == expected
 
 
 def test_negative_log_is_within_1e_15():

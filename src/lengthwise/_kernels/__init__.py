@@ -44,6 +44,7 @@ from lengthwise._kernels.sorts import count_keys as count_keys
 from lengthwise._kernels.sorts import sort_by_key as sort_by_key
 from lengthwise._kernels.step_multiples import cut_steps_to_multiples as cut_steps_to_multiples
 from lengthwise._kernels.step_multiples import fill_steps_of_multiples as fill_steps_of_multiples
+from lengthwise._kernels.step_sorts import sort_parts as sort_parts
 from lengthwise._kernels.step_sorts import sort_steps as sort_steps
 from lengthwise._kernels.steps import cut_falling as cut_falling
 from lengthwise._kernels.steps import cut_steps as cut_steps

@@ -1,4 +1,4 @@
-"""The sequences of each step, sorted from the largest."""
+"""The sequences of each step, or of each part of an order, sorted by size."""
 
 from __future__ import annotations
 
@@ -88,6 +88,36 @@ def sort_steps(sizes, taken, sequences):
         for index in range(size):
             sequences[start + index] = positions[index]
         start += size
+
+
+@compile_kernel
+def sort_parts(sequences, sizes, top, ends, turned, found):
+    """Sorts parts of an order from the smallest, equals as they come.
+
+    Args:
+        sequences: [n] int64, in order.
+        sizes: Those of sequence 0, 1, ..., whole numbers from 0 to `top`, which is below 2**31.
+        ends: [parts], rising: where each part ends.
+        turned: Whether the second part, the fourth and so on are then put back to front.
+        found: [n], receives the sequences.
+    """
+    start = width = np.int64(0)
+    for end in ends:
+        width = max(width, end - start)
+        start = end
+    own, room = np.empty(width, np.int64), np.empty((2, width), np.int64)
+    counts = np.empty(8192, np.int64)
+    start = np.int64(0)
+    for part in range(ends.size):
+        size = ends[part] - start
+        for index in range(size):
+            own[index] = top - sizes[sequences[start + index]]  # because a step is sorted from the largest
+        positions, _ = sort_step(own, top, np.int64(0), size, room, counts)
+        back = turned and part % 2 == 1
+        for index in range(size):
+            place = size - 1 - index if back else index
+            found[start + place] = sequences[start + positions[index]]
+        start = ends[part]
 
 
 @compile_kernel

@@ -9,11 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _random
+from lengthwise import _kernels, _random
 from lengthwise.choices.columns import small_whole
-
-_AT_ONCE = 2**16  # sequences: those of several small parts are sorted by one call
-_LAST = np.uint16(2**16 - 1)  # sorts behind every sequence of its row, for it stands behind those of the same size
 
 
 def sort_by_size(sequences: NDArray[np.int64] | None, sizes: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -38,27 +35,16 @@ def sort_parts(
     >>> sort_parts(np.array([3, 0, 2, 1, 4]), np.array([5.0, 9.0, 2.0, 7.0, 8.0]), np.array([0, 3]), turned=True)
     array([2, 0, 3, 1, 4])
     """
-    whole = small_whole(sizes)
     ends = np.append(starts[1:], len(sequences))
+    # The fewer bytes, the more of the sizes lie in the cache, where they are looked up in random order.
+    whole = small_whole(sizes)
+    if whole is None:
+        whole = small_whole(sizes, np.int32)
     if whole is None:
         found = _sort_by_part(sequences, sizes, starts)
         return found[_turn_every_other(starts, ends)] if turned else found
     found = np.empty_like(sequences)
-    width = int((ends - starts).max(initial=1))
-    for first in range(0, len(starts), step := max(1, _AT_ONCE // width)):
-        some = slice(first, first + step)
-        low, high = int(starts[some][0]), int(ends[some][-1])
-        # Parts of [3, 2] sequences from position 6 on, as rows: positions [[6, 7, 8], [9, 10, 11]]. The last one of the
-        # second row is in the next part, or in none.
-        positions = starts[some, None] + np.arange(width)
-        inside = positions < ends[some, None]
-        rows = sequences.take(np.minimum(positions, len(sequences) - 1))
-        rising = np.argsort(np.where(inside, whole.take(rows), _LAST), axis=1, kind="stable")
-        rows = np.take_along_axis(rows, rising, axis=1)
-        if turned:
-            odd = slice(1 - first % 2, None, 2)
-            rows[odd], inside[odd] = rows[odd, ::-1], inside[odd, ::-1]
-        found[low:high] = rows[inside]
+    _kernels.sort_parts(sequences, whole, int(whole.max(initial=0)), ends, turned, found)
     return found
 
 
