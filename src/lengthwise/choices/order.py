@@ -251,11 +251,11 @@ class Bucketed:
         # Of the edges (10, 20), lengths 9, 10 and 11 are in the buckets 0, 0 and 1; 21 would be in a third: dropped.
         find = partial(find_bucket, edges=edges)
         bucket = apply_once(find, sizes, _small_type(len(edges) + 1)) if sizes.ndim == 1 else find(sizes)
-        sequences = _shuffle_buckets(bucket, key)
-        # What is dropped stands last.
-        sequences = sequences[: len(sizes) - np.count_nonzero(bucket == len(edges))]
-        boundaries = _boundaries(bucket[bucket < len(edges)] if len(sequences) < len(sizes) else bucket)
-        return Ordered(sequences, boundaries, edges[bucket[sequences]] if self.pad_to_edge else None)
+        # Buckets [0, 3, 0, 1, 1] hold 2, 2, 0 and 1 sequences, and their borders are [2, 4]. What is dropped stands last.
+        counts = np.bincount(bucket, minlength=len(edges))[: len(edges)]
+        sequences = _shuffle_buckets(bucket, key)[: counts.sum()]
+        boundaries = np.cumsum(counts[counts > 0])[:-1]
+        return Ordered(sequences, boundaries, np.repeat(edges, counts, axis=0) if self.pad_to_edge else None)
 
     def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Bucketed:
         """The same buckets with their edges found on `sizes` [n] or [n, dims], so that all portions share them."""
@@ -374,10 +374,3 @@ def _shuffle_buckets(bucket: NDArray[Any], key: Key) -> NDArray[np.int64]:
     if bucket.max(initial=0) < 2**16:
         return key.permutation_within(bucket)
     return _random.sort_by(key.permutation(len(bucket)), bucket)
-
-
-def _boundaries(bucket: NDArray[Any]) -> NDArray[np.int64]:
-    """Where buckets meet, once the sequences stand bucket by bucket."""
-    # Buckets [0, 3, 0, 1, 1] hold 2, 2, 0 and 1 sequences, and their borders are [2, 4].
-    counts = np.bincount(bucket)
-    return np.cumsum(counts[counts > 0])[:-1]

@@ -65,13 +65,16 @@ def draft(
     del ordered  # it would hold the first order of the sequences while steps put them into another
     # Fresh, for steps move it and a plan keeps it: what an order of the user's gave may be written to later.
     sequences = sequences.copy() if is_own(batching.order) else sequences
-    needed = take_rows(own, sequences)
+    padded_to_edges = edges is not None
+    if edges is None or in_steps or is_own(batching.order):
+        needed = take_rows(own, sequences)
+    else:  # an edge of ours holds what is padded to it
+        needed, edges = edges.reshape(-1, own.shape[1]), None
     if edges is not None and in_steps:
         edges = chain_edges(needed, edges, order)
     if edges is not None:
         # An order of the user's may give an edge that is too short: the sequence is then padded to its own length.
         np.maximum(needed, edges.reshape(needed.shape), out=needed)
-    padded_to_edges = edges is not None
     del edges
     if padded_to_edges and row_capacity(batching.cut) is not None:
         rule = "one that pads to no edges beside a cut that packs rows"
