@@ -251,7 +251,7 @@ class Bucketed:
         # Of the edges (10, 20), lengths 9, 10 and 11 are in the buckets 0, 0 and 1; 21 would be in a third: dropped.
         find = partial(find_bucket, edges=edges)
         bucket = apply_once(find, sizes, _small_type(len(edges) + 1)) if sizes.ndim == 1 else find(sizes)
-        # Buckets [0, 3, 0, 1, 1] hold 2, 2, 0 and 1 sequences, and their borders are [2, 4]. What is dropped stands last.
+        # What is dropped stands last. Buckets of [2, 2, 0, 1] sequences have the borders [2, 4].
         counts = np.bincount(bucket, minlength=len(edges))[: len(edges)]
         sequences = _shuffle_buckets(bucket, key)[: counts.sum()]
         boundaries = np.cumsum(counts[counts > 0])[:-1]
