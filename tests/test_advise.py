@@ -399,8 +399,7 @@ def test_what_mixes_far_more_for_somewhat_more_is_said_and_had():
     lengths = lw.example_lengths("long-tailed", count=4_000)
     advice = lw.advise(lengths, FIXED, world_size=8)
     said = re.search(
-        r"If you can spend (\d+) % more than the least \(`within`\), take (.+?): it mixes ([\d.]+), and "
-        r"computes (\d+) % more than (.+)\.$",
+        r"Within (\d+) % of the least \(`within`\), (.+) mixes ([\d.]+), and computes (\d+) % more than (.+)\.$",
         str(advice),
     )
     within, label, mixing, more, best = said.groups()
@@ -410,5 +409,5 @@ def test_what_mixes_far_more_for_somewhat_more_is_said_and_had():
     assert wider.best.mixing > advice.best.mixing + 0.25
     assert f"{100 * (wider.best.price / advice.best.price - 1):.0f}" == more
     # There is nothing left to say where it is taken, nor where a share of length says what mixing is worth.
-    assert "If you can spend" not in str(wider)
-    assert "If you can spend" not in str(lw.advise(lengths, FIXED, world_size=8, share=0.1))
+    assert "of the least (`within`)" not in str(wider)
+    assert "of the least (`within`)" not in str(lw.advise(lengths, FIXED, world_size=8, share=0.1))

@@ -383,7 +383,7 @@ VALUES = {
     ),
     "other lengths": (
         lambda: lw.measure(PLAN, [1, 2, 3, 5]),
-        "`lengths` must be those of the plan, of fingerprint ae1d575348596333, but is "
+        "`lengths` must be those of the plan, of fingerprint 8837b98d3b15e73c, but is "
         f"{lw.fingerprint([1, 2, 3, 5])!r}. Plan again for these lengths.",
     ),
     "JSON": (

@@ -112,8 +112,8 @@ def _dearer(best: AdviceRow, dearer: AdviceRow, question: Question, *, least: fl
     """What mixes far more, for somewhat more."""
     allowed = math.ceil(100 * (relative(dearer.price, least) - 1))
     more = _percent(relative(dearer.price, best.price) - 1)
-    allow = f"If you can spend {allowed} % more than the least (`within`), take {dearer.label}"
-    return f"{allow}: it mixes {dearer.mixing:.2f}, and {_verb(question)}s {more} more than {best.label}"
+    mixes = f"{dearer.label} mixes {dearer.mixing:.2f}"
+    return f"Within {allowed} % of the least (`within`), {mixes}, and {_verb(question)}s {more} more than {best.label}"
 
 
 def _more_steps(best: AdviceRow, random: AdviceRow) -> str | None:
