@@ -239,6 +239,25 @@ def failing(error, at=1):
     return step
 
 
+def alone_no_memory(batch):
+    if batch[0] == 1:
+        raise MemoryError
+    return batch
+
+
+async def wait(batch):
+    return batch
+
+
+def in_parts(first, second):
+    return first, second
+
+
+class Trainer:
+    def train_step(self, batch):
+        return batch
+
+
 TRAINS = "`step` must be a function that trains on what make_batch returns, but is "
 RETURNS = "`make_batch` must be a function that returns a batch of so many sequences, padded to such a length, but is "
 BAD = {
@@ -253,7 +272,32 @@ BAD = {
         rf"{TRAINS}MemoryError\(\) at .*\. Give a budget of fewer padded frames than [\d,]+\.$",
     ),
     "no batch": (echo, lambda *_: None, rf"{RETURNS}None at make_batch\(.*\)\. Return the batch\.$"),
-    "another form": (echo, lambda count: count, rf"{RETURNS}TypeError.*\. Try make_batch\(\d+, \d+\) by itself\.$"),
+    "no memory for one": (
+        alone_no_memory,
+        shape_alone,
+        rf"{TRAINS}MemoryError\(\) at make_batch\(1, \d+\)\. Make the model smaller, or cut sequences into chunks\.$",
+    ),
+    "raises in make_batch": (
+        echo,
+        lambda *_: 1 / 0,
+        rf"{RETURNS}ZeroDivisionError.*\. Try make_batch\(.*\) by itself\.$",
+    ),
+    "a coroutine": (
+        wait,
+        shape_alone,
+        rf"{TRAINS}'a coroutine, which has not run' at .* Give `lambda batch: asyncio\.",
+    ),
+    "a generator": (
+        lambda batch: (each for each in batch),
+        shape_alone,
+        rf"{TRAINS}'a generator, which has not run' at",
+    ),
+    "one count": (echo, lambda *_: np.ones((4, 4)), rf"{RETURNS}'16 numbers, whatever the count' at make_batch\(\d+, "),
+    "one length": (
+        echo,
+        lambda count, _: {"x": np.ones((count, 4)), "y": [np.ones(count)]},
+        rf"{RETURNS}'\d+ numbers, whatever the length' at make_batch\(\d+, \d+\)\. Pad its sequences to `length`\.$",
+    ),
     "no time": (
         echo,
         shape_alone,
@@ -267,6 +311,92 @@ def test_a_bad_step_is_named(step, make_batch, message):
     still = Ruler(lw.Quadratic(linear=0.0, per_batch=1e-9), None)
     with pytest.raises(ValueError, match=f"^{message}"):
         lw.measure_step(step, make_batch, LENGTHS, meter=still, repeats=1)
+
+
+@pytest.mark.parametrize(
+    ("step", "make_batch", "lengths", "message"),
+    [
+        (
+            in_parts,
+            in_parts,
+            LENGTHS,
+            r"`step` must be .* one argument.*'in_parts\(first, second\)'.* `train\(\*\*batch\)`",
+        ),
+        (Trainer, shape_alone, LENGTHS, r"`step` must .*'Trainer\(\)'\. Give the method of an object"),
+        (
+            Trainer.train_step,
+            shape_alone,
+            LENGTHS,
+            r"`step` .*'train_step\(self, batch\)'\. Give the method of an object",
+        ),
+        (in_parts, echo, LENGTHS, r"`step` must .* Give step, make_batch, lengths, in this order\.$"),
+        (
+            echo,
+            echo,
+            LENGTHS,
+            r"`make_batch` must be a function of 2 arguments, a count and a length, but is 'echo\(batch\)",
+        ),
+        (
+            echo,
+            in_parts,
+            [[9, 9]],
+            r"`make_batch` .* of 3 arguments, a count and 2 lengths, as .* make_batch\(count, length, a",
+        ),
+    ],
+    ids=["two arguments", "a class", "no object", "swapped", "no length", "one length of two"],
+)
+def test_functions_that_take_other_arguments_are_refused_before_they_run(step, make_batch, lengths, message):
+    with pytest.raises(TypeError, match=f"^{message}"):
+        lw.measure_step(step, make_batch, lengths)
+
+
+def test_methods_and_functions_of_c_are_measured():
+    for step in (Trainer().train_step, np.asarray):
+        cost = lw.measure_step(step, shape_alone, LENGTHS, meter=Ruler(), repeats=1)
+        assert cost.seconds_error < 1e-6
+
+
+class Ledger(Ruler):
+    """A ruler of steps that return their loss: it reads the shape from what the step wrote down."""
+
+    def __init__(self, loss):
+        super().__init__()
+        self.loss = loss
+
+    def step(self, batch):
+        self.batch = batch
+        return self.loss
+
+    def stop(self, returned):
+        assert returned is self.loss
+        return super().stop(self.batch)
+
+
+@pytest.mark.parametrize("loss", [float("nan"), np.array(np.inf), np.float32("nan")], ids=["float", "array", "scalar"])
+def test_a_loss_that_is_no_number_warns(loss):
+    meter = Ledger(loss)
+    with pytest.warns(UserWarning, match=r"^`step` must be a function that keeps its loss and .* finite, but is "):
+        lw.measure_step(meter.step, shape_alone, LENGTHS, meter=meter, repeats=1)
+
+
+@pytest.mark.parametrize("loss", [0.5, np.array(3.0), np.float32(2), None, "nan", np.full(3, np.nan), 7])
+def test_another_loss_does_not(loss):
+    meter = Ledger(loss)
+    lw.measure_step(meter.step, shape_alone, LENGTHS, meter=meter, repeats=1)
+
+
+def test_what_leaves_a_coefficient_open_is_refused_before_the_first_step():
+    for asked, message in (
+        (
+            {"lengths": LENGTHS, "budget": 3},
+            rf"`budget` must be at least {2 * max(LENGTHS):,}, two sequences of the longest",
+        ),
+        ({"lengths": [2, 2]}, r"`lengths` must be of 3 frames or more at the longest, .* but is \[2\]"),
+        ({"lengths": []}, r"`lengths` must be of at least one sequence, but is 0"),
+        ({"lengths": np.ones((0, 2), int)}, r"`lengths` must be of at least one sequence, but is 0"),
+    ):
+        with pytest.raises(ValueError, match=f"^{message}"):
+            lw.measure_step(failing(KeyError()), shape_alone, **asked)
 
 
 def test_what_is_no_function_is_refused():
@@ -286,6 +416,8 @@ def test_points_that_leave_a_coefficient_open_are_refused():
         lw.StepCost.of([1, 2], [3, 4], [0.0, 1.0])
     with pytest.raises(ValueError, match=r"^`counts` must be from 1 to 2\*\*40, but is 0\. "):
         lw.StepCost.of([0, 2], [3, 4], [1.0, 1.0])
+    with pytest.raises(ValueError, match=rf"^`padded_lengths` must be from 1 to 2\*\*40, but is {2**41}\. "):
+        lw.StepCost.of([1, 2], [3, 2**41], [1.0, 1.0])
 
 
 def test_an_array_of_jax_tells_to_take_its_meter():

@@ -212,7 +212,6 @@ SCRIPT = """
 import resource, torch
 import lengthwise as lw
 
-lw.make_plan([1, 2], lw.Batching(budget=9))
 torch.set_num_threads(1)
 model = torch.nn.Linear(64, 64)
 optimizer = torch.optim.Adam(model.parameters())
@@ -225,10 +224,10 @@ def step(batch):
 step(torch.ones(1, 8, 64))  # loads what PyTorch loads with the first step
 with open("/proc/self/statm") as file:
     used = int(file.read().split()[0]) * resource.getpagesize()
-room = 96 * 2**20
+room = 384 * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (used + room, used + room))
 found = lw.torch.find_budget(
-    step, lambda count, length: torch.ones(count, length, 64), [50, 100, 200, 400], release=optimizer.zero_grad
+    step, lambda count, length: torch.ones(count, length, 64), [50, 100, 200, 400], model=model, max_sequences=100_000
 )
 print(found.budget, found.full.all())
 step(torch.ones(int(found.budget // 400), 400, 64))
@@ -244,7 +243,7 @@ def test_a_process_that_has_too_little_memory_finds_its_budget(tmp_path):
     budget, full = done.stdout.split()
     # A frame is 256 bytes. A step holds some arrays like its batch, and what the allocator keeps in between.
     assert full == "True"
-    assert 96 * 2**20 / 256 / 30 < float(budget) < 96 * 2**20 / 256 / 2
+    assert 384 * 2**20 / 256 / 30 < float(budget) < 384 * 2**20 / 256 / 2
 
 
 def test_the_multiples_that_plans_pad_to_are_tried():
@@ -358,3 +357,71 @@ def test_a_device_that_is_not_here_is_refused():
     message = r"^`device` must be one that PyTorch finds here, but is 'cudaa'\. Give \"cuda\" or \"cpu\", say, or leave"
     with pytest.raises(ValueError, match=message):
         lw.torch.find_budget(print, shape_alone, [10, 20], device="cudaa")
+
+
+def linear_trainer():
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def step(batch):
+        if batch.numel() > 1_000:
+            model(batch).sum().backward()
+            raise torch.OutOfMemoryError
+        optimizer.zero_grad()
+        model(batch).square().mean().backward()
+        optimizer.step()
+
+    return model, step
+
+
+def ones(count, length):
+    return torch.ones(count, length, 4)
+
+
+def test_a_step_that_does_not_train_the_model_is_refused_before_memory_is_searched():
+    model, _ = linear_trainer()
+    tried = []
+    message = (
+        r"^`step` must be a function that changes the parameters of `model`, but is 'one that changes none'\. Call"
+    )
+    with pytest.raises(ValueError, match=message):
+        lw.torch.find_budget(lambda batch: tried.append(model(batch)), ones, [10, 20], model=model)
+    assert len(tried) == 32
+
+
+def test_steps_that_a_scaler_skips_at_first_are_no_fault():
+    model, step = linear_trainer()
+    waiting = iter(range(9))
+    skip = lambda batch: model(batch).sum().backward() if next(waiting, None) is not None else step(batch)  # noqa: E731
+    assert lw.torch.find_budget(skip, ones, [10, 20], model=model, margin=0.0).budget == 240
+
+
+def test_gradients_of_the_model_are_dropped_after_memory_ran_out():
+    model, step = linear_trainer()
+    held, ran_out = [], []
+
+    def watched(batch):
+        if ran_out:
+            held.append(ran_out.pop() and model.weight.grad is not None)
+        ran_out.extend([True] * (batch.numel() > 1_000))
+        step(batch)
+
+    assert lw.torch.find_budget(watched, ones, [10, 20], model=model, margin=0.0).budget == 240
+    assert held
+    assert not any(held)
+
+
+def test_batches_that_are_the_same_whatever_is_asked_are_refused():
+    _, step = linear_trainer()
+    with pytest.raises(
+        ValueError, match=r"^`make_batch` must be .* '80 numbers, whatever the count' at make_batch\(16, 5"
+    ):
+        lw.torch.find_budget(step, lambda *_: ones(2, 10), [10, 20])
+    with pytest.raises(
+        ValueError, match=r"^`make_batch` must be .* '40 numbers, whatever the length' at make_batch\(1, 20"
+    ):
+        lw.torch.find_budget(step, lambda count, _: ones(count, 10), [10, 20])
+    found = lw.torch.find_budget(
+        step, ones, [20, 20], batching=lw.Batching(cut=lw.Budget(1, multiple_of=64)), margin=0.0
+    )
+    assert found.padded_lengths.tolist() == [[64]]  # tried once, and one length alone is no fault

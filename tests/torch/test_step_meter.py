@@ -53,6 +53,28 @@ def test_a_step_that_changes_nothing_of_the_model_is_refused():
         lw.torch.measure_step(step, ones, LENGTHS, model=7)
 
 
+def test_a_model_that_is_left_in_evaluation_mode_warns():
+    model, step = trainer()
+    model.eval()
+    with pytest.warns(
+        UserWarning, match=r"^`model` must be in training mode after a step, but is 'in eval.*train\(\)"
+    ) as told:
+        lw.torch.measure_step(step, ones, LENGTHS, model=model, repeats=1)
+    assert told[0].filename == __file__
+
+
+def test_parameters_that_are_no_numbers_warn():
+    model, step = trainer()
+
+    def diverge(batch):
+        step(batch * float("inf"))
+
+    with pytest.warns(
+        UserWarning, match=r"^`step` must be a function that keeps its loss .* finite, but is nan\. Lower"
+    ):
+        lw.torch.measure_step(diverge, ones, LENGTHS, model=model, repeats=1)
+
+
 def test_a_loss_that_cannot_be_differentiated_is_named():
     def step(batch):
         batch.sum().backward()

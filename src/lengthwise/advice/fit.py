@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +19,7 @@ def fit_quadratic(
     Least squares of predicted / measured - 1, so that a step of a millisecond counts as much as one of a second.
     Coefficients are at least 0, so that no step gets cheaper as it grows.
     """
-    _check_shapes(counts, padded_lengths)
+    check_shapes(counts, padded_lengths)
     # On a busy machine, weights of 1 / sqrt(measured), absolute errors, their L1 norm and Huber's predicted epochs
     # better in some runs of benchmarks/step_cost.py and worse in others.
     shares = columns(counts, padded_lengths) / measured[:, None]
@@ -28,7 +30,7 @@ def fit_quadratic(
     return _as_quadratic(fitted, padded_lengths.shape[1]), float(np.mean(errors))
 
 
-def _check_shapes(counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> None:
+def check_shapes(counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> None:
     """Refuses shapes that leave a coefficient open: to tell L from L^2 takes three lengths, for one."""
     shapes = np.unique(np.column_stack([counts, padded_lengths]), axis=0)
     least = [2] + [3] * padded_lengths.shape[1]
@@ -46,14 +48,24 @@ def columns(counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> NDA
 
 def _solve(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """Coefficients of at least 0 for which `shares @ coefficients` comes nearest to 1."""
-    try:
-        from scipy.optimize import nnls
-    except ImportError as error:
-        raise ImportError('a fit needs SciPy: pip install "lengthwise[advice]"') from error
+    nnls = import_solver()
     scaled, sizes = _scale(shares)
     found = nnls(scaled, np.ones(len(shares)))[0]
     # What adds a part in 10^9 at most is what rounding left of 0.
     return np.where(found * scaled.max(axis=0) > 1e-9, found, 0.0) / sizes
+
+
+def import_solver() -> Any:
+    """Least squares of coefficients that are at least 0, by SciPy.
+
+    Raises:
+        ImportError: SciPy is not installed.
+    """
+    try:
+        from scipy.optimize import nnls
+    except ModuleNotFoundError as error:
+        raise ImportError('a fit needs SciPy: pip install "lengthwise[advice]"') from error
+    return nnls
 
 
 def _scale(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

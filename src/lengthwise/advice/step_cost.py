@@ -206,7 +206,8 @@ def _check_points(counts: ArrayLike, padded_lengths: ArrayLike) -> tuple[NDArray
         raise checks.value_error("padded_lengths", rule, padded_lengths, "Give one row for each of `counts`.")
     for name, array in (("counts", sizes), ("padded_lengths", longest)):
         if array.min() < 1 or array.max() > _LARGEST:
-            raise checks.value_error(name, "from 1 to 2**40", int(array.min()), "Leave the point out.")
+            wrong = int(array.min()) if array.min() < 1 else int(array.max())
+            raise checks.value_error(name, "from 1 to 2**40", wrong, "Leave the point out.")
     return sizes.astype(np.int64), longest.reshape(len(sizes), -1).astype(np.int64)
 
 

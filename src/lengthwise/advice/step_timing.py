@@ -14,6 +14,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
+from lengthwise.advice.fit import check_shapes, import_solver
+from lengthwise.advice.step_checks import (
+    RETURNS,
+    TRAINS,
+    MakeBatch,
+    Step,
+    check_arguments,
+    check_batches,
+    check_functions,
+    check_loss,
+    check_ran,
+    place_of,
+)
 from lengthwise.advice.step_cost import StepCost
 from lengthwise.advice.trial_shapes import trial_shapes
 from lengthwise.choices.cut import BUDGET_REMEDY
@@ -27,11 +40,6 @@ _WORDS = (
     "alloc_failed",
     "bad_alloc",
 )
-_TRAINS = "a function that trains on what make_batch returns"
-_RETURNS = "a function that returns a batch of so many sequences, padded to such a length"
-
-Step = Callable[[Any], Any]
-MakeBatch = Callable[..., Any]
 
 
 class Meter(Protocol):
@@ -122,8 +130,10 @@ def measure_step(
         What a step costs in seconds, and in bytes where the meter tells. `print` it for the points and their errors.
 
     Raises:
-        ValueError: The step or `make_batch` raises, which is named with the shape; the step takes no time; all lengths
-            are so short that no three can be told apart.
+        TypeError: The step or `make_batch` cannot be called with such arguments.
+        ValueError: The step or `make_batch` raises, which is named with the shape; the step is a coroutine or a
+            generator, or takes no time; batches are the same whatever count or length is asked for; the budget holds
+            no two of the longest; all lengths are so short that no three can be told apart.
         ImportError: SciPy is not installed.
 
     >>> frames = lambda count, length: np.ones((count, length, 64))
@@ -135,7 +145,10 @@ def measure_step(
     if budget is not None:
         budget = checks.check_number("budget", budget, above=True, remedy=BUDGET_REMEDY)
     check_functions(step, make_batch)
-    shapes = trial_shapes(lengths, budget)
+    import_solver()  # before the steps, which may take minutes
+    shapes = _choose_shapes(lengths, budget)
+    check_arguments(step, make_batch, shapes.shape[1] - 1)
+    check_batches(lambda shape: make_once(make_batch, shape), _ends(shapes))
     clock = _Clock() if meter is None else meter
     rounds = [_measure_round(step, make_batch, shapes, clock, number) for number in range(repeats)]
     seconds = np.median([[took for took, _ in each] for each in rounds], axis=0)
@@ -151,11 +164,26 @@ def measure_step(
     )
 
 
-def check_functions(step: Step, make_batch: MakeBatch) -> None:
-    """Refuses what cannot be called."""
-    for name, given in (("step", step), ("make_batch", make_batch)):
-        if not callable(given):
-            raise checks.type_error(name, "a function", given, "Give step, make_batch, lengths, in this order.")
+def _choose_shapes(lengths: ArrayLike, budget: float | None) -> NDArray[np.int64]:
+    """The trials, refused before they run where they would leave a coefficient open."""
+    shapes = trial_shapes(lengths, budget)
+    try:
+        check_shapes(shapes[:, 0], shapes[:, 1:])
+    except ValueError as error:
+        longest = shapes[:, 1:].max(axis=0)
+        if budget is not None and budget < 2 * longest.sum():
+            rule = f"at least {2 * longest.sum():,}, two sequences of the longest"
+            raise checks.value_error("budget", rule, budget, BUDGET_REMEDY) from error
+        rule = "of 3 frames or more at the longest, to try three padded lengths"
+        remedy = "Give them in the unit of the model: frames, samples, tokens."
+        raise checks.value_error("lengths", rule, longest.tolist(), remedy) from error
+    return shapes
+
+
+def _ends(shapes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The fewest and the most sequences of the shortest length, and the fewest of the longest: [3, 1 + dims]."""
+    short, long = (shapes[(shapes[:, 1:] == end).all(axis=1)] for end in (shapes[0, 1:], shapes[-1, 1:]))
+    return np.stack([short[0], short[-1], long[0]])
 
 
 def run_once(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter: Meter) -> tuple[float, float | None]:
@@ -168,7 +196,9 @@ def run_once(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter:
         return try_once(step, make_batch, shape, meter)
     except (MemoryError, RuntimeError) as error:  # what `try_once` lets through
         remedy = f"Give a budget of fewer padded frames than {int(shape[0] * shape[1:].sum()):,}."
-        raise checks.value_error("step", _TRAINS, error, remedy, at=_place(shape)) from error
+        if shape[0] == 1:  # a sequence of each length is tried under every budget
+            remedy = "Make the model smaller, or cut sequences into chunks."
+        raise checks.value_error("step", TRAINS, error, remedy, at=place_of(shape)) from error
 
 
 def try_once(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter: Meter) -> tuple[float, float | None]:
@@ -177,13 +207,27 @@ def try_once(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter:
     Raises:
         ValueError: `make_batch` or the step raises something else, or `make_batch` returns nothing.
     """
-    place = _place(shape)
-    batch = _call("make_batch", lambda: make_batch(*shape.tolist()), _RETURNS, f"Try {place} by itself.", place)
-    if batch is None:
-        raise checks.value_error("make_batch", _RETURNS, None, "Return the batch.", at=place)
+    place = place_of(shape)
+    batch = make_once(make_batch, shape)
     meter.start()
-    returned = _call("step", lambda: step(batch), _TRAINS, f"Try step({place}) by itself.", place)
-    return meter.stop(returned)
+    returned = _call("step", lambda: step(batch), TRAINS, f"Try step({place}) by itself.", place)
+    check_ran(returned, shape)
+    measured = meter.stop(returned)
+    check_loss(returned)
+    return measured
+
+
+def make_once(make_batch: MakeBatch, shape: NDArray[np.int64]) -> Any:
+    """A fresh batch of `shape` [1 + dims]; what is raised where memory runs out goes through as it is.
+
+    Raises:
+        ValueError: `make_batch` raises something else, or returns nothing.
+    """
+    place = place_of(shape)
+    batch = _call("make_batch", lambda: make_batch(*shape.tolist()), RETURNS, f"Try {place} by itself.", place)
+    if batch is None:
+        raise checks.value_error("make_batch", RETURNS, None, "Return the batch.", at=place)
+    return batch
 
 
 def _call(name: str, function: Callable[[], Any], rule: str, remedy: str, place: str) -> Any:
@@ -218,7 +262,3 @@ def _check_times(seconds: NDArray[np.float64]) -> None:
     if seconds.max() < _LEAST_SECONDS:
         remedy = "Give the whole training step: forward, backward and update."
         raise checks.value_error("step", "a function that takes time", float(seconds.max()), remedy)
-
-
-def _place(shape: NDArray[np.int64]) -> str:
-    return f"make_batch({', '.join(map(str, shape.tolist()))})"

@@ -29,9 +29,9 @@ def trial_lengths(lengths: ArrayLike, *, levels: int, aside: bool = True) -> NDA
     [[100], [200], [400], [800], [1600]]
     """
     rows = as_lengths(lengths)
-    rows = rows.reshape(len(rows), -1)
     if not len(rows):
-        raise checks.value_error("lengths", "of one sequence or more", rows.shape, "Give those of your data.")
+        raise checks.value_error("lengths", "of at least one sequence", 0, "Give those of your data.")
+    rows = rows.reshape(len(rows), -1)
     longest = rows.max(axis=0)
     shortest = np.minimum(np.quantile(rows, _SHORT, axis=0), longest / _SPAN).clip(1, None)
     shares = np.linspace(0.0, 1.0, levels)[:, None]

@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import nn
 
 from lengthwise import checks
 from lengthwise.advice.show import show_table
-from lengthwise.advice.step_timing import MakeBatch, Step, check_functions, ran_out, try_once
+from lengthwise.advice.step_checks import MakeBatch, Step, check_arguments, check_batches, check_functions
+from lengthwise.advice.step_timing import make_once, ran_out, try_once
 from lengthwise.advice.trial_shapes import trial_lengths
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import costs_of
@@ -22,10 +24,12 @@ from lengthwise.choices.multiples import round_up
 from lengthwise.lengths import as_lengths
 from lengthwise.planning.draft import one_length
 from lengthwise.planning.make import make_plan
-from lengthwise.torch.step_meter import DeviceMeter, choose_device
+from lengthwise.torch.step_meter import DeviceMeter, check_trained, choose_device, mark
 
 _LEVELS = 4  # padded lengths to try, from short to the longest
 _EXACT = 32  # up to so many sequences the bisection goes on to the last one; beyond it is exact to one in 32
+_FEW = 16  # sequences of a batch that is made before, to see that it grows with the number
+_SKIPPED = 32  # steps that may train nothing at first
 _CHECKED = 4  # batches of a plan that are run, from the costliest
 _TIMES = 20  # the check lowers the budget before it gives up
 
@@ -66,6 +70,7 @@ def find_budget(
     make_batch: MakeBatch,
     lengths: ArrayLike,
     *,
+    model: nn.Module | None = None,
     batching: Batching | None = None,
     margin: float = 0.1,
     max_sequences: int = 4_096,
@@ -90,17 +95,21 @@ def find_budget(
         make_batch: `make_batch(count, length)` returns a batch of `count` sequences padded to `length` frames; of
             several lengths `make_batch(count, length, another)`.
         lengths: [n] or [n, dims], those of your data.
+        model: What the step trains. If the first 32 steps change none of its parameters, this is an error: gradients
+            and the optimizer's state would not be counted.
         batching: To find the budget of, in the unit of its cost; cut by a `Budget`, the number in which does not
             matter. By default `Batching(budget=...)`. Where it has chunks, these are what is tried.
         margin: The share of the budget to leave free, because memory gets fragmented in a long run.
         max_sequences: The most sequences to try. Where that many fit, the cut gets this bound too.
-        release: Called after memory ran out, to let go of what the step left: `optimizer.zero_grad`, say.
-        device: What the step runs on; by default CUDA where there is one, else the CPU.
+        release: Called after memory ran out, to let go of what the step left; by default `model.zero_grad`.
+        device: What the step runs on; by default that of the model, else CUDA where there is one, else the CPU.
 
     Raises:
+        TypeError: The step or `make_batch` cannot be called with such arguments.
         ValueError: The step or `make_batch` raises something else; one sequence of the longest does not fit; the step
-            holds on to more memory with every batch; the batching is not cut by a budget, or its cost does not grow
-            with the number of sequences.
+            trains nothing of `model`, or holds on to more memory with every batch; batches are the same whatever count
+            or length is asked for; the batching is not cut by a budget, or its cost does not grow with the number of
+            sequences.
 
     >>> def step(batch):  # as a GPU that holds 10,000 frames
     ...     if batch.numel() > 10_000:
@@ -110,16 +119,22 @@ def find_budget(
     (9828.0, [100, 62, 39, 25])
     """
     check_functions(step, make_batch)
+    before = mark(model)
     chosen, cut = _check(batching, max_sequences, release)
     remedy = "Give the share of the budget to leave free, 0.1 say."
     share = checks.check_number("margin", margin, maximum=0.9, remedy=remedy)
     own = as_lengths(lengths)
     if not len(own):
         raise checks.value_error("lengths", "of at least one sequence", 0, "Give those of your data.")
-    # As plans pad: with multiple_of=64 a sequence of 400 frames takes 448.
-    padded = round_up(trial_lengths(_planned(own, chosen), levels=_LEVELS, aside=False), cut.multiple_of)
+    check_arguments(step, make_batch, own[:1].size)
+    # As plans pad: with multiple_of=64 a sequence of 400 frames takes 448, and those of 5 and 20 take 64 alike.
+    tried = trial_lengths(_planned(own, chosen), levels=_LEVELS, aside=False)
+    padded = np.unique(round_up(tried, cut.multiple_of), axis=0)
     most = min(max_sequences, cut.max_sequences or max_sequences)
-    trials = _Trials(step, make_batch, release, DeviceMeter(choose_device(None, device)))
+    trials = _Trials(step, make_batch, release or getattr(model, "zero_grad", None), choose_device(model, device))
+    trials.take_first(padded, most, trained=lambda: model is None or mark(model) != before)
+    check_trained(model, before)
+    _load(own, chosen, cut, padded[-1:])
     counts = trials.find_counts(padded, most)
     costs, full = costs_of(chosen.cost, counts, padded), counts < most
     alone = costs_of(chosen.cost, np.ones_like(counts), padded)
@@ -156,17 +171,27 @@ class _Trials:
     """Steps that may run out of memory."""
 
     def __init__(
-        self, step: Step, make_batch: MakeBatch, release: Callable[[], object] | None, meter: DeviceMeter
+        self, step: Step, make_batch: MakeBatch, release: Callable[[], object] | None, device: torch.device
     ) -> None:
-        self._step, self._make_batch, self._release, self._meter = step, make_batch, release, meter
+        self._step, self._make_batch, self._release, self._meter = step, make_batch, release, DeviceMeter(device)
         self._first = np.ones(1, np.int64)  # the padded lengths of the first step
+
+    def take_first(self, padded: NDArray[np.int64], most: int, *, trained: Callable[[], bool]) -> None:
+        """Steps of one short sequence: the first makes the optimiser's state, which the next holds from its start.
+
+        Two of them, and more where the first ones train nothing: a `GradScaler` skips some until its scale fits.
+        """
+        ends = np.column_stack([[1, min(_FEW, most), 1], padded[[0, 0, -1]]])
+        check_batches(lambda shape: make_once(self._make_batch, shape), ends)
+        for number in range(_SKIPPED):
+            if not self._fits_again(1, padded[0]):
+                raise _no_room(padded[0])
+            if number and trained():
+                break
+        self._first = padded[0]
 
     def find_counts(self, padded: NDArray[np.int64], most: int) -> NDArray[np.int64]:
         """The most sequences that fit at each of `padded` [k, dims], rising: [k], at most `most`."""
-        for _ in range(2):  # the first makes the state of the optimiser, which the second holds from its start
-            if not self._fits_again(1, padded[0]):
-                raise _no_room(padded[0])
-        self._first = padded[0]
         counts = np.empty(len(padded), np.int64)
         fits = 0
         # From the longest: what fits there fits into every shorter one.
@@ -246,6 +271,14 @@ class _Trials:
         gc.collect()
         self._meter.empty_cache()
         return False
+
+
+def _load(lengths: NDArray[np.int64], batching: Batching, cut: Budget, longest: NDArray[np.int64]) -> None:
+    """Makes the plan once, so that its machine code is loaded before the trials leave no memory for it."""
+    alone = float(costs_of(batching.cost, np.ones(1, np.int64), longest)[0])
+    with warnings.catch_warnings():  # those of the plan that is checked count
+        warnings.simplefilter("ignore")
+        make_plan(lengths, replace(batching, cut=replace(cut, budget=_FEW * alone or 1.0)))
 
 
 def _no_room(padded: NDArray[np.int64]) -> ValueError:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import time
+import warnings
 from typing import Any
 
 import torch
@@ -13,6 +15,7 @@ from torch import nn
 
 from lengthwise import checks
 from lengthwise.advice import step_timing
+from lengthwise.advice.step_checks import warn_of_infinite
 from lengthwise.advice.step_cost import StepCost
 
 
@@ -137,15 +140,24 @@ def mark(model: nn.Module | None) -> list[tuple[int, float]]:
 
 
 def check_trained(model: nn.Module | None, before: list[tuple[int, float]]) -> None:
-    """Refuses steps that changed no parameter of the model.
+    """Refuses steps that changed no parameter of the model; warns of parameters that are NaN, and of a model in eval().
 
     Raises:
         ValueError: They did not.
     """
-    if model is not None and mark(model) == before:
+    if model is None:
+        return
+    after = mark(model)
+    if after == before:
         rule = "a function that changes the parameters of `model`"
         remedy = "Call backward and the optimizer's step in it, on this model."
         raise checks.value_error("step", rule, "one that changes none", remedy)
+    sums = [total for _, total in after if not math.isfinite(total)]
+    if sums:
+        warn_of_infinite(sums[0])
+    if not model.training:
+        rule, remedy = "in training mode after a step", "Call model.train(), before or in the step: dropout costs time."
+        warnings.warn(checks.sentence("model", rule, "in evaluation mode", remedy), stacklevel=4)
 
 
 def _name(device: torch.device) -> str:

@@ -1,0 +1,135 @@
+"""Checks of a training step and of the batches made for it, before and after it runs."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import types
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import checks
+
+Step = Callable[[Any], Any]
+MakeBatch = Callable[..., Any]
+
+TRAINS = "a function that trains on what make_batch returns"
+RETURNS = "a function that returns a batch of so many sequences, padded to such a length"
+_NOT_RUN = (types.CoroutineType, types.GeneratorType, types.AsyncGeneratorType)
+_FINITE = "a function that keeps its loss and the parameters finite"
+
+
+def check_functions(step: Step, make_batch: MakeBatch) -> None:
+    """Refuses what cannot be called."""
+    for name, given in (("step", step), ("make_batch", make_batch)):
+        if not callable(given):
+            raise checks.type_error(name, "a function", given, "Give step, make_batch, lengths, in this order.")
+
+
+def check_arguments(step: Step, make_batch: MakeBatch, dims: int) -> None:
+    """Refuses functions that cannot be called with a batch, or with a count and `dims` lengths."""
+    batch, shape = (None,), (None,) * (1 + dims)
+    if not _takes(step, batch):
+        remedy = "Give `lambda batch: train(*batch)`, say, or `train(**batch)` for a batch by name."
+        if isinstance(step, type) or _written(step).split("(")[1].startswith("self"):
+            remedy = "Give the method of an object: trainer.train_step, say."
+        elif _takes(make_batch, batch) and _takes(step, shape):
+            remedy = "Give step, make_batch, lengths, in this order."
+        raise checks.type_error("step", "a function of one argument, the batch", _written(step), remedy)
+    if not _takes(make_batch, shape):
+        told = "a length" if dims == 1 else f"{dims} lengths, as `lengths` has"
+        remedy = f"Write make_batch(count, {', '.join(['length', 'another', 'third'][:dims])})."
+        rule = f"a function of {1 + dims} arguments, a count and {told}"
+        raise checks.type_error("make_batch", rule, _written(make_batch), remedy)
+
+
+def _takes(function: Any, given: tuple[None, ...]) -> bool:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # functions written in C, such as torch.empty, tell none
+        return True
+    try:
+        signature.bind(*given)
+    except TypeError:
+        return False
+    return True
+
+
+def _written(function: Any) -> str:
+    return f"{getattr(function, '__name__', type(function).__name__)}{inspect.signature(function)}"
+
+
+def check_batches(make: Callable[[NDArray[np.int64]], Any], shapes: NDArray[np.int64]) -> None:
+    """Refuses batches that are the same whatever count, or whatever length, was asked for.
+
+    The next batch of a loader would be. Batches that hold other things than arrays are let through.
+
+    Args:
+        make: Makes the batch of a shape [1 + dims].
+        shapes: [3, 1 + dims]: few short sequences, more of the same length, and long ones.
+
+    Raises:
+        ValueError: They are.
+    """
+    try:
+        few, more, long = (_numbers(make(shape)) for shape in shapes)
+    except (MemoryError, RuntimeError):  # memory ran out: the trials tell where
+        return
+    if not few or not more or not long:
+        return
+    counts = shapes[:, 0].tolist()
+    if few == more and counts[0] != counts[1]:
+        value, remedy = f"{more:,} numbers, whatever the count", "Put `count` sequences into it."
+        raise checks.value_error("make_batch", RETURNS, value, remedy, at=place_of(shapes[1]))
+    # 2 sequences of 5 frames are 10 numbers, 3 of 9 are 27; of 10 and 15, each sequence holds 5, whatever its length.
+    if few * counts[2] == long * counts[0] and (shapes[0, 1:] != shapes[2, 1:]).all():
+        value, remedy = f"{long:,} numbers, whatever the length", "Pad its sequences to `length`."
+        raise checks.value_error("make_batch", RETURNS, value, remedy, at=place_of(shapes[2]))
+
+
+def _numbers(batch: Any) -> int | None:
+    """How many numbers the arrays of a batch hold, one within another; None where it holds anything else."""
+    shape = getattr(batch, "shape", None)
+    if isinstance(shape, tuple):
+        return math.prod(shape)
+    parts = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, tuple | list) else (None,)
+    held = [None if part is batch else _numbers(part) for part in parts]
+    return None if None in held else sum(each or 0 for each in held)
+
+
+def check_ran(returned: Any, shape: NDArray[np.int64]) -> None:
+    """Refuses a step that has not run yet when it returns. It is timed with the step, so it looks at the type alone.
+
+    Raises:
+        ValueError: It returned a coroutine or a generator.
+    """
+    if isinstance(returned, _NOT_RUN):
+        remedy = "Give `lambda batch: list(step(batch))`, or return in place of yield."
+        if isinstance(returned, types.CoroutineType):
+            remedy = "Give `lambda batch: asyncio.run(step(batch))`."
+            returned.close()  # else Python warns that nobody waited for it
+        value = f"a {type(returned).__name__}, which has not run"
+        raise checks.value_error("step", TRAINS, value, remedy, at=place_of(shape))
+
+
+def check_loss(returned: Any) -> None:
+    """Warns of a loss that is no number, where the step returned its loss: a float, or an array of no dimensions."""
+    item = getattr(returned, "item", None) if getattr(returned, "shape", None) == () else None
+    loss = item() if callable(item) else returned
+    if isinstance(loss, float) and not math.isfinite(loss):
+        warn_of_infinite(loss)
+
+
+def warn_of_infinite(value: float) -> None:
+    """Warns that a step trains on NaN, which may take another time than training does. Once, as Python does."""
+    remedy = "Lower the learning rate, or make batches more like your data: such a step may take another time."
+    warnings.warn(checks.sentence("step", _FINITE, value, remedy), stacklevel=2)
+
+
+def place_of(shape: NDArray[np.int64]) -> str:
+    """The call that makes a batch of `shape` [1 + dims]."""
+    return f"make_batch({', '.join(map(str, shape.tolist()))})"
