@@ -457,7 +457,13 @@ TYPES = {
     "seed": (lambda: lw.make_plan([3], BATCHING, seed=1.0), f"`seed` must be a whole number, but is 1.0. {SEED}"),
     "cut": (
         lambda: lw.Batching(cut=16),
-        "`cut` must be a choice such as FixedSize(16), but is 16. Give cut=FixedSize(16), say.",
+        "`cut` must be a choice such as FixedSize(16), but is 16. Give FixedSize(16) for sequences, or Budget(16) for "
+        "padded frames. Give the most padded frames of a batch: 16 sequences have about 16 times their mean length.",
+    ),
+    "a cut in no words": (
+        lambda: lw.parse_cut(20_000),
+        "`cut` must be text, but is 20000. Write budget:20000, or fixed:20000. Give the most padded frames of a batch: "
+        "16 sequences have about 16 times their mean length.",
     ),
     "a class": (
         lambda: lw.Batching(cut=FIXED, order=lw.Sorted),

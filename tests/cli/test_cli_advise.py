@@ -207,3 +207,14 @@ def test_inspect_names_the_command_and_the_code_of_the_same_lengths(run, tmp_pat
     names = {}
     exec(program, names)
     assert names["plan"].costs.max() <= 40
+    assert "padding=0.1)" in program
+
+
+def test_the_budget_to_begin_with_holds_the_longest(run, tmp_path):
+    path = tmp_path / "lengths.txt"
+    for lengths, said in (
+        ([10] * 99 + [2_000], "about 478 frames; the longest alone has 2,000, the least --budget.\n"),
+        ([10, 20], "about 240 frames: a --budget to begin with.\n"),
+    ):
+        path.write_text("\n".join(map(str, lengths)))
+        assert f"16 sequences of the mean length have {said}" in run("inspect", path).out

@@ -155,7 +155,8 @@ def test_inspect_draws_wider_bars_for_a_long_tail(run, tmp_path):
 def test_inspect_without_a_file_says_that_its_lengths_are_generated(run):
     done = run("inspect", "--batch-size", 8)
     assert "    lengthwise advise --batch-size 8\n" in done.out
-    assert done.out.endswith("    plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(8)))\n")
+    code = "plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(8), padding=0.1))"
+    assert done.out.endswith(f"    {code}\n    print(lw.measure(plan, lengths))\n")
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith("long-tailed example, generated\n10,480 sequences")
     assert "Random batches of 8 sequences would be" in done.out

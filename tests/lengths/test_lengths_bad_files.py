@@ -132,6 +132,12 @@ BAD = [
     ("a.csv", f"n\n{2**63 - 1}\n{2**63}\n", {}, [f"`n` must be at most 2**63 - 1, but is {2**63} at line 3 of {{}}."]),
     ("a.csv", f"n\n{2**62}\n{-(2**64)}\n", {}, [f"`n` must be at least 1, but is {-(2**64)} at line 3 of {{}}."]),
     # Texts, and lists of lists.
+    (
+        "a.csv",
+        "id;dur\na;1,25\n",
+        {"column": "dur"},
+        ["but is '1,25'", "Write fractions with a point, as 1.25, and thous"],
+    ),
     ("a.csv", "id,text\na,hello you\n", {"column": "text"}, ["or drop the line; " + TEXTS]),
     ("a.jsonl", '{"text": "hello"}', {}, ["`text` must be a number, but is 'hello'", "or drop the sequence; " + TEXTS]),
     ("a.parquet", parquet(text=["hello"]), {}, ["is 'hello' at row 0 of {}.", "or drop the sequence; " + TEXTS]),

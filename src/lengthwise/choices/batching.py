@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import numbers
 from dataclasses import Field, dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -45,7 +46,8 @@ class Batching:
             and name, a partial by its parts, a dataclass by its fields, another object by its class. Lambdas of one
             module share a name: only the fingerprint of the plan tells them apart.
         chunks: Cut sequences into pieces first.
-        budget: Short for `cut=Budget(budget)`; beside a `Budget`, the budget in place of its own.
+        budget: The most padded frames of a batch: 16 sequences have about 16 times their mean length. Short for
+            `cut=Budget(budget)`; beside a `Budget`, the budget in place of its own.
         padding: Short for `order=MaxEntropy(padding=padding)`; beside a `MaxEntropy`, the padding in place of its own.
 
     Raises:
@@ -209,7 +211,10 @@ def check_choice(name: str, choice: object) -> None:
     # Only a tag tells Sorted() in place of a cost: both are called, and the call would fail in the middle of a plan.
     misplaced = tag is not None and tag.partition(".")[0] != _VERB_OF.get(name, name)
     if misplaced or isinstance(choice, type) or not all(callable(getattr(choice, verb, None)) for verb in verbs):
-        raise checks.type_error(name, f"a choice such as {example}", choice, f"Give {name}={example}, say.")
+        remedy = f"Give {name}={example}, say."
+        if name == "cut" and isinstance(choice, numbers.Real):
+            remedy = f"Give FixedSize({choice}) for sequences, or Budget({choice}) for padded frames. {BUDGET_REMEDY}"
+        raise checks.type_error(name, f"a choice such as {example}", choice, remedy)
 
 
 def _describe(choice: Any) -> Any:

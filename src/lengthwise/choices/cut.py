@@ -181,7 +181,8 @@ class Budget:
     sequence next, it may pay to close a batch early, before it.
 
     Args:
-        budget: What a batch may cost.
+        budget: What a batch may cost. 16 sequences have about 16 times their mean length in padded frames;
+            `lengthwise.torch.find_budget` finds what fits into memory.
         oversize: What becomes of a sequence that costs more than the budget by itself: "error", "alone" in a batch
             (listed in the plan's report), or "drop" (listed too).
         max_sequences: The most sequences in a batch.

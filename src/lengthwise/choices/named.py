@@ -104,7 +104,10 @@ def parse_cut(text: str) -> Cut:
     >>> parse_cut("dynamic:16,rule=paper")
     DynamicSize(batch_size=16, rule='paper', multiple_of=1, count_multiple_of=1)
     """
-    name, value, options = _parse(text, "cut")
+    if not isinstance(text, str):
+        raise checks.type_error("cut", "text", text, f"Write budget:{text}, or fixed:{text}. {BUDGET_REMEDY}")
+    remedy = BUDGET_REMEDY if text.startswith("budget") else "Write dynamic:16,rule=paper, say."
+    name, value, options = _parse(text, "cut", remedy)
     kinds = {
         "fixed": (FixedSize, "batch_size"),
         "budget": (Budget, "budget"),
@@ -113,7 +116,6 @@ def parse_cut(text: str) -> Cut:
     }
     if name not in kinds or value is None:
         rule = "fixed:SIZE, budget:COST, dynamic:SIZE or rows:CAPACITY"
-        remedy = BUDGET_REMEDY if name == "budget" else "Write dynamic:16,rule=paper, say."
         raise checks.value_error("cut", rule, text, remedy)
     kind, field = kinds[name]
     _refuse_options(options, (field,), text)
@@ -219,13 +221,13 @@ def _mxnet_options(options: dict[str, Any], cut: Cut) -> tuple[Cut, Balanced]:
     return replace(cut, drop_incomplete=True), Balanced(tail="drop")
 
 
-def _parse(text: str, what: str) -> tuple[str, Any, dict[str, Any]]:
+def _parse(text: str, what: str, remedy: str = _GRAMMAR) -> tuple[str, Any, dict[str, Any]]:
     """Splits `name:value,key=word` into (name, value, {key: word}); turns numbers, true and false into Python's."""
     head, *rest = text.split(",")
     name, colon, value = head.partition(":")
     pairs = [part.partition("=") for part in rest]
     if not name or (colon and not value) or any(not key or not sign or not word for key, sign, word in pairs):
-        raise checks.value_error(what, "of the form name[:value][,key=value...]", text, _GRAMMAR)
+        raise checks.value_error(what, "of the form name[:value][,key=value...]", text, remedy)
     # "drop-incomplete" is written as options of a command line are, and the field is drop_incomplete.
     options = {key.replace("-", "_"): _value(word) for key, _, word in pairs}
     if len(options) < len(pairs):

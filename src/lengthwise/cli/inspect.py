@@ -61,9 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
             ("Bars are wider further down: few sequences are far longer than most.",) if has_long_tail(column) else ()
         )
         show.table((head, "", "sequences"), _histogram(column), notes=notes, words=2)
-    frames = cuts.BATCH_SIZE * float(table.sum(axis=1).mean())
-    usual = f"{frames:,.0f}" if frames < 100 else f"{float(f'{frames:.3g}'):,.0f}"  # 12,834 is about 12,800
-    show.say(f"\n{cuts.BATCH_SIZE} sequences of the mean length have about {usual} frames: a --budget to begin with.")
+    show.say(f"\n{_suggest_budget(table)}")
     share = measures["padding_share"]
     show.say(
         f"Random {cuts.describe_cut(cut)} would be {show.percent(share)} padding: "
@@ -78,6 +76,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _suggest_budget(table: NDArray[np.int64]) -> str:
+    """What a batch of 16 of the mean length costs, and so which budget to begin with: [n, dims]."""
+    frames = cuts.BATCH_SIZE * float(table.sum(axis=1).mean())
+    usual = frames if frames < 100 else float(f"{frames:.3g}")  # 12,834 is about 12,800
+    said = f"{cuts.BATCH_SIZE} sequences of the mean length have about {usual:,.0f} frames"
+    longest, begin = int(table.sum(axis=1).max()), ": a --budget to begin with."
+    # Any sequence over its budget by itself is an error.
+    return f"{said}; the longest alone has {longest:,}, the least --budget." if longest > usual else f"{said}{begin}"
+
+
 def _print_next(arguments: argparse.Namespace, cut: lw.Cut) -> None:
     """The command to type next, and what the library does where nobody chooses."""
     packed = isinstance(cut, lw.Rows)
@@ -85,7 +93,10 @@ def _print_next(arguments: argparse.Namespace, cut: lw.Cut) -> None:
     show.say(f"\nNext, see {'which packing fills more' if packed else 'which batches waste less'}:\n")
     show.program(f"    lengthwise {'compare' if packed else 'advise'} {shlex.join(words)}")
     show.say(f"\nIn Python, {'in random order' if packed else 'as random as 10 % padding allows'}:\n")
-    plan = f"plan = lw.make_plan(lengths, {write_batching(lw.Batching(cut=cut))})"
+    batching = write_batching(lw.Batching(cut=cut))
+    if not packed:  # the default, written out: it is the number to change
+        batching = f"{batching.removesuffix(')')}, padding={lw.Batching(cut=cut).padding})"
+    plan = f"plan = lw.make_plan(lengths, {batching})\nprint(lw.measure(plan, lengths))"
     show.program(textwrap.indent(f"import lengthwise as lw\n{source.write_code(arguments)}\n{plan}", "    "))
 
 

@@ -246,6 +246,8 @@ def not_a_number(value: object, *, name: str, at: str, remedy: str = DROP_SEQUEN
     elif isinstance(value, str) and is_number(value):
         plain = "Write it as a number, without quotes." if _plain(value) else ""  # "7" beside numbers in JSON
         remedy = plain or "Write it in the digits 0 to 9, without underscores."
+    elif isinstance(value, str) and is_number(value.replace(",", ".")):  # 1,25 in a table whose cells end at semicolons
+        remedy = "Write fractions with a point, as 1.25, and thousands without a comma, as 1250."
     elif isinstance(value, str) and any(map(str.isalpha, value)):
         remedy = f"{remedy.removesuffix('.')}; if these are texts, {COUNT_REMEDY}."
     return value_error(name, "a number", value, remedy, at=at)

@@ -26,6 +26,7 @@ from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError
 from lengthwise.choices.multiples import count_multiple, fill_up, length_multiple, round_up
 from lengthwise.choices.rows import row_capacity
 from lengthwise.lengths import as_lengths
+from lengthwise.planning.draft import mean_cost
 from lengthwise.planning.leftovers import describe_buckets, settle_leftovers
 from lengthwise.planning.make import check_countable
 
@@ -257,7 +258,8 @@ def _is_kept(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> NDArray[np.bool
     over = costs > budget
     if policy == "error" and over.any():
         at = int(costs.argmax())
-        raise OversizeError(budget, float(costs[at]), at, sequence=at)
+        mean = mean_cost(padded, cost)
+        raise OversizeError(budget, float(costs[at]), at, sequence=at, mean_cost=mean if mean > budget else None)
     if policy == "drop" and over.all():
         rule = f"at least the cost of the cheapest sequence, {float(costs.min()):.16g}"
         raise checks.value_error("budget", rule, budget, BUDGET_REMEDY)
