@@ -168,7 +168,7 @@ def test_packed_rows_count_as_rows_of_the_capacity():
 
 def test_a_plan_of_other_dimensions_is_refused():
     plan = lw.make_plan(PAIRS, lw.Batching(budget=20_000))
-    with pytest.raises(ValueError, match=r"^`plan` must be of 1 lengths a sequence, as were measured, but is 2\. "):
+    with pytest.raises(ValueError, match=r"^`plan` must be of 1 length a sequence, as measured, but is 2\. "):
         measured().seconds_of(plan)
 
 
@@ -196,6 +196,12 @@ def test_a_step_cost_is_kept_in_a_file(tmp_path, held, lengths):
         lambda stored: stored.update(counts=[1, 2]),
         lambda stored: stored.update(measured_seconds="soon"),
         lambda stored: stored.update(seconds_error=None),
+        lambda stored: stored.update(seconds_error=float("nan")),
+        lambda stored: stored.update(seconds_error=-0.1),
+        lambda stored: stored.update(bytes=None),
+        lambda stored: stored.update(bytes_error=None),
+        lambda stored: stored.update(measured_bytes=None),
+        lambda stored: stored["seconds"].update(linear=[1.0, 2.0]),
     ],
 )
 def test_a_file_that_is_no_step_cost_is_refused(tmp_path, change):
@@ -206,7 +212,7 @@ def test_a_file_that_is_no_step_cost_is_refused(tmp_path, change):
     path.write_text(json.dumps(stored))
     with pytest.raises(ValueError, match=r"^`path` must be a step cost that StepCost.save wrote, but is "):
         lw.StepCost.load(path)
-    for nothing in ("", "[]", "7", '"x"', "null"):
+    for nothing in ("", "[]", "7", '"x"', "null", "[" * 200_000):
         path.write_text(nothing)
         with pytest.raises(ValueError, match=r"^`path` must be a step cost that StepCost.save wrote, but is "):
             lw.StepCost.load(path)
@@ -217,6 +223,15 @@ def test_a_batching_keeps_a_fit_in_json_and_old_ones_keep_their_names():
     assert lw.Batching.from_json(batching.to_json()) == batching
     assert "per_length" not in lw.Batching(budget=9, cost=lw.Quadratic(quadratic=0.1)).to_json()
     assert '"per_length": 0.5' in lw.Batching(budget=9, cost=lw.Quadratic(per_length=0.5)).to_json()
+
+
+def test_a_step_cost_in_place_of_its_seconds_is_told():
+    with pytest.raises(
+        TypeError, match=r"^`cost` must be .*\. Give its seconds: cost=step_cost\.seconds, and a budget"
+    ):
+        lw.Batching(cost=measured(), budget=0.2)
+    with pytest.raises(lw.OversizeError, match=r" costs 0\.00174, and .* about 0\.0278: give it in .* or of `cost`\. "):
+        lw.make_plan(LENGTHS, lw.Batching(cost=lw.Quadratic(linear=1e-5 / 3), budget=0.0001))
 
 
 def test_a_printed_step_cost_shows_the_fit_and_its_points():
@@ -414,6 +429,10 @@ def test_points_that_leave_a_coefficient_open_are_refused():
         ValueError, match=r"^`seconds` must be finite and above 0, but is 0\.0\. Leave the point out\.$"
     ):
         lw.StepCost.of([1, 2], [3, 4], [0.0, 1.0])
+    with pytest.raises(
+        TypeError, match=r"^`seconds` must be numbers, but is \['soon', 'later'\]\. Give one number for"
+    ):
+        lw.StepCost.of([1, 2], [3, 4], ["soon", "later"])
     with pytest.raises(ValueError, match=r"^`counts` must be from 1 to 2\*\*40, but is 0\. "):
         lw.StepCost.of([0, 2], [3, 4], [1.0, 1.0])
     with pytest.raises(ValueError, match=rf"^`padded_lengths` must be from 1 to 2\*\*40, but is {2**41}\. "):

@@ -129,7 +129,7 @@ def _share_of_sample(share: Any, chosen: NDArray[np.int64], sample: NDArray[np.i
 
 def _check_cost(cost: Any, *, dims: int) -> Any:
     if isinstance(cost, StepCost) and cost.padded_lengths.shape[1] != dims:
-        rule = f"measured with {dims} lengths a sequence, as `lengths` has"
+        rule = f"measured with {dims} length{'s' * (dims > 1)} a sequence, as `lengths` has"
         raise checks.value_error("cost", rule, cost.padded_lengths.shape[1], "Measure the step with these lengths.")
     if cost is None or isinstance(cost, StepCost):
         return cost

@@ -141,7 +141,8 @@ class StepCost:
         """
         check_plan("plan", plan)
         if plan.padded_lengths.shape[1] != self.padded_lengths.shape[1]:
-            rule = f"of {self.padded_lengths.shape[1]} lengths a sequence, as were measured"
+            dims = self.padded_lengths.shape[1]
+            rule = f"of {dims} length{'s' * (dims > 1)} a sequence, as measured"
             raise checks.value_error("plan", rule, plan.padded_lengths.shape[1], "Measure the step with these lengths.")
         taken = self.seconds(plan.row_counts, plan.padded_lengths)[plan.grid]
         return float(taken.sum(axis=1).max(axis=1).sum())
@@ -171,7 +172,7 @@ class StepCost:
             stored = file.read()
         try:
             return cls._parse(json.loads(stored))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             remedy = "Measure the step anew, by lengthwise.measure_step."
             rule = "a step cost that StepCost.save wrote"
             raise checks.value_error("path", rule, os.fspath(path), remedy) from error
@@ -182,9 +183,15 @@ class StepCost:
             raise ValueError
         points = _check_points(stored["counts"], stored["padded_lengths"])
         held = stored["measured_bytes"]
+        errors = [stored["seconds_error"], *[stored["bytes_error"]] * (held is not None)]
+        if not all(0 <= float(error) < np.inf for error in errors) or (held is None) != (stored["bytes"] is None):
+            raise ValueError
+        costs = [Quadratic(**each) for each in (stored["seconds"], stored["bytes"]) if each is not None]
+        for cost in costs:
+            cost(*points)  # refuses coefficients of more lengths than were measured
         return cls(
-            seconds=Quadratic(**stored["seconds"]),
-            bytes=None if stored["bytes"] is None else Quadratic(**stored["bytes"]),
+            seconds=costs[0],
+            bytes=None if stored["bytes"] is None else costs[1],
             seconds_error=float(stored["seconds_error"]),
             bytes_error=None if stored["bytes_error"] is None else float(stored["bytes_error"]),
             device=str(stored["device"]),
@@ -212,7 +219,10 @@ def _check_points(counts: ArrayLike, padded_lengths: ArrayLike) -> tuple[NDArray
 
 
 def _check_measured(name: str, measured: ArrayLike, points: int) -> NDArray[np.float64]:
-    numbers = np.array(measured, np.float64)
+    try:
+        numbers = np.array(measured, np.float64)
+    except (TypeError, ValueError) as error:
+        raise checks.type_error(name, "numbers", measured, "Give one number for each point.") from error
     if numbers.shape != (points,):
         raise checks.value_error(name, f"of shape ({points},)", numbers.shape, "Give one number for each point.")
     if not (np.isfinite(numbers) & (numbers > 0)).all():

@@ -214,6 +214,8 @@ def check_choice(name: str, choice: object) -> None:
         remedy = f"Give {name}={example}, say."
         if name == "cut" and isinstance(choice, numbers.Real):
             remedy = f"Give FixedSize({choice}) for sequences, or Budget({choice}) for padded frames. {BUDGET_REMEDY}"
+        elif name == "cost" and callable(getattr(choice, "seconds", None)):  # what `measure_step` returns
+            remedy = "Give its seconds: cost=step_cost.seconds, and a budget in seconds."
         raise checks.type_error(name, f"a choice such as {example}", choice, remedy)
 
 

@@ -76,8 +76,9 @@ class OversizeError(ValueError):
         )
         if self.mean_cost is not None:
             remedy = (
-                f"A sequence of the mean length costs {self.mean_cost:.16g}, and is over it too; 16 of them cost about "
-                f"{16 * self.mean_cost:.16g}: give it in the unit of the lengths, samples or frames. {remedy}"
+                f"A sequence of the mean length costs {_about(self.mean_cost)}, and is over it too; 16 of them cost "
+                f"about {_about(16 * self.mean_cost)}: give it in the unit of the lengths, samples or frames, or of "
+                f"`cost`. {remedy}"
             )
         rule = f"at least the cost of the costliest sequence, {self.cost:.16g}"
         return checks.sentence("budget", rule, self.budget, remedy, at=at)
@@ -86,6 +87,11 @@ class OversizeError(ValueError):
         # An exception is made again from its `args`, the sentence here. One that cannot be hangs a pool of processes.
         remade = partial(type(self), sequence=self.sequence, mean_cost=self.mean_cost)
         return remade, (self.budget, self.cost, self.position), self.__dict__
+
+
+def _about(cost: float) -> str:
+    """A cost for a sentence: frames as they are, seconds in three digits."""
+    return f"{cost:.0f}" if cost >= 100 else f"{cost:.3g}"
 
 
 class Cut(Protocol):
