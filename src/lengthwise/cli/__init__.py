@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             parsed = _parse(arguments)
             with warnings.catch_warnings(), listen(_tell_once(parsed.command)):
-                warnings.showwarning = partial(_show_warning, parsed.command)
+                warnings.showwarning = partial(_show_warning, parsed.command, set())
                 status = parsed.run(parsed)
             return status
         finally:
@@ -94,8 +94,11 @@ def _tell_once(command: str) -> Callable[[], None]:
     return tell
 
 
-def _show_warning(command: str, message: Warning | str, *_place: object) -> None:
-    """Prints a warning as an error is printed: the sentence, without the place in the source."""
+def _show_warning(command: str, shown: set[str], message: Warning | str, *_place: object) -> None:
+    """Prints a warning as an error is printed: the sentence, once, without the place in the source."""
+    if str(message) in shown:
+        return
+    shown.add(str(message))
     print(f"lengthwise {command}: {message}", file=sys.stderr)
 
 

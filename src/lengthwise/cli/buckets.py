@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
+from lengthwise.advice.snippet import write_batching
 from lengthwise.checks import value_error
 from lengthwise.choices.buckets import EDGES, find_bucket
 from lengthwise.cli import cuts, show, source
@@ -85,9 +87,24 @@ def _run_shapes(arguments: argparse.Namespace, lengths: NDArray[np.int64], name:
         fewer = [count for count in _SHOWN if count < len(shapes)]
         said = ", ".join(f"{count}: {show.percent(shares[count - 1])}" for count in fewer)
         notes = (computed, f"Padding by fewer shapes: {said}.") if fewer else (computed,)
+        counts, *_ = sequences_of(lengths, shapes, cut, leftovers=arguments.leftovers)
+        if dropped := len(lengths) - int(counts.sum()):
+            notes += (f"{dropped:,} of {len(lengths):,} sequences are over the budget, and left out.",)
         heads = ("rows", "up to", "sequences", "batches", "padding")
         show.table(heads, _shape_rows(lengths, shapes, cut, arguments.leftovers), title=title, notes=notes, words=0)
+        if len(shapes) <= _SHOWN[-1]:
+            show.say("\nIn Python, batches of these shapes:\n")
+            show.program(_write_code(arguments, shapes, cut))
     return 0
+
+
+def _write_code(arguments: argparse.Namespace, shapes: NDArray[np.int64], cut: lw.Cut) -> str:
+    """The lines of Python that make such batches."""
+    edges = shapes[:, 1:].tolist() if shapes.shape[1] > 2 else shapes[:, 1].tolist()
+    order = lw.Bucketed(edges=edges, pad_to_edge=True, leftovers=arguments.leftovers)
+    lines = ["import lengthwise as lw", source.write_code(arguments)]
+    lines.append(f"batching = {write_batching(lw.Batching(cut=cut, order=order))}")
+    return textwrap.indent("\n".join(lines), "    ")
 
 
 def _shape_rows(

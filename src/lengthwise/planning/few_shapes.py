@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.batching import check_choice
+from lengthwise.choices.batching import Batching, check_choice
 from lengthwise.choices.boxes import find_boxes, sort_rows
 from lengthwise.choices.buckets import optimal_edges
 from lengthwise.choices.chains import MOST_BOXES, Boxes, best_chain, best_costs, passing_chains, tight_boxes
@@ -29,6 +29,7 @@ from lengthwise.lengths import as_lengths
 from lengthwise.planning.draft import mean_cost
 from lengthwise.planning.leftovers import describe_buckets, settle_leftovers
 from lengthwise.planning.make import check_countable
+from lengthwise.planning.missed import tell_doubted_budget
 
 _MOST_LEVELS = MOST_BOXES  # padded lengths that are tried
 _MOST_SHAPES = 2**20  # more is a mistake
@@ -201,6 +202,7 @@ def _shapes_of(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Shapes:
     check_countable(array)
     padded = round_up(array, length_multiple(cut))
     check_countable(padded)
+    tell_doubted_budget(_count_over(padded, cut, cost), padded, Batching(cut=cut, cost=cost), stacklevel=5)
     padded = padded[_is_kept(padded, cut, cost)]
     longest, budget = padded.max(axis=0), cut.max_cost(cost, padded.max(axis=0))
     alone = float(costs_alone(cost, longest[None])[0])
@@ -264,6 +266,13 @@ def _is_kept(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> NDArray[np.bool
         rule = f"at least the cost of the cheapest sequence, {float(costs.min()):.16g}"
         raise checks.value_error("budget", rule, budget, BUDGET_REMEDY)
     return ~over if policy == "drop" else np.ones(len(padded), bool)
+
+
+def _count_over(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> int:
+    """How many of the padded lengths [n, dims] are over the budget by themselves, where the cut lets them."""
+    if getattr(cut, "oversize", "error") == "error":
+        return 0
+    return int((costs_alone(cost, padded) > cut.max_cost(cost, padded.max(axis=0))).sum())
 
 
 def _check_shapes(shapes: int) -> int:

@@ -64,7 +64,7 @@ def _tell_missed_padding(
     warnings.warn(f"{sentence} {_say_why(asked, had, least, most)}", stacklevel=7)
 
 
-def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching) -> None:
+def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching, *, stacklevel: int = 6) -> None:
     """Warns if nearly all sequences are over the budget by themselves: lengths in samples, and a budget in frames, say.
 
     Without a policy for such sequences this is an error, which says the same.
@@ -73,6 +73,7 @@ def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching)
         over: How many sequences are over the budget by themselves.
         items: What is planned.
         batching: The choices.
+        stacklevel: Of the warning: that of the caller of the public function.
     """
     if not over or over < _NEARLY_ALL * len(items) or type(batching.cut) is not Budget:
         return
@@ -81,7 +82,7 @@ def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching)
         return
     rule = f"at least the cost of a sequence of the mean length, {cost:.16g}"
     remedy = f"{over:,} of {len(items):,} sequences are over it: give it in the unit of the lengths."
-    warnings.warn(checks.sentence("budget", rule, batching.cut.budget, remedy), stacklevel=6)
+    warnings.warn(checks.sentence("budget", rule, batching.cut.budget, remedy), stacklevel=stacklevel)
 
 
 def tell_missed_waiting(
