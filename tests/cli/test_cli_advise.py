@@ -12,7 +12,7 @@ from lengthwise.measures.pooled import measure_pooled
 
 FACTS = {
     *("lengths", "sentence", "code", "limit", "unit", "sequences", "measured", "world_size", "micro_batches"),
-    *("best", "candidates"),
+    *("best", "more_mixed", "candidates"),
 }
 ROW = {
     "strategy",
@@ -65,7 +65,8 @@ def test_it_fits_on_one_screen(run, monkeypatch, columns):
         assert (done.status, done.err) == (0, "")
         lines = done.out.splitlines()
         assert max(map(len, lines)) <= columns
-        assert columns == 80 or len(lines) <= 40
+        # Code that draws a subset has two lines more than code that reads a file.
+        assert columns == 80 or len(lines) <= 42
         assert sum(re.match(r"\* \S", line) is not None for line in lines) == 1  # mark and label in one line
         assert "Lightning, Trainer" in done.out
 

@@ -15,6 +15,8 @@ class Advice:
     Attributes:
         candidates: All that was tried, by rising price.
         best: The one that is recommended, one of the candidates.
+        more_mixed: One of the candidates that mixes far more, for at most 20 % more than the least price; None where
+            there is none, and with a share of length, which says what mixing is worth.
         sentence: Which it is, by which rule, and what it saves.
         code: The lines of Python that train with it, for code that has `lengths`, `dataset` and `epochs`.
         limit: The most mixing that any batching can have at the padding of the best: `lw.mixing_limit`; None where
@@ -29,6 +31,7 @@ class Advice:
 
     candidates: tuple[AdviceRow, ...]
     best: AdviceRow
+    more_mixed: AdviceRow | None
     sentence: str
     code: str
     limit: float | None
@@ -55,4 +58,5 @@ class Advice:
         """The advice by name, JSON-ready; the best and the rows of the front are marked."""
         names = ("sentence", "code", "limit", "unit", "sequences", "measured", "world_size", "micro_batches")
         rows = [{**row.as_dict(), "best": row is self.best} for row in self.candidates]
-        return {**{name: getattr(self, name) for name in names}, "best": self.best.label, "candidates": rows}
+        labels = {"best": self.best.label, "more_mixed": self.more_mixed and self.more_mixed.label}
+        return {**{name: getattr(self, name) for name in names}, **labels, "candidates": rows}

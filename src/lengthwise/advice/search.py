@@ -48,7 +48,8 @@ _CLEAR = 0.005  # of mixing: what is less is chance
 _OTHER_CUT = 1.1  # times the mixing: so much more must another cut mix than the one that was asked for
 _MOST_CHANGE = 2  # times as many sequences, or as few, as a step of random batches holds
 _DROPPED = 0.01  # of all sequences: no more than this may a batching drop that random batches keep
-_DEARER = 0.2  # of the least: what mixes far more than the best within this is worth a sentence
+_DEARER = 0.2  # of the least: within this, what mixes far more than the best is worth a sentence
+_FAR = 0.25  # of mixing
 _LIMIT_BINS = 64  # of the limit of steps, which takes the square of it many times
 
 
@@ -126,12 +127,14 @@ def answer(question: Question, *, watch: Watch) -> Advice:
     rows = _drop_incomparable(rows)
     rows = _set_beside_random(_drop_equals(rows))
     fit = [row for row in rows if _is_comparable(row, rows[0])]
-    best, dearer = _choose(fit, question), _choose(fit, replace(question, within=max(_DEARER, question.within)))
+    best, least = _choose(fit, question), min(row.price for row in fit)
+    more_mixed = _choose_more_mixed(fit, best, question)
     limit = _limit(question, best)
     return Advice(
         candidates=tuple(sorted(rows, key=lambda row: row.price)),
         best=best,
-        sentence=write_sentence(rows, best, dearer, question, limit=limit, least=min(row.price for row in fit)),
+        more_mixed=more_mixed,
+        sentence=write_sentence(rows, best, more_mixed, question, limit=limit, least=least),
         code=write_loop(best.batching, micro_batches=question.world.micro_batches),
         limit=limit,
         unit=question.unit,
@@ -293,6 +296,12 @@ def _choose(rows: list[AdviceRow], question: Question) -> AdviceRow:
     own = max((row for row in near if row.batching.cut == question.cut), key=_mixing, default=best)
     # The cut that was asked for stays, unless another mixes clearly more, or costs less than it can.
     return best if best.mixing > _OTHER_CUT * own.mixing + _CLEAR else own
+
+
+def _choose_more_mixed(rows: list[AdviceRow], best: AdviceRow, question: Question) -> AdviceRow | None:
+    """What would be chosen, if more might be spent for mixing; None where that mixes little more."""
+    dearer = _choose(rows, replace(question, within=max(_DEARER, question.within)))
+    return dearer if best.work is None and dearer.mixing > best.mixing + _FAR else None
 
 
 def _mixing(row: AdviceRow) -> float:

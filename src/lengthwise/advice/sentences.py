@@ -17,14 +17,13 @@ from lengthwise.choices.order import Bucketed, MaxEntropy, Shuffled
 from lengthwise.measures.length_share import LengthShare
 
 _SAME = 0.005  # of a price: a smaller difference is not worth a word
-_FURTHER = 0.25  # of mixing above the best: a dearer one is worth a sentence
 _MANY = 0.02  # more steps of an epoch are worth a word
 
 
 def write_sentence(
     rows: Sequence[AdviceRow],
     best: AdviceRow,
-    dearer: AdviceRow,
+    more_mixed: AdviceRow | None,
     question: Question,
     *,
     limit: float | None,
@@ -35,7 +34,7 @@ def write_sentence(
     Args:
         rows: All that are shown, random batches first.
         best: The one that is recommended.
-        dearer: The one that would be, if more might be spent for mixing.
+        more_mixed: The one that would be, if more might be spent for mixing.
         limit: Of mixing, at its padding.
         least: The least price of what may be recommended.
     """
@@ -51,8 +50,8 @@ def write_sentence(
         said.append(more)
     if (others := _others(rows, best, question)) is not None:
         said.append(others)
-    if best.work is None and dearer.mixing > best.mixing + _FURTHER:
-        said.append(_dearer(best, dearer, question, least=least))
+    if more_mixed is not None:
+        said.append(_offer(more_mixed, best, question, least=least))
     if len(question.sample) < len(question.lengths):
         said.append(f"Measured on a random {len(question.sample):,} of the {len(question.lengths):,} sequences")
     return ". ".join(said) + "."
@@ -108,12 +107,12 @@ def _saving(best: AdviceRow, question: Question) -> str:
     return f"An epoch {_verb(question)}s {_more(best.of_random)} random batches (Lightning, Trainer)"
 
 
-def _dearer(best: AdviceRow, dearer: AdviceRow, question: Question, *, least: float) -> str:
-    """What mixes far more, for somewhat more."""
-    allowed = math.ceil(100 * (relative(dearer.price, least) - 1))
-    more = _percent(relative(dearer.price, best.price) - 1)
-    mixes = f"{dearer.label} mixes {dearer.mixing:.2f}"
-    return f"Within {allowed} % of the least (`within`), {mixes}, and {_verb(question)}s {more} more than {best.label}"
+def _offer(more_mixed: AdviceRow, best: AdviceRow, question: Question, *, least: float) -> str:
+    """What mixes far more, for somewhat more, and what to ask for to have it."""
+    allowed = math.ceil(100 * (relative(more_mixed.price, least) - 1))
+    more = _percent(relative(more_mixed.price, best.price) - 1)
+    mixes = f"{more_mixed.label} mixes {more_mixed.mixing:.2f}"
+    return f"Within {allowed} % of the least (`within`), {mixes} and {_verb(question)}s {more} more"
 
 
 def _more_steps(best: AdviceRow, random: AdviceRow) -> str | None:

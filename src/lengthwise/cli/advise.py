@@ -15,7 +15,7 @@ from lengthwise.advice.search import answer
 from lengthwise.choices.named import parse_share
 from lengthwise.cli import cuts, show, source
 
-_SHOWN = 5  # rows of the front; --json has all
+_SHOWN = 6  # rows of the front, and what the sentence names; --json has all
 # Columns that a narrow terminal leaves out, in this order.
 _SPARE = ("batch\nsize", "steps\nvary", "of\nrandom", "waiting")
 
@@ -133,11 +133,11 @@ def _print(advice: lw.Advice, question: Question, title: str) -> None:
 
 
 def _shown(advice: lw.Advice) -> list[lw.AdviceRow]:
-    """The best, what trainers ship, and some of the front, by rising price."""
-    front = advice.front
+    """What the sentence names, what trainers ship, and some of the front, by rising price."""
+    front, named = advice.front, [row for row in (advice.best, advice.more_mixed) if row is not None]
     # Of 21 rows on the front: 0, 5, 10, 15 and 20.
-    places = np.unique(np.rint(np.linspace(0, len(front) - 1, min(_SHOWN, len(front)))).astype(int))
-    kept = {id(row) for row in [advice.best, *advice.shipped, *(front[place] for place in places)]}
+    places = np.unique(np.rint(np.linspace(0, len(front) - 1, min(_SHOWN - len(named), len(front)))).astype(int))
+    kept = {id(row) for row in [*named, *advice.shipped, *(front[place] for place in places)]}
     return [row for row in advice.candidates if id(row) in kept]
 
 
