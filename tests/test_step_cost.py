@@ -390,8 +390,11 @@ class Ledger(Ruler):
 @pytest.mark.parametrize("loss", [float("nan"), np.array(np.inf), np.float32("nan")], ids=["float", "array", "scalar"])
 def test_a_loss_that_is_no_number_warns(loss):
     meter = Ledger(loss)
-    with pytest.warns(UserWarning, match=r"^`step` must be a function that keeps its loss and .* finite, but is "):
+    with pytest.warns(
+        UserWarning, match=r"^`step` must be a function that keeps its loss and .* finite, but is "
+    ) as told:
         lw.measure_step(meter.step, shape_alone, LENGTHS, meter=meter, repeats=1)
+    assert [each.filename for each in told] == [__file__]
 
 
 @pytest.mark.parametrize("loss", [0.5, np.array(3.0), np.float32(2), None, "nan", np.full(3, np.nan), 7])
@@ -444,8 +447,11 @@ def test_an_array_of_jax_tells_to_take_its_meter():
         def block_until_ready(self):
             return self
 
-    with pytest.raises(ValueError, match=r"^`meter` must be one that waits .* Take lengthwise\.jax\.measure_step, "):
-        lw.measure_step(lambda _: Pending(), shape_alone, LENGTHS)
+    for returned in (Pending(), (0.5, Pending()), (0.5, {"weights": [Pending()]})):
+        with pytest.raises(
+            ValueError, match=r"^`meter` must be one that waits .* Take lengthwise\.jax\.measure_step, "
+        ):
+            lw.measure_step(lambda _, given=returned: given, shape_alone, LENGTHS)
 
 
 @pytest.mark.parametrize(

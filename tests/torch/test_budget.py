@@ -389,6 +389,14 @@ def test_a_step_that_does_not_train_the_model_is_refused_before_memory_is_search
     assert len(tried) == 32
 
 
+def test_a_loss_that_is_no_number_warns_once():
+    with pytest.warns(
+        UserWarning, match=r"^`step` must be a function that keeps its loss .* finite, but is nan"
+    ) as told:
+        lw.torch.find_budget(lambda _: float("nan"), shape_alone, [10, 20], max_sequences=4)
+    assert [each.filename for each in told] == [__file__]
+
+
 def test_steps_that_a_scaler_skips_at_first_are_no_fault():
     model, step = linear_trainer()
     waiting = iter(range(9))

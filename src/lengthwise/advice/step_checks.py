@@ -116,18 +116,20 @@ def check_ran(returned: Any, shape: NDArray[np.int64]) -> None:
         raise checks.value_error("step", TRAINS, value, remedy, at=place_of(shape))
 
 
-def check_loss(returned: Any) -> None:
-    """Warns of a loss that is no number, where the step returned its loss: a float, or an array of no dimensions."""
+def note_loss(returned: Any, losses: list[float]) -> None:
+    """Keeps a loss that is no number, where the step returned its loss: a float, or an array of no dimensions."""
     item = getattr(returned, "item", None) if getattr(returned, "shape", None) == () else None
     loss = item() if callable(item) else returned
     if isinstance(loss, float) and not math.isfinite(loss):
-        warn_of_infinite(loss)
+        losses.append(loss)
 
 
-def warn_of_infinite(value: float) -> None:
-    """Warns that a step trains on NaN, which may take another time than training does. Once, as Python does."""
-    remedy = "Lower the learning rate, or make batches more like your data: such a step may take another time."
-    warnings.warn(checks.sentence("step", _FINITE, value, remedy), stacklevel=2)
+def tell_infinite(values: list[float]) -> None:
+    """Warns that a step trains on NaN, which may take another time than training does."""
+    if values:
+        remedy = "Lower the learning rate, or make batches more like your data: such a step may take another time."
+        # The level is that of the caller of `measure_step`, which is decorated, and called us.
+        warnings.warn(checks.sentence("step", _FINITE, values[0], remedy), stacklevel=4)
 
 
 def place_of(shape: NDArray[np.int64]) -> str:

@@ -23,9 +23,10 @@ from lengthwise.advice.step_checks import (
     check_arguments,
     check_batches,
     check_functions,
-    check_loss,
     check_ran,
+    note_loss,
     place_of,
+    tell_infinite,
 )
 from lengthwise.advice.step_cost import StepCost
 from lengthwise.advice.trial_shapes import trial_shapes
@@ -84,12 +85,21 @@ class _Clock:
         torch = sys.modules.get("torch")
         if torch is not None and torch.cuda.is_initialized():
             remedy = "lengthwise.torch.measure_step"
-        elif hasattr(returned, "block_until_ready"):
+        elif _is_pending(returned):
             remedy = "lengthwise.jax.measure_step"
         if remedy is not None:
             rule = "one that waits for the device"
             raise checks.value_error("meter", rule, None, f"Take {remedy}, which does.")
         return seconds, None
+
+
+def _is_pending(returned: Any) -> bool:
+    """Whether arrays of JAX are among what the step returned, which may still be computed: (loss, {"w": weights})."""
+    if isinstance(returned, tuple | list):
+        return any(map(_is_pending, returned))
+    if isinstance(returned, dict):
+        return any(map(_is_pending, returned.values()))
+    return hasattr(returned, "block_until_ready")
 
 
 @checks.show_call("measure_step(step, make_batch, lengths)")
@@ -150,7 +160,9 @@ def measure_step(
     check_arguments(step, make_batch, shapes.shape[1] - 1)
     check_batches(lambda shape: make_once(make_batch, shape), _ends(shapes))
     clock = _Clock() if meter is None else meter
-    rounds = [_measure_round(step, make_batch, shapes, clock, number) for number in range(repeats)]
+    losses: list[float] = []
+    rounds = [_measure_round(step, make_batch, shapes, clock, number, losses) for number in range(repeats)]
+    tell_infinite(losses)
     seconds = np.median([[took for took, _ in each] for each in rounds], axis=0)
     _check_times(seconds)
     held = [[most for _, most in each] for each in rounds]
@@ -186,14 +198,16 @@ def _ends(shapes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.stack([short[0], short[-1], long[0]])
 
 
-def run_once(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter: Meter) -> tuple[float, float | None]:
+def run_once(
+    step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter: Meter, losses: list[float]
+) -> tuple[float, float | None]:
     """One step on a fresh batch of `shape` [1 + dims]: its seconds, and the most bytes it held or None.
 
     Raises:
         ValueError: As `try_once` does, or memory runs out.
     """
     try:
-        return try_once(step, make_batch, shape, meter)
+        return try_once(step, make_batch, shape, meter, losses)
     except (MemoryError, RuntimeError) as error:  # what `try_once` lets through
         remedy = f"Give a budget of fewer padded frames than {int(shape[0] * shape[1:].sum()):,}."
         if shape[0] == 1:  # a sequence of each length is tried under every budget
@@ -201,8 +215,12 @@ def run_once(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter:
         raise checks.value_error("step", TRAINS, error, remedy, at=place_of(shape)) from error
 
 
-def try_once(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter: Meter) -> tuple[float, float | None]:
+def try_once(
+    step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter: Meter, losses: list[float]
+) -> tuple[float, float | None]:
     """The same, where memory may run out: what then is raised goes through as it is.
+
+    A loss that is no number is added to `losses`.
 
     Raises:
         ValueError: `make_batch` or the step raises something else, or `make_batch` returns nothing.
@@ -213,7 +231,7 @@ def try_once(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter:
     returned = _call("step", lambda: step(batch), TRAINS, f"Try step({place}) by itself.", place)
     check_ran(returned, shape)
     measured = meter.stop(returned)
-    check_loss(returned)
+    note_loss(returned, losses)
     return measured
 
 
@@ -248,13 +266,13 @@ def ran_out(error: BaseException) -> bool:
 
 
 def _measure_round(
-    step: Step, make_batch: MakeBatch, shapes: NDArray[np.int64], meter: Meter, number: int
+    step: Step, make_batch: MakeBatch, shapes: NDArray[np.int64], meter: Meter, number: int, losses: list[float]
 ) -> list[tuple[float, float | None]]:
     """Every shape, in an order of the round's own: what each took and held, in the order of `shapes`."""
     measured = {}
     for index in Key(epoch=number, stage="order").permutation(len(shapes)).tolist():
-        run_once(step, make_batch, shapes[index], meter)  # compiles, allocates, and fills the caches
-        measured[index] = run_once(step, make_batch, shapes[index], meter)
+        run_once(step, make_batch, shapes[index], meter, losses)  # compiles, allocates, and fills the caches
+        measured[index] = run_once(step, make_batch, shapes[index], meter, losses)
     return [measured[index] for index in range(len(shapes))]
 
 

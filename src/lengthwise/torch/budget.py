@@ -14,7 +14,14 @@ from torch import nn
 
 from lengthwise import checks
 from lengthwise.advice.show import show_table
-from lengthwise.advice.step_checks import MakeBatch, Step, check_arguments, check_batches, check_functions
+from lengthwise.advice.step_checks import (
+    MakeBatch,
+    Step,
+    check_arguments,
+    check_batches,
+    check_functions,
+    tell_infinite,
+)
 from lengthwise.advice.step_timing import make_once, ran_out, try_once
 from lengthwise.advice.trial_shapes import trial_lengths
 from lengthwise.choices.batching import Batching
@@ -143,6 +150,7 @@ def find_budget(
     # Where memory did not end, the number of sequences is the bound.
     free = _leave_free(float(costs[full].min()), share, least) if full.any() else float(costs.max())
     bounded = replace(cut, budget=free, max_sequences=cut.max_sequences if full.all() else most)
+    tell_infinite(trials.losses)
     checked = trials.check(own, replace(chosen, cut=bounded), bounded, least, max(share, 0.05))
     return FoundBudget(
         budget=checked.budget,
@@ -175,6 +183,7 @@ class _Trials:
     ) -> None:
         self._step, self._make_batch, self._release, self._meter = step, make_batch, release, DeviceMeter(device)
         self._first = np.ones(1, np.int64)  # the padded lengths of the first step
+        self.losses: list[float] = []  # those that are no numbers
 
     def take_first(self, padded: NDArray[np.int64], most: int, *, trained: Callable[[], bool]) -> None:
         """Steps of one short sequence: the first makes the optimiser's state, which the next holds from its start.
@@ -259,7 +268,7 @@ class _Trials:
 
     def _fits(self, count: int, padded: NDArray[np.int64]) -> bool:
         try:
-            try_once(self._step, self._make_batch, np.array([count, *padded]), self._meter)
+            try_once(self._step, self._make_batch, np.array([count, *padded]), self._meter, self.losses)
         except (MemoryError, RuntimeError) as error:
             if not ran_out(error):
                 raise

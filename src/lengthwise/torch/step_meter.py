@@ -15,7 +15,7 @@ from torch import nn
 
 from lengthwise import checks
 from lengthwise.advice import step_timing
-from lengthwise.advice.step_checks import warn_of_infinite
+from lengthwise.advice.step_checks import tell_infinite
 from lengthwise.advice.step_cost import StepCost
 
 
@@ -152,9 +152,7 @@ def check_trained(model: nn.Module | None, before: list[tuple[int, float]]) -> N
         rule = "a function that changes the parameters of `model`"
         remedy = "Call backward and the optimizer's step in it, on this model."
         raise checks.value_error("step", rule, "one that changes none", remedy)
-    sums = [total for _, total in after if not math.isfinite(total)]
-    if sums:
-        warn_of_infinite(sums[0])
+    tell_infinite([total for _, total in after if not math.isfinite(total)])
     if not model.training:
         rule, remedy = "in training mode after a step", "Call model.train(), before or in the step: dropout costs time."
         warnings.warn(checks.sentence("model", rule, "in evaluation mode", remedy), stacklevel=4)
