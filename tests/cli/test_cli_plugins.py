@@ -1,9 +1,9 @@
 """Commands of other packages: found by entry points, imported when they are named, and told where they are missing."""
 
+import json
 import os
 import subprocess
 import sys
-import textwrap
 
 import pytest
 
@@ -49,39 +49,66 @@ compare = taken
 """
 
 
-@pytest.fixture
-def lengthwise(tmp_path):
-    """Runs the command line in a process that has the package `tokens-1.0` installed, and recipes if `recipes`."""
-    for name, text in MODULES.items():
-        (tmp_path / f"{name}.py").write_text(text)
-    facts = tmp_path / "tokens-1.0.dist-info"
-    facts.mkdir()
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: tokens\nVersion: 1.0\n")
-    (facts / "entry_points.txt").write_text(ENTRIES)
-    script = textwrap.dedent(f"""
-    import sys
-    from importlib.metadata import MetadataPathFinder
+# Imports the command line once, and then runs each line of words that it reads in a fork: as new as a process is,
+# but not as dear. A line is a list of words in JSON, and so is what the command left: status, output, and errors.
+FORKS = f"""
+import json, os, sys, tempfile, traceback
+from importlib.metadata import MetadataPathFinder
 
-    def without_recipes(*given, found=MetadataPathFinder.find_distributions):
-        return (each for each in found(*given) if each.name != "lengthwise-recipes")
+def without_recipes(*given, found=MetadataPathFinder.find_distributions):
+    return (each for each in found(*given) if each.name != "lengthwise-recipes")
 
-    MetadataPathFinder.find_distributions = without_recipes
-    from lengthwise.cli import main
+MetadataPathFinder.find_distributions = without_recipes
+from lengthwise.cli import main
 
+def run(words):
+    sys.argv = ["lengthwise", *words]
     try:
         status = main()
     except SystemExit as leaving:
         status = leaving.code
+    except BaseException:
+        status = traceback.print_exc() or 1
     print(*(name for name in {HEAVY!r} if name in sys.modules), end="")
-    sys.exit(status)
-    """)
+    return status
 
-    def run(*words):
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "COLUMNS": "80"}
-        command = [sys.executable, "-W", "error", "-c", script, *words]
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+for line in sys.stdin:
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        child = os.fork()
+        if not child:
+            os.dup2(out.fileno(), 1)
+            os.dup2(err.fileno(), 2)
+            status = run(json.loads(line))
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        left = [os.pread(each.fileno(), 1 << 20, 0).decode() for each in (out, err)]
+    print(json.dumps([status, *left]), flush=True)
+"""
 
-    return run
+
+@pytest.fixture(scope="module")
+def lengthwise(tmp_path_factory):
+    """Runs the command line in a process that has the package `tokens-1.0` installed, and not the recipes."""
+    folder = tmp_path_factory.mktemp("packages")
+    for name, text in MODULES.items():
+        (folder / f"{name}.py").write_text(text)
+    facts = folder / "tokens-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: tokens\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text(ENTRIES)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path]), "COLUMNS": "80"}
+    command = [sys.executable, "-W", "error", "-c", FORKS]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment, **pipes) as forks:
+
+        def run(*words):
+            forks.stdin.write(json.dumps(words) + "\n")
+            forks.stdin.flush()
+            return subprocess.CompletedProcess(words, *json.loads(forks.stdout.readline()))
+
+        yield run
 
 
 def complaint(done):
