@@ -2,19 +2,18 @@
 
 import ast
 import re
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from programs import run_program
+
 pytestmark = pytest.mark.processes
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "trainers").glob("*.md"))
 TRAINERS = {"accelerate", "deepspeed", "huggingface", "lightning", "plain"}
-STRICT = "import warnings\nwarnings.filterwarnings('error', message='`.*` must be ')\n"  # how our own begin
-PATIENCE = 120  # seconds
+OURS = "`.*` must be "  # how warnings of ours begin
 
 
 def code_of(page):
@@ -37,9 +36,9 @@ def test_the_code_of_the_page_runs(page, tmp_path):
     code = code_of(page)
     if missing(code):
         pytest.skip(f"needs {', '.join(missing(code))}")
-    command = [sys.executable, "-c", STRICT + code]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 0, done.stderr
+    (tmp_path / "page.py").write_text(code, encoding="utf-8")
+    status, _, errors = run_program(tmp_path / "page.py", tmp_path, message=OURS)
+    assert status == 0, errors
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
