@@ -1,13 +1,13 @@
 """The evaluation sampler under DataLoader, alone and on two ranks."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+from torch import distributed
 from torch.utils.data import DataLoader
 
 import lengthwise as lw
+from ranks import run_ranks
 
 pytestmark = pytest.mark.processes
 
@@ -48,15 +48,6 @@ def test_processes_that_were_started_as_ranks_but_do_not_talk_are_refused(monkey
     assert len(list(lw.torch.EvaluationSampler(LENGTHS, lw.FixedSize(8), rank=1, world_size=2))) == 7
 
 
-RANK = """
-import json
-import sys
-import torch.distributed as distributed
-import lengthwise as lw
-
-rank, store = int(sys.argv[1]), sys.argv[2]
-
-
 def made(*, longest=9, size=2):
     return lw.torch.EvaluationSampler([5, longest, 2, 4, 7], lw.FixedSize(size))
 
@@ -72,27 +63,25 @@ def complaint(act):
         return str(error)
 
 
-early, other = made(), made(longest=9 + rank)
-alone = early.rank, early.world_size, len(early)
-distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
-found = {"gathered": everything(made()), "alone": alone, "late": everything(early)}
-found["places"] = early.rank, early.world_size, len(early), early.plan.world_size
-found["late lengths"] = complaint(lambda: list(other))
-found["lengths"] = complaint(lambda: made(longest=9 + rank))
-found["cut"] = complaint(lambda: made(size=1 + rank))
-print(json.dumps(found))
-distributed.destroy_process_group()
-"""
+def on_a_rank(rank, folder):
+    early, other = made(), made(longest=9 + rank)
+    alone = early.rank, early.world_size, len(early)
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+    found = {"gathered": everything(made()), "alone": alone, "late": everything(early)}
+    found["places"] = early.rank, early.world_size, len(early), early.plan.world_size
+    found["late lengths"] = complaint(lambda: list(other))
+    found["lengths"] = complaint(lambda: made(longest=9 + rank))
+    found["cut"] = complaint(lambda: made(size=1 + rank))
+    (folder / f"{rank}.json").write_text(json.dumps(found))
+    distributed.destroy_process_group()
 
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory):
     """What each of two gloo ranks found."""
-    command, store = [sys.executable, "-c", RANK], tmp_path_factory.mktemp("ranks") / "store"
-    started = [
-        subprocess.Popen([*command, str(rank), str(store)], stdout=subprocess.PIPE, text=True) for rank in (0, 1)
-    ]
-    return [json.loads(process.communicate(timeout=120)[0]) for process in started]
+    folder = tmp_path_factory.mktemp("ranks")
+    run_ranks(on_a_rank, folder)
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in (0, 1)]
 
 
 def test_outputs_are_gathered_from_the_ranks(ranks):

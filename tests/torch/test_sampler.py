@@ -1,17 +1,16 @@
 """The batch sampler, alone and under DataLoader."""
 
-import ast
+import json
 import re
-import socket
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pytest
+from torch import distributed
 from torch.utils.data import DataLoader, Dataset
 
 import lengthwise as lw
+from ranks import run_ranks
 
 LENGTHS = lw.example_lengths("long-tailed", count=300)
 BATCHING = lw.Batching(cut=lw.Budget(20_000), order=lw.MaxEntropy(padding=0.1))
@@ -119,31 +118,20 @@ def test_looking_ahead_at_lengths_does_not_warn():
             assert len(sampler) > 0
 
 
-WORKER = """
-import sys
-import torch.distributed as distributed
-import lengthwise as lw
-
-rank, port = int(sys.argv[1]), sys.argv[2]
-distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
-sampler = lw.torch.BatchSampler([5, 9, 2, 4, 7, 7, 1], lw.Batching(cut=lw.FixedSize(2)), seed=1)
-print(len(sampler), [number for batch in sampler for number in batch])
-distributed.destroy_process_group()
-"""
+def share_of_a_rank(rank, folder):
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+    sampler = lw.torch.BatchSampler([5, 9, 2, 4, 7, 7, 1], lw.Batching(cut=lw.FixedSize(2)), seed=1)
+    found = len(sampler), [number for batch in sampler for number in batch]
+    (folder / f"{rank}.json").write_text(json.dumps(found))
+    distributed.destroy_process_group()
 
 
-def test_ranks_of_torch_distributed_take_their_own_share():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    ranks = [
-        subprocess.Popen([sys.executable, "-c", WORKER, str(rank), str(port)], stdout=subprocess.PIPE, text=True)
-        for rank in (0, 1)
-    ]
-    said = [process.communicate(timeout=120)[0] for process in ranks]
-    lengths, shares = zip(*(text.split(" ", 1) for text in said), strict=True)
-    assert lengths == ("2", "2")
-    assert sorted(ast.literal_eval(shares[0]) + ast.literal_eval(shares[1])) == list(range(7))
+@pytest.mark.processes
+def test_ranks_of_torch_distributed_take_their_own_share(tmp_path):
+    run_ranks(share_of_a_rank, tmp_path)
+    lengths, shares = zip(*(json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1)), strict=True)
+    assert lengths == (2, 2)
+    assert sorted(shares[0] + shares[1]) == list(range(7))
 
 
 def test_no_batch_size_attribute_to_mislead_trainers():
