@@ -1,5 +1,7 @@
 """Small files of the kinds that the handwriting recipe reads, and a small corpus that a network learns in seconds."""
 
+import multiprocessing
+
 import numpy as np
 import pytest
 
@@ -71,3 +73,17 @@ def corpus():
         validation=everything.take(range(20)),
         alphabet="lov",
     )
+
+
+@pytest.fixture(scope="module")
+def forked_ranks():
+    """Forks the ranks of a study from a server that has PyTorch loaded: spawned, each would load it anew.
+
+    `test_orphans.py` spawns them, as a study does.
+    """
+    from ranks import FORKSERVER
+
+    found = multiprocessing.get_context
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(multiprocessing, "get_context", lambda way=None: FORKSERVER if way == "spawn" else found(way))
+        yield

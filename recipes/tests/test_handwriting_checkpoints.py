@@ -9,7 +9,7 @@ import pytest
 
 from damages import truncate
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_ranks")]
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("HersheyFonts")

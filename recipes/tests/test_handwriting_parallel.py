@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_ranks")]
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("HersheyFonts")
