@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -21,6 +22,12 @@ FIXED, BUDGET = lw.FixedSize(16), lw.Budget(12_928)
 WORLDS = {"one": {}, "eight": {"world_size": 8}, "accumulated": {"world_size": 8, "micro_batches": 4}}
 CHANCE = 0.01  # of mixing
 SHORT = lw.example_lengths("long-tailed", count=800)
+
+
+@cache
+def advised(cut, *, world_size=1, micro_batches=1):
+    """The advice for `SHORT`, which more than one test looks at."""
+    return lw.advise(SHORT, cut, world_size=world_size, micro_batches=micro_batches)
 
 
 def worth(lengths, batching, **world):
@@ -62,7 +69,6 @@ def sets():
     speech = lw.example_lengths("speech", count=800)
     return {
         "long-tailed": SHORT,
-        "speech": speech,
         "Zipf": np.minimum(numbers.zipf(1.5, 800), 5_000),
         "Zipf, short": np.minimum(numbers.zipf(2.0, 800), 1_000),
         "one giant": np.where(np.arange(800) == 7, 5_000, speech),
@@ -98,10 +104,13 @@ def ljspeech():
     return lw.read_lengths(path, column="frames_12p5ms")
 
 
-@pytest.mark.parametrize("cut", [lw.FixedSize(8), lw.Budget(50_000), lw.DynamicSize(4)], ids=str)
+CUTS = (lw.FixedSize(8), lw.Budget(50_000, max_sequences=64), lw.DynamicSize(4))
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=str)
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 def test_the_rule_by_brute_force(cut, world):
-    advice = lw.advise(SHORT, cut, **world)
+    advice = advised(cut, **world)
     least = min(row.price for row in advice.candidates)
     near = [row for row in advice.candidates if row.price <= 1.05 * least]
     assert advice.best in near
@@ -144,7 +153,7 @@ def even_longest():
 
 
 def test_the_front_is_what_no_other_beats():
-    advice = lw.advise(SHORT, FIXED, world_size=2)
+    advice = advised(lw.FixedSize(8), world_size=8)
     for row in advice.candidates:
         beaten = any(each.price <= row.price and each.mixing > row.mixing for each in advice.candidates)
         assert not (beaten and row.on_front)
@@ -170,10 +179,9 @@ def test_prices_by_hand():
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 def test_prices_are_those_of_the_public_measures(world):
-    lengths = SHORT[:400]
-    advice = lw.advise(lengths, lw.FixedSize(4), **world)
+    advice = advised(lw.FixedSize(8), **world)
     for row in (advice.best, *advice.shipped):
-        price, mixing, _ = worth(lengths, row.batching, **world)
+        price, mixing, _ = worth(SHORT, row.batching, **world)
         assert row.price == pytest.approx(price, rel=1e-9)
         assert row.mixing == mixing
 
@@ -281,9 +289,9 @@ def test_the_code_trains_with_the_best():
         assert names["sampler"].epoch == 1
 
 
-@pytest.mark.parametrize("cut", [FIXED, lw.Budget(20_000, max_sequences=64), lw.DynamicSize(16)], ids=str)
+@pytest.mark.parametrize("cut", CUTS, ids=str)
 def test_every_batching_is_written_as_code_that_makes_it(cut):
-    advice = lw.advise(SHORT, cut, world_size=4)
+    advice = advised(cut, **WORLDS["eight"])
     for row in advice.candidates:
         assert eval(write_batching(row.batching), {"lw": lw}) == row.batching
 

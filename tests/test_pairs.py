@@ -19,7 +19,7 @@ from test_promises import budgets, keeps_its_promises
 from test_rest import loses_nothing
 from test_same_plan import steps_of
 
-CASES_PER_PAIR = 10
+CASES_PER_PAIR = 5
 FIXED = [name for name, order in choices.OF_PAIRS.items() if getattr(order, "pad_to_edge", False)]
 IN_EDGES = ["edges_drop", *FIXED, "optimal", "uniform"]
 BUDGET = 2_500

@@ -13,7 +13,7 @@ import choices
 import length_sets
 import lengthwise as lw
 
-CASES_PER_PAIR = 12  # plans of each order with each cut
+CASES_PER_PAIR = 8  # plans of each order with each cut
 
 
 @pytest.mark.parametrize("cut", choices.cuts(1, 1))

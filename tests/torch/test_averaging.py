@@ -1,18 +1,18 @@
 """Parameter averaging: equation 3 by hand and in NumPy, on real ranks, and started by torchrun on one or two nodes."""
 
 import json
+import os
 import socket
-import subprocess
-import sys
 from datetime import timedelta
 
 import numpy as np
 import pytest
 import torch
 from torch import distributed, nn
+from torch.distributed import run
 
 import lengthwise as lw
-from ranks import run_ranks
+from ranks import FORKSERVER, run_ranks
 
 pytestmark = pytest.mark.processes
 
@@ -278,6 +278,7 @@ import sys
 
 import torch
 from torch import distributed, nn
+from torch.distributed import run
 
 import lengthwise as lw
 
@@ -315,6 +316,14 @@ def expected_weight():
     return before
 
 
+def torchrun(arguments, log):
+    """What `torchrun` does, where PyTorch is loaded already; the ranks that it starts load it anew."""
+    with open(log, "w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    run.main(arguments)
+
+
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_torchrun_starts_it(tmp_path, nodes):
     script = tmp_path / "train.py"
@@ -322,30 +331,22 @@ def test_torchrun_starts_it(tmp_path, nodes):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    agents = [
-        subprocess.Popen(
-            [
-                *(sys.executable, "-m", "torch.distributed.run", f"--nnodes={nodes}", f"--nproc-per-node={2 // nodes}"),
-                *(
-                    f"--node-rank={node}",
-                    "--master-addr=127.0.0.1",
-                    f"--master-port={port}",
-                    str(script),
-                    str(tmp_path),
-                ),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for node in range(nodes)
-    ]
+    agents = []
+    for node in range(nodes):
+        places = [f"--nnodes={nodes}", f"--nproc-per-node={2 // nodes}", f"--node-rank={node}"]
+        meeting = ["--master-addr=127.0.0.1", f"--master-port={port}"]
+        arguments = [*places, *meeting, str(script), str(tmp_path)]
+        agents.append(FORKSERVER.Process(target=torchrun, args=(arguments, tmp_path / f"said{node}")))
+        agents[-1].start()
     try:
-        said = [agent.communicate(timeout=PATIENCE) for agent in agents]
+        for agent in agents:
+            agent.join(PATIENCE)
     finally:
         for agent in agents:
             agent.kill()
-    assert [agent.returncode for agent in agents] == [0] * nodes, said
+            agent.join()
+    said = [path.read_text() for path in tmp_path.glob("said*")]
+    assert [agent.exitcode for agent in agents] == [0] * nodes, said
     weights = [float((tmp_path / f"rank{rank}").read_text()) for rank in range(2)]
     assert weights == pytest.approx([expected_weight()] * 2, rel=1e-12)
 
