@@ -116,13 +116,30 @@ def test_links_lead_somewhere():
             assert (base / target.lstrip("/")).exists(), f"{page.name}: {target}"
 
 
-def test_every_committed_picture_is_drawn_by_one_command_and_stands_on_a_page():
-    listed = "import sys; sys.path.insert(0, 'benchmarks'); import pictures; "
-    listed += "print(*(path for paths in pictures.pictures().values() for path in paths))"
-    run = subprocess.run([sys.executable, "-c", listed], cwd=ROOT, capture_output=True, text=True, check=True)
-    drawn = sorted(Path(path) for path in run.stdout.split())
+DRAW = """
+import sys
+from pathlib import Path
+
+sys.path.insert(0, "benchmarks")
+import pictures
+
+print(*(path for paths in pictures.pictures().values() for path in paths))
+pictures.study.write_figure(pictures.latest("study-handwriting-parallel"), Path(sys.argv[1]))
+"""
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """The paths of all pictures that are drawn, and a file with the picture of a study."""
+    pytest.importorskip("matplotlib")
+    path = tmp_path_factory.mktemp("pictures") / "a.png"
+    run = subprocess.run([sys.executable, "-c", DRAW, path], cwd=ROOT, capture_output=True, text=True, check=True)
+    return sorted(map(Path, run.stdout.split())), path
+
+
+def test_every_committed_picture_is_drawn_by_one_command_and_stands_on_a_page(drawn):
     committed = sorted(path for folder in ("docs", "recipes/docs") for path in (ROOT / folder).rglob("*.png"))
-    assert drawn == committed
+    assert drawn[0] == committed
     pages = (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("recipes/**/*.md"))
     links = {
         (page.parent / target).resolve()
@@ -132,14 +149,10 @@ def test_every_committed_picture_is_drawn_by_one_command_and_stands_on_a_page():
     assert links == set(committed)
 
 
-def test_the_pictures_of_a_study_are_drawn_from_its_results(tmp_path):
+def test_the_pictures_of_a_study_are_drawn_from_its_results(drawn):
     """The bytes depend on the version of matplotlib and its fonts, so only the drawing is tried, at its size."""
-    pytest.importorskip("matplotlib")
-    draw = "import sys; sys.path.insert(0, 'benchmarks'); import pictures; from pathlib import Path; "
-    draw += "pictures.study.write_figure(pictures.latest('study-handwriting-parallel'), Path(sys.argv[1]))"
-    subprocess.run([sys.executable, "-c", draw, str(tmp_path / "a.png")], cwd=ROOT, check=True)
     committed = (ROOT / "docs" / "handwriting-parallel.png").read_bytes()
-    assert (tmp_path / "a.png").read_bytes()[16:24] == committed[16:24]  # wide and high
+    assert drawn[1].read_bytes()[16:24] == committed[16:24]  # wide and high
 
 
 def test_the_page_on_the_house_lists_its_rooms_in_order():

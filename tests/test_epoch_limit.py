@@ -87,7 +87,7 @@ SETS = {
 @pytest.mark.parametrize("name", SETS)
 def test_no_plan_passes_the_limit_of_its_epoch_or_of_its_budget(name, order):
     chance = np.random.default_rng(3)
-    for _ in range(8):
+    for _ in range(4):
         batch_size, lengths = int(chance.integers(2, 40)), SETS[name](chance, int(chance.integers(3, 400)))
         plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(batch_size), order=order))
         had, padding = mixing_of(lengths, plan)

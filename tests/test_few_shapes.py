@@ -46,7 +46,7 @@ def rows_fit(rows, edge, cut, cost, longest):
     return rows <= most and float(cost(np.array([rows]), np.array([[edge]]))[0]) <= budget
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True, deadline=None)
 @given(
     st.lists(st.integers(1, 9), min_size=1, max_size=30),
     st.integers(1, 5),

@@ -55,7 +55,7 @@ def test_leftovers_by_hand():
     assert settle([5, 3], [(5, 5), (9, 5)], lw.FixedSize(4)).passed.tolist() == [1, 0]
 
 
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(
     st.lists(st.integers(1, 30), min_size=1, max_size=6),
     st.sampled_from([lw.Budget(60), lw.Budget(90, count_multiple_of=3), lw.FixedSize(5), lw.DynamicSize(2)]),

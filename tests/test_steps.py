@@ -86,7 +86,7 @@ def test_the_last_step_is_filled_from_those_before():
     assert [[len(batch) for batch in step] for step in steps] == [[2, 2], [2, 1], [1, 1]]
 
 
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(st.data())
 def test_a_step_takes_the_most_that_fit_and_its_costliest_batch_costs_the_least(data):
     dims = data.draw(st.integers(1, 2))
@@ -153,7 +153,7 @@ def filled_cost(rows, cost, multiple):
     return float(cost(np.array([count]), np.array(rows).max(axis=0)[None])[0])
 
 
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(st.data())
 def test_a_step_of_multiples_is_the_most_that_leaves_nothing_and_its_costliest_batch_costs_the_least(data):
     lengths = [(length,) for length in data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=10))]
@@ -231,7 +231,7 @@ def reach_one_by_one(lengths, cost, budget, hard, most, multiple, *, loose):
     return more, number, paid, first
 
 
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(st.data())
 def test_the_ways_to_cut_a_step_are_those_of_the_rule(data):
     dims, multiple = data.draw(st.integers(1, 2)), data.draw(st.integers(2, 5))
@@ -251,7 +251,7 @@ def test_the_ways_to_cut_a_step_are_those_of_the_rule(data):
         assert {at: first[at] for at in reached[1:]} == ways[2]
 
 
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(st.data())
 def test_kernels_form_the_steps_of_multiples_that_a_called_cost_forms(data):
     dims, multiple = data.draw(st.integers(1, 2)), data.draw(st.integers(2, 5))
@@ -302,7 +302,7 @@ def halve_one_by_one(sizes, slots):
     return sizes
 
 
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(1, 60))
 def test_the_widest_batches_are_halved_as_if_one_after_the_other(sizes, slots):
     slots = max(slots, len(sizes))

@@ -22,7 +22,7 @@ BATCHING = lw.Batching(cut=lw.FixedSize(3), order=lw.SemiSorted())
 LENGTHS = lw.example_lengths("long-tailed", count=700)
 
 
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(st.integers(0, 400), st.integers(0, 2**64 - 1), st.data())
 def test_places_are_a_permutation_whose_parts_fit_together(count, seed, data):
     key = lw.Key(seed=seed, epoch=3)
