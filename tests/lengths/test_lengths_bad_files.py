@@ -47,6 +47,12 @@ BAD = [
     ("a.csv", f"n\n{2**64}\n", {}, [f"`n` must be at most 2**63 - 1, but is {2**64} at line 2 of {{}}."]),
     ("a.tsv", 'id\tn\na\t"3"\n', {"column": "n"}, ["`n` must be a number, but is '\"3\"' at line 2 of {}."]),
     ("a.txt", "3\n\nx\n", {}, ["`lengths` must be a number, but is 'x' at line 3 of {}.", "utt2dur"]),
+    (
+        "a.json",
+        "{" + ", ".join(f'"utt{n}": {n}' for n in range(1, 10)) + ', "last": "x"}',
+        {},
+        ["`lengths` must be a number, but is 'x' at last of {}."],
+    ),
     ("a.txt", "utt1 30\n", {}, ["`lengths` must be a number, but is 'utt1' at line 1 of {}.", "utt2num_frames"]),
     ("a.txt", "3 1\n3 0\n", {}, ["`lengths` must be at least 1, but is 0 at line 2 of {}."]),
     ("a.jsonl", '{"n": 3}\n{"n": "x"}\n', {}, ["`n` must be a number, but is 'x' at line 2 of {}."]),

@@ -196,8 +196,10 @@ def _refuse_lists(names: list[str], values: list[list[Any]], at: str) -> None:
 
 def _is_by_name(record: Record) -> bool:
     """Says whether the only record of a .json file is lengths by the names of their sequences, {"a": 5, "b": 6}."""
-    # One line of a known manifest may hold numbers alone too; a null is told by its name later.
-    return len(record) > 1 and KNOWN_UNITS.keys().isdisjoint(record) and _NUMBERS.issuperset(map(type, record.values()))
+    # One line of a known manifest may hold numbers alone too. What is no number among many that are, and a null, are
+    # told by their names later.
+    others = sum(type(value) not in _NUMBERS for value in record.values())
+    return len(record) > 1 and KNOWN_UNITS.keys().isdisjoint(record) and others <= len(record) // 10
 
 
 def _lengths_by_name(path: Path, at: str) -> Column:
