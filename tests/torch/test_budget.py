@@ -21,14 +21,6 @@ LONGEST = int(LENGTHS.max())
 PAIRS = np.column_stack([LENGTHS, 1 + LENGTHS[::-1] // 7])
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quick_collections():
-    """Leaves out what was loaded before: each step that runs out of memory collects garbage, of PyTorch's size else."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 def shape_alone(*shape):
     return shape
 
