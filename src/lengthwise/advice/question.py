@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.advice.contenders import SizedCut
-from lengthwise.advice.rule import WITHIN
+from lengthwise.advice.rule import FURTHER, WITHIN
 from lengthwise.advice.step_cost import StepCost
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Budget, DynamicSize, FixedSize
@@ -31,6 +31,7 @@ class Question:
         lengths: [n] or [n, dims], all.
         sample: [m] or [m, dims], those that are measured; the share is of these.
         within: How much more than the least may be spent for mixing, as a share of the least.
+        further: The same, where it buys a leap in mixing.
     """
 
     lengths: NDArray[np.int64]
@@ -40,6 +41,7 @@ class Question:
     share: float | LengthShare | None
     noise_scale: float
     within: float
+    further: float
     world: World
     seed: int
 
@@ -86,6 +88,7 @@ def read_question(lengths: ArrayLike, cut: Any, *, world_size: int, micro_batche
         chosen = np.sort(Key(seed=seed, stage="subset").permutation(len(array))[:SAMPLE])
         sample = array[chosen]
         share = _share_of_sample(share, chosen, sample)
+    within = _check_within(options["within"], share)
     return Question(
         lengths=array,
         sample=sample,
@@ -93,7 +96,8 @@ def read_question(lengths: ArrayLike, cut: Any, *, world_size: int, micro_batche
         cost=_check_cost(options["cost"], dims=1 if array.ndim == 1 else array.shape[1]),
         share=share,
         noise_scale=noise_scale,
-        within=_check_within(options["within"], share),
+        within=within,
+        further=FURTHER if options["within"] is None and share is None else within,
         world=world,
         seed=seed,
     )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from lengthwise.advice.contenders import OTHER_CUT
 from lengthwise.advice.question import Question
 from lengthwise.advice.row import AdviceRow, relative
-from lengthwise.advice.rule import NOTHING
+from lengthwise.advice.rule import LEAP, NOTHING
 from lengthwise.choices.cut import Budget, FixedSize
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.named import STRATEGIES
@@ -45,7 +45,7 @@ def write_sentence(
         more = relative(random.price, least) - 1
         much = f"{_percent(more)} more than the least" if more > _SAME else "no more than the least"
         return f"Nothing is to be gained: random batches {_verb(question)} {much}. Shuffle."
-    said = [_name(best, question), _reason(best, question, limit), _saving(best, question)]
+    said = [_name(best, question), _reason(best, question, limit, least=least), _saving(best, question)]
     if (more := _more_steps(best, random)) is not None:
         said.append(more)
     if (others := _others(rows, best, question)) is not None:
@@ -86,7 +86,13 @@ def _describe(row: AdviceRow) -> str:
     return STRATEGIES[name].help if name in STRATEGIES else "buckets of as many frames each"
 
 
-def _reason(best: AdviceRow, question: Question, limit: float | None) -> str:
+def _reason(best: AdviceRow, question: Question, limit: float | None, *, least: float) -> str:
+    if best.work is None and best.price > least * (1 + question.within):
+        steps = "its steps mix" if question.world.slots > 1 else "it mixes"
+        more = _percent(relative(best.price, least) - 1)
+        # The leap of the rule.
+        near = f"at least {LEAP:g} more than all within {_percent(question.within)} of the least"
+        return f"It {_verb(question)}s {more} more than the least, and {steps} {best.mixing:.2f}, {near}"
     mixes = f"{'its steps mix' if question.world.slots > 1 else 'it mixes'} most, {best.mixing:.2f}"
     if limit is not None and question.world.slots == 1 and best.mixing < limit < 1:
         mixes += f" ({limit:.2f} is the limit at its padding)"
@@ -112,7 +118,7 @@ def _offer(more_mixed: AdviceRow, best: AdviceRow, question: Question, *, least:
     allowed = math.ceil(100 * (relative(more_mixed.price, least) - 1))
     more = _percent(relative(more_mixed.price, best.price) - 1)
     mixes = f"{more_mixed.label} mixes {more_mixed.mixing:.2f}"
-    return f"Within {allowed} % of the least (`within`), {mixes} and {_verb(question)}s {more} more"
+    return f"Within {allowed} % of the least, {mixes} and {_verb(question)}s {more} more"
 
 
 def _more_steps(best: AdviceRow, random: AdviceRow) -> str | None:

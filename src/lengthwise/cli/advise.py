@@ -25,7 +25,7 @@ def add(subparsers: Any) -> None:
     text = "recommend batches for these lengths, with the reason and the code"
     description = (
         "Tries dozens of ways to make batches. Of all that compute at most 5 % more than the least, it recommends the "
-        "one that mixes most."
+        "one that mixes most; or, of all that compute at most 15 % more, if that mixes far more."
     )
     parser = subparsers.add_parser("advise", help=text, description=description)
     source.add(parser)
@@ -37,7 +37,7 @@ def add(subparsers: Any) -> None:
     group = parser.add_argument_group("what counts")
     text = "the seconds of a step, as lengthwise.StepCost.save wrote them; without it a frame costs the same everywhere"
     group.add_argument("--cost", metavar="PATH", help=text)
-    text = "how much more than the least may be spent for mixing (5%%, or, with --share, 1%%)"
+    text = "how much more than the least may be spent for mixing (5%%; 15%% for far more mixing; with --share, 1%%)"
     group.add_argument("--within", metavar="SHARE", help=text)
     text = (
         "of the variance of a gradient that goes with length, as lengthwise.torch.length_share measures it: 10%% or 0.1"
