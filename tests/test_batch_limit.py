@@ -2,6 +2,7 @@
 
 import functools
 import math
+import warnings
 from itertools import combinations
 
 import numpy as np
@@ -183,6 +184,17 @@ def test_the_limit_of_a_budget_lies_between_those_of_its_smallest_and_its_endles
     # Of both bounds the lower one holds.
     both = lw.mixing_limit(lengths, padding, batch_size=4, budget=20_000, bins=bins)
     assert both <= 1e-3 + min(lw.mixing_limit(lengths, padding, batch_size=4, bins=bins), limits[2])
+
+
+def test_a_budget_in_another_unit_is_doubted_once():
+    samples = 160 * lw.example_lengths("speech", count=50)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for padding in (0.1, 0.2):
+            lw.mixing_limit(samples, padding, budget=20_000)
+    (doubt,) = told
+    assert doubt.filename == __file__
+    assert "50 of 50 sequences are over it: give it in the unit of the lengths. 16 sequences " in str(doubt.message)
 
 
 def test_a_budget_below_every_length_leaves_each_sequence_alone():

@@ -271,7 +271,8 @@ def test_a_budget_in_another_unit_than_the_lengths_is_doubted(oversize):
         return
     message = (
         r"^`budget` must be at least the cost of a sequence of the mean length, 197855, but is 20000\.0\. "
-        r"120 of 121 sequences are over it: give it in the unit of the lengths\.$"
+        r"120 of 121 sequences are over it: give it in the unit of the lengths\. "
+        r"16 sequences of the mean length cost about 3,170,000\.$"
     )
     with pytest.warns(UserWarning, match=message):
         plan_of(samples, cut)

@@ -141,9 +141,13 @@ def measure_step(
 
     Raises:
         TypeError: The step or `make_batch` cannot be called with such arguments.
-        ValueError: The step or `make_batch` raises, which is named with the shape; the step is a coroutine or a
-            generator, or takes no time; batches are the same whatever count or length is asked for; the budget holds
-            no two of the longest; all lengths are so short that no three can be told apart.
+        ValueError: One of these:
+
+            - the step or `make_batch` raises, which is named with the shape;
+            - the step is a coroutine or a generator, or takes no time;
+            - batches are the same whatever count or length is asked for;
+            - the budget holds no two of the longest;
+            - all lengths are so short that no three can be told apart.
         ImportError: SciPy is not installed.
 
     >>> frames = lambda count, length: np.ones((count, length, 64))

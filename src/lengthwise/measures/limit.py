@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.cut import BUDGET_REMEDY
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.cut import BUDGET_REMEDY, Budget
 from lengthwise.choices.rate_distortion import (
     Levels,
     group_levels,
@@ -22,6 +23,7 @@ from lengthwise.lengths import as_lengths
 from lengthwise.measures.batch_limit import rate_in_batches
 from lengthwise.measures.epoch_limit import rate_in_epoch
 from lengthwise.measures.step_limit import rate_in_steps, rates_in_steps
+from lengthwise.planning.missed import tell_doubted_budget
 
 _LEVELS = 65_536  # lengths told apart where nobody says how many
 _LEVELS_IN_STEPS = 128  # the same for steps, which takes the square of it many times
@@ -65,7 +67,8 @@ def mixing_limit(
         padding: The share of all computed frames that are padding, from 0 to 0.999.
         batch_size: The most sequences in a batch; by default batches are endless. No such limit is known for steps of
             several batches.
-        budget: The most padded frames in a batch, in the unit of the lengths. A longer sequence stands alone.
+        budget: The most padded frames in a batch, in the unit of the lengths. A longer sequence stands alone. If nearly
+            all are longer, the unit is doubted: a warning.
         batches: How many batches of at most `batch_size` an epoch has, `len(plan.batch_sizes)`; by default any number.
         world_size: Ranks, for the limit of steps.
         micro_batches: Batches of a rank in a step, for the limit of steps.
@@ -95,6 +98,8 @@ def mixing_limit(
     small = batch_size is not None or budget is not None
     bins = _check_bins(bins, _LEVELS_IN_STEPS if in_step > 1 else _LEVELS_IN_BATCHES if small else _LEVELS)
     checked = _check_lengths(lengths)
+    if budget is not None:
+        _doubt_budget(budget, checked)
     batch_size, batches = _check_batches(len(checked), batch_size, batches)
     levels = group_levels(checked, bins)
     target = float(levels.sizes @ levels.masses) * padding / (1.0 - padding)
@@ -120,6 +125,12 @@ def _check_small(in_step: int, batch_size: int | None, budget: float | None) -> 
     if budget is not None:
         remedy = f"{BUDGET_REMEDY} Leave it out for batches of any size."
         checks.check_number("budget", budget, above=True, remedy=remedy)
+
+
+def _doubt_budget(budget: float, lengths: NDArray[np.float64]) -> None:
+    """Warns of a budget in another unit than the lengths, as a plan of batches under it would."""
+    batching = Batching(cut=Budget(budget, oversize="alone"))
+    tell_doubted_budget(int((lengths > budget).sum()), lengths.astype(np.int64)[:, None], batching, stacklevel=4)
 
 
 def _most_in_batches(

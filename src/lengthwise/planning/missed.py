@@ -81,7 +81,10 @@ def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching,
     if cost <= batching.cut.budget or _was_told("budget", items, batching):
         return
     rule = f"at least the cost of a sequence of the mean length, {cost:.16g}"
-    remedy = f"{over:,} of {len(items):,} sequences are over it: give it in the unit of the lengths."
+    remedy = (
+        f"{over:,} of {len(items):,} sequences are over it: give it in the unit of the lengths. "
+        f"16 sequences of the mean length cost about {float(f'{16 * cost:.3g}'):,.16g}."
+    )
     warnings.warn(checks.sentence("budget", rule, batching.cut.budget, remedy), stacklevel=stacklevel)
 
 

@@ -113,10 +113,13 @@ def find_budget(
 
     Raises:
         TypeError: The step or `make_batch` cannot be called with such arguments.
-        ValueError: The step or `make_batch` raises something else; one sequence of the longest does not fit; the step
-            trains nothing of `model`, or holds on to more memory with every batch; batches are the same whatever count
-            or length is asked for; the batching is not cut by a budget, or its cost does not grow with the number of
-            sequences.
+        ValueError: One of these:
+
+            - the step or `make_batch` raises something else;
+            - one sequence of the longest does not fit;
+            - the step trains nothing of `model`, or holds on to more memory with every batch;
+            - batches are the same whatever count or length is asked for;
+            - the batching is not cut by a budget, or its cost does not grow with the number of sequences.
 
     >>> def step(batch):  # as a GPU that holds 10,000 frames
     ...     if batch.numel() > 10_000:
