@@ -385,6 +385,43 @@ def limits(document: dict[str, Any]) -> tuple[str, ...]:
     return answer, table(heads, dict.fromkeys(rows)), note
 
 
+def step_limits(document: dict[str, Any]) -> tuple[str, ...]:
+    """For each setting: random steps, and both orders near three shares of what these pad."""
+    rows, names = [], ("lengths", "cut", "batches")
+    for setting in dict.fromkeys(tuple(row[name] for name in names) for row in document["rows"]):
+        points = [row for row in document["rows"] if tuple(row[name] for name in names) == setting]
+        shown = [points[0]]
+        for share in SHARES_OF_RANDOM_STEPS:
+            for order in ("max-entropy", "semi-sorted"):
+                target = share * points[0]["padding_share"]
+                near = [row for row in points[1:] if row["order"] == order]
+                found = min(near, key=lambda row: abs(row["padding_share"] - target))
+                shown += [found] if abs(found["padding_share"] - target) <= 0.25 * target else []
+        cut = str(document["batch"]) if setting[1] == "FixedSize" else "a budget"
+        rows += [(setting[0], cut, str(setting[2]), *step_limits_cells(row)) for row in shown]
+    ours = [row for row in document["rows"] if row["order"] == "max-entropy"]
+    below = [row for row in ours if row["step_mixing"] < 0.95 * row["limit"]]
+    least = min(row["step_mixing"] / row["limit"] for row in ours)
+    random = {tuple(row[name] for name in names): row["padding_share"] for row in document["rows"][::-1]}
+    pads = min(row["padding_share"] / random[tuple(row[name] for name in names)] for row in below)
+    answer = (
+        f"Steps of max-entropy batches have at least 95 % of the limit at {len(ours) - len(below)} of {len(ours)} "
+        f"settings, and at least {100 * least:.0f} % at all others: these pad {100 * pads:.0f} % or more of what "
+        "random steps pad."
+    )
+    note = (
+        "*Limit*: `mixing_limit(world_size=...)`, of everything that the padded lengths of a step tell. *Step mixing* "
+        "is of their mean alone, which tells less: so steps can have more than the limit of it. *Vary*: the variance "
+        "of the mean length of steps, 1 as that of random samples. *Waiting*: the share of time that ranks wait for "
+        "the costliest. A budget is 16 sequences of the mean length, or the longest. Random steps are dealt as "
+        "`RandomSteps`, the others as `Stratified`: a batch of every stratum. Rows lie within a quarter of 90, 50 and "
+        "20 % of the padding of random steps; the JSON has more. "
+        f"Both are estimated in {document['bins']} bins, on {document['sequences']:,} sequences of one seed's epochs."
+    )
+    heads = ("lengths", "batch", "steps of", "strategy", "padding", "step mixing", "limit", "of it", "vary", "waiting")
+    return answer, table(heads, dict.fromkeys(rows)), note
+
+
 def length_share(document: dict[str, Any]) -> tuple[str, str, str]:
     """For each task: the length share while it learns, and the variance ratio of every order."""
     by_task = {task: [row for row in document["rows"] if row["task"] == task] for task in TASKS}
@@ -493,6 +530,7 @@ def streams(document: dict[str, Any]) -> tuple[str, str, str]:
 
 
 SHARES_OF_RANDOM = (0.02, 0.05, 0.1, 0.2, 0.5, 0.9)
+SHARES_OF_RANDOM_STEPS = (0.9, 0.5, 0.2)
 
 
 def nearest(points: list[dict[str, Any]], padding: float) -> list[dict[str, Any]]:
@@ -510,6 +548,14 @@ def limits_row(row: dict[str, Any]) -> tuple[str, ...]:
     shares = ((f"{limit:.3f}", f"{row['mixing'] / limit:.2f}") if limit else ("", "") for limit in limits)
     cells = [cell for pair in shares for cell in pair]
     return f"`{row['strategy']}`", percent(row["padding_share"]), f"{row['mixing']:.3f}", *cells
+
+
+def step_limits_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """A row of steps: what it pads, mixes and waits for."""
+    share = f"{row['step_mixing'] / row['limit']:.2f}"
+    mixing, limit = (f"{row[name]:.3f}" for name in ("step_mixing", "limit"))
+    varies, waits = f"{row['step_length_variance']:.1f}", percent(row["straggler_waste"])
+    return f"`{row['order']}`", percent(row["padding_share"]), mixing, limit, share, varies, waits
 
 
 def cut_of(row: dict[str, Any]) -> str:
@@ -1067,6 +1113,7 @@ SECTIONS: dict[str, tuple[str, Callable[..., tuple[str, ...]]]] = {
     "steps": ("Whole steps: padding, mixing and waiting", steps),
     "waiting": ("Steps as mixed as a share of waiting allows", waiting),
     "limits": ("How near the limits", limits),
+    "step-limits": ("How near steps come to their limit", step_limits),
     "streams": ("Streams, by the sequences that are looked at", streams),
     "length-share": ("How much of a gradient's noise goes with length", length_share),
     "step-cost": ("Seconds of an epoch, predicted from a measured step", step_cost),

@@ -8,14 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
+from lengthwise import _kernels
 from lengthwise.choices.rate_distortion import group_levels
-from lengthwise.measures.step_limit import _costliest_set, _gaps, rate_in_steps, rates_in_steps
+from lengthwise.measures.step_limit import _costliest_set, _gaps, rates_in_steps
 
 LEVELS = st.lists(st.integers(1, 60), min_size=2, max_size=7, unique=True)
 
 
 def levels_of(sizes, counts):
     return group_levels(np.repeat(np.array(sizes, float), counts), 1_000)
+
+
+def rate_in_steps(levels, target, batches):
+    return rates_in_steps(levels, [target], batches, near=2e-4)[0]
 
 
 def all_sets(count, batches):
@@ -60,6 +65,37 @@ def test_no_set_costs_more_than_the_one_found(sizes, batches, seed):
     assert most == pytest.approx(max(sums))
     assert prices @ np.exp(-0.1 * _gaps(lengths, chosen)) == pytest.approx(most)
     assert len(chosen) <= batches
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    count=st.integers(1, 60),
+    batches=st.integers(1, 12),
+    beta=st.sampled_from([1e-9, 1e-4, 0.02, 3.0]),
+    seed=st.integers(0, 99),
+)
+def test_the_kernel_finds_what_trying_every_last_edge_finds(count, batches, beta, seed):
+    chance = np.random.default_rng(seed)
+    sizes = np.cumsum(chance.integers(1, 40, count)).astype(float)
+    prices = chance.exponential(size=count) * (chance.random(count) < 0.8)
+    best = {-1: 0.0}  # of the levels up to each, -1 for none, in at most so many edges
+    for _ in range(batches):
+        best |= {
+            last: max(
+                sum_before
+                + float(prices[first + 1 : last + 1] @ np.exp(-beta * (sizes[last] - sizes[first + 1 : last + 1])))
+                for first, sum_before in best.items()
+                if first < last
+            )
+            for last in range(count)
+        }
+    for kernel in (_kernels.costliest_edges, _kernels.costliest_edges.py_func):
+        edges = np.empty(batches, np.int64)
+        most, found = kernel(sizes, prices, beta, edges)
+        chosen = edges[batches - found :]
+        assert most == pytest.approx(max(best.values()), rel=1e-12, abs=1e-12)
+        assert (np.diff(chosen) > 0).all()
+        assert prices @ np.exp(-beta * _gaps(sizes, chosen)) == pytest.approx(most, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("padding", [0.02, 0.1, 0.3, 0.6])

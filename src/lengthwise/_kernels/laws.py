@@ -150,3 +150,54 @@ def information_in_batches(decays, masses, most, weights):
         if level < masses.size - 1:
             shorter = decays[level] * (shorter + own)
     return total
+
+
+@compile_kernel
+def costliest_edges(sizes, prices, beta, edges):
+    """The edges for which the sum of prices[x] exp(-beta (edge of x - sizes[x])) is greatest: that sum, and how many.
+
+    `sizes` [levels] rise; the edge of x is the least that is no shorter. Writes the levels of at most `edges.size` of
+    them, rising, to the end of `edges`.
+
+    Levels i to j that are padded to j add held[j] - held[i - 1] exp(-beta (sizes[j] - sizes[i - 1])), with held[j] the
+    sum over all levels up to j. The best of m edges whose last is j is the best of m - 1 before some i, and then j. The
+    best i never falls as j rises: what a longer first level takes away shrinks by the same factor for all. So the
+    levels are halved: the i of the middle one bounds those of both halves.
+    """
+    count = sizes.size
+    held = np.empty(count)
+    for level in range(count):
+        before = held[level - 1] * np.exp(-beta * (sizes[level] - sizes[level - 1])) if level else 0.0
+        held[level] = before + prices[level]
+    best, better = held.copy(), np.empty(count)
+    first = np.zeros((edges.size, count), np.int32)  # the i of each j: 0 where fewer edges do
+    waiting = np.empty((64, 4), np.int64)  # low, high, and the least and the most that i can be
+    for edge in range(1, edges.size):
+        waiting[0] = 0, count - 1, 0, count - 1
+        left = 1
+        while left:
+            left -= 1
+            low, high, least, most = waiting[left]
+            middle = (low + high) // 2
+            value, start = held[middle], 0
+            for i in range(max(1, least), min(middle, most) + 1):
+                padded = held[i - 1] * np.exp(-beta * (sizes[middle] - sizes[i - 1]))
+                gain = best[i - 1] + (held[middle] - padded)
+                if gain > value:
+                    value, start = gain, i
+            better[middle], first[edge, middle] = value, start
+            if low < middle:
+                waiting[left] = low, middle - 1, least, start
+                left += 1
+            if middle < high:
+                waiting[left] = middle + 1, high, start, most
+                left += 1
+        best, better = better, best
+    last, edge = np.argmax(best), edges.size - 1
+    total, found = best[last], 0
+    while True:
+        found += 1
+        edges[edges.size - found] = last
+        if first[edge, last] == 0:
+            return total, found
+        last, edge = first[edge, last] - 1, edge - 1

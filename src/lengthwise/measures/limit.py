@@ -22,11 +22,12 @@ from lengthwise.choices.world import check_world
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.batch_limit import rate_in_batches
 from lengthwise.measures.epoch_limit import rate_in_epoch
-from lengthwise.measures.step_limit import rate_in_steps, rates_in_steps
+from lengthwise.measures.step_limit import rates_in_steps
 from lengthwise.planning.missed import tell_doubted_budget
 
 _LEVELS = 65_536  # lengths told apart where nobody says how many
-_LEVELS_IN_STEPS = 128  # the same for steps, which takes the square of it many times
+_LEVELS_IN_STEPS = 1_024  # the same for steps, where each is met some thousand times
+_NEAR_IN_STEPS = 2e-4  # how far above the limit of steps the lines of the search may leave it
 _LEVELS_IN_BATCHES = 2_048  # the same for batches of a given size, where each takes 24 times 100 rounds and more
 
 
@@ -58,9 +59,9 @@ def mixing_limit(
 
     With `world_size` or `micro_batches` it is the limit of steps: how little the padded lengths of all batches of a
     step can tell of a length in it. Steps of k batches tell nothing at the padding of `optimal_edges(lengths, k)`, and
-    at less they must. The bound is proved wherever the search stands, as above. Lengths are put into 128 groups unless
-    `bins` says otherwise; that takes a few seconds. `step_mixing` looks at the mean padded length of a step alone,
-    which tells less: so it may lie above this limit.
+    at less they must. The bound is proved wherever the search stands, as above. Lengths are put into 1,024 groups
+    unless `bins` says otherwise; that takes some seconds. `step_mixing` looks at the mean padded length of a step
+    alone, which tells less: so it may lie above this limit.
 
     Args:
         lengths: [n], in any unit.
@@ -106,7 +107,7 @@ def mixing_limit(
     if len(levels.sizes) == 1:
         return 1.0
     if in_step > 1:
-        return float(np.exp(-rate_in_steps(levels, target, in_step)))
+        return float(np.exp(-rates_in_steps(levels, [target], in_step, near=_NEAR_IN_STEPS)[0]))
     rates = [_rate(levels, target)]
     if small:
         in_batches = _most_in_batches(shortest_of_levels(checked, bins), batch_size, budget)
