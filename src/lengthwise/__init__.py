@@ -12,12 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from lengthwise import _command as _command  # first, for it minds Ctrl-C while the others load
 from lengthwise._random import Key
-from lengthwise.advice.answer import Advice
-from lengthwise.advice.recommendation import Candidate, Recommendation, recommend
-from lengthwise.advice.row import AdviceRow
-from lengthwise.advice.search import advise
-from lengthwise.advice.step_cost import StepCost
-from lengthwise.advice.step_timing import Meter, measure_step
 from lengthwise.checks import warn_deprecated as _warn_deprecated
 from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
 from lengthwise.choices.batching import Batching
@@ -40,7 +34,6 @@ from lengthwise.choices.order import (
 )
 from lengthwise.choices.rows import Rows
 from lengthwise.choices.world import World
-from lengthwise.engines import BadRow, LengthsFile, write_lengths
 from lengthwise.lengths import (
     Description,
     as_lengths,
@@ -50,14 +43,11 @@ from lengthwise.lengths import (
     fingerprint,
     read_lengths,
 )
-from lengthwise.measures.length_share import LengthShare, StepNoise
-from lengthwise.measures.limit import mixing_limit
 from lengthwise.measures.metrics import Measures, measure, straggler_waste
 from lengthwise.measures.mixing import mixing, step_mixing
 from lengthwise.measures.pairs import pair_mixing
 from lengthwise.planning import make_plan
 from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, restore_order
-from lengthwise.planning.few_shapes import optimal_shapes, shape_costs
 from lengthwise.planning.loss import learning_rate_scales, loss_scales
 from lengthwise.planning.plan import Plan, PlanMismatchError
 from lengthwise.planning.shapes import batch_shapes
@@ -69,10 +59,33 @@ if TYPE_CHECKING:
     from lengthwise import plot as plot
     from lengthwise import report as report
     from lengthwise import torch as torch
+    from lengthwise.advice.answer import Advice
+    from lengthwise.advice.recommendation import Candidate, Recommendation, recommend
+    from lengthwise.advice.row import AdviceRow
+    from lengthwise.advice.search import advise
+    from lengthwise.advice.step_cost import StepCost
+    from lengthwise.advice.step_timing import Meter, measure_step
+    from lengthwise.engines import BadRow, LengthsFile, write_lengths
+    from lengthwise.measures.length_share import LengthShare, StepNoise
+    from lengthwise.measures.limit import mixing_limit
+    from lengthwise.planning.few_shapes import optimal_shapes, shape_costs
 
 __version__ = "0.1.0"
 
 _DOORS = ("jax", "plot", "report", "torch")
+_LATE = {  # what few programs use, imported on first use: a quarter of the time that all of it takes
+    "advice.answer": ("Advice",),
+    "advice.recommendation": ("Candidate", "Recommendation", "recommend"),
+    "advice.row": ("AdviceRow",),
+    "advice.search": ("advise",),
+    "advice.step_cost": ("StepCost",),
+    "advice.step_timing": ("Meter", "measure_step"),
+    "engines": ("BadRow", "LengthsFile", "write_lengths"),
+    "measures.length_share": ("LengthShare", "StepNoise"),
+    "measures.limit": ("mixing_limit",),
+    "planning.few_shapes": ("optimal_shapes", "shape_costs"),
+}
+_HOMES = {name: module for module, names in _LATE.items() for name in names}
 _RENAMED = {"cut_named": "parse_cut"}  # old public names, which still work and warn
 
 __all__ = [
@@ -168,7 +181,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`lw.torch`, `lw.jax`, `lw.plot` and `lw.report`, on first use: what they stand on takes seconds to import.
+    """What is imported on first use: `lw.torch`, `lw.jax`, `lw.plot` and `lw.report`, and a few functions and classes.
 
     Raises:
         AttributeError: There is no such name, or what it stands on is not installed; `hasattr` is then False.
@@ -177,6 +190,10 @@ def __getattr__(name: str) -> Any:
     if name in _RENAMED:
         _warn_deprecated(f"lw.{name}", f"lw.{_RENAMED[name]}", gone_in="0.2")
         return globals()[_RENAMED[name]]
+    if name in _HOMES:
+        found = getattr(importlib.import_module(f"lengthwise.{_HOMES[name]}"), name)
+        globals()[name] = found  # so that it is looked up here once
+        return found
     if name not in _DOORS:
         raise AttributeError(f"module 'lengthwise' has no attribute {name!r}")
     try:

@@ -6,7 +6,6 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,6 +108,8 @@ def _refuse_folder(error: OSError) -> None:
 def _measure(
     folder: Path, names: Sequence[str], kept: dict[str, Header], progress: bool
 ) -> tuple[dict[str, Header], dict[str, str]]:
+    from concurrent.futures import ThreadPoolExecutor  # which imports `logging`
+
     from tqdm import tqdm
 
     soundfile = _soundfile()
