@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
+from lengthwise import _kernels
 from lengthwise.choices.rate_distortion import group_levels
-from lengthwise.measures.epoch_limit import _best_path, rate_in_epoch
+from lengthwise.measures.epoch_limit import _best_path, floors_of_sizes, rate_in_epoch
 from test_batch_limit import TINY, batchings, counted_out, mixing_in_groups
 
 
@@ -59,7 +60,8 @@ def test_both_conditions_together_say_more_than_each():
     limit = lw.mixing_limit(lengths, 0.12, batch_size=16, batches=655, bins=1_024)
     one = lw.mixing_limit(lengths, 0.12, batch_size=16, bins=1_024)
     target = float(lengths.mean() * 0.12 / 0.88)
-    other = np.exp(-rate_in_epoch(levels, target, 16, 655, np.full(len(levels.sizes), 1e9)))
+    endless = np.full(len(levels.sizes), 1e9)
+    other = np.exp(-rate_in_epoch(levels, target, endless, floors_of_sizes(levels, 16, 655)))
     assert limit < 0.99 * min(one, other)
 
 
@@ -87,7 +89,7 @@ SETS = {
 @pytest.mark.parametrize("name", SETS)
 def test_no_plan_passes_the_limit_of_its_epoch_or_of_its_budget(name, order):
     chance = np.random.default_rng(3)
-    for _ in range(4):
+    for _ in range(3):
         batch_size, lengths = int(chance.integers(2, 40)), SETS[name](chance, int(chance.integers(3, 400)))
         plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(batch_size), order=order))
         had, padding = mixing_of(lengths, plan)
@@ -96,7 +98,8 @@ def test_no_plan_passes_the_limit_of_its_epoch_or_of_its_budget(name, order):
         budget = float(lengths.max() * chance.integers(1, 20))
         plan = lw.make_plan(lengths, lw.Batching(cut=lw.Budget(budget), order=order, deal=lw.Balanced()))
         had, padding = mixing_of(lengths, plan)
-        assert had <= lw.mixing_limit(lengths, padding + 1e-12, budget=budget) + 1e-6
+        empty = int((budget // plan.padded_lengths[:, 0] - plan.batch_sizes).sum())
+        assert had <= lw.mixing_limit(lengths, padding + 1e-12, budget=budget, empty_places=empty) + 1e-6
 
 
 def test_prices_beyond_every_number_prove_no_more_than_is_true():
@@ -176,6 +179,101 @@ def test_batches_that_do_not_hold_the_sequences_are_refused():
         lw.mixing_limit(range(1, 11), 0.1, batches=3)
     assert lw.mixing_limit([7, 7, 7], 0.0, batch_size=2, batches=2) == 1.0
     assert lw.mixing_limit([7, 8], 0.9, batch_size=2, batches=10**9) == pytest.approx(1.0)
+
+
+def within(lengths, budget):
+    """All batchings of a tiny set under a budget, each with the places that stay empty."""
+    for way in batchings(list(range(len(lengths))), len(lengths)):
+        places = [max(1, budget // max(lengths[each] for each in batch)) for batch in way]
+        if all(len(batch) <= held for batch, held in zip(way, places, strict=True)):
+            yield way, sum(places) - len(lengths)
+
+
+@pytest.mark.parametrize("budget", [10, 21, 40])
+@pytest.mark.parametrize("lengths", TINY, ids=str)
+def test_no_batching_of_a_tiny_set_under_a_budget_passes_the_limit_of_its_empty_places(lengths, budget):
+    best = {}
+    for way, empty in within(lengths, budget):
+        if empty > 2:  # then it is nearly that of such batches
+            continue
+        padding, mixing = counted_out(lengths, way)
+        best[round(padding, 9), empty] = max(mixing, best.get((round(padding, 9), empty), 0.0))
+    for (padding, empty), mixing in best.items():
+        limit = lw.mixing_limit(lengths, padding + 1e-9, budget=budget, empty_places=empty)
+        assert mixing <= limit + 1e-6
+        assert limit <= lw.mixing_limit(lengths, padding + 1e-9, budget=budget) + 1e-9
+
+
+@pytest.mark.parametrize("budget", [40, 68, 100])
+def test_no_pool_of_epochs_under_a_budget_passes_the_limit(budget):
+    lengths = np.array([1, 2, 3, 5, 8, 13, 21, 34])
+    ways = sorted(within(lengths, budget), key=lambda each: (each[1], counted_out(lengths.tolist(), each[0])[0]))[:12]
+    lower = 0
+    for (first, empty), (second, more) in combinations(ways, 2):
+        padding, mixing = pooled(lengths, (first, second), (0.5, 0.5))
+        limit = lw.mixing_limit(lengths, padding + 1e-9, budget=budget, empty_places=max(empty, more))
+        assert mixing <= limit + 1e-6
+        lower += limit < 0.99 * lw.mixing_limit(lengths, padding + 1e-9, budget=budget)
+    assert lower > 4  # it says more
+
+
+def test_what_an_epoch_is_filled_with_costs_least_of_all_ways():
+    # Counts by level, places of a batch there, and every way to open batches and leave places empty, one by one.
+    chance = np.random.default_rng(2)
+    for _ in range(30):
+        counts, empty = chance.integers(1, 4, 4), int(chance.integers(0, 4))
+        fewest = np.sort(chance.integers(1, 5, 4))[::-1].copy()
+        most, prices = fewest + chance.integers(0, 2, 4), chance.exponential(size=3)
+        ways = {(0, 0): 0.0}  # (places beside, empty): the least price so far
+        for level in (3, 2, 1, 0):
+            for _ in range(int(counts.sum())):  # batches
+                for (beside, left), price in list(ways.items()):
+                    for held in range(fewest[level], most[level] + 1):
+                        after = beside + held, left
+                        if beside + held <= counts.sum() + 8 and price < ways.get(after, np.inf):
+                            ways[after] = price
+            for (beside, left), price in sorted(ways.items(), reverse=True):
+                for more in range(1, min(beside, empty - left) + 1):
+                    after = beside - more, left + more
+                    ways[after] = min(price, ways.get(after, np.inf))
+            paid = prices[level - 1] if level else 0.0
+            ways = {
+                (beside - counts[level], left): price + paid * (beside - counts[level])
+                for (beside, left), price in ways.items()
+                if beside >= counts[level]
+            }
+        best = min(price for (beside, _), price in ways.items() if beside == 0)
+        for kernel in (_kernels.fill_epoch, _kernels.fill_epoch.py_func):
+            least, opened, beside = np.empty((empty + 1, 21)), np.empty((empty + 1, 21 + 3)), np.empty(3)
+            kernel(counts, fewest, most, prices, least, opened, np.empty((4, empty + 1, 24), np.int32), beside)
+            assert prices @ beside == pytest.approx(best)
+            # With less room it may only cost less, never more.
+            least, opened = np.empty((empty + 1, 3)), np.empty((empty + 1, 3 + 3))
+            kernel(counts, fewest, most, prices, least, opened, np.empty((4, empty + 1, 6), np.int32), beside)
+            assert prices @ beside <= best + 1e-12
+
+
+def test_sorted_batches_under_a_budget_are_near_the_limit_of_their_epoch():
+    # 10..120 by tens: (120), (110, 100), (90, 80), (70, 60, 50), (40, 30, 20), and 10, which leaves places empty.
+    lengths = np.arange(10, 121, 10)
+    plan = lw.make_plan(lengths, lw.Batching(cut=lw.Budget(240), order=lw.Sorted(), deal=lw.Balanced()))
+    had, padding = mixing_of(lengths, plan)
+    empty = int((240 // plan.padded_lengths[:, 0] - plan.batch_sizes).sum())
+    limit = lw.mixing_limit(lengths, padding, budget=240, empty_places=empty)
+    assert had <= limit + 1e-6 < lw.mixing_limit(lengths, padding, budget=240)
+
+
+def test_empty_places_are_refused_where_they_say_nothing():
+    with pytest.raises(ValueError, match=r"^`empty_places` must be left out without budget, but is 3\. For batches of"):
+        lw.mixing_limit(range(1, 11), 0.1, empty_places=3)
+    with pytest.raises(ValueError, match=r"^`empty_places` must be at least 0, but is -1\. Count how many"):
+        lw.mixing_limit(range(1, 11), 0.1, budget=30, empty_places=-1)
+    with pytest.raises(ValueError, match=r"^`budget` must be left out for steps of several batches, but is 30"):
+        lw.mixing_limit(range(1, 11), 0.1, budget=30, empty_places=1, world_size=2)
+    # So many that they are not looked through: the limit is that of such batches.
+    lengths = lw.example_lengths(count=2_000)
+    without = lw.mixing_limit(lengths, 0.1, budget=20_000)
+    assert lw.mixing_limit(lengths, 0.1, budget=20_000, empty_places=10**9) == without
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.uint64])

@@ -21,6 +21,7 @@ from lengthwise._kernels.draws import exponential as exponential
 from lengthwise._kernels.draws import negative_log as negative_log
 from lengthwise._kernels.draws import threefry as threefry
 from lengthwise._kernels.laws import costliest_edges as costliest_edges
+from lengthwise._kernels.laws import fill_epoch as fill_epoch
 from lengthwise._kernels.laws import information_in_batches as information_in_batches
 from lengthwise._kernels.laws import least_flows as least_flows
 from lengthwise._kernels.laws import longest_of_batches as longest_of_batches

@@ -201,3 +201,56 @@ def costliest_edges(sizes, prices, beta, edges):
         if first[edge, last] == 0:
             return total, found
         last, edge = first[edge, last] - 1, edge - 1
+
+
+@compile_kernel
+def fill_epoch(counts, fewest, most, prices, least, opened, origins, beside):
+    """The batches of an epoch whose places for shorter sequences cost least: writes how many places at each level.
+
+    Sequences stand at levels of rising lengths, `counts` of each. A batch that is padded to a level has fewest to most
+    places there. Those beyond level s that no longer sequence takes are beside[s] [levels - 1], of price prices[s]
+    each; shorter ones take them, and a few stay empty: `least` [empty + 1, room + 1] says how many at most.
+
+    Of the counts 3 and 2 and batches of 4: one batch beyond level 0, and beside[0] = 2. All five are held by two, which
+    leaves three places empty.
+
+    Down the levels, least[w, e] is what e places beside cost at least, if w are empty by then. An e of `room` stands
+    for room and more: any number from there on may follow. `opened` [empty + 1, room + 1 + max(counts)] is the same
+    before the sequences of the level are seated; `origins` [levels, ...] of its shape is where each came from.
+    """
+    room, levels = least.shape[1] - 1, counts.size
+    least[:] = np.inf
+    least[0, 0] = 0.0
+    for level in range(levels - 1, -1, -1):
+        count = counts[level]
+        top = room + count
+        price = prices[level - 1] if level else 0.0
+        for empty in range(least.shape[0]):
+            for place in range(top + 1):
+                opened[empty, place] = least[empty, min(place, room)]
+                origins[level, empty, place] = -1  # no batch is opened
+            for held in range(fewest[level], most[level] + 1):
+                for place in range(top):  # rising, so that several may be opened
+                    after = min(top, place + held)
+                    if opened[empty, place] < opened[empty, after]:
+                        opened[empty, after] = opened[empty, place]
+                        origins[level, empty, after] = place
+            if empty:
+                for place in range(top):
+                    if opened[empty - 1, place + 1] < opened[empty, place]:
+                        opened[empty, place] = opened[empty - 1, place + 1]
+                        origins[level, empty, place] = -2  # one of them stays empty
+        for empty in range(least.shape[0]):
+            for place in range(room + 1):
+                least[empty, place] = opened[empty, place + count] + price * place
+    empty = np.argmin(least[:, 0])
+    place = 0
+    for level in range(levels - 1):
+        place += counts[level]
+        while origins[level, empty, place] != -1:
+            if origins[level, empty, place] == -2:
+                empty, place = empty - 1, place + 1
+            else:
+                place = origins[level, empty, place]
+        place = min(place, room)
+        beside[level] = place

@@ -57,8 +57,16 @@ def group_levels(sizes: NDArray[np.float64], most: int) -> Levels:
 
 def shortest_of_levels(sizes: NDArray[np.float64], most: int) -> NDArray[np.float64]:
     """The shortest length of each level that `group_levels` makes of the same: [levels]."""
+    return ends_of_levels(sizes, most)[0]
+
+
+def ends_of_levels(sizes: NDArray[np.float64], most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The shortest and the longest length of each level that `group_levels` makes of the same: [levels] each."""
     values, counts = np.unique(sizes, return_counts=True)
-    return values if len(values) <= most else values[spread_out(values, counts / len(sizes), most)]
+    if len(values) <= most:
+        return values, values
+    starts = spread_out(values, counts / len(sizes), most)
+    return values[starts], values[np.append(starts[1:] - 1, -1)]
 
 
 def spread_out(values: NDArray[np.float64], masses: NDArray[np.float64], most: int) -> NDArray[np.int64]:

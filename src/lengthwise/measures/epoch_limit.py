@@ -1,18 +1,27 @@
-"""The limit of an epoch: each sequence is taken once, by so many batches of at most B.
+"""The limit of an epoch: each sequence is taken once, and of the places of all batches so many stay empty.
 
-Let S_s sequences be longer than level s. The batches that are padded beyond it hold them all, and if K batches do, they
-have K B places. Say W_s of these stay empty. Then the rest, K B - W_s - S_s sequences of level s or lower, is padded
-beyond it too, and that is n times the flow of `rate_distortion` there:
+Let S_s sequences be longer than level s. The batches that are padded beyond it hold them all, and have places for more.
+Say e_s of these are taken by sequences of level s or lower. They are padded beyond it too, and that is n times the flow
+of `rate_distortion` there: n F_s >= e_s.
 
-    n F_s >= ceil((S_s + W_s) / B) B - W_s - S_s
+With K batches of a fixed size B, K B - n places stay empty in all. If W_s of them are in batches beyond level s, then
+
+    e_s >= ceil((S_s + W_s) / B) B - W_s - S_s
 
     164 full batches of 64, S_s = 100     two batches are padded beyond level s: at least 28 shorter ones are in them
     10 places empty, all in those two     at least 18
 
-W falls as s rises, from all places that stay empty to none. Where none does the floors are known, and the limit is the
-least information of flows above them. Elsewhere a batching chooses W, and so does a pool of epochs, by the average of
-its floors. The best average is looked for as Frank and Wolfe do: the prices of the floors say which W would lessen the
-information most, by dynamic programming. What that could lessen it by is known too, so every state proves a bound.
+W falls as s rises, from all places that stay empty to none. Under a budget a batch has B(t) places, as many as the
+budget allows of the length t that it is padded to. Down from the longest, some batches are opened at each level t, some
+places stay empty, and as many as are of this level are taken.
+
+    budget 100, lengths 50, 40, 30, 30    50 and 40 fill a batch, which has two places: none shorter is padded to 50
+    none may stay empty                   a batch padded to 30 has three places, for two: so one 30 is beside 50
+
+Where no place stays empty, and sizes are fixed, the floors e_s are known, and the limit is the least information of
+flows above them. Elsewhere a batching chooses, and so does a pool of epochs, by the average of its floors. The best
+average is looked for as Frank and Wolfe do: the prices of the floors say which choice would lessen the information
+most, by dynamic programming. What that could lessen it by is known too, so every state proves a bound.
 
 One of a batch is as long as the batch is padded to, besides. The prices of the floors prove a bound of both conditions:
 see `lengthwise.measures.batch_limit`.
@@ -23,6 +32,8 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,41 +41,80 @@ from lengthwise import _kernels
 from lengthwise.choices.rate_distortion import Levels, information_of_flows, least_flows, padding_of_flows
 from lengthwise.measures.batch_limit import rate_in_batches
 
-_ROUNDS = 40  # looks for a better W
+_ROUNDS = 40  # looks for a better choice
 _NEAR = 1e-3  # nats: how far above the bound the state may be in the end
 _STEPS = 50  # halvings of the logarithm of beta
 _MOST = 2**23  # floors in the table of all W; beyond, they are left out, and the limit is that of flows without
+_MOST_FILLED = 2**25  # the same for the table of all ways to fill an epoch
+
+Floors = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""The floors [levels - 1] of the choice that costs least at prices [levels - 1] of the floors."""
 
 
-def rate_in_epoch(levels: Levels, target: float, batch_size: int, batches: int, most: NDArray[np.float64]) -> float:
-    """A lower bound, in nats, on I(X; T) of epochs of `batches` batches that pad `target` a sequence on average.
+def rate_in_epoch(levels: Levels, target: float, most: NDArray[np.float64], cheapest: Floors | None) -> float:
+    """A lower bound, in nats, on I(X; T) of epochs that pad `target` a sequence on average.
 
-    `most` [levels] is the most sequences in a batch that is padded to each level, `batch_size` or fewer.
+    `most` [levels] is the most sequences in a batch that is padded to each level. `cheapest` is of `floors_of_sizes` or
+    of `floors_of_budget`.
     """
+    if cheapest is None:
+        return 0.0
+    target = max(target, _least_padding(levels, cheapest))  # no epoch pads less
+    best, prices = _search(levels, cheapest, target)
+    # The same prices, where one of each batch is as long as the batch is padded to.
+    return max(best, float(prices @ cheapest(prices)) + rate_in_batches(levels, target, most, prices))
+
+
+def floors_of_sizes(levels: Levels, batch_size: int, batches: int) -> Floors | None:
+    """The floors of `batches` batches of a size; None where there are too many to look through."""
     count = round(levels.total)
-    longer = count - np.cumsum(np.rint(levels.masses * count).astype(np.int64))[:-1]
+    longer = count - np.cumsum(_counts(levels))[:-1]
     empty = batches * batch_size - count
     if (empty + 1) * len(longer) > _MOST:
-        return 0.0
-    places = np.arange(empty + 1)
-    held = longer[:, None] + places
+        return None
+    held = longer[:, None] + np.arange(empty + 1)
     table = (-(-held // batch_size) * batch_size - held) / count  # [levels - 1, W]
     # Of 7 sequences of which 6 are longer, no more than one shorter can be beside them.
     table[table > 1.0 - longer[:, None] / count + 0.5 / count] = np.inf
-    target = max(target, _least_padding(levels, table))  # no epoch pads less
-    best, prices = _search(levels, table, target)
-    # The same prices, where one of each batch is as long as the batch is padded to.
-    priced = float(prices @ _floors_of(table, _best_path(table, prices)))
-    return max(best, priced + rate_in_batches(levels, target, most, prices))
+    return lambda prices: _floors_of(table, _best_path(table, prices))
 
 
-def _search(levels: Levels, table: NDArray[np.float64], target: float) -> tuple[float, NDArray[np.float64]]:
+def floors_of_budget(
+    levels: Levels, fewest: NDArray[np.float64], most: NDArray[np.float64], empty: int
+) -> Floors | None:
+    """The floors of batches that have fewest to most [levels] places by what they are padded to; None as above.
+
+    `empty` is how many of all places stay empty at most.
+    """
+    counts = _counts(levels)
+    places = [np.minimum(each, levels.total).astype(np.int64) for each in (fewest, most)]
+    # More than those of two batches are hardly ever worth their price.
+    room = min(2 * int(places[1].max()), _MOST_FILLED // (len(counts) * (empty + 1)) - int(counts.max()) - 1)
+    if room < 1:
+        return None
+    least, opened = np.empty((empty + 1, room + 1)), np.empty((empty + 1, room + 1 + int(counts.max())))
+    origins = np.empty((len(counts), *opened.shape), np.int32)
+
+    def cheapest(prices: NDArray[np.float64]) -> NDArray[np.float64]:
+        beside = np.empty(len(prices))
+        _kernels.fill_epoch(counts, *places, prices, least, opened, origins, beside)
+        return beside / levels.total
+
+    return cheapest
+
+
+def _counts(levels: Levels) -> NDArray[np.int64]:
+    """How many sequences are of each level."""
+    return np.rint(levels.masses * levels.total).astype(np.int64)
+
+
+def _search(levels: Levels, cheapest: Floors, target: float) -> tuple[float, NDArray[np.float64]]:
     """The greatest bound that the search by Frank and Wolfe proves, in nats, and the prices of the floors there."""
-    floors = _floors_of(table, _best_path(table, np.diff(levels.sizes)))
+    floors = cheapest(np.diff(levels.sizes))
     best, found = 0.0, np.zeros(len(floors))
     for number in range(_ROUNDS):
         value, prices = _solve(levels, floors, target)
-        another = _floors_of(table, _best_path(table, prices))
+        another = cheapest(prices)
         lessened = float(prices @ (floors - another))
         if value - lessened > best:
             best, found = value - lessened, prices
@@ -88,10 +138,10 @@ def _solve(levels: Levels, floors: NDArray[np.float64], target: float) -> tuple[
     return value, prices
 
 
-def _least_padding(levels: Levels, table: NDArray[np.float64]) -> float:
-    """What an epoch pads at least: the flows above the floors of the best W, where a frame costs more than all else."""
+def _least_padding(levels: Levels, cheapest: Floors) -> float:
+    """What an epoch pads at least: the flows above the best floors, where a frame costs more than all else."""
     gaps = np.diff(levels.sizes)
-    return padding_of_flows(levels, least_flows(levels, 1e3 / gaps.min(), _floors_of(table, _best_path(table, gaps))))
+    return padding_of_flows(levels, least_flows(levels, 1e3 / gaps.min(), cheapest(gaps)))
 
 
 def _floors_of(table: NDArray[np.float64], path: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -12,16 +12,16 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget
 from lengthwise.choices.rate_distortion import (
     Levels,
+    ends_of_levels,
     group_levels,
     information_of_flows,
     least_flows,
     padding_of_flows,
-    shortest_of_levels,
 )
 from lengthwise.choices.world import check_world
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.batch_limit import rate_in_batches
-from lengthwise.measures.epoch_limit import rate_in_epoch
+from lengthwise.measures.epoch_limit import floors_of_budget, floors_of_sizes, rate_in_epoch
 from lengthwise.measures.step_limit import rates_in_steps
 from lengthwise.planning.missed import tell_doubted_budget
 
@@ -38,6 +38,7 @@ def mixing_limit(
     batch_size: int | None = None,
     budget: float | None = None,
     batches: int | None = None,
+    empty_places: int | None = None,
     bins: int | None = None,
     world_size: int = 1,
     micro_batches: int = 1,
@@ -55,7 +56,8 @@ def mixing_limit(
     distinct (more are grouped); what is computed is how low it comes, within about 0.2 %. It need not be reached:
     nothing in it says that a sequence is taken once an epoch, which costs padding where little is padded. `batches`
     says so: it is how many batches of at most `batch_size` an epoch makes of these lengths. Then the least padding is
-    that of sorted batches, and at it no other mixing is had. More batches than needed can pad less, and mix more.
+    that of sorted batches, and at it no other mixing is had. More batches than needed can pad less, and mix more. Under
+    a budget `empty_places` says so: how many more sequences the batches of an epoch could hold.
 
     With `world_size` or `micro_batches` it is the limit of steps: how little the padded lengths of all batches of a
     step can tell of a length in it. Steps of k batches tell nothing at the padding of `optimal_edges(lengths, k)`, and
@@ -71,6 +73,9 @@ def mixing_limit(
         budget: The most padded frames in a batch, in the unit of the lengths. A longer sequence stands alone. If nearly
             all are longer, the unit is doubted: a warning.
         batches: How many batches of at most `batch_size` an epoch has, `len(plan.batch_sizes)`; by default any number.
+        empty_places: Under a budget, how many more sequences all batches of an epoch could hold, as long as they are:
+            `(budget // longest - plan.batch_sizes).sum()`, with `longest = plan.padded_lengths[:, 0]`, where no
+            sequence is over the budget. By default any number. The limit is that of epochs with so many or fewer.
         world_size: Ranks, for the limit of steps.
         micro_batches: Batches of a rank in a step, for the limit of steps.
         bins: Into how many groups of like length the lengths are put at most, as if all of a group were of its mean
@@ -81,7 +86,7 @@ def mixing_limit(
 
     Raises:
         ValueError: A padding out of range, lengths that are not [n], a batch size or a budget for steps of several
-            batches, or fewer batches than hold the sequences.
+            batches, fewer batches than hold the sequences, or empty places without a budget.
 
     >>> mixing_limit(np.array([100, 200, 300, 400]), 0.4)
     1.0
@@ -96,6 +101,7 @@ def mixing_limit(
     checks.check_number("padding", padding, maximum=0.999, remedy="Give a share from 0 to 0.999, 0.05 say.")
     in_step = check_world(world_size, micro_batches).slots
     _check_small(in_step, batch_size, budget)
+    empty_places = _check_empty(empty_places, budget)
     small = batch_size is not None or budget is not None
     bins = _check_bins(bins, _LEVELS_IN_STEPS if in_step > 1 else _LEVELS_IN_BATCHES if small else _LEVELS)
     checked = _check_lengths(lengths)
@@ -110,10 +116,13 @@ def mixing_limit(
         return float(np.exp(-rates_in_steps(levels, [target], in_step, near=_NEAR_IN_STEPS)[0]))
     rates = [_rate(levels, target)]
     if small:
-        in_batches = _most_in_batches(shortest_of_levels(checked, bins), batch_size, budget)
-        rates.append(rate_in_batches(levels, target, in_batches))
+        # Of those padded to the shortest length of a level, a batch holds most; to the longest, fewest.
+        most, fewest = (_most_in_batches(ends, batch_size, budget) for ends in ends_of_levels(checked, bins))
+        rates.append(rate_in_batches(levels, target, most))
         if batch_size is not None and batches is not None:
-            rates.append(rate_in_epoch(levels, target, batch_size, batches, in_batches))
+            rates.append(rate_in_epoch(levels, target, most, floors_of_sizes(levels, batch_size, batches)))
+        if empty_places is not None:
+            rates.append(rate_in_epoch(levels, target, most, floors_of_budget(levels, fewest, most, empty_places)))
     return min(1.0, float(np.exp(-max(rates))))
 
 
@@ -134,13 +143,21 @@ def _doubt_budget(budget: float, lengths: NDArray[np.float64]) -> None:
     tell_doubted_budget(int((lengths > budget).sum()), lengths.astype(np.int64)[:, None], batching, stacklevel=4)
 
 
-def _most_in_batches(
-    shortest: NDArray[np.float64], batch_size: int | None, budget: float | None
-) -> NDArray[np.float64]:
-    """The most sequences in a batch that is padded to a length of each level: [levels], at least 1."""
-    most = np.full(len(shortest), np.inf if batch_size is None else float(batch_size))
-    # Of those padded to its shortest length, a batch holds most.
-    return np.maximum(1.0, most if budget is None else np.minimum(most, np.floor(budget / shortest)))
+def _most_in_batches(padded: NDArray[np.float64], batch_size: int | None, budget: float | None) -> NDArray[np.float64]:
+    """The most sequences in a batch that is padded to each of `padded`: [levels], at least 1."""
+    most = np.full(len(padded), np.inf if batch_size is None else float(batch_size))
+    return np.maximum(1.0, most if budget is None else np.minimum(most, np.floor(budget / padded)))
+
+
+def _check_empty(empty_places: int | None, budget: float | None) -> int | None:
+    """How many places stay empty under a budget."""
+    if empty_places is None:
+        return None
+    if budget is None:
+        remedy = "For batches of a fixed size, give `batch_size` and `batches`."
+        raise checks.value_error("empty_places", "left out without budget", empty_places, remedy)
+    remedy = "Count how many more sequences the batches of a plan could hold."
+    return checks.check_whole("empty_places", empty_places, minimum=0, remedy=remedy)
 
 
 def _check_batches(count: int, batch_size: int | None, batches: int | None) -> tuple[int | None, int | None]:
