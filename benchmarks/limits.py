@@ -2,7 +2,8 @@
 
     python benchmarks/limits.py
 
-Every setting of an order stands beside the limits at its own padding; that of epochs is known for fixed sizes alone.
+Every setting of an order stands beside the limits at its own padding. That of epochs is for as many batches of a fixed
+size, and under a budget for as many empty places as the epoch has that leaves most empty.
 Lengths and padded lengths are put into the same groups, those of `mixing_limit(bins=1024)`, so that the limits are
 those of the mixing that is measured. The epochs of one seed are pooled until they are 655,360 sequences.
 
@@ -91,9 +92,13 @@ def row(
         "limit": lw.mixing_limit(lengths, padding, bins=BINS),
         "batch_limit": lw.mixing_limit(lengths, padding, bins=BINS, **bound),
     }
-    if "batch_size" in bound:
-        found["epoch_limit"] = lw.mixing_limit(lengths, padding, batches=batches, bins=BINS, **bound)
-    return found
+    of_epochs = {"batches": batches} if "batch_size" in bound else {"empty_places": empty_places(plans, cut.budget)}
+    return found | of_epochs | {"epoch_limit": lw.mixing_limit(lengths, padding, bins=BINS, **bound, **of_epochs)}
+
+
+def empty_places(plans: list[lw.Plan], budget: float) -> int:
+    """How many more sequences the batches of an epoch could hold, as long as they are: the most of all epochs."""
+    return max(int((budget // plan.padded_lengths[:, 0] - plan.batch_sizes).sum()) for plan in plans)
 
 
 def mixing_in_groups(lengths: NDArray[np.int64], shorter: NDArray[np.int64], padded: NDArray[np.int64]) -> float:
