@@ -137,6 +137,26 @@ def test_code_for_other_types_is_not_run(kernels, tmp_path):
     assert kernels()["double"](1.5) == 3.0
 
 
+def test_code_is_compiled_anew_if_the_file_of_a_kernel_that_it_calls_has_changed(kernels, tmp_path, monkeypatch):
+    """A `git pull` may change one file of two: 4 x 5 + 1 would be kept on disk beside a source that says 4 x 5 + 2."""
+    monkeypatch.syspath_prepend(tmp_path)
+    called = "from lengthwise._compile import compile_kernel\n\n@compile_kernel\ndef {}(number):\n    return {}\n"
+    (tmp_path / "deep.py").write_text(called.format("add", "number + 1"))
+    (tmp_path / "between.py").write_text("from deep import add\n" + called.format("pass_on", "add(number)"))
+    (tmp_path / "tiny.py").write_text("from between import pass_on\n" + called.format("four", "pass_on(4 * number)"))
+
+    def four():
+        for name in ("deep", "between"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        return kernels()["four"]
+
+    assert four()(5) == 21
+    kernel = four()
+    assert (kernel(5), was_read(kernel)) == (21, True)
+    (tmp_path / "deep.py").write_text(called.format("add", "number +  2"))  # another size: the clock may stand still
+    assert four()(5) == 22
+
+
 def test_a_folder_that_cannot_be_written_is_told_once(kernels, tmp_path):
     made = kernels()
     for name in ("double", "half"):

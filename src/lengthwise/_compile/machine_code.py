@@ -80,9 +80,10 @@ class _KernelCache(FunctionCache):
     def __init__(self, function: Callable[..., Any], announce: Callable[[], None]) -> None:
         super().__init__(function)
         self._announce = announce
-        stamp = self._impl.locator.get_source_stamp()
+        # Numba looks at the file of the kernel alone, but its machine code holds that of the kernels that it calls.
+        stamps = self._impl.locator.get_source_stamp(), *_stamp_called(function)
         # Numba made its own file object above: this one takes its place.
-        self._cache_file = _RegularFiles(self._cache_path, self._impl.filename_base, stamp)
+        self._cache_file = _RegularFiles(self._cache_path, self._impl.filename_base, stamps)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The machine code for these types of arguments; None where it must be compiled."""
@@ -117,6 +118,18 @@ class _KernelCache(FunctionCache):
             super().save_overload(sig, data)
         except Exception:
             _warn(self.cache_path)
+
+
+def _stamp_called(function: Callable[..., Any]) -> list[tuple[float, int]]:
+    """When the files of `function` and of all kernels that it calls, at any depth, were written; and their sizes."""
+    called: list[Any] = [function]
+    for each in called:  # grows while it is read
+        names: list[Any] = [each.__globals__.get(name) for name in each.__code__.co_names]
+        called += {kernel.py_func for kernel in names if hasattr(kernel, "py_func")}.difference(called)
+    paths = sorted({each.__code__.co_filename for each in called})
+    # In an archive there are no such files. Numba's own stamp is then that of the archive, which holds all of them.
+    status = [os.stat(path) for path in paths if os.path.isfile(path)]
+    return [(each.st_mtime, each.st_size) for each in status]
 
 
 class _NoCache(NullCache):
