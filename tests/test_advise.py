@@ -13,6 +13,7 @@ import lengthwise as lw
 from lengthwise.advice import question as questions
 from lengthwise.advice.contenders import _edges_of_equal_total, on_sample
 from lengthwise.advice.row import epoch_price
+from lengthwise.advice.rule import choose
 from lengthwise.advice.search import epochs_to_plan
 from lengthwise.advice.snippet import write_batching
 from lengthwise.measures.pooled import measure_pooled
@@ -423,6 +424,24 @@ def test_what_mixes_far_more_for_somewhat_more_is_said_and_had():
     # There is nothing left to say where it is taken, nor where a share of length says what mixing is worth.
     for other in (wider, lw.advise(lengths, cut, world_size=4, share=0.1)):
         assert re.search(r"\. Within \d+ % of the least, ", str(other)) is None
+
+
+@pytest.mark.parametrize(
+    ("prices", "mixing", "random", "place"),
+    [
+        ([100.0, 105.0, 105.1], [0.1, 0.2, 0.3], None, 1),  # 5 % above the least is within it
+        ([100.0, 105.0, 115.0], [0.0, 0.25, 0.75], None, 2),  # 15 % above it buys a leap, and 0.5 is one
+        ([100.0, 105.0, 115.0], [0.0, 0.25, 0.74], None, 1),
+        ([100.0, 105.0, 115.1], [0.0, 0.25, 1.0], None, 1),
+        ([101.0, 100.0], [0.1, 0.2], 0, 0),  # random batches within 1 % of the least stay, whatever mixes more
+        ([101.1, 100.0], [0.1, 0.2], 0, 1),
+        ([102.0, 101.0, 100.0], [0.5, 0.5, 0.4], None, 1),  # of those that mix alike, the least price
+    ],
+)
+def test_the_rule_at_its_limits(prices, mixing, random, place):
+    assert choose([price / 100.0 for price in prices], mixing, random=random) == place
+    # Shares know no unit: in another one, of a power of two, nothing is rounded otherwise.
+    assert choose([2.0**20 * (price / 100.0) for price in prices], mixing, random=random) == place
 
 
 def test_a_leap_in_mixing_is_worth_more_than_five_percent():

@@ -134,7 +134,8 @@ def test_a_rank_without_a_portion_borrows():
 
 @pytest.mark.parametrize("steps", [1, 5])
 def test_the_costliest_steps_lead(steps):
-    plan = planned(LENGTHS, arrange=lw.CostliestFirst(steps=steps), world_size=2)
+    places = {"world_size": 2, "micro_batches": 2}
+    plan = planned(LENGTHS, deal=lw.Mixed(), arrange=lw.CostliestFirst(steps=steps), **places)
     costs = plan.costs[plan.grid].max(axis=(1, 2))
     assert costs[:steps].tolist() == sorted(costs.tolist(), reverse=True)[:steps]
     assert costs[steps:].tolist() != sorted(costs[steps:].tolist(), reverse=True)
@@ -151,6 +152,11 @@ def test_arrangements_by_length():
     assert (np.diff(order_of(lw.LongestFirst())) <= 0).all()
     assert (np.diff(order_of(lw.CostliestFirst(steps=None))) <= 0).all()
     assert abs(np.corrcoef(order_of(lw.ShuffledSteps()), np.arange(1_000))[0, 1]) < 0.1
+
+
+def test_a_step_of_several_batches_is_as_long_as_they_are_on_average():
+    plan = planned(LENGTHS, cut=lw.FixedSize(1), deal=lw.Mixed(), arrange=lw.ShortestFirst(), world_size=2)
+    assert (np.diff(plan.padded_lengths[plan.grid].mean(axis=(1, 2, 3))) >= 0).all()
 
 
 def test_steps_in_random_order_are_as_long_early_as_late():

@@ -149,6 +149,11 @@ VALUES = {
         "`lengths` must be few and short enough to be padded to less than 2**53 frames, "
         "but is 9007199254740992.0. Check their unit; plan fewer sequences at a time.",
     ),
+    "too much to count once rounded up": (
+        lambda: lw.make_plan([2**52 - 1, 5], lw.Batching(cut=lw.FixedSize(4, multiple_of=8))),
+        "`lengths` must be few and short enough to be padded to less than 2**53 frames, "
+        "but is 9007199254740992.0. Check their unit; plan fewer sequences at a time.",
+    ),
     "a field that no choice has": (
         lambda: lw.Batching.from_json('{"cut": {"choice": "cut.FixedSize", "batch_size": 4, "colour": 1}}'),
         "`choice` must be without colour, but is 'cut.FixedSize'. Give what Batching.to_json wrote.",

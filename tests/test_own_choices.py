@@ -216,6 +216,25 @@ def test_a_cut_may_reorder_where_there_are_no_boundaries():
     assert LENGTHS[plan.batch(0)].tolist() == [2, 9]
 
 
+def test_a_cut_that_reorders_within_buckets_keeps_them_in_order():
+    class Backwards:
+        """The sequences of each bucket back to front, in batches of two."""
+
+        def __call__(self, lengths, boundaries, **_):
+            parts = np.split(np.arange(len(lengths)), boundaries)
+            return lw.Cuts(np.concatenate([part[::-1] for part in parts]), np.arange(0, len(lengths) + 1, 2))
+
+        max_cost = always(np.inf)
+        batch_sizes = always(np.full(8, 2.0))
+
+    lengths = np.arange(1, 41)
+    order = lw.Bucketed(edges=(4, 30, 40))
+    for epoch in range(4):
+        plan = lw.make_plan(lengths, lw.Batching(order=order, cut=Backwards(), arrange=lw.ShortestFirst()), epoch=epoch)
+        bucket = [np.searchsorted((4, 30), lengths[batch]).tolist() for batch in plan.batches()]
+        assert bucket == [[0, 0]] * 2 + [[1, 1]] * 13 + [[2, 2]] * 5
+
+
 def test_an_oversize_sequence_of_ones_own_cut_is_named():
     class Strict:
         def __call__(self, lengths, *_, **__):

@@ -133,6 +133,7 @@ def keeps_its_promises(lengths, batching, *, world_size, micro_batches, seed=0, 
         return
     items = items_of(lengths, batching.chunks)
     steps_are_equal_on_every_rank(plan, **places)
+    counts_are_hard(plan, batching)
     sequences_are_accounted_for(plan, len(items), droppable)
     nothing_is_repeated_without_need(plan, batching.deal)
     (capacity_is_hard if choices.packs(batching.cut) else budget_is_hard)(plan, items, batching)
@@ -181,6 +182,14 @@ def nothing_is_repeated_without_need(plan, deal):
         assert plan.repeated().size == 0
     if deal.tail == "repeat":
         assert plan.grid.size - len(plan.costs) < plan.world_size * plan.micro_batches
+
+
+def counts_are_hard(plan, batching):
+    """No batch has more sequences than the cut allows; random steps share out a fixed size by cost."""
+    most = getattr(batching.cut, "max_sequences", None)
+    if isinstance(batching.cut, lw.FixedSize) and getattr(batching.deal, "even", False) is False:
+        most = batching.cut.batch_size
+    assert plan.batch_sizes.max(initial=0) <= (most or len(plan.sequences))
 
 
 def budget_is_hard(plan, items, batching):

@@ -1,6 +1,8 @@
 """The rest of an epoch: whoever takes it, however often the number of ranks changes, nothing is lost or repeated."""
 
 import random
+import warnings
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -135,10 +137,42 @@ def test_a_batch_that_stood_twice_and_was_delivered_weighs_nothing():
 
 def test_a_batch_that_stood_twice_is_not_taken_again_two_runs_later():
     """Of three sequences, two ranks take two; then one rank takes the third first, before one of those again."""
-    batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(1), deal=lw.Balanced(tail="repeat"))
+    batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(1), deal=lw.Mixed(tail="repeat"))
     for epoch in range(8):
         plan = lw.make_plan([3, 4, 5], batching, epoch=epoch, world_size=4, after=[(2, 1, 1), (1, 2, 1)])
         assert plan.sequences.tolist() == np.setdiff1d(np.arange(3), plan.delivered).tolist()
+
+
+@dataclass(frozen=True)
+class Noting:
+    """Deals as `Mixed` does, and notes what names its randomness."""
+
+    tail: str = "split"
+    noted: list = field(default_factory=list, compare=False)
+
+    def portions(self, count, world, key):
+        return lw.Mixed().portions(count, world, key)
+
+    def grid(self, numbers, costs, world, key):
+        self.noted.append((key.stage, key.lane))
+        return lw.Mixed().grid(numbers, costs, world, key)
+
+
+def test_every_run_of_an_epoch_is_dealt_by_randomness_of_its_own():
+    deal = Noting()
+    batching = lw.Batching(cut=lw.FixedSize(1), deal=deal)
+    lw.make_plan(np.arange(1, 41), batching, world_size=5, after=[(2, 1, 3), (3, 1, 2), (4, 1, 1)])
+    assert len(deal.noted) == len(set(deal.noted)) == 4
+
+
+def test_the_rest_may_wait_longer_by_chance_and_nobody_is_warned():
+    lengths = lw.example_lengths("long-tailed", count=60)
+    batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), deal=lw.Balanced(waiting=0.001))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lw.make_plan(lengths, batching, world_size=4, after=[(4, 1, 2)])
+    with pytest.warns(UserWarning, match="`waiting` must be at most"):  # once a process
+        lw.make_plan(lengths, batching, world_size=4)
 
 
 def test_nothing_may_be_left():

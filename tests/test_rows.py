@@ -274,12 +274,24 @@ def test_the_rest_on_other_ranks_keeps_rows_together():
     assert np.mean(kept) > 0.8  # but for those in batches that the tail splits
 
 
+def test_rows_keep_to_their_buckets_however_they_were_packed():
+    """A packer reorders, so where a bucket ends is counted among what it keeps, whatever stands there."""
+    for cut in (lw.Rows(128, rows=4), lw.Rows(128, rows=4, by="best-fit"), lw.Rows(60, rows=4, oversize="drop")):
+        batching = lw.Batching(order=lw.Bucketed(edges=(20, 40, 128)), cut=cut, arrange=lw.ShortestFirst())
+        plan = lw.make_plan(LENGTHS, batching)
+        bucket = [{int(np.searchsorted((20, 40), LENGTHS[n])) for n in batch} for batch in plan.batches()]
+        assert bucket == sorted(bucket, key=max), cut
+        assert all(len(each) == 1 for each in bucket)
+        assert {max(each) for each in bucket} == {0, 1, 2}
+
+
 def test_a_batch_costs_what_its_sequences_cost_alone():
     attention = lw.Quadratic(linear=0.0, quadratic=1.0, per_batch=7.0)
     plan = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Rows(128, rows=4), cost=attention), world_size=2)
     for number, cost in enumerate(plan.costs):
         assert cost == 7.0 + (LENGTHS[plan.batch(number)].astype(float) ** 2).sum()
     assert plan.max_cost == np.inf
+    assert lw.make_plan(LENGTHS, lw.Batching(cut=lw.Rows(128, rows=4))).max_cost == 4 * 128
     # What is for the batch counts once, for a row of the capacity: 7 + 0.5 x 128.
     recurrent = lw.Quadratic(linear=0.0, quadratic=1.0, per_batch=7.0, per_length=0.5)
     same = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Rows(128, rows=4), cost=recurrent), world_size=2)

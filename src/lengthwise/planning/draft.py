@@ -131,8 +131,8 @@ def _cut(
     if is_own(cut) and (capacity := row_capacity(cut)) is not None:
         check_rows(one_length(needed)[kept], capacity)
     # Boundaries count what stays: if the positions [0, 2, 3] do, the boundary 2 becomes 1. A packer reorders between
-    # boundaries, so that `kept` need not rise.
-    boundaries = np.searchsorted(np.sort(kept), boundaries) if len(boundaries) else boundaries
+    # boundaries, so that `kept` need not rise; but all that is below a boundary stands before all that is not.
+    boundaries = np.searchsorted(kept, boundaries)
     # One after the other, so that what is replaced makes room.
     sequences = sequences.take(kept)
     return sequences, take_rows(needed, kept), boundaries, offsets
@@ -177,8 +177,10 @@ def price(draft: Draft, cost: Cost, capacity: int | None = None) -> Batches:
         return batches
     # Batches that begin at [0, 3, 5], with a boundary at 3, are of the buckets [0, 1, 1].
     bucket = np.searchsorted(draft.boundaries, draft.offsets[:-1], side="right")
+    # Packed rows are all padded to the capacity, which says nothing of their bucket.
+    levels = batches.levels if capacity is None else np.maximum.reduceat(draft.needed[:, 0], draft.offsets[:-1])
     longest = np.zeros(len(draft.boundaries) + 1)
-    np.maximum.at(longest, bucket, batches.levels)
+    np.maximum.at(longest, bucket, levels)
     return batches._replace(buckets=longest[bucket])
 
 
