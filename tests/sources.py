@@ -32,6 +32,18 @@ def asserts(path):
     return [node.lineno for node in ast.walk(tree_of(path)) if isinstance(node, ast.Assert)]
 
 
+def unstable_sorts(path):
+    """The lines of a file that call NumPy's `argsort` without saying that equals stay in their order."""
+    calls = (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
+    return [
+        call.lineno
+        for call in calls
+        if getattr(call.func, "attr", "") == "argsort"
+        and getattr(call.func.value, "id", "") != "_random"
+        and not any(word.arg == "kind" and getattr(word.value, "value", "") == "stable" for word in call.keywords)
+    ]
+
+
 def spans_of_functions(paths):
     """How many lines the functions of files have, their docstrings left out."""
     nodes = [node for path in paths for node in ast.walk(tree_of(path))]

@@ -102,6 +102,16 @@ def test_borders_of_buckets_move_with_what_is_dropped_before_them():
         assert [batch.tolist() for batch in plan.batches()] == [[1], [2]]
 
 
+def test_a_cut_by_itself_drops_what_is_over_the_budget_and_not_what_equals_it():
+    lengths = np.array([[4], [11], [10], [5], [5], [5]])
+    for cost in (lw.Padded(), lambda counts, padded: counts * padded[:, 0]):
+        rules = {"cost": cost, "longest": np.array([11])}
+        kept, offsets = lw.Budget(10, oversize="drop")(lengths, np.array([4]), **rules)
+        assert kept.tolist() == [0, 2, 3, 4, 5]
+        # A boundary before position 4, the fourth of those that stay: 5 and the two fives behind it do not meet.
+        assert offsets.tolist() == [0, 1, 2, 3, 5]
+
+
 def test_capacity_is_reckoned_from_edges_longer_than_any_sequence():
     plan = plan_of([5, 6, 7, 8], lw.DynamicSize(2), order=lw.Bucketed(edges=(1_000,), pad_to_edge=True))
     assert padded(plan) == [(2, 1_000), (2, 1_000)]

@@ -159,6 +159,26 @@ def test_optimal_is_never_dearer_and_has_as_few_batches():
         assert optimal.costs.sum() <= greedy.costs.sum()
 
 
+def test_the_last_batch_holds_what_is_left_over_a_multiple():
+    for cost in (lw.Padded(), lambda counts, padded: counts * padded[:, 0]):
+        for budget, sizes in ((160, [10]), (159, [8, 2]), (80, [8, 2])):
+            rules = {"cost": cost, "longest": np.array([10])}
+            cuts = lw.Budget(budget, count_multiple_of=8)(np.full((10, 1), 10), NONE, **rules)
+            assert np.diff(cuts.offsets).tolist() == sizes
+
+
+def test_what_a_batch_costs_by_its_length_is_a_price_for_it():
+    # 6 6 1 5 | 2 costs 27 + 5, and 6 6 | 1 | 5 2 as much, 15 + 4 + 13: of ways that cost the same, the fewest batches.
+    lengths = np.array([[6], [6], [1], [5], [2]])
+    for cost in (lw.Quadratic(per_batch=3.0), lambda counts, padded: 3.0 + counts * padded[:, 0]):
+        cuts = lw.Budget(99, by="cheapest")(lengths, NONE, cost=cost, longest=np.array([6]))
+        assert cuts.offsets.tolist() == [0, 4, 5]
+    # Apart 6 + 6 + 6, together 3 + 9: each batch pays once for its length.
+    cost = lw.Quadratic(per_length=1.0)
+    cuts = lw.Budget(20, by="cheapest")(np.array([[3]] * 3), NONE, cost=cost, longest=np.array([3]))
+    assert cuts.offsets.tolist() == [0, 3]
+
+
 def test_the_cheapest_cut_wants_a_price_for_a_batch():
     cut = lw.Budget(20_000, by="cheapest")
     for cost in (lw.Padded(), lw.Largest(), lw.Quadratic(quadratic=1e-3)):

@@ -132,6 +132,14 @@ def test_a_rank_without_a_portion_borrows():
     assert plan.repeated().tolist() == [1], "the cheapest"
 
 
+def test_a_rank_with_too_few_sequences_takes_some_of_its_own_again():
+    for epoch in range(8):
+        plan = planned([3, 4, 5, 6, 7], cut=lw.FixedSize(1), deal=lw.Portions(), world_size=2, epoch=epoch)
+        ranks = [{number for batch in plan.batches(rank) for number in batch.tolist()} for rank in (0, 1)]
+        assert sorted(map(len, ranks)) == [2, 3]
+        assert not ranks[0] & ranks[1]
+
+
 @pytest.mark.parametrize("steps", [1, 5])
 def test_the_costliest_steps_lead(steps):
     places = {"world_size": 2, "micro_batches": 2}
@@ -175,6 +183,20 @@ def test_buckets_keep_their_order_where_incomplete_batches_are_dropped():
         plan = planned(lengths, cut=cut, order=order, arrange=lw.ShortestFirst(), epoch=epoch)
         assert len(plan.costs) == 5
         assert plan.padded_lengths[plan.grid[0, 0, 0], 0] <= 7
+
+
+def test_halves_of_a_batch_stay_in_its_bucket():
+    # 13 batches for steps of 4: some are halved, and their steps still come in random order within the bucket.
+    lengths = np.arange(1, 105)
+    halved = planned(lengths, cut=lw.FixedSize(8), order=lw.Bucketed(edges=(104,)), arrange=lw.ShortestFirst())
+    plans = [
+        planned(lengths, cut=lw.FixedSize(8), order=order, arrange=lw.ShortestFirst(), world_size=4, deal=lw.Mixed())
+        for order in (lw.Bucketed(edges=(4, 104)), lw.Shuffled())
+    ]
+    assert halved.steps == 13
+    in_bucket, by_length = (plan.padded_lengths[plan.grid].mean(axis=(1, 2, 3)) for plan in plans)
+    assert (np.diff(by_length) >= 0).all()
+    assert (np.diff(in_bucket[1:]) < 0).any()
 
 
 def test_every_portion_has_the_capacity_of_the_longest_of_all():

@@ -154,6 +154,16 @@ def test_parts_are_sorted_stably_and_every_other_is_turned(sizes, widths, turned
         assert sort_parts(sequences, others, starts, turned=turned).tolist() == expected
 
 
+@pytest.mark.parametrize("bits", range(1, 65))
+def test_keys_of_any_width_are_sorted_as_numpy_sorts_them(bits):
+    """However many bits differ, and wherever they stand; a thousand keys in each bucket are sorted by digits first."""
+    chance = np.random.default_rng(bits)
+    for low in {0, (64 - bits) // 2, 64 - bits}:
+        keys = chance.integers(0, 2**bits - 1, 6_000, np.uint64, endpoint=True) << np.uint64(low)
+        keys[::7] = keys[3]
+        assert np.array_equal(_random.argsort(keys), np.argsort(keys, kind="stable"))
+
+
 def test_negative_log_is_within_1e_15():
     chance = np.random.default_rng(0)
     near_one = 1.0 - 2.0 ** -np.arange(1, 54)

@@ -55,6 +55,19 @@ def test_leftovers_by_hand():
     assert settle([5, 3], [(5, 5), (9, 5)], lw.FixedSize(4)).passed.tolist() == [1, 0]
 
 
+def test_what_is_passed_on_is_mixed_with_what_the_bucket_holds():
+    # 18 of the 22 fours fill a batch of 72; 4 join the 20 nines, in three batches of 8.
+    lengths = np.array([4] * 22 + [9] * 20)
+    order = lw.Bucketed(edges=(4, 9), pad_to_edge=True, leftovers="next")
+    passed = set()
+    for epoch in range(12):
+        plan = lw.make_plan(lengths, lw.Batching(budget=72, order=order, deal=lw.Mixed()), epoch=epoch)
+        fours = sorted((lengths[batch] == 4).sum() for batch in plan.batches())
+        assert (sum(fours), fours[-1], len(fours)) == (22, 18, 4)
+        passed.add(tuple(fours[:-1]))
+    assert len(passed) > 2
+
+
 @settings(max_examples=100, derandomize=True)
 @given(
     st.lists(st.integers(1, 30), min_size=1, max_size=6),

@@ -164,6 +164,12 @@ def test_few_bins_have_a_limit_of_their_own():
         lw.mixing_limit(lengths, 0.1, bins=1)
 
 
+@pytest.mark.parametrize("lengths", [[[3, 4], [5, 6]], []])
+def test_the_limit_is_of_one_length_a_sequence_and_of_one_sequence_at_least(lengths):
+    with pytest.raises(ValueError, match=r"^`lengths` must be of shape \[n\], n at least 1, but is \("):
+        lw.mixing_limit(lengths, 0.1)
+
+
 def test_the_limit_of_two_lengths_worked_by_hand():
     # A half of 10 and a half of 20: T = 20 always, but for a share s of the short ones, at 10. Padding is 5 (1 - s);
     # I = log 2 - P(T = 20) h(P(X = 10 | T = 20)) with P(T = 20) = 1 - s / 2.

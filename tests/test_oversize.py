@@ -90,6 +90,13 @@ def test_where_every_batch_is_padded_to_an_edge_a_giant_is_too():
     assert LENGTHS[np.concatenate([plan.batch(number) for number in plan.over_max_cost()])].min() == min(GIANTS)
 
 
+def test_what_stands_alone_counts_among_the_batches_that_fill_the_last_step():
+    # 16 batches of ten and a giant: 20 places. 17 batches of nine and one of seven fit, and one of nine is halved.
+    batching = lw.Batching(cut=lw.Budget(100, oversize="alone"), order=lw.Sorted())
+    plan = lw.make_plan([10] * 160 + [500], batching, world_size=4)
+    assert sorted(plan.costs.tolist()) == [40.0, 50.0, 70.0, *[90.0] * 16, 500.0]
+
+
 def test_only_giants():
     alone = lw.make_plan([50, 60], lw.Batching(cut=lw.Budget(10, oversize="alone"), padding=0.1))
     assert sorted(batch.tolist() for batch in alone.batches()) == [[0], [1]]

@@ -216,6 +216,18 @@ def test_a_cut_may_reorder_where_there_are_no_boundaries():
     assert LENGTHS[plan.batch(0)].tolist() == [2, 9]
 
 
+@pytest.mark.parametrize("deal", [lw.Mixed(), lw.RandomSteps()])
+def test_what_an_order_gives_stays_its_own(deal):
+    """Steps move the sequences within their array, and a plan keeps it and lets nobody write."""
+    given = np.array([2, 0, 1, 7, 6, 5, 4, 3])
+    batching = lw.Batching(order=Gives(lw.Ordered(given)), cut=FIXED, deal=deal)
+    plan = lw.make_plan(LENGTHS, batching, world_size=2)
+    before = plan.sequences.tolist()
+    assert given.tolist() == [2, 0, 1, 7, 6, 5, 4, 3]
+    given[:] = 0
+    assert plan.sequences.tolist() == before
+
+
 def test_a_cut_that_reorders_within_buckets_keeps_them_in_order():
     class Backwards:
         """The sequences of each bucket back to front, in batches of two."""

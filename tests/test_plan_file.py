@@ -47,6 +47,12 @@ def test_the_plan_of_these_tests_holds_every_array(tmp_path):
     assert same(lw.Plan.load(tmp_path / "plan.npz"), PLAN)
 
 
+def test_the_order_of_arrays_and_facts_in_a_file_means_nothing(tmp_path):
+    facts, arrays = stored()
+    store(tmp_path / "plan.npz", dict(reversed(facts.items())), dict(reversed(arrays.items())))
+    assert same(lw.Plan.load(tmp_path / "plan.npz"), PLAN)
+
+
 def first_changed(array, value):
     changed = array.copy()
     changed.reshape(-1)[0] = value

@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+import lengthwise as lw
 from lengthwise import _random
 from lengthwise._random import Key
 
@@ -49,10 +50,25 @@ def test_successive_numbers_are_independent():
 
 
 def test_no_two_streams_share_a_word():
-    streams = itertools.product((0, 1, 2), (0, 1, 2), _random.STAGES, (0, 1))
+    far = 0, 1, 2**32, 2**53 + 1, 2**63  # no bit of a seed, an epoch or a lane is lost on the way
+    streams = itertools.product(far, far, _random.STAGES, (0, 1, 2**16, 2**55))
     keys = [Key(seed=seed, epoch=epoch, stage=stage, lane=lane) for seed, epoch, stage, lane in streams]
-    words = np.concatenate([key.words(100) for key in keys])
+    words = np.concatenate([key.words(20) for key in keys])
     assert len(np.unique(words)) == len(words)
+
+
+def test_every_portion_draws_by_keys_of_its_own(monkeypatch):
+    """One that drops, too: of equal portions it would leave out the batches at the same places."""
+
+    class Dropping(lw.Portions):
+        tail = "drop"
+
+    drawn, words = [], Key.words
+    monkeypatch.setattr(Key, "words", lambda key, count: drawn.append((key.stage, key.lane)) or words(key, count))
+    batching = lw.Batching(cut=lw.FixedSize(4), order=lw.SemiSorted(), deal=Dropping())
+    lw.make_plan(np.arange(1, 61), batching, world_size=3, micro_batches=2)
+    for stage in ("order", "tail"):
+        assert sorted(lane for each, lane in drawn if each == stage) == [0, 1, 2]
 
 
 def test_seed_and_epoch_are_not_added():

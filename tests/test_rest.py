@@ -175,6 +175,19 @@ def test_the_rest_may_wait_longer_by_chance_and_nobody_is_warned():
         lw.make_plan(lengths, batching, world_size=4)
 
 
+def test_what_is_left_of_portions_costs_every_rank_about_the_same():
+    lengths = lw.example_lengths(count=400)
+    batching = lw.Batching(cut=lw.FixedSize(4), order=lw.Sorted(), deal=lw.Portions())
+    for epoch in range(3):
+        rest = lw.make_plan(lengths, batching, epoch=epoch, world_size=3, after=[(4, 1, 5)])
+        assert lw.straggler_waste(rest) < 0.15
+
+
+def test_the_rest_is_split_into_multiples_too():
+    batching = lw.Batching(cut=lw.Budget(240, count_multiple_of=8), order=lw.Sorted())
+    assert sorted(lw.make_plan([10] * 72, batching, after=[(1, 1, 1)], world_size=3).batch_sizes) == [8, 16, 24]
+
+
 def test_nothing_may_be_left():
     batching = lw.Batching(cut=lw.FixedSize(2))
     rest = lw.make_plan([1, 2, 3, 4], batching, world_size=3, after=[(1, 1, 2)])

@@ -274,6 +274,12 @@ def test_the_rest_on_other_ranks_keeps_rows_together():
     assert np.mean(kept) > 0.8  # but for those in batches that the tail splits
 
 
+def test_a_sequence_that_fills_a_row_is_no_longer_than_it():
+    plan = lw.make_plan([30, 31, 5, 30], lw.Batching(cut=lw.Rows(30, oversize="drop")))
+    assert plan.dropped().tolist() == [1]
+    assert sorted(plan.sequences.tolist()) == [0, 2, 3]
+
+
 def test_rows_keep_to_their_buckets_however_they_were_packed():
     """A packer reorders, so where a bucket ends is counted among what it keeps, whatever stands there."""
     for cut in (lw.Rows(128, rows=4), lw.Rows(128, rows=4, by="best-fit"), lw.Rows(60, rows=4, oversize="drop")):

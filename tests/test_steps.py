@@ -382,6 +382,31 @@ def test_random_programs_of_runs_never_lose_a_sequence():
         assert taken == set(range(len(lengths)))
 
 
+def test_a_last_step_that_is_not_full_is_dropped_where_batches_are_to_be_full():
+    for count, dropped in ((8, 0), (7, 3), (10, 2)):
+        cut = lw.FixedSize(2, drop_incomplete=True)
+        batching = lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps())
+        assert lw.make_plan([10] * count, batching, world_size=2).dropped().size == dropped
+
+
+@pytest.mark.parametrize("count", [65_535, 65_536, 70_000])
+def test_a_step_holds_more_sequences_than_a_short_number_counts(count):
+    batching = lw.Batching(budget=count, order=lw.Shuffled(), deal=lw.RandomSteps())
+    plan = lw.make_plan(np.ones(count + 1, np.int64), batching)
+    assert sorted(plan.batch_sizes.tolist()) == [1, count]
+
+
+# Up to 40 sizes are put in order one by one; from 4,097 and from 65,537 on, by longer digits.
+@pytest.mark.parametrize("count", [1, 40, 41, 255, 4_096, 4_097, 65_536, 65_537])
+def test_sizes_of_any_width_are_sorted_as_numpy_sorts_them(count):
+    chance = np.random.default_rng(count)
+    for bits in (1, 8, 14, 26, 28, 31):
+        sizes = chance.integers(0, 2**bits, count)
+        found = np.empty(count, np.int64)
+        _kernels.sort_steps(sizes, np.array([count]), found)
+        assert np.array_equal(found, np.argsort(-sizes, kind="stable")), bits
+
+
 def test_a_last_step_that_is_full_is_kept():
     batching = lw.Batching(budget=80, order=lw.Shuffled(), deal=lw.RandomSteps(tail="drop"))
     for count, dropped in ((64, 0), (32, 0), (63, 31), (65, 1)):

@@ -301,6 +301,24 @@ def test_the_same_steps_follow_on_as_many_slots():
     assert eight.steps == four.steps + 5
 
 
+def test_a_window_that_was_taken_to_its_end_is_left_behind():
+    windows = lw.Windows(LENGTHS, BATCHING, window=64, block=4, world_size=2, micro_batches=3)
+    ends = np.cumsum(windows.steps(0)) * 3
+    for window, left in ((0, ends[0] - 1), (1, 0), (1, 2), (2, 0)):
+        taken = int(left + (ends[window - 1] if window else 0))
+        epoch = lw.WindowEpoch(windows, 0, after=[(2, 3, taken)])
+        assert (epoch.first, epoch.after) == (window, [(2, 3, left)] if left else [])
+
+
+def test_a_window_that_was_just_planned_is_not_planned_again():
+    windows = lw.Windows(LENGTHS, BATCHING, window=64, block=4)
+    for number in range(4):
+        assert windows.plan(0, number) is windows.plan(0, number)
+    # What other ranks are dealt, and what is left of a window, is another plan.
+    others = windows.plan(0, 1), windows.share_out(2).plan(0, 1), windows.plan(0, 1, after=[(1, 1, 1)])
+    assert len({window.plan.fingerprint() for window in others}) == 3
+
+
 def test_nothing_follows_an_epoch_that_was_taken():
     windows = lw.Windows(LENGTHS, BATCHING, window=64, block=4)
     whole = len(lw.WindowEpoch(windows, 0))

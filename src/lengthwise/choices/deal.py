@@ -275,9 +275,8 @@ def share_out(steps: NDArray[np.int64], costs: NDArray[np.float64], world_size: 
     """
     ranked = np.take_along_axis(steps, np.argsort(-costs[steps], axis=1, kind="stable"), axis=1)
     grid = ranked.reshape(len(steps), steps.shape[1] // world_size, world_size)
-    # Who has the costliest batch of one row has the cheapest of the next. Without the copy, the right side would be
-    # overwritten while it is read.
-    grid[:, 1::2] = grid[:, 1::2, ::-1].copy()
+    # Who has the costliest batch of one row has the cheapest of the next. NumPy copies first what it would overwrite.
+    grid[:, 1::2] = grid[:, 1::2, ::-1]
     return grid
 
 

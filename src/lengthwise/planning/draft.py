@@ -63,8 +63,6 @@ def draft(
     ordered = order(line_up(own, bands) if bands and not in_steps else _sizes_for(own, batching, order), key)
     sequences, boundaries, edges = check_ordered(ordered, *own.shape) if is_own(batching.order) else ordered
     del ordered  # it would hold the first order of the sequences while steps put them into another
-    # Fresh, for steps move it and a plan keeps it: what an order of the user's gave may be written to later.
-    sequences = sequences.copy() if is_own(batching.order) else sequences
     padded_to_edges = edges is not None
     if edges is None or in_steps or is_own(batching.order):
         needed = take_rows(own, sequences)

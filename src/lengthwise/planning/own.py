@@ -131,6 +131,7 @@ def _whole(name: str, given: object, remedy: str, *, dims: int = 1) -> NDArray[n
         raise checks.type_error(name, "an array of whole numbers", array.dtype.name, remedy)
     if array.ndim != dims:
         raise checks.value_error(name, f"an array of {dims} dimension(s)", array.shape, remedy)
+    # Fresh, also where it was int64: steps move it, a plan keeps it, and what the user gave may be written to later.
     return array.astype(np.int64)
 
 
