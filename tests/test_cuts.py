@@ -167,6 +167,13 @@ def test_the_last_batch_holds_what_is_left_over_a_multiple():
             assert np.diff(cuts.offsets).tolist() == sizes
 
 
+def test_the_tail_splits_into_multiples():
+    """Where the cheapest cut is not levelled, and one batch of 24 is for two ranks."""
+    cut = lw.Budget(2_000, by="cheapest", count_multiple_of=8)
+    batching = lw.Batching(cut=cut, cost=lw.Quadratic(per_batch=1_000), order=lw.Sorted())
+    assert sorted(lw.make_plan([10] * 24, batching, world_size=2).batch_sizes.tolist()) == [8, 16]
+
+
 def test_what_a_batch_costs_by_its_length_is_a_price_for_it():
     # 6 6 1 5 | 2 costs 27 + 5, and 6 6 | 1 | 5 2 as much, 15 + 4 + 13: of ways that cost the same, the fewest batches.
     lengths = np.array([[6], [6], [1], [5], [2]])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
+from lengthwise.planning.oversize import sort_out
 
 ORDINARY = np.random.default_rng(0).integers(50, 401, 300)
 GIANTS = [1_000_000, 700_000]
@@ -95,6 +96,15 @@ def test_what_stands_alone_counts_among_the_batches_that_fill_the_last_step():
     batching = lw.Batching(cut=lw.Budget(100, oversize="alone"), order=lw.Sorted())
     plan = lw.make_plan([10] * 160 + [500], batching, world_size=4)
     assert sorted(plan.costs.tolist()) == [40.0, 50.0, 70.0, *[90.0] * 16, 500.0]
+
+
+def test_what_costs_as_much_as_the_budget_is_within_it_and_what_is_rounded_up_beyond_it_is_not():
+    order = lw.Sorted()
+    for cost in (lw.Padded(), lambda counts, padded: counts * padded[:, 0]):
+        dropping = lw.Batching(cut=lw.Budget(10, oversize="drop"), order=order, cost=cost)
+        assert lw.make_plan([11, 10, 3], dropping).dropped().tolist() == [0]
+        rounding = lw.Batching(cut=lw.Budget(15, oversize="alone", multiple_of=8), order=order, cost=cost)
+        assert sort_out(np.array([[8], [9], [16]]), rounding).alone.tolist() == [False, True, True]
 
 
 def test_only_giants():

@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,6 +51,22 @@ def test_every_set_of_lengths_keeps_the_promises(lengths, deal, world_size, micr
         cut = lw.DynamicSize(3)
         batching = lw.Batching(order=order, cut=cut, deal=choices.suit(choices.DEALS[deal], cut))
         keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
+
+
+@pytest.mark.parametrize("order", choices.ORDERS)
+def test_every_order_takes_more_sequences_and_longer_ones_than_a_short_number_counts(order):
+    """66,000 of them, 1 to 570,000 long: a number of 16 bits ends at 65,535. Short ones are told from those beyond."""
+    lengths = np.random.default_rng(0).lognormal(9, 0.9, 66_000).astype(np.int64) + 1
+    lengths[:4] = 65_535, 65_536, 65_537, 2**20
+    order = choices.ORDERS[order]
+    if getattr(order, "edges", None):
+        order = replace(order, edges=(65_535, 65_536, 2**20))
+    plan = lw.make_plan(lengths, lw.Batching(order=order, cut=lw.FixedSize(32), deal=lw.InTurn()), world_size=8)
+    assert np.array_equal(np.sort(plan.sequences), np.arange(len(lengths)))
+    longest = np.maximum.reduceat(lengths[plan.sequences], plan.offsets[:-1])
+    assert (plan.padded_lengths[:, 0] >= longest).all()
+    if isinstance(order, lw.Sorted):
+        assert (np.diff(lengths[plan.sequences]) * (-1 if order.descending else 1) >= 0).all()
 
 
 @settings(max_examples=150, derandomize=True)

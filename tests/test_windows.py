@@ -1,5 +1,6 @@
 """Windows: an epoch of windows keeps the promises of a plan, reads only what it needs, and is counted once."""
 
+import hashlib
 import itertools
 import json
 import pickle
@@ -210,6 +211,18 @@ def test_a_file_is_planned_as_its_numbers_are(tmp_path, dtype):
     of_array = lw.Windows(LENGTHS, BATCHING, **named)
     assert of_file.lengths_fingerprint == of_array.lengths_fingerprint
     assert of_file.plan(4, 2).plan.fingerprint() == of_array.plan(4, 2).plan.fingerprint()
+
+
+@pytest.mark.parametrize("count", [3, 64 * 1_024, 64 * 1_024 + 1, 200_000])
+def test_windows_name_lengths_by_their_number_and_64_samples(count):
+    """A checkpoint holds the name: it must not change."""
+    lengths = np.arange(1, count + 1)
+    digest = hashlib.blake2b(count.to_bytes(8, "little"), digest_size=8)
+    for number in range(64 if count > 64 * 1_024 else 1):
+        start = number * (count - 1_024) // 63 if count > 64 * 1_024 else 0
+        sampled = lengths[start : start + 1_024] if count > 64 * 1_024 else lengths
+        digest.update(b"".join(int(length).to_bytes(8, "little") for length in sampled))
+    assert lw.Windows(lengths, BATCHING).lengths_fingerprint == digest.hexdigest()
 
 
 def test_a_mapped_file_is_not_read_whole(tmp_path):

@@ -85,6 +85,12 @@ def test_a_source_with_a_state_begins_anew_in_every_pass(kind):
     assert names(stream) == whole
 
 
+def test_a_window_has_a_sequence_of_each_shard_at_least():
+    shards = shards_of([3, 5, 2])
+    taken = itertools.chain.from_iterable(names(stream_of(shards, BUDGET, buffer=1)))
+    assert sorted(taken) == sorted(name for shard in shards for name, _ in shard)
+
+
 class ByEpoch:
     """A source that gives other samples in every epoch."""
 
