@@ -173,6 +173,35 @@ def test_the_table_holds_every_strategy():
     assert len(set(every)) == len(every) == 4 * len(ROWS)
 
 
+# What two runs on other ranks left, and windows: whoever goes on with a checkpoint of before must have them again.
+LATER = """
+default 8d6e6cfab795d40d 666064527d26267a cf7d107e166c16b8
+budget 1f041334f1825224 e7916ba14e5868f7 8ae275c66d1660e4
+stratified d73a5fbb5f8054bb a0fc4644b0a63952 e4b3ec3c109816a0
+portions 2770d428c02df1e2 bf6b5fb92820b83b b7e5d81bcb9c99a8
+random-steps 709868c03c273191 138423b22b1f8c4f 33c874c1c25c2427
+dynamic 5cca6419fab09ef4 a6d18d13e4174256 702ea6005bc9ef95
+optimal:6 c242ab7d5c9e2a39 ec311b3bcff4bb63 4bb30a96a891a8b9
+rows b8b31194a2eecacf ef55494b87570949 75e649a38136ba16
+multiples 2c4378e0b891045a c9a1c6498fc065a4 b187c8bc59cdf0ed
+"""
+
+
+def later_fingerprints(strategy):
+    lengths = lw.example_lengths("speech", count=600)
+    batching = STRATEGIES[strategy]
+    rest = lw.make_plan(lengths, batching, seed=3, epoch=2, world_size=2, after=[(4, 1, 1), (3, 1, 1)])
+    windows = lw.Windows(lengths, batching, window=256, block=16, seed=3, world_size=2)
+    return [rest.fingerprint(), *(windows.plan(2, number).plan.fingerprint() for number in range(2))]
+
+
+@pytest.mark.parametrize("row", [line.split() for line in LATER.strip().splitlines()], ids=lambda row: row[0])
+def test_what_is_left_and_what_is_planned_window_by_window_is_what_it_was(row):
+    assert later_fingerprints(row[0]) == row[1:]
+
+
 if __name__ == "__main__":
     for each in itertools.product(("speech", "long-tailed"), STRATEGIES, "01"):
         print(*each, *fingerprints(*each[:2], int(each[2])))
+    for each in LATER.strip().splitlines():
+        print(each.split()[0], *later_fingerprints(each.split()[0]))
