@@ -158,7 +158,7 @@ def test_as_many_buckets_as_sequences_pad_nothing():
 
 @NEEDS_SENTENCES
 @pytest.mark.parametrize(("buckets", "padding", "grid"), [(4, 0.209, 0.364), (8, 0.116, 0.272), (16, 0.071, 0.164)])
-def test_buckets_of_real_sentences_pad_what_the_guide_says(buckets, padding, grid):
+def test_buckets_of_real_sentences_pad_what_their_page_says(buckets, padding, grid):
     lengths = np.load(SENTENCES)
     found = lw.padded_frames(lengths, lw.optimal_edges(lengths, buckets))
     assert 1 - lengths.sum() / found == pytest.approx(padding, abs=5e-4)

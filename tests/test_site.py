@@ -271,8 +271,8 @@ def _shares_of_limit(points):
     return near["max_entropy_mixing"] / near["limit"], near["mixing"] / near["limit"]
 
 
-def test_the_guide_prints_what_was_measured_of_few_shapes():
-    document, guide = results("shapes"), " ".join((ROOT / "docs" / "guide.md").read_text().split())
+def test_the_page_on_shapes_prints_what_was_measured():
+    document, guide = results("shapes"), " ".join((ROOT / "docs" / "shapes.md").read_text().split())
     at = document["shape_counts"].index
     saved = {row["multiple"]: row["saved"] for row in document["leftovers"] if row["data"] == "long-tailed"}[64]
     assert f"cost {saved[at(32)]:.1%} less, 8 shapes {saved[at(8)]:.1%}.".replace("%", " %") in guide

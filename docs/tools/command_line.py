@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[1] / "reference" / "command-line.md"
 HEAD = """# Command line
 
 `lengthwise COMMAND --help` says the same as this page. A file is written `FILE` or `FILE:COLUMN`; the
-[guide](../guide.md#lengths) lists what can be read. `lengthwise study` and `lengthwise reproduce` come with the
+[page on files](../files.md) lists what can be read. `lengthwise study` and `lengthwise reproduce` come with the
 [recipes](../../recipes/README.md).
 """
 
