@@ -148,7 +148,7 @@ def test_batches_that_are_far_smaller_than_asked_are_not_recommended():
 def test_what_cannot_be_recommended_does_not_set_the_least():
     # One batch of 5 sequences; only buckets of one sequence each pad less.
     assert str(lw.advise([3, 9, 27, 50, 51], FIXED)).startswith(
-        "Nothing is to be gained: random batches compute no more"
+        "You have nothing to gain: random batches compute no more"
     )
 
 
@@ -199,7 +199,7 @@ def test_seconds_are_those_of_the_step_cost():
     ]
     assert advice.unit == "seconds"
     assert advice.best.price == pytest.approx(np.mean([cost.seconds_of(plan) for plan in epochs]))
-    assert "take at most 5 % more than the least" in advice.sentence
+    assert "take at most 5 % more than the cheapest" in advice.sentence
 
 
 def test_another_cost_has_its_own_unit():
@@ -213,7 +213,7 @@ def test_another_cost_has_its_own_unit():
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 def test_where_nothing_is_to_be_gained_it_says_so(lengths, cut, world):
     advice = lw.advise(lengths, cut, **world)
-    assert advice.sentence.startswith("Nothing is to be gained")
+    assert advice.sentence.startswith("You have nothing to gain")
     assert isinstance(advice.best.batching.order, lw.Shuffled)
     assert advice.best.of_random == 1
 
@@ -411,7 +411,7 @@ def test_what_mixes_far_more_for_somewhat_more_is_said_and_had():
     lengths, cut = lw.example_lengths("speech", count=2_000), lw.Budget(12_000)
     advice = lw.advise(lengths, cut, world_size=4)
     said = re.search(
-        r"Within (\d+) % of the least, (.+) mixes ([\d.]+) and computes (\d+) % more\.$",
+        r"Within (\d+) % of the cheapest, (.+) mixes ([\d.]+) and computes (\d+) % more\.$",
         str(advice),
     )
     within, label, mixing, more = said.groups()
@@ -423,7 +423,7 @@ def test_what_mixes_far_more_for_somewhat_more_is_said_and_had():
     assert f"{100 * (wider.best.price / advice.best.price - 1):.0f}" == more
     # There is nothing left to say where it is taken, nor where a share of length says what mixing is worth.
     for other in (wider, lw.advise(lengths, cut, world_size=4, share=0.1)):
-        assert re.search(r"\. Within \d+ % of the least, ", str(other)) is None
+        assert re.search(r"\. Within \d+ % of the cheapest, ", str(other)) is None
 
 
 @pytest.mark.parametrize(
@@ -453,7 +453,7 @@ def test_a_leap_in_mixing_is_worth_more_than_five_percent():
     assert advice.best.mixing >= max(near) + 0.5
     more = f"{100 * (advice.best.price / least - 1):.0f}"
     assert (
-        f"It computes {more} % more than the least, and its steps mix {advice.best.mixing:.2f}, at least 0.5 "
+        f"It computes {more} % more than the cheapest, and its steps mix {advice.best.mixing:.2f}, at least 0.5 "
         in str(advice)
     )
     # Who says how much may be spent for mixing has that, and no leap.

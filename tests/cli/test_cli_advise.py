@@ -52,6 +52,13 @@ def test_json_holds_what_the_library_says(run):
     assert found["code"].endswith(advice.code)
 
 
+def test_a_note_says_what_the_heads_mean(run):
+    told = " ".join(run("advise", "--subset", 1_000, "--world-size", 2).out.split())
+    for head in ("waiting", "mixing", "steps vary", "computed / useful"):
+        assert f"{head}: " in told
+    assert "waiting: " not in run("advise", "--subset", 1_000).out  # one rank waits for nobody
+
+
 @pytest.mark.parametrize("columns", [80, 100])
 def test_it_fits_on_one_screen(run, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -172,7 +179,7 @@ def test_nothing_to_gain_is_said(run, tmp_path):
     for count in (1, 2, 30):
         path.write_text("7\n" * count)
         assert (
-            "Nothing is to be gained: random batches compute no more than the least. Shuffle."
+            "You have nothing to gain: random batches compute no more than the cheapest. Shuffle."
             in run("advise", path).out
         )
 

@@ -56,7 +56,10 @@ def test_plan_and_compare_say_why_their_mixing_differs(run):
     words = ("--subset", 200, "--batch-size", 8)
     planned = " ".join(run("plan", *words, "--strategy", "random").out.split())
     assert "mixing: estimated in 5 bins on this epoch alone; below about 0.2 it" in planned  # 1 + sqrt(200 / 10)
-    assert "`lengthwise compare` prints another number for short data: it pools epochs" in planned
+    assert (
+        "`lengthwise compare` prints another number for short data: it pools epochs, 32 at most, to fill 256" in planned
+    )
+    assert "help(lengthwise.Measures) explains each measure" in planned
     compared = " ".join(run("compare", *words, "--strategies", "random").out.split())
     assert "estimated in 50 bins over 32 epochs, where `lengthwise plan` has one epoch and fewer bins." in compared
 

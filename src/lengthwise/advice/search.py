@@ -69,12 +69,12 @@ def advise(
     """Tries batchings on these lengths, and recommends one: with a reason, what it saves, and the code.
 
     It plans some epochs by each of dozens of batchings: ours, those of three papers, and those that trainers ship. The
-    rule: of all that cost at most 5 % more than the least, the one whose steps mix most; or, of all that cost at most
-    15 % more, if that mixes at least 0.5 more. With a `share`, the one that costs least for the same progress; of those
-    within 1 % of it, the one that mixes most.
+    rule: of all that cost at most 5 % more than the cheapest, it takes the one whose steps mix most; or, of all that
+    cost at most 15 % more, if that mixes at least 0.5 more. With a `share`, it takes the one that costs least for the
+    same progress; of those within 1 % of it, the one that mixes most.
 
-    Without a `cost`, a batching costs the frames that its slowest ranks compute, padding and all: a frame takes as long
-    in every batch. Of more than 262,144 sequences a random 262,144 are measured.
+    Without a `cost`, a batching costs the frames that its slowest ranks compute, padding included: a frame takes as
+    long in every batch. If there are more than 262,144 sequences, a random 262,144 are measured.
 
     Args:
         lengths: [n] or [n, dims].
@@ -83,10 +83,10 @@ def advise(
             only where it mixes a tenth more, or costs less than your cut can.
         cost: A `StepCost`, for prices in seconds; or any cost, in its unit.
         share: How much of the variance of a gradient goes with length: what `lengthwise.torch.length_share` returns, or
-            the number alone, 0..1. Of a number, gradients are taken to change evenly with length.
-        noise_scale: In sequences, beside a number as `share`; by default steps are taken to be far smaller.
-        within: How much more than the least may be spent for mixing, as a share of the least: in place of the 5 and
-            15 %, or of the 1 %.
+            the number alone, 0..1. With a number, gradients are assumed to change evenly with length.
+        noise_scale: In sequences, beside a number as `share`; by default steps are assumed to be far smaller.
+        within: How much more than the cheapest a batching may cost for its mixing, as a share of its price: in place of
+            the 5 and 15 %, or of the 1 %.
         world_size: Ranks of the run.
         micro_batches: Batches of a rank in a step.
         seed: Of the plans that are compared, and of the sample.
@@ -101,7 +101,7 @@ def advise(
     >>> import lengthwise as lw
     >>> advice = lw.advise([7, 7, 7, 7], lw.FixedSize(2))
     >>> print(advice)
-    Nothing is to be gained: random batches compute no more than the least. Shuffle.
+    You have nothing to gain: random batches compute no more than the cheapest. Shuffle.
 
     References:
         Khomenko et al. 2016, Doetsch et al. 2017 and Ge et al. 2021 for the strategies of papers; see `lw.strategy`.

@@ -39,12 +39,12 @@ def write_sentence(
         least: The least price of what may be recommended.
     """
     if not len(question.lengths):
-        return "Nothing is to be gained: there are no sequences."
+        return "You have nothing to gain: there are no sequences."
     random = rows[0]
     if best is random and (best.work is None or is_least(random, least)):
         more = relative(random.price, least) - 1
-        much = f"{_percent(more)} more than the least" if more > _SAME else "no more than the least"
-        return f"Nothing is to be gained: random batches {_verb(question)} {much}. Shuffle."
+        much = f"{_percent(more)} more than the cheapest" if more > _SAME else "no more than the cheapest"
+        return f"You have nothing to gain: random batches {_verb(question)} {much}. Shuffle."
     said = [_name(best, question), _reason(best, question, limit, least=least), _saving(best, question)]
     if (more := _more_steps(best, random)) is not None:
         said.append(more)
@@ -91,13 +91,13 @@ def _reason(best: AdviceRow, question: Question, limit: float | None, *, least: 
         steps = "its steps mix" if question.world.slots > 1 else "it mixes"
         more = _percent(relative(best.price, least) - 1)
         # The leap of the rule.
-        near = f"at least {LEAP:g} more than all within {_percent(question.within)} of the least"
-        return f"It {_verb(question)}s {more} more than the least, and {steps} {best.mixing:.2f}, {near}"
+        near = f"at least {LEAP:g} more than all within {_percent(question.within)} of the cheapest"
+        return f"It {_verb(question)}s {more} more than the cheapest, and {steps} {best.mixing:.2f}, {near}"
     mixes = f"{'its steps mix' if question.world.slots > 1 else 'it mixes'} most, {best.mixing:.2f}"
     if limit is not None and question.world.slots == 1 and best.mixing < limit < 1:
         mixes += f" ({limit:.2f} is the limit at its padding)"
     if best.work is None:
-        return f"Of all that {_verb(question)} at most {_percent(question.within)} more than the least, {mixes}"
+        return f"Of all that {_verb(question)} at most {_percent(question.within)} more than the cheapest, {mixes}"
     told = question.share.share if isinstance(question.share, LengthShare) else question.share or 0.0
     return (
         f"Length tells {100 * told:.1f} % of the variance of a gradient. "
@@ -118,7 +118,7 @@ def _offer(more_mixed: AdviceRow, best: AdviceRow, question: Question, *, least:
     allowed = math.ceil(100 * (relative(more_mixed.price, least) - 1))
     more = _percent(relative(more_mixed.price, best.price) - 1)
     mixes = f"{more_mixed.label} mixes {more_mixed.mixing:.2f}"
-    return f"Within {allowed} % of the least, {mixes} and {_verb(question)}s {more} more"
+    return f"Within {allowed} % of the cheapest, {mixes} and {_verb(question)}s {more} more"
 
 
 def _more_steps(best: AdviceRow, random: AdviceRow) -> str | None:

@@ -24,8 +24,8 @@ def add(subparsers: Any) -> None:
     """Adds `advise`."""
     text = "recommend batches for these lengths, with the reason and the code"
     description = (
-        "Tries dozens of ways to make batches. Of all that compute at most 5 % more than the least, it recommends the "
-        "one that mixes most; or, of all that compute at most 15 % more, if that mixes far more."
+        "Tries dozens of ways to make batches. Of all that compute at most 5 % more than the cheapest, it recommends "
+        "the one that mixes most; or, of all that compute at most 15 % more, if that mixes far more."
     )
     parser = subparsers.add_parser("advise", help=text, description=description)
     source.add(parser)
@@ -37,10 +37,11 @@ def add(subparsers: Any) -> None:
     group = parser.add_argument_group("what counts")
     text = "the seconds of a step, as lengthwise.StepCost.save wrote them; without it a frame costs the same everywhere"
     group.add_argument("--cost", metavar="PATH", help=text)
-    text = "how much more than the least may be spent for mixing (5%%; 15%% for far more mixing; with --share, 1%%)"
+    text = "how much more than the cheapest may be spent for mixing (5%%; 15%% for far more mixing; with --share, 1%%)"
     group.add_argument("--within", metavar="SHARE", help=text)
     text = (
-        "of the variance of a gradient that goes with length, as lengthwise.torch.length_share measures it: 10%% or 0.1"
+        "how much of the variance of a gradient goes with length, as lengthwise.torch.length_share measures it: 10%% "
+        "or 0.1"
     )
     group.add_argument("--share", metavar="SHARE", help=text)
     text = "with --share: the noise scale of the gradient, in sequences"
@@ -179,8 +180,10 @@ def _notes(advice: lw.Advice, question: Question) -> Sequence[str]:
         "seconds": "seconds an epoch: as --cost predicts them",
         "cost": "cost of an epoch: in its unit",
     }
+    waiting = "waiting: the share of time that ranks wait; " if advice.world_size > 1 else ""
     return (
-        f"mixing: 1 where a {'step' if several else 'batch'} tells nothing about the lengths in it, near 0 where all; "
-        f"{prices[advice.unit]}. Rows: what trainers ship, cut as you asked, and some of the front: nothing costs "
-        "less and mixes as much.",
+        f"{waiting}mixing: 1 where a {'step' if several else 'batch'} tells nothing about the lengths in it, near 0 "
+        "where all; steps vary: in mean length, 1 as random samples do; "
+        f"{prices[advice.unit]}. Rows: what trainers ship, cut as you asked, and some that no other beats in both "
+        "price and mixing.",
     )

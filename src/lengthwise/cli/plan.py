@@ -162,11 +162,13 @@ def _print(document: dict[str, Any], title: str, *, packed: bool) -> None:
     bins = measures["mixing_bins"]
     note = (
         f"mixing: estimated in {bins} bins on this epoch alone; below about {1 / bins:.2g} it cannot be told from 0. "
-        "`lengthwise compare` prints another number for short data: it pools epochs until they fill 128 bins."
+        "`lengthwise compare` prints another number for short data: it pools epochs, 32 at most, to fill 256 bins."
     )
     if packed:
         note = "pair mixing: 1 where a sequence tells nothing about the length of another in its row, else less."
-    show.table(("measure", "value"), rows, title=f"{title}\nplan {document['plan']['fingerprint']}", notes=(note,))
+    meant = "Lengths are in frames, costs in the unit of the budget. help(lengthwise.Measures) explains each measure."
+    title = f"{title}\nplan {document['plan']['fingerprint']}"
+    show.table(("measure", "value"), rows, title=title, notes=(note, meant))
     if document["costliest"]:
         heads = ("costliest batch", "sequences", "padded to", "cost")
         show.table(heads, [_costliest_row(batch) for batch in document["costliest"]], words=0)
