@@ -1,4 +1,4 @@
-"""The pages say what is true: their code runs, their tables are those of the results, their rooms are the rooms."""
+"""The pages say what is true: their code runs, their tables are those of the results, their modules are the modules."""
 
 import json
 import re
@@ -166,7 +166,7 @@ def test_the_pictures_of_a_study_are_drawn_from_its_results(drawn):
     assert drawn[1].read_bytes()[16:24] == committed[16:24]  # wide and high
 
 
-def test_the_page_on_the_house_lists_its_rooms_in_order():
+def test_the_page_on_the_code_lists_its_modules_in_order():
     page = (ROOT / "docs" / "architecture.md").read_text()
     rooms, *tables = re.split(r"^\| (?:choices|engines|planning) \| \w+ \|$", page, flags=re.MULTILINE)
     assert _first_cells(rooms) == [room for room in ROOMS if room != "__init__"]

@@ -1,4 +1,4 @@
-"""The only room that writes files. A path holds whole content: the old or the new, never a part of either.
+"""The only module that writes files. A path holds whole content: the old or the new, never a part of either.
 
 A regular file is written as a draft beside its target, under a name of its own, and then moved onto the target. So a
 reader, a second writer, a full disk and a kill leave a whole file. A link stays: its target is written. A device, a
