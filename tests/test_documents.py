@@ -21,7 +21,7 @@ README = (ROOT / "README.md").read_text()
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
 def test_the_code_of_the_readme_runs(code, capsys):
     exec(compile(code, "README.md", "exec"), {})
-    assert re.fullmatch(r"(9|10)\.\d% of the computed frames are padding\n", capsys.readouterr().out)
+    assert re.search(r"^padding +(9\.9|10\.\d) %  of the computed frames$", capsys.readouterr().out, re.MULTILINE)
 
 
 ONE_AFTER_THE_OTHER = ("index", "files", "two-lengths", "budget", "own-choices", "gradients", "theory")

@@ -486,3 +486,26 @@ def test_measures_are_those_of_functions_that_measure_one_alone(count):
     measures = lw.measure(plan, lengths)
     assert measures.pair_mixing == lw.pair_mixing(plan, lengths)
     assert measures.mixing == lw.mixing(plan, lengths)
+
+
+def test_print_says_in_words_what_most_people_need():
+    told = str(lw.measure([[0, 1], [2, 2]], [5, 9, 2, 4]))  # padded to 9 and 2: 4 of 22 frames
+    first, padding, mixing, last = told.splitlines()
+    assert first == "4 sequences in 2 batches of 2, 2 steps"
+    assert padding == "padding   18.2 %  of the computed frames"
+    assert mixing.endswith("of batches: 1 as random ones, near 0 as sorted ones")
+    assert last == "1 sequences dropped, 1 repeated; 0 batches over the budget"
+
+
+def test_print_speaks_of_steps_and_waiting_where_a_step_has_several_batches():
+    told = str(lw.measure([[0, 1], [2], [3], [4, 5]], [5, 9, 2, 4, 1, 1], world_size=2))  # costs 18 and 2, 4 and 2
+    assert told.startswith("6 sequences in 4 batches of 1 to 2, 2 steps\n")
+    assert "\nwaiting   40.9 %  of the time of all ranks\n" in told  # 1 - (10 + 3) / (18 + 4)
+    assert told.count("of steps, which the gradient sees") == 1
+
+
+def test_print_speaks_of_rows_where_they_are_packed():
+    plan = lw.make_plan([3, 4, 5, 1, 2], lw.Batching(cut=lw.Rows(8, rows=2)))
+    told = str(lw.measure(plan, [3, 4, 5, 1, 2]))
+    assert "of rows: " in told
+    assert "of batches: " not in told

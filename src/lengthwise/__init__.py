@@ -2,7 +2,14 @@
 
     lengths -> order -> cut -> deal -> arrange -> Plan
 
-`make_plan` makes the plan, `measure` says what it is worth, `lengthwise.torch` feeds it to a DataLoader.
+    order     which sequences stand beside each other                    MaxEntropy, Shuffled, Sorted, ...
+    cut       where one batch ends and the next begins                   Budget, FixedSize, Rows, ...
+    deal      which batches share a step, and which rank takes which     RandomSteps, Balanced, ...
+    arrange   in which order the steps are taken                         ShuffledSteps, CostliestFirst, ...
+
+A `Batching` holds these choices, `make_plan` makes the plan, and `measure` says what it is worth. Under PyTorch,
+`lengthwise.torch.BatchSampler(lengths, Batching(budget=20_000))` is the `batch_sampler` of a DataLoader. `advise` tries
+many batchings, and recommends one.
 """
 
 from __future__ import annotations

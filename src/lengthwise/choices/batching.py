@@ -1,4 +1,4 @@
-"""Batching: one choice of each verb, and its JSON."""
+"""Batching: an order, a cut, a deal and an arrangement, and their JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DEFAULTS = {"arrange": ShuffledSteps(), "cost": Padded(), "chunks": None}
 @checks.show_call("Batching(budget=20_000), or Batching(cut=FixedSize(16))")
 @dataclass(frozen=True, init=False, repr=False, slots=True)
 class Batching:
-    """How batches are made: one choice of each verb.
+    """How batches are made: an order of the sequences, a cut into batches, a deal to steps and ranks, an arrangement.
 
     If you do not want to choose, take `Batching(budget=20_000)`: batches of at most 20,000 padded frames, as random as
     10 % padding allows, in steps of all lengths. It is `Budget(20_000)` with `MaxEntropy(padding=0.1)`,
@@ -37,10 +37,10 @@ class Batching:
     Args:
         cut: Which sequences of the order share a batch; or give `budget`.
         order: In which order sequences are cut; by default `MaxEntropy(padding=0.1)`, or `Shuffled()` beside a cut that
-            packs rows. Where the lengths do not allow the padding, a padding that you gave warns; the default does not.
-        deal: Which batches share a step, and which rank takes which. By default `RandomSteps()` where a budget goes
-            with `MaxEntropy(padding=...)` or `MaxEntropy(mixing=...)`: there it makes steps of all lengths. Where that
-            budget has another `by`, `Stratified()`. Elsewhere `Balanced()`.
+            packs rows. If the lengths do not allow the padding, a padding that you gave warns; the default does not.
+        deal: Which batches share a step, and which rank takes which. By default `RandomSteps()` for a budget with
+            `MaxEntropy(padding=...)` or `MaxEntropy(mixing=...)`: it makes steps of all lengths. `Stratified()` if that
+            budget has another `by`. Otherwise `Balanced()`.
         arrange: In which order the steps are taken.
         cost: What a batch costs; by default count x longest. Checkpoints name a cost of your own: a function by module
             and name, a partial by its parts, a dataclass by its fields, another object by its class. Lambdas of one

@@ -180,26 +180,31 @@ class RandomSteps(_Whole):
     """Each step is a random sample of the sequences, which is then sorted and cut into the batches of the step.
 
     The gradient sees whole steps, and these are as good as with random batches. The batches are nearly sorted, so that
-    they pad little: the less, the more of them make a step. Each costs about the same, so that no rank waits long.
+    they pad little. The more batches a step has, the less they pad. Each costs about the same, so that no rank waits
+    long.
 
-    Steps take sequences as they come in the order. With `Shuffled` they are random samples. With
-    `MaxEntropy(padding=0.1)` they are, too, where that pads no more than 10 %; where it would pad more, as with few
-    batches a step, the order makes batches of 10 % padding, and they are dealt as `Stratified` deals. So they always
-    are with `MaxEntropy(mixing=0.5)`, which is the mixing of batches: sorted ones would have none.
+    Which steps there are depends on the order:
 
-    Beside a `count_multiple_of`, a step takes as many sequences as make batches of multiples alone, and the last step
-    what is left. Where the budget holds fewer sequences than the multiple, batches hold fewer.
+    - With `Shuffled`, steps are random samples, whatever they pad.
+    - With `MaxEntropy(padding=0.1)`, too, if that pads no more than 10 %. If it would pad more, as with few batches a
+      step, the order makes batches of 10 % padding, and they are dealt as `Stratified` deals.
+    - With `MaxEntropy(mixing=0.5)`, batches are always dealt so: the mixing is that of batches, and sorted batches
+      would have none.
+
+    With a `count_multiple_of`, each step takes as many sequences as make batches of multiples alone, and the last step
+    takes what is left. Where the budget holds fewer sequences than the multiple, batches hold fewer.
 
     Under `Rows(4_096, rows=8)` a step takes the next 8 packed rows for each of its batches, which share them so that
-    they cost the same. The rows are those of any other deal. From about 8 rows a batch on ranks wait little. With one
-    row a batch there is nothing to share, and they wait as with `Mixed`.
+    they cost the same. The rows are those of any other deal. With 8 rows in a batch or more, ranks wait little. With
+    one row there is nothing to share, and they wait as with `Mixed`.
 
     A cut by "optimal" or "cheapest" is refused. A step takes sequences until one more would not fit, so that the ways
     to cut it differ little in the sum of costs, and ranks would wait longer for the costliest batch.
 
     Args:
-        tail: What becomes of the last step, which the sequences seldom fill. "split" and "repeat" take it smaller, of
-            as many batches; "drop" leaves it out. Of fewer sequences than batches, some are taken again.
+        tail: What becomes of the last step, which the sequences seldom fill. With "split" and "repeat" it has as many
+            batches, but smaller ones; "drop" leaves it out. If there are fewer sequences than batches, some are taken
+            again.
         even: Under `FixedSize(16)` a step holds 16 sequences for each batch. They are shared out so that its batches
             cost the same: many short ones in one, few long ones in another. False keeps 16 in each, and lets ranks
             wait. Under a budget batches always cost the same.

@@ -72,6 +72,8 @@ _GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists
 def strategy(text: str, *, cut: Cut, cost: Cost | None = None) -> Batching:
     """Makes the batching that `text` names, with the cut given.
 
+    The text is a name with a value and options, as NAME[:VALUE][,key=value...]; `lengthwise compare --help` lists them.
+
     >>> strategy("semi-sorted:0.1,arrange=in-order", cut=FixedSize(16)).order
     SemiSorted(randomization_factor=0.1)
     """
@@ -82,7 +84,7 @@ def strategy(text: str, *, cut: Cut, cost: Cost | None = None) -> Batching:
 
 
 def strategies(text: str, *, cut: Cut, cost: Cost | None = None) -> dict[str, Batching]:
-    """Makes every batching that `text` names, under the words that name it.
+    """Makes every batching that `text` names, under the words that name it; see `strategy`.
 
     >>> list(strategies("random,sorted,arrange=in-order,bucketed:64", cut=FixedSize(16)))
     ['random', 'sorted,arrange=in-order', 'bucketed:64']

@@ -274,26 +274,27 @@ class Bucketed:
 class MaxEntropy:
     """As random as a given padding allows: draws each batch at random from a pool of sequences of like length.
 
-    Sequences come in by length. How many wait at each length is what the rate-distortion limit says; the module `pool`
-    explains it. At equal padding and as many batches no batching can mix much more (docs/theory.md).
+    Sequences enter the pool by length. How many wait there at each length follows from the rate-distortion limit; the
+    module `pool` explains it. At equal padding and as many batches no batching can mix much more (docs/theory.md).
 
     Args:
-        padding: The padding share to spend, 0.05 say. The pool is fitted to it on the histogram of lengths, for the
-            batch sizes of the cut; where a trial draft pads another share, it is corrected until trials pad this one.
-            Sorted batches pad least and random ones most, and a request beyond those is not reached. A miss of more
-            than 0.02 warns once, and says why. The default order does not warn: nobody asked for its padding.
+        padding: The share of computed frames that may be padding, such as 0.05. The pool is fitted to it on the
+            histogram of lengths, for the batch sizes of the cut; if a trial draft pads another share, it is corrected
+            until trials pad this one. Sorted batches pad least and random ones most; no request beyond those is
+            reached. A miss of more than 0.02 warns once, and says why. The default order does not warn: nobody asked
+            for its padding.
         mixing: In place of `padding`: the least padding at which plans mix so much, 0..1. Trial drafts mix it on
             average, as `measure(plan, lengths).mixing` says; one epoch mixes a little more or less by chance. If random
             batches mix less, they are taken, and a miss of more than 0.02 warns once, and says why. Few sequences fill
-            few bins (1,000 fill 11, 100,000 fill 101), and few bins show more mixing. So of few sequences the same
-            request pads less: do not compare it between sets of different sizes.
-        scale: In place of `padding`: sort by warp(length) + noise, of this mean in the unit of the lengths, and draw
-            from no pool (module `warp`).
-        noise: "optimal"; or, to sort by length and noise for a `padding` too, "exponential" (x + an exponential of mean
-            `scale`) or "truncated" (the same, cut off at the longest length).
+            few bins (1,000 fill 11, 100,000 fill 101), and few bins show more mixing. So the same request pads less for
+            few sequences: do not compare it between sets of different sizes.
+        scale: In place of `padding`: sort by warp(length) + noise, without a pool. The mean of the noise, in the unit
+            of the lengths (module `warp`).
+        noise: "optimal". Two other kinds sort by length and noise for a `padding` too: "exponential" (length + an
+            exponential of mean `scale`) and "truncated" (the same, cut off at the longest length).
 
-    With two lengths a sequence, noise is added to the place in a line of bands (module `bands`), and `padding` is that
-    of both lengths together.
+    With two lengths for each sequence, noise is added to the place in a line of bands (module `bands`), and `padding`
+    is that of both lengths together.
     """
 
     padding: float | None = None

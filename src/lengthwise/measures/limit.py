@@ -45,25 +45,27 @@ def mixing_limit(
 ) -> float:
     """The most mixing that any batching can have at a padding share of `padding` on these lengths.
 
-    exp(-R(D)) with D = mean length x padding / (1 - padding). It is exact, but for rounding, where at most 65,536
+    exp(-R(D)) with D = mean length x padding / (1 - padding). It is exact, except for rounding, if at most 65,536
     lengths are distinct; more are grouped. Few bins make little mixing look like more: mixing that `mixing` estimated
     in few bins may lie above this limit. Compare it with the limit of the same `bins`.
 
-    Small batches cannot reach it. Of `batch_size` members at least one is as long as the batch is padded to, and tells
-    its length. With `batch_size` the limit holds for all batches of at most so many sequences that are padded to their
-    longest, in one plan or pooled over epochs. With `budget` it holds for batches of at most so many padded frames: the
-    longer a batch, the fewer are in it. The bound is proved wherever the iteration stands, if at most 2,048 lengths are
-    distinct (more are grouped); what is computed is how low it comes, within about 0.2 %. It need not be reached:
-    nothing in it says that a sequence is taken once an epoch, which costs padding where little is padded. `batches`
-    says so: it is how many batches of at most `batch_size` an epoch makes of these lengths. Then the least padding is
-    that of sorted batches, and at it no other mixing is had. More batches than needed can pad less, and mix more. Under
-    a budget `empty_places` says so: how many more sequences the batches of an epoch could hold.
+    There are four limits; docs/theory.md explains them:
 
-    With `world_size` or `micro_batches` it is the limit of steps: how little the padded lengths of all batches of a
-    step can tell of a length in it. Steps of k batches tell nothing at the padding of `optimal_edges(lengths, k)`, and
-    at less they must. The bound is proved wherever the search stands, as above. Lengths are put into 1,024 groups
-    unless `bins` says otherwise; that takes some seconds. `step_mixing` looks at the mean padded length of a step
-    alone, which tells less: so it may lie above this limit.
+    - By default, that of endless batches. Small batches cannot reach it: of `batch_size` members at least one is as
+      long as the batch is padded to, and tells its length.
+    - With `batch_size`, that of all batches of at most so many sequences, padded to their longest, in one plan or
+      pooled over epochs. With `budget`, that of batches of at most so many padded frames: the longer a batch, the fewer
+      are in it. It need not be reached, because it does not know that a sequence is taken once an epoch.
+    - With `batches` too, that of an epoch, in so many batches of at most `batch_size`. Its least padding is that of
+      sorted batches, and at that padding only sorted batches are possible. More batches than needed can pad less, and
+      mix more. Under a `budget`, give `empty_places` instead: how many more sequences these batches could hold.
+    - With `world_size` or `micro_batches`, that of steps: how little the padded lengths of all batches of a step can
+      tell of a length in it. Steps of k batches tell nothing at the padding of `optimal_edges(lengths, k)`, and at less
+      they must. Lengths are put into 1,024 groups unless `bins` says otherwise; that takes some seconds. `step_mixing`
+      looks at the mean padded length of a step alone, which tells less: so it may lie above this limit.
+
+    All but the first are found by a search that proves a bound at every state, if at most 2,048 lengths are distinct
+    (more are grouped). With `batch_size` or `budget`, what is computed is at most about 0.2 % too high.
 
     Args:
         lengths: [n], in any unit.

@@ -24,6 +24,7 @@ class Measures:
     """The measures of one plan, or of several epochs as of one long one.
 
     Shares are 0..1, lengths in the unit of the lengths, costs in the unit of the budget. Counts are sums over epochs.
+    `print` shows the few that most people need, in words.
 
     Attributes:
         sequences: Sequences (or chunks) that were to be planned.
@@ -48,8 +49,8 @@ class Measures:
             where one tells nothing about the other.
         step_length_correlation: The correlation of the mean lengths of successive steps of an epoch (lag 1); 0 for
             fewer than three steps.
-        step_length_variance: How much the mean length of steps varies, beside random samples of as many sequences: 1 as
-            they do, 0 not at all, 50 fifty times as much. 1 where no step is a part of its epoch.
+        step_length_variance: How much the mean length of steps varies, beside random samples of as many sequences: 1 is
+            as much, 0 not at all, 50 fifty times as much. 1 if each epoch is one step.
         straggler_waste: The share of rank time spent waiting for the costliest rank of each step.
         cost_spread: The standard deviation of what batches cost, as a share of the mean cost.
         dropped: Sequences in no batch of their epoch.
@@ -83,6 +84,27 @@ class Measures:
     dropped: int
     repeated: int
     over_max_cost: int
+
+    def __str__(self) -> str:
+        """The measures that most people need, each with what it means; `repr` has all of them."""
+        epochs = f" in {self.epochs} epochs" if self.epochs > 1 else ""
+        smallest, largest = (f"{size:,}" for size in (self.smallest_batch, self.largest_batch))
+        sizes = smallest if smallest == largest else f"{smallest} to {largest}"
+        lines = [
+            f"{self.sequences:,} sequences in {self.batches:,} batches of {sizes}, {self.steps:,} steps{epochs}",
+            f"padding  {100 * self.padding_share:5.1f} %  of the computed frames",
+        ]
+        if self.rows != self.sequences:
+            # Packed rows are all padded to one length, which says nothing of the sequences in them.
+            lines.append(f"mixing   {self.pair_mixing:5.2f}    of rows: 1 if a sequence tells nothing of its row")
+        else:
+            lines.append(f"mixing   {self.mixing:5.2f}    of batches: 1 as random ones, near 0 as sorted ones")
+        if self.steps < self.batches:
+            if self.rows == self.sequences:
+                lines.append(f"         {self.step_mixing:5.2f}    of steps, which the gradient sees")
+            lines.append(f"waiting  {100 * self.straggler_waste:5.1f} %  of the time of all ranks")
+        left = f"{self.dropped:,} sequences dropped, {self.repeated:,} repeated"
+        return "\n".join([*lines, f"{left}; {self.over_max_cost:,} batches over the budget"])
 
     def as_dict(self) -> dict[str, Any]:
         """The measures by name, JSON-ready."""

@@ -1,14 +1,4 @@
-"""Plan: which sequences make which batch, and which rank takes it when. It is data alone.
-
-sequences       [m]                             sequence numbers (of `spans`, where there are chunks), batch by batch
-offsets         [batches + 1]                   batch b is sequences[offsets[b]:offsets[b + 1]]
-padded_lengths  [batches, dims]                 what each batch is padded to
-costs           [batches]                       what each batch costs
-grid            [steps, micro_batches, ranks]   batch numbers
-row_offsets     [rows + 1] or None              where each packed row begins in `sequences`, and the end
-spans           [chunks, 3] or None             sequence, start, stop of each chunk
-delivered       [k] or None                     sequence numbers (of `spans`) taken before this plan begins, rising
-"""
+"""Plan: which sequences make which batch, and which rank takes it when. It is data alone."""
 
 from __future__ import annotations
 
@@ -37,9 +27,15 @@ class PlanMismatchError(ValueError):
 class Plan:
     """The plan of one epoch, or of the rest of one: read-only arrays, and the facts that they were made from.
 
-    The arrays are described at the top of this file.
-
     Attributes:
+        sequences: [m], sequence numbers, batch by batch; with chunks, the numbers of `spans`.
+        offsets: [batches + 1], batch b is `sequences[offsets[b]:offsets[b + 1]]`.
+        padded_lengths: [batches, dims], what each batch is padded to.
+        costs: [batches], what each batch costs, in the unit of the budget.
+        grid: [steps, micro_batches, ranks], batch numbers: which batch each rank takes in each step.
+        row_offsets: [rows + 1], where each packed row begins in `sequences`, and the end; None if rows are not packed.
+        spans: [chunks, 3], sequence, start and stop of each chunk; None without chunks.
+        delivered: [k], sequence numbers (of `spans`) that were taken before this plan begins, rising; or None.
         count: How many sequences (or chunks) there were to plan.
         batching: The batching, as JSON.
         seed, epoch: What the randomness was keyed by.

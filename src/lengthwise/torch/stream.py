@@ -50,9 +50,8 @@ class StreamBatches:
     """Batches of streams: it reads a window of sequences, and plans and yields its batches while it reads the next.
 
     Every promise of a plan holds in every window: the hard budget, each sequence once, as many steps on each rank, the
-    same batches again from the same seed. A sequence waits for its window and the one before,
-    and no longer. A greater
-    buffer pads less at the same mixing; 10,000 sequences are hardly behind a plan of all.
+    same batches again from the same seed. A sequence waits for its window and the one before, and no longer. A larger
+    buffer pads less at the same mixing; 10,000 sequences are hardly worse than a plan of all.
 
     Rank r of R reads the shards r, r + R, r + 2R, ... and batches what it has read. Ranks meet once a window, to tell
     each other the lengths. So shards should hold about as many sequences each: a rank whose shards are at their end

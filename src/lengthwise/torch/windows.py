@@ -23,10 +23,13 @@ from lengthwise.torch.sampler import BatchSampler
 class WindowSampler(BatchSampler):
     """Yields the batches of one epoch of `lengthwise.Windows`, for `DataLoader(dataset, batch_sampler=...)`.
 
-    It is used as `BatchSampler` is. Three things differ. A plan is made when its window is reached, so only one window
-    is in memory; a window of 2**20 sequences takes about half a second. `len` is exact, so the steps of an epoch are
-    counted when it is set, which takes as long as planning all of it: give `counts` to count once for all runs and
-    restarts. A checkpoint names lengths by a sample of them.
+    It is used as `BatchSampler` is. Three things differ:
+
+    - A plan is made when its window is reached, so only one window is in memory. A window of 2**20 sequences takes some
+      hundredths of a second.
+    - `len` is exact, so the steps of an epoch are counted when it is set. That takes as long as planning all of it:
+      give `counts` to count once for all runs and restarts.
+    - A checkpoint names lengths by a sample of them.
 
     Args:
         lengths: As for `Windows`: an array, also one that is mapped into memory, or the path of a `.npy` file.
