@@ -54,6 +54,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+_BEGIN = (
+    "Begin with `lengthwise inspect train.csv:frames`, where `frames` is the column of lengths; it says what to type "
+    "next. Without a file it takes an example."
+)
+
+
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     words = sys.argv[1:] if arguments is None else arguments
     # Which command, before the parser is there: only a plugin that is named is imported.
@@ -61,7 +67,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     found = plugins.find(tuple(COMMANDS))
     plugins.check_installed(named, found)
     text = "Plans the batches for training on sequences of different lengths."
-    parser = Parser(prog="lengthwise", description=text, epilog=plugins.recipes_hint(found))
+    parser = Parser(prog="lengthwise", description=f"{text} {_BEGIN}", epilog=plugins.recipes_hint(found))
     parser.add_argument("-V", "--version", action="version", version=f"lengthwise {lw.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS.values():

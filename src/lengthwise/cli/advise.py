@@ -32,7 +32,7 @@ def add(subparsers: Any) -> None:
     cuts.add(parser, packing=False)
     group = parser.add_argument_group("run")
     group.add_argument("--world-size", type=int, default=1, metavar="R", help="ranks (%(default)s)")
-    text = "batches of a rank in one step (%(default)s)"
+    text = "batches that each rank takes in one step (%(default)s)"
     group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
     group = parser.add_argument_group("what counts")
     text = "the seconds of a step, as lengthwise.StepCost.save wrote them; without it a frame costs the same everywhere"

@@ -44,7 +44,9 @@ def add(subparsers: Any) -> None:
     group.add_argument("--strategies", metavar="A,B:VALUE,...", help=text)
     group.add_argument("--epoch", type=int, default=0, metavar="E", help="the epoch to plan (%(default)s)")
     group.add_argument("--world-size", type=int, default=1, metavar="R", help="ranks (%(default)s)")
-    text = "batches of a rank in one step (%(default)s); with several a step, steps have columns of their own"
+    text = (
+        "batches that each rank takes in one step (%(default)s); with several a step, steps have columns of their own"
+    )
     group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
     show.add(parser, plot="length along the epoch for every strategy", html="all, and the best beside the first")
     parser.set_defaults(run=run)

@@ -31,15 +31,15 @@ def add(parser: argparse.ArgumentParser, *, default: bool = True, packing: bool 
     group.add_argument(
         "--cut",
         metavar="KIND:VALUE",
-        help="fixed:B[,drop-incomplete=true], "
-        "budget:FRAMES[,oversize=alone|drop][,max-sequences=N][,by=optimal][,count-multiple-of=M] or "
-        "dynamic:B[,rule=paper]: sizes that grow as batches get shorter (Ge 2021)"
-        + (", or rows:CAPACITY[,rows=R][,by=best-fit][,pool=N][,oversize=drop]" if packing else ""),
+        help="the same in one word, with options: fixed:B[,drop-incomplete=true]; "
+        "budget:FRAMES[,oversize=alone|drop][,max-sequences=N][,by=optimal][,count-multiple-of=M]; "
+        "dynamic:B[,rule=paper], whose batches hold more sequences the shorter these are (Ge 2021)"
+        + ("; rows:CAPACITY[,rows=R][,by=best-fit][,pool=N][,oversize=drop]" if packing else ""),
     )
     if packing:
-        text = "frames in a row that several sequences share; in place of the three above"
+        text = "pack several sequences into a row of so many frames; in place of the three above"
         batches.add_argument("--pack", type=int, metavar="CAPACITY", help=text)
-    text = "pad each batch to a multiple of so many frames, and count them (1)"
+    text = "pad each batch to a multiple of so many frames; the budget counts them (1)"
     batches.add_argument("--multiple-of", type=int, metavar="M", help=text)
     if not packing:
         parser.set_defaults(pack=None, rows=None)

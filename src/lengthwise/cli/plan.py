@@ -35,16 +35,18 @@ def add(subparsers: Any) -> None:
     group.add_argument("--strategy", metavar="NAME[:VALUE]", help=text)
     group.add_argument("--epoch", type=int, default=0, metavar="E", help="the epoch to plan (%(default)s)")
     group.add_argument("--world-size", type=int, default=1, metavar="R", help="ranks (%(default)s)")
-    text = "batches of a rank in one step (%(default)s)"
+    text = "batches that each rank takes in one step (%(default)s)"
     group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
     text = f"which batches share a step: {', '.join(DEALS)} or portions (what the strategy names)"
     group.add_argument("--deal", choices=[*DEALS, "portions"], metavar="DEAL", help=text)
-    text = "steps as mixed as this share of waiting allows, 5%% or 0.05; deals as balanced"
+    text = "make steps as mixed as this share of waiting allows, such as 5%%; with the balanced deal"
     group.add_argument("--waiting", metavar="SHARE", help=text)
     text = "what becomes of a last step that is not full (split, or what the strategy names)"
     group.add_argument("--tail", choices=TAILS, help=text)
-    group.add_argument("--chunk", type=int, metavar="FRAMES", help="take sequences apart into chunks first")
-    group.add_argument("--chunk-step", type=int, metavar="FRAMES", help="from one chunk to the next (the chunk size)")
+    group.add_argument("--chunk", type=int, metavar="FRAMES", help="cut sequences into chunks of so many frames first")
+    group.add_argument(
+        "--chunk-step", type=int, metavar="FRAMES", help="from the start of a chunk to the next (the chunk size)"
+    )
     show.add(parser, html="it beside random batches")
     output = parser.add_argument_group("more output")
     text = "list the K costliest batches (%(default)s)"

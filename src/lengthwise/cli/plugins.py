@@ -15,7 +15,8 @@ A `ValueError`, `TypeError`, `OSError` or `ImportError` that `run` raises is sho
 `cuts`, `parser`, `show` and `source` of `lengthwise.cli`. Errors about misplaced words use two names, if a command sets
 them: the default `file_option` is the option that takes a file, and the destination `subcommand` that of parsers below.
 
-The package is imported only when its command is named: `lengthwise --help` shows just the name.
+The package is imported only when its command is named: `lengthwise --help` shows just the name. Those of our recipes
+have a line here.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ from typing import Any
 
 GROUP = "lengthwise.commands"
 RECIPES = "lengthwise-recipes"
-COMMANDS_OF_RECIPES = ("study", "reproduce")
+COMMANDS_OF_RECIPES = {
+    "study": "train under several batching strategies and compare time and loss",
+    "reproduce": "rerun a paper: its numbers beside ours",
+}
 INSTALL = f"pip install {RECIPES}"
 
 
@@ -44,7 +48,9 @@ def add(subparsers: Any, entry: EntryPoint, *, load: bool) -> None:
         ImportError: It cannot be loaded, or does not add the command that it is named for.
     """
     if not load:
-        subparsers.add_parser(entry.name, help=f"a command of {_package(entry)}")
+        package = _package(entry)
+        told = COMMANDS_OF_RECIPES.get(entry.name) if package == RECIPES else None
+        subparsers.add_parser(entry.name, help=told or f"a command of {package}")
         return
     try:
         entry.load().add(subparsers)

@@ -31,15 +31,15 @@ def add(parser: argparse.ArgumentParser, *, option: str = "source", example: str
     if option != "source":
         parser.set_defaults(file_option=option)
     group.add_argument("--example", choices=EXAMPLES, help=f"generated lengths in place of a file ({example})")
-    text = "turns durations in a file into frames, as 0.01; counts of samples by a shift in samples, as 160"
+    text = "turns a column into frames: 0.01 where it holds seconds, 160 where it holds counts of samples"
     group.add_argument("--frame-shift", type=float, metavar="SHIFT", help=text)
-    text = "samples in a second, 16000 say: turns counts of samples into frames, with --frame-shift in seconds"
+    text = "samples in a second, such as 16000: turns counts of samples into frames, with --frame-shift in seconds"
     group.add_argument("--sample-rate", type=float, metavar="HZ", help=text)
     text = "what is counted in a column of texts: characters, words, or tokens by --tokenizer"
     group.add_argument("--count", choices=COUNTS, help=text)
     group.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json, for --count tokens")
-    group.add_argument("--subset", type=int, metavar="N", help="a random N of the sequences, by --seed")
-    group.add_argument("--seed", type=int, default=0, metavar="S", help="of plans and subset (%(default)s)")
+    group.add_argument("--subset", type=int, metavar="N", help="take N of the sequences, drawn at random by --seed")
+    group.add_argument("--seed", type=int, default=0, metavar="S", help="for the plans and the subset (%(default)s)")
 
 
 def read(arguments: argparse.Namespace, *, example: str = EXAMPLES[0], count: int | None = None) -> Source:
