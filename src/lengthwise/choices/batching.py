@@ -52,7 +52,7 @@ class Batching:
 
     Raises:
         ValueError: Neither `cut` nor `budget`; `budget` beside another cut, or `padding` beside another order.
-        TypeError: A choice of another verb, a class instead of a choice, or no choice at all.
+        TypeError: A deal given as the order, a class instead of a choice, or no choice at all.
 
     >>> batching = Batching(budget=20_000)
     >>> batching
@@ -203,7 +203,7 @@ _CHOICES = {
 
 
 def check_choice(name: str, choice: object) -> None:
-    """Refuses what is no choice of the verb `name`, "cut" say: a number, a name, and a class that was not called."""
+    """Refuses what is no choice for `name`, such as "cut": a number, a name, and a class that was not called."""
     if choice is None and name == "chunks":
         return
     verbs, example = _CHOICES[name]

@@ -37,7 +37,7 @@ class Ordered(NamedTuple):
         sequences: [m] int64, numbers from 0 to n - 1, each at most once; m < n only where the order was asked to drop.
         boundaries: [k] int64, rising positions in 1..m-1 that no batch may cross; by default there are none.
         edges: [m] int64, what each of `sequences` is padded to at least, in the unit of the lengths; None for no more
-            than the longest of the batch. Of sequences of several lengths, [m, dims].
+            than the longest of the batch. If sequences have several lengths, [m, dims].
     """
 
     sequences: NDArray[np.int64]

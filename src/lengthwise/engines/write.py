@@ -82,9 +82,9 @@ def write_lengths(
             [k, dims] numbers. Under Ray and Dask it travels to other processes.
         frame_shift: What durations are divided by, as in `read_lengths`; of several columns, those named duration,
             seconds or dur and those of floats.
-        sample_rate: Samples in a second, 16_000 say, for a column that counts samples: with it, `frame_shift` is in
-            seconds. Of several columns it applies to those named num_samples, samples or n_samples.
-        count: What is counted of texts: "characters", "words" or "tokens".
+        sample_rate: Samples in a second, such as 16_000, for a column that counts samples: with it, `frame_shift` is in
+            seconds. With several columns it applies to those named num_samples, samples or n_samples.
+        count: What is counted in texts: "characters", "words" or "tokens".
         tokenizer: The path of a tokenizer.json, for tokens. Special tokens count; its padding and truncation do not.
         bad: What becomes of rows that have no length: a null, a number that is none, an empty list, an error in
             `length`. "error" reads all rows and then raises; a second call with another word is done at once. "one"

@@ -80,12 +80,12 @@ def read_lengths(
         key: The array in a .npz file.
         frame_shift: From one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples.
             Applies to the one column whatever it holds, but is refused for counts of frames (`num_frames`,
-            `utt2num_frames`) and of list items. Of several columns it applies to those named duration, seconds or
+            `utt2num_frames`) and of list items. With several columns it applies to those named duration, seconds or
             dur and to those with fractions. A shift below 1 is in seconds: with it, whole numbers above 7200 are
             refused, which are samples more likely than hours, unless the source says that they are seconds.
-        sample_rate: Samples in a second, 16_000 say, for a column that counts samples: with it, `frame_shift` is in
-            seconds. Of several columns it applies to those named num_samples, samples or n_samples.
-        count: What is counted of texts: "characters", "words" or "tokens". Of several columns, of those that hold
+        sample_rate: Samples in a second, such as 16_000, for a column that counts samples: with it, `frame_shift` is in
+            seconds. With several columns it applies to those named num_samples, samples or n_samples.
+        count: What is counted in texts: "characters", "words" or "tokens". With several columns, in those that hold
             texts.
         tokenizer: The path of a tokenizer.json, for tokens. It needs the package `tokenizers`. The special tokens that
             it adds count; its padding and truncation do not.

@@ -1,4 +1,4 @@
-"""Planning: the verbs in a row.
+"""Planning: the stages in a row.
 
 lengths -> chunks? -> portions? -> order -> cut -> deal -> arrange -> Plan
 

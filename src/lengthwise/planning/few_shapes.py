@@ -99,13 +99,13 @@ def optimal_shapes(
             search that need not find the very best.
 
     Returns:
-        [k, 1 + dims] int64: rows, and what they are padded to; padded lengths rise by their sum. Of one length the
-        least of all choices of padded lengths that sequences have, rounded up to the multiple of the cut. Of more than
-        4,096 different ones, those 4,096 are tried that pad least by themselves; of two lengths, 64 of each.
+        [k, 1 + dims] int64: rows, and what they are padded to; padded lengths rise by their sum. With one length, the
+        least of all choices of padded lengths that sequences have, rounded up to the multiple of the cut. If there are
+        more than 4,096 different ones, the 4,096 that pad least by themselves are tried; with two lengths, 64 of each.
 
     Raises:
         ValueError: `shapes` below 1, no lengths, a cut that packs rows, or a sequence over the budget that the cut
-            neither drops nor lets stand alone. Of several lengths also where the longest of each together are.
+            neither drops nor lets stand alone. With several lengths also if the longest of each together are over it.
 
     >>> import lengthwise as lw
     >>> optimal_shapes([1, 1, 1, 1, 2, 9, 9], 2, lw.Budget(18))

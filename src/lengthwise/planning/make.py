@@ -1,4 +1,4 @@
-"""`make_plan`: the verbs in a row."""
+"""`make_plan`: the stages in a row."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ def make_plan(
     """Plans one epoch for every rank. Same inputs, same plan, on every platform and in every process.
 
     Args:
-        lengths: [n], or [n, dims] where a sequence has several (source and target, say).
+        lengths: [n], or [n, dims] if a sequence has several, such as source and target.
         batching: The choices.
         seed: Names the run: no two seeds draw the same.
         epoch: Each epoch is planned afresh, and needs no other.
         world_size: How many ranks share out the batches of a step.
         micro_batches: How many batches each rank takes in one step (gradient accumulation).
         after: Runs that took the beginning of the epoch, in turn: (world_size, micro_batches, batches that each rank
-            took). What they left is planned: the same steps, where as many batches make a step and whole steps were
-            taken; else the batches that no rank took, dealt anew.
+            took). What they left is planned. If a step has as many batches as before and whole steps were taken, the
+            same steps follow; otherwise the batches that no rank took are dealt anew.
 
     Returns:
-        A plan with the same number of steps on every rank, and every sequence in it exactly once, unless a choice was
-        asked to drop or repeat, or a step has more places than single sequences are left to fill: some are then taken
-        again, with a weight of 0 in `loss_scales`. `plan.dropped()`, `plan.repeated()` and `plan.over_max_cost()` list
-        those. Of no steps, where the runs of `after` took everything.
+        A plan with the same number of steps on every rank, and every sequence in it exactly once. There are two
+        exceptions: a choice was asked to drop or repeat; or a step has more places than sequences are left to fill, and
+        some are taken again, with a weight of 0 in `loss_scales`. `plan.dropped()`, `plan.repeated()` and
+        `plan.over_max_cost()` list those. The plan has no steps if the runs of `after` took everything.
 
     Raises:
         ValueError: A length is not positive, a choice does not suit the lengths, or all are to be dropped.

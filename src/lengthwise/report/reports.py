@@ -101,7 +101,7 @@ def save(
     Args:
         path: Where to write it, whole or not at all: "report.html", say.
         lengths: What the plans were made for, [n] or [n, dims].
-        plans: By the label to write: {"random": plan, "max-entropy:0.1": plan}. Of several epochs the first is drawn,
+        plans: By the label to write: {"random": plan, "max-entropy:0.1": plan}. The first of several epochs is drawn,
             and mixing and waiting are measured over all: pool some, for one shows less mixing than there is.
         title: What the lengths are: the name of the data set, say.
         unit: Of the lengths.
