@@ -12,9 +12,9 @@ SENTENCE = re.compile(r"^`[\w ]+` must be .+, but is .+\. [A-Z].+\.$", re.DOTALL
 FIXED = lw.FixedSize(16)
 BATCHING = lw.Batching(cut=lw.FixedSize(2))
 PLAN = lw.make_plan([1, 2, 3, 4], BATCHING)
-SIZE = "Give the number of sequences in a batch, 16 say."
-SHARE = "Give a share of the computed frames, 0.05 say."
-EDGES = "Give the longest length of each bucket, rising: (100, 200, 400), say."
+SIZE = "Give the number of sequences in a batch, such as 16."
+SHARE = "Give a share of the computed frames, such as 0.05."
+EDGES = "Give the longest length of each bucket, rising: (100, 200, 400), for example."
 LONGEST = "Give the longest length of each bucket."
 SEED = "Give a whole number from 0 to 2**64 - 1."
 BUDGET = "Give the most padded frames of a batch: 16 sequences have about 16 times their mean length."
@@ -55,7 +55,7 @@ VALUES = {
     ),
     "multiples of nothing": (
         lambda: lw.FixedSize(9, multiple_of=0),
-        "`multiple_of` must be at least 1, but is 0. Give 8, say, or 1 for any number.",
+        "`multiple_of` must be at least 1, but is 0. Give 8, for example, or 1 for any number.",
     ),
     "multiples of counts that overshoot": (
         lambda: lw.DynamicSize(9, rule="paper", count_multiple_of=8),
@@ -76,11 +76,11 @@ VALUES = {
     "noise factor": (
         lambda: lw.SemiSorted(randomization_factor=-0.1),
         "`randomization_factor` must be finite and at least 0, but is -0.1. "
-        "Give the width of the noise as a share of the range of lengths, 0.1 say.",
+        "Give the width of the noise as a share of the range of lengths, such as 0.1.",
     ),
     "bins": (
         lambda: lw.AlternatedSort(bins=0),
-        "`bins` must be at least 1, but is 0. Give the number of bins, 58 say.",
+        "`bins` must be at least 1, but is 0. Give the number of bins, such as 58.",
     ),
     "no buckets": (
         lambda: lw.Bucketed(),
@@ -113,16 +113,18 @@ VALUES = {
     ),
     "edges of one length for pairs": (
         lambda: lw.make_plan([[5, 50]], lw.Batching(cut=FIXED, order=lw.Bucketed(edges=(10, 60)))),
-        "`edges` must be rows of 2 edges, one for each length, but is (10, 60). Write ((100, 100), (200, 200)), say.",
+        "`edges` must be rows of 2 edges, one for each length, but is (10, 60). "
+        "Write ((100, 100), (200, 200)), for example.",
     ),
     "edges of three lengths for pairs": (
         lambda: lw.make_plan([[5, 50]], lw.Batching(cut=FIXED, order=lw.Bucketed(edges=((9, 60, 4),)))),
         "`edges` must be rows of 2 edges, one for each length, but is ((9, 60, 4),). "
-        "Write ((100, 100), (200, 200)), say.",
+        "Write ((100, 100), (200, 200)), for example.",
     ),
     "edges of pairs for one length": (
         lambda: lw.make_plan([5, 50], lw.Batching(cut=FIXED, order=lw.Bucketed(edges=((10, 60),)))),
-        "`edges` must be whole numbers, as sequences have one length, but is ((10, 60),). Write (100, 200), say.",
+        "`edges` must be whole numbers, as sequences have one length, but is ((10, 60),). "
+        "Write (100, 200), for example.",
     ),
     "a pair in no bucket": (
         lambda: lw.make_plan([[5, 5], [9, 7]], lw.Batching(cut=FIXED, order=lw.Bucketed(edges=((9, 6), (6, 9))))),
@@ -132,17 +134,17 @@ VALUES = {
     "buckets of two widths": (
         lambda: lw.Bucketed(edges=((9, 6), (6,))),
         "`edges` must be rows of one width, but is (6,). "
-        "Give an edge for each length of a sequence, bucket by bucket: ((100, 80), (200, 160)), say.",
+        "Give an edge for each length of a sequence, bucket by bucket: ((100, 80), (200, 160)), for example.",
     ),
     "a bucket twice": (
         lambda: lw.Bucketed(edges=((9, 6), (6, 9), (9, 6))),
         "`edges` must be different from each other, but is (9, 6). "
-        "Give an edge for each length of a sequence, bucket by bucket: ((100, 80), (200, 160)), say.",
+        "Give an edge for each length of a sequence, bucket by bucket: ((100, 80), (200, 160)), for example.",
     ),
     "a bucket too long to add up": (
         lambda: lw.Bucketed(edges=((2**62, 2**62),)),
         "`edges` must be below 2**63 in sum, but is (4611686018427387904, 4611686018427387904). "
-        "Give an edge for each length of a sequence, bucket by bucket: ((100, 80), (200, 160)), say.",
+        "Give an edge for each length of a sequence, bucket by bucket: ((100, 80), (200, 160)), for example.",
     ),
     "too much to count": (
         lambda: lw.make_plan([2**52, 5], lw.Batching(cut=FIXED)),
@@ -268,7 +270,7 @@ VALUES = {
     "chunks of pairs": (
         lambda: lw.make_plan([[3, 4]], lw.Batching(cut=FIXED, chunks=lw.Chunks(4))),
         "`lengths` must be of shape [n], but is (1, 2). "
-        "Give one length each, lengths[:, 0] say (on the command line: FILE:0), for chunks.",
+        "Give one length each, such as lengths[:, 0] (on the command line: FILE:0), for chunks.",
     ),
     "cost of no shape": (
         planned_with(lambda counts, padded: 3.0 * padded.max() * counts.max()),
@@ -284,7 +286,7 @@ VALUES = {
     ),
     "more bins of mixing than memory holds": (
         lambda: lw.mixing(PLAN, [1, 2, 3, 4], bins=2**31),
-        "`bins` must be at most 4096, but is 2147483648. Give the number of equal-mass bins, 64 say.",
+        "`bins` must be at most 4096, but is 2147483648. Give the number of equal-mass bins, such as 64.",
     ),
     "more ranks than there are": (
         lambda: lw.make_plan([3], BATCHING, world_size=2**53, micro_batches=2),
@@ -318,7 +320,7 @@ VALUES = {
     ),
     "buckets": (
         lambda: lw.optimal_edges([1, 2], 0),
-        "`buckets` must be at least 1, but is 0. Give the number of buckets, 6 say.",
+        "`buckets` must be at least 1, but is 0. Give the number of buckets, such as 6.",
     ),
     "buckets of nothing": (
         lambda: lw.uniform_edges([], 2),
@@ -372,19 +374,19 @@ VALUES = {
     "limit of nothing": (
         lambda: lw.mixing_limit([], 0.1),
         "`lengths` must be of shape [n], n at least 1, but is (0,). "
-        "Give at least one sequence, and one length each: lengths[:, 0], say.",
+        "Give at least one sequence, and one length each: lengths[:, 0], for example.",
     ),
     "limit at all padding": (
         lambda: lw.mixing_limit([1, 2], 1.0),
-        "`padding` must be at least 0 and at most 0.999, but is 1.0. Give a share from 0 to 0.999, 0.05 say.",
+        "`padding` must be at least 0 and at most 0.999, but is 1.0. Give a share from 0 to 0.999, such as 0.05.",
     ),
     "bins of mixing": (
         lambda: lw.mixing(PLAN, [1, 2, 3, 4], bins=0),
-        "`bins` must be at least 1, but is 0. Give the number of equal-mass bins, 64 say.",
+        "`bins` must be at least 1, but is 0. Give the number of equal-mass bins, such as 64.",
     ),
     "mixing of no plan": (
         lambda: lw.mixing([], [1, 2, 3, 4]),
-        "`plans` must be one plan or more, or batches, but is []. Give a plan, or batches: list(sampler), say.",
+        "`plans` must be one plan or more, or batches, but is []. Give a plan, or batches: list(sampler), for example.",
     ),
     "other lengths": (
         lambda: lw.measure(PLAN, [1, 2, 3, 5]),
@@ -408,11 +410,11 @@ VALUES = {
 TYPES = {
     "an arrangement for an order": (
         lambda: lw.Batching(cut=FIXED, order=lw.ShuffledSteps()),
-        "`order` must be a choice such as Sorted(), but is ShuffledSteps(). Give order=Sorted(), say.",
+        "`order` must be a choice such as Sorted(), but is ShuffledSteps(). Give order=Sorted(), for example.",
     ),
     "an order for a cost": (
         lambda: lw.Batching(cut=FIXED, cost=lw.Sorted()),
-        "`cost` must be a choice such as Padded(), but is Sorted(descending=False). Give cost=Padded(), say.",
+        "`cost` must be a choice such as Padded(), but is Sorted(descending=False). Give cost=Padded(), for example.",
     ),
     "descending of another kind": (
         lambda: lw.Sorted(descending="no"),
@@ -435,7 +437,7 @@ TYPES = {
     **{
         f"no plan for {asked.__name__}": (
             lambda asked=asked, given=given: asked(*given),
-            f"`{name}` must be a Plan, but is 7. Make one: make_plan(lengths, batching), say.",
+            f"`{name}` must be a Plan, but is 7. Make one, such as make_plan(lengths, batching).",
         )
         for asked, name, given in (
             (lw.straggler_waste, "plan", (7,)),
@@ -473,15 +475,15 @@ TYPES = {
     "a class": (
         lambda: lw.Batching(cut=FIXED, order=lw.Sorted),
         "`order` must be a choice such as Sorted(), but is <class 'lengthwise.choices.order.Sorted'>. "
-        "Give order=Sorted(), say.",
+        "Give order=Sorted(), for example.",
     ),
     "chunks": (
         lambda: lw.Batching(cut=FIXED, chunks=50),
-        "`chunks` must be a choice such as Chunks(50), but is 50. Give chunks=Chunks(50), say.",
+        "`chunks` must be a choice such as Chunks(50), but is 50. Give chunks=Chunks(50), for example.",
     ),
     "batching": (
         lambda: lw.make_plan([3], "sorted"),
-        "`batching` must be a Batching, but is 'sorted'. Make one: Batching(budget=20_000), say.",
+        "`batching` must be a Batching, but is 'sorted'. Make one, such as Batching(budget=20_000).",
     ),
 }
 
@@ -546,7 +548,7 @@ def test_a_call_that_does_not_fit_is_told_one_that_does(call):
     assert SENTENCE.match(str(raised.value))
     assert str(raised.value).startswith(f"`{name}` must be called with ")
     assert f", but is called as {name}(" in str(raised.value)
-    assert str(raised.value).endswith(f". Write {told}, say.")
+    assert str(raised.value).endswith(f". Write {told}, for example.")
     for each in told.split(", or "):
         eval(
             each, {**names, "lengths": [1, 2, 3, 4], "plan": PLAN, "step": np.sort, "make_batch": make_batch}
@@ -570,7 +572,7 @@ def test_every_choice_answers_a_call_that_does_not_fit():
 def test_a_call_is_shown_with_what_must_be_named():
     message = (
         "`Bucketed` must be called with size=, edges=, buckets=, by=, pad_to_edge=, longer=, leftovers=, "
-        "but is called as Bucketed(8). Write Bucketed(buckets=8), say."
+        "but is called as Bucketed(8). Write Bucketed(buckets=8), for example."
     )
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         lw.Bucketed(8)

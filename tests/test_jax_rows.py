@@ -174,7 +174,9 @@ def test_the_page_runs_as_it_is_written():
 
 
 def test_a_value_that_is_no_number_is_refused():
-    with pytest.raises(TypeError, match=r"^`value` must be a number, but is 'pad'\. Give what padding holds, 0 say"):
+    with pytest.raises(
+        TypeError, match=r"^`value` must be a number, but is 'pad'\. Give what padding holds, such as 0"
+    ):
         lw.jax.RowCollate(4, value="pad")
 
 

@@ -445,9 +445,9 @@ def test_pair_mixing_of_random_rows_is_one_and_of_twins_a_bin():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: lw.Rows(0), "`capacity` must be at least 1, but is 0. Give the tokens of a row, 4096 say."),
+        (lambda: lw.Rows(0), "`capacity` must be at least 1, but is 0. Give the tokens of a row, such as 4096."),
         (lambda: lw.Rows(2**24 + 1), "`capacity` must be at most 16777216, but is 16777217. "),
-        (lambda: lw.Rows(9, rows=0), "`rows` must be at least 1, but is 0. Give the rows in a batch, 8 say."),
+        (lambda: lw.Rows(9, rows=0), "`rows` must be at least 1, but is 0. Give the rows in a batch, such as 8."),
         (lambda: lw.Rows(9, by="first-fit"), "`by` must be one of pool, best-fit, but is 'first-fit'."),
         (lambda: lw.Rows(9, pool=0), "`pool` must be at least 1, but is 0. "),
         (
@@ -461,7 +461,7 @@ def test_pair_mixing_of_random_rows_is_one_and_of_twins_a_bin():
         ),
         (
             lambda: lw.make_plan([[5, 9]], lw.Batching(cut=lw.Rows(8))),
-            "`lengths` must be of one length each for rows, but is (1, 2). Give lengths[:, 0], say.",
+            "`lengths` must be of one length each for rows, but is (1, 2). Give lengths[:, 0], for example.",
         ),
         (
             lambda: lw.Batching(cut=lw.Rows(8), padding=0.1),

@@ -176,7 +176,10 @@ def test_a_share_is_written_as_a_number_or_in_percent(run):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--waiting", "much"), "`waiting` must be a number or a percentage, but is 'much'. Write 0.05 or 5%, say."),
+        (
+            ("--waiting", "much"),
+            "`waiting` must be a number or a percentage, but is 'much'. Write 0.05 or 5%, for example.",
+        ),
         (("--waiting", "5"), "`waiting` must be at least 0 and at most 0.99, but is 5.0. "),
         (("--waiting", "5%", "--deal", "mixed"), "`waiting` must be left out beside --deal mixed, but is '5%'. "),
         (("--strategy", "random-steps,waiting=5%"), "`waiting` must be left out here, but is 0.05 at random-steps"),

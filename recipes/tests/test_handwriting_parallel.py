@@ -244,7 +244,7 @@ def test_what_cannot_be_planned_is_refused_before_any_process_is_started(task):
     ("change", "kind", "message"),
     [
         ({"processes": (0,)}, ValueError, "`processes` must be at least 1, but is 0."),
-        ({"processes": 2}, TypeError, "`processes` must be a tuple, but is 2. Give processes=(1, 2), say."),
+        ({"processes": 2}, TypeError, "`processes` must be a tuple, but is 2. Give processes=(1, 2), for example."),
         ({"processes": (2, 2)}, ValueError, "`processes` must be different from each other, and at least one"),
         (
             {"processes": (2,), "averaging": ()},

@@ -1,4 +1,4 @@
-"""Names of what users bring (a cost function, say): the same in every process, so that a checkpoint knows its own.
+"""Names of what users bring, such as a cost function: the same in every process, so that a checkpoint knows its own.
 
     def cost(counts, padded_lengths)      train:cost
     partial(cost, 3, per_batch=0.5)       functools:partial   functools.partial(train:cost, 3, per_batch=0.5)

@@ -72,7 +72,7 @@ class Key:
         checks.check_whole("lane", self.lane, minimum=0, maximum=2**56 - 1, remedy=remedy)
 
     def at(self, stage: str, *, lane: int = 0) -> Key:
-        """The same seed and epoch, another stage (and lane: one rank's portion, say)."""
+        """The same seed and epoch, another stage (and lane: one rank's portion, for example)."""
         return Key(seed=self.seed, epoch=self.epoch, stage=stage, lane=lane)
 
     def words(self, count: int) -> NDArray[np.uint64]:

@@ -128,7 +128,7 @@ def show_call(example: str) -> Callable[[_Called], _Called]:
     ... def cut(batch_size): ...
     >>> cut(size=16)
     Traceback (most recent call last):
-    TypeError: `cut` must be called with batch_size, but is called as cut(size=16). Write cut(16), say.
+    TypeError: `cut` must be called with batch_size, but is called as cut(size=16). Write cut(16), for example.
     """
 
     def decorate(called: Any) -> Any:
@@ -157,7 +157,7 @@ def _wrap_call(function: Any, name: str, example: str) -> Any:
         words = [*map(show_value, given[own:]), *(f"{key}={show_value(value)}" for key, value in named.items())]
         call = f"{name}({' '.join(', '.join(words).split())})"
         rule = ", ".join(takes[own:]) or "nothing"
-        raise TypeError(f"`{name}` must be called with {rule}, but is called as {call}. Write {example}, say.")
+        raise TypeError(f"`{name}` must be called with {rule}, but is called as {call}. Write {example}, for example.")
 
     return answer
 

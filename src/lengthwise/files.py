@@ -163,7 +163,7 @@ def check_path(name: str, path: object) -> None:
         TypeError: It is neither text nor a path; bytes are not.
         ValueError: It holds a zero byte.
     """
-    remedy = 'Give "plan.npz", say.'
+    remedy = 'Give "plan.npz", for example.'
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str):
         raise checks.type_error(name, "the path of a file", path, remedy)
@@ -202,7 +202,7 @@ def refusals(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Says in one sentence why the system refuses to let a file be "written" or "read", in the system's class of error.
 
     Raises:
-        OSError: What the system raises within; FileNotFoundError, say.
+        OSError: What the system raises within; FileNotFoundError, for example.
     """
     try:
         yield

@@ -85,7 +85,7 @@ WRONG = {
     "plan --chunk-step 4": "`chunk-step` must be given with --chunk, but is 4.",
     "plan --chunk 10 --chunk-step 20": "`step` must be at most 10, but is 20.",
     "plan --chunk 100 {longest}": "`lengths` must be few and short enough to be padded",
-    "plan --waiting abc": "`waiting` must be a number or a percentage, but is 'abc'. Write 0.05 or 5%, say.",
+    "plan --waiting abc": "`waiting` must be a number or a percentage, but is 'abc'. Write 0.05 or 5%, for example.",
     "plan --chunk 10 {pairs}": "`lengths` must be of shape [n], but is (40, 2).",
     "plan --deal portions --tail drop": "`tail` must be split with --deal portions, but is 'drop'.",
     "plan --deal portions --strategy mxnet:4,drop=true": "`tail` must be split with --deal portions, but is 'drop'.",

@@ -80,7 +80,10 @@ def test_a_picture_of_rows_draws_how_full_they_are(run, lengths, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--rows", 4), "`rows` must be given with --pack, but is 4. Give the frames in a row: --pack 4096, say."),
+        (
+            ("--rows", 4),
+            "`rows` must be given with --pack, but is 4. Give the frames in a row: --pack 4096, for example.",
+        ),
         (("--pack", 9, "--batch-size", 4), "`pack` must be left out beside --batch-size, but is 9. "),
         (("--pack", 9), "`capacity` must be at least the longest sequence, "),
         (("--strategies", "best-fit"), "`strategy` must be one of random, "),

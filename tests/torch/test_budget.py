@@ -346,7 +346,7 @@ def test_what_cannot_be_called_is_refused_before_the_first_step(asked, message):
 
 
 def test_a_device_that_is_not_here_is_refused():
-    message = r"^`device` must be one that PyTorch finds here, but is 'cudaa'\. Give \"cuda\" or \"cpu\", say, or leave"
+    message = r"^`device` must be one that PyTorch finds here, but is 'cudaa'\. Give \"cuda\" or \"cpu\", for example,"
     with pytest.raises(ValueError, match=message):
         lw.torch.find_budget(print, shape_alone, [10, 20], device="cudaa")
 

@@ -239,8 +239,8 @@ def test_pinning_reaches_every_tensor_and_keeps_the_structure(monkeypatch):
 # What is refused
 
 IN_ORDER = "Give them in the order of the sample."
-SHAPE = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], say."
-VALUE = "Give what padding holds, 0.0 say: one number, or one for each sequence field."
+SHAPE = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], for example."
+VALUE = "Give what padding holds, such as 0.0: one number, or one for each sequence field."
 ONE = torch.ones(1)
 
 PADS_REFUSED = {

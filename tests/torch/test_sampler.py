@@ -183,5 +183,5 @@ def test_a_loader_may_ask_the_dataset_for_whole_batches():
     ],
 )
 def test_a_call_that_does_not_fit_is_answered_with_one_that_does(call, example):
-    with pytest.raises(TypeError, match=f"must be called with .* Write {re.escape(example)}, say"):
+    with pytest.raises(TypeError, match=f"must be called with .* Write {re.escape(example)}, for example"):
         call()

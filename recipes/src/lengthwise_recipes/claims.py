@@ -37,7 +37,7 @@ class Regime:
     """What a claim depends on, in one number: of the paper's and of ours.
 
     Attributes:
-        what: Its name and unit, "steps of training" say.
+        what: Its name and unit, such as "steps of training".
         ours, paper: How much of it there was.
         least: The share of the paper's that ours must reach to be comparable.
         digits: Of either number, after the point.

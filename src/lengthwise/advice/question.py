@@ -77,7 +77,7 @@ def read_question(lengths: ArrayLike, cut: Any, *, world_size: int, micro_batche
     """Checks what `advise` was given, and draws the sample."""
     array = as_lengths(lengths)
     if not isinstance(cut, FixedSize | Budget | DynamicSize):
-        remedy = "Give the one that you train with: lw.FixedSize(16), say."
+        remedy = "Give the one that you train with: lw.FixedSize(16), for example."
         raise checks.type_error("cut", "a FixedSize, a Budget or a DynamicSize", cut, remedy)
     share, noise_scale = _check_share(options["share"], options["noise_scale"], array)
     world = check_world(world_size, micro_batches)
@@ -113,9 +113,11 @@ def _check_share(share: Any, noise_scale: Any, lengths: NDArray[np.int64]) -> tu
         return share, share.noise_scale
     if share is None:
         if noise_scale is not None:
-            raise checks.value_error("noise_scale", "given with a share", noise_scale, "Give share=0.1 too, say.")
+            raise checks.value_error(
+                "noise_scale", "given with a share", noise_scale, "Give share=0.1 too, for example."
+            )
         return None, np.inf
-    remedy = "Give the share that lw.torch.length_share measures, 0.1 say."
+    remedy = "Give the share that lw.torch.length_share measures, such as 0.1."
     checked = checks.check_number("share", share, maximum=1.0, remedy=remedy)
     if noise_scale is None:
         return checked, np.inf
@@ -146,4 +148,4 @@ def _check_cost(cost: Any, *, dims: int) -> Any:
 def _check_within(within: Any, share: Any) -> float:
     if within is None:
         return WITHIN if share is None else WITHIN_WORK
-    return checks.check_number("within", within, remedy="Give a share of the least, 0.05 say.")
+    return checks.check_number("within", within, remedy="Give a share of the least, such as 0.05.")

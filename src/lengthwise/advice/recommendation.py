@@ -91,9 +91,9 @@ def recommend(
         ValueError: `lengths` are not those of the share; the batching is of chunks; and all that `make_plan` raises.
     """
     if not isinstance(share, LengthShare):
-        raise checks.type_error("share", "a LengthShare", share, "Measure it: lw.torch.length_share(...), say.")
+        raise checks.type_error("share", "a LengthShare", share, "Measure it: lw.torch.length_share(...), for example.")
     if not isinstance(batching, Batching):
-        raise checks.type_error("batching", "a Batching", batching, "Give lw.Batching(budget=20_000), say.")
+        raise checks.type_error("batching", "a Batching", batching, "Give lw.Batching(budget=20_000), for example.")
     array = as_lengths(lengths)
     plan = partial(make_plan, array, seed=seed, world_size=world_size, micro_batches=micro_batches)
 

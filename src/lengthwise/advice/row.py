@@ -25,7 +25,7 @@ class AdviceRow:
         label: The strategy, as `lengthwise compare` writes it. What tells it from others of that name follows:
             "deal=balanced" for sorted batches whose steps hold like ones, "cut=budget" beside a fixed size.
         batching: To train with.
-        ships_in: Whose default or option it models, "Lightning, Trainer" say; "" where nobody ships it.
+        ships_in: Whose default or option it models, such as "Lightning, Trainer"; "" where nobody ships it.
         measures: Of some epochs together.
         price: Without a cost, the frames that the slowest rank of each step computes, for one useful frame of a rank's
             share: 1 without padding and waiting. With a cost, what an epoch costs, in its unit.

@@ -34,9 +34,9 @@ def check_arguments(step: Step, make_batch: MakeBatch, dims: int) -> None:
     """Refuses functions that cannot be called with a batch, or with a count and `dims` lengths."""
     batch, shape = (None,), (None,) * (1 + dims)
     if not _takes(step, batch):
-        remedy = "Give `lambda batch: train(*batch)`, say, or `train(**batch)` for a batch by name."
+        remedy = "Give `lambda batch: train(*batch)`, for example, or `train(**batch)` for a batch by name."
         if isinstance(step, type) or _written(step).split("(")[1].startswith("self"):
-            remedy = "Give the method of an object: trainer.train_step, say."
+            remedy = "Give the method of an object: trainer.train_step, for example."
         elif _takes(make_batch, batch) and _takes(step, shape):
             remedy = "Give step, make_batch, lengths, in this order."
         raise checks.type_error("step", "a function of one argument, the batch", _written(step), remedy)

@@ -91,7 +91,7 @@ class StepCost:
         bytes: ArrayLike | None = None,
         device: str = "",
     ) -> StepCost:
-        """Fits it to steps that somebody else measured: those of a log, say.
+        """Fits it to steps that somebody else measured: those of a log, for example.
 
         Args:
             counts: [points], sequences of each batch; two different counts at least.

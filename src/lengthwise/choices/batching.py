@@ -211,7 +211,7 @@ def check_choice(name: str, choice: object) -> None:
     # Only a tag tells Sorted() in place of a cost: both are called, and the call would fail in the middle of a plan.
     misplaced = tag is not None and tag.partition(".")[0] != _VERB_OF.get(name, name)
     if misplaced or isinstance(choice, type) or not all(callable(getattr(choice, verb, None)) for verb in verbs):
-        remedy = f"Give {name}={example}, say."
+        remedy = f"Give {name}={example}, for example."
         if name == "cut" and isinstance(choice, numbers.Real):
             remedy = f"Give FixedSize({choice}) for sequences, or Budget({choice}) for padded frames. {BUDGET_REMEDY}"
         elif name == "cost" and callable(getattr(choice, "seconds", None)):  # what `measure_step` returns

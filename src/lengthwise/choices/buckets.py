@@ -227,7 +227,7 @@ def _check_countable(name: str, longest: int, count: int) -> None:
 
 
 def _check_buckets(buckets: int) -> int:
-    return checks.check_whole("buckets", buckets, minimum=1, remedy="Give the number of buckets, 6 say.")
+    return checks.check_whole("buckets", buckets, minimum=1, remedy="Give the number of buckets, such as 6.")
 
 
 def _whole_edges(edges: ArrayLike, dims: int) -> NDArray[np.int64]:

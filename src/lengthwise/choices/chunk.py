@@ -38,7 +38,7 @@ class Chunks:
     step: int | None = None
 
     def __post_init__(self) -> None:
-        remedy = "Give the frames in a chunk, 50 say."
+        remedy = "Give the frames in a chunk, such as 50."
         checks.keep(self, size=checks.check_whole("size", self.size, minimum=1, remedy=remedy))
         remedy = f"Give at most the chunk size, {self.size}; a larger step would lose frames."
         if self.step is not None:

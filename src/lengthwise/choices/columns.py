@@ -50,7 +50,7 @@ def apply_once(
 
 
 def small_whole(sizes: NDArray[Any], dtype: Any = np.uint16) -> NDArray[Any] | None:
-    """`sizes` as `dtype`, or None where it does not hold them: whole numbers from 0 to 2**16 - 1, say."""
+    """`sizes` as `dtype`, or None where it does not hold them: whole numbers from 0 to 2**16 - 1, for example."""
     if sizes.min(initial=0) < 0 or not sizes.max(initial=0) <= np.iinfo(dtype).max:
         return None
     whole = sizes.astype(dtype)

@@ -23,7 +23,7 @@ from lengthwise.choices.multiples import check_multiple, round_counts, round_up
 
 # Said wherever a budget is asked for: nobody knows the padded frames of a batch by heart.
 BUDGET_REMEDY = "Give the most padded frames of a batch: 16 sequences have about 16 times their mean length."
-_SIZE_REMEDY = "Give the number of sequences in a batch, 16 say."
+_SIZE_REMEDY = "Give the number of sequences in a batch, such as 16."
 
 
 class Cuts(NamedTuple):

@@ -97,7 +97,7 @@ class Balanced(_Whole):
     def __post_init__(self) -> None:
         _Whole.__post_init__(self)  # `super()` does not know the class that slots make
         if self.waiting is not None:
-            remedy = "Give a share of the time of all ranks, 0.05 say."
+            remedy = "Give a share of the time of all ranks, such as 0.05."
             checks.keep(self, waiting=checks.check_number("waiting", self.waiting, maximum=0.99, remedy=remedy))
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:

@@ -17,10 +17,10 @@ def check_held(sizes: NDArray[np.float64], edges: tuple[Any, ...], *, drop: bool
     """Refuses edges of another number of lengths; and, unless they are to `drop`, sequences that no bucket holds."""
     array, dims = np.array(edges, np.int64), sizes.shape[1] if sizes.ndim == 2 else 1
     if array.shape[1:] != sizes.shape[1:]:
-        rule, remedy = "whole numbers, as sequences have one length", "Write (100, 200), say."
+        rule, remedy = "whole numbers, as sequences have one length", "Write (100, 200), for example."
         if dims > 1:
             rule = f"rows of {dims} edges, one for each length"
-            remedy = f"Write ({(100,) * dims}, {(200,) * dims}), say."
+            remedy = f"Write ({(100,) * dims}, {(200,) * dims}), for example."
         raise checks.value_error("edges", rule, edges, remedy)
     beyond = find_bucket(sizes, array) == len(array)
     if drop or not beyond.any():
@@ -35,7 +35,7 @@ def check_held(sizes: NDArray[np.float64], edges: tuple[Any, ...], *, drop: bool
 
 def check_edges(edges: tuple[Any, ...]) -> tuple[Any, ...]:
     """Edges as whole numbers, rising; rows of them in the order of the module `boxes`."""
-    remedy = "Give the longest length of each bucket, rising: (100, 200, 400), say."
+    remedy = "Give the longest length of each bucket, rising: (100, 200, 400), for example."
     if not isinstance(edges, Iterable) or (isinstance(edges, np.ndarray) and not edges.ndim):
         raise checks.type_error("edges", "whole numbers", edges, remedy)
     given = list(edges)
@@ -48,7 +48,7 @@ def check_edges(edges: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _check_rows(rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-    remedy = "Give an edge for each length of a sequence, bucket by bucket: ((100, 80), (200, 160)), say."
+    remedy = "Give an edge for each length of a sequence, bucket by bucket: ((100, 80), (200, 160)), for example."
     for row in rows:
         if not row or len(row) != len(rows[0]):
             raise checks.value_error("edges", "rows of one width", row, remedy)

@@ -65,7 +65,7 @@ def check_prices_batch(cost: Cost) -> None:
     )
     if free and type(cost) in (Padded, Largest, Quadratic):
         rule = "one that prices a batch, for a cut by 'cheapest'"
-        remedy = "Take Quadratic(per_batch=500), say, or by='optimal': by this cost every sequence would stand alone."
+        remedy = "Take Quadratic(per_batch=500), or by='optimal': by this cost every sequence would stand alone."
         raise checks.value_error("cost", rule, cost, remedy)
 
 

@@ -16,7 +16,7 @@ _MOST = 2**20  # frames, or sequences: a multiple beyond is a mistake
 
 def check_multiple(name: str, value: object) -> int:
     """Returns `value` as an int from 1 to 2**20."""
-    return checks.check_whole(name, value, minimum=1, maximum=_MOST, remedy="Give 8, say, or 1 for any number.")
+    return checks.check_whole(name, value, minimum=1, maximum=_MOST, remedy="Give 8, for example, or 1 for any number.")
 
 
 def length_multiple(cut: object) -> int:

@@ -108,7 +108,7 @@ def parse_cut(text: str) -> Cut:
     """
     if not isinstance(text, str):
         raise checks.type_error("cut", "text", text, f"Write budget:{text}, or fixed:{text}. {BUDGET_REMEDY}")
-    remedy = BUDGET_REMEDY if text.startswith("budget") else "Write dynamic:16,rule=paper, say."
+    remedy = BUDGET_REMEDY if text.startswith("budget") else "Write dynamic:16,rule=paper, for example."
     name, value, options = _parse(text, "cut", remedy)
     kinds = {
         "fixed": (FixedSize, "batch_size"),
@@ -249,7 +249,7 @@ def parse_share(word: str, *, name: str = "share") -> float:
     try:
         return float(word[:-1]) / 100 if word.endswith("%") else float(word)
     except ValueError:
-        raise checks.value_error(name, "a number or a percentage", word, "Write 0.05 or 5%, say.") from None
+        raise checks.value_error(name, "a number or a percentage", word, "Write 0.05 or 5%, for example.") from None
 
 
 def _value(word: str) -> Any:

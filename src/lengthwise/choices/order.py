@@ -111,7 +111,7 @@ class SemiSorted:
     randomization_factor: float = 0.1
 
     def __post_init__(self) -> None:
-        remedy = "Give the width of the noise as a share of the range of lengths, 0.1 say."
+        remedy = "Give the width of the noise as a share of the range of lengths, such as 0.1."
         factor = checks.check_number("randomization_factor", self.randomization_factor, remedy=remedy)
         checks.keep(self, randomization_factor=factor)
 
@@ -144,7 +144,7 @@ class AlternatedSort:
     bins: int
 
     def __post_init__(self) -> None:
-        remedy = "Give the number of bins, 58 say."
+        remedy = "Give the number of bins, such as 58."
         checks.keep(self, bins=checks.check_whole("bins", self.bins, minimum=1, remedy=remedy))
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
@@ -168,7 +168,7 @@ class Windowed:
     window: int
 
     def __post_init__(self) -> None:
-        remedy = "Give the sequences in a window, 100 batches of them, say."
+        remedy = "Give the sequences in a window, 100 batches of them, for example."
         checks.keep(self, window=checks.check_whole("window", self.window, minimum=1, remedy=remedy))
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
@@ -309,10 +309,10 @@ class MaxEntropy:
             rule = "given one of padding, mixing, scale"
             raise checks.value_error("MaxEntropy", rule, given, "Choose one of the three.")
         if self.padding is not None:
-            remedy = "Give a share of the computed frames, 0.05 say."
+            remedy = "Give a share of the computed frames, such as 0.05."
             checks.keep(self, padding=checks.check_number("padding", self.padding, maximum=0.99, remedy=remedy))
         if self.mixing is not None:
-            remedy = "Give a share of what independent lengths would mix, 0.5 say."
+            remedy = "Give a share of what independent lengths would mix, such as 0.5."
             checks.keep(self, mixing=checks.check_number("mixing", self.mixing, maximum=1.0, remedy=remedy))
         if self.scale is not None:
             remedy = "Give the mean of the noise, in the unit of the lengths."

@@ -83,14 +83,14 @@ class Rows:
     oversize: str = "error"
 
     def __post_init__(self) -> None:
-        remedy = "Give the tokens of a row, 4096 say."
+        remedy = "Give the tokens of a row, such as 4096."
         capacity = checks.check_whole("capacity", self.capacity, minimum=1, maximum=_MOST, remedy=remedy)
-        rows = checks.check_whole("rows", self.rows, minimum=1, remedy="Give the rows in a batch, 8 say.")
+        rows = checks.check_whole("rows", self.rows, minimum=1, remedy="Give the rows in a batch, such as 8.")
         checks.keep(self, capacity=capacity, rows=rows)
         checks.check_choice("by", self.by, METHODS)
         checks.check_choice("oversize", self.oversize, ("error", "drop"))
         if self.pool is not None:
-            remedy = "Give how many sequences wait for a row, 1024 say."
+            remedy = "Give how many sequences wait for a row, such as 1024."
             checks.keep(self, pool=checks.check_whole("pool", self.pool, minimum=1, remedy=remedy))
             if self.by != "pool":
                 raise checks.value_error("pool", "left out by best-fit", self.pool, "All sequences wait there.")
@@ -167,7 +167,9 @@ def row_offsets(lengths: NDArray[np.int64], offsets: NDArray[np.int64], capacity
 def one_of_each(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """The lengths [n, 1] as [n]; those of several dimensions are refused."""
     if lengths.shape[1] != 1:
-        raise checks.value_error("lengths", "of one length each for rows", lengths.shape, "Give lengths[:, 0], say.")
+        raise checks.value_error(
+            "lengths", "of one length each for rows", lengths.shape, "Give lengths[:, 0], for example."
+        )
     return np.ascontiguousarray(lengths[:, 0])
 
 

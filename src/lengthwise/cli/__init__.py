@@ -113,7 +113,7 @@ def _complaint(error: Exception) -> str:
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     remedy = f"The system says: {error.strerror}."
-    # A full disk, say: there is no file to name.
+    # A full disk, for example: there is no file to name.
     if error.filename is None:
         return remedy
     return sentence("path", "a file that can be read or written", error.filename, remedy)

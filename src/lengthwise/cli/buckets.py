@@ -43,9 +43,11 @@ def run(arguments: argparse.Namespace) -> int:
     if cuts.is_given(arguments):
         return _run_shapes(arguments, lengths, name)
     if arguments.leftovers != "own":
-        raise value_error("leftovers", "left out without a cut", arguments.leftovers, "Give --budget, say.")
+        raise value_error("leftovers", "left out without a cut", arguments.leftovers, "Give --budget, for example.")
     if arguments.plot is not None and lengths.ndim == 2:
-        raise value_error("plot", "left out for several lengths", arguments.plot, "Draw one of them: FILE:0, say.")
+        raise value_error(
+            "plot", "left out for several lengths", arguments.plot, "Draw one of them: FILE:0, for example."
+        )
     by = arguments.edges or "optimal"
     edges = EDGES[by](lengths, arguments.buckets)
     padded = lw.padded_frames(lengths, edges)

@@ -68,7 +68,9 @@ def is_given(arguments: argparse.Namespace) -> bool:
 
 def _choose_kind(arguments: argparse.Namespace) -> Cut:
     if arguments.rows is not None and arguments.pack is None:
-        raise value_error("rows", "given with --pack", arguments.rows, "Give the frames in a row: --pack 4096, say.")
+        raise value_error(
+            "rows", "given with --pack", arguments.rows, "Give the frames in a row: --pack 4096, for example."
+        )
     if arguments.pack is not None:
         for name in ("batch_size", "budget", "cut"):
             if getattr(arguments, name) is not None:

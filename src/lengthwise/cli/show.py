@@ -57,7 +57,9 @@ def check(arguments: argparse.Namespace) -> None:
     if path is None:
         return
     if Path(path).suffix.lower() not in PICTURES:
-        raise value_error("plot", f"a file of one of the kinds {', '.join(PICTURES)}", path, "Name it plot.png, say.")
+        raise value_error(
+            "plot", f"a file of one of the kinds {', '.join(PICTURES)}", path, "Name it plot.png, for example."
+        )
     from lengthwise.plot import save  # which says so where matplotlib is not installed
 
     del save

@@ -110,7 +110,7 @@ def _widen(schema: Any, own: Any) -> Any:
         return schema
     try:
         return unify_schemas([schema, make_schema(shared)], promote_options="permissive")
-    except ArrowException:  # texts and numbers, say: reading says what does not fit
+    except ArrowException:  # texts and numbers, for example: reading says what does not fit
         return schema
 
 

@@ -18,7 +18,7 @@ def open_source(source: Any, *, engine: str | None, workers: int | None, batch_s
         TypeError: It belongs to none.
         ValueError: An option that does not apply.
     """
-    batch_size = check_whole("batch_size", batch_size, minimum=1, remedy="Give rows that fit in memory, 4096 say.")
+    batch_size = check_whole("batch_size", batch_size, minimum=1, remedy="Give rows that fit in memory, such as 4096.")
     home = type(source).__module__.partition(".")[0]
     if engine is not None:
         check_choice("engine", engine, ENGINES)

@@ -36,7 +36,7 @@ class Piece(NamedTuple):
 
     Attributes:
         name: What an error and the list of pieces call it.
-        stamp: Changes when the piece does: a size and a time, say.
+        stamp: Changes when the piece does: a size and a time, for example.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """How a batch of rows becomes lengths: the same rule under every engine.
 
-A row that has no length, a null, say, stops nothing. It has the length 0 and a reason until all rows are read:
+A row that has no length, a null, for example, stops nothing. It has the length 0 and a reason until all rows are read:
 
     tokens [[5, 6], None, [], [7]]    lengths [2, 0, 0, 1]    reasons {1: "tokens is null", 2: ...}
 

@@ -141,7 +141,7 @@ def _hold(folder: Path, target: Path) -> Iterator[None]:
 
 def _check_out(out: str | os.PathLike[str]) -> Path:
     if not isinstance(out, str | os.PathLike):
-        raise type_error("out", "a path", type(out), 'Give the file to write, "lengths.npy" say.')
+        raise type_error("out", "a path", type(out), 'Give the file to write, such as "lengths.npy".')
     path = Path(out)
     if path.suffix != ".npy" or "://" in os.fspath(out):
         remedy = "Plans map it into memory: write it to a disk, and copy it from there."
@@ -151,7 +151,7 @@ def _check_out(out: str | os.PathLike[str]) -> Path:
 
 
 def _check_max(max_bad: int) -> int:
-    return check_whole("max_bad", max_bad, minimum=0, remedy="Give how many bad rows are listed, 10_000 say.")
+    return check_whole("max_bad", max_bad, minimum=0, remedy="Give how many bad rows are listed, such as 10_000.")
 
 
 def _make_rule(
@@ -166,7 +166,7 @@ def _make_rule(
         if frame_shift is not None:
             frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
         if sample_rate is not None:
-            remedy = "Give samples in a second, 16_000 say."
+            remedy = "Give samples in a second, such as 16_000."
             sample_rate = check_number("sample_rate", sample_rate, remedy=remedy, above=True)
             check_sample_shift(frame_shift)
         return Rule(names=source.names(column), frame_shift=frame_shift, sample_rate=sample_rate, count=count)

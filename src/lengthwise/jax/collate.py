@@ -1,6 +1,6 @@
 """Samples padded to few fixed shapes; each array of a sample becomes one of the batch.
 
-    sample   a pytree of arrays [t, ...] and scalars: (inputs, labels), say
+    sample   a pytree of arrays [t, ...] and scalars, such as (inputs, labels)
     shapes   [k, 1 + dims]   rows B and padded lengths T, as `lw.batch_shapes` gives them; dims is 1 for most data
 
 Rows that a batch lacks are filled with zeros, and masked.
@@ -80,7 +80,9 @@ class PadCollate:
         # Only arrays that are padded to the shape say how long the samples are: labels of a length of their own do not.
         longest = [max(map(len, columns[at])) for at in self._measured(columns, sizes)]
         if not longest:
-            raise checks.value_error("pad_to", "None for one array at least", self.pad_to, "Give (None, 24), say.")
+            raise checks.value_error(
+                "pad_to", "None for one array at least", self.pad_to, "Give (None, 24), for example."
+            )
         if self.shapes.shape[1] == 2:
             longest = [max(longest)]
         rows, *padded = self.shapes_of(np.array([len(samples)]), np.array([longest]))[0].tolist()

@@ -106,7 +106,7 @@ class RowCollate:
         checks.keep(self, capacity=checks.check_whole("capacity", self.capacity, minimum=1, remedy=remedy))
         remedy = "Give the rows of a batch, as in lw.Rows."
         checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
-        remedy = "Give what padding holds, 0 say."
+        remedy = "Give what padding holds, such as 0."
         checks.keep(self, value=checks.check_number("value", self.value, minimum=-math.inf, remedy=remedy))
         checks.check_flag("next_token", self.next_token)
 
@@ -152,7 +152,7 @@ class RowCollate:
                 raise checks.value_error("samples", "of arrays alone", column[0].item(), remedy)
         lengths = [np.array([len(array) for array in column], np.int64) for column in columns]
         if not lengths:
-            raise checks.value_error("samples", "of at least one array", 0, "Give samples with tokens, say.")
+            raise checks.value_error("samples", "of at least one array", 0, "Give samples with tokens, for example.")
         first = lengths[0]
         if (wrong := (first < 1) | (first > self.capacity)).any():
             rule, remedy = f"1 to {self.capacity} frames long", "Plan with the lengths of these samples."

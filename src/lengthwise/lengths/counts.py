@@ -96,7 +96,7 @@ def _count_tokens(path: str, texts: Sequence[str]) -> NDArray[np.int64]:
             for start in range(0, len(texts), _TEXTS)
         ]
     except Exception as error:  # it raises no class of its own
-        # A word that is not in its vocabulary, say, where it has no token for unknown ones.
+        # A word that is not in its vocabulary, for example, where it has no token for unknown ones.
         raise _tokenizer_error("one that takes these texts", path, "Give the one of your model", error) from error
     return np.fromiter((length for part in parts for length in part), dtype=np.int64, count=len(texts))
 

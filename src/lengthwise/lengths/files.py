@@ -109,7 +109,7 @@ def read_lengths(
         frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
     if sample_rate is not None:
         sample_rate = check_number(
-            "sample_rate", sample_rate, remedy="Give samples in a second, 16_000 say.", above=True
+            "sample_rate", sample_rate, remedy="Give samples in a second, such as 16_000.", above=True
         )
     counted = check_count(count, tokenizer)
     if not isinstance(source, str | os.PathLike):

@@ -23,7 +23,7 @@ from lengthwise.planning.plan import Plan
 
 Batches = Sequence[ArrayLike]  # of any sampler
 
-_REMEDY = "Give a plan, or batches: list(sampler), say."
+_REMEDY = "Give a plan, or batches: list(sampler), for example."
 _WHOLE = "Give the numbers of the sequences in each batch."
 
 
@@ -68,7 +68,7 @@ def read_epochs(
 def check_plan(name: str, plan: object) -> None:
     """Refuses what is no plan."""
     if not isinstance(plan, Plan):
-        raise checks.type_error(name, "a Plan", plan, "Make one: make_plan(lengths, batching), say.")
+        raise checks.type_error(name, "a Plan", plan, "Make one, such as make_plan(lengths, batching).")
 
 
 def plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: World) -> Plan:
@@ -123,7 +123,7 @@ def _is_nested(first: Any) -> bool:
         return False
     try:
         return len(first) > 0 and np.ndim(first[0]) > 0
-    except (TypeError, KeyError):  # a sampler, say, which is iterated only
+    except (TypeError, KeyError):  # a sampler, for example, which is iterated only
         return True
 
 

@@ -97,7 +97,7 @@ class LengthShare:
     def of(
         cls, gradients: ArrayLike, sampled: ArrayLike, lengths: ArrayLike, *, weights: ArrayLike | None = None
     ) -> LengthShare:
-        """Makes it of gradients that somebody else computed, by JAX say.
+        """Makes it of gradients that somebody else computed, for example by JAX.
 
         Args:
             gradients: [m, parameters], of the loss of single sequences at the same weights; finite. A random projection

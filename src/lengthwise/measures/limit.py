@@ -100,7 +100,7 @@ def mixing_limit(
         `lengthwise.choices.rate_distortion`, and for `batches` `lengthwise.measures.epoch_limit`. For steps: Khomenko
         et al. 2016, equations 1 and 2, at one end; see `lengthwise.measures.step_limit`.
     """
-    checks.check_number("padding", padding, maximum=0.999, remedy="Give a share from 0 to 0.999, 0.05 say.")
+    checks.check_number("padding", padding, maximum=0.999, remedy="Give a share from 0 to 0.999, such as 0.05.")
     in_step = check_world(world_size, micro_batches).slots
     _check_small(in_step, batch_size, budget)
     empty_places = _check_empty(empty_places, budget)
@@ -187,14 +187,14 @@ def step_limit_curve(
 
 
 def _check_bins(bins: int | None, most: int) -> int:
-    remedy = "Give as many bins as mixing was estimated in, 128 say."
+    remedy = "Give as many bins as mixing was estimated in, such as 128."
     return checks.check_whole("bins", most if bins is None else bins, minimum=2, remedy=remedy)
 
 
 def _check_lengths(lengths: ArrayLike) -> NDArray[np.float64]:
     checked = as_lengths(lengths)
     if checked.ndim != 1 or not len(checked):
-        remedy = "Give at least one sequence, and one length each: lengths[:, 0], say."
+        remedy = "Give at least one sequence, and one length each: lengths[:, 0], for example."
         raise checks.value_error("lengths", "of shape [n], n at least 1", checked.shape, remedy)
     return checked.astype(np.float64)
 

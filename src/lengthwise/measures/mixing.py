@@ -98,7 +98,7 @@ def mixings(
 
 def check_bins(bins: int | None, count: int) -> int:
     """The number of bins asked for, or as many as `count` sequences fill."""
-    remedy = "Give the number of equal-mass bins, 64 say."
+    remedy = "Give the number of equal-mass bins, such as 64."
     bins = mixing_bins(count) if bins is None else bins
     return checks.check_whole("bins", bins, minimum=1, maximum=_MOST_BINS, remedy=remedy)
 

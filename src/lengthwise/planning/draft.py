@@ -210,6 +210,6 @@ def take_items(array: NDArray[np.int64], batching: Batching) -> tuple[NDArray[np
 def one_length(array: NDArray[np.int64]) -> NDArray[np.int64]:
     flat = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
     if flat.ndim != 1:
-        remedy = "Give one length each, lengths[:, 0] say (on the command line: FILE:0), for chunks."
+        remedy = "Give one length each, such as lengths[:, 0] (on the command line: FILE:0), for chunks."
         raise checks.value_error("lengths", "of shape [n]", array.shape, remedy)
     return flat

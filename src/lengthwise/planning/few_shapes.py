@@ -207,7 +207,7 @@ def _shapes_of(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Shapes:
     longest, budget = padded.max(axis=0), cut.max_cost(cost, padded.max(axis=0))
     alone = float(costs_alone(cost, longest[None])[0])
     if alone > budget and getattr(cut, "oversize", "error") != "alone":
-        # Each sequence is within it, (9, 2) and (2, 9) say; but the last shape holds all of them.
+        # Each sequence is within it, (9, 2) and (2, 9) for example; but the last shape holds all of them.
         rule = f"at least the cost of one sequence of the longest of each length, {alone:.16g}"
         raise checks.value_error("budget", rule, budget, "Raise it, or take the boxes of optimal_edges.")
     return _among(tight_boxes(padded, optimal_edges, _MOST_LEVELS), cut, cost)
@@ -276,4 +276,4 @@ def _count_over(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> int:
 
 
 def _check_shapes(shapes: int) -> int:
-    return checks.check_whole("shapes", shapes, minimum=1, maximum=_MOST_SHAPES, remedy="Give their number, 8 say.")
+    return checks.check_whole("shapes", shapes, minimum=1, maximum=_MOST_SHAPES, remedy="Give their number, such as 8.")

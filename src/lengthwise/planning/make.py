@@ -91,7 +91,7 @@ def make_fitted(
     """Plans as `make_plan` does, with what was `fitted` to a sample of windows for as many ranks."""
     array = view_lengths(lengths)
     if not isinstance(batching, Batching):
-        raise checks.type_error("batching", "a Batching", batching, "Make one: Batching(budget=20_000), say.")
+        raise checks.type_error("batching", "a Batching", batching, "Make one, such as Batching(budget=20_000).")
     world = check_world(world_size, micro_batches)
     runs = read_runs(after)
     key = Key(seed=seed, epoch=epoch)

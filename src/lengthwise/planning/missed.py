@@ -65,9 +65,10 @@ def _tell_missed_padding(
 
 
 def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching, *, stacklevel: int = 6) -> None:
-    """Warns if nearly all sequences are over the budget by themselves: lengths in samples, and a budget in frames, say.
+    """Warns if nearly all sequences are over the budget by themselves.
 
-    Without a policy for such sequences this is an error, which says the same.
+    For example, lengths are in samples, and the budget in frames. Without a policy for such sequences this is an error,
+    which says the same.
 
     Args:
         over: How many sequences are over the budget by themselves.

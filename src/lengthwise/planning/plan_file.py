@@ -138,7 +138,7 @@ def _faults_of_facts(facts: Facts) -> Iterator[Fault]:
     for name, (rule, holds) in _FACTS.items():
         if not holds(facts.get(name)):
             yield name, rule, facts.get(name)
-    # A fact that nothing reads is a mistake of whoever wrote the file: a misspelt name, say.
+    # A fact that nothing reads is a mistake of whoever wrote the file: a misspelt name, for example.
     for name in facts.keys() - _FACTS.keys() - {"version"}:
         yield "facts", "those of a plan alone", name
 

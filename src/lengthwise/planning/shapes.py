@@ -52,7 +52,7 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
            [ 2, 40]])
     """
     if not isinstance(batching, Batching):
-        raise checks.type_error("batching", "a Batching", batching, "Make one: Batching(budget=20_000), say.")
+        raise checks.type_error("batching", "a Batching", batching, "Make one, such as Batching(budget=20_000).")
     if not (isinstance(batching.order, Bucketed) and batching.order.pad_to_edge):
         remedy = "Take order=lw.Bucketed(buckets=8, pad_to_edge=True)."
         raise checks.value_error("order", "one that pads every batch to an edge", batching.order, remedy)

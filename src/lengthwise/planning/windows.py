@@ -131,15 +131,15 @@ class Windows:
         counts: str | os.PathLike[str] | None = None,
     ) -> None:
         if not isinstance(batching, Batching):
-            raise checks.type_error("batching", "a Batching", batching, "Make one: Batching(budget=20_000), say.")
+            raise checks.type_error("batching", "a Batching", batching, "Make one, such as Batching(budget=20_000).")
         self.batching: Batching = batching
         self.world: World = check_world(world_size, micro_batches)
         self.rank: int = 0
         self.seed: int = Key(seed=seed).seed
         self.block: int = checks.check_whole(
-            "block", block, minimum=1, remedy="Give how many neighbours to read, 2048 say."
+            "block", block, minimum=1, remedy="Give how many neighbours to read, such as 2048."
         )
-        remedy = "Give how many sequences to plan at once, 2**20 say, and a block that divides them."
+        remedy = "Give how many sequences to plan at once, such as 2**20, and a block that divides them."
         self.window: int = checks.check_whole("window", window, minimum=1, remedy=remedy)
         if self.window % self.block:
             raise checks.value_error("window", f"a multiple of the block of {self.block}", self.window, remedy)

@@ -32,7 +32,7 @@ def batch_padding(
 
     Args:
         lengths: What the plans were made for.
-        plans: By the label to write above: "semi-sorted:0.1", say.
+        plans: By the label to write above: "semi-sorted:0.1", for example.
         batches: How many to show, of the plan that has the most sequences in a batch.
         title: Above all.
         unit: Of the lengths.

@@ -32,7 +32,7 @@ def epoch_lengths(lengths: ArrayLike, plans: Mapping[str, Plan], *, unit: str = 
 
     Args:
         lengths: What the plans were made for.
-        plans: By the label to write above: "semi-sorted:0.1", say.
+        plans: By the label to write above: "semi-sorted:0.1", for example.
         unit: Of the lengths.
 
     Raises:

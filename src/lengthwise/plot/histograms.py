@@ -133,7 +133,7 @@ def _title(edges: NDArray[np.int64], share: float) -> str:
 def one_length(lengths: ArrayLike) -> NDArray[np.int64]:
     array = as_lengths(lengths)
     if array.ndim != 1 or not len(array):
-        remedy = "Give at least one sequence, and one length each: lengths[:, 0], say."
+        remedy = "Give at least one sequence, and one length each: lengths[:, 0], for example."
         raise value_error("lengths", "of shape [n], n at least 1", array.shape, remedy)
     return array
 

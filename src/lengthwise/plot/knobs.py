@@ -36,7 +36,7 @@ def knob_curves(
     Args:
         lengths: [n] or [n, dims].
         cut: Of every strategy.
-        selected: The value to mark of a knob: {"semi-sorted": 0.1, "bucketed": 1024}, say.
+        selected: The value to mark of a knob: {"semi-sorted": 0.1, "bucketed": 1024}, for example.
         points: Values of each knob to plan one epoch with.
         cost: What a batch costs.
         unit: Of the lengths.

@@ -52,7 +52,7 @@ def step_padding(
 
     Args:
         lengths: What the plans were made for, [n] or [n, dims]; dims count by their sum.
-        plans: By the label to write above: "random batches", say. Of several epochs the first is drawn, and all are
+        plans: By the label to write above, such as "random batches". The first of several epochs is drawn, and all are
             measured together: pool some, for one shows less mixing than there is.
         steps: How many to show.
         title: Above all.

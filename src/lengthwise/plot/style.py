@@ -227,7 +227,9 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     suffix = target.suffix.lower()
     if suffix not in _NO_DATES:
         kinds = ", ".join(_NO_DATES)
-        raise value_error("path", f"a file of one of the kinds {kinds}", str(path), "Name the picture plan.png, say.")
+        raise value_error(
+            "path", f"a file of one of the kinds {kinds}", str(path), "Name the picture plan.png, for example."
+        )
     # Drawn into memory first: a figure that fails leaves the old file as it was.
     content = io.BytesIO()
     with _settings():

@@ -124,7 +124,7 @@ def share_of_limit(curve: Curve, limit: Curve) -> Curve:
 
 def _check_end(max_padding: float, curves: Mapping[str, Curve]) -> float:
     least = min(float(curve.padding[0]) for curve in curves.values())
-    remedy = "Give a share that some row lies below, 0.3 say."
+    remedy = "Give a share that some row lies below, such as 0.3."
     return check_number("max_padding", max_padding, minimum=least, above=True, maximum=1.0, remedy=remedy)
 
 

@@ -54,14 +54,14 @@ class Contents:
         lengths: [n] or [n, dims], checked.
         plans: By label; the first is what the others are compared with, the best is put forward.
         rows: The measures of each plan, as `Measures.as_dict` has them; also "seconds" of planning, "mixing_epochs".
-        title: What the lengths are: a file, say.
+        title: What the lengths are: a file, for example.
         unit: Of the lengths.
         command: The command that wrote the report.
         loading: Lines of Python that read the lengths.
         seconds: Of an epoch, measured, by label.
         answer: A sentence in place of the headline.
         best: The label of the plan to put forward, the last by default; of the first, that nothing is to be gained.
-        outcomes: More charts and tables: of training runs, say.
+        outcomes: More charts and tables: of training runs, for example.
     """
 
     lengths: NDArray[np.int64]

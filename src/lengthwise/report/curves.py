@@ -16,8 +16,8 @@ def draw_curves(runs: Mapping[str, Sequence[Run]], *, x_label: str, y_label: str
 
     Args:
         runs: By label: each run's places and values, in order. Values that are not finite end a curve.
-        x_label: What the places are: "seconds of training", say.
-        y_label: What the values are: "validation loss", say.
+        x_label: What the places are: "seconds of training", for example.
+        y_label: What the values are: "validation loss", for example.
         text: Between both, in the text for those who do not see the chart.
     """
     points = [point for label in runs for run in runs[label] for point in run if _is_finite(point[1])]

@@ -95,15 +95,15 @@ def save(
     """Writes one page of HTML that shows what plans are worth: charts, measures, and the settings as code.
 
     The page holds all that it shows, and loads nothing: it can be mailed, printed, and read without a network. The
-    first plan is what the others are compared with, random batches say; the last is the one that is put forward. Of
+    first plan is what the others are compared with, such as random batches; the last is the one that is put forward. Of
     long epochs the charts draw a sample, and say so. The numbers are those of `measure`, of all that there is.
 
     Args:
-        path: Where to write it, whole or not at all: "report.html", say.
+        path: Where to write it, whole or not at all: "report.html", for example.
         lengths: What the plans were made for, [n] or [n, dims].
         plans: By the label to write: {"random": plan, "max-entropy:0.1": plan}. The first of several epochs is drawn,
             and mixing and waiting are measured over all: pool some, for one shows less mixing than there is.
-        title: What the lengths are: the name of the data set, say.
+        title: What the lengths are: the name of the data set, for example.
         unit: Of the lengths.
 
     Raises:
@@ -114,10 +114,12 @@ def save(
         TypeError: Something else than plans, or a title or a unit that is no text.
     """
     if not isinstance(plans, Mapping) or not plans:
-        raise checks.value_error("plans", "at least one plan by its label", plans, 'Give {"random": plan}, say.')
+        raise checks.value_error(
+            "plans", "at least one plan by its label", plans, 'Give {"random": plan}, for example.'
+        )
     for name, text in (("title", title), ("unit", unit)):
         if not isinstance(text, str):
-            raise checks.type_error(name, "text", text, 'Give "train.csv" or "frames", say.')
+            raise checks.type_error(name, "text", text, 'Give "train.csv" or "frames", for example.')
     array = as_lengths(lengths)
     epochs = {str(label): _list(each) for label, each in plans.items()}
     if len(epochs) < len(plans):
@@ -132,7 +134,9 @@ def _list(given: Any) -> list[Plan]:
     if isinstance(given, Plan):
         return [given]
     if not isinstance(given, Sequence) or isinstance(given, str) or not given:
-        raise checks.type_error("plans", "a Plan for each label, or several", given, 'Give {"random": plan}, say.')
+        raise checks.type_error(
+            "plans", "a Plan for each label, or several", given, 'Give {"random": plan}, for example.'
+        )
     for each in given:
         check_plan("plans", each)
     return list(given)

@@ -40,7 +40,7 @@ def write_code(plan: Plan, *, loading: str = "") -> str:
 def _write_batching(plan: Plan) -> str:
     try:
         batching = Batching.from_json(plan.batching)
-    except ValueError:  # an order of the user's own, say, or batches of another sampler
+    except ValueError:  # an order of the user's own, for example, or batches of another sampler
         return f"batching = ...  # {plan.batching}"
     said = _said(batching)
     one = f"batching = lw.Batching({', '.join(said)})"

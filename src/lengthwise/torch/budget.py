@@ -131,7 +131,7 @@ def find_budget(
     check_functions(step, make_batch)
     before = mark(model)
     chosen, cut = _check(batching, max_sequences, release)
-    remedy = "Give the share of the budget to leave free, 0.1 say."
+    remedy = "Give the share of the budget to leave free, such as 0.1."
     share = checks.check_number("margin", margin, maximum=0.9, remedy=remedy)
     own = as_lengths(lengths)
     if not len(own):
@@ -265,7 +265,7 @@ class _Trials:
         """Why one sequence of `padded` does not fit: if the shortest no longer fits either, the step fills memory."""
         if self._fits_again(1, self._first):
             return _no_room(padded)
-        rule, remedy = "a function that lets go of every batch", "Keep numbers, loss.item() say, and no tensors."
+        rule, remedy = "a function that lets go of every batch", "Keep numbers, such as loss.item(), and no tensors."
         at = f"{_place(self._first)}, which fitted at first"
         return checks.value_error("step", rule, "out of memory", remedy, at=at)
 
@@ -326,10 +326,12 @@ def _check(
     """The batching, and its cut with the most sequences that it may have."""
     chosen = Batching(budget=1.0) if batching is None else batching
     if not isinstance(chosen, Batching):
-        raise checks.type_error("batching", "a Batching", chosen, "Make one: Batching(budget=1, padding=0.1), say.")
+        raise checks.type_error("batching", "a Batching", chosen, "Make one, such as Batching(budget=1, padding=0.1).")
     if type(chosen.cut) is not Budget:
         rule = "cut by a budget"
-        raise checks.value_error("batching", rule, chosen.cut, "Give Batching(budget=1), say: the number is found.")
+        raise checks.value_error(
+            "batching", rule, chosen.cut, "Give Batching(budget=1), for example: the number is found."
+        )
     remedy = "Give the most sequences to try in a batch."
     checks.check_whole("max_sequences", max_sequences, minimum=1, remedy=remedy)
     if release is not None and not callable(release):

@@ -236,7 +236,7 @@ def check_held(value: float, field: Sequences) -> None:
 
 def _check_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
     """The shapes as whole numbers, by the sum of the padded lengths, these themselves, and then the rows."""
-    remedy = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], say."
+    remedy = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], for example."
     if not (isinstance(shapes, Iterable) and all(isinstance(shape, Iterable) for shape in shapes)):
         raise checks.type_error("shapes", "rows of whole numbers", shapes, remedy)
     whole = [tuple(checks.check_whole("shapes", size, minimum=1, remedy=remedy) for size in shape) for shape in shapes]
@@ -253,6 +253,6 @@ def check_value(value: Any) -> float | tuple[float, ...]:
 
 def _check_number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        remedy = "Give what padding holds, 0.0 say: one number, or one for each sequence field."
+        remedy = "Give what padding holds, such as 0.0: one number, or one for each sequence field."
         raise checks.type_error("value", "a number", value, remedy)
     return float(value)

@@ -34,7 +34,7 @@ class Sequences:
     """One sequence field of B samples: alike in all but length.
 
     Attributes:
-        name: Where it stands in a sample, "audio" or "1.labels" say; empty if it is the whole sample.
+        name: Where it stands in a sample, such as "audio" or "1.labels"; empty if it is the whole sample.
         entries: B tensors or arrays [T, *frame].
         dtype: Of every entry.
         frame: Shape of one frame.
@@ -166,7 +166,7 @@ def _field(kind: str, entries: Sequence[Any], name: str) -> Field:
 def _array(entry: Any) -> Tensor | NDArray[Any]:
     if isinstance(entry, Tensor | np.ndarray):
         return entry
-    # A list that is empty holds token numbers too, but says no dtype: an empty transcript, say.
+    # A list that is empty holds token numbers too, but says no dtype: an empty transcript, for example.
     return torch.tensor(entry, dtype=torch.int64 if isinstance(entry, list) and not entry else None)
 
 

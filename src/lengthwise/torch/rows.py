@@ -184,7 +184,7 @@ class RowCollate:
 
     def _lengths(self, sequences: list[Sequences]) -> np.ndarray[Any, np.dtype[np.int64]]:
         if not sequences:
-            remedy = "Give samples with a sequence field: tokens, say."
+            remedy = "Give samples with a sequence field: tokens, for example."
             raise checks.value_error("samples", "of at least one sequence field", 0, remedy)
         first = sequences[0]
         for field in sequences[1:]:

@@ -101,7 +101,7 @@ class BatchSampler(Sampler[list[Any]]):
         self._notices = Notices()
         with self._own_rank.alike(self._facts):
             if not isinstance(batching, Batching):
-                remedy = "Make one: lw.Batching(cut=lw.FixedSize(16)), say."
+                remedy = "Make one, such as lw.Batching(cut=lw.FixedSize(16))."
                 raise checks.type_error("batching", "a lengthwise.Batching", batching, remedy)
             self.lengths: NDArray[Any] = self._read_lengths(lengths)
             self._base = self._plan_rest(0)
@@ -256,8 +256,9 @@ class BatchSampler(Sampler[list[Any]]):
 
         Raises:
             ValueError: `state` is not what `state_dict` gave.
-            PlanMismatchError: It is of other lengths, another batching or seed; or only its plan differs, because a
-                cost of your own was changed, say; or the ranks loaded different states, or one could not load its own.
+            PlanMismatchError: It is of other lengths, another batching or seed; or only its plan differs, for example
+                because a cost of your own was changed; or the ranks loaded different states, or one could not load its
+                own.
         """
         loader, _ = loader_among(list(callers())) if self.reads_callers else (None, "")
         with self._own_rank.alike(self._facts):

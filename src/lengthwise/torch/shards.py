@@ -17,7 +17,7 @@ BEGIN: Start = {"read": 0, "source": None, "ended": False}
 
 def list_shards(source: Any) -> list[Iterable[Any]]:
     """The shards that a user gave: a list of iterables, or a Hugging Face stream, which knows its own."""
-    remedy = "Give a list of iterables, one a file say: [dataset.shard(8, i) for i in range(8)]."
+    remedy = "Give a list of iterables, such as one for each file: [dataset.shard(8, i) for i in range(8)]."
     for each in source if isinstance(source, list | tuple) else [source]:
         # Read as an iterable, a dict gives its keys: of the splits of a data set their names.
         if isinstance(each, Mapping):

@@ -121,7 +121,7 @@ def choose_device(model: nn.Module | None, device: torch.device | str | None) ->
         try:
             return torch.empty(0, device=device).device
         except (RuntimeError, AssertionError, TypeError) as error:  # as PyTorch refuses what it was built without
-            remedy = 'Give "cuda" or "cpu", say, or leave it out.'
+            remedy = 'Give "cuda" or "cpu", for example, or leave it out.'
             raise checks.value_error("device", "one that PyTorch finds here", device, remedy) from error
     parameter = None if model is None else next(model.parameters(), None)
     if parameter is not None:

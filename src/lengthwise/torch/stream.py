@@ -69,7 +69,7 @@ class StreamBatches:
         length: From a sample to its length, or to a pair of lengths.
         buffer: Sequences in a window, on all ranks together: as many of each shard, and at least one.
         collate_fn: From the samples of a batch to what is yielded.
-        weight: From a sample to what it counts for in the loss of a batch, for `loss_scale`: its tokens, say; by
+        weight: From a sample to what it counts for in the loss of a batch, for `loss_scale`, such as its tokens; by
             default 1.
         seed: Names the run.
         micro_batches: Batches of each rank in one optimiser step.
@@ -80,8 +80,8 @@ class StreamBatches:
         plan: The plan of the window that it is of.
 
     Raises:
-        ValueError: Fewer shards than ranks, and later what `make_plan` raises of a window, a sequence over the budget
-            say; it is then raised on all ranks.
+        ValueError: Fewer shards than ranks, and later what `make_plan` raises of a window, such as a sequence over the
+            budget; it is then raised on all ranks.
         TypeError: Shards that cannot be read again, or no batching.
 
     >>> import lengthwise as lw
@@ -104,16 +104,16 @@ class StreamBatches:
         micro_batches: int = 1,
     ) -> None:
         if not isinstance(batching, Batching):
-            remedy = "Make one: lw.Batching(budget=20_000), say."
+            remedy = "Make one, such as lw.Batching(budget=20_000)."
             raise checks.type_error("batching", "a lengthwise.Batching", batching, remedy)
         if batching.chunks is not None:
             remedy = "Cut sequences into chunks before they are streamed."
             raise checks.value_error("batching", "without chunks", batching.chunks, remedy)
         if not callable(length):
-            raise checks.type_error("length", "a function of a sample", length, "Give length=len, say.")
+            raise checks.type_error("length", "a function of a sample", length, "Give length=len, for example.")
         self._shards = list_shards(shards)
         self.batching = batching
-        self.buffer: int = checks.check_whole("buffer", buffer, minimum=1, remedy="Give 10_000, say.")
+        self.buffer: int = checks.check_whole("buffer", buffer, minimum=1, remedy="Give 10_000, for example.")
         self.seed: int = checks.check_whole("seed", seed, minimum=0, remedy="Give a whole number.")
         self.micro_batches: int = check_world(1, micro_batches).micro_batches
         self._length, self._weight, self._collate = length, weight, collate_fn

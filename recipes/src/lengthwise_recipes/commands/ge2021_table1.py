@@ -35,7 +35,7 @@ def add(papers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prints every number of the paper beside ours; on other lengths than the paper's, ours alone."""
     show.check(arguments)
-    check_whole("seeds", arguments.seeds, minimum=1, remedy="Give how many training sets to draw, 20 say.")
+    check_whole("seeds", arguments.seeds, minimum=1, remedy="Give how many training sets to draw, such as 20.")
     lengths, name = source.read(arguments, example="speech", count=table1.CLIPS)
     if lengths.ndim != 1:
         raise value_error("lengths", "of shape [n]", lengths.shape, "Give one length a sequence, as FILE:COLUMN.")

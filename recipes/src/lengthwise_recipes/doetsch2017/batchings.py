@@ -43,7 +43,7 @@ class TrueFrames:
     frames: int
 
     def __post_init__(self) -> None:
-        check_whole("frames", self.frames, minimum=1, remedy="Give the frames of a batch, 5000 say.")
+        check_whole("frames", self.frames, minimum=1, remedy="Give the frames of a batch, such as 5000.")
 
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]

@@ -50,7 +50,7 @@ class Size:
     """How large a rerun is.
 
     Attributes:
-        name: "small", say.
+        name: "small", for example.
         count: Utterances to train on, at most.
         validating: Strings of digits to validate on; of other speech a tenth of the utterances.
         testing: Strings of digits to decode; of other speech a tenth again, where it is not given apart.

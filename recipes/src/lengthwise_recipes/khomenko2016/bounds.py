@@ -65,7 +65,7 @@ def log_normal(sigma: float, count: int = SEQUENCES) -> NDArray[np.int64]:
     >>> log_normal(0.5, 3).tolist()
     [124, 200, 325]
     """
-    check_number("sigma", sigma, maximum=10.0, remedy="Give the standard deviation of the logarithm, 0.5 say.")
+    check_number("sigma", sigma, maximum=10.0, remedy="Give the standard deviation of the logarithm, such as 0.5.")
     return np.ceil(MEDIAN * np.exp(sigma * _normal_middles(count))).astype(np.int64)
 
 

@@ -65,7 +65,9 @@ class Size:
 
     def __post_init__(self) -> None:
         if self.processes[:1] != (1,):
-            raise value_error("processes", "1 and then others", self.processes, "Give 1,2,4, say: 1 is compared with.")
+            raise value_error(
+                "processes", "1 and then others", self.processes, "Give 1,2,4, for example: 1 is compared with."
+            )
 
 
 SMALL = Size(name="small", count=1200, epochs=8, seeds=3, hidden=64, layers=1, batch_size=8)

@@ -85,7 +85,9 @@ class Settings:
         check_number("beta", self.beta, maximum=1.0, remedy="Give a small share such as 1e-6, or 0.")
         several = max(self.processes) > 1
         if not several and self.averaging != AVERAGINGS:
-            raise value_error("averaging", "of several processes", self.averaging, "Give processes too: 1,2, say.")
+            raise value_error(
+                "averaging", "of several processes", self.averaging, "Give processes too: 1,2, for example."
+            )
         if not (several and "parameter" in self.averaging) and (self.alpha, self.beta) != (1.0, 1e-6):
             given = (self.alpha, self.beta)
             remedy = "Average parameters, of several processes."
@@ -105,6 +107,8 @@ class Settings:
 
 def _check_several(name: str, values: object, example: tuple[object, ...]) -> None:
     if not isinstance(values, tuple):
-        raise type_error(name, "a tuple", values, f"Give {name}={example}, say.")
+        raise type_error(name, "a tuple", values, f"Give {name}={example}, for example.")
     if not values or len(set(values)) < len(values):
-        raise value_error(name, "different from each other, and at least one", values, f"Give {name}={example}, say.")
+        raise value_error(
+            name, "different from each other, and at least one", values, f"Give {name}={example}, for example."
+        )

@@ -43,7 +43,9 @@ class Setup:
         check_choice("learning_rate_scaling", self.learning_rate_scaling, ("none", *RULES))
         if self.learning_rate_scaling == "none":
             if self.base_batch is not None:
-                raise value_error("base_batch", "left out without scaling", self.base_batch, "Choose linear, say.")
+                raise value_error(
+                    "base_batch", "left out without scaling", self.base_batch, "Choose linear, for example."
+                )
             return
         check_number("base_batch", self.base_batch, above=True, remedy="Give the size of a step, such as 16.")
         if self.averaging == "parameter":

@@ -43,7 +43,7 @@ class LogMel:
     shift_seconds: float = 0.0125
 
     def __post_init__(self) -> None:
-        check_whole("bands", self.bands, minimum=1, remedy="Give how many mel filters: 80, say.")
+        check_whole("bands", self.bands, minimum=1, remedy="Give how many mel filters: 80, for example.")
         for name in ("window_seconds", "shift_seconds"):
             check_number(name, getattr(self, name), above=True, remedy="Give seconds such as 0.05.")
 

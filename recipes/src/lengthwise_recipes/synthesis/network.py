@@ -33,7 +33,7 @@ class Network:
     def __post_init__(self) -> None:
         check_number("width", self.width, above=True, remedy="Give 1 for the paper's, 0.125 for an eighth.")
         check_whole("bands", self.bands, minimum=1, remedy="Give how many mel bands.")
-        check_whole("reduction", self.reduction, minimum=1, remedy="Give the frames of a decoder step: 1, say.")
+        check_whole("reduction", self.reduction, minimum=1, remedy="Give the frames of a decoder step: 1, for example.")
         for name in ("dropout", "prenet_dropout"):
             check_number(name, getattr(self, name), maximum=0.9, remedy="Give a share such as 0.5.")
 
