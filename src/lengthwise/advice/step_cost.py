@@ -37,7 +37,7 @@ class StepCost:
     `Batching(cost=step_cost.bytes, budget=20e9)` batches that need at most 20 GB. `print` shows the fit and its errors.
 
     Attributes:
-        seconds: Seconds of a step on a batch of so many sequences, padded to such a length.
+        seconds: Seconds of a step, by the sequences of its batch and the length that they are padded to.
         bytes: The most bytes that such a step holds; None where memory was not measured.
         seconds_error: The mean error of the fit, as a share of what was measured. Each point is predicted by a fit to
             the others.

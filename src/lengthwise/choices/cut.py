@@ -97,9 +97,9 @@ def _about(cost: float) -> str:
 class Cut(Protocol):
     """What every cut does. `longest` [dims] int64 is the longest of the whole data set, in each dimension.
 
-    A cut with an attribute `row_capacity` packs: each batch fills rows of so many frames with whole sequences, in the
+    A cut with an attribute `row_capacity` packs: each batch fills rows of that length with whole sequences, in the
     order of `kept`, and a row ends before the first sequence that does not fit. With an attribute `multiple_of`, each
-    batch is padded to a multiple of so many frames, and the lengths that the cut is given are rounded up to it.
+    batch is padded to a multiple of it, and the lengths that the cut is given are rounded up to it.
     """
 
     def __call__(
@@ -136,7 +136,7 @@ class FixedSize:
         batch_size: Sequences in a batch.
         drop_incomplete: Leave out batches that are not full, as MXNet's iterator does. The plan lists what was dropped.
             A deal with `tail="split"` may still halve full batches to fill the last step: choose "drop" there too.
-        multiple_of: Each batch is padded to a multiple of so many frames.
+        multiple_of: Each batch is padded to a multiple of this length.
     """
 
     batch_size: int
@@ -196,10 +196,11 @@ class Budget:
             the one that costs least in sum. "cheapest" takes the least sum of costs, whatever the number of batches:
             for a cost that prices a batch, as `Quadratic(per_batch=...)` or one of your own does. Both are exact, in
             time linear in the sequences times the sequences of a batch.
-        multiple_of: Each batch is padded to a multiple of so many frames. These count against the budget.
-        count_multiple_of: Each batch holds a multiple of so many sequences, all but two kinds: the last before a
-            boundary, and of all, holds what is left; and where the budget holds fewer, batches do. Each fits the budget
-            when it is filled up to the multiple. A tail that splits batches to fill the last step may break it.
+        multiple_of: Each batch is padded to a multiple of this length; the budget counts the padded frames.
+        count_multiple_of: The number of sequences in a batch is a multiple of this, so that each batch fits the budget
+            when it is filled up to the multiple. There are three exceptions: the last batch before a boundary, and of
+            all, holds what is left; where the budget holds fewer sequences, batches do; and a tail that splits batches
+            to fill the last step may break it.
 
     Raises:
         ValueError: When called by "cheapest" with a cost that does not price a batch: every sequence would stand alone.

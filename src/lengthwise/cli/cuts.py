@@ -37,9 +37,9 @@ def add(parser: argparse.ArgumentParser, *, default: bool = True, packing: bool 
         + ("; rows:CAPACITY[,rows=R][,by=best-fit][,pool=N][,oversize=drop]" if packing else ""),
     )
     if packing:
-        text = "pack several sequences into a row of so many frames; in place of the three above"
+        text = "pack several sequences into each row of CAPACITY frames; in place of the three above"
         batches.add_argument("--pack", type=int, metavar="CAPACITY", help=text)
-    text = "pad each batch to a multiple of so many frames; the budget counts them (1)"
+    text = "pad each batch to a multiple of M frames; the budget counts them (1)"
     batches.add_argument("--multiple-of", type=int, metavar="M", help=text)
     if not packing:
         parser.set_defaults(pack=None, rows=None)

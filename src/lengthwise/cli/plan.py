@@ -43,7 +43,7 @@ def add(subparsers: Any) -> None:
     group.add_argument("--waiting", metavar="SHARE", help=text)
     text = "what becomes of a last step that is not full (split, or what the strategy names)"
     group.add_argument("--tail", choices=TAILS, help=text)
-    group.add_argument("--chunk", type=int, metavar="FRAMES", help="cut sequences into chunks of so many frames first")
+    group.add_argument("--chunk", type=int, metavar="FRAMES", help="cut sequences into chunks of this length first")
     group.add_argument(
         "--chunk-step", type=int, metavar="FRAMES", help="from the start of a chunk to the next (the chunk size)"
     )

@@ -26,7 +26,7 @@ class WindowEpoch:
         windows: Of the lengths, for the ranks that take the epoch.
         epoch: Counted from 0.
         after: Runs that took the beginning of the epoch, as in `make_plan`. What they left of the window that they came
-            to is planned by `make_plan(after=...)`; the windows behind it are planned whole, for the ranks of now.
+            to is planned by `make_plan(after=...)`; the windows behind it are planned whole, for the ranks of this run.
 
     Attributes:
         windows, epoch: As given.

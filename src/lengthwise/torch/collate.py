@@ -78,7 +78,7 @@ class PadCollate:
             fields], with a padded length for each field in the order of the sample, as it gives them for sequences of
             several lengths: source and target, or the frames and the labels of a CTC model.
         value: What padding holds: one number for all sequence fields, or one for each, such as (0, -100).
-        multiple_of: Every sequence field is padded to a multiple of so many frames. Give the same number to the cut, as
+        multiple_of: Every sequence field is padded to a multiple of this length. Give the same number to the cut, as
             `Budget(20_000, multiple_of=8)`, so that the plan counts what is computed. Shapes say it already.
 
     Raises:

@@ -55,7 +55,7 @@ class StreamBatches:
 
     Rank r of R reads the shards r, r + R, r + 2R, ... and batches what it has read. Ranks meet once a window, to tell
     each other the lengths. So shards should hold about as many sequences each: a rank whose shards are at their end
-    before the others' takes batches without effect, scaled by 0, to keep the others company.
+    before the others' takes batches without effect, scaled by 0, so that all ranks take as many.
 
     It is a loader by itself: do not put it into a `DataLoader`. Samples are read in this process, while the model
     trains on the others. If that takes long, let workers read: give `DataLoader(shard, batch_size=None, num_workers=1)`

@@ -73,7 +73,7 @@ class WindowSampler(BatchSampler):
 
     @property
     def windows(self) -> Windows:
-        """The windows, shared out to the ranks of now."""
+        """The windows, shared out to the ranks of this run."""
         return self.plan.windows
 
     @property
