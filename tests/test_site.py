@@ -173,6 +173,8 @@ def test_the_front_page_has_the_first_lesson_of_the_readme():
     readme, page = (path.read_text(encoding="utf-8") for path in (ROOT / "README.md", DOCS / "index.md"))
     first = re.search(r"```python\n.*?```", readme, re.DOTALL)[0]
     assert first in page
+    costs = re.search(r"^\| if \| then \|\n(\|.*\n)+", readme, re.MULTILINE)[0]
+    assert costs.replace("](docs/", "](") in page
 
 
 def test_the_front_page_says_what_was_measured():
