@@ -57,6 +57,13 @@ class Manual(Task):
             optimizer.zero_grad()
 
 
+class Unscaled(Task):
+    """Forgets the scale."""
+
+    def training_step(self, batch, batch_idx):  # noqa: ARG002
+        return self.model.loss(*batch)
+
+
 class Failing(Task):
     """Fails with the second batch of a step, when two steps of the second epoch are done."""
 
@@ -142,7 +149,12 @@ def unplanned(folder):
         lost = fit(planned=False, reload_dataloaders_every_n_epochs=0)
     lost.told["warned"] = [str(each.message) for each in caught]
     settings = {"planned": False, "loader": with_workers, "reload_dataloaders_every_n_epochs": 0}
-    return {"lost": lost, "fetched too early": refusal(checkpoint_of(folder, "between epochs"), **settings)}
+    resuming = said(checkpoint_of(folder, "in mid-epoch"))
+    return {
+        "resuming": resuming,
+        "lost": lost,
+        "fetched too early": refusal(checkpoint_of(folder, "between epochs"), **settings),
+    }
 
 
 def refusals(folder):
@@ -166,7 +178,23 @@ def alone(folder):
     return {
         "as large": fit(path, sampler=batch_sampler(micro_batches=4)),
         "otherwise": refusal(path, sampler=batch_sampler(micro_batches=3)),
+        "again": again(),
+        "unscaled": said(task=Unscaled, max_epochs=1),
     }
+
+
+def again():
+    """Two runs over one sampler, of which the first is left within its second epoch."""
+    sampler = batch_sampler()
+    return [fit(sampler=sampler, max_steps=steps) for steps in (15, -1)]
+
+
+def said(*given, **settings):
+    """What a run warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit(*given, **settings)
+    return [str(each.message) for each in caught]
 
 
 def all_runs(folder):

@@ -79,6 +79,30 @@ def test_micro_batches_that_do_not_divide_what_was_taken_are_refused(of_ranks):
         assert said in run["alone"]["otherwise"]
 
 
+def test_a_sampler_that_a_run_has_left_within_an_epoch_begins_anew_without_a_warning(of_ranks):
+    for run in of_ranks:
+        left, whole = run["alone"]["again"]
+        assert left.steps == 15
+        assert len(whole.epochs) == EPOCHS
+        assert [*chain(*whole.epochs)][: len([*chain(*left.epochs)])] == [*chain(*left.epochs)]
+        for batches in whole.epochs:
+            check_every_sequence_once([batches])
+
+
+def test_a_run_that_goes_on_is_not_told_that_it_cannot(of_ranks):
+    for run in of_ranks:
+        assert [each for each in run["unplanned"]["resuming"] if "resum" in each] == []
+
+
+def test_a_loss_without_its_scale_is_told_once(of_ranks):
+    for run in of_ranks:
+        (told,) = [each for each in run["alone"]["unscaled"] if "`loss`" in each]
+        assert told == (
+            "`loss` must be multiplied by planned.scale(batch_idx) in training_step, but is 'as the model gives it'. "
+            "Without its scale, a short batch counts as much as a long one."
+        )
+
+
 def test_without_the_callback_a_longer_epoch_is_cut_and_our_sampler_says_so(of_ranks):
     for run in of_ranks:
         lost = run["unplanned"]["lost"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 try:
@@ -52,6 +53,7 @@ class PlannedEpochs(Callback):
         self.sampler = sampler
         self.weights = weights
         self._averaged = True
+        self._asked = False  # for a scale
         self._scaled: tuple[Plan, NDArray[np.float64]] | None = None
 
     def scale(self, batch_idx: int) -> float:
@@ -59,7 +61,7 @@ class PlannedEpochs(Callback):
 
         The gradient of a step is then that of its weighted mean loss, on any number of ranks and micro-batches.
         """
-        plan = self.sampler.plan
+        self._asked, plan = True, self.sampler.plan
         if self._scaled is None or self._scaled[0] is not plan:
             scales = self.sampler.loss_scales(self.weights, micro_batches_averaged=self._averaged)
             self._scaled = (plan, scales)
@@ -70,13 +72,21 @@ class PlannedEpochs(Callback):
             return
         self._averaged = pl_module.automatic_optimization  # which divides the loss by its micro-batches
         self._check_settings(trainer)
-        self.sampler.set_epoch(trainer.current_epoch)
+        # A new run begins its epoch anew, wherever a run before has left the sampler.
+        self.sampler.set_epoch(trainer.current_epoch, restart=not trainer.global_step)
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         loaders = CombinedLoader(trainer.train_dataloader).flattened
         if all(getattr(loader, "batch_sampler", None) is not self.sampler for loader in loaders):
             remedy = "Give it to the DataLoader too, as its batch_sampler."
             raise checks.value_error("train_dataloader", "one of the callback's own sampler", loaders, remedy)
+
+    def on_after_backward(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+        if not self._asked:
+            self._asked = True  # warns once
+            rule = "multiplied by planned.scale(batch_idx) in training_step"
+            remedy = "Without its scale, a short batch counts as much as a long one."
+            warnings.warn(checks.sentence("loss", rule, "as the model gives it", remedy), stacklevel=2)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         """Sets the next epoch before Lightning reads its length; an epoch that was left early keeps its position."""
@@ -111,6 +121,8 @@ class PlannedEpochs(Callback):
             remedy = "Resume from one that was saved with PlannedEpochs, or begin a new run with its model."
             raise checks.value_error("ckpt_path", "a checkpoint with the sampler's position", None, remedy)
         self.sampler.load_state_dict(checkpoint[KEY])
+        # Lightning believes so, because the loader has no state of its own: the sampler has it.
+        warnings.filterwarnings("ignore", message="You're resuming from a checkpoint that ended before the epoch")
         if self.sampler.start % self.sampler.micro_batches:  # Lightning counts from the beginning of the epoch
             rule = f"whole steps of {self.sampler.micro_batches} micro_batches"
             remedy = "Resume with as many micro_batches as before, or from the end of an epoch."

@@ -183,7 +183,7 @@ class BatchSampler(Sampler[list[Any]]):
             return
         used = epoch == self.epoch and count is not None
         if epoch != self.epoch:
-            self._check_left(delivered, len(rest.plan), spent=count is not None and count.is_spent)
+            self._check_left(delivered, len(rest.plan), spent=restart or (count is not None and count.is_spent))
         self._epoch_taken = count.rest.plan.epoch if count is not None and count.handed > 1 and not restart else None
         self._stand(self._plan_rest(epoch))
         self._asked, self._epoch_set, self._restarted = used, True, restart

@@ -1,27 +1,23 @@
-"""The Trainer of Hugging Face transformers on planned batches. Nothing else imports transformers: import it by name."""
+"""The Trainer itself: its loader, the loss of each batch, and the settings that contradict the sampler."""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-try:
-    import transformers
-except ImportError as _error:
-    _sentence = 'lengthwise.torch.huggingface needs transformers 5: pip install "transformers[torch]"'
-    raise ImportError(_sentence) from _error
-
 import numpy as np
 import torch
+import transformers
 from numpy.typing import ArrayLike, NDArray
 from torch.utils.data import DataLoader, IterableDataset
-from transformers.trainer_callback import ExportableState
 
 from lengthwise import checks
 from lengthwise.planning.loss import REDUCTIONS
 from lengthwise.planning.plan import Plan
+from lengthwise.torch.huggingface.epochs import PlannedEpochs, total_steps_of
 from lengthwise.torch.labels import MEANS, NEXT_LABELS, OTHER, count_labels, mean_of
 from lengthwise.torch.sampler import BatchSampler
 
@@ -79,7 +75,7 @@ class PlannedTrainer(transformers.Trainer):
         **kwargs: Any,
     ) -> None:
         _check_dataset(kwargs.get("train_dataset", args[3] if len(args) > 3 else None))
-        super().__init__(*args, callbacks=[_PlannedEpochs(), *(callbacks or ())], **kwargs)
+        super().__init__(*args, callbacks=[PlannedEpochs(), *(callbacks or ())], **kwargs)
         if not isinstance(batch_sampler, BatchSampler):
             remedy = "Make one of the lengths and a batching."
             raise checks.type_error("batch_sampler", "a lengthwise.torch.BatchSampler", batch_sampler, remedy)
@@ -108,22 +104,30 @@ class PlannedTrainer(transformers.Trainer):
         """The Trainer's own values, with the exact number of steps. Each epoch ends where its plan does."""
         values = list(super().set_initial_training_values(args, dataloader))
         by_steps = args.max_steps > 0
-        steps = args.max_steps if by_steps else _total_steps(self.batch_sampler, args.num_train_epochs)
-        # First the epochs and the steps of each, last all steps. The callback ends each epoch: none needs its own.
+        steps = args.max_steps if by_steps else total_steps_of(self.batch_sampler, args.num_train_epochs)
+        # First the epochs, last all steps.
         values[0] = steps if by_steps else math.ceil(args.num_train_epochs)
-        values[1] = values[-1] = steps
+        values[-1] = steps
+        # Between them the steps of each epoch, which the callback ends. The Trainer would divide the steps of a
+        # checkpoint by them, to skip epochs: 20 steps of one rank are no two epochs of two ranks with 10.
+        values[1] = sys.maxsize
         return tuple(values)
 
     def get_batch_samples(
         self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
     ) -> tuple[list[Any], Any]:
         """The batches of one step. Keeps the count and the scale of each until `training_step` trains on it."""
+        if self.control.should_epoch_stop:  # at the beginning of an epoch: all steps are taken
+            return [], None
         # The Trainer would add up the labels of all ranks here, which `_scales_by_labels` does in one collective.
         with self._each_rank_alone():
             batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        if not batches:  # whatever the reason, the Trainer would ask for the next step, for ever
+            self.control.should_epoch_stop = True
+            return batches, None
         last = self.batch_sampler.delivered - self.batch_sampler.start  # the batches of this step were delivered last
         scales = self._scales()[last - len(batches) : last]
-        if batches and self.weights is None:
+        if self.weights is None:
             scales = self._scales_by_labels(batches, scales)
         counts = [count_labels(batch, shifted=self._shifts_labels) for batch in batches]
         self._coming = iter(zip(counts, scales.tolist(), strict=True))
@@ -292,65 +296,6 @@ class PlannedTrainer(transformers.Trainer):
                 raise checks.value_error(name, repr(value), getattr(self.args, name), remedy)
 
 
-class _PlannedEpochs(transformers.TrainerCallback, ExportableState):
-    """Sets the epochs, ends them where their plans do, and keeps the sampler's position in the Trainer's checkpoints.
-
-    It takes no arguments, because a Trainer that restores its callbacks makes it anew without any.
-    """
-
-    sampler: BatchSampler | None = None
-    # Batches of the epoch whose step was taken. Those of the next step may be fetched before a checkpoint on SIGTERM.
-    trained = 0
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        sampler = kwargs["train_dataloader"].batch_sampler
-        if not isinstance(sampler, BatchSampler):
-            remedy = "Keep PlannedTrainer's get_train_dataloader, and leave its loader out of accelerator.prepare."
-            raise checks.type_error("train_dataloader.batch_sampler", "the batch sampler itself", sampler, remedy)
-        self.sampler = sampler
-        # A new run begins with epoch 0, wherever an earlier call of `train` left the sampler.
-        if not state.global_step:
-            sampler.set_epoch(0)
-            self.trained = sampler.delivered
-            return
-        saved = state.stateful_callbacks.get(type(self).__name__, {}).get("attributes", {})
-        if "position" not in saved:
-            remedy = "Resume from a checkpoint of PlannedTrainer, or begin a new run with this one's model."
-            rule = "kept by the checkpoint, which PlannedTrainer does"
-            raise checks.value_error("position", rule, None, remedy, at=f"step {state.global_step}")
-        sampler.load_state_dict(saved["position"])
-        self.trained = sampler.delivered
-        if args.max_steps <= 0:  # steps differ in size where the ranks are others than before
-            # The steps so far, as if all had been taken on these ranks: those of these epochs, less what is left.
-            done = sampler.total_steps(sampler.epoch + 1) - _batches_left(sampler) // sampler.micro_batches
-            state.max_steps = state.global_step + _total_steps(sampler, args.num_train_epochs) - done
-
-    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        loader = kwargs["train_dataloader"]
-        sampler = loader.batch_sampler
-        if not _batches_left(sampler) and state.global_step < state.max_steps:
-            sampler.set_epoch(sampler.epoch + 1)
-        self.trained = sampler.delivered
-        # Workers are seeded from the loader's own generator, so that the global one stays as the checkpoint left it.
-        place = np.random.SeedSequence((args.seed, sampler.epoch, sampler.delivered))
-        loader.generator.manual_seed(int(place.generate_state(1, np.uint64)[0]))
-
-    def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        self.trained = kwargs["train_dataloader"].batch_sampler.delivered
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        sampler = kwargs["train_dataloader"].batch_sampler
-        state.epoch = sampler.epoch + sampler.delivered / len(sampler)
-        # Never set to False: another callback may have asked for the end before.
-        control.should_epoch_stop |= not _batches_left(sampler)
-
-    def state(self) -> dict[str, Any]:
-        """What the Trainer writes to its checkpoint."""
-        if self.sampler is None:
-            return {"args": {}, "attributes": {}}
-        return {"args": {}, "attributes": {"position": self.sampler.state_dict(delivered=self.trained)}}
-
-
 @contextmanager
 def _evaluation_mode(model: Any) -> Iterator[None]:
     """Turns off dropout and running averages, then sets each module back to its mode."""
@@ -368,16 +313,3 @@ def _check_dataset(dataset: Any) -> None:
     if dataset is not None and (isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__")):
         remedy = "Give one with __len__ and __getitem__, such as list(train_dataset): a plan is of sequence numbers."
         raise checks.type_error("train_dataset", "a data set of known length", dataset, remedy)
-
-
-def _batches_left(sampler: BatchSampler) -> int:
-    return len(sampler) - sampler.delivered
-
-
-def _total_steps(sampler: BatchSampler, epochs: float) -> int:
-    """Optimiser steps of so many epochs; 2.5 epochs are two whole ones and half the steps of the third, rounded up."""
-    whole = math.floor(epochs)
-    steps = sampler.total_steps(whole)
-    if epochs > whole:
-        steps += math.ceil((epochs - whole) * (sampler.total_steps(whole + 1) - steps))
-    return steps

@@ -1,0 +1,110 @@
+"""The callback that sets the epochs, ends them where their plans do, and keeps the position in checkpoints."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import transformers
+from torch.optim.lr_scheduler import LambdaLR
+from transformers.trainer_callback import ExportableState
+
+from lengthwise import checks
+from lengthwise.torch.sampler import BatchSampler
+
+
+class PlannedEpochs(transformers.TrainerCallback, ExportableState):
+    """Sets the epochs, ends them where their plans do, and keeps the sampler's position in the Trainer's checkpoints.
+
+    It takes no arguments, because a Trainer that restores its callbacks makes it anew without any.
+    """
+
+    sampler: BatchSampler | None = None
+    # Batches of the epoch whose step was taken. Those of the next step may be fetched before a checkpoint on SIGTERM.
+    trained = 0
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        sampler = kwargs["train_dataloader"].batch_sampler
+        if not isinstance(sampler, BatchSampler):
+            remedy = "Keep PlannedTrainer's get_train_dataloader, and leave its loader out of accelerator.prepare."
+            raise checks.type_error("train_dataloader.batch_sampler", "the batch sampler itself", sampler, remedy)
+        self.sampler = sampler
+        # A new run begins with epoch 0, wherever an earlier call of `train` left the sampler.
+        if not state.global_step:
+            sampler.set_epoch(0, restart=True)
+            self.trained = sampler.delivered
+            return
+        saved = state.stateful_callbacks.get(type(self).__name__, {}).get("attributes", {})
+        if "position" not in saved:
+            remedy = "Resume from a checkpoint of PlannedTrainer, or begin a new run with this one's model."
+            rule = "kept by the checkpoint, which PlannedTrainer does"
+            raise checks.value_error("position", rule, None, remedy, at=f"step {state.global_step}")
+        sampler.load_state_dict(saved["position"])
+        self.trained = sampler.delivered
+        if args.max_steps <= 0:  # steps differ in size where the ranks are others than before
+            # The steps so far, as if all had been taken on these ranks: those of these epochs, less what is left.
+            done = sampler.total_steps(sampler.epoch + 1) - _batches_left(sampler) // sampler.micro_batches
+            state.max_steps = state.global_step + total_steps_of(sampler, args.num_train_epochs) - done
+            if _world_of(saved["position"]) != (sampler.world_size, sampler.micro_batches):
+                _move_schedule(kwargs.get("lr_scheduler"), done)
+        if state.global_step >= state.max_steps:
+            rule, remedy = f"below max_steps, {state.max_steps}", "Raise num_train_epochs or max_steps to train on."
+            warnings.warn(checks.sentence("global_step", rule, state.global_step, remedy), stacklevel=2)
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        loader = kwargs["train_dataloader"]
+        sampler = loader.batch_sampler
+        if not _batches_left(sampler) and state.global_step < state.max_steps:
+            sampler.set_epoch(sampler.epoch + 1)
+        # A run that was resumed after its last step takes no other.
+        control.should_epoch_stop |= state.global_step >= state.max_steps
+        self.trained = sampler.delivered
+        # Workers are seeded from the loader's own generator, so that the global one stays as the checkpoint left it.
+        place = np.random.SeedSequence((args.seed, sampler.epoch, sampler.delivered))
+        loader.generator.manual_seed(int(place.generate_state(1, np.uint64)[0]))
+
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        self.trained = kwargs["train_dataloader"].batch_sampler.delivered
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        sampler = kwargs["train_dataloader"].batch_sampler
+        state.epoch = sampler.epoch + sampler.delivered / len(sampler)
+        # Never set to False: another callback may have asked for the end before.
+        control.should_epoch_stop |= not _batches_left(sampler)
+
+    def state(self) -> dict[str, Any]:
+        """What the Trainer writes to its checkpoint."""
+        if self.sampler is None:
+            return {"args": {}, "attributes": {}}
+        return {"args": {}, "attributes": {"position": self.sampler.state_dict(delivered=self.trained)}}
+
+
+def _batches_left(sampler: BatchSampler) -> int:
+    return len(sampler) - sampler.delivered
+
+
+def _world_of(position: Mapping[str, Any]) -> tuple[int, int]:
+    return position["world_size"], position["micro_batches"]
+
+
+def _move_schedule(schedule: Any, done: int) -> None:
+    """Sets a schedule of the Trainer's to where this run stands, `done` steps counted on the ranks of now.
+
+    Half of an epoch of 8 steps on 4 ranks is 4 steps; on 2 ranks it is 8 of 16. The Trainer makes the schedule for 16
+    steps, and the checkpoint says 4.
+    """
+    # The learning rate of these is a function of the count alone; others have a state that only their steps make.
+    if isinstance(schedule, LambdaLR):
+        schedule.last_epoch = done
+
+
+def total_steps_of(sampler: BatchSampler, epochs: float) -> int:
+    """Optimiser steps of so many epochs; 2.5 epochs are two whole ones and half the steps of the third, rounded up."""
+    whole = math.floor(epochs)
+    steps = sampler.total_steps(whole)
+    if epochs > whole:
+        steps += math.ceil((epochs - whole) * (sampler.total_steps(whole + 1) - steps))
+    return steps

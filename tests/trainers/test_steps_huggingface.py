@@ -1,0 +1,82 @@
+"""The Trainer of Hugging Face, run more than once: again, and on from checkpoints in steps of other sizes."""
+
+from collections import Counter
+from itertools import chain
+
+import pytest
+from contract import EPOCHS, LENGTHS, batch_sampler
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:(?!`)"),  # what torch and transformers say; not our own sentences
+    pytest.mark.processes,
+]
+
+transformers = pytest.importorskip("transformers")
+from test_contract_huggingface import trainer_of  # noqa: E402
+
+
+class Rates(transformers.TrainerCallback):
+    """Notes the learning rate of each step."""
+
+    def __init__(self):
+        self.rates = []
+
+    def on_pre_optimizer_step(self, args, state, control, optimizer, **_):  # noqa: ARG002
+        self.rates.append(optimizer.param_groups[0]["lr"])
+
+
+def trainer(folder, micro_batches, **settings):
+    given = {"sampler": batch_sampler(micro_batches=micro_batches), "gradient_accumulation_steps": micro_batches}
+    record, made = trainer_of("mean", str(folder), lr_scheduler_type="linear", **given | settings)
+    made.add_callback(rates := Rates())
+    return record, made, rates
+
+
+def numbers(record, made):
+    """All sequences that a run has taken, in order; those of an epoch that was left too."""
+    return list(chain(*chain(*record.epochs), *made.model.taken()))
+
+
+# An epoch of 20 steps of one batch has 5 of four. So after 14 steps of one batch, a Trainer that divides by the steps
+# of now believes that two epochs are over. Each run is left after its first step, in mid-epoch, at the end, and later.
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (1, 3), (1, 4), (2, 1), (4, 1), (3, 2)])
+@pytest.mark.parametrize("share", [0.0, 0.7, 1.0, 1.3, 2.9])
+def test_a_run_goes_on_in_steps_of_any_size_to_its_last_epoch(tmp_path, before, after, share):
+    whole = [batch_sampler(micro_batches=before).total_steps(epochs) for epochs in range(EPOCHS + 1)]
+    stop = max(1, int(share * whole[1]))
+    left, first, early = trainer(tmp_path, before, stop=stop)
+    first.train()
+    record, second, late = trainer(tmp_path, after)
+    second.train(resume_from_checkpoint=f"{tmp_path}/checkpoint-{stop}")
+    assert Counter(numbers(left, first) + numbers(record, second)) == dict.fromkeys(range(len(LENGTHS)), EPOCHS)
+    assert second.state.global_step == second.state.max_steps == stop + record.steps
+    assert second.state.epoch == EPOCHS
+    # The schedule goes on where it was, up to one of the larger steps, and falls by as much each step, to 0 at the end.
+    total = batch_sampler(micro_batches=after).total_steps(EPOCHS)
+    falls = [0.05 * left / total for left in range(len(late.rates) - 1, 0, -1)]
+    assert late.rates[1:] == pytest.approx(falls)
+    assert late.rates[0] == pytest.approx(early.rates[-1], abs=0.05 / whole[-1] + 1e-9)
+    assert late.rates[0] - falls[0] < 2 * 0.05 / min(total, whole[-1]) if falls else True
+    assert second.lr_scheduler.get_last_lr() == [pytest.approx(0.0, abs=1e-12)]
+
+
+@pytest.mark.parametrize("steps", [3, 25])  # within the first epoch, and within the second
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_a_trainer_that_trains_again_takes_the_same_batches_and_warns_of_nothing(tmp_path, steps, micro_batches):
+    record, made, _ = trainer(tmp_path, micro_batches, max_steps=steps)
+    made.train()
+    once = list(chain(*record.epochs))
+    made.train()
+    assert len(once) == steps * micro_batches
+    assert list(chain(*record.epochs)) == once * 2
+
+
+def test_a_run_that_has_all_its_steps_says_so_and_takes_none(tmp_path):
+    record, made, _ = trainer(tmp_path, 1, save_strategy="epoch")
+    made.train()
+    total, taken = made.state.global_step, numbers(record, made)
+    said = rf"`global_step` must be below max_steps, {total}, but is {total}\. Raise num_train_epochs or max_steps"
+    with pytest.warns(UserWarning, match=said):
+        made.train(resume_from_checkpoint=f"{tmp_path}/checkpoint-{total}")
+    assert numbers(record, made) == taken
+    assert made.state.global_step == total
