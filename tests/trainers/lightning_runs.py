@@ -180,6 +180,7 @@ def alone(folder):
         "otherwise": refusal(path, sampler=batch_sampler(micro_batches=3)),
         "again": again(),
         "unscaled": said(task=Unscaled, max_epochs=1),
+        "told": told(),
     }
 
 
@@ -187,6 +188,19 @@ def again():
     """Two runs over one sampler, of which the first is left within its second epoch."""
     sampler = batch_sampler()
     return [fit(sampler=sampler, max_steps=steps) for steps in (15, -1)]
+
+
+def told():
+    """What the log of a run holds, and the summary of its sampler."""
+    logger, heard = logging.getLogger("lightning.pytorch"), []
+    handler = logging.Handler()
+    handler.emit = lambda record: heard.append(record.getMessage())
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    fit(max_epochs=1)
+    logger.setLevel(logging.ERROR)
+    logger.removeHandler(handler)
+    return heard, batch_sampler().summary()
 
 
 def said(*given, **settings):

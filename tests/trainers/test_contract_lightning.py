@@ -103,6 +103,11 @@ def test_a_loss_without_its_scale_is_told_once(of_ranks):
         )
 
 
+def test_the_log_of_a_run_tells_what_it_trains_on(of_ranks):
+    heard, summary = of_ranks[0]["alone"]["told"]
+    assert heard.count(f"Lengthwise plans the batches.\n{summary}") == 1
+
+
 def test_without_the_callback_a_longer_epoch_is_cut_and_our_sampler_says_so(of_ranks):
     for run in of_ranks:
         lost = run["unplanned"]["lost"]

@@ -60,6 +60,25 @@ def test_a_run_goes_on_in_steps_of_any_size_to_its_last_epoch(tmp_path, before, 
     assert second.lr_scheduler.get_last_lr() == [pytest.approx(0.0, abs=1e-12)]
 
 
+def test_the_trainer_tells_what_it_trains_on(tmp_path, capsys):
+    _, made, _ = trainer(tmp_path, 2, stop=13, log_level="warning")
+    made.train()
+    total = batch_sampler().total_steps(EPOCHS)
+    begun = f"Lengthwise plans {total} steps in {EPOCHS} epochs.\n{batch_sampler().summary()}\n"
+    assert capsys.readouterr().out.startswith(begun)
+    _, made, _ = trainer(tmp_path, 2, log_level="warning")
+    made.train(resume_from_checkpoint=f"{tmp_path}/checkpoint-13")
+    told = capsys.readouterr().out
+    assert told.startswith(f"Lengthwise plans {total} steps in {EPOCHS} epochs.\nEpoch 1 has ")
+    assert f"\nEach rank has had {2 * (13 - batch_sampler().total_steps(1))} of its " in told
+    _, made, _ = trainer(tmp_path, 2, max_steps=3, log_level="warning")
+    made.train()
+    assert capsys.readouterr().out.startswith("Lengthwise plans 3 steps.\nEpoch 0 has ")
+    _, made, _ = trainer(tmp_path, 2, max_steps=3)  # which asks for errors alone
+    made.train()
+    assert "Lengthwise" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("steps", [3, 25])  # within the first epoch, and within the second
 @pytest.mark.parametrize("micro_batches", [1, 2])
 def test_a_trainer_that_trains_again_takes_the_same_batches_and_warns_of_nothing(tmp_path, steps, micro_batches):

@@ -49,6 +49,24 @@ def check_callers(sampler: Sampler[Any], found: Sequence[Caller], *, sequences: 
     _check_dataset_size(_dataset_of(found), sequences)
 
 
+def unused(epoch: int) -> ValueError:
+    """The error for an epoch that nobody asked the sampler for."""
+    remedy = (
+        "Give it to the loader, DataLoader(dataset, batch_sampler=sampler), that loader to the trainer, and no "
+        "training_data to deepspeed.initialize; to skip epochs, set only the one to begin with."
+    )
+    rule = "asked for batches of every epoch that is set"
+    return checks.value_error("sampler", rule, "not asked", remedy, at=f"epoch {epoch}")
+
+
+def changed(begun: int, epoch: int) -> ValueError:
+    """The error for a pass over the epoch `begun` that goes on after `epoch`, or another position, was set."""
+    remedy = "Set the epoch, or load the position, before the loader begins to fetch its batches."
+    if epoch != begun:
+        return checks.value_error("epoch", f"{begun} until its pass has ended", epoch, remedy)
+    return checks.value_error("position", "kept until the pass has ended", "loaded, or begun anew, since", remedy)
+
+
 def _dataset_of(found: Sequence[Caller]) -> Any:
     """The data set of the loader that draws; None if there is none."""
     loader, _ = loader_among(found)

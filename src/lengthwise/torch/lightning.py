@@ -7,7 +7,7 @@ from typing import Any
 
 try:
     from lightning.pytorch import Callback, LightningModule, Trainer
-    from lightning.pytorch.utilities import CombinedLoader
+    from lightning.pytorch.utilities import CombinedLoader, rank_zero_info
 except ImportError as _error:
     raise ImportError("lengthwise.torch.lightning needs Lightning: pip install lightning") from _error
 
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise.planning.plan import Plan
 from lengthwise.torch.sampler import BatchSampler
+from lengthwise.torch.summary import describe_memory
 
 KEY = "lengthwise"  # of the sampler's position, in a checkpoint
 
@@ -54,6 +55,7 @@ class PlannedEpochs(Callback):
         self.weights = weights
         self._averaged = True
         self._asked = False  # for a scale
+        self._told = False  # how much memory it took
         self._scaled: tuple[Plan, NDArray[np.float64]] | None = None
 
     def scale(self, batch_idx: int) -> float:
@@ -80,6 +82,8 @@ class PlannedEpochs(Callback):
         if all(getattr(loader, "batch_sampler", None) is not self.sampler for loader in loaders):
             remedy = "Give it to the DataLoader too, as its batch_sampler."
             raise checks.value_error("train_dataloader", "one of the callback's own sampler", loaders, remedy)
+        if trainer.is_global_zero:
+            rank_zero_info(f"Lengthwise plans the batches.\n{self.sampler.summary()}")
 
     def on_after_backward(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         if not self._asked:
@@ -90,6 +94,9 @@ class PlannedEpochs(Callback):
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         """Sets the next epoch before Lightning reads its length; an epoch that was left early keeps its position."""
+        if not self._told and (memory := describe_memory(trainer.strategy.root_device)):
+            rank_zero_info(memory)
+        self._told = True
         if self.sampler.delivered == len(self.sampler):
             self.sampler.set_epoch(trainer.current_epoch + 1)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from transformers.trainer_callback import ExportableState
 
 from lengthwise import checks
 from lengthwise.torch.sampler import BatchSampler
+from lengthwise.torch.summary import describe_memory
 
 
 class PlannedEpochs(transformers.TrainerCallback, ExportableState):
@@ -25,6 +27,7 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
     sampler: BatchSampler | None = None
     # Batches of the epoch whose step was taken. Those of the next step may be fetched before a checkpoint on SIGTERM.
     trained = 0
+    told = False  # how much memory it took
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         sampler = kwargs["train_dataloader"].batch_sampler
@@ -33,23 +36,28 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
             raise checks.type_error("train_dataloader.batch_sampler", "the batch sampler itself", sampler, remedy)
         self.sampler = sampler
         # A new run begins with epoch 0, wherever an earlier call of `train` left the sampler.
-        if not state.global_step:
+        if state.global_step:
+            self._resume(sampler, args, state, kwargs.get("lr_scheduler"))
+        else:
             sampler.set_epoch(0, restart=True)
-            self.trained = sampler.delivered
-            return
+        self.trained = sampler.delivered
+        epochs = "" if args.max_steps > 0 else f" in {args.num_train_epochs:g} epochs"
+        _tell(args, state, lambda: f"Lengthwise plans {state.max_steps:,} steps{epochs}.\n{sampler.summary()}")
+
+    def _resume(self, sampler: BatchSampler, args: Any, state: Any, schedule: Any) -> None:
+        """Goes on where the checkpoint was saved."""
         saved = state.stateful_callbacks.get(type(self).__name__, {}).get("attributes", {})
         if "position" not in saved:
             remedy = "Resume from a checkpoint of PlannedTrainer, or begin a new run with this one's model."
             rule = "kept by the checkpoint, which PlannedTrainer does"
             raise checks.value_error("position", rule, None, remedy, at=f"step {state.global_step}")
         sampler.load_state_dict(saved["position"])
-        self.trained = sampler.delivered
         if args.max_steps <= 0:  # steps differ in size where the ranks are others than before
             # The steps so far, as if all had been taken on these ranks: those of these epochs, less what is left.
             done = sampler.total_steps(sampler.epoch + 1) - _batches_left(sampler) // sampler.micro_batches
             state.max_steps = state.global_step + total_steps_of(sampler, args.num_train_epochs) - done
             if _world_of(saved["position"]) != (sampler.world_size, sampler.micro_batches):
-                _move_schedule(kwargs.get("lr_scheduler"), done)
+                _move_schedule(schedule, done)
         if state.global_step >= state.max_steps:
             rule, remedy = f"below max_steps, {state.max_steps}", "Raise num_train_epochs or max_steps to train on."
             warnings.warn(checks.sentence("global_step", rule, state.global_step, remedy), stacklevel=2)
@@ -75,11 +83,22 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
         # Never set to False: another callback may have asked for the end before.
         control.should_epoch_stop |= not _batches_left(sampler)
 
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        if not self.told:
+            self.told = True
+            _tell(args, state, lambda: describe_memory(args.device))
+
     def state(self) -> dict[str, Any]:
         """What the Trainer writes to its checkpoint."""
         if self.sampler is None:
             return {"args": {}, "attributes": {}}
         return {"args": {}, "attributes": {"position": self.sampler.state_dict(delivered=self.trained)}}
+
+
+def _tell(args: Any, state: Any, write: Callable[[], str]) -> None:
+    """Prints what `write` writes beside the Trainer's own logs; on rank 0, unless log_level asks for errors alone."""
+    if state.is_world_process_zero and args.get_process_log_level() <= logging.WARNING and (text := write()):
+        print(text)
 
 
 def _batches_left(sampler: BatchSampler) -> int:

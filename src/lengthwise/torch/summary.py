@@ -1,0 +1,130 @@
+"""What an epoch computes, beside random batches, and how much memory it took: in sentences, for those who train."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.order import Shuffled
+from lengthwise.measures.metrics import Measures, measure
+from lengthwise.planning import make_plan
+from lengthwise.planning.plan import Plan
+from lengthwise.planning.window_epoch import WindowEpoch
+
+_SAME = 1.005  # times as much: less than this is no difference worth a sentence
+_ROOM = 0.6  # of the memory: whoever uses less may want to hear of a larger budget
+
+
+def summarize(
+    plan: Plan | WindowEpoch, lengths: ArrayLike, batching: Batching, *, before: int = 0, taken: int = 0
+) -> str:
+    """The steps of an epoch, its batches and its padding, and the padding of random batches of the same cut.
+
+    Args:
+        plan: Of the epoch; of windows the first one is measured.
+        lengths: [n] or [n, dims], of all sequences.
+        batching: Which made the plan.
+        before: Batches that each of other ranks had of the epoch; the plan is of what they left.
+        taken: Batches of the plan that each rank has had.
+
+    >>> lengths = [5, 9, 2, 4] * 10
+    >>> batching = Batching(budget=40, padding=0.05)
+    >>> print(summarize(make_plan(lengths, batching, micro_batches=2), lengths, batching, taken=4))
+    Epoch 0 has 4 steps of 2 batches on 1 rank.
+    A batch holds 3 to 9 sequences, a step 10 on average.
+    Padding is 6.5 % of what is computed.
+    Random batches of the same cut pad 32.4 %, and compute 1.4 times as much.
+    Each rank has had 4 of its 8 batches.
+    """
+    said = [f"Epoch {plan.epoch} has {_count(plan.steps, 'step')} {'left, ' if before else ''}{_per_step(plan)}"]
+    if not plan.steps:
+        return f"{said[0]}."
+    of, batches = "what is computed", len(plan)
+    if isinstance(plan, WindowEpoch):
+        window = plan.window(plan.first)
+        plan, lengths, of = window.plan, np.asarray(lengths)[window.numbers], "what the first window computes"
+    own, random = measure(plan, lengths), _measure_random(plan, lengths, batching)
+    item = "sequence" if batching.chunks is None else "chunk"
+    mean = own.mean_batch * own.batches / own.steps
+    said.append(f"A batch holds {_range(own, item)}, a step {_number(mean)} on average")
+    said.append(f"Padding is {_percent(own.padding_share)} of {of}")
+    said.append(_beside(own, random))
+    if plan.world_size > 1:
+        said.append(f"Ranks wait {_percent(own.straggler_waste)} of the time for each other")
+    said += _exceptions(own, item)
+    if taken:
+        said.append(f"Each rank has had {taken:,} of its {_count(batches, 'batch', 'batches')}")
+    return ".\n".join(said) + "."
+
+
+def describe_memory(device: torch.device) -> str:
+    """The most memory of a GPU that PyTorch took so far; empty on other devices."""
+    if device.type != "cuda":
+        return ""
+    took, whole = torch.cuda.max_memory_allocated(device), torch.cuda.get_device_properties(device).total_memory
+    more = "\nA larger budget fits: lw.torch.find_budget finds the largest." if took < _ROOM * whole else ""
+    return f"Training took at most {took / 2**30:.1f} of the {whole / 2**30:.1f} GiB of the GPU.{more}"
+
+
+def _measure_random(plan: Plan, lengths: ArrayLike, batching: Batching) -> Measures:
+    random = Batching(cut=batching.cut, order=Shuffled(), cost=batching.cost, chunks=batching.chunks)
+    if batching.chunks is None:  # an order may leave out what is over the budget, and another run may have had some
+        lengths = np.asarray(lengths)[np.unique(plan.sequences)]
+    with warnings.catch_warnings():  # what these warn of, the plan itself has warned of
+        warnings.simplefilter("ignore")
+        planned = make_plan(
+            lengths, random, seed=plan.seed, world_size=plan.world_size, micro_batches=plan.micro_batches
+        )
+    return measure(planned, lengths)
+
+
+def _beside(own: Measures, random: Measures) -> str:
+    # Of 100 frames of data, 10 % padding makes 111 frames, 60 % 250: 2.25 times as many.
+    times = own.fill / random.fill
+    told = f"Random batches of the same cut pad {_percent(random.padding_share)}"
+    return f"{told}, and compute {times:,.2g} times as much" if times > _SAME else f"{told} too"
+
+
+def _per_step(plan: Plan | WindowEpoch) -> str:
+    each = "each of " if plan.world_size > 1 else ""
+    return f"of {_count(plan.micro_batches, 'batch', 'batches')} on {each}{_count(plan.world_size, 'rank')}"
+
+
+def _range(own: Measures, item: str) -> str:
+    if own.smallest_batch == own.largest_batch:
+        return _count(own.largest_batch, item)
+    return f"{own.smallest_batch:,} to {_count(own.largest_batch, item)}"
+
+
+def _exceptions(own: Measures, item: str) -> list[str]:
+    """What is not as usual, a sentence each."""
+    said = []
+    if own.dropped:
+        said.append(f"Left out: {_count(own.dropped, item)}")
+    if own.repeated:
+        said.append(f"Taken a second time, without weight: {_count(own.repeated, item)}")
+    if own.over_max_cost:
+        said.append(f"Over the budget: {_count(own.over_max_cost, 'batch', 'batches')}")
+    return said
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _count(number: int, one: str, several: str = "") -> str:
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
+def _percent(share: float) -> str:
+    """A share with two digits that tell.
+
+    >>> _percent(0.0978), _percent(0.0016), _percent(0.0)
+    ('9.8 %', '0.16 %', '0 %')
+    """
+    value = 100.0 * max(share, 0.0)
+    return f"{value:.1f} %" if value >= 1.0 else f"{float(f'{value:.2g}'):g} %"

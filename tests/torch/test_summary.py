@@ -1,0 +1,177 @@
+"""What a sampler says of its epoch: counted again from its batches, for every choice."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+import torch
+
+import lengthwise as lw
+from choices import ARRANGEMENTS, CHUNKS, COSTS, DEALS, ORDERS, cuts, suit, suit_order
+from lengthwise.torch.summary import describe_memory
+
+LENGTHS = lw.example_lengths("long-tailed", count=120)
+
+
+def said(sampler):
+    """The sentences, by their first word."""
+    sentences = sampler.summary().splitlines()
+    assert all(sentence.endswith(".") for sentence in sentences)
+    found = {sentence.split()[0]: sentence for sentence in sentences}
+    assert len(found) == len(sentences)
+    return found
+
+
+def share(plan, lengths):
+    """The padding of a plan, batch by batch."""
+    data = computed = 0
+    for batch in range(len(plan.costs)):
+        items = plan.batch(batch)
+        own = items[:, 2] - items[:, 1] if items.ndim == 2 else lengths[items]
+        rows = 1 if plan.row_offsets is None else len(plan.rows(batch))
+        data += own.sum()
+        computed += (rows if plan.row_offsets is not None else len(items)) * plan.padded_lengths[batch].sum()
+    return 1 - data / computed
+
+
+def percent(text):
+    return float(re.search(r"([\d.]+) %", text)[1]) / 100
+
+
+def check(sampler, lengths):
+    told, plan = said(sampler), sampler.plan
+    assert told["Epoch"].startswith(f"Epoch {plan.epoch} has {plan.steps:,} step")
+    sizes = plan.batch_sizes
+    assert re.match(rf"A batch holds ({sizes.min():,} to )?{sizes.max():,} ", told["A"])
+    assert percent(told["Padding"]) == pytest.approx(share(plan, lengths), rel=0.06, abs=1e-5)
+    random = lw.Batching(
+        cut=sampler.batching.cut, order=lw.Shuffled(), cost=sampler.batching.cost, chunks=sampler.batching.chunks
+    )
+    kept = lengths if sampler.batching.chunks else lengths[np.unique(plan.sequences)]
+    world = {"world_size": plan.world_size, "micro_batches": plan.micro_batches}
+    padded = share(lw.make_plan(kept, random, seed=plan.seed, **world), kept)
+    assert percent(told["Random"]) == pytest.approx(padded, rel=0.06, abs=1e-5)
+    times = (1 - share(plan, lengths)) / (1 - padded)
+    if "times as much" in told["Random"]:
+        assert float(re.search(r"([\d.]+) times", told["Random"])[1]) == pytest.approx(times, rel=0.06)
+    else:
+        assert times < 1.006
+    assert ("Ranks" in told) == (plan.world_size > 1)
+    assert ("Left" in told) == bool(len(plan.dropped()))
+    assert ("Taken" in told) == bool(len(plan.repeated()))
+    assert ("Over" in told) == bool(len(plan.over_max_cost()))
+
+
+CUTS = cuts(6_000, 700)
+CASES = [
+    *((order, "budget", "RandomSteps_split", "padded", "whole") for order in ORDERS),
+    *(("entropy_padding", cut, "Balanced_split", "padded", "whole") for cut in CUTS),
+    *(("shuffled", "budget", deal, "padded", "whole") for deal in DEALS),
+    *(("sorted", "fixed", "Balanced_split", cost, "whole") for cost in COSTS),
+    *(
+        ("sorted", cut, "Balanced_split", "padded", chunks)
+        for cut, chunks in itertools.product(["budget", "fixed"], CHUNKS)
+    ),
+]
+
+
+@pytest.mark.parametrize(("order", "cut", "deal", "cost", "chunks"), sorted(set(CASES)))
+@pytest.mark.parametrize(("world_size", "micro_batches"), [(1, 1), (3, 2)])
+def test_a_summary_counts_what_the_plan_does(order, cut, deal, cost, chunks, world_size, micro_batches):
+    chosen = CUTS[cut]
+    batching = lw.Batching(
+        cut=chosen,
+        order=suit_order(ORDERS[order], chosen),
+        deal=suit(DEALS[deal], chosen),
+        cost=COSTS[cost],
+        chunks=CHUNKS[chunks],
+        arrange=ARRANGEMENTS["shuffled"],
+    )
+    given = {"rank": 0, "world_size": world_size} if world_size > 1 else {}
+    check(lw.torch.BatchSampler(LENGTHS, batching, micro_batches=micro_batches, **given), LENGTHS)
+
+
+def test_what_the_order_leaves_out_may_be_over_the_budget(recwarn):
+    lengths = np.r_[LENGTHS, 9_000]
+    order = lw.Bucketed(edges=(20, 90, 6_000), longer="drop")
+    sampler = lw.torch.BatchSampler(lengths, lw.Batching(order=order, cut=lw.Budget(6_000)))
+    check(sampler, lengths)
+    assert said(sampler)["Left"] == "Left out: 1 sequence."
+    assert not recwarn
+
+
+@pytest.mark.parametrize("delivered", [0, 3, 12])
+def test_a_summary_says_what_is_left(delivered):
+    batching = lw.Batching(cut=lw.FixedSize(10), order=lw.Sorted())
+    sampler = lw.torch.BatchSampler(LENGTHS, batching)
+    state = sampler.state_dict(delivered=delivered)
+    sampler.load_state_dict(state)
+    told = said(sampler)
+    assert told["Epoch"] == "Epoch 0 has 12 steps of 1 batch on 1 rank."
+    assert told.get("Each") == (f"Each rank has had {delivered} of its 12 batches." if delivered else None)
+    other = lw.torch.BatchSampler(LENGTHS, batching, rank=1, world_size=3)
+    other.load_state_dict(state)
+    told = said(other)
+    assert (
+        told["Epoch"]
+        == {
+            0: "Epoch 0 has 4 steps of 1 batch on each of 3 ranks.",
+            3: "Epoch 0 has 3 steps left, of 1 batch on each of 3 ranks.",
+            12: "Epoch 0 has 0 steps left, of 1 batch on each of 3 ranks.",
+        }[delivered]
+    )
+    if delivered == 3:  # of the 12 batches of 10, nine
+        assert told["A"] == "A batch holds 10 sequences, a step 30 on average."
+
+
+def test_of_windows_the_first_is_measured():
+    lengths = np.tile(LENGTHS, 4)
+    sampler = lw.torch.WindowSampler(
+        lengths, lw.Batching(cut=lw.FixedSize(10), order=lw.Sorted()), window=120, block=20
+    )
+    told, window = said(sampler), sampler.plan.window(0)
+    assert told["Epoch"] == "Epoch 0 has 48 steps of 1 batch on 1 rank."
+    assert told["Padding"].endswith("% of what the first window computes.")
+    assert percent(told["Padding"]) == pytest.approx(share(window.plan, lengths[window.numbers]), rel=0.06)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_few_sequences_are_summed_up_too(count):
+    sampler = lw.torch.BatchSampler(LENGTHS[:count], lw.Batching(budget=6_000))
+    assert said(sampler)["Epoch"] == f"Epoch 0 has {min(count, 1)} step{'' if count else 's'} of 1 batch on 1 rank."
+    if count:
+        check(sampler, LENGTHS[:count])
+
+
+def test_two_lengths_are_summed_up_too():
+    pairs = np.stack([LENGTHS, LENGTHS[::-1]], axis=1)
+    told = said(lw.torch.BatchSampler(pairs, lw.Batching(cut=lw.FixedSize(8), order=lw.Sorted())))
+    plan = lw.make_plan(pairs, lw.Batching(cut=lw.FixedSize(8), order=lw.Sorted()))
+    computed = (plan.batch_sizes[:, None] * plan.padded_lengths).sum()
+    assert percent(told["Padding"]) == pytest.approx(1 - pairs.sum() / computed, rel=0.01)
+
+
+def test_a_summary_takes_nothing_and_moves_nothing():
+    sampler = lw.torch.BatchSampler(LENGTHS, lw.Batching(budget=6_000))
+    before = sampler.state_dict()
+    for number, _ in enumerate(sampler, start=1):
+        sampler.summary()
+        assert sampler.delivered == number
+    sampler.set_epoch(0, restart=True)
+    assert sampler.state_dict() == before
+
+
+class Properties:
+    total_memory = 80 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("gibibytes", "more"), [(20, "\nA larger budget fits: lw.torch.find_budget finds the largest."), (70, "")]
+)
+def test_memory_that_is_left_is_told(monkeypatch, gibibytes, more):
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda _: gibibytes * 2**30)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: Properties)
+    told = f"Training took at most {gibibytes}.0 of the 80.0 GiB of the GPU.{more}"
+    assert describe_memory(torch.device("cuda")) == told
+    assert describe_memory(torch.device("cpu")) == ""
