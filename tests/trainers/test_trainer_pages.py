@@ -37,8 +37,12 @@ def test_the_code_of_the_page_runs(page, tmp_path):
     if missing(code):
         pytest.skip(f"needs {', '.join(missing(code))}")
     (tmp_path / "page.py").write_text(code, encoding="utf-8")
-    status, _, errors = run_program(tmp_path / "page.py", tmp_path, message=OURS)
+    status, printed, errors = run_program(tmp_path / "page.py", tmp_path, message=OURS)
     assert status == 0, errors
+    shown = re.findall(r"```text\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert shown  # each page shows what is saved
+    for block in shown:
+        assert block in printed + errors  # Lightning logs it
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
