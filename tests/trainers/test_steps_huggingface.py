@@ -4,7 +4,9 @@ from collections import Counter
 from itertools import chain
 
 import pytest
-from contract import EPOCHS, LENGTHS, batch_sampler
+from contract import BATCHING, EPOCHS, LENGTHS, SEED, batch_sampler
+
+from lengthwise import make_plan
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:(?!`)"),  # what torch and transformers say; not our own sentences
@@ -58,6 +60,35 @@ def test_a_run_goes_on_in_steps_of_any_size_to_its_last_epoch(tmp_path, before, 
     assert late.rates[0] == pytest.approx(early.rates[-1], abs=0.05 / whole[-1] + 1e-9)
     assert late.rates[0] - falls[0] < 2 * 0.05 / min(total, whole[-1]) if falls else True
     assert second.lr_scheduler.get_last_lr() == [pytest.approx(0.0, abs=1e-12)]
+
+
+class Leaving(transformers.TrainerCallback):
+    """Leaves each epoch after three steps of it."""
+
+    def on_epoch_begin(self, args, state, control, **_):  # noqa: ARG002
+        self.begun = state.global_step
+
+    def on_step_end(self, args, state, control, **_):  # noqa: ARG002
+        control.should_epoch_stop |= state.global_step == self.begun + 3
+
+
+def test_epochs_that_another_callback_leaves_are_followed_by_the_next(tmp_path):
+    record, made, _ = trainer(tmp_path, 2, save_strategy="epoch")
+    made.add_callback(Leaving())
+    with pytest.warns(
+        UserWarning, match=r"`batches delivered` must be 20 before the next epoch, .* but is 6 at epoch 0"
+    ):
+        made.train()
+    plans = [make_plan(LENGTHS, BATCHING, seed=SEED, epoch=epoch, micro_batches=2) for epoch in range(EPOCHS)]
+    planned = [[batch.tolist() for batch in each.batches()] for each in plans]
+    assert record.epochs == [batches[:6] for batches in planned]
+    # From the end of the second epoch that was left: the rest of it, and no fourth.
+    record, made, _ = trainer(tmp_path, 2)
+    made.add_callback(Leaving())
+    with pytest.warns(UserWarning, match="`batches delivered`"):
+        made.train(resume_from_checkpoint=f"{tmp_path}/checkpoint-6")
+    assert record.epochs[:2] == [planned[1][6:12], planned[2][:6]]
+    assert not any(record.epochs[2:])
 
 
 def test_the_trainer_tells_what_it_trains_on(tmp_path, capsys):

@@ -28,13 +28,14 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
     # Batches of the epoch whose step was taken. Those of the next step may be fetched before a checkpoint on SIGTERM.
     trained = 0
     told = False  # how much memory it took
+    begun = False  # whether an epoch of this run has begun
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         sampler = kwargs["train_dataloader"].batch_sampler
         if not isinstance(sampler, BatchSampler):
             remedy = "Keep PlannedTrainer's get_train_dataloader, and leave its loader out of accelerator.prepare."
             raise checks.type_error("train_dataloader.batch_sampler", "the batch sampler itself", sampler, remedy)
-        self.sampler = sampler
+        self.sampler, self.begun = sampler, False
         # A new run begins with epoch 0, wherever an earlier call of `train` left the sampler.
         if state.global_step:
             self._resume(sampler, args, state, kwargs.get("lr_scheduler"))
@@ -65,10 +66,14 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         loader = kwargs["train_dataloader"]
         sampler = loader.batch_sampler
-        if not _batches_left(sampler) and state.global_step < state.max_steps:
-            sampler.set_epoch(sampler.epoch + 1)
+        # Another callback may have left the epoch early. Then its rest is left out, as the Trainer means it.
+        over, self.begun = self.begun or not _batches_left(sampler), True
+        is_last = args.max_steps <= 0 and sampler.epoch + 1 >= args.num_train_epochs
         # A run that was resumed after its last step takes no other.
-        control.should_epoch_stop |= state.global_step >= state.max_steps
+        if state.global_step >= state.max_steps or (over and is_last):
+            control.should_epoch_stop = True
+        elif over:
+            sampler.set_epoch(sampler.epoch + 1)
         self.trained = sampler.delivered
         # Workers are seeded from the loader's own generator, so that the global one stays as the checkpoint left it.
         place = np.random.SeedSequence((args.seed, sampler.epoch, sampler.delivered))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,7 @@ from lengthwise import checks
 from lengthwise.planning.loss import REDUCTIONS
 from lengthwise.planning.plan import Plan
 from lengthwise.torch.huggingface.epochs import PlannedEpochs, total_steps_of
+from lengthwise.torch.huggingface.padded import PaddedAsPlanned
 from lengthwise.torch.labels import MEANS, NEXT_LABELS, OTHER, count_labels, mean_of
 from lengthwise.torch.sampler import BatchSampler
 
@@ -84,6 +86,7 @@ class PlannedTrainer(transformers.Trainer):
         self.reduction: str = checks.check_choice("reduction", reduction, REDUCTIONS)
         self._known = reduction == "sum"  # what the loss of a batch is: said, or seen
         self._scaled: tuple[Plan, NDArray[np.float64]] | None = None
+        self._padded = PaddedAsPlanned()
         self._check_settings()
         self.args.ignore_data_skip = True  # the sampler goes on at its position: there is nothing to skip
 
@@ -127,6 +130,7 @@ class PlannedTrainer(transformers.Trainer):
             return batches, None
         last = self.batch_sampler.delivered - self.batch_sampler.start  # the batches of this step were delivered last
         scales = self._scales()[last - len(batches) : last]
+        self._look(batches)
         if self.weights is None:
             scales = self._scales_by_labels(batches, scales)
         counts = [count_labels(batch, shifted=self._shifts_labels) for batch in batches]
@@ -204,6 +208,14 @@ class PlannedTrainer(transformers.Trainer):
         """Whether the Trainer divides the loss of each batch by the micro-batches of a step."""
         scaled = getattr(self, "loss_is_scaled_for_ga", None)
         return not (self.compute_loss_func is not None if scaled is None else scaled)
+
+    def _look(self, batches: list[Any]) -> None:
+        """Has the first batches of a run compared with their plan."""
+        sampler = self.batch_sampler
+        # Of an epoch that other ranks began, the plan is of what they left: 8 batches of 20, say, from number 0 on.
+        last = sampler.delivered - (len(sampler) - len(sampler.plan))
+        if self.is_world_process_zero():
+            self._padded.look(batches, sampler.plan, range(last - len(batches), last), sampler.rank)
 
     def _scales(self) -> NDArray[np.float64]:
         """The scale of each batch of this pass, by the weights of its sequences."""
@@ -294,6 +306,12 @@ class PlannedTrainer(transformers.Trainer):
             if getattr(self.args, name, value) != value:
                 remedy = "Set it so in TrainingArguments: the batch sampler decides what a batch and a step are."
                 raise checks.value_error(name, repr(value), getattr(self.args, name), remedy)
+        usual = transformers.TrainingArguments.per_device_train_batch_size
+        if self.args.per_device_train_batch_size != usual:
+            remedy = "The batching of the sampler decides how many sequences a batch holds."
+            given = self.args.per_device_train_batch_size
+            rule = "left out beside a batch sampler"
+            warnings.warn(checks.sentence("per_device_train_batch_size", rule, given, remedy), stacklevel=3)
 
 
 @contextmanager
