@@ -235,6 +235,17 @@ def test_bad_values_are_refused_at_once(work, message):
         work()
 
 
+@pytest.mark.parametrize("change", [-1, 1])
+def test_a_data_set_of_another_size_than_was_planned_is_refused_at_once(change):
+    lengths = (LENGTHS * 2)[: len(LENGTHS) + change]
+    said = rf"`dataset` must be of the {len(LENGTHS)} sequences of the plan, but is {len(lengths)}\. Plan the lengths"
+    rows = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Rows(40, rows=2)))
+    samples = [np.arange(length) for length in lengths]
+    for plan, collate in ((PLAN, lw.jax.PadCollate(SHAPES)), (rows, lw.jax.RowCollate(40, rows=2))):
+        with pytest.raises(ValueError, match=said):
+            lw.jax.batches(samples, plan, collate)
+
+
 def test_each_of_two_lengths_is_padded_to_its_own():
     pairs = np.array([[3, 9], [2, 8], [9, 2], [8, 3], [9, 9]])
     samples = [

@@ -12,7 +12,7 @@ from programs import run_program
 pytestmark = pytest.mark.processes
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "trainers").glob("*.md"))
-TRAINERS = {"accelerate", "deepspeed", "huggingface", "lightning", "plain"}
+TRAINERS = {"accelerate", "deepspeed", "huggingface", "jax", "lightning", "plain"}
 OURS = "`.*` must be "  # how warnings of ours begin
 
 

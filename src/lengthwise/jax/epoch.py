@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from typing import Any, Protocol
 
 import jax
@@ -49,8 +49,8 @@ def batches(
         An iterator of fresh batches, see `PadCollate` and `RowCollate`; nothing is loaded before it is asked for.
 
     Raises:
-        ValueError: At once, if a batch of the plan fits no shape, the rows do not divide by the shards, or only one of
-            plan and collate function packs rows.
+        ValueError: At once, if a batch of the plan fits no shape, the data set has another size than the plan, the rows
+            do not divide by the shards, or only one of plan and collate function packs rows.
 
     >>> import lengthwise as lw
     >>> samples = [np.arange(length) for length in (3, 9, 8, 40)]
@@ -69,8 +69,10 @@ def batches(
     numbers = plan.grid[:, :, rank].reshape(-1)[start:]
     if isinstance(collate, RowCollate):
         rows = _rows_of_shard(plan, collate, parts)
+        _check_size(dataset, plan)
         return (_part_of_rows(dataset, plan.rows(number), collate, rows, index) for number in numbers.tolist())
     shapes = _shapes_of(plan, collate, parts)
+    _check_size(dataset, plan)
     # Shapes were checked for the whole plan: a run must not stop hours later for a batch that fits none.
     return (
         _part(dataset, members.tolist(), collate, rows // parts, padded, index)
@@ -131,6 +133,15 @@ def _part_of_rows(dataset: Dataset, batch: list[NDArray[np.int64]], collate: Row
 def _load(dataset: Dataset, members: list[Any]) -> list[Any]:
     """The samples of sequences, or of spans [sequence, start, stop]."""
     return [dataset[tuple(member) if isinstance(member, list) else member] for member in members]
+
+
+def _check_size(dataset: Dataset, plan: Plan) -> None:
+    """Refuses a data set of another size than was planned: the lengths would be those of other sequences."""
+    # A plan of chunks counts these, and some data sets tell no size.
+    if plan.spans is not None or not isinstance(dataset, Sized) or len(dataset) == plan.count:
+        return
+    rule, remedy = f"of the {plan.count} sequences of the plan", "Plan the lengths of this data set, in its order."
+    raise checks.value_error("dataset", rule, len(dataset), remedy)
 
 
 def _check_shard(shard: tuple[int, int]) -> tuple[int, int]:
