@@ -26,9 +26,9 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
 
     sampler: BatchSampler | None = None
     # Batches of the epoch whose step was taken. Those of the next step may be fetched before a checkpoint on SIGTERM.
-    trained = 0
-    told = False  # how much memory it took
-    begun = False  # whether an epoch of this run has begun
+    trained: int = 0
+    told: bool = False  # how much memory it took
+    begun: bool = False  # whether an epoch of this run has begun
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         sampler = kwargs["train_dataloader"].batch_sampler
