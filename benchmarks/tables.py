@@ -363,21 +363,22 @@ def limits(document: dict[str, Any]) -> tuple[str, ...]:
     heads = ("lengths", "batch", "strategy", "padding", "mixing", *of_each)
     ours = [row for row in document["rows"] if row["strategy"].startswith("max-entropy")]
     by_size, by_budget = ([row for row in ours if kind in row] for kind in ("batch_size", "budget"))
-    near = sum(row["mixing"] >= 0.95 * row["epoch_limit"] for row in by_size)
-    near_in_budget = sum(row["mixing"] >= 0.95 * row["batch_limit"] for row in by_budget)
+    near, near_in_budget = (
+        sum(row["mixing"] >= 0.95 * row["epoch_limit"] for row in own) for own in (by_size, by_budget)
+    )
+    least = min(row["mixing"] / row["epoch_limit"] for row in by_budget)
     answer = (
         "Each row says how near a strategy comes to the most mixing that its padding allows. Max-entropy has at least "
         f"95 % of the limit of such epochs at {near} of {len(by_size)} settings of a fixed size. The others ask for "
-        f"less padding than sorting has. Under a budget it has as much of the limit of such batches at "
-        f"{near_in_budget} of {len(by_budget)}; no limit of such epochs is known there."
+        f"less padding than sorting has. Under a budget it has as much at {near_in_budget} of {len(by_budget)} "
+        f"settings, and {100 * least:.0f} % at least."
     )
     note = (
         "*Limit*: of endless batches. *Limit of such batches*: `mixing_limit(batch_size=...)` or "
         "`mixing_limit(budget=...)`, which knows that one of a batch is as long as the batch is padded to. *Of such "
         "epochs*: `mixing_limit(batch_size=..., batches=...)`, which knows besides that each sequence is taken once, "
-        "by so many batches. "
-        "The rows lie within a quarter of 2, 5, 10, 20, 50 and 90 % of "
-        "the padding of random batches. At each stands max-entropy, and the best of semi-sorted, alternated, bucketed "
+        "by so many batches; under a budget `mixing_limit(budget=..., empty_places=...)`, by batches that leave so "
+        "many places empty. The rows lie within a quarter of 2, 5, 10, 20, 50 and 90 % of the padding of random batches. At each stands max-entropy, and the best of semi-sorted, alternated, bucketed "
         "and optimal buckets, by the share of the limit. The JSON has every setting. Many buckets can pad less than "
         "sorting does, in more batches, because the last batch of a bucket is smaller. Mixing is estimated in "
         f"{document['bins']:,} bins on {document['sequences']:,} sequences of one seed's epochs."

@@ -77,7 +77,8 @@ def mixing_limit(
         batches: How many batches of at most `batch_size` an epoch has, `len(plan.batch_sizes)`; by default any number.
         empty_places: Under a budget, how many more sequences all batches of an epoch could hold, as long as they are:
             `(budget // longest - plan.batch_sizes).sum()`, with `longest = plan.padded_lengths[:, 0]`, where no
-            sequence is over the budget. By default any number. The limit is that of epochs with so many or fewer.
+            sequence is over the budget. By default any number. The limit is that of epochs with so many or fewer. If
+            there are too many to look through, as with millions of lengths, they change nothing.
         world_size: Ranks, for the limit of steps.
         micro_batches: Batches of a rank in a step, for the limit of steps.
         bins: Into how many groups of like length the lengths are put at most, as if all of a group were of its mean
