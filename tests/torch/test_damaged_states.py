@@ -84,7 +84,8 @@ def test_of_a_data_set_that_has_grown_the_counts_are_named_and_what_to_do_does(n
     state = json.loads(json.dumps(first.state_dict(delivered=taken)))
     assert refusal(made(now), state, lw.PlanMismatchError) == (
         f"`lengths` must be as many as the checkpoint's 500 sequences, but is {now}. Finish epoch 3 with the lengths "
-        f"of those 500; or begin epoch 4 with all {now}: load no state, and call set_epoch(4)."
+        f"of those 500; or begin epoch 4 with all {now}: load no state, and call set_epoch(4). "
+        "Under a trainer, begin a new run with the weights of this one."
     )
     old = made()
     old.load_state_dict(state)

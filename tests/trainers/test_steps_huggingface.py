@@ -62,6 +62,14 @@ def test_a_run_goes_on_in_steps_of_any_size_to_its_last_epoch(tmp_path, before, 
     assert second.lr_scheduler.get_last_lr() == [pytest.approx(0.0, abs=1e-12)]
 
 
+@pytest.mark.parametrize("settings", [{}, {"max_steps": 25}])
+def test_samples_per_second_count_what_was_trained_on(tmp_path, settings):
+    _, made, _ = trainer(tmp_path, 2, **settings)
+    speeds = made.train().metrics
+    of_step = speeds["train_samples_per_second"] / speeds["train_steps_per_second"]
+    assert of_step == pytest.approx(EPOCHS * len(LENGTHS) / batch_sampler().total_steps(EPOCHS), rel=0.05)
+
+
 class Leaving(transformers.TrainerCallback):
     """Leaves each epoch after three steps of it."""
 

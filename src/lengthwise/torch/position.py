@@ -128,7 +128,8 @@ def _check_count(state: Mapping[str, Any], epoch: int, sequences: int) -> None:
     if count != sequences:
         remedy = (
             f"Finish epoch {epoch} with the lengths of those {count}; or begin epoch {epoch + 1} with all {sequences}: "
-            f"load no state, and call set_epoch({epoch + 1})."
+            f"load no state, and call set_epoch({epoch + 1}). Under a trainer, begin a new "
+            "run with the weights of this one."
         )
         rule = f"as many as the checkpoint's {count} sequences"
         raise PlanMismatchError(checks.sentence("lengths", rule, sequences, remedy))

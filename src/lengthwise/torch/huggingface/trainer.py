@@ -114,6 +114,12 @@ class PlannedTrainer(transformers.Trainer):
         # Between them the steps of each epoch, which the callback ends. The Trainer would divide the steps of a
         # checkpoint by them, to skip epochs: 20 steps of one rank are no two epochs of two ranks with 10.
         values[1] = sys.maxsize
+        if by_steps and len(self.batch_sampler):
+            # Samples of the run, and of a step, for what the Trainer logs: it would count batches of its own size.
+            values[4] = round(
+                len(self.batch_sampler.lengths) * args.gradient_accumulation_steps / len(self.batch_sampler)
+            )
+            values[3] = values[4] * steps
         return tuple(values)
 
     def get_batch_samples(
