@@ -378,9 +378,10 @@ def limits(document: dict[str, Any]) -> tuple[str, ...]:
         "`mixing_limit(budget=...)`, which knows that one of a batch is as long as the batch is padded to. *Of such "
         "epochs*: `mixing_limit(batch_size=..., batches=...)`, which knows besides that each sequence is taken once, "
         "by so many batches; under a budget `mixing_limit(budget=..., empty_places=...)`, by batches that leave so "
-        "many places empty. The rows lie within a quarter of 2, 5, 10, 20, 50 and 90 % of the padding of random batches. At each stands max-entropy, and the best of semi-sorted, alternated, bucketed "
-        "and optimal buckets, by the share of the limit. The JSON has every setting. Many buckets can pad less than "
-        "sorting does, in more batches, because the last batch of a bucket is smaller. Mixing is estimated in "
+        "many places empty. The rows lie within a quarter of 2, 5, 10, 20, 50 and 90 % of the padding of random "
+        "batches. At each stands max-entropy, and the best of semi-sorted, alternated, bucketed and optimal buckets, "
+        "by the share of the limit. The JSON has every setting. Many buckets can pad less than sorting does, in more "
+        "batches, because the last batch of a bucket is smaller. Mixing is estimated in "
         f"{document['bins']:,} bins on {document['sequences']:,} sequences of one seed's epochs."
     )
     return answer, table(heads, dict.fromkeys(rows)), note
