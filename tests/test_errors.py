@@ -1,10 +1,12 @@
 """Every bad value raises one sentence: `name` must be <rule>, but is <value>[ at <place>]. <What to do>."""
 
 import re
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
+import choices
 import lengthwise as lw
 
 SENTENCE = re.compile(r"^`[\w ]+` must be .+, but is .+\. [A-Z].+\.$", re.DOTALL)
@@ -182,6 +184,10 @@ VALUES = {
         lambda: lw.MaxEntropy(padding=0.1, scale=3.0),
         "`MaxEntropy` must be given one of padding, mixing, scale, but is ['padding', 'scale']. "
         "Choose one of the three.",
+    ),
+    "edges that no whole number of the plan holds": (
+        lambda: lw.padded_frames([5], [2.0**63]),
+        f"`edges` must be whole numbers from 1 to 2**63 - 1, but is 9.223372036854776e+18 at bucket 0. {LONGEST}",
     ),
     "noise": (
         lambda: lw.MaxEntropy(scale=1.0, noise="white"),
@@ -590,6 +596,21 @@ def test_a_bad_type_is_refused_in_one_sentence(call, message):
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         call()
     assert SENTENCE.match(message)
+
+
+CHOICES = {
+    type(choice).__name__: choice
+    for table in (choices.ORDERS, choices.cuts(9, 9), choices.DEALS, choices.ARRANGEMENTS)
+    for choice in table.values()
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
+def test_no_option_takes_a_word_that_it_does_not_know(choice):
+    for name in (field.name for field in fields(choice) if isinstance(field.default, str)):
+        rule = f"^`{name}` must be one of .+, but is 'hue'\\. Choose one of these words\\.$"
+        with pytest.raises(ValueError, match=rule):
+            replace(choice, **{name: "hue"})
 
 
 def test_a_plan_is_not_saved_in_a_folder_that_is_missing(tmp_path, monkeypatch):

@@ -102,6 +102,7 @@ FORGED = [
     ("row_offsets", np.delete(PLAN.row_offsets, 2), "with all offsets of batches among them"),
     ("row_offsets", PLAN.row_offsets[None], "of int64 in 1 dimension"),
     ("spans", first_changed(PLAN.spans, -1), "of a sequence, a start and a stop behind it"),
+    ("spans", PLAN.spans[:, [0, 1, 1]], "of a sequence, a start and a stop behind it"),
     ("spans", PLAN.spans[:, [0, 2, 1]], "of a sequence, a start and a stop behind it"),
     ("spans", PLAN.spans[:-1], f"of shape \\({COUNT}, 3\\)"),
     ("spans", PLAN.spans[:, :2], f"of shape \\({COUNT}, 3\\)"),

@@ -85,6 +85,41 @@ def test_a_source_with_a_state_begins_anew_in_every_pass(kind):
     assert names(stream) == whole
 
 
+class Living:
+    """A source whose state is one dict, in which it goes on writing."""
+
+    def __init__(self, own):
+        self.own, self.state = own, {"at": 0}
+
+    def __iter__(self):
+        while self.state["at"] < len(self.own):
+            self.state["at"] += 1
+            yield self.own[self.state["at"] - 1]
+
+    def state_dict(self):
+        return self.state
+
+    def load_state_dict(self, state):
+        self.state = state
+
+
+def test_a_state_stays_as_it_was_saved_whatever_its_source_does():
+    shards = shards_of([50, 33])
+    stream = stream_of([Living(shard) for shard in shards], BUDGET)
+    batches = iter(stream)
+    first = names(itertools.islice(batches, 16))
+    state = stream.state_dict()
+    saved = copy.deepcopy(state)
+    others = names(batches)
+    assert state == saved
+    for _ in range(2):
+        resumed = stream_of([Living(shard) for shard in shards], BUDGET)
+        resumed.load_state_dict(state)
+        assert names(resumed) == others
+        assert state == saved
+    assert len(first) == 16
+
+
 def test_a_window_has_a_sequence_of_each_shard_at_least():
     shards = shards_of([3, 5, 2])
     taken = itertools.chain.from_iterable(names(stream_of(shards, BUDGET, buffer=1)))
