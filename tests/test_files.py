@@ -231,6 +231,15 @@ def test_every_load_is_whole_while_threads_and_processes_write(tmp_path):
     assert names_in(tmp_path) == ["plan.npz"]
 
 
+def test_a_file_is_on_the_disk_before_it_takes_its_name(tmp_path, monkeypatch):
+    """After a power cut the name would stand for an empty file."""
+    done, sync, move = [], os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda file: done.append("sync") or sync(file))
+    monkeypatch.setattr(os, "replace", lambda *paths: done.append("move") or move(*paths))
+    files.write(tmp_path / "new", "text")
+    assert done == ["sync", "move"]
+
+
 def test_a_line_is_added_behind_the_others(tmp_path):
     files.append(tmp_path / "lines", "größer\n")
     files.append(tmp_path / "lines", "two\n")

@@ -304,6 +304,14 @@ def test_a_loader_that_has_fetched_nothing_yet_takes_the_epoch_that_is_set():
     assert list(batches) == planned(1)
 
 
+def test_whoever_takes_over_before_the_first_batch_plans_for_its_own_ranks():
+    state = made().state_dict()
+    assert state["runs"] == []
+    elsewhere = made(rank=0, world_size=3)
+    elsewhere.load_state_dict(state)
+    assert elsewhere.plan.fingerprint() == lw.make_plan(LENGTHS, BATCHING, seed=4, world_size=3).fingerprint()
+
+
 def test_loss_scales_are_those_of_the_batches_that_a_pass_yields():
     sampler = made(micro_batches=2)
     weights = LENGTHS.ravel()

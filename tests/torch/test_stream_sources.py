@@ -120,6 +120,16 @@ def test_a_state_stays_as_it_was_saved_whatever_its_source_does():
     assert len(first) == 16
 
 
+@pytest.mark.parametrize("read", [-1, 1.5, "ten", None])
+def test_a_state_that_says_no_whole_number_was_read_is_refused(read):
+    stream = stream_of(shards_of([9, 5]), BUDGET)
+    next(iter(stream))
+    state = stream.state_dict()
+    state["starts"][1]["read"] = read
+    with pytest.raises((ValueError, TypeError), match=r"^`starts` must be (a whole number|at least 0), but is "):
+        stream_of(shards_of([9, 5]), BUDGET).load_state_dict(state)
+
+
 def test_a_window_has_a_sequence_of_each_shard_at_least():
     shards = shards_of([3, 5, 2])
     taken = itertools.chain.from_iterable(names(stream_of(shards, BUDGET, buffer=1)))
