@@ -110,3 +110,11 @@ def test_batches_are_cut_smaller_until_they_fill_the_last_step(count):
     costs = np.diff(leveled.offsets) * np.maximum.reduceat(needed[:, 0], leveled.offsets[:-1])
     assert costs.max() < 20_000
     assert 0 <= 2 * slots - len(costs) <= max(1, 2 * slots // 1_000)
+
+
+def test_portions_pad_what_was_asked_once_the_last_step_of_each_is_filled():
+    """A portion fills its own micro-batches of a step, and not the step: fitted to the step, these pad 15 %."""
+    lengths = lw.example_lengths("speech", count=1_000)
+    batching = lw.Batching(budget=20_000, padding=0.1, deal=lw.Portions())
+    plans = [lw.make_plan(lengths, batching, world_size=8, micro_batches=2, epoch=epoch) for epoch in range(3)]
+    assert lw.measure(plans, lengths).padding_share == pytest.approx(0.1, abs=0.02)

@@ -312,6 +312,20 @@ def test_whoever_takes_over_before_the_first_batch_plans_for_its_own_ranks():
     assert elsewhere.plan.fingerprint() == lw.make_plan(LENGTHS, BATCHING, seed=4, world_size=3).fingerprint()
 
 
+@pytest.mark.parametrize(("world_size", "micro_batches"), [(1, 1), (2, 3), (3, 2)])
+def test_whoever_takes_over_plans_what_was_left_for_its_own_ranks_and_micro_batches(world_size, micro_batches):
+    state = made().state_dict(delivered=5)
+    elsewhere = made(rank=0, world_size=world_size, micro_batches=micro_batches)
+    elsewhere.load_state_dict(state)
+    places = {"world_size": world_size, "micro_batches": micro_batches}
+    rest = lw.make_plan(LENGTHS, BATCHING, seed=4, after=[(2, 1, 5)], **places)
+    assert elsewhere.plan.fingerprint() == rest.fingerprint()
+    assert elsewhere.delivered == elsewhere.start == 5
+    assert len(elsewhere) == 5 + len(rest)
+    later = elsewhere.state_dict(delivered=6)
+    assert later["runs"] == [[2, 1, 5], [world_size, micro_batches, 1]]
+
+
 def test_loss_scales_are_those_of_the_batches_that_a_pass_yields():
     sampler = made(micro_batches=2)
     weights = LENGTHS.ravel()
