@@ -272,6 +272,8 @@ def test_other_things_than_shares_and_batchings_are_refused():
     for call in (lambda: lw.recommend(0.1, LENGTHS, BATCHING), lambda: lw.recommend(SHARE, LENGTHS, lw.FixedSize(8))):
         with pytest.raises(TypeError, match=r"must be a (LengthShare|Batching), but is "):
             call()
+    with pytest.raises(TypeError, match=r"^`plan` must be a (lengthwise\.)?Plan, but is "):
+        SHARE.measure(["plan"])
 
 
 def test_a_share_is_shown_in_a_line():

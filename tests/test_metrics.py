@@ -392,6 +392,13 @@ def test_the_correlation_of_steps_does_not_span_epochs():
     assert lw.measure([rising, rising], [1, 2, 3, 4]).step_length_correlation == pytest.approx(1.0)
 
 
+def test_chunks_count_as_long_as_they_are_wherever_they_begin():
+    # Chunks 0:5, 3:8 and 6:9 of the first sequence, and the second whole: 5, 5, 3 and 4 frames.
+    batching = lw.Batching(cut=lw.FixedSize(4), chunks=lw.Chunks(5, step=3))
+    measures = lw.measure(lw.make_plan([9, 4], batching), [9, 4])
+    assert measures.padding_share == pytest.approx(1.0 - (5 + 5 + 3 + 4) / 20)
+
+
 def test_epochs_of_chunks_and_of_whole_sequences_are_pooled():
     lengths = lw.example_lengths(count=400)
     whole = lw.Batching(cut=lw.FixedSize(8))
@@ -473,6 +480,11 @@ def test_the_mean_length_of_random_steps_varies_as_that_of_random_samples(size):
     assert lw.measure(plans, lengths).step_length_variance == pytest.approx(1.0, abs=0.15)
     in_order = lw.Batching(order=lw.Sorted(), cut=lw.FixedSize(size))
     assert lw.measure(lw.make_plan(lengths, in_order), lengths).step_length_variance >= 0.8 * size
+
+
+def test_one_of_two_varies_as_the_two_do():
+    # Of [1, 3] one is drawn, of the variance 1: both steps are 1 from the mean.
+    assert lw.measure(lw.make_plan([1, 3], lw.Batching(cut=lw.FixedSize(1))), [1, 3]).step_length_variance == 1.0
 
 
 def test_one_step_of_all_varies_as_a_sample_does():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import lengthwise as lw
 from lengthwise import _kernels
 from lengthwise.choices.rate_distortion import group_levels
+from lengthwise.measures.limit import step_limit_curve
 from lengthwise.measures.step_limit import _costliest_set, _gaps, rates_in_steps
 
 LEVELS = st.lists(st.integers(1, 60), min_size=2, max_size=7, unique=True)
@@ -148,6 +149,14 @@ def test_what_has_no_limit_is_refused_in_one_sentence():
         lw.mixing_limit([1, 2, 3], 0.1, batch_size=16, world_size=2)
     with pytest.raises(ValueError, match=r"^`world_size` must be at least 1, but is 0"):
         lw.mixing_limit([1, 2, 3], 0.1, world_size=0)
+
+
+def test_a_curve_is_the_limit_at_each_padding():
+    lengths = [1, 2, 2, 4, 7, 7, 11, 20]
+    paddings = [0.02, 0.1, 0.25]
+    curve = step_limit_curve(lengths, paddings, batches=2, bins=32, near=0.003)
+    alone = [lw.mixing_limit(lengths, padding, bins=32, world_size=2) for padding in paddings]
+    np.testing.assert_allclose(curve, alone, atol=0.006)
 
 
 @pytest.mark.parametrize("batches", [1, 2, 4])

@@ -36,6 +36,7 @@ def test_fewer_lengths_are_the_first_of_more(name):
     assert len(example_lengths(name)) == 10_480
     assert len(example_lengths(name, count=0)) == 0
     assert not more.flags.writeable
+    assert more.dtype == np.int64
 
 
 @pytest.mark.parametrize(
