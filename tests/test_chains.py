@@ -13,6 +13,19 @@ from lengthwise.choices.chains import nest, optimal_chain, tight_boxes
 rows = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=1, max_size=12)
 
 
+def test_random_steps_pad_to_the_better_of_two_chains():
+    """That of the other edges, or the one that is sought by itself: none of the two is always the better one."""
+    chance = np.random.default_rng(0)
+    for buckets in (2, 3, 4):
+        items = chance.integers(1, 60, (40, 2))
+        order = lw.Bucketed(buckets=buckets, pad_to_edge=True)
+        batching = lw.Batching(order=order, cut=lw.FixedSize(1), deal=lw.RandomSteps())
+        plan = lw.make_plan(items, batching)
+        found = plan.padded_lengths.sum()
+        assert found <= lw.padded_frames(items, optimal_chain(items, buckets, lw.optimal_edges))
+        assert found <= lw.padded_frames(items, nest(lw.optimal_edges(items, buckets)))
+
+
 @settings(max_examples=100, derandomize=True)
 @given(rows)
 def test_tight_boxes_are_filled_by_what_is_in_them(lengths):

@@ -151,6 +151,11 @@ def test_what_has_no_limit_is_refused_in_one_sentence():
         lw.mixing_limit([1, 2, 3], 0.1, world_size=0)
 
 
+def test_the_limit_of_steps_tells_128_groups_of_lengths_apart():
+    lengths = np.arange(100, 300)
+    assert lw.mixing_limit(lengths, 0.3, world_size=2) == lw.mixing_limit(lengths, 0.3, world_size=2, bins=128)
+
+
 def test_a_curve_is_the_limit_at_each_padding():
     lengths = [1, 2, 2, 4, 7, 7, 11, 20]
     paddings = [0.02, 0.1, 0.25]

@@ -477,6 +477,14 @@ def test_an_error_names_the_sequence_among_all_lengths():
         (lambda: lw.Windows(LENGTHS, 3), "`batching` must be a Batching, but is 3. Make one"),
         (lambda: lw.Windows([[1, 2, 3]], BATCHING), "`lengths` must be a list of numbers or of pairs, but is"),
         (lambda: lw.Windows(LENGTHS, BATCHING).plan(-1, 0), "`epoch` must be at least 0, but is -1. Give a whole"),
+        (
+            lambda: lw.Windows(LENGTHS, BATCHING).numbers(2**32, 0),
+            "`epoch` must be at most 4294967295, but is 4294967296. Give a whole number from 0 to 2**32 - 1.",
+        ),
+        (
+            lambda: lw.Windows(np.broadcast_to(np.array(5), 2**32 + 1), BATCHING, window=1, block=1),
+            "`window` must be one of at most 4294967296 in an epoch, but is 1. Give larger windows.",
+        ),
         (lambda: lw.Windows(LENGTHS, BATCHING).plan(0, 1), "`number` must be at most 0, but is 1. Windows count"),
         (
             lambda: lw.WindowEpoch(lw.Windows([3], BATCHING), 0).find(1),

@@ -248,3 +248,26 @@ def test_a_batch_sampler_says_where_it_stands():
     assert said.format(0, 10) in repr(resumed)
     resumed.set_epoch(5)
     assert said.format(5, 0) in repr(resumed)
+
+
+class SharedOut(Sampler):
+    """Another sampler above ours, which yields what the first of two ranks would take."""
+
+    num_replicas = 2
+
+    def __init__(self, sampler):
+        self.sampler = sampler
+
+    def __iter__(self):
+        for number, batch in enumerate(self.sampler):
+            if number % 2 == 0:
+                yield batch
+
+
+def test_the_batches_of_all_ranks_may_be_shared_out_by_another_and_those_of_one_may_not():
+    assert len(list(SharedOut(training()))) == BATCHES // 2
+    one = lw.torch.BatchSampler(LENGTHS, BATCHING, rank=0, world_size=2)
+    with pytest.raises(
+        ValueError, match=r"^`batches` must be shared out once, .+ but is .shared out to 2 again by Shared"
+    ):
+        list(SharedOut(one))

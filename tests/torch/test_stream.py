@@ -125,6 +125,11 @@ def test_the_loss_scales_are_those_of_the_window():
     assert all(sum(scale for scale, _ in step) == pytest.approx(1) for step in steps)
 
 
+def test_sequences_that_weigh_nothing_are_scaled_by_nothing():
+    stream = stream_of(shards_of([24]), BATCHINGS["fixed"], weight=lambda _: 0.0, micro_batches=2)
+    assert {stream.loss_scale for _ in stream} == {0.0}
+
+
 def test_two_lengths_and_tensors():
     pairs = [(torch.zeros(first), torch.zeros(second)) for first, second in itertools.product(range(1, 7), repeat=2)]
     batching = lw.Batching(budget=40, padding=0.1)
