@@ -236,7 +236,7 @@ def test_two_samplers_say_what_they_are(make):
 
 def test_a_batch_sampler_says_where_it_stands():
     sampler = training(order=lw.Sorted())
-    said = "(rank 0 of 1, epoch {}, {} of 10 batches delivered, 40 sequences, Sorted("
+    said = "(rank 0 of 1, epoch {}, {} of 10 batches delivered, 40 sequences, Batching("
     assert said.format(0, 0) in repr(sampler)
     for _ in zip(range(3), sampler, strict=False):
         pass

@@ -118,7 +118,7 @@ class BatchSampler(Sampler[list[Any]]):
         return (
             f"{type(self).__name__}(rank {self.rank} of {self.world_size}, epoch {self.epoch}, "
             f"{rest.before + delivered} of {len(rest)} batches delivered, {len(self.lengths)} sequences, "
-            f"{self.batching.order} cut by {self.batching.cut})"
+            f"{self.batching})"
         )
 
     @property
