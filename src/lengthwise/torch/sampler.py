@@ -268,9 +268,8 @@ class BatchSampler(Sampler[list[Any]]):
 
         Raises:
             ValueError: `state` is not what `state_dict` gave.
-            PlanMismatchError: It is of other lengths, another batching or seed; or only its plan differs, for example
-                because a cost of your own was changed; or the ranks loaded different states, or one could not load its
-                own.
+            PlanMismatchError: It is of other lengths, another batching or seed; or only its plan differs, as after a
+                change of your own cost; or the ranks loaded different states, or one could not load its own.
         """
         loader, _ = loader_among(list(callers())) if self.reads_callers else (None, "")
         with self._own_rank.alike(self._facts):
