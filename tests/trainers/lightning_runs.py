@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from contract import EPOCHS, MICRO_BATCHES, Model, Record, Sequences, batch_sampler, optimizer_of
+import torch
+from contract import EPOCHS, LENGTHS, MICRO_BATCHES, Model, Record, Sequences, batch_sampler, optimizer_of
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint, OnExceptionCheckpoint
 from test_contract_lightning import SAVED, STOP, WAYS, WITH_WORKERS
@@ -15,6 +16,7 @@ from torch import distributed
 from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
+from lengthwise.torch import PadCollate
 from lengthwise.torch.lightning import PlannedEpochs
 
 OURS = "`.*` must be "  # how our warnings begin
@@ -62,6 +64,21 @@ class Unscaled(Task):
 
     def training_step(self, batch, batch_idx):  # noqa: ARG002
         return self.model.loss(*batch)
+
+
+class Padding(Task):
+    """Trains on padded sequences."""
+
+    def training_step(self, batch, batch_idx):
+        numbers, padded = batch
+        features = padded.values.mean((1, 2))[:, None].expand(-1, 3)
+        return self.model.loss(numbers, features, features[:, 0]) * self.planned.scale(batch_idx)
+
+
+def padding_loader(lengths):
+    """A loader of sequences of these lengths."""
+    sequences = [(number, torch.ones(int(length), 2, dtype=torch.float64)) for number, length in enumerate(lengths)]
+    return lambda sampler: DataLoader(sequences, batch_sampler=sampler, collate_fn=PadCollate())
 
 
 class Failing(Task):
@@ -181,6 +198,9 @@ def alone(folder):
         "again": again(),
         "unscaled": said(task=Unscaled, max_epochs=1),
         "told": told(),
+        "in order": said(task=Padding, loader=padding_loader(LENGTHS)),
+        "shuffled": said(task=Padding, loader=padding_loader(LENGTHS[::-1])),
+        "all alike": said(task=Padding, loader=padding_loader([3_000] * len(LENGTHS))),
     }
 
 

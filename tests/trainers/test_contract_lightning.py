@@ -1,5 +1,6 @@
 """Lightning's Trainer on planned batches: the contract on two ranks."""
 
+import re
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -101,6 +102,17 @@ def test_a_loss_without_its_scale_is_told_once(of_ranks):
             "`loss` must be multiplied by planned.scale(batch_idx) in training_step, but is 'as the model gives it'. "
             "Without its scale, a short batch counts as much as a long one."
         )
+
+
+def test_batches_that_are_not_padded_as_planned_are_told_once(of_ranks):
+    told = {
+        name: [each for each in of_ranks[0]["alone"][name] if "` must be " in each]
+        for name in ("in order", "shuffled", "all alike")
+    }
+    assert told["in order"] == []
+    (shuffled,), (alike,) = told["shuffled"], told["all alike"]
+    assert shuffled.startswith("`lengths` must be those of the data set, but is 'unlike what the first 24 batches are")
+    assert re.match(r"`batches` must be padded to what is planned, \d+ to \d+, but is '3000 for all'\. Let", alike)
 
 
 def test_the_log_of_a_run_tells_what_it_trains_on(of_ranks):

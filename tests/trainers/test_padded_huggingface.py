@@ -77,16 +77,14 @@ def test_batches_that_are_padded_as_planned_say_nothing(tmp_path, batching, unit
 @pytest.mark.parametrize("seed", range(4))
 def test_lengths_of_another_order_are_told(tmp_path, batching, seed):
     shuffled = np.random.default_rng(seed).permutation(LENGTHS)
-    said = (
-        r"`lengths` must be those of train_dataset, but is 'unlike what the first 24 batches are padded to'\. Measure"
-    )
+    said = r"`lengths` must be those of the data set, but is 'unlike what the first 24 batches are padded to'\. Measure"
     with pytest.warns(UserWarning, match=said):
         train(tmp_path, texts_of(shuffled), batching=batching)
 
 
 @pytest.mark.parametrize("batching", ["budget", "fixed"])
 def test_texts_that_a_tokenizer_has_padded_are_told(tmp_path, batching):
-    said = r"`input_ids` must be padded to what is planned, \d+ to \d+, but is '300 in all batches'\. Leave padding"
+    said = r"`batches` must be padded to what is planned, \d+ to \d+, but is '300 for all'\. Let the collate function"
     with pytest.warns(UserWarning, match=said):
         train(tmp_path, texts_of([300] * len(LENGTHS)), batching=batching)
 

@@ -19,8 +19,8 @@ from lengthwise import checks
 from lengthwise.planning.loss import REDUCTIONS
 from lengthwise.planning.plan import Plan
 from lengthwise.torch.huggingface.epochs import PlannedEpochs, total_steps_of
-from lengthwise.torch.huggingface.padded import PaddedAsPlanned
 from lengthwise.torch.labels import MEANS, NEXT_LABELS, OTHER, count_labels, mean_of
+from lengthwise.torch.padded import PaddedAsPlanned
 from lengthwise.torch.sampler import BatchSampler
 
 # What is kept of the Trainer's own loader; the batches are the sampler's.
@@ -221,7 +221,9 @@ class PlannedTrainer(transformers.Trainer):
         # Of an epoch that other ranks began, the plan is of what they left: 8 batches of 20, say, from number 0 on.
         last = sampler.delivered - (len(sampler) - len(sampler.plan))
         if self.is_world_process_zero():
-            self._padded.look(batches, sampler.plan, range(last - len(batches), last), sampler.rank)
+            self._padded.look(
+                list(map(_shape_of, batches)), sampler.plan, range(last - len(batches), last), sampler.rank
+            )
 
     def _scales(self) -> NDArray[np.float64]:
         """The scale of each batch of this pass, by the weights of its sequences."""
@@ -330,6 +332,12 @@ def _evaluation_mode(model: Any) -> Iterator[None]:
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+def _shape_of(batch: Any) -> tuple[int, int] | None:
+    """Rows and padded length of the texts of a batch; None where it has no texts."""
+    ids = batch.get("input_ids") if isinstance(batch, Mapping) else None
+    return (ids.shape[0], ids.shape[1]) if torch.is_tensor(ids) and ids.dim() == 2 else None
 
 
 def _check_dataset(dataset: Any) -> None:

@@ -1,4 +1,4 @@
-"""Whether batches of texts are padded as planned: what a data collator pads to, beside what the plan says.
+"""Whether batches are padded as planned: what the collate function pads to, beside what the plan says.
 
 A data set that was shuffled or filtered after its lengths were measured trains as if nothing were wrong, on batches
 that pad like random ones and know no budget. So does one whose tokenizer has padded all texts to one length.
@@ -7,10 +7,9 @@ that pad like random ones and know no budget. So does one whose tokenizer has pa
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-import torch
 
 from lengthwise import checks
 from lengthwise.planning.plan import Plan
@@ -27,11 +26,11 @@ class PaddedAsPlanned:
         self._planned: list[int] = []
         self._padded: list[int] = []
 
-    def look(self, batches: list[Any], plan: object, numbers: range, rank: int) -> None:
-        """Notes the batches `numbers` of a rank; those that hold no `input_ids` [rows, T] tell nothing.
+    def look(self, shapes: Sequence[tuple[int, int] | None], plan: object, numbers: range, rank: int) -> None:
+        """Notes what the batches `numbers` of a rank are padded to.
 
         Args:
-            batches: As the collator gave them.
+            shapes: Rows and padded length of each batch; None for one that does not tell.
             plan: Of which `numbers` are.
             numbers: Which of the rank's batches these are, counted from 0.
             rank: Whose.
@@ -40,12 +39,12 @@ class PaddedAsPlanned:
         if len(self._planned) >= _BATCHES or not isinstance(plan, Plan) or plan.row_offsets is not None:
             return
         own = plan.grid[:, :, rank].reshape(-1)
-        for batch, number in zip(batches, numbers, strict=True):
-            ids = batch.get("input_ids") if hasattr(batch, "get") else None
-            if not torch.is_tensor(ids) or ids.dim() != 2 or len(ids) != plan.batch_sizes[own[number]]:
+        for shape, number in zip(shapes, numbers, strict=True):
+            # A trainer that counts otherwise is no reason to end its run.
+            if shape is None or number not in range(len(own)) or shape[0] < plan.batch_sizes[own[number]]:
                 return
             self._planned.append(int(plan.padded_lengths[own[number], 0]))
-            self._padded.append(ids.shape[1])
+            self._padded.append(shape[1])
         if len(self._planned) >= _BATCHES:
             self._tell()
 
@@ -55,13 +54,10 @@ class PaddedAsPlanned:
         if most < _VARIED * least:
             return
         if (padded == padded[0]).all():
-            remedy = (
-                "Leave padding to the data collator, not to the tokenizer, and let it pad to the longest of the batch."
-            )
+            remedy = "Let the collate function alone pad, to the longest sequence of the batch: no tokenizer before it."
             rule = f"padded to what is planned, {least} to {most}"
-            warnings.warn(checks.sentence("input_ids", rule, f"{padded[0]} in all batches", remedy), stacklevel=4)
+            warnings.warn(checks.sentence("batches", rule, f"{padded[0]} for all", remedy), stacklevel=4)
         elif np.corrcoef(planned, padded)[0, 1] < _LEAST:
             remedy = "Measure them once the data set is shuffled, filtered and tokenized, in its order."
-            rule = "those of train_dataset"
             given = f"unlike what the first {len(planned)} batches are padded to"
-            warnings.warn(checks.sentence("lengths", rule, given, remedy), stacklevel=4)
+            warnings.warn(checks.sentence("lengths", "those of the data set", given, remedy), stacklevel=4)
