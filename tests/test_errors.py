@@ -613,6 +613,19 @@ def test_no_option_takes_a_word_that_it_does_not_know(choice):
             replace(choice, **{name: "hue"})
 
 
+@pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
+def test_no_flag_is_a_number(choice):
+    for name in (field.name for field in fields(choice) if isinstance(field.default, bool)):
+        with pytest.raises(TypeError, match=f"^`{name}` must be True or False, but is 1\\. Choose one of the two\\.$"):
+            replace(choice, **{name: 1})
+
+
+@pytest.mark.parametrize("name", ["ranks_averaged", "micro_batches_averaged"])
+def test_no_flag_of_a_loss_is_a_number(name):
+    with pytest.raises(TypeError, match=f"^`{name}` must be True or False, but is 1\\."):
+        lw.loss_scales(PLAN, **{name: 1})
+
+
 def test_a_plan_is_not_saved_in_a_folder_that_is_missing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     message = "`path` must be in a folder that is there, but is 'missing/plan.npz'. Make the folder missing first."

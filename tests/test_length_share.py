@@ -272,6 +272,9 @@ def test_other_things_than_shares_and_batchings_are_refused():
     for call in (lambda: lw.recommend(0.1, LENGTHS, BATCHING), lambda: lw.recommend(SHARE, LENGTHS, lw.FixedSize(8))):
         with pytest.raises(TypeError, match=r"must be a (LengthShare|Batching), but is "):
             call()
+    for sampled in (ALL + 0.0, ALL[:, None]):
+        with pytest.raises(TypeError, match=r"^`sampled` must be a list of whole numbers, but is "):
+            lw.LengthShare.of(GRADIENTS, sampled, LENGTHS)
     with pytest.raises(TypeError, match=r"^`plan` must be a (lengthwise\.)?Plan, but is "):
         SHARE.measure(["plan"])
 

@@ -125,6 +125,15 @@ def test_the_loss_scales_are_those_of_the_window():
     assert all(sum(scale for scale, _ in step) == pytest.approx(1) for step in steps)
 
 
+def test_every_window_draws_anew():
+    """Two windows of the same lengths, in which the batches hold others."""
+    batching = lw.Batching(cut=lw.FixedSize(4), order=lw.Shuffled())
+    batches = names(stream_of([[(number, 5) for number in range(80)]], batching, buffer=40))
+    windows = [[[number % 40 for number in batch] for batch in batches[at : at + 10]] for at in (0, 10)]
+    assert all(sorted(itertools.chain.from_iterable(window)) == list(range(40)) for window in windows)
+    assert windows[0] != windows[1]
+
+
 def test_sequences_that_weigh_nothing_are_scaled_by_nothing():
     stream = stream_of(shards_of([24]), BATCHINGS["fixed"], weight=lambda _: 0.0, micro_batches=2)
     assert {stream.loss_scale for _ in stream} == {0.0}
