@@ -396,6 +396,21 @@ def test_a_step_holds_more_sequences_than_a_short_number_counts(count):
     assert sorted(plan.batch_sizes.tolist()) == [1, count]
 
 
+def test_a_batch_of_a_step_holds_what_its_budget_pays_for_to_the_last_bit():
+    """How many fit is found by a division, which rounds: the budgets lie at what so many cost, and a bit below."""
+    chance, checked = np.random.default_rng(0), 0
+    lengths, ends = np.full((6, 1), 7), np.empty(6, np.int64)
+    for prices in chance.random((400, 5)):
+        each, once = prices[1] + (prices[2] * 7.0 + prices[3] * (7.0 * 7.0)), prices[0] + prices[4] * 7.0
+        for count in (1, 2, 3, 5):
+            for budget in (np.nextafter(once + count * each, 0.0), once + count * each):
+                fits = max([size for size in range(1, 7) if once + size * each <= budget], default=1)
+                batches, _, _ = _kernels.cut_falling(lengths, ends[:0], prices, budget, 6, 6, ends)
+                assert np.diff(ends[:batches], prepend=0).max() == fits
+                checked += (budget - once) / each >= fits + 1
+    assert checked > 0, "no division was rounded up"
+
+
 # Up to 40 sizes are put in order one by one; from 4,097 and from 65,537 on, by longer digits.
 @pytest.mark.parametrize("count", [1, 40, 41, 255, 4_096, 4_097, 65_536, 65_537])
 def test_sizes_of_any_width_are_sorted_as_numpy_sorts_them(count):
