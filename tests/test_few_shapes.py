@@ -229,3 +229,10 @@ def test_what_is_no_cut_no_cost_or_too_much_is_refused_in_one_sentence(find):
         find([3, 4], 10**10, lw.Budget(9))
     with pytest.raises(ValueError, match=r"^`lengths` must be few and short enough"):
         find([2**62, 4], 2, lw.Budget(1e20, multiple_of=1024))
+
+
+@pytest.mark.parametrize("unit", [1, 2**34])
+def test_frames_of_a_shape_are_counted_beyond_32_bits(unit):
+    lengths, shapes = np.array([3, 3, 9, 4]) * unit, np.array([[6, 3 * unit], [2, 9 * unit]])
+    counts, frames, passed = few_shapes.sequences_of(lengths, shapes, lw.Budget(18 * unit), leftovers="own")
+    assert (counts.tolist(), frames.tolist(), passed.tolist()) == ([2, 2], [6 * unit, 13 * unit], [0, 0])

@@ -53,6 +53,34 @@ def test_every_set_of_lengths_keeps_the_promises(lengths, deal, world_size, micr
         keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
 
 
+ANY_UNIT = (
+    *("shuffled", "sorted", "falling", "semi_sorted", "alternated", "windowed", "bucketed", "optimal"),
+    "uniform",
+)
+
+
+@pytest.mark.parametrize("deal", ["Mixed_split", "Balanced_drop", "RandomSteps_split", "portions", "waiting_repeat"])
+@pytest.mark.parametrize("order", ANY_UNIT)
+def test_the_unit_of_lengths_changes_no_plan(order, deal):
+    """In a unit 2**34 times as fine no length is below 2**31, and the frames of a batch are beyond 2**40."""
+    lengths, unit = lw.example_lengths("speech", count=150), 2**34
+    budgets = lw.Budget(3_000), lw.Budget(3_000, by="optimal")
+    for cut in (lw.FixedSize(3), lw.DynamicSize(2), *budgets):
+        plans = []
+        for scale in (1, unit):
+            own = replace(cut, budget=cut.budget * scale) if isinstance(cut, lw.Budget) else cut
+            batching = lw.Batching(order=choices.ORDERS[order], cut=own, deal=choices.suit(choices.DEALS[deal], own))
+            plans.append(lw.make_plan(lengths * scale, batching, world_size=3, micro_batches=2))
+        small, large = plans
+        for name in ("sequences", "offsets", "grid"):
+            assert np.array_equal(getattr(small, name), getattr(large, name)), (cut, name)
+        assert np.array_equal(small.padded_lengths * unit, large.padded_lengths)
+        assert np.array_equal(small.costs * unit, large.costs)
+        measures = [lw.measure(plan, lengths * scale) for plan, scale in zip(plans, (1, unit), strict=True)]
+        assert measures[0].padding_share == measures[1].padding_share
+        assert measures[0].straggler_waste == pytest.approx(measures[1].straggler_waste)
+
+
 @pytest.mark.parametrize("order", choices.ORDERS)
 def test_every_order_takes_more_sequences_and_longer_ones_than_a_short_number_counts(order):
     """66,000 of them, 1 to 570,000 long: a number of 16 bits ends at 65,535. Short ones are told from those beyond."""
