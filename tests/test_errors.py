@@ -8,6 +8,7 @@ import pytest
 
 import choices
 import lengthwise as lw
+from lengthwise._random import Key
 
 SENTENCE = re.compile(r"^`[\w ]+` must be .+, but is .+\. [A-Z].+\.$", re.DOTALL)
 
@@ -184,6 +185,11 @@ VALUES = {
         lambda: lw.MaxEntropy(padding=0.1, scale=3.0),
         "`MaxEntropy` must be given one of padding, mixing, scale, but is ['padding', 'scale']. "
         "Choose one of the three.",
+    ),
+    "an order that is not fitted": (
+        lambda: lw.MaxEntropy(padding=0.1)(np.array([3.0, 4.0]), Key()),
+        "`MaxEntropy` must be fitted to the lengths first, but is MaxEntropy(padding=0.1, scale=None, "
+        "noise='optimal', mixing=None). Call its `fit`, as make_plan does.",
     ),
     "edges that no whole number of the plan holds": (
         lambda: lw.padded_frames([5], [2.0**63]),

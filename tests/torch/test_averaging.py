@@ -263,6 +263,13 @@ def test_one_rank_without_decay_is_plain_training_bit_for_bit():
         assert tensor.numpy().tobytes() == averaged[name].numpy().tobytes(), name
 
 
+def test_ranks_that_came_or_went_since_it_was_made_are_told_of():
+    averaging = lw.torch.ParameterAveraging(weight(2.0))
+    averaging.world_size = 2  # as if torch.distributed had ended since
+    with pytest.raises(ValueError, match=r"^`world_size` must be 2 still, but is 1\. Make the averaging after torch"):
+        averaging.average()
+
+
 def test_one_rank_decays_by_equation_3():
     model = weight(2.0)
     averaging = lw.torch.ParameterAveraging(model)
