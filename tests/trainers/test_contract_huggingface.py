@@ -386,6 +386,6 @@ def test_transformers_is_imported_by_its_door_only():
     library = Path(lw.__file__).parent
     sources = {path.relative_to(library).as_posix(): path.read_text(encoding="utf-8") for path in library.rglob("*.py")}
     door = {name for name in sources if name.startswith("torch/huggingface/")}
-    assert door > {name for name, text in sources.items() if re.search(r"^\s*(import|from) transformers", text, re.M)}
+    assert door >= {name for name, text in sources.items() if re.search(r"^\s*(import|from) transformers", text, re.M)}
     importing = re.compile(r"^\s*(import|from) .*huggingface", re.M)
     assert not [name for name, text in sources.items() if name not in door and importing.search(text)]
