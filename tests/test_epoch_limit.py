@@ -219,18 +219,18 @@ def test_no_pool_of_epochs_under_a_budget_passes_the_limit(budget):
 
 def test_what_an_epoch_is_filled_with_costs_least_of_all_ways():
     # Counts by level, places of a batch there, and every way to open batches and leave places empty, one by one.
-    chance = np.random.default_rng(2)
-    for _ in range(30):
+    chance, filled = np.random.default_rng(2), 0
+    for _ in range(60):
         counts, empty = chance.integers(1, 4, 4), int(chance.integers(0, 4))
-        fewest = np.sort(chance.integers(1, 5, 4))[::-1].copy()
-        most, prices = fewest + chance.integers(0, 2, 4), chance.exponential(size=3)
+        fewest = np.sort(chance.integers(1, 9, 4))[::-1].copy()
+        most, prices = fewest + chance.integers(0, 3, 4), chance.exponential(size=3)
         ways = {(0, 0): 0.0}  # (places beside, empty): the least price so far
         for level in (3, 2, 1, 0):
             for _ in range(int(counts.sum())):  # batches
                 for (beside, left), price in list(ways.items()):
                     for held in range(fewest[level], most[level] + 1):
                         after = beside + held, left
-                        if beside + held <= counts.sum() + 8 and price < ways.get(after, np.inf):
+                        if beside + held <= counts.sum() + 12 and price < ways.get(after, np.inf):
                             ways[after] = price
             for (beside, left), price in sorted(ways.items(), reverse=True):
                 for more in range(1, min(beside, empty - left) + 1):
@@ -242,15 +242,18 @@ def test_what_an_epoch_is_filled_with_costs_least_of_all_ways():
                 for (beside, left), price in ways.items()
                 if beside >= counts[level]
             }
-        best = min(price for (beside, _), price in ways.items() if beside == 0)
+        best = min((price for (beside, _), price in ways.items() if beside == 0), default=np.inf)
+        filled += best < np.inf
         for kernel in (_kernels.fill_epoch, _kernels.fill_epoch.py_func):
-            least, opened, beside = np.empty((empty + 1, 21)), np.empty((empty + 1, 21 + 3)), np.empty(3)
-            kernel(counts, fewest, most, prices, least, opened, np.empty((4, empty + 1, 24), np.int32), beside)
-            assert prices @ beside == pytest.approx(best)
+            beside = np.empty(3)
             # With less room it may only cost less, never more.
-            least, opened = np.empty((empty + 1, 3)), np.empty((empty + 1, 3 + 3))
-            kernel(counts, fewest, most, prices, least, opened, np.empty((4, empty + 1, 6), np.int32), beside)
-            assert prices @ beside <= best + 1e-12
+            for room, exact in ((40, True), (3, False), (1, False)):
+                least, opened = np.empty((empty + 1, room + 1)), np.empty((empty + 1, room + 4))
+                origins = np.empty((4, *opened.shape), np.int32)
+                paid = kernel(counts, fewest, most, prices, least, opened, origins, beside)
+                assert paid == pytest.approx(best) if exact else paid <= best + 1e-12
+                assert np.isinf(paid) or prices @ beside == pytest.approx(paid)
+    assert 10 < filled < 60  # the others leave more places empty than they may
 
 
 def test_sorted_batches_under_a_budget_are_near_the_limit_of_their_epoch():
@@ -270,6 +273,12 @@ def test_empty_places_are_refused_where_they_say_nothing():
         lw.mixing_limit(range(1, 11), 0.1, budget=30, empty_places=-1)
     with pytest.raises(ValueError, match=r"^`budget` must be left out for steps of several batches, but is 30"):
         lw.mixing_limit(range(1, 11), 0.1, budget=30, empty_places=1, world_size=2)
+    with pytest.raises(
+        ValueError, match=r"^`empty_places` must be as many as some epoch leaves empty, but is 0\. Count"
+    ):
+        lw.mixing_limit(
+            [30, 30, 50], 0.1, budget=100, empty_places=1
+        )  # 50 and 30, and 30 alone, which has two places more
     # So many that they are not looked through: the limit is that of such batches.
     lengths = lw.example_lengths(count=2_000)
     without = lw.mixing_limit(lengths, 0.1, budget=20_000)

@@ -553,7 +553,7 @@ CALLS = {
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_that_does_not_fit_is_told_one_that_does(call):
-    names = {**vars(lw), "PLAN": PLAN}
+    names = {name: getattr(lw, name) for name in lw.__all__} | {"PLAN": PLAN, "torch": lw.torch}
     with pytest.raises(TypeError) as raised:
         eval(call, names)
     name, told = call.partition("(")[0], CALLS[call]

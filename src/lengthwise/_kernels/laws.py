@@ -207,7 +207,8 @@ def costliest_edges(sizes, prices, beta, edges):
 def fill_epoch(counts, fewest, most, prices, least, opened, origins, beside):
     """The batches of an epoch whose places for shorter sequences cost least: writes how many places at each level.
 
-    Sequences stand at levels of rising lengths, `counts` of each. A batch that is padded to a level has fewest to most
+    Returns what they cost, infinity where no batches leave so few places empty. Sequences stand at levels of rising
+    lengths, `counts` of each. A batch that is padded to a level has fewest to most
     places there. Those beyond level s that no longer sequence takes are beside[s] [levels - 1], of price prices[s]
     each; shorter ones take them, and a few stay empty: `least` [empty + 1, room + 1] says how many at most.
 
@@ -221,22 +222,17 @@ def fill_epoch(counts, fewest, most, prices, least, opened, origins, beside):
     room, levels = least.shape[1] - 1, counts.size
     least[:] = np.inf
     least[0, 0] = 0.0
+    window = np.empty(opened.shape[1], np.int64)
     for level in range(levels - 1, -1, -1):
         count = counts[level]
-        top = room + count
         price = prices[level - 1] if level else 0.0
         for empty in range(least.shape[0]):
-            for place in range(top + 1):
+            for place in range(room + count + 1):
                 opened[empty, place] = least[empty, min(place, room)]
                 origins[level, empty, place] = -1  # no batch is opened
-            for held in range(fewest[level], most[level] + 1):
-                for place in range(top):  # rising, so that several may be opened
-                    after = min(top, place + held)
-                    if opened[empty, place] < opened[empty, after]:
-                        opened[empty, after] = opened[empty, place]
-                        origins[level, empty, after] = place
+            _open_batches(opened[empty], origins[level, empty], fewest[level], most[level], room + count, window)
             if empty:
-                for place in range(top):
+                for place in range(room + count):
                     if opened[empty - 1, place + 1] < opened[empty, place]:
                         opened[empty, place] = opened[empty - 1, place + 1]
                         origins[level, empty, place] = -2  # one of them stays empty
@@ -244,7 +240,7 @@ def fill_epoch(counts, fewest, most, prices, least, opened, origins, beside):
             for place in range(room + 1):
                 least[empty, place] = opened[empty, place + count] + price * place
     empty = np.argmin(least[:, 0])
-    place = 0
+    total, place = least[empty, 0], 0
     for level in range(levels - 1):
         place += counts[level]
         while origins[level, empty, place] != -1:
@@ -254,3 +250,26 @@ def fill_epoch(counts, fewest, most, prices, least, opened, origins, beside):
                 place = origins[level, empty, place]
         place = min(place, room)
         beside[level] = place
+    return total
+
+
+@compile_kernel
+def _open_batches(opened, origins, fewest, most, top, window):
+    """Opens batches of fewest to most places wherever that costs less: opened[place] is then the least of all ways.
+
+    `top` stands for as many places and more. `window` holds the places from which one batch leads here: a queue whose
+    costs rise, so that the cheapest is at its front.
+    """
+    front, back, entering = 0, 0, 0
+    for after in range(min(fewest, top), top + 1):
+        last = after - fewest if after < top else top - 1
+        while entering <= last:
+            while back > front and opened[window[back - 1]] >= opened[entering]:
+                back -= 1
+            window[back] = entering
+            back += 1
+            entering += 1
+        while front < back and window[front] < after - most:
+            front += 1
+        if front < back and opened[window[front]] < opened[after]:
+            opened[after], origins[after] = opened[window[front]], window[front]

@@ -37,7 +37,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels
+from lengthwise import _kernels, checks
 from lengthwise.choices.rate_distortion import Levels, information_of_flows, least_flows, padding_of_flows
 from lengthwise.measures.batch_limit import rate_in_batches
 
@@ -88,7 +88,7 @@ def floors_of_budget(
     """
     counts = _counts(levels)
     places = [np.minimum(each, levels.total).astype(np.int64) for each in (fewest, most)]
-    # More than those of two batches are hardly ever worth their price.
+    # More places than those of two batches are hardly ever worth their price.
     room = min(2 * int(places[1].max()), _MOST_FILLED // (len(counts) * (empty + 1)) - int(counts.max()) - 1)
     if room < 1:
         return None
@@ -97,7 +97,10 @@ def floors_of_budget(
 
     def cheapest(prices: NDArray[np.float64]) -> NDArray[np.float64]:
         beside = np.empty(len(prices))
-        _kernels.fill_epoch(counts, *places, prices, least, opened, origins, beside)
+        total = _kernels.fill_epoch(counts, *places, prices, least, opened, origins, beside)
+        if np.isinf(total):
+            rule, remedy = "as many as some epoch leaves empty", "Count those of a plan: no batches leave so few."
+            raise checks.value_error("empty_places", rule, empty, remedy)
         return beside / levels.total
 
     return cheapest

@@ -89,7 +89,7 @@ def mixing_limit(
 
     Raises:
         ValueError: A padding out of range, lengths that are not [n], a batch size or a budget for steps of several
-            batches, fewer batches than hold the sequences, or empty places without a budget.
+            batches, fewer batches than hold the sequences, empty places without a budget, or fewer than any epoch has.
 
     >>> mixing_limit(np.array([100, 200, 300, 400]), 0.4)
     1.0
