@@ -273,12 +273,9 @@ def test_empty_places_are_refused_where_they_say_nothing():
         lw.mixing_limit(range(1, 11), 0.1, budget=30, empty_places=-1)
     with pytest.raises(ValueError, match=r"^`budget` must be left out for steps of several batches, but is 30"):
         lw.mixing_limit(range(1, 11), 0.1, budget=30, empty_places=1, world_size=2)
-    with pytest.raises(
-        ValueError, match=r"^`empty_places` must be as many as some epoch leaves empty, but is 0\. Count"
-    ):
-        lw.mixing_limit(
-            [30, 30, 50], 0.1, budget=100, empty_places=1
-        )  # 50 and 30, and 30 alone, which has two places more
+    # 50 and 30, and 30 alone, which has two places more.
+    with pytest.raises(ValueError, match=r"^`empty_places` must be as many as some epoch leaves empty, but is 0\."):
+        lw.mixing_limit([30, 30, 50], 0.1, budget=100, empty_places=0)
     # So many that they are not looked through: the limit is that of such batches.
     lengths = lw.example_lengths(count=2_000)
     without = lw.mixing_limit(lengths, 0.1, budget=20_000)
