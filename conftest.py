@@ -18,6 +18,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import settings
 
+from lengthwise import _compile
+
 ROOT = Path(__file__).parent
 
 OF_JAX = (
@@ -34,6 +36,9 @@ os.register_at_fork(after_in_child=gc.freeze)
 
 # Ray would ask for numbers about itself when a process ends, and send them to its makers.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+
+# Of small calls, which would run in Python at first, the machine code is tested too.
+_compile.BEFORE_READING = _compile.BEFORE_COMPILING = 0.0
 
 settings.register_profile("without-deadline", deadline=None)
 settings.load_profile("without-deadline")

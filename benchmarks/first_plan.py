@@ -3,11 +3,13 @@
     python benchmarks/first_plan.py [--repeats 5]
 
 Each time in a fresh process: the import, and then the first plan, with an empty cache of kernels (cold) and with a full
-one (warm). In seconds of one core, so that what else the machine does is left out. Cases take turns; the medians count.
+one (warm); a process between them compiles every kernel that the plan calls. In seconds of one core, so that what else
+the machine does is left out. Cases take turns; the medians count.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import statistics
@@ -17,21 +19,26 @@ import tempfile
 
 from record import parser, write
 
-# A thousand lengths: what is planned takes no time, and what is loaded and compiled takes all of it.
 PROGRAM = """
 import json, time
 start = time.process_time()
 import lengthwise as lw
 imported = time.process_time()
-lw.make_plan([50 + 37 * k % 901 for k in range(1_000)], {batching}, world_size={ranks})
-print(json.dumps({{"import": imported - start, "plan": time.process_time() - imported}}))
+lengths = [50 + 37 * k % 901 for k in range({count})]
+begun = time.process_time()
+lw.make_plan(lengths, {batching}, world_size={ranks})
+print(json.dumps({{"import": imported - start, "plan": time.process_time() - begun}}))
 """
-CASES = {
+# What fills the cache: no kernel waits until Python has taken as long.
+FILL = "from lengthwise import _compile; _compile.BEFORE_READING = _compile.BEFORE_COMPILING = 0.0\n" + PROGRAM
+BATCHINGS = {
     "random": ("lw.Batching(order=lw.Shuffled(), budget=20_000)", 1),
     "the default": ("lw.Batching(budget=20_000)", 1),
     "the default, 8 ranks": ("lw.Batching(budget=20_000)", 8),
     "optimal:8": ("lw.Batching(order=lw.Bucketed(buckets=8), budget=20_000)", 1),
 }
+# As few as in an example, and as many as LJSpeech has. Planning takes no time beside what is loaded and compiled.
+COUNTS = 1_000, 13_100
 
 
 def main() -> None:
@@ -39,13 +46,20 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--repeats", type=int, default=5)
     arguments = options.parse_args()
-    runs: dict[str, list[dict[str, dict[str, float]]]] = {name: [] for name in CASES}
+    cases = list(itertools.product(COUNTS, BATCHINGS))
+    runs: dict[tuple[int, str], list[dict[str, dict[str, float]]]] = {case: [] for case in cases}
     for _ in range(arguments.repeats):
-        for name, (batching, ranks) in CASES.items():
+        for count, name in cases:
+            batching, ranks = BATCHINGS[name]
+            states = {"cold": PROGRAM, "filled": FILL, "warm": PROGRAM}
             with tempfile.TemporaryDirectory() as folder:
-                program = PROGRAM.format(batching=batching, ranks=ranks)
-                runs[name].append({state: in_fresh_process(program, folder) for state in ("cold", "warm")})
-    rows = [{"case": name, **medians(of_case)} for name, of_case in runs.items()]
+                runs[count, name].append(
+                    {
+                        state: in_fresh_process(program.format(count=count, batching=batching, ranks=ranks), folder)
+                        for state, program in states.items()
+                    }
+                )
+    rows = [{"count": count, "case": name, **medians(of_case)} for (count, name), of_case in runs.items()]
     for row in rows:
         print(row)
     print(write("first-plan", {"repeats": arguments.repeats, "rows": rows}))

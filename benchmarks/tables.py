@@ -763,18 +763,20 @@ def planning(document: dict[str, Any]) -> tuple[str, ...]:
 def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
     """Seconds until a fresh process has its first plan."""
     columns = ("import_seconds", "warm_seconds", "cold_seconds")
-    rows = [(row["case"], *(f"{row[column]:.2f}" for column in columns)) for row in document["rows"]]
-    slowest = max(row["cold_seconds"] for row in document["rows"])
-    warm = max(row["warm_seconds"] for row in document["rows"])
+    rows = [
+        (f"{row['count']:,}", row["case"], *(f"{row[column]:.2f}" for column in columns)) for row in document["rows"]
+    ]
+    slowest, warm = (max(row[f"{state}_seconds"] for row in document["rows"]) for state in ("cold", "warm"))
+    cold = sorted(row["cold_seconds"] for row in document["rows"])
     answer = (
-        f"The first plan of an installation takes up to {slowest:.1f} seconds, most of it to compile. The first of "
-        f"every other process takes {warm:.1f}, most of it to import Numba."
+        f"The first plan of an installation takes {cold[0]:.2f} to {slowest:.1f} seconds. The first of every other "
+        f"process takes up to {warm:.1f}. Small calls run in Python at first, and compile nothing."
     )
     note = (
-        "In seconds of one core. *Cold*: nothing is compiled yet. *Warm*: another process has compiled. Both come on "
-        "top of the import."
+        "In seconds of one core. *Cold*: nothing is compiled yet. *Warm*: another process has compiled all that the "
+        "plan calls. Both come on top of the import."
     )
-    return answer, table(("order", "import", "first plan, warm", "first plan, cold"), rows), note
+    return answer, table(("lengths", "order", "import", "first plan, warm", "first plan, cold"), rows), note
 
 
 def step_cost(document: dict[str, Any]) -> tuple[str, ...]:

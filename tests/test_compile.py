@@ -6,10 +6,12 @@ import runpy
 import shutil
 import subprocess
 import sys
+import threading
 import warnings
 from contextlib import contextmanager
 
 import numba
+import numpy as np
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
@@ -259,10 +261,147 @@ def test_who_listens_is_told_of_each_kernel_before_it_is_compiled(kernels):
     assert len(told) == compiled  # nobody listens
 
 
+SMALL = """
+import numpy as np
+
+from lengthwise._compile import compile_kernel
+
+@compile_kernel
+def add(one, other):
+    return one + other
+
+@compile_kernel(linear=True)
+def total(numbers, sums):
+    sums[0] = 0
+    for index in range(numbers.size):
+        sums[0] = add(sums[0], numbers[index])
+    return sums[0]
+
+@compile_kernel(linear=True, in_python=lambda numbers: int(np.prod(numbers)))
+def product(numbers):
+    found = 1
+    for index in range(numbers.size):
+        found *= numbers[index]
+    return found
+"""
+
+
+@pytest.fixture
+def small_kernels(kernels, tmp_path, monkeypatch):
+    """As `kernels`, of kernels whose small calls run in Python for so many seconds, of which some are over."""
+
+    def make(*, read=9e9, compiled=9e9, ran=0.0):
+        if (tmp_path / "tiny.py").read_text() != SMALL:  # what is kept is of this file
+            (tmp_path / "tiny.py").write_text(SMALL)
+        monkeypatch.setattr(_compile, "BEFORE_READING", read)
+        monkeypatch.setattr(_compile, "BEFORE_COMPILING", compiled)
+        monkeypatch.setattr(_compile.Kernel, "seconds", ran)
+        return kernels()
+
+    return make
+
+
+def run_as_machine_code(kernel):
+    return "compiled" in vars(kernel) and len(kernel.compiled.overloads) > 0
+
+
+def sum_of(kernel, numbers):
+    sums = np.zeros(1, np.int64)
+    assert kernel(numbers, sums) == sums[0]
+    return int(sums[0])
+
+
+def test_small_calls_run_in_python_and_large_ones_as_machine_code(small_kernels):
+    made = small_kernels(read=99.5e-6, compiled=99.5e-6)  # an entry is expected to take a millionth
+    assert sum_of(made["total"], np.arange(98)) == 4753  # 98 numbers and 1 sum
+    _compile.Kernel.seconds = made["total"]._seconds = 0.0
+    assert made["product"](np.arange(1, 6)) == 120
+    _compile.Kernel.seconds = 0.0
+    assert not any(run_as_machine_code(made[name]) for name in ("add", "total", "product"))
+    assert sum_of(made["total"], np.arange(99)) == 4851
+    assert run_as_machine_code(made["total"])
+    assert sum_of(made["total"], np.arange(3)) == 3
+    assert _compile.Kernel.seconds == 0.0
+    assert made["add"](2, 3) == 5
+    assert run_as_machine_code(made["add"])  # whoever does not say that its work is linear is compiled
+
+
+def test_kept_machine_code_is_read_once_python_took_as_long(small_kernels):
+    made = small_kernels(read=0.0, compiled=0.0)
+    assert sum_of(made["total"], np.arange(4)) == 6  # compiled, and kept
+    made = small_kernels(read=0.5, ran=0.4)
+    assert sum_of(made["total"], np.arange(4)) == 6
+    assert not run_as_machine_code(made["total"])
+    made = small_kernels(read=0.5, ran=0.6)
+    assert sum_of(made["total"], np.arange(4)) == 6
+    assert was_read(made["total"])
+
+
+def test_a_kernel_that_is_not_kept_is_compiled_once_it_took_as_long_in_python(small_kernels):
+    with _compile.listen(lambda: told.append(1)):
+        told = []
+        made = small_kernels(read=0.0, compiled=1.0)
+        for _ in range(3):
+            assert sum_of(made["total"], np.arange(4)) == 6
+        assert made["total"](np.arange(4.0), np.zeros(1)) == 6.0  # of other types
+        assert not run_as_machine_code(made["total"])
+        assert not told
+        made["total"]._seconds = 1.5
+        assert sum_of(made["total"], np.arange(4)) == 6
+        assert run_as_machine_code(made["total"])
+        assert told
+
+
+def test_the_time_in_python_is_counted_for_each_kernel_and_for_all(small_kernels):
+    made = small_kernels(ran=0.25)
+    for _ in range(2):
+        sum_of(made["total"], np.arange(20_000))
+    made["product"](np.arange(9))
+    assert made["total"]._seconds > made["product"]._seconds > 0
+    assert _compile.Kernel.seconds == pytest.approx(0.25 + made["total"]._seconds + made["product"]._seconds)
+
+
+@pytest.mark.parametrize("kind", ["uint16", "int16", "uint32", "int32", "uint8"])
+def test_narrow_numbers_are_computed_in_64_bits(small_kernels, kind):
+    made = small_kernels()
+    numbers = np.full(200, np.iinfo(kind).max, kind)
+    assert sum_of(made["total"], numbers) == 200 * np.iinfo(kind).max
+    narrow = np.zeros(1, kind)
+    assert made["total"](np.full(3, 25, kind), narrow) == 75
+    assert narrow[0] == 75  # and what is written to a narrow array arrives there
+    read_only = np.full(3, 7, kind)
+    read_only.flags.writeable = False
+    assert sum_of(made["total"], read_only) == 21
+
+
+def test_an_error_in_python_leaves_the_next_call_as_it_was(small_kernels):
+    made = small_kernels()
+    with pytest.raises(IndexError):
+        made["total"](np.arange(3), np.zeros(0, np.int64))
+    assert not _compile._here.in_python
+    made = small_kernels(read=0.0)
+    assert sum_of(made["total"], np.arange(3)) == 3  # is looked for on the disk, and not found
+    assert not _compile._here.only_kept
+
+
+def test_what_runs_in_python_in_one_thread_does_not_in_another(small_kernels, monkeypatch):
+    """Else a plan of ten million sequences would run in Python because a small one does."""
+    made = small_kernels()
+    monkeypatch.setattr(_compile._here, "in_python", True)
+    others = []
+    thread = threading.Thread(target=lambda: others.append(_compile._here.in_python))
+    thread.start()
+    thread.join()
+    assert others == [False]
+    assert made["add"](2, 3) == 5
+    assert not run_as_machine_code(made["add"])  # called by a kernel in Python
+
+
 NO_LITERALS = """
 from numba.core.dispatcher import Dispatcher
 
 import lengthwise as lw
+from lengthwise import _compile
 
 compiled, compile_one = [], Dispatcher.compile
 
@@ -276,6 +415,7 @@ def note(self, signature):
 
 
 Dispatcher.compile = note
+_compile.BEFORE_READING = _compile.BEFORE_COMPILING = 0.0
 lengths = lw.example_lengths("long-tailed", count=400)
 buckets = lw.Batching(budget=20_000, order=lw.Bucketed(buckets=3), deal=lw.Stratified())
 multiples = lw.Batching(cut=lw.Budget(20_000, count_multiple_of=4), order=lw.Shuffled(), deal=lw.RandomSteps())

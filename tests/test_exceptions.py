@@ -36,6 +36,8 @@ def exception_classes():
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 bases = [ast.unparse(base) for base in getattr(node, "bases", [])]
                 if any(base.endswith(("Error", "Exception", "Warning")) for base in bases):
+                    if node.name.startswith("_"):  # of which a user sees nothing
+                        continue
                     module = ".".join(path.relative_to(source).with_suffix("").parts)
                     yield getattr(importlib.import_module(module), node.name)
 

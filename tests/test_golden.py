@@ -4,10 +4,14 @@ Where it is, `python tests/test_golden.py` prints the table anew.
 """
 
 import itertools
+import sys
+from collections import OrderedDict
 
 import pytest
 
 import lengthwise as lw
+from lengthwise import _compile
+from lengthwise.planning import fit
 
 STRATEGIES = {
     **{
@@ -171,6 +175,27 @@ def test_the_table_holds_every_strategy():
     assert [tuple(row[:3]) for row in ROWS] == list(itertools.product(("speech", "long-tailed"), STRATEGIES, "01"))
     every = [fingerprint for row in ROWS for fingerprint in row[3:]]
     assert len(set(every)) == len(every) == 4 * len(ROWS)
+
+
+@pytest.fixture
+def in_python(monkeypatch):
+    """Kernels run in Python, as small calls do at first, and nothing that was fitted before is remembered."""
+    monkeypatch.setattr(_compile, "BEFORE_READING", 9e9)
+    monkeypatch.setattr(fit, "_remembered", OrderedDict())
+    modules = [module for name, module in sys.modules.items() if name.startswith("lengthwise._kernels.")]
+    for kernel in {id(each): each for module in modules for each in vars(module).values()}.values():
+        if isinstance(kernel, _compile.Kernel):
+            monkeypatch.setattr(kernel, "_waits", True)
+
+
+@pytest.mark.usefixtures("in_python")
+@pytest.mark.parametrize("row", [row for row in ROWS if row[0] == "speech" and row[2] == "1"], ids=lambda row: row[1])
+def test_a_plan_is_the_same_by_kernels_in_python(row):
+    _, strategy, seed, golden, *_ = row
+    before = _compile.Kernel.seconds
+    lengths = lw.example_lengths("speech", count=2_000)
+    assert lw.make_plan(lengths, STRATEGIES[strategy], seed=int(seed)).fingerprint() == golden
+    assert _compile.Kernel.seconds > before
 
 
 # What two runs on other ranks left, and windows: whoever goes on with a checkpoint of before must have them again.

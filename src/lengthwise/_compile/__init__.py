@@ -1,14 +1,28 @@
-"""Kernels: functions that run as machine code, compiled on their first call.
+"""Kernels: functions that run as machine code, once that is worth the wait.
 
-Numba takes longer to import than all else together, so it is imported on the first call of a kernel, and only here.
+To compile a kernel takes up to three seconds, once in an installation. To import Numba and to read what was compiled
+takes a sixth of a second, in every process. A plan of a thousand sequences takes less in Python. So small calls run in
+Python at first, and a process that makes many of them goes over to machine code. The plans are the same to the last
+bit. Numba is imported only here, and only then.
 """
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from typing import Any
+
+import numpy as np
+
+# Who waits for a bus for as long as walking takes, and then walks, is on the way at most twice as long as one who knows
+# when it comes. Nobody knows how many calls will come: so Python runs for about as long as its alternative takes.
+BEFORE_READING = 0.1  # seconds of Python, of all kernels, before machine code is read from the disk
+BEFORE_COMPILING = 0.1  # seconds of Python, of one kernel, before it is compiled
+_EACH = 1e-6  # seconds for an entry of the arrays of a call, in Python
+_EACH_AT_ONCE = 5e-8  # and by NumPy
 
 _listeners: list[Callable[[], None]] = []  # called before a kernel is compiled
 
@@ -23,19 +37,42 @@ def listen(listener: Callable[[], None]) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-def compile_kernel(function: Callable[..., Any]) -> Kernel:
-    """Compiles on first call, and keeps the machine code on disk where some folder can be written."""
-    return Kernel(function)
+def compile_kernel(
+    function: Callable[..., Any] | None = None, *, linear: bool = False, in_python: Callable[..., Any] | None = None
+) -> Any:
+    """Compiles on first call, or later, and keeps the machine code on disk where some folder can be written.
+
+    Args:
+        function: The kernel.
+        linear: Whether it takes about as many steps as its arrays have entries. Only such a kernel may run in Python.
+        in_python: What runs then in place of the function, and does the same by NumPy.
+    """
+    if function is None:
+        return partial(compile_kernel, linear=linear, in_python=in_python)
+    return Kernel(function, linear, in_python)
 
 
 class Kernel:
     """What `compile_kernel` makes of a function; `py_func` is the function itself."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    seconds = 0.0  # that all kernels ran in Python
+
+    def __init__(self, function: Callable[..., Any], linear: bool, in_python: Callable[..., Any] | None) -> None:
         update_wrapper(self, function)
         self.py_func = function
+        self._linear = linear
+        self._in_python, self._each = (in_python, _EACH_AT_ONCE) if in_python else (function, _EACH)
+        self._waits = True  # whether no call ran as machine code yet
+        self._kept = True  # whether machine code may be on disk
+        self._seconds = 0.0  # that this one ran in Python
 
     def __call__(self, *arguments: Any) -> Any:
+        if self._waits:
+            if _here.in_python:  # called by a kernel that runs in Python
+                return self.py_func(*arguments)
+            if self._linear:
+                return self._call_or_wait(arguments)
+            self._waits = False
         return self.compiled(*arguments)
 
     @cached_property
@@ -50,7 +87,71 @@ class Kernel:
         # Numba asks this of an object that it meets in a kernel: one kernel may so call another.
         return self.compiled._numba_type_
 
+    def _call_or_wait(self, arguments: tuple[Any, ...]) -> Any:
+        """Runs in Python, until that takes as long as reading or compiling would."""
+        expected = self._each * sum(each.size for each in arguments if isinstance(each, np.ndarray))
+        if self._kept and Kernel.seconds + expected >= BEFORE_READING:
+            try:
+                return self._run_kept(arguments)
+            except _NotKeptError:
+                self._kept = False
+        if not self._kept and self._seconds + expected >= BEFORE_COMPILING:
+            self._waits = False
+            return self.compiled(*arguments)
+        return self._run_in_python(arguments)
+
+    def _run_kept(self, arguments: tuple[Any, ...]) -> Any:
+        """Runs machine code from the disk; raises `_NotKeptError` where there is none."""
+        _here.only_kept = True
+        try:
+            found = self.compiled(*arguments)
+        finally:
+            _here.only_kept = False
+        self._waits = False
+        return found
+
+    def _run_in_python(self, arguments: tuple[Any, ...]) -> Any:
+        # Machine code computes in 64 bits whatever an array holds; NumPy in as many as it holds, and 300 x 300 needs
+        # more than 16.
+        wide = [_widen(each) for each in arguments]
+        _here.in_python = True
+        start = time.thread_time()
+        try:
+            with np.errstate(all="ignore"):  # as machine code does
+                found = self._in_python(*wide)
+        finally:
+            _here.in_python = False
+            seconds = time.thread_time() - start
+            self._seconds += seconds
+            Kernel.seconds += seconds
+        for given, each in zip(arguments, wide, strict=True):
+            if given is not each and given.flags.writeable:
+                given[...] = each
+        return found
+
+
+class _NotKeptError(Exception):
+    """No machine code is on disk, and none may be compiled."""
+
+
+class _Here(threading.local):
+    """What runs in this thread."""
+
+    in_python = False  # a kernel, and those that it calls, in Python
+    only_kept = False  # only machine code from the disk
+
+
+_here = _Here()
+
+
+def _widen(argument: Any) -> Any:
+    """An array of whole numbers of less than 64 bits, in 64; all else as it is."""
+    narrow = isinstance(argument, np.ndarray) and argument.dtype.kind in "iu" and argument.itemsize < 8
+    return argument.astype(np.int64) if narrow else argument
+
 
 def _announce() -> None:
+    if _here.only_kept:
+        raise _NotKeptError
     for listener in _listeners:
         listener()

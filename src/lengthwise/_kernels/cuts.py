@@ -7,7 +7,7 @@ import numpy as np
 from lengthwise._compile import compile_kernel
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
     """Cuts the sequences of `lengths` [n, dims] in order into batches, and returns how many.
 
@@ -64,7 +64,7 @@ def _price_with(lengths, index, prices, longest):
     return each, once
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def price_buckets(lengths, counts, price, best, most):
     """The least that the lengths up to each cost where a bucket costs `price` beside its frames, in linear time.
 
@@ -105,7 +105,7 @@ def price_buckets(lengths, counts, price, best, most):
         most[i] = most[j] + 1
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def bucket_ends(lengths, counts, price, best, most, ends):
     """Follows `best` and `most` of `price_buckets` back, over as many buckets as `ends` [buckets] receives.
 
@@ -121,7 +121,7 @@ def bucket_ends(lengths, counts, price, best, most, ends):
         i = j
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def cut_to_multiples(lengths, boundaries, prices, budget, most, multiple, offsets):
     """Cuts as `greedy_cut` does, into batches of a `multiple` of sequences, and returns how many.
 
@@ -248,7 +248,7 @@ def reach_from(start, costs, filled, room, budget, most, multiple, fewest, numbe
                 _reach(position, position + size, costs[row, size - 1], fewest, number, total, first)
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def follow_back(number, first, offsets):
     """The batches on the way to the last position: `offsets` [number[n] + 1] receives where they begin, and the end."""
     stop = number.size - 1

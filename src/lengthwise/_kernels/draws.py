@@ -7,7 +7,15 @@ import numpy as np
 from lengthwise._compile import compile_kernel
 
 
-@compile_kernel
+def _threefry_at_once(key0, key1, counter1, words):
+    """`threefry` by a few calls of NumPy: a round takes an array of counters too."""
+    counters = np.arange((words.size + 1) // 2, dtype=np.uint64)
+    first, second = threefry_block(key0, key1, counters, counter1)
+    words[::2] = first
+    words[1::2] = second[: words.size // 2]
+
+
+@compile_kernel(linear=True, in_python=_threefry_at_once)
 def threefry(key0, key1, counter1, words):
     """Fills `words` [m], uint64, with Threefry-2x64-20 under the key (key0, key1).
 
@@ -55,7 +63,7 @@ def _round(x0, x1, left):
     return x0, ((x1 << left) | (x1 >> (np.uint64(64) - left))) ^ x0
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def exponential(words, out):
     """Writes -log(1 - u) for the u in [0, 1) that the upper 53 bits of each of `words` [m] say."""
     for index in range(words.size):
@@ -63,7 +71,7 @@ def exponential(words, out):
         out[index] = _negative_log(1.0 - np.float64(words[index] >> np.uint64(11)) * 2.0**-53)
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def negative_log(fractions, out):
     """Writes -log(x) for each x in (0, 1], where x is at least 2**-63."""
     for index in range(fractions.size):

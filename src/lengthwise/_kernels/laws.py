@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from lengthwise._compile import compile_kernel
@@ -53,7 +55,7 @@ def _count_below(rising, value, or_equal):
     return low
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def least_flows(sizes, reached, floors, beta, flows, prices):
     """Writes the flows between neighbouring levels that tell least at the price `beta` of a frame, and floors' prices.
 
@@ -75,7 +77,8 @@ def least_flows(sizes, reached, floors, beta, flows, prices):
         start = level
         while True:
             risen = reached[level + 1] - reached[start]
-            flow = risen / np.expm1(beta * (sizes[level + 1] - sizes[start]))
+            # At most 700, beyond which Python says that it overflows: the flow is nothing there.
+            flow = risen / math.expm1(min(700.0, beta * (sizes[level + 1] - sizes[start])))
             flow = min(reached[start], max(flow, flows[start]))
             if count == 0 or reached[start] - flow >= reached[starts[count - 1]] - opened[count - 1]:
                 break
@@ -92,7 +95,7 @@ def least_flows(sizes, reached, floors, beta, flows, prices):
         borne = 0.0
         for level in range(end - 1, start - 1, -1):
             share = flows[level] / (flows[level] + (reached[level + 1] - reached[level]))
-            borne += np.log(max(share, 1e-300)) + beta * (sizes[level + 1] - sizes[level])
+            borne += math.log(max(share, 1e-300)) + beta * (sizes[level + 1] - sizes[level])
             stands = flows[level] - floors[level] <= 1e-12
             prices[level] = max(0.0, borne) if stands else 0.0
             borne -= prices[level]

@@ -150,7 +150,7 @@ def reach_multiples_from(costs, full, budget, hard, most, multiple, loose, numbe
     return more
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def split_multiples(ends, batches, slots, multiple):
     """Halves the batch of most sequences until there are `slots` batches, or all are single sequences: how many.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from lengthwise._compile import compile_kernel
@@ -10,7 +12,7 @@ _LOWER = np.uint64(2**32 - 1)  # half of a random word; the other half chooses a
 _NUMBER = np.int64(2**33 - 1)  # the lower bits of an entry of the pool; the level stands above, in thirty
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def count_out(groups, places, found):
     """Writes `found` [n], the numbers of `groups` [n] group by group, rising in each; group g begins at places[g].
 
@@ -22,7 +24,7 @@ def count_out(groups, places, found):
         places[group] += 1
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def draw_batches(sequences, ends, opened, fits, most, words, pool):
     """Puts `sequences` [n] in order, batch after batch, each batch drawn at random from those that came in.
 
@@ -69,7 +71,7 @@ def draw_batches(sequences, ends, opened, fits, most, words, pool):
             more = np.float64(words[taken] & _LOWER) * 2.0**-32
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def shorter_in_pool(sizes, counts, opened, most, looked_at, shorter):
     """By how much batches drawn at random from a pool are shorter than the level they are drawn at, on average.
 
@@ -90,7 +92,7 @@ def shorter_in_pool(sizes, counts, opened, most, looked_at, shorter):
             shorter[index] = 0.0
             for below in range(level - 1, -1, -1):
                 longer = waiting - share * opened[below]  # of those that wait, they are longer than level `below`
-                none_longer = max(0.0, 1.0 - longer / apart) ** batch
+                none_longer = math.pow(max(0.0, 1.0 - longer / apart), batch)
                 shorter[index] += (sizes[below + 1] - sizes[below]) * none_longer
                 if none_longer > 0.5:
                     lowest = below

@@ -109,7 +109,7 @@ def greatest_to(bits, words, number):
     return -1
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def sort_falling(lengths, order, counts):
     """Writes the positions of `lengths` [n], each 1..capacity, to `order` [n], longest first, equals as they come.
 
@@ -129,7 +129,7 @@ def sort_falling(lengths, order, counts):
         starts[length] += 1
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def best_fit(counts, row_of):
     """Best-fit decreasing: each sequence, longest first, goes into the fullest row that has room. Returns the rows.
 
@@ -172,7 +172,7 @@ def best_fit(counts, row_of):
     return rows
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def batch_rows(order, row_of, rows, each, kept, offsets):
     """Puts `each` rows into a batch, rows in the order of the positions of their first members. Returns the batches.
 
@@ -220,7 +220,7 @@ def batch_rows(order, row_of, rows, each, kept, offsets):
     return batches
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def pool_rows(lengths, capacity, pool, each, looked_at, kept, offsets):
     """Fills rows one after another from a pool of waiting sequences, `each` rows a batch. Returns the batches.
 
@@ -297,7 +297,7 @@ def pool_rows(lengths, capacity, pool, each, looked_at, kept, offsets):
     return batches
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def fill_rows(lengths, offsets, capacity, starts):
     """Fills the rows of each batch in order: a row ends before the sequence that does not fit. Returns how many rows.
 
@@ -319,7 +319,7 @@ def fill_rows(lengths, offsets, capacity, starts):
     return rows
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def sum_groups(values, offsets, sums):
     """Adds up each group of `values` [m] into `sums` [groups], in order, so that sums round alike everywhere."""
     for group in range(sums.size):

@@ -16,7 +16,7 @@ _SWAPS = 64  # in a step, at most: about ten were enough for 8 batches of 8 rows
 _NEAR = 1e-4  # of what a batch costs on average: a costliest batch so near to it is left as it is
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def share_rows(costs, order, taken, slots, most, batch):
     """Gives each row to the batch that costs the least so far, of those with fewer than `most` rows, then swaps rows.
 
@@ -78,7 +78,7 @@ def _swap(costs, rows, batch, sums, costliest):
     return True
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def lay_rows(lengths, starts, rows, places):
     """Writes the places of the members of `rows`, row by row, to `places` [m]; each row from its longest.
 

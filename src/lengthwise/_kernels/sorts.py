@@ -15,7 +15,7 @@ _NUMBER = np.uint64(0xFFFFFFFF)
 _DIGIT = np.uint64(2047)
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def count_keys(keys, numbers, count, starts):
     """Finds the buckets of `sort_by_key`: they begin at `starts` [2049] uint32, by the highest `top` of their bits.
 
@@ -55,7 +55,14 @@ def count_keys(keys, numbers, count, starts):
     return low, width, top, largest
 
 
-@compile_kernel
+def _sort_at_once(keys, numbers, low, width, top, words, spare, room):
+    """`sort_by_key` by NumPy's sort, which needs no buckets."""
+    del low, width, top, spare, room
+    words[:] = numbers[np.argsort(keys[numbers], kind="stable")] if numbers.size else np.argsort(keys, kind="stable")
+    return True
+
+
+@compile_kernel(linear=True, in_python=_sort_at_once)
 def sort_by_key(keys, numbers, low, width, top, words, spare, room):
     """Writes `numbers` [m] into `words` [m], uint64, by rising keys[number]; equal keys stay in their order.
 

@@ -70,7 +70,7 @@ def largest(values):
     return largest
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def sort_steps(sizes, taken, sequences):
     """Sorts steps of given numbers of sequences: those of a step stand from its largest, equals as they come.
 
@@ -90,7 +90,7 @@ def sort_steps(sizes, taken, sequences):
         start += size
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def sort_parts(sequences, sizes, top, ends, turned, found):
     """Sorts parts of an order from the smallest, equals as they come.
 

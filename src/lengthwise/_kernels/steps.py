@@ -113,7 +113,7 @@ def _count_wider(ends, batches, width):
     return wider
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def split_widest(ends, batches, slots):
     """Halves the batch of most sequences until there are `slots` batches, or all are single sequences: how many.
 
@@ -242,7 +242,7 @@ def _fit_most(lengths, positions, start, fits, guess, prices, budget, most, slot
     return fits
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequences):
     """Fills steps in order, each with the most sequences that `slots` batches under the budget hold. Returns how many.
 
@@ -295,7 +295,7 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
     return steps
 
 
-@compile_kernel
+@compile_kernel(linear=True)
 def cut_steps(lengths, taken, prices, budget, most, slots, offsets):
     """Cuts each step, sorted, into `slots` batches by `level_step`. Returns how many batches there are.
 
