@@ -4,12 +4,14 @@ import os
 import random
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import choices
 import lengthwise as lw
+from lengthwise.planning import fit
 
 LENGTHS = lw.example_lengths(count=300)
 NAMES = ("random", "semi-sorted:0.1", "alternated:9", "bucketed:64", "optimal:5", "mxnet:4", "max-entropy:0.05")
@@ -57,6 +59,63 @@ def test_lengths_are_never_touched():
     lw.make_plan(lengths, batchings()[0])
     assert lengths.tolist() == [5, 9, 2, 4]
     assert lengths.flags.writeable
+
+
+def every_choice():
+    """Batchings that have each choice at least once."""
+    budget, random = lw.Budget(8_000), lw.Shuffled()
+    for name, order in choices.ORDERS.items():
+        if name != "edges_drop":  # it would drop all
+            yield name, lw.Batching(order=order, cut=budget)
+    for name, cut in choices.cuts(40_000, 8_000).items():
+        yield name, lw.Batching(order=choices.suit_order(random, cut), cut=cut)
+    for name, cost in choices.COSTS.items():
+        cut = lw.Budget(20 * (0.5 + 6_000**1.5), oversize="alone")
+        yield name, lw.Batching(order=lw.MaxEntropy(padding=0.1), cut=cut, cost=cost)
+    for name, deal in choices.DEALS.items():
+        if "by_count" not in name:
+            yield name, lw.Batching(order=random, cut=budget, deal=deal)
+    yield "rows", lw.Batching(cut=lw.Rows(9_000, rows=4), deal=lw.RandomSteps())
+    yield "multiples", lw.Batching(cut=lw.Budget(40_000, multiple_of=100, count_multiple_of=4))
+    cut = lw.Budget(255, oversize="alone", multiple_of=8)  # 255 is padded to 256
+    yield "over by a multiple", lw.Batching(order=random, cut=cut)
+    yield "chunks", lw.Batching(cut=lw.FixedSize(8), chunks=lw.Chunks(200, step=50))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("batching", [pytest.param(batching, id=name) for name, batching in every_choice()])
+def test_lengths_of_few_bits_give_the_plan_that_they_give_as_int64(batching):
+    """They are not copied, and 255 + 1 or 300 x 300 must not be computed in their type."""
+    for dtype, most in ((np.uint8, 255), (np.int16, 6_000), (np.uint16, 6_000), (np.uint32, 6_000)):
+        lengths = LENGTHS[:100] % most + 1
+        lengths[7] = most
+        narrow = lengths.astype(dtype)
+        plans = []
+        for given in (narrow, lengths):
+            fit._remembered.clear()
+            plans.append(lw.make_plan(given, batching, seed=2, world_size=2))
+        assert plans[0].fingerprint() == plans[1].fingerprint()
+        for name in ("sequences", "offsets", "padded_lengths", "costs", "grid"):
+            assert getattr(plans[0], name).dtype == getattr(plans[1], name).dtype
+        assert np.array_equal(narrow, lengths)
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.int32])
+def test_lengths_of_few_bits_are_not_copied(dtype):
+    lengths = np.arange(1, 200_001) % 900 + 1
+    batching = lw.Batching(order=lw.Sorted(), cut=lw.FixedSize(16))
+
+    def peak(given):
+        lw.make_plan(given, batching)
+        tracemalloc.start()
+        lw.make_plan(given, batching)
+        try:
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    # int64 lengths are not copied either. A copy of all would be 8 bytes a sequence.
+    assert peak(lengths.astype(dtype)) < peak(lengths) + 2 * len(lengths)
 
 
 @pytest.mark.parametrize("order", choices.ORDERS)

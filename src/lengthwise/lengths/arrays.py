@@ -52,10 +52,14 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
     return freeze(lengths.reshape(raw.shape))
 
 
-def view_lengths(values: ArrayLike) -> NDArray[np.int64]:
-    """As `as_lengths`, but int64 lengths in one piece are not copied: for who reads them while they do not change."""
+def view_lengths(values: ArrayLike, *, narrow: bool = False) -> NDArray[np.int64]:
+    """As `as_lengths`, but int64 lengths in one piece are not copied: for who reads them while they do not change.
+
+    Where `narrow`, whole numbers of fewer bits stay as they are too: for who takes care that no sum of them is one.
+    """
     array: Any = values
-    plain = type(array) is np.ndarray and array.dtype == np.int64
+    plain = type(array) is np.ndarray and array.dtype.kind in "iu" and array.dtype.isnative
+    plain = plain and (array.dtype == np.int64 or (narrow and array.itemsize < 8))
     if plain and array.ndim == 1 and array.flags.c_contiguous and array.min(initial=1) >= 1:
         return freeze(array.view())
     return as_lengths(values)

@@ -14,7 +14,8 @@ tail        a last step that is not full is filled, or left out
 grid        steps are dealt to the ranks, and put in order
 rest        what earlier runs took leaves
 
-items     [n, dims]   the lengths of what is planned: sequences, or chunks of them
+items     [n, dims]   the lengths of what is planned: sequences, or chunks of them; in the type they came in, such as
+                      uint16, so that a sum or a product of them must be asked for in int64
 members   [k]         the items of one portion (of all, where there are no portions)
 """
 

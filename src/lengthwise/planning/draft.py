@@ -14,7 +14,7 @@ from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.boxes import find_boxes
 from lengthwise.choices.chains import nest
-from lengthwise.choices.columns import longest_of, sum_rows, take_rows
+from lengthwise.choices.columns import longest_of, small_whole, sum_rows, take_rows
 from lengthwise.choices.cost import Cost, costs_alone
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps
@@ -57,7 +57,7 @@ def draft(
     own = items if members is None else take_rows(items, members)
     if not len(own):
         none = np.empty(0, np.int64)
-        return Draft(none, np.zeros(1, np.int64), none, own)
+        return Draft(none, np.zeros(1, np.int64), none, own.astype(np.int64))
     in_steps = isinstance(batching.deal, RandomSteps)
     # Most orders sort by one number: the length, the sum of several, or the place in a line of bands.
     ordered = order(line_up(own, bands) if bands and not in_steps else _sizes_for(own, batching, order), key)
@@ -65,7 +65,7 @@ def draft(
     del ordered  # it would hold the first order of the sequences while steps put them into another
     padded_to_edges = edges is not None
     if edges is None or in_steps or is_own(batching.order):
-        needed = take_rows(own, sequences)
+        needed = take_rows(own, sequences).astype(np.int64, copy=False)
     else:  # an edge of ours holds what is padded to it
         needed, edges = edges.reshape(-1, own.shape[1]), None
     if edges is not None and in_steps:
@@ -150,7 +150,13 @@ def chain_edges(needed: NDArray[np.int64], edges: NDArray[np.int64], order: Orde
 
 def _sizes_for(items: NDArray[np.int64], batching: Batching, order: Order) -> NDArray[Any]:
     """As `sizes_of`; the one length of each sequence as it is, for an order of this package, which only reads it."""
-    return items[:, 0] if items.shape[1] == 1 and not is_own(batching.order) else sizes_of(items, order)
+    if items.shape[1] > 1 or is_own(batching.order):
+        return sizes_of(items, order)
+    sizes = items[:, 0]
+    if sizes.dtype in (np.int64, np.uint16):
+        return sizes
+    whole = small_whole(sizes)
+    return sizes.astype(np.int64) if whole is None else whole
 
 
 def mean_cost(items: NDArray[np.int64], cost: Cost) -> float:
@@ -203,7 +209,7 @@ def take_items(array: NDArray[np.int64], batching: Batching) -> tuple[NDArray[np
     """What is batched, [n, dims]: whole sequences, and None; or chunks, and which span of which sequence each is."""
     if batching.chunks is None:
         return (array if array.ndim == 2 else array[:, None]), None
-    spans = batching.chunks(one_length(array))
+    spans = batching.chunks(one_length(array).astype(np.int64, copy=False))
     return (spans[:, 2] - spans[:, 1])[:, None], spans
 
 

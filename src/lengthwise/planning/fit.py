@@ -21,6 +21,7 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.boxes import sort_rows
 from lengthwise.choices.buckets import EDGES, optimal_edges, padded_frames
 from lengthwise.choices.chains import nest, optimal_chain
+from lengthwise.choices.columns import longest_of
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import Balanced, RandomSteps, Stratified
@@ -276,7 +277,7 @@ def _fit(items: NDArray[np.int64], batching: Batching, portions: int, bands: int
                 share=1.0 / portions,
             )
         )
-    longest = items.max(axis=0)
+    longest = longest_of(items)
     shares = items.sum(axis=0) / items.sum()  # of each dimension in the size of a sequence
 
     def batch_sizes(sizes: NDArray[np.float64]) -> NDArray[np.float64]:

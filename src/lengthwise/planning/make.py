@@ -89,7 +89,7 @@ def make_fitted(
     after: Sequence[Sequence[int]],
 ) -> Plan:
     """Plans as `make_plan` does, with what was `fitted` to a sample of windows for as many ranks."""
-    array = view_lengths(lengths)
+    array = view_lengths(lengths, narrow=True)
     if not isinstance(batching, Batching):
         raise checks.type_error("batching", "a Batching", batching, "Make one, such as Batching(budget=20_000).")
     world = check_world(world_size, micro_batches)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.columns import longest_of
 from lengthwise.choices.cost import costs_alone
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.multiples import length_multiple, round_up
@@ -48,8 +49,8 @@ def sort_out(items: NDArray[np.int64], batching: Batching) -> Kinds:
     if (capacity := row_capacity(batching.cut)) is not None:
         over = items.max(axis=1) > capacity
     else:
-        needed = round_up(items, length_multiple(batching.cut))
-        over = costs_alone(batching.cost, needed) > batching.cut.max_cost(batching.cost, items.max(axis=0))
+        needed = round_up(items, length_multiple(batching.cut)).astype(np.int64, copy=False)
+        over = costs_alone(batching.cost, needed) > batching.cut.max_cost(batching.cost, longest_of(items))
     if policy == "alone" and (padded_to_edge or isinstance(batching.deal, RandomSteps)):
         return Kinds(everything, nothing, ~over, int(over.sum()))
     return Kinds(~over, over if policy == "alone" else nothing, ~over, int(over.sum()))

@@ -9,7 +9,7 @@ A step is a sample of the order: random where the order is. Its batches are near
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,9 +58,9 @@ class Rows(NamedTuple):
     needed: NDArray[np.int64]
     sizes: NDArray[np.int64]
 
-    def sort(self, start: int, stop: int) -> NDArray[np.int64]:
+    def sort(self, start: int, stop: int) -> NDArray[Any]:
         """The positions from `start` to before `stop`, from the largest to the smallest."""
-        positions = np.empty(stop - start, np.int64)
+        positions = _room(stop - start, len(self.sizes))
         _kernels.sort_steps(self.sizes[start:stop], np.array([stop - start]), positions)
         return start + positions
 
@@ -69,7 +69,7 @@ class Steps(NamedTuple):
     """Steps of sequences: how many each takes [steps], and their positions, step by step, each from its largest."""
 
     taken: NDArray[np.int64]
-    positions: NDArray[np.int64]
+    positions: NDArray[Any]
 
 
 def form_steps(
@@ -234,15 +234,14 @@ def _fill(rows: Rows, cost: Cost, capacity: Capacity) -> Steps:
     if capacity.step_size:
         # 10 sequences in steps of 4: [4, 4, 2].
         taken = np.minimum(capacity.step_size, count - np.arange(0, count, capacity.step_size))
-        positions = np.empty(count, np.int64)
+        positions = _room(count, count)
         _kernels.sort_steps(rows.sizes, taken, positions)
         return Steps(taken, positions)
     prices = prices_of(cost, rows.needed.shape[1])
     if prices is None:
         return _fill_by_calls(rows, cost, capacity)
-    # As many steps as there may be: of one sequence in each batch. Half of the room is enough for fewer than 2**32.
-    taken = np.empty(-(-count // capacity.slots), np.uint32 if count < 2**32 else np.int64)
-    positions = np.empty(count, np.int64)
+    # As many steps as there may be: of one sequence in each batch.
+    taken, positions = _room(-(-count // capacity.slots), count), _room(count, count)
     slots, budget, most, multiple = capacity.limits
     if multiple > 1:
         rules = (prices, budget, most, multiple, slots)
@@ -251,6 +250,11 @@ def _fill(rows: Rows, cost: Cost, capacity: Capacity) -> Steps:
         guess = _guess(rows, cost, capacity)
         steps = _kernels.fill_steps(rows.needed, rows.sizes, prices, budget, most, slots, guess, taken, positions)
     return Steps(taken[:steps].astype(np.int64), positions)
+
+
+def _room(size: int, most: int) -> NDArray[Any]:
+    """Room for numbers of at most `most`, of half the bytes where those are enough."""
+    return np.empty(size, np.uint32 if most < 2**32 else np.int64)
 
 
 def _guess(rows: Rows, cost: Cost, capacity: Capacity) -> int:
@@ -265,7 +269,7 @@ def _fill_by_calls(rows: Rows, cost: Cost, capacity: Capacity) -> Steps:
     """The same by any callable: doubles what fits into a step, and bisects."""
     count, slots = len(rows.needed), capacity.slots
     sizes: list[int] = []
-    positions = np.empty(count, np.int64)
+    positions = _room(count, count)
     start = 0
     while start < count:
         left = count - start

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.columns import longest_of
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.multiples import count_multiple
 from lengthwise.choices.order import Order
@@ -157,7 +158,7 @@ def mixing_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:
     if not drafts:
         return 1.0
     return mixing_of_batches(
-        np.concatenate([items[each.members].sum(axis=1) for each in drafts]),
+        np.concatenate([items[each.members].sum(axis=1, dtype=np.int64) for each in drafts]),
         np.concatenate([np.maximum.reduceat(each.needed, each.offsets[:-1]).sum(axis=1) for each in drafts]),
         np.concatenate([np.diff(each.offsets) for each in drafts]),
     )
@@ -166,7 +167,7 @@ def mixing_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:
 def estimate_batches(items: NDArray[np.int64], batching: Batching, portions: int) -> float:
     """About how many batches a portion makes, were all sequences of the mean length."""
     mean = np.ceil(items.mean(axis=0)).astype(np.int64)
-    sizes = batching.cut.batch_sizes(mean[None], cost=batching.cost, longest=items.max(axis=0))
+    sizes = batching.cut.batch_sizes(mean[None], cost=batching.cost, longest=longest_of(items))
     return len(items) / portions / float(check_batch_sizes(sizes, 1)[0])
 
 
