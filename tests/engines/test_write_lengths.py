@@ -1,5 +1,6 @@
 """The lengths of a large data set of files: in its order, whole or not at all, and never twice."""
 
+import functools
 import json
 import os
 import pickle
@@ -31,7 +32,7 @@ def folder(tmp_path):
     for name, rows in reversed(list(zip(NAMES, TOKENS, strict=True))):
         path = tmp_path / "tokens" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        table = pa.table({"tokens": rows, "audio": [{"frames": 10 * len(row)} for row in rows]})
+        table = pa.table({"tokens": rows, "audio": [{"frames": 10 * len(row), "channels": 2} for row in rows]})
         parquet.write_table(table, path, row_group_size=2)
     (tmp_path / "tokens" / "README.md").write_text("passed over")
     (tmp_path / "tokens" / "_SUCCESS").write_text("")
@@ -112,6 +113,16 @@ def test_what_is_seconds_is_told_alike_in_all_files(tmp_path, out):
         lw.write_lengths(tmp_path / "data", out, column="audio,tokens", frame_shift=0.01)
     found = lw.write_lengths(tmp_path / "data", out, column="audio", frame_shift=0.01)
     assert found.lengths.tolist() == [100, 200, 150, 250]
+    one_file(tmp_path / "late", "0.parquet", count=[1, 2], time=[1.5, 2.5])
+    one_file(tmp_path / "late", "1.parquet", count=[3.0, 4.0], time=[1.5, 2.5])
+    found = lw.write_lengths(tmp_path / "late", out, column="count,time", frame_shift=0.01)
+    assert found.lengths.tolist() == [[1, 150], [2, 250], [3, 150], [4, 250]]
+
+
+def test_columns_that_are_not_asked_for_are_not_read(tmp_path, out):
+    one_file(tmp_path / "data", "0.parquet", n=[3, 1], other=[7, 8])
+    one_file(tmp_path / "data", "1.parquet", n=[4, 1], other=["a", "b"])
+    assert lw.write_lengths(tmp_path / "data", out, column="n").lengths.tolist() == [3, 1, 4, 1]
 
 
 @pytest.mark.parametrize("samples", [[48_000, 160, 81], [48_000.0, 160.0, 81.0]])
@@ -196,6 +207,10 @@ def test_nested_columns_several_columns_and_a_function(folder, out):
     assert np.load(out).tolist() == [10 * n for n in LENGTHS]
     lw.write_lengths(folder, out, column="tokens, audio.frames")
     assert np.load(out).tolist() == [[n, 10 * n] for n in LENGTHS]
+    lw.write_lengths(folder, out, column="year")
+    assert np.load(out).tolist() == [2023] * 5 + [2024] * 5
+    lw.write_lengths(folder, out, column="audio.frames, audio.channels")
+    assert np.load(out).tolist() == [[10 * n, 2] for n in LENGTHS]
     lw.write_lengths(folder, out, length=lambda batch: 1000 * np.array(batch["year"]), batch_size=3)
     assert (np.load(out)[[0, 9]].tolist(), np.load(out).dtype) == ([2_023_000, 2_024_000], np.uint32)
 
@@ -483,11 +498,131 @@ def test_a_second_call_reads_nothing_and_another_source_is_written_anew(folder, 
     assert len(calls) == 3 * read
 
 
-def test_memory_is_bounded_by_a_batch(tmp_path, out):
+def rewrite_at_the_same_time(folder, rows):
+    """Of another size, with the time of before: as a copy may have it."""
+    path = one_file(folder, n=[*rows, *range(1, 99 * rows[0])])
+    os.utime(path, ns=(1, 1))
+    return path
+
+
+def put_into_a_store(folder, rows):
+    store = pytest.importorskip("fsspec").filesystem("memory")
+    store.put(str(one_file(folder, n=rows)), "/changed/n.parquet")
+    return "memory://changed/n.parquet"
+
+
+CHANGING = {
+    "a file": rewrite_at_the_same_time,
+    "a store": put_into_a_store,
+    "files of several data sets": lambda folder, rows: dataset.dataset([dataset.dataset(one_file(folder, n=rows))]),
+    "memory": lambda _, rows: dataset.dataset(pa.table({"n": rows})),
+    "memory of two": lambda _, rows: dataset.dataset([pa.table({"n": rows}), pa.table({"n": [7]})]),
+}
+
+
+@pytest.mark.parametrize("make", CHANGING.values(), ids=CHANGING)
+def test_a_source_that_has_changed_is_read_again(tmp_path, out, make):
+    for rows in ([3, 1], [4, 1], [5, 9, 2]):
+        found = lw.write_lengths(make(tmp_path / "data", rows), out, column="n")
+        assert found.lengths.tolist()[: len(rows)] == rows
+
+
+def test_a_schema_that_has_changed_is_read_again(tmp_path, out):
+    path = one_file(tmp_path / "data", n=[7, 12])
+    for kind, lengths in ((pa.int64(), [1, 2]), (pa.float64(), [3, 4])):  # 7 and 12; 7.0 and 12.0
+        source = dataset.dataset(path, schema=pa.schema([("n", kind)]))
+        found = lw.write_lengths(source, out, length=lambda batch: [len(str(n)) for n in batch["n"].to_pylist()])
+        assert found.lengths.tolist() == lengths
+
+
+def by_default(k):
+    def length(batch, k=k):
+        return [k] * batch.num_rows
+
+    return length
+
+
+def by_keyword(k):
+    def length(batch, *, k=k):
+        return [k] * batch.num_rows
+
+    return length
+
+
+def around(k):
+    def length(batch):
+        return [k] * batch.num_rows
+
+    return length
+
+
+def decorated(k):
+    inner = (lambda batch: [3] * batch.num_rows) if k == 3 else (lambda batch: [4] * batch.num_rows)
+
+    @functools.wraps(around)
+    def length(batch):
+        return inner(batch)
+
+    return length
+
+
+def twice(k):
+    def wrap(inner, add):
+        return lambda batch: [each + add for each in inner(batch)]
+
+    return wrap(wrap(around(1), k - 2), 1)
+
+
+def an_object(k):
+    class Length:
+        if k == 3:
+
+            def __call__(self, batch):
+                return [3] * batch.num_rows
+
+        else:
+
+            def __call__(self, batch):
+                return [4] * batch.num_rows
+
+    return Length()
+
+
+FUNCTIONS = {
+    **{"default": by_default, "keyword": by_keyword, "around": around, "decorated": decorated, "twice": twice},
+    "partial": lambda k: functools.partial(by_default(k)),
+    "given": lambda k: functools.partial(lambda batch, k: [k] * batch.num_rows, k=k),
+    "object": an_object,
+    "method": lambda k: an_object(k).__call__,
+}
+
+
+@pytest.mark.parametrize("make", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_a_function_that_computes_something_else_is_called_again(tmp_path, out, make):
+    path = one_file(tmp_path / "data", n=[1, 2])
+    written = []
+    for k in (3, 3, 4):
+        assert lw.write_lengths(path, out, length=make(k)).lengths.tolist() == [k, k]
+        written.append(out.stat().st_ino)
+    assert [written[0] == written[1], written[1] == written[2]] == [True, False]  # the same file, and another
+
+
+def test_a_function_that_calls_itself_is_named(tmp_path, out):
+    def count(rows):
+        return 1 + count(rows[1:]) if len(rows) else 0
+
+    path = one_file(tmp_path / "data", n=[1, 2])
+    assert lw.write_lengths(path, out, length=lambda batch: [count(batch["n"])] * 2).lengths.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("rows_of_a_group", [1_000, 20_000])
+def test_memory_is_bounded_by_a_batch(tmp_path, out, rows_of_a_group):
     rows, width = 20_000, 400
     table = pa.table({"tokens": pa.FixedSizeListArray.from_arrays(pa.array(np.arange(rows * width) % 977), width)})
     parquet.write_table(
-        table.cast(pa.schema([("tokens", pa.list_(pa.int64()))])), tmp_path / "a.parquet", row_group_size=1000
+        table.cast(pa.schema([("tokens", pa.list_(pa.int64()))])),
+        tmp_path / "a.parquet",
+        row_group_size=rows_of_a_group,
     )
     whole = table.nbytes
     del table
@@ -499,7 +634,7 @@ def test_memory_is_bounded_by_a_batch(tmp_path, out):
 
     lw.write_lengths(tmp_path / "a.parquet", out, length=length, batch_size=100)
     assert np.load(out).tolist() == [width] * rows
-    assert max(peak) < whole / 3
+    assert max(peak) < whole / 5
 
 
 def test_a_bar_is_shown_on_a_terminal_alone(folder, out, capsys, monkeypatch):
@@ -587,6 +722,15 @@ def test_files_of_two_formats_and_damaged_files_are_named(folder, out):
     with pytest.raises(ValueError, match=f"^`source` must be of files that can be read, but is '{path}'"):
         lw.write_lengths(folder, out, column="tokens")
     assert {"00000000.part", "00000001.part"} <= {each.name for each in Path(f"{out}.parts").iterdir()}
+
+
+def test_a_file_that_was_removed_and_a_filter_are_refused(folder, out):
+    whole = dataset.dataset(folder, format="parquet", exclude_invalid_files=True)
+    with pytest.raises(ValueError, match=r"^`source` must be a data set without a filter, but is "):
+        lw.write_lengths(whole.filter(dataset.field("year") > 1), out, column="tokens")
+    (folder / NAMES[2]).unlink()
+    with pytest.raises(ValueError, match=f"^`source` must be of files that can be read, but is '{folder / NAMES[2]}'"):
+        lw.write_lengths(whole, out, column="tokens")
 
 
 def test_a_damaged_part_is_named(folder, out):

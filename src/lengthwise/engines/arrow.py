@@ -34,14 +34,14 @@ class ArrowSource:
         ValueError: No files, files of several formats, or a data set that was filtered.
     """
 
-    resumes = True
-
     def __init__(self, dataset: Any, *, batch_size: int, spread: InOrder | None) -> None:
         self._dataset = dataset if is_dataset(dataset) else open_files(dataset)
         self._batch_size = batch_size
         self._spread = spread
         self._fragments = _fragments(self._dataset)
         self.pieces: list[Piece] = _pieces(self._dataset, self._fragments)
+        # By nothing is it seen that what is in memory has changed: it is read anew.
+        self.resumes: bool = all(piece.stamp for piece in self.pieces)
         self.facts: dict[str, Any] = {"schema": _schema_text(self._dataset.schema)}
 
     def names(self, column: str | None) -> tuple[str, ...]:
@@ -80,24 +80,46 @@ def _gather(fragment: Any, read: Callable[[Any], Iterator[Any]], rule: Rule) -> 
 def _read(fragment: Any, *, schema: Any, own_types: bool, columns: list[str] | None, batch_size: int) -> Iterator[Any]:
     from pyarrow import ArrowException, dataset
 
-    options = {}
-    if isinstance(fragment, dataset.ParquetFileFragment):
-        # A row group may be gigabytes: it is decoded in pieces, and not loaded whole.
-        buffered = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True, buffer_size=_BUFFER)
-        options["fragment_scan_options"] = buffered
     try:
+        target = _widen(schema, fragment.physical_schema) if own_types else schema
+        if isinstance(fragment, dataset.ParquetFileFragment):
+            yield from _read_parquet(fragment, target, columns or schema.names, batch_size)
+            return
+        # Threads would read on while rows are measured, as far as a whole file.
         yield from fragment.to_batches(
-            schema=_widen(schema, fragment.physical_schema) if own_types else schema,
-            columns=columns,
-            batch_size=batch_size,
-            batch_readahead=_READ_AHEAD,
-            **options,
+            schema=target, columns=columns, batch_size=batch_size, batch_readahead=_READ_AHEAD, use_threads=False
         )
     except (ArrowException, OSError, UnicodeError) as error:
         remedy = (
             f"Write it anew, with the types of the first file, and call again: what is done is kept ({brief(error)})."
         )
         raise source_error("of files that can be read", getattr(fragment, "path", "in memory"), remedy) from error
+
+
+def _read_parquet(fragment: Any, schema: Any, columns: list[str], batch_size: int) -> Iterator[Any]:
+    """The batches of a Parquet file, as `to_batches` gives them. That decodes row groups whole, which may be large."""
+    from pyarrow import RecordBatch, dataset, nulls, parquet, repeat, scalar
+    from pyarrow import schema as make_schema
+
+    wanted = make_schema([schema.field(name) for name in columns])
+    # What the path says, as year=2024, and what this file lacks.
+    constant = dataset.get_partition_keys(fragment.partition_expression)
+    own = [name for name in columns if name in fragment.physical_schema.names and name not in constant]
+
+    def take(batch: Any, field: Any) -> Any:
+        if field.name in own:
+            return batch.column(field.name).cast(field.type)
+        if field.name not in constant:
+            return nulls(batch.num_rows, field.type)
+        return repeat(scalar(constant[field.name]), batch.num_rows).cast(field.type)
+
+    with fragment.open() as opened:
+        file = parquet.ParquetFile(opened, metadata=fragment.metadata, pre_buffer=False, buffer_size=_BUFFER)
+        for group in fragment.row_groups:
+            for batch in file.iter_batches(batch_size=batch_size, row_groups=[group.id], columns=own):
+                if not batch.schema.equals(wanted):
+                    batch = RecordBatch.from_arrays([take(batch, field) for field in wanted], schema=wanted)
+                yield batch
 
 
 def _widen(schema: Any, own: Any) -> Any:
@@ -136,7 +158,7 @@ def _piece(number: int, fragment: Any) -> Piece:
     """A fragment of a union of data sets, which may be in memory."""
     path = getattr(fragment, "path", "")
     if not path:
-        return Piece(f"fragment {number}", f"{fragment.count_rows()} rows")
+        return Piece(f"fragment {number}", "")
     return Piece(path, *_stamps(fragment.filesystem, [path]))
 
 

@@ -9,12 +9,13 @@ Shapes: k rows of a batch; dims lengths for each. One dimension is [k], several 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from types import CodeType
+from types import CellType, CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -309,9 +310,30 @@ def _join(blocks: list[Block]) -> Block:
 
 def _function_name(function: Measure) -> str:
     """Names a function, by what it computes too: an edited one must not go on where another stopped."""
-    code = getattr(function, "__code__", None)
-    written = "" if code is None else hashlib.blake2b(_code_text(code).encode(), digest_size=8).hexdigest()
+    texts = _texts_of(function, set())
+    written = hashlib.blake2b(" ".join(texts).encode(), digest_size=8).hexdigest() if texts else ""
     return " ".join(filter(None, (name_of(function), parts_of(function), written)))
+
+
+def _texts_of(function: Any, seen: set[int]) -> list[str]:
+    """Its code, and what it holds: values by default, values of the function around it, and other functions.
+
+    Of `def length(batch, hop=160)` it holds 160. Of values, numbers and texts alone are told: others may be large.
+    """
+    if isinstance(function, functools.partial):
+        return _texts_of(function.func, seen)  # what is given besides stands in its name
+    if not hasattr(function, "__code__"):
+        function = type(function).__call__  # an object that can be called
+    function = getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None)
+    if code is None or id(function) in seen:
+        return []
+    seen.add(id(function))
+    held = [*(getattr(function, "__defaults__", None) or ())]
+    held += (getattr(function, "__kwdefaults__", None) or {}).values()
+    held += [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if cell != CellType()]
+    texts = [repr(value) for value in held if isinstance(value, int | float | str | bytes)]
+    return [_code_text(code), *texts, *(text for value in held if callable(value) for text in _texts_of(value, seen))]
 
 
 def _code_text(code: CodeType) -> str:

@@ -61,8 +61,8 @@ def write_lengths(
     lengths of finished pieces are kept in the folder `out`.parts until all are there. A run that was killed goes on at
     the next piece. The file appears whole, or not at all.
 
-    What goes wrong in use: a function `length` that reads values from outside, which have changed since the run was
-    killed. Only its name and its code are compared. Then give `resume=False`.
+    What goes wrong in use: a function `length` that reads global variables or objects, which have changed since. Only
+    its name and its code are compared, and the numbers and texts that it holds. Then give `resume=False`.
 
     Args:
         source: One of these:
