@@ -146,6 +146,9 @@ def test_leftovers_passed_on_by_hand(run, tmp_path):
     assert ["8", "9", "24", "3"] in rows
     told = run("buckets", path, "--buckets", 2, "--leftovers", "next").err
     assert "`leftovers` must be left out without a cut" in told
+    # What is drawn is what is said.
+    assert run(*given, "--leftovers", "next", "--plot", tmp_path / "curve.svg").status == 0
+    assert "2 shapes: 6.9 % of what" in (tmp_path / "curve.svg").read_text()
 
 
 def test_shapes_of_pairs_are_those_of_the_library(run, pairs, tmp_path):

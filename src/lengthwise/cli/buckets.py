@@ -81,7 +81,8 @@ def _run_shapes(arguments: argparse.Namespace, lengths: NDArray[np.int64], name:
     if arguments.plot is not None:
         from lengthwise import plot
 
-        plot.save(plot.shape_curve(lengths, cut, shapes=arguments.buckets), arguments.plot)
+        figure = plot.shape_curve(lengths, cut, shapes=arguments.buckets, leftovers=arguments.leftovers)
+        plot.save(figure, arguments.plot)
     if arguments.json != "-":
         title = f"{show.sentence_of(lengths, name)}\n{len(shapes):,} shapes of {cuts.describe_cut(cut)}"
         padding = f"{show.percent(shares[-1], 2)} of them padding"

@@ -177,7 +177,9 @@ def _passes_on(leftovers: str) -> bool:
     return leftovers == "next"
 
 
-def cost_of_edges(lengths: ArrayLike, edges: ArrayLike, cut: Cut, *, cost: Cost | None = None) -> float:
+def cost_of_edges(
+    lengths: ArrayLike, edges: ArrayLike, cut: Cut, *, cost: Cost | None = None, leftovers: str = "own"
+) -> float:
     """What the batches of an epoch cost by shapes of these padded lengths, [k] or [k, dims], each as its full shape.
 
     >>> import lengthwise as lw
@@ -190,6 +192,8 @@ def cost_of_edges(lengths: ArrayLike, edges: ArrayLike, cut: Cut, *, cost: Cost 
     needed = needed[_is_kept(needed, cut, cost or Padded())]
     boxes = Boxes(*np.unique(needed, axis=0, return_counts=True))
     among = _among(boxes, cut, cost or Padded())
+    if _passes_on(leftovers):
+        return settle_leftovers(describe_buckets(boxes.inside, boxes.edges, cut, among.cost, among.longest)).cost
     return float(sum(among.price(box, boxes.inside[box : box + 1])[0] for box in range(len(boxes.inside))))
 
 
