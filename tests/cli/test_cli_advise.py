@@ -218,6 +218,30 @@ def test_inspect_names_the_command_and_the_code_of_the_same_lengths(run, tmp_pat
     assert "padding=0.1)" in program
 
 
+@pytest.mark.parametrize(
+    ("words", "cut"),
+    [
+        ("--subset 60 --seed 3", lw.FixedSize(16)),
+        ("--example speech --subset 40 --budget 20000.5", lw.Budget(20_000.5)),
+        ("{folder}/s.csv:s --frame-shift 0.01 --multiple-of 8", lw.FixedSize(16, multiple_of=8)),
+        ("{folder}/s.csv:s --sample-rate 50 --frame-shift 0.1 --batch-size 2", lw.FixedSize(2)),
+        ("{folder}/s.csv:s --cut dynamic:4,rule=paper", lw.DynamicSize(4, rule="paper")),
+    ],
+)
+def test_the_next_command_is_of_the_same_lengths_and_the_same_cut(run, tmp_path, words, cut):
+    (tmp_path / "s.csv").write_text("s\n50\n25\n125\n75\n")
+    words = words.format(folder=tmp_path).split()
+    out, facts = run("inspect", *words).out, run("inspect", *words, "--json", "-").json["lengths"]
+    (command,) = re.findall(r"^    lengthwise (advise .*)$", out, re.MULTILINE)
+    found = run(*command.split(), "--json", "-").json
+    assert found["lengths"]["fingerprint"] == facts["fingerprint"]
+    (random,) = [row["batching"] for row in found["candidates"] if row["strategy"] == "random"]
+    assert lw.Batching.from_json(random).cut == cut
+    names = {}
+    exec(found["code"].partition("\nbatching")[0], names)
+    assert lw.fingerprint(names["lengths"]) == facts["fingerprint"]
+
+
 def test_the_budget_to_begin_with_holds_the_longest(run, tmp_path):
     path = tmp_path / "lengths.txt"
     for lengths, said in (

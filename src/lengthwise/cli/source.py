@@ -75,6 +75,8 @@ def read_file(source: str, **options: Any) -> NDArray[np.int64]:
 def write_words(arguments: argparse.Namespace) -> list[str]:
     """The words of the command line that name the same lengths."""
     named = {"example": arguments.example, **_options(arguments), "subset": arguments.subset}
+    # The subset of another seed holds other sequences.
+    named["seed"] = arguments.seed or None
     given = {name.replace("_", "-"): str(value) for name, value in named.items() if value is not None}
     options = [word for name, value in given.items() for word in (f"--{name}", value)]
     return [*([] if arguments.source is None else [arguments.source]), *options]
