@@ -17,11 +17,19 @@ ROWS = [[(7 * file + row) % 23 + 1 for row in range(5)] for file in range(40)]
 LENGTHS = [n for rows in ROWS for n in rows]
 
 
+def columns_of(rows):
+    return {
+        "tokens": [[1] * n for n in rows],
+        "text": ["x " * n for n in rows],
+        "audio": [{"frames": 10 * n, "channels": 2} for n in rows],
+    }
+
+
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "tokens").mkdir()
     for number, rows in enumerate(ROWS):
-        table = pa.table({"tokens": [[1] * n for n in rows], "text": ["x " * n for n in rows], "n": rows})
+        table = pa.table({**columns_of(rows), "n": rows})
         parquet.write_table(table, tmp_path / "tokens" / f"{number:03}.parquet")
     return tmp_path / "tokens"
 
@@ -71,6 +79,7 @@ def check_engine(write):
     assert write(column="tokens").lengths.tolist() == LENGTHS
     assert write(column="text", count="words").lengths.tolist() == LENGTHS
     assert write(length=COUNT).lengths.tolist() == LENGTHS
+    assert write(column="audio.frames,audio.channels").lengths.tolist() == [[10 * n, 2] for n in LENGTHS]
     check_bad_rows(write)
     check_sentences(write)
 
@@ -120,6 +129,10 @@ def test_a_data_set_of_ray(folder, out):
     mapped = whole.map_batches(lambda rows: {"n": rows["n"] + 0})
     check_bad_rows(functools.partial(lw.write_lengths, mapped, out), lengths)
     assert not mapped.context.execution_options.preserve_order  # as it was
+    with pytest.raises(
+        ValueError, match=r"^`engine` must be left out here, but is 'ray'\. A data set of ray is read by"
+    ):
+        lw.write_lengths(whole, out, column="n", engine="ray")
 
 
 @pytest.fixture
@@ -147,8 +160,7 @@ def test_files_by_processes_of_dask(dask, folder, out):
 
 
 @of_dask
-@pytest.mark.usefixtures("dask")
-def test_a_data_frame_of_dask(folder, out):
+def test_a_data_frame_of_dask(dask, folder, out):
     import dask.dataframe as frames
     from dask import bag
 
@@ -157,6 +169,14 @@ def test_a_data_frame_of_dask(folder, out):
     found = lw.write_lengths(frame[frame.n > 3], out, column="n")
     assert found.lengths.tolist() == [n for n in LENGTHS if n > 3]
     assert len(found.pieces) == frame.npartitions
+    assert lw.write_lengths(frame[frame.n > 9], out, column="n").lengths.tolist() == [n for n in LENGTHS if n > 9]
+    assert lw.write_lengths(frame.partitions[:1], out, column="n").lengths.tolist() == ROWS[0]
+    mixed = frame.head(2).astype(object).assign(n=[1, "a"])
+    with (
+        dask.config.set({"dataframe.convert-string": False}),
+        pytest.raises(ValueError, match=r"^`source` must be of columns of one type each, but is 'a partition'"),
+    ):
+        lw.write_lengths(frames.from_pandas(mixed, npartitions=1), out, column="n")
     with pytest.raises(ValueError, match=r"^`source` must be a dask\.dataframe\.DataFrame, but is 'Bag'"):
         lw.write_lengths(bag.from_sequence([1, 2]), out, column="n")
 
@@ -184,9 +204,7 @@ def hub(monkeypatch, tmp_path):
 
 @pytest.fixture
 def saved(hub, tmp_path):
-    whole = hub.Dataset.from_dict(
-        {"tokens": [[1] * n for n in LENGTHS], "text": ["x " * n for n in LENGTHS], "n": LENGTHS}
-    )
+    whole = hub.Dataset.from_dict({**columns_of(LENGTHS), "n": LENGTHS})
     whole.save_to_disk(tmp_path / "saved", num_shards=3)
     return hub.load_from_disk(tmp_path / "saved")
 
@@ -195,15 +213,35 @@ def saved(hub, tmp_path):
 def test_a_data_set_of_hugging_face(saved, out, monkeypatch, rows):
     monkeypatch.setattr("lengthwise.engines.datasets.ROWS", rows)
     check_engine(functools.partial(lw.write_lengths, saved, out, batch_size=10))
-    shuffled = saved.shuffle(seed=1)
-    found = lw.write_lengths(shuffled, out, column="tokens")
-    assert found.lengths.tolist() == shuffled["n"]
-    assert len(found.pieces) == -(-200 // rows)
+    for seed in (1, 2):  # as many rows of the same columns, in another order
+        shuffled = saved.shuffle(seed=seed)
+        found = lw.write_lengths(shuffled, out, column="tokens")
+        assert found.lengths.tolist() == shuffled["n"]
+    assert found.pieces == [
+        (f"rows {at} to {min(at + rows, 200) - 1}", min(rows, 200 - at)) for at in range(0, 200, rows)
+    ]
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_bars_of_hugging_face_are_hidden_meanwhile(hub, saved, out, hidden, capsys):
+    set_bars = (hub.enable_progress_bars, hub.disable_progress_bars)
+    set_bars[hidden]()
+    try:
+        lw.write_lengths(saved, out, length=lambda batch: [1 + hub.are_progress_bars_disabled()] * batch.num_rows)
+        assert set(np.load(out).tolist()) == {2}
+        assert hub.are_progress_bars_disabled() == hidden
+    finally:
+        hub.enable_progress_bars()
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.processes
 def test_processes_of_hugging_face(saved, out):
     assert lw.write_lengths(saved, out, column="tokens", workers=2).lengths.tolist() == LENGTHS
+    found = lw.write_lengths(saved, out, length=lambda batch: [os.getpid()] * batch.num_rows, workers=2)
+    assert os.getpid() not in found.lengths
+    with pytest.raises(ValueError, match=r"^`workers` must be at least 1, but is 0\."):
+        lw.write_lengths(saved, out, column="tokens", workers=0)
 
 
 def test_ranges_that_were_done_are_not_mapped_again(saved, out, monkeypatch):

@@ -177,6 +177,51 @@ def test_other_sources_of_files(folder, out, source):
     assert len(found) in (5, 10)
 
 
+def write_as(path, kind, rows):
+    """Writes a column `n` in a format of pyarrow."""
+    table = pa.table({"n": rows})
+    if kind in ("csv", "json"):
+        head, line = ("n\n", "{}\n") if kind == "csv" else ("", '{{"n": {}}}\n')
+        path.write_text(head + "".join(line.format(n) for n in rows))
+    elif kind == "orc":
+        pytest.importorskip("pyarrow.orc").write_table(table, path)
+    else:
+        dataset.write_dataset(table, path.parent / "one", format=kind, basename_template="{i}")
+        (path.parent / "one" / "0").rename(path)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "kind"),
+    [
+        *[(".parquet", "parquet"), (".pq", "parquet"), (".PARQUET", "parquet"), (".arrow", "arrow")],
+        *[(".feather", "feather"), (".csv", "csv"), (".jsonl", "json"), (".ndjson", "json"), (".orc", "orc")],
+    ],
+)
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_suffix_names_the_format(tmp_path, out, suffix, kind, alone):
+    path = tmp_path / "data" / f"rows{suffix}"
+    path.parent.mkdir()
+    write_as(path, kind, [3, 1])
+    assert lw.write_lengths(path if alone else path.parent, out, column="n").lengths.tolist() == [3, 1]
+
+
+def test_of_a_folder_hidden_files_are_passed_over_and_the_others_are_sorted_by_path(tmp_path, out):
+    shown = {"B.parquet": 1, "a.parquet": 2, "a/z.parquet": 3, "b/a.parquet": 4}  # "a.p" stands before "a/z"
+    hidden = [".a.parquet", "_a.parquet", ".git/a.parquet", "_tmp/a.parquet", "b/.c/d.parquet"]
+    for name, n in reversed([*shown.items(), *((name, 99) for name in hidden)]):
+        path = tmp_path / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        one_file(path.parent, path.name, n=[n])
+    assert lw.write_lengths(tmp_path / "data", out, column="n").lengths.tolist() == [1, 2, 3, 4]
+
+
+def test_folders_above_the_one_that_is_given_are_no_columns(tmp_path, out):
+    (tmp_path / "run=7").mkdir()
+    one_file(tmp_path / "run=7" / "data", n=[3])
+    with pytest.raises(ValueError, match=r"^`column` must be one of n, but is 'run'"):
+        lw.write_lengths(tmp_path / "run=7" / "data", out, column="run")
+
+
 def test_a_list_keeps_its_order(folder, out):
     lw.write_lengths([folder / NAMES[3], folder / NAMES[0]], out, column="tokens")
     assert np.load(out).tolist() == [3, 3, 1, 4]
@@ -191,6 +236,14 @@ def test_a_store_of_objects_by_its_url(folder, out):
         assert found.find(9) == ("/bucket/tokens/year=2024/part-1.parquet", 0)
         lw.write_lengths("memory://bucket/tokens/*/part-1.parquet", out, column="year,tokens")
         assert np.load(out).tolist() == [[2023, 1], [2023, 5], [2024, 3]]
+        lw.write_lengths(f"memory://bucket/tokens/{NAMES[1]}", out, column="tokens")
+        assert np.load(out).tolist() == [1, 5]
+        with pytest.raises(
+            FileNotFoundError, match=r"^`source` must be a file or folder that is there, but is 'memory:"
+        ):
+            lw.write_lengths("memory://bucket/nothing", out, column="tokens")
+        with pytest.raises(ValueError, match=r"^`source` must be on one file system, but is "):
+            lw.write_lengths([folder, "memory://bucket/tokens"], out, column="tokens")
     finally:
         store.rm("/bucket", recursive=True)
 
@@ -438,6 +491,19 @@ def test_sequences_are_whole_numbers(folder, out, wrong):
     assert found.rows([]).tolist() == []
 
 
+def test_a_file_of_pairs_counts_its_sequences(tmp_path, out):
+    path = one_file(tmp_path / "data", n=[3, 0, 4], m=[5, 6, 7])
+    found = lw.write_lengths(path, out, column="n,m", bad="drop")
+    assert (len(found), repr(found)) == (2, f"LengthsFile({str(out)!r}: 2 sequences of 3 rows in 1 pieces)")
+    for wrong, at in ([0, -1], -1), ([-2, 9], -2), ([1, 2], 2):
+        with pytest.raises(ValueError, match=rf"^`sequences` must be from 0 to 1, but is {at}\."):
+            found.rows(wrong)
+    numbers = np.arange(2)
+    for kept in (found, lw.write_lengths(path, tmp_path / "all.npy", column="m")):
+        kept.rows(numbers)[:] = 9
+    assert numbers.tolist() == [0, 1]
+
+
 HOLDER = """
 import sys
 from lengthwise import files
@@ -682,6 +748,8 @@ def test_a_folder_that_is_not_of_parts_is_left_alone(folder, out):
         ("tokens", {"column": "audio"}, "`audio` must be a column of numbers, lists or texts, but is 'struct"),
         ("nothing", {"column": "a"}, "`source` must be a file or folder that is there, but is 'nothing'."),
         ("tokens/README.md", {"column": "a"}, "`source` must be a file or folder of a known format, but is "),
+        ([], {"column": "a"}, "`source` must be a file or folder of a known format, but is '[]'."),
+        ("tokens", {"column": "tokens", "workers": 0}, "`workers` must be left out here, but is 0."),
         (
             [3, 4],
             {"column": "a"},
@@ -694,6 +762,19 @@ def test_what_does_not_fit_is_refused_in_one_sentence(folder, out, monkeypatch, 
     with pytest.raises((ValueError, TypeError, FileNotFoundError), match=f"^{re.escape(told)}"):
         lw.write_lengths(source, out, **options)
     assert not out.exists()
+
+
+def test_of_several_files_the_one_of_no_known_format_is_named(folder, out):
+    wrong = folder / "README.md"
+    with pytest.raises(ValueError, match=rf"^`source` must be a file or folder of a known format, but is '{wrong}'\."):
+        lw.write_lengths([folder / NAMES[0], wrong], out, column="tokens")
+
+
+def test_an_engine_that_is_not_installed_is_named(folder, out, monkeypatch):
+    monkeypatch.delitem(sys.modules, "lengthwise.engines.dask", raising=False)
+    monkeypatch.setitem(sys.modules, "dask.base", None)
+    with pytest.raises(ModuleNotFoundError, match=r"^`engine` must be installed, but is 'dask'\. Install it: pip inst"):
+        lw.write_lengths(folder, out, column="tokens", engine="dask")
 
 
 @pytest.mark.parametrize(
@@ -742,9 +823,10 @@ def test_a_damaged_part_is_named(folder, out):
 
 def test_a_sidecar_of_another_file_is_refused(folder, out):
     lw.write_lengths(folder, out, column="tokens")
-    np.save(out, np.arange(3))
-    with pytest.raises(ValueError, match=r"^`source` must be a file of lengths as it was written, but is"):
-        lw.LengthsFile(out)
+    for other in (np.ones(3, np.uint8), np.ones(10, np.int64), np.ones((10, 1), np.uint8)):
+        np.save(out, other)
+        with pytest.raises(ValueError, match=r"^`source` must be a file of lengths as it was written, but is"):
+            lw.LengthsFile(out)
     Path(f"{out}.json").write_text("[")
     with pytest.raises(ValueError, match=r"^`source` must be the .json beside a file of lengths, but is"):
         lw.LengthsFile(out)
