@@ -1,7 +1,9 @@
 """What a step costs: measured on a clock that follows a known rule, fitted, kept, and read off plans."""
 
 import json
+import re
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -245,6 +247,123 @@ def test_a_printed_step_cost_shows_the_fit_and_its_points():
     assert "bytes = 1e+09 + 4e+03 n L, error 0.0%" in str(measured())
 
 
+def by_hand(**changed):
+    """Seconds n L, measured as 2 and 8; bytes 4 n L, measured as 2 and 32."""
+    facts = {
+        **{"seconds": lw.Quadratic(), "bytes": lw.Quadratic(linear=4.0), "seconds_error": 0.1, "bytes_error": 0.2},
+        **{"device": "a ruler", "counts": np.array([1, 2]), "padded_lengths": np.array([[1], [2]])},
+        **{"measured_seconds": np.array([2.0, 8.0]), "measured_bytes": np.array([2.0, 32.0])},
+    }
+    return lw.StepCost(**(facts | changed))
+
+
+def test_the_points_show_by_how_much_the_fit_misses_them():
+    lines = [line.split() for line in str(by_hand()).splitlines()]
+    assert [" ".join(line) for line in lines[:3]] == [
+        "seconds = 1 n L, error 10.0%",
+        "bytes = 4 n L, error 20.0%",
+        "measured on: a ruler",
+    ]
+    assert lines[4:] == [["1", "1", "2", "-50.0%", "2", "+100.0%"], ["2", "2", "8", "-50.0%", "32", "-50.0%"]]
+    assert repr(by_hand()).endswith(" seconds, error 10.0%, measured with 2 shapes on a ruler)")
+    assert repr(by_hand(device="")).endswith(" seconds, error 10.0%, measured with 2 shapes)")
+
+
+def test_all_that_is_known_is_kept_in_a_file(tmp_path):
+    by_hand().save(tmp_path / "step.json")
+    assert str(lw.StepCost.load(tmp_path / "step.json")) == str(by_hand())
+    with pytest.raises(OSError, match="a pipe or a device: '/dev/null'"):
+        lw.StepCost.load("/dev/null")
+
+
+def test_each_fit_has_an_error_of_its_own_and_what_was_given_stays_writable():
+    given = {name: np.array(each) for name, each in (("counts", [1] * 3 + [4] * 3), ("lengths", [1, 2, 4] * 2))}
+    seconds = (given["counts"] * given["lengths"]).astype(float)
+    held = seconds * [1, 1, 3, 1, 1, 1]
+    cost = lw.StepCost.of(given["counts"], given["lengths"], seconds, bytes=held)
+    assert cost.seconds_error < 1e-9 < 0.1 < cost.bytes_error
+    for array in (*given.values(), seconds, held):
+        array[0] += 1
+    assert (cost.counts[0], cost.padded_lengths[0, 0], cost.measured_seconds[0], cost.measured_bytes[0]) == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("counts", "lengths", "seconds", "told"),
+    [
+        ([1, 2], [3], [1, 1], "`padded_lengths` must be whole numbers of shape [2] or [2, dims], but is [3]."),
+        ([1.5, 2], [3, 4], [1, 1], "`counts` must be whole numbers of shape [points], but is [1.5, 2]."),
+        ([1, 2], [3, 4], [[1], [1]], "`seconds` must be of shape (2,), but is (2, 1)."),
+        ([1, 2], [3, 4], [1, np.nan], "`seconds` must be finite and above 0, but is nan."),
+        ([1, 2], [3, 4], [np.inf, 1], "`seconds` must be finite and above 0, but is inf."),
+    ],
+)
+def test_points_that_do_not_go_together_are_refused(counts, lengths, seconds, told):
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}"):
+        lw.StepCost.of(counts, lengths, seconds)
+
+
+def test_what_is_no_plan_is_refused():
+    with pytest.raises(TypeError, match=r"^`plan` must be a Plan, but is 7\."):
+        by_hand().seconds_of(7)
+
+
+def test_without_a_meter_the_clock_of_the_process_counts(monkeypatch):
+    now = [5.0]
+
+    def step(shape):
+        now[0] += float(RULE(np.array(shape[:1]), np.array([shape[1:]]))[0])
+
+    def make_batch(*shape):
+        now[0] += 100.0  # is not timed
+        return shape
+
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    cost = lw.measure_step(step, make_batch, LENGTHS, repeats=1)
+    assert cost.measured_seconds == pytest.approx(RULE(cost.counts, cost.padded_lengths))
+    assert cost.device.startswith("CPU, ")
+
+
+def test_a_step_on_a_gpu_tells_to_take_the_meter_of_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: True)))
+    with pytest.raises(ValueError, match=r"^`meter` must be one that waits .* Take lengthwise\.torch\.measure_step, "):
+        lw.measure_step(echo, shape_alone, LENGTHS)
+
+
+def test_memory_that_is_not_always_known_is_not_told():
+    class Sometimes(Ruler):
+        def stop(self, returned):
+            seconds, held = super().stop(returned)
+            return seconds, None if len(self.taken) == 10 else held  # of a run that counts
+
+    assert measured(meter=Sometimes()).bytes is None
+
+
+def test_a_small_batch_may_take_no_time():
+    cost = measured(meter=Ruler(lw.Quadratic(linear=1e-10), None))
+    assert cost.measured_seconds.min() < 1e-6 < cost.measured_seconds.max()
+    assert cost.seconds.linear == pytest.approx(1e-10)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"repeats": 0}, "`repeats` must be at least 1, but is 0."),
+        ({"budget": 0}, "`budget` must be finite and above 0, but is 0."),
+        ({"budget": np.nan}, "`budget` must be finite and above 0, but is nan."),
+    ],
+)
+def test_a_round_or_a_budget_that_cannot_be_is_refused(asked, told):
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}"):
+        measured(**asked)
+
+
+def test_the_budget_that_was_too_much_is_named():
+    with pytest.raises(ValueError, match="Give a budget of fewer padded frames than") as told:
+        lw.measure_step(failing(MemoryError(), at=60), shape_alone, LENGTHS, meter=Ruler())
+    count, length, most = re.search(r"make_batch\((\d+), (\d+)\).* than ([\d,]+)\.$", str(told.value)).groups()
+    assert int(count) * int(length) == int(most.replace(",", ""))
+
+
 def failing(error, at=1):
     def step(batch):
         if batch[0] >= at:
@@ -262,6 +381,16 @@ def alone_no_memory(batch):
 
 async def wait(batch):
     return batch
+
+
+async def wait_often(batch):
+    yield batch
+
+
+def large_out_of_memory(count, length):
+    if count * length > 1_000:
+        raise RuntimeError("CUDA out of memory")
+    return count, length
 
 
 def in_parts(first, second):
@@ -306,6 +435,12 @@ BAD = {
         lambda batch: (each for each in batch),
         shape_alone,
         rf"{TRAINS}'a generator, which has not run' at",
+    ),
+    "an asynchronous generator": (wait_often, shape_alone, rf"{TRAINS}'a async_generator, which has not run' at"),
+    "no memory for a batch": (
+        echo,
+        large_out_of_memory,
+        rf"{TRAINS}RuntimeError.*\. Give a budget of fewer padded frames",
     ),
     "one count": (echo, lambda *_: np.ones((4, 4)), rf"{RETURNS}'16 numbers, whatever the count' at make_batch\(\d+, "),
     "one length": (
@@ -366,9 +501,19 @@ def test_functions_that_take_other_arguments_are_refused_before_they_run(step, m
 
 
 def test_methods_and_functions_of_c_are_measured():
-    for step in (Trainer().train_step, np.asarray):
+    for step in (Trainer().train_step, np.asarray, np.array):
         cost = lw.measure_step(step, shape_alone, LENGTHS, meter=Ruler(), repeats=1)
         assert cost.seconds_error < 1e-6
+
+
+def test_batches_that_hold_other_things_than_arrays_are_let_through():
+    meter = Ledger(None)
+
+    def make_batch(*shape):
+        meter.shape = shape
+        return np.ones((4, 4)), "texts"
+
+    assert lw.measure_step(lambda _: meter.step(meter.shape), make_batch, LENGTHS, meter=meter, repeats=1).device
 
 
 class Ledger(Ruler):
@@ -415,6 +560,17 @@ def test_what_leaves_a_coefficient_open_is_refused_before_the_first_step():
     ):
         with pytest.raises(ValueError, match=f"^{message}"):
             lw.measure_step(failing(KeyError()), shape_alone, **asked)
+
+
+def test_the_first_loss_that_is_no_number_is_told():
+    meter = Ledger(None)
+
+    def step(batch):
+        meter.loss = float("inf") if len(meter.taken) == 1 else float("nan")
+        return meter.step(batch)
+
+    with pytest.warns(UserWarning, match=r" finite, but is inf\. "):
+        lw.measure_step(step, shape_alone, LENGTHS, meter=meter, repeats=1)
 
 
 def test_what_is_no_function_is_refused():
