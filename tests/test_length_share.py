@@ -1,6 +1,7 @@
 """The length share against sums over all pairs, and against the variance of real steps; what is recommended."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -163,6 +164,47 @@ def test_the_recommendation_is_the_least_work(strength, begins):
     assert works["random"] == 1
     chosen = next(each for each in told.candidates if each.batching == told.batching)
     assert chosen.work <= 1.01 * min(works.values())
+    assert f"Length tells {share.share:.1%} (± {share.standard_error:.1%}) of the variance of a gradient" in str(told)
+    assert ("may be chance" in str(told)) == (share.share <= 2 * share.standard_error)
+    least = told.candidates[0]
+    assert f"Sorting takes {1 + least.noise.extra_steps:.2f} times the steps" in str(told)
+    if not begins.startswith("Shuffle"):
+        assert f"For the same progress it computes {chosen.work:.2f} of the frames of random order" in str(told)
+    if begins.startswith("Buy"):
+        assert f"{chosen.label} takes {1 + chosen.noise.extra_steps:.2f} times. " in str(told)
+        assert str(told).endswith(f"; sorting computes {least.work:.2f}.")
+
+
+@pytest.mark.parametrize(("error", "chance"), [(0.06, True), (0.04, False)])
+def test_a_share_of_less_than_two_standard_errors_may_be_chance(error, chance):
+    lengths, gradients = draw(64, 0.5)
+    share = replace(lw.LengthShare.of(gradients, np.arange(64), lengths), share=0.1, standard_error=error)
+    told = lw.recommend(share, lengths, lw.Batching(cut=lw.FixedSize(8)))
+    assert ("which may be chance" in str(told)) == chance
+
+
+@pytest.mark.parametrize("size", [2, 16])  # epochs of 33 steps, of which four are planned, and of 5
+def test_candidates_are_worth_what_their_plans_are(size):
+    lengths, gradients = draw(396, 1.0)
+    share = lw.LengthShare.of(gradients, np.arange(396), lengths)
+    world = {"world_size": 3, "micro_batches": 2}
+    told = lw.recommend(share, lengths, lw.Batching(cut=lw.FixedSize(size)), seed=5, **world)
+    works = []
+    for each in told.candidates:
+        count = lw.make_plan(lengths, each.batching, seed=5, **world).steps
+        epochs = range(min(4, -(-100 // count)))
+        plans = [lw.make_plan(lengths, each.batching, seed=5, epoch=epoch, **world) for epoch in epochs]
+        measures, noise = lw.measure(plans, lengths), share.measure(plans)
+        assert (each.padding_share, each.noise) == (measures.padding_share, noise)
+        assert each.batching == lw.Batching(cut=lw.FixedSize(size), order=each.batching.order)
+        frames = sum((plan.batch_sizes * plan.padded_lengths[:, 0]).sum() for plan in plans) / measures.steps
+        works.append(frames * (noise.needed_steps if share.noise_scale < np.inf else 1 / noise.effective_size))
+    assert [each.work for each in told.candidates] == pytest.approx(np.array(works) / works[-1])
+    # Paddings between those of sorted and of random order; of the near ones the most mixed.
+    asked = [float(each.label.removeprefix("padding=")) for each in told.candidates[1:-1]]
+    assert all(told.candidates[0].padding_share < padding < told.candidates[-1].padding_share for padding in asked)
+    near = [each for each in told.candidates if each.work <= 1.01 * min(each.work for each in told.candidates)]
+    assert told.batching == max(near, key=lambda each: each.step_mixing).batching
 
 
 @pytest.mark.parametrize("deal", [lw.InTurn(), lw.Mixed()])

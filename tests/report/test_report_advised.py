@@ -9,6 +9,7 @@ from html_pages import Page
 from lengthwise.report.advised import advice_section
 from lengthwise.report.contents import Contents
 from lengthwise.report.reports import write_page
+from lengthwise.report.words import percent
 
 LENGTHS = lw.example_lengths(count=400)
 
@@ -66,6 +67,33 @@ def test_of_many_candidates_some_are_named():
     assert len(chart.points) == 61
     assert 2 <= len(chart.keys) <= 8
     assert len(section.table.rows) == len(chart.keys)
+
+
+@pytest.mark.parametrize(
+    ("unit", "head", "axis"),
+    [
+        ("frames", "computed / useful", "frames computed for each frame of data"),
+        ("seconds", "seconds an epoch", "seconds of an epoch, as predicted"),
+        ("cost", "cost of an epoch", "cost of an epoch"),
+    ],
+)
+def test_each_candidate_is_told_by_its_own_numbers(unit, head, axis):
+    advice, _ = answer()
+    first = advice.candidates[1]
+    section = advice_section(
+        advice._replace(best=first, unit=unit, world_size=2), write_cut=lambda row: row.label[::-1]
+    )
+    for cells, row in zip(section.table.rows, advice.candidates, strict=True):
+        found = dict(zip(section.table.heads, cells, strict=True))
+        assert found.pop("strategy") == row.label + " (recommended)" * (row is first)
+        assert found == {
+            **{"ships in": row.ships_in, "cut": row.label[::-1], head: f"{row.price:.2f}"},
+            **{"padding": percent(row.measures.padding_share), "waiting": percent(row.measures.straggler_waste)},
+            "step mixing": f"{row.mixing:.3f}",
+        }
+    (chart,) = section.charts
+    assert [(point.name, point.kind) for point in chart.points][-1] == (first.label, "chosen")
+    assert chart.x_label == f"{axis}, of the slowest rank"
 
 
 @pytest.mark.parametrize(

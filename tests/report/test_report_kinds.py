@@ -1,5 +1,9 @@
 """Reports of all kinds of plans: of packed rows, of chunks, of one sequence, where the first is best; and odd names."""
 
+import base64
+import hashlib
+import re
+
 import numpy as np
 import pytest
 
@@ -10,13 +14,14 @@ from lengthwise.report.epochs import read
 from lengthwise.report.front import draw_front, draw_seconds
 from lengthwise.report.reports import save, write_page
 from lengthwise.report.sequences import Axis, draw_sequences
+from lengthwise.report.words import percent
 
 LENGTHS = lw.example_lengths(count=600)
 
 
-def planned(lengths, text, *, cut=None):
+def planned(lengths, text, *, cut=None, **options):
     batchings = lw.strategies(text, cut=cut or lw.FixedSize(8))
-    return {label: lw.make_plan(lengths, batching) for label, batching in batchings.items()}
+    return {label: lw.make_plan(lengths, batching, **options) for label, batching in batchings.items()}
 
 
 def written(tmp_path, lengths, plans, **options):
@@ -47,6 +52,37 @@ def test_packed_rows_have_words_of_their_own(tmp_path):
     assert "padded to its longest" not in found.said("p")
     assert "All rows are padded to the capacity." in found.said("p")
     assert "Batches, row by row" in found.said("h2")
+
+
+def test_the_best_is_put_forward_wherever_it_stands():
+    plans = planned(LENGTHS, "random,sorted,semi-sorted:0.3", world_size=2)
+    rows = {label: lw.measure(plan, LENGTHS).as_dict() for label, plan in plans.items()}
+    found = Page(write_page(Contents(lengths=LENGTHS, plans=plans, rows=rows, best="sorted")))
+    computed = {label: 1 / (1 - row["padding_share"]) for label, row in rows.items()}
+    told = f" {computed['random']:.2f} frames for each frame of data; sorted computes {computed['sorted']:.2f}."
+    assert found.said("h1").endswith(told)
+    assert plans["sorted"].fingerprint() in found.said("code")
+    assert list(found.table("strategy")) == list(plans)  # in the order that was given
+    for label in ("random", "sorted"):
+        assert f"{label}: ranks wait {percent(rows[label]['straggler_waste'])} of the time" in found.said("h3")
+    assert "semi-sorted:0.3: ranks wait" not in found.said("h3")
+
+
+def test_micro_batches_alone_make_steps_too(tmp_path):
+    table = written(tmp_path, LENGTHS, planned(LENGTHS, "random,sorted", micro_batches=4)).table("strategy")
+    assert {"step mixing", "steps vary"} <= set(table["sorted"])
+
+
+def test_of_several_epochs_the_first_is_drawn(tmp_path):
+    epochs = [planned(LENGTHS, "random", epoch=epoch)["random"] for epoch in range(3)]
+    assert epochs[0].fingerprint() in written(tmp_path, LENGTHS, {"random": epochs}).said("code")
+
+
+def test_the_script_is_the_one_that_the_page_allows(tmp_path):
+    text = written(tmp_path, LENGTHS, planned(LENGTHS, "random")).text
+    (script,) = re.findall("<script>(.*?)</script>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src &#39;sha256-{digest}&#39;" in text or f"script-src 'sha256-{digest}'" in text
 
 
 def test_of_packed_rows_the_first_may_be_best():
