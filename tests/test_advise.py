@@ -11,7 +11,7 @@ from hypothesis import given, settings
 import length_sets
 import lengthwise as lw
 from lengthwise.advice import question as questions
-from lengthwise.advice.contenders import _edges_of_equal_total, on_sample
+from lengthwise.advice.contenders import _edges_of_equal_total, of_equal_memory, on_sample, shipped
 from lengthwise.advice.row import epoch_price
 from lengthwise.advice.rule import choose
 from lengthwise.advice.search import epochs_to_plan
@@ -227,6 +227,118 @@ def test_any_lengths_have_an_advice(lengths):
     assert advice.best in advice.candidates
     assert all(row.price >= 0 and 0 <= row.mixing <= 1 for row in advice.candidates)
     lw.make_plan(lengths, advice.best.batching, world_size=2)
+
+
+def more(one, other):
+    """By how much one number is more than another, in the words of the sentence."""
+    share = abs(one / other - 1)
+    told = f"{100 * share:.0f} %" if share >= 0.01 else f"{100 * share:.1g} %"
+    return "as much as" if share < 0.005 else f"{told} {'more' if one > other else 'less'} than"
+
+
+STEP = lw.StepCost.of(*(np.repeat([1, 4, 16], 3), np.tile([50, 900, 2_000], 3)), np.arange(1.0, 10.0))
+ASKED = {
+    "fixed": (lw.FixedSize(8), {}),
+    "steps": (lw.FixedSize(8), {"world_size": 3, "micro_batches": 2}),
+    "budget": (lw.Budget(50_000, max_sequences=64), {}),
+    "seconds": (lw.FixedSize(8), {"cost": STEP}),
+    "a share": (lw.FixedSize(8), {"share": 0.1, "seed": 3}),
+    "a large share": (lw.FixedSize(8), {"share": 0.5}),
+    "another cost": (lw.FixedSize(8), {"cost": lw.Quadratic(quadratic=0.01)}),
+    "more": (lw.FixedSize(8), {"within": 0.3, "seed": 3}),
+}
+
+
+@pytest.mark.parametrize(("cut", "asked"), ASKED.values(), ids=ASKED)
+def test_the_sentence_says_the_numbers_of_the_rows(cut, asked):
+    advice = lw.advise(SHORT, cut, **asked)
+    best, said = advice.best, str(advice)
+    rows = {row.label: row for row in advice.candidates}
+    verb = {"frames": "computes", "seconds": "takes", "cost": "costs"}[advice.unit]
+    world = {"world_size": asked.get("world_size", 1), "micro_batches": asked.get("micro_batches", 1)}
+    several = world["world_size"] * world["micro_batches"] > 1
+    assert (advice.world_size, advice.micro_batches) == tuple(world.values())
+    assert said.startswith(f"Take {best.label.removesuffix(',cut=budget')}: ")
+    assert f"{'its steps mix' if several else 'it mixes'} " in said
+    assert f", {best.mixing:.2f}" in said or f" mix {best.mixing:.2f}" in said
+    if best.label == "random":
+        assert "That is what Lightning and the Trainer ship. " in said
+    elif best.work is None:
+        assert f"An epoch {verb} {more(best.price, rows['random'].price)} random batches (Lightning, Trainer)" in said
+    else:
+        assert f"Its work is {more(best.work, 1)} that of random batches (Lightning, Trainer)" in said
+    # Beside what trainers ship, in their order, but for random batches.
+    others = [row for row in advice.shipped if row.label != "random" and row is not best]
+    beside = re.search(r"(?:It \w+|It is) (.* than .*|.* as much as .*), which mix (.*?)(?:\. |\.$)", said)
+    for row in others:
+        shares = (best.price, row.price) if best.work is None else (best.work, row.work)
+        assert f"{more(*shares)} {row.ships_in.replace(', ', ' and ')}" in beside[1]
+        assert f"{row.mixing:.2f}" in beside[2]
+    numbers = re.findall(r"\d\.\d\d", beside[2])
+    assert sorted(numbers) == sorted(f"{row.mixing:.2f}" for row in others)
+    assert beside[0].startswith(f"It {verb} " if best.work is None else "It is ")
+    # What the order was asked for, in percent.
+    order, waiting = best.batching.order, getattr(best.batching.deal, "waiting", None)
+    if isinstance(order, lw.MaxEntropy):
+        allow = "padding allows" if waiting is None else f"padding and {100 * waiting:g} % waiting allow"
+        assert f"as random as {100 * order.padding:.2g} % {allow}" in said
+    # The limit is that of the padding of the best.
+    bins = 64 if several else best.measures.mixing_bins
+    assert advice.limit == lw.mixing_limit(SHORT, best.measures.padding_share, bins=bins, **world)
+    told = f"({advice.limit:.2f} is the limit at its padding)" in said
+    assert told == (not several and best.mixing < advice.limit < 1)
+    # Prices are means over epochs of the seed that was given.
+    cost = asked.get("cost")
+    plans = [
+        lw.make_plan(SHORT, best.batching, seed=asked.get("seed", 0), epoch=epoch, **world)
+        for epoch in range(epochs_to_plan(len(SHORT)))
+    ]
+    price = np.mean([epoch_price(plan, getattr(cost, "seconds", cost) or lw.Padded()) for plan in plans])
+    useful = 1.0 if cost is not None else SHORT.sum() / world["world_size"]
+    assert best.price == pytest.approx(price / useful)
+    if not isinstance(best.batching.order, lw.Shuffled):
+        assert f"micro_batches={world['micro_batches']}" in advice.code or world["micro_batches"] == 1
+
+
+def test_a_budget_beside_a_fixed_size_is_explained():
+    lengths = lw.example_lengths("speech", count=800)
+    advice = lw.advise(lengths, FIXED, world_size=4)
+    best = advice.best
+    assert best.batching.cut == lw.Budget(16 * int(lengths.max()))
+    size = best.measures.sequences / best.measures.steps
+    assert str(advice).startswith(f"Take {best.label.removesuffix(',cut=budget')}: ")
+    assert (
+        f"Cut it by a budget of {16 * int(lengths.max()):,} padded frames, the memory of your longest batch; "
+        f"a step then holds {size:,.0f} sequences on average" in str(advice)
+    )
+
+
+@pytest.mark.parametrize(
+    ("cut", "budget"),
+    [
+        (lw.FixedSize(4), lw.Budget(4 * (9 + 7))),
+        (lw.FixedSize(4, multiple_of=8), lw.Budget(4 * (16 + 8), multiple_of=8)),
+        (lw.FixedSize(4, drop_incomplete=True), None),
+        (lw.Budget(100), None),
+        (lw.DynamicSize(4), None),
+    ],
+)
+def test_the_budget_of_equal_memory_holds_the_longest_batch(cut, budget):
+    assert of_equal_memory(cut, np.array([[9, 2], [3, 7]])) == budget
+
+
+@pytest.mark.parametrize(
+    ("count", "micro_batches", "window"),
+    [(100_000, 1, 50 * 16), (100_000, 4, 50 * 64), (6_400, 1, 50 * 16), (1_000, 1, 15 * 16), (40, 1, 16), (0, 1, 1)],
+)
+def test_the_trainer_sorts_fifty_batches_or_a_quarter_of_the_data(count, micro_batches, window):
+    lengths = np.full(count, 10)
+    cut = lw.FixedSize(16) if count else lw.FixedSize(1)
+    found = {each.ships_in: each.batching for each in shipped(cut, lengths, lw.World(2, micro_batches), dims=1)}
+    grouped = found["Trainer's group_by_length"]
+    assert grouped == lw.Batching(cut=cut, order=lw.Windowed(window), deal=lw.InTurn(), arrange=lw.InOrder())
+    assert found["Lightning, Trainer"] == lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.InTurn())
+    assert found["fairseq"] == lw.Batching(cut=cut, order=lw.Sorted(), deal=lw.Mixed())
 
 
 def test_the_same_question_has_the_same_answer():
