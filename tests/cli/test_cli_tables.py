@@ -1,5 +1,7 @@
 """What people see: within the terminal, no word broken, and nothing missing without saying so."""
 
+import re
+
 import pytest
 
 SHORT = ("compare", "--subset", "2000", "--strategies", "random,sorted,semi-sorted:0.02,alternated:58")
@@ -88,3 +90,101 @@ def test_long_labels_break_at_commas_only(run, monkeypatch):
 )
 def test_the_table_says_how_batches_are_cut(run, words, expected):
     assert run("compare", "--strategies", "random", *words).out.splitlines()[2] == expected
+
+
+def cells_of(out):
+    """The rows of the first table, from its rule to the next empty line: {first cell: the other cells}."""
+    lines = out.splitlines()
+    rule = next(number for number, line in enumerate(lines) if line.startswith("──"))
+    rows = [re.split(r"\s{2,}", line.strip()) for line in lines[rule + 1 : lines.index("", rule)]]
+    return {row[0].removeprefix("* "): row[1:] for row in rows}
+
+
+def share(row, name, digits=1):
+    return f"{100 * row[name]:.{digits}f} %"
+
+
+def sizes(row):
+    low, high = row["smallest_batch"], row["largest_batch"]
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def cells_of_batches(row):
+    computed = f"{1 / (1 - row['padding_share']):.2f}"
+    return [
+        *(f"{row['batches']:,}", sizes(row), share(row, "zero_padding_rate", 2), share(row, "padding_share"), computed),
+        *(f"{row['average_batch_length']:,.1f}", f"{row['mixing']:.3f}", f"{row['largest_cost']:,.0f}"),
+    ]
+
+
+def cells_of_steps(row):
+    computed = f"{1 / (1 - row['padding_share']):.2f}"
+    return [
+        *(f"{row['batches']:,}", sizes(row), share(row, "padding_share"), computed, f"{row['mixing']:.3f}"),
+        *(f"{row['step_mixing']:.3f}", f"{row['step_length_variance']:.3g}", share(row, "straggler_waste")),
+        f"{row['largest_cost']:,.0f}",
+    ]
+
+
+def cells_of_rows(row):
+    return [
+        *(f"{row['batches']:,}", sizes(row), f"{row['rows']:,}", share(row, "fill", 2), f"{row['pair_mixing']:.3f}"),
+        share(row, "cost_spread"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "write"),
+    [
+        ("--strategies random,sorted,semi-sorted:0.2 --budget 20000", cells_of_batches),
+        ("--strategies random,random-steps --world-size 3 --micro-batches 2", cells_of_steps),
+        ("--strategies random,best-fit --pack 8192 --rows 2", cells_of_rows),
+    ],
+)
+def test_compare_prints_what_its_json_says(run, monkeypatch, words, write):
+    monkeypatch.setenv("COLUMNS", "200")
+    words = ("compare", "--subset", "300", *words.split())
+    printed, rows = cells_of(run(*words).out), run(*words, "--json", "-").json["rows"]
+    assert {label: cells[:-1] for label, cells in printed.items()} == {row["strategy"]: write(row) for row in rows}
+    assert all(re.fullmatch(r"\d+", cells[-1]) for cells in printed.values())  # milliseconds
+
+
+def test_plan_prints_what_its_json_says(run):
+    words = ("plan", "--subset", 300, "--strategy", "semi-sorted:0.1", "--world-size", 3)
+    printed, measures = cells_of(run(*words).out), run(*words, "--json", "-").json["measures"]
+    shares = {"zero_padding_rate", "weighted_zero_padding_rate", "padding_share", "straggler_waste", "fill"}
+    for name, value in measures.items():
+        (cell,) = printed[name.replace("_", " ")]
+        if name in shares or name.endswith("spread"):
+            assert cell == f"{100 * value:.2f} %"
+        else:
+            assert cell == (f"{value:,.16g}" if isinstance(value, int) or name == "largest_cost" else f"{value:,.3f}")
+
+
+@pytest.mark.parametrize("words", ["--world-size 2", "--share 0.1", "--batch-size 8 --seed 2"])
+def test_advise_prints_what_its_json_says(run, monkeypatch, words):
+    monkeypatch.setenv("COLUMNS", "200")
+    words = ("advise", "--example", "speech", "--subset", "200", *words.split())
+    out, found = run(*words).out, run(*words, "--json", "-").json
+    rows, printed = {row["strategy"]: row for row in found["candidates"]}, cells_of(out)
+    several = found["world_size"] > 1
+    for label, row in rows.items():
+        if label not in printed or ",cut=" in label or f"{label},cut=budget" in rows:
+            continue
+        expected = [
+            *(
+                [share(row, "padding_share"), share(row, "straggler_waste")]
+                if several
+                else [share(row, "padding_share")]
+            ),
+            *(f"{row['step_mixing']:.3f}", f"{row['step_length_variance']:.3g}", f"{row['price']:,.2f}"),
+            *(f"{row['of_random']:.2f}", *([f"{row['work']:.2f}"] if row["work"] is not None else [])),
+        ]
+        assert printed[label][-len(expected) :] == expected
+    # The best is marked, and stands there with what trainers ship and both ends of the front.
+    (marked,) = re.findall(r"^\* (\S+)", out, re.MULTILINE)
+    assert marked == found["best"].removesuffix(",cut=budget")
+    front = [label for label, row in rows.items() if row["on_front"]]
+    named = {found["best"], front[0], front[-1], *([found["more_mixed"]] if found["more_mixed"] else [])}
+    named |= {label for label, row in rows.items() if row["ships_in"]}
+    assert {label.removesuffix(",cut=budget") for label in named} <= set(printed)

@@ -8,9 +8,12 @@ import pytest
 import lengthwise as lw
 from choices import ARRANGEMENTS, CHUNKS, DEALS, ORDERS, cuts
 from html_pages import Page
-from lengthwise.report.contents import Contents
+from lengthwise.report.contents import Code, Contents, Section
 from lengthwise.report.epochs import read
+from lengthwise.report.headline import Tile
+from lengthwise.report.marks import Chart, Mark, Point, Table, Tick
 from lengthwise.report.padding import sample_batches
+from lengthwise.report.pages import Page as RenderedPage
 from lengthwise.report.pages import render
 from lengthwise.report.reports import save, write_page
 from lengthwise.report.settings import write_code
@@ -96,6 +99,31 @@ def test_whatever_users_give_is_escaped(tmp_path, evil):
     assert not [name for _, attributes in found.elements for name in attributes if name.startswith("on")]
     assert evil in found.said("p")
     assert evil in found.table("strategy")
+
+
+def test_every_text_of_a_page_is_escaped():
+    def written(text):
+        chart = Chart(
+            **{"title": text, "text": text, "x_label": text, "y_label": text, "caption": text},
+            table=Table((text, text), [(text, text)]),
+            x_ticks=[Tick(0, text)],
+            y_ticks=[Tick(0, text)],
+            marks=[Mark("text", {"class": text}, text, text, (Mark("text", {}, text, text),))],
+            paths=[(text, text)],
+            points=[Point(0, 0, text, text)],
+            keys=[(text, text)],
+        )
+        sections = [
+            Section(name, text, [chart], Table((text,) * 4, [(text,) * 4]), [(text, text)], text, text, item=text)
+            for name in ("epoch", "memory")
+        ]
+        tiles = [Tile(text, text, f"{text} after", text)]
+        return render(RenderedPage(text, text, (text, f"{text} after"), tiles, sections, Code(text, text), text))
+
+    harmless, found = (Page(written(text)) for text in ("a", "<img onerror='b'>\"c & {{ d }}"))
+    assert [tag for tag, _ in found.elements] == [tag for tag, _ in harmless.elements]
+    # What is before is of the first label, for those who do not see where it stands.
+    assert re.search(r'"hidden">a: </span>a</span>.*"hidden">a after: </span>a after<', harmless.text)
 
 
 def test_code_and_command_are_escaped_too():
