@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib")
 
 import lengthwise as lw
 from lengthwise.plot import epoch_lengths, save
-from lengthwise.plot.deliveries import Delivery, delivery, middle_batches
+from lengthwise.plot.deliveries import Delivery, delivery, middle_batches, top_of
 from lengthwise.plot.epochs import spread
 from lengthwise.plot.style import percent
 
@@ -65,6 +65,24 @@ def test_chunks_and_two_lengths_count_as_they_are_padded():
     plan = lw.make_plan(pairs, lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted()))
     assert delivery(plan, pairs).delivered.tolist() == [4, 10]
     assert delivery(plan, pairs).padded.tolist() == [11]  # 3 + 8
+
+
+def test_packed_rows_are_delivered_as_long_as_those_in_them():
+    lengths = [3, 2, 4, 1, 4]
+    plan = lw.make_plan(lengths, lw.Batching(cut=lw.Rows(5, rows=2)))
+    each = delivery(plan, lengths)
+    rows = [[lengths[n] for n in row] for batch in plan.grid.reshape(-1) for row in plan.rows(int(batch))]
+    assert each.delivered.tolist() == [sum(row) for row in rows]
+    assert each.sizes.tolist() == [len(plan.rows(int(batch))) for batch in plan.grid.reshape(-1)]
+    assert set(each.padded.tolist()) == {5}
+
+
+def test_the_axis_ends_beyond_what_most_are_padded_to_in_any_epoch():
+    short, long = (Delivery(np.full(100, n), np.full(10, 10), np.full(10, n)) for n in (50, 100))
+    giant = Delivery(np.full(100, 50), np.full(100, 1), np.append(np.full(99, 50), 9_000))
+    assert top_of({"short": short, "long": long}) == pytest.approx(105)
+    assert top_of({"short": short, "long": long, "giant": giant}) == pytest.approx(140)
+    assert top_of({"giant": giant}) == pytest.approx(70)
 
 
 def test_a_long_epoch_has_a_row_of_two_panels_for_each_plan():

@@ -28,6 +28,17 @@ def test_what_ships_and_what_is_recommended_have_names(world):
     assert all(low <= row.price <= high for row in advice.candidates)
 
 
+@pytest.mark.parametrize("world", [{}, {"world_size": 3}], ids=["one", "three"])
+def test_the_limit_is_that_of_the_padding_that_a_price_comes_to(world):
+    lengths = SPEECH[:300]
+    figure = front(lw.advise(lengths, lw.Budget(20_000), **world), lengths=lengths)
+    (limit,) = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
+    bins = 32 if world else 128
+    for price, height in list(zip(*limit.get_data(), strict=True))[1::5]:
+        assert height == pytest.approx(lw.mixing_limit(lengths, 1 - 1 / price, bins=bins, **world))
+    assert figure.axes[0].get_xlabel().endswith(", of the slowest rank") == bool(world)
+
+
 def test_batches_lie_below_the_limit():
     advice = lw.advise(SPEECH, lw.FixedSize(16))
     (limit,) = [line for line in front(advice, lengths=SPEECH).axes[0].lines if line.get_linestyle() == "--"]

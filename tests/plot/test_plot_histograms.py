@@ -51,6 +51,11 @@ def test_areas_are_frames(lengths, buckets, beyond):
     assert bucket_padding(values, counts, edges).sum() == padding
 
 
+def test_edges_that_would_touch_are_not_written():
+    upper = bucket_histogram([1, 2, 3, 4, 97, 100], [2, 3, 4, 97, 100]).axes[0]
+    assert [text.get_text() for text in upper.texts] == ["100", "4"]  # 97 lies beside 100, and 2 and 3 beside 4
+
+
 def test_every_sequence_stands_in_the_histogram():
     lengths = lw.example_lengths("long-tailed", count=5_000)
     axes = bucket_histogram(lengths, lw.optimal_edges(lengths, 6)).axes[0]
