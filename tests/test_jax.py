@@ -303,6 +303,54 @@ def test_a_step_of_jax_is_measured_and_one_that_returns_nothing_is_refused():
         lw.jax.measure_step(lambda _: None, make_batch, [5, 10, 20])
 
 
+def test_the_clock_begins_with_the_step_and_ends_when_its_arrays_are_there(monkeypatch):
+    pytest.importorskip("scipy")
+    now, asked = [5.0], []
+
+    def step(shape):
+        now[0] += shape[0]
+        return {"loss": jax.numpy.zeros(()), "texts": "a"}
+
+    def make_batch(count, length):
+        asked.append((count, length))
+        now[0] += 1_000.0  # is not timed
+        return count, length
+
+    def wait(arrays):
+        assert [array.shape for array in arrays] == [()]
+        now[0] += 0.5
+
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    monkeypatch.setattr(jax, "block_until_ready", wait)
+    cost = lw.jax.measure_step(step, make_batch, [5, 10, 20], budget=100, repeats=3)
+    assert cost.measured_seconds.tolist() == (cost.counts + 0.5).tolist()
+    assert (cost.counts * cost.padded_lengths[:, 0]).max() == 100
+    assert len(asked) == 3 + 3 * 2 * len(cost.counts)  # three that are looked at, and each shape twice a round
+
+
+def test_columns_of_several_types_have_one_that_holds_both():
+    found, number = lw.jax.PadCollate([[3, 2]])([(np.array([1, 2]), 3), (np.array([0.5]), 2.5)])
+    assert found.values.tolist() == [[1.0, 2.0], [0.5, 0.0], [0.0, 0.0]]
+    assert number.tolist() == [3.0, 2.5, 0.0]
+    assert (found.lengths.dtype, found.mask.dtype) == (np.int32, np.bool_)
+
+
+def test_the_longest_array_of_the_longest_sample_chooses_the_shape():
+    samples = [(np.ones(3), np.ones(2)), (np.ones(1), np.ones(7)), (np.ones(4), np.ones(1))]
+    first, second = lw.jax.PadCollate([[3, 4], [3, 8]])(samples)
+    assert first.values.shape == second.values.shape == (3, 8)
+
+
+def test_of_several_batches_the_one_that_fits_no_shape_is_named():
+    collate = lw.jax.PadCollate([[2, 10], [2, 20]])
+    with pytest.raises(ValueError, match=r"of at least 3 rows where sequences are 9 long, but is \[2, 10\]"):
+        collate.shapes_of(np.array([1, 3, 4]), np.array([3, 9, 5]))
+    with pytest.raises(ValueError, match=r"padded to at least the longest sequence, 31, but is \[2, 20\]"):
+        collate.shapes_of(np.array([1, 1, 1]), np.array([21, 9, 31]))
+    with pytest.raises(ValueError, match=r"`shapes` must be whole numbers \[k, 2\]"):
+        lw.jax.PadCollate([[5], [6]])
+
+
 def test_jit_compiles_once_for_each_of_the_optimal_shapes():
     lengths = lw.example_lengths("long-tailed", count=300) // 20 + 1
     cut = lw.Budget(900, multiple_of=8, count_multiple_of=4)

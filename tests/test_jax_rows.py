@@ -173,6 +173,20 @@ def test_the_page_runs_as_it_is_written():
     exec(compile("\n".join(blocks), "jax.md", "exec"), {})
 
 
+def test_samples_of_any_structure_are_packed_leaf_by_leaf():
+    parts = {"ids": [5, 6], "more": {"b": np.array([1, 2]), "c": [3, 4]}}
+    sample = {"a": parts, "labels": np.array([7, 8], np.uint64), "z": [np.array([1, 2]), np.array([0.5, 1.5])]}
+    fields = lw.jax.RowCollate(3, value=-1)([sample]).fields
+    assert (fields["labels"].tolist(), fields["labels"].dtype) == ([[-100, 8, -100]], np.int64)
+    assert (fields["a"]["ids"].tolist(), fields["a"]["more"]["c"].tolist()) == ([[5, 6, -1]], [[3, 4, -1]])
+    assert [part.tolist() for part in fields["z"]] == [[[1, 2, -1]], [[0.5, 1.5, -1.0]]]
+    mixed = lw.jax.RowCollate(4, labels=None)([{"x": np.array([1, 2])}, {"x": np.array([0.5])}]).fields["x"]
+    assert mixed.tolist() == [[1.0, 2.0, 0.5, 0.0]]
+    assert set(lw.jax.RowCollate(4)([{"x": np.array([1, 2])}]).fields) == {"x"}  # nothing to copy labels from
+    with pytest.raises(TypeError, match=r"^`next_token` must be "):
+        lw.jax.RowCollate(4, next_token="no")
+
+
 def test_a_value_that_is_no_number_is_refused():
     with pytest.raises(
         TypeError, match=r"^`value` must be a number, but is 'pad'\. Give what padding holds, such as 0"

@@ -162,6 +162,9 @@ def test_shapes_of_pairs_are_those_of_the_library(run, pairs, tmp_path):
     (rows, first, second), *_ = found["shapes"]
     lines = [line.split() for line in run("buckets", pairs, *given).out.splitlines()]
     assert any(line[:4] == [str(rows), str(first), "x", str(second)] for line in lines)
+    out, names = run("buckets", pairs, *given).out, {}
+    exec(out[out.index("import lengthwise as lw") :].replace("\n    ", "\n"), names)
+    assert lw.batch_shapes(lengths, names["batching"]).tolist() == found["shapes"]
 
 
 def test_shapes_of_multiples_are_those_of_the_library(run, tmp_path):
@@ -201,6 +204,7 @@ def test_the_printed_code_makes_the_printed_shapes(run, tmp_path, words):
     plan = lw.make_plan(names["lengths"], names["batching"])
     shapes = run(*asked, "--json", "-").json["shapes"]
     assert set(plan.padded_lengths[:, 0].tolist()) <= {padded for _, padded in shapes}
+    assert names["batching"].order.leftovers == ("next" if "next" in words else "own")
     left_out = "1 of 10 sequences are over the budget, and left out." in out
     assert left_out == (len(plan.sequences) == 9) == ("oversize=drop" in str(words))
 
