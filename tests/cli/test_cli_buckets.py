@@ -60,6 +60,15 @@ def test_the_table(run, four):
     assert any(line.startswith("24 frames when every sequence is padded to its edge, 16.67 %") for line in lines)
 
 
+def test_a_bucket_without_sequences_pads_nothing_and_one_is_a_bucket(run, tmp_path):
+    path = tmp_path / "lengths.txt"
+    path.write_text("2\n2\n30\n")
+    edges = run("buckets", path, "--buckets", 3, "--edges", "uniform", "--json", "-").json["edges"]
+    rows = [line.split() for line in run("buckets", path, "--buckets", 3, "--edges", "uniform").out.splitlines()]
+    assert [str(edges[1]), "0"] in rows
+    assert run("buckets", path, "--buckets", 1).out.splitlines()[2] == "1 bucket with optimal edges"
+
+
 def test_the_plot_is_a_picture(run, four, tmp_path):
     path = tmp_path / "buckets.png"
     assert run("buckets", four, "--buckets", 2, "--plot", path).status == 0
@@ -139,6 +148,9 @@ def test_leftovers_passed_on_by_hand(run, tmp_path):
     path.write_text("4\n" * 22 + "9\n" * 20)
     given = ("buckets", path, "--buckets", 2, "--budget", 72)
     assert run(*given, "--json", "-").json["computed"] == 5 * 72
+    rows = [line.split() for line in run(*given).out.splitlines()]
+    assert ["18", "4", "22", "2", "38.89", "%"] in rows  # 88 of 144 frames are data
+    assert ["8", "9", "20", "3", "16.67", "%"] in rows  # 180 of 216
     found = run(*given, "--leftovers", "next", "--json", "-").json
     assert (found["shapes"], found["computed"]) == ([[18, 4], [8, 9]], 4 * 72)
     rows = [line.split() for line in run(*given, "--leftovers", "next").out.splitlines()]

@@ -65,6 +65,8 @@ def test_a_plan_of_rows_is_saved(run, lengths, tmp_path, words):
     cut = lw.Rows(4_096, rows=4)
     assert plan.fingerprint() == lw.make_plan(np.load(lengths), lw.Batching(cut=cut)).fingerprint()
     assert done.json["measures"]["fill"] > 0.98
+    for batch in done.json["costliest"]:  # sequences, and not rows
+        assert batch["sequences"] == plan.batch_sizes[batch["batch"]] > 4
     written = [line.split() for line in run("plan", lengths, *words).out.splitlines()]
     assert ["pair", "mixing", f"{done.json['measures']['pair_mixing']:.3f}"] in written
     assert ["mixing", "1.000"] not in written

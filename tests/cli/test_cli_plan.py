@@ -99,6 +99,46 @@ def test_chunks(run, four):
     assert found["measures"]["sequences"] == 7
 
 
+@pytest.mark.parametrize(
+    ("words", "choices"),
+    [
+        ("--chunk 100", {"chunks": lw.Chunks(100)}),
+        ("--chunk 100 --chunk-step 40", {"chunks": lw.Chunks(100, step=40)}),
+        ("--waiting 5%", {"deal": lw.Balanced(waiting=0.05)}),
+        ("--waiting 0.05 --deal balanced --tail drop", {"deal": lw.Balanced(waiting=0.05, tail="drop")}),
+    ],
+)
+def test_options_make_the_batching_that_they_name(run, words, choices):
+    asked = ("plan", "--subset", 300, "--seed", 2, "--epoch", 5, "--strategy", "random", "--world-size", 3)
+    lengths = lw.example_lengths()[np.sort(lw.Key(seed=2, stage="subset").permutation(10_480)[:300])]
+    plan = lw.make_plan(
+        lengths, lw.Batching(cut=lw.FixedSize(16), order=lw.Shuffled(), **choices), seed=2, epoch=5, world_size=3
+    )
+    facts = run(*asked, *words.split(), "--json", "-").json["plan"]
+    assert facts == {"fingerprint": plan.fingerprint(), "seed": 2, "epoch": 5, "world_size": 3}
+
+
+def test_waiting_is_for_the_balanced_deal(run):
+    done = run("plan", "--deal", "mixed", "--waiting", "5%")
+    assert (done.status, done.out) == (2, "")
+    assert "`waiting` must be left out beside --deal mixed, but is '5%'." in done.err
+
+
+@pytest.mark.parametrize(("count", "more"), [(20, ""), (21, " ...")])
+def test_twenty_that_are_dropped_are_listed(run, tmp_path, count, more):
+    path = tmp_path / "lengths.txt"
+    path.write_text("9\n" * count + "3\n")
+    words = ("plan", path, "--strategy", "sorted", "--cut")
+    said = run(*words, "budget:8,oversize=drop").out.splitlines()[-1]
+    assert said == f"dropped: {count} sequences: {', '.join(map(str, range(20)))}{more}"
+    said = run(*words, "budget:8,oversize=alone").out.splitlines()[-1]
+    assert said.startswith(f"over max cost: {count} batches: ")
+    assert said.endswith(" ...") == bool(more)
+    report = run(*words, "budget:8,oversize=alone", "--json", "-").json["report"]
+    assert len(report["over_max_cost"]) == count
+    assert report["dropped"] == report["repeated"] == []
+
+
 def test_the_table_and_what_stands_below_it(run, four):
     words = ("plan", four, "--strategy", "sorted", "--cut", "budget:8,oversize=drop")
     lines = run(*words).out.splitlines()
