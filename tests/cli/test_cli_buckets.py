@@ -179,6 +179,12 @@ def test_shapes_of_pairs_are_those_of_the_library(run, pairs, tmp_path):
     assert lw.batch_shapes(lengths, names["batching"]).tolist() == found["shapes"]
 
 
+def test_any_option_of_batches_asks_for_shapes(run, pairs):
+    found = run("buckets", pairs, "--buckets", 2, "--multiple-of", 8, "--json", "-").json
+    assert found["shapes"] == lw.optimal_shapes(lw.read_lengths(pairs), 2, lw.FixedSize(16, multiple_of=8)).tolist()
+    assert "`rows` must be given with --pack, but is 4." in run("buckets", pairs, "--buckets", 2, "--rows", 4).err
+
+
 def test_shapes_of_multiples_are_those_of_the_library(run, tmp_path):
     given = ("--buckets", 8, "--cut", "budget:20000,count-multiple-of=8", "--multiple-of", 8)
     found = run("buckets", *given, "--plot", tmp_path / "curve.png", "--json", "-").json

@@ -175,6 +175,16 @@ def test_inspect_by_hand(run, four):
         "over_max_cost": 0,
     }
     assert found["lengths"] == lw.describe([4, 2, 9, 5]).as_dict()
+    out = run("inspect", four, "--batch-size", 4).out
+    assert "Random batches of 4 sequences would be 44.4 % padding: 1.80 frames computed for every frame of data." in out
+
+
+def test_inspect_measures_random_batches_of_the_seed(run):
+    lengths = lw.example_lengths()
+    found = run("inspect", "--budget", 20_000, "--seed", 4, "--json", "-").json["random_batches"]
+    plan = lw.make_plan(lengths, lw.Batching(budget=20_000, order=lw.Shuffled()), seed=4)
+    measures = lw.measure(plan, lengths).as_dict()
+    assert found == {name: measures[name] for name in found}
 
 
 def test_inspect_draws_a_bar_of_equal_width_for_each_span(run, tmp_path):
@@ -207,9 +217,21 @@ def test_inspect_without_a_file_says_that_its_lengths_are_generated(run):
 
 def test_inspect_shows_every_dimension(run, pairs):
     done = run("inspect", pairs)
-    heads = [line.split() for line in done.out.splitlines()]
-    assert ["length", "1", "length", "2"] in heads
-    assert ["longest", "9", "6"] in heads
+    lines = [line.split() for line in done.out.splitlines()]
+    assert ["length", "1", "length", "2"] in lines
+    facts = run("inspect", pairs, "--json", "-").json["lengths"]
+    for name, key in (("shortest", "min"), ("longest", "max"), ("total", "total")):
+        assert [name, *(f"{value:,}" for value in facts[key])] in lines
+    assert ["mean", *(f"{value:,.1f}" for value in facts["mean"])] in lines
+    for share in facts["quantiles"][0]:
+        assert [share, "%", "are", "at", "most", *(f"{each[share]:,}" for each in facts["quantiles"])] in lines
+
+
+def test_each_dimension_of_inspect_has_its_own_bars(run, tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_text("\n".join(f"{1 + n % 15} {n % 15 + 10 ** (n % 5)}" for n in range(45)))
+    first, second = run("inspect", path).out.split("length 2 ")[-2:]
+    assert ("Bars are wider" in first, "Bars are wider" in second) == (False, True)
 
 
 def test_inspect_says_what_would_be_left_out(run, four):

@@ -29,9 +29,12 @@ def planned(lengths, text="random,sorted", *, cut=None, **world):
     return {label: lw.make_plan(lengths, batching, **world) for label, batching in batchings.items()}
 
 
+GIANT = np.append(LENGTHS, [20 * LENGTHS.max()])
+
 EPOCHS = {
     "one": (LENGTHS, planned(LENGTHS)),
     "four batches a step": (LENGTHS, planned(LENGTHS, **FOUR)),
+    "a giant": (GIANT, planned(GIANT)),
     "pairs": (PAIRS, planned(PAIRS, **FOUR)),
     "chunks": (LENGTHS, {"random": lw.make_plan(LENGTHS[:40], CHUNKED, **FOUR)}),
 }
