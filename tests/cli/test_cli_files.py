@@ -65,3 +65,15 @@ def test_texts_are_counted_and_samples_become_frames(run, tmp_path):
     assert done.json["lengths"]["max"] == [300]
     done = run("inspect", "--sample-rate", "16000")
     assert "`sample-rate` must be given with a file, but is 16000.0." in done.err
+
+
+@pytest.mark.parametrize("command", ["inspect", "compare", "plan", "buckets --buckets 2", "advise"])
+def test_a_name_in_brackets_is_printed_as_it_is_and_code_is_never_broken(run, tmp_path, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "60")
+    path = tmp_path / f"[red]a [bold]{80 * 'b'}.csv"
+    path.write_text("n\n" + "4\n9\n2\n7\n" * 9)
+    done = run(*command.split(), f"{path}:n")
+    assert (done.status, done.err) == (0, "")
+    assert f"{path}:n" in done.out.replace("\n", "")
+    code = f"lengths = lw.read_lengths({str(path)!r}, column='n')\n"
+    assert (code in done.out) == (command in ("inspect", "advise"))

@@ -7,6 +7,7 @@ import lengthwise as lw
 from lengthwise.cli import compare
 
 PACKED = ("--pack", 4_096, "--rows", 4)
+BATCHING = lw.Batching(cut=lw.Rows(4_096, rows=4))
 
 
 @pytest.fixture
@@ -71,6 +72,14 @@ def test_a_plan_of_rows_is_saved(run, lengths, tmp_path, words):
     assert ["pair", "mixing", f"{done.json['measures']['pair_mixing']:.3f}"] in written
     assert ["mixing", "1.000"] not in written
     assert ["fill", f"{100 * done.json['measures']['fill']:.2f}", "%"] in written
+
+
+def test_inspect_of_rows_ends_with_a_comparison_of_packings(run, lengths):
+    out = run("inspect", lengths, *PACKED).out
+    assert f"\n    lengthwise compare {lengths} --pack 4096 --rows 4\n" in out
+    names = {}
+    exec(out[out.index("import lengthwise as lw") :].replace("\n    ", "\n"), names)
+    assert names["plan"].fingerprint() == lw.make_plan(np.load(lengths), BATCHING).fingerprint()
 
 
 def test_a_picture_of_rows_draws_how_full_they_are(run, lengths, tmp_path):
