@@ -70,7 +70,7 @@ def write_lengths(
             - a folder of files, a file, a pattern as "tokens/*.parquet", or a list of them: Parquet, Arrow, CSV, JSON
               lines or ORC, also by a URL that fsspec knows, as "s3://bucket/tokens". Folders `year=2024` are
               columns. Files of a folder or a pattern are sorted by path; those of a list keep its order;
-            - a `pyarrow.dataset.Dataset`, in the order of its fragments;
+            - a `pyarrow.dataset.Dataset`, in the order of its fragments; what of it is in memory is read by every call;
             - a Hugging Face `datasets.Dataset`, of which ranges of rows are mapped, and kept in its cache;
             - a Ray `ray.data.Dataset`, in the order of its blocks. It cannot be read from its middle, so a run that
               was killed begins anew; files with `engine="ray"` do not;
