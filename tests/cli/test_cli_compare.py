@@ -70,21 +70,24 @@ def test_the_default_strategies_on_the_whole_example(run):
     ],
     ids=str,
 )
-def test_rows_are_what_the_library_measures(run, words, cut):
+@pytest.mark.parametrize("world", [{}, {"world_size": 3, "micro_batches": 2}], ids=["one", "six"])
+def test_rows_are_what_the_library_measures(run, words, cut, world):
     asked = ("compare", "--example", "speech", "--subset", 200, "--seed", 3, "--epoch", 2, "--json", "-")
-    found = run(*asked, "--strategies", "random,optimal:3", *words).json
+    ranks = [word for name, size in world.items() for word in (f"--{name.replace('_', '-')}", size)]
+    found = run(*asked, "--strategies", "random,optimal:3", *words, *ranks).json
     chosen = source.subset(lw.example_lengths("speech"), 200, seed=3)
     assert found["lengths"]["fingerprint"] == lw.fingerprint(chosen)
     bins = fine_bins(200 * MOST_EPOCHS)
     for row in found["rows"]:
         batching = lw.strategy(row["strategy"], cut=cut)
-        plans = [lw.make_plan(chosen, batching, seed=3, epoch=2 + more) for more in range(MOST_EPOCHS)]
+        plans = [lw.make_plan(chosen, batching, seed=3, epoch=2 + more, **world) for more in range(MOST_EPOCHS)]
         measures = lw.measure(plans[0], chosen).as_dict()
         measures |= {"mixing_bins": bins, "mixing_epochs": len(plans), "strategy": row["strategy"]}
         measures["mixing"] = lw.mixing(plans, chosen, bins=bins)
         measures["step_mixing"] = lw.step_mixing(plans, chosen, bins=bins)
         measures["pair_mixing"] = lw.pair_mixing(plans, chosen)
-        measures["step_length_variance"] = lw.measure(plans, chosen).step_length_variance
+        together = lw.measure(plans, chosen)
+        measures |= {name: getattr(together, name) for name in ("step_length_variance", "straggler_waste")}
         assert {**row, "seconds": 0} == {**measures, "seconds": 0}
 
 
@@ -163,6 +166,7 @@ def test_one_sequence_and_equal_ones(run, tmp_path):
     for count in (1, 5):
         path.write_text("7\n" * count)
         rows = run("compare", path, "--strategies", EVERY, "--json", "-").json["rows"]
+        assert f"\n{count} sequence{'s' * (count > 1)} of 7 to 7 (mean 7.0)" in run("inspect", path).out
         assert {(row["padding_share"], row["average_batch_length"]) for row in rows} == {(0.0, 7.0)}
         assert np.isfinite([row["mixing"] for row in rows]).all()
 
