@@ -6,10 +6,14 @@ import subprocess
 import sys
 import textwrap
 
+import numpy as np
 import pytest
 
 import lengthwise as lw
 from html_pages import Page
+from lengthwise.cli import compare
+
+SIX = lw.FixedSize(6)
 
 
 def read(path):
@@ -36,6 +40,20 @@ def test_compare_puts_forward_what_the_rule_of_advise_does(run, tmp_path):
     assert "random-steps computes" in page.said("h1")
     assert list(page.table("strategy")) == ["random", "random-steps", "max-entropy:0.05"]
     assert "random-steps" in page.said("code")
+
+
+def test_the_best_by_hand():
+    equal = np.full(64, 7)
+    plans = {
+        label: lw.make_plan(equal, batching) for label, batching in lw.strategies("sorted,random", cut=SIX).items()
+    }
+    rows = [{"step_mixing": 0.9, "mixing": 0.1}, {"step_mixing": 0.5, "mixing": 0.9}]
+    named = {"a": plans["sorted"], "b": plans["random"]}
+    assert compare._best(named, rows, False) == "a"  # all cost as much: what the gradient sees is mixed most
+    assert compare._best(plans, rows, False) == "random"  # nothing costs clearly less
+    packed = [{"fill": 0.9, "pair_mixing": 0.999}, {"fill": 0.99, "pair_mixing": 0.998}]
+    assert compare._best(plans, packed, True) == "random"  # they mix alike, and the second is fuller
+    assert compare._best(plans, packed[::-1], True) == "sorted"
 
 
 def test_where_nothing_is_to_be_gained_the_headline_says_so(run, tmp_path):

@@ -37,6 +37,7 @@ def test_four_sequences_on_two_ranks():
     assert second[0].edges[0] > bars.edges[-1]  # a gap between the steps
     assert said(axes)[:2] == ["padding 0 %", "waiting 23 %"]  # both ranks take 9 + 4, and 6 of these 26 are waiting
     assert said(axes)[3:] == ["padded length", "padding", "length", "waiting"]
+    assert {text.get_fontweight() for text in axes.texts} == {"normal"}  # beside nothing, nothing is the worst
     assert [text.get_text() for text in axes.get_xticklabels()] == ["2 batches of 1"] * 2
     assert axes.get_xlabel() == "the batches of each step, side by side: area is time, the same for all ranks"
     assert (figure.get_supylabel(), figure.get_suptitle()) == ("length (tokens)", "Two")
@@ -62,8 +63,14 @@ def test_measures_are_those_of_all_epochs_and_the_worst_is_bold():
             f"waiting {shares[1]}",
             f"step mixing {found.step_mixing:.2f}",
         ]
-        bold += [text.get_text().split()[0] for text in axes.texts if text.get_fontweight() == "bold"]
-    assert sorted(bold) == ["padding", "step", "waiting"]
+        bold.append({text.get_text().split()[0] for text in axes.texts if text.get_fontweight() == "bold"})
+    found = [lw.measure(epochs, SPEECH) for epochs in plans.values()]
+    worst = {
+        "padding": np.argmax([each.padding_share for each in found]),
+        "waiting": np.argmax([each.straggler_waste for each in found]),
+        "step": np.argmin([each.step_mixing for each in found]),
+    }
+    assert bold == [{word for word, at in worst.items() if at == number} for number in range(3)]
     assert said(figure.axes[1])[3:] == ["waiting"]
 
 
@@ -75,7 +82,10 @@ def test_every_rank_has_the_same_area_in_a_step(cut, shape):
     plan = lw.make_plan(SPEECH, batching, world_size=world_size, micro_batches=micro_batches)
     from lengthwise.plot.steps import middle_steps
 
-    for step in middle_steps(plan, SPEECH, 3):
+    first = (plan.steps - 3) // 2
+    for number, step in enumerate(middle_steps(plan, SPEECH, 3)):
+        taken = plan.costs[plan.grid[first + number]].sum(axis=0)  # of each rank, one batch after the other
+        assert (step.each.sizes * step.tops).sum() == pytest.approx(world_size * taken.max(), rel=0.01)
         areas = step.each.sizes * step.tops
         worked = step.each.sizes * step.each.padded
         assert (step.tops >= step.each.padded).all()
