@@ -101,10 +101,11 @@ def test_jit_compiles_once_for_each_shape_and_never_again():
         assert frames._cache_size() == 5
 
 
-def test_shards_together_are_the_batch_and_take_the_same_shape():
+@pytest.mark.parametrize("size", [2, 5])  # batches of 2 and 1, most of whose shards hold nothing; and of 4 and 3
+def test_shards_together_are_the_batch_and_take_the_same_shape(size):
     shapes = lw.batch_shapes(LENGTHS, replace(BATCHING, cut=lw.FixedSize(5)))
     shapes[:, 0] = 6  # for two shards and for three
-    plan = lw.make_plan(LENGTHS, BATCHING)  # batches of 2 and of 1: most shards of three hold nothing
+    plan = lw.make_plan(LENGTHS, replace(BATCHING, cut=lw.FixedSize(size)))
     samples, collate = numbered(LENGTHS), lw.jax.PadCollate(shapes, pad_to=PAD_TO)
     for parts in (2, 3):
         shards = [lw.jax.batches(samples, plan, collate, shard=(part, parts)) for part in range(parts)]

@@ -38,10 +38,10 @@ def step_cost(tmp_path):
 
 
 def test_json_holds_what_the_library_says(run):
-    found = run("advise", *FEW, "--batch-size", 8, "--world-size", 2, "--json", "-").json
+    found = run("advise", *FEW, "--batch-size", 8, "--world-size", 2, "--seed", 5, "--json", "-").json
     lengths = lw.example_lengths("speech")
-    chosen = lengths[np.sort(lw.Key(seed=0, stage="subset").permutation(len(lengths))[:800])]
-    advice = lw.advise(chosen, lw.FixedSize(8), world_size=2)
+    chosen = lengths[np.sort(lw.Key(seed=5, stage="subset").permutation(len(lengths))[:800])]
+    advice = lw.advise(chosen, lw.FixedSize(8), world_size=2, seed=5)
     assert set(found) == FACTS
     assert found["lengths"]["fingerprint"] == lw.fingerprint(chosen)
     assert (found["sentence"], found["best"]) == (advice.sentence, advice.best.label)
@@ -138,6 +138,9 @@ def test_a_share_of_length_adds_the_work(run):
     words = ("advise", *FEW, "--batch-size", 8, "--share", "50%", "--noise-scale", 100)
     assert "work" in run(*words).out
     best = next(row for row in run(*words, "--json", "-").json["candidates"] if row["best"])
+    lengths = lw.example_lengths("speech")
+    chosen = lengths[np.sort(lw.Key(seed=0, stage="subset").permutation(len(lengths))[:800])]
+    assert best["work"] == lw.advise(chosen, lw.FixedSize(8), share=0.5, noise_scale=100.0).best.work
     assert best["work"] <= 1.01  # of those within a hundredth of the least, the one that mixes most
 
 
@@ -151,8 +154,19 @@ def test_the_front_is_drawn(run, tmp_path, suffix):
 def test_a_page_shows_what_is_recommended(run, tmp_path):
     pytest.importorskip("jinja2")
     path = tmp_path / "advice.html"
-    assert run("advise", *FEW, "--world-size", 2, "--html", path).status == 0
+    words = ("advise", *FEW, "--world-size", 2, "--seed", 5, "--html", path)
+    found = run(*words, "--json", "-").json
     page = Page(path.read_text())
+    assert page.said("h1").startswith("Random batches compute ")
+    (tried,) = (table for table in page.tables if "cut" in table[0])
+    at, rows = tried[0].index("cut"), {row["strategy"]: row for row in found["candidates"]}
+    for label, *cells in tried[1:]:
+        cut = lw.Batching.from_json(rows[label.removesuffix(" (recommended)")]["batching"]).cut
+        assert cells[at - 1] == ("16" if isinstance(cut, lw.FixedSize) else f"{cut.budget:,.0f} frames")
+    names = {}
+    exec(found["code"].partition("\nsampler")[0].partition("DataLoader")[2], {"lw": lw}, names)
+    plan = lw.make_plan(names["lengths"], names["batching"], seed=5, world_size=2)
+    assert plan.fingerprint() in page.said("code")
     assert "What was tried" in page.said("h3")
     assert "random batches (Lightning, Trainer)" in page.text
     assert "batches of 16 sequences; 2 ranks" in page.said("p")

@@ -8,6 +8,7 @@ import pytest
 
 import lengthwise as lw
 from lengthwise.choices.named import DEFAULT_STRATEGY
+from lengthwise.cli import compare
 
 
 def test_a_saved_plan_is_the_plan(run, tmp_path):
@@ -61,6 +62,7 @@ def test_plan_and_compare_say_why_their_mixing_differs(run):
     )
     assert "help(lengthwise.Measures) explains each measure" in planned
     compared = " ".join(run("compare", *words, "--strategies", "random").out.split())
+    assert compare._pooling_note(1, 256) == "estimated in 256 bins."  # of long data
     assert "estimated in 50 bins over 32 epochs, where `lengthwise plan` has one epoch and fewer bins." in compared
 
 
