@@ -1,6 +1,7 @@
 """`lengthwise advise`: its JSON is a contract, and what it prints fits on one screen."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import lengthwise as lw
 from html_pages import Page
 from lengthwise.advice.search import epochs_to_plan
+from lengthwise.cli import advise
 from lengthwise.measures.pooled import measure_pooled
 
 FACTS = {
@@ -126,6 +128,20 @@ def test_the_code_reads_the_file_that_was_given(run, tmp_path):
     names = {"lw": lw}
     exec(line, names)
     assert names["lengths"].tolist()[:2] == [150, 250]
+
+
+def test_the_table_has_what_the_sentence_names_what_ships_and_some_of_the_front():
+    found = lw.advise(lw.example_lengths(count=300), lw.FixedSize(8))
+    # All of them on the front, and of what ships nothing: 21 rows, of which five or six are shown.
+    rows = tuple(replace(row, on_front=True, ships_in="") for row in found.candidates[:21])
+    for best in range(21):
+        shown = advise._shown(replace(found, candidates=rows, best=rows[best], more_mixed=None))
+        assert [rows.index(row) for row in shown] == sorted({0, 5, 10, 15, 20, best})
+    both = replace(found, candidates=rows, best=rows[1], more_mixed=rows[2])
+    assert [rows.index(row) for row in advise._shown(both)] == [0, 1, 2, 7, 13, 20]
+    shipped = (*rows[:3], replace(rows[3], ships_in="somebody"), *rows[4:])
+    shown = advise._shown(replace(found, candidates=shipped, best=shipped[0], more_mixed=None))
+    assert shipped[3] in shown
 
 
 def test_seconds_are_those_of_the_step_cost(run, step_cost):
