@@ -130,8 +130,9 @@ def test_the_code_of_the_page_reads_the_same_lengths(run, four, pairs, tmp_path,
     assert ran["plan"].fingerprint() == found["plan"]["fingerprint"]
 
 
-def test_a_page_on_standard_output_stands_alone(run):
-    done = run("inspect", "--subset", 50, "--html", "-")
+@pytest.mark.parametrize("command", ["inspect", "compare --strategies random", "plan --strategy random", "advise"])
+def test_a_page_on_standard_output_stands_alone(run, command):
+    done = run(*command.split(), "--subset", 50, "--html", "-")
     assert (done.status, done.out.startswith("<!DOCTYPE html>"), done.out.endswith("</html>\n")) == (0, True, True)
     assert Page(done.out).said("h1").startswith("Random batches compute ")
 

@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+import lengthwise as lw
+
 SHORT = ("compare", "--subset", "2000", "--strategies", "random,sorted,semi-sorted:0.02,alternated:58")
 LABELS = "random,sorted,arrange=in-order,optimal:8,pad-to-edge=true,arrange=longest-first,semi-sorted:0.02"
 COMMANDS = {
@@ -185,6 +187,9 @@ def test_advise_prints_what_its_json_says(run, monkeypatch, tmp_path, words):
             *(f"{row['of_random']:.2f}", *([f"{row['work']:.2f}"] if row["work"] is not None else [])),
         ]
         assert printed[label][-len(expected) :] == expected
+    cuts = {lw.Batching.from_json(row["batching"]).cut for row in rows.values()}
+    assert {"cut", "waiting"} & heads_of(out) == ({"cut", "waiting"} if several else set())
+    assert (len(cuts) > 1) == several
     # The best is marked, and stands there with what trainers ship and both ends of the front.
     (marked,) = re.findall(r"^\* (\S+)", out, re.MULTILINE)
     assert marked == found["best"].removesuffix(",cut=budget")

@@ -16,8 +16,8 @@ from lengthwise.engines.rows import Block, Rule
 from lengthwise.lengths.arrow import select_names, top_of
 from lengthwise.lengths.sources import source_error
 
-_BUFFER = 2**22  # bytes that are asked of a disk or a store at once, for each column
-_READ_AHEAD = 2  # batches that wait to be measured: memory holds a few of them, and never a file
+_BUFFER = 2**22  # bytes of a Parquet file that are asked of a disk or a store at once, for each column
+_READ_AHEAD = 2  # batches of files of other formats that are read before they are measured
 
 InOrder = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]
 
