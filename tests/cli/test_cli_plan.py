@@ -107,6 +107,8 @@ def test_chunks(run, four):
         ("--chunk 100", {"chunks": lw.Chunks(100)}),
         ("--chunk 100 --chunk-step 40", {"chunks": lw.Chunks(100, step=40)}),
         ("--waiting 5%", {"deal": lw.Balanced(waiting=0.05)}),
+        ("--strategy random-steps --deal balanced --waiting 5%", {"deal": lw.Balanced(waiting=0.05)}),
+        ("--strategy random,waiting=5% --tail drop", {"deal": lw.Balanced(waiting=0.05, tail="drop")}),
         ("--waiting 0.05 --deal balanced --tail drop", {"deal": lw.Balanced(waiting=0.05, tail="drop")}),
     ],
 )

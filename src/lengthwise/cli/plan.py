@@ -121,6 +121,7 @@ def _batching(arguments: argparse.Namespace) -> lw.Batching:
 def _deal(arguments: argparse.Namespace, named: Any) -> Any:
     """The deal that was asked for, or that of the strategy, which may set the tail too."""
     tail = arguments.tail or named.tail
+    _check_waiting(arguments, named)
     if arguments.waiting is not None:
         if arguments.deal not in (None, "balanced"):
             rule = f"left out beside --deal {arguments.deal}"
@@ -135,6 +136,18 @@ def _deal(arguments: argparse.Namespace, named: Any) -> Any:
     if tail != "split":
         raise value_error("tail", "split with --deal portions", tail, "Leave it out, and drop=true of a strategy.")
     return lw.Portions()
+
+
+def _check_waiting(arguments: argparse.Namespace, named: Any) -> None:
+    """Refuses what would replace the deal or the waiting of the strategy without a word."""
+    if getattr(named, "waiting", None) is not None:
+        for option in ("waiting", "deal"):
+            if (value := getattr(arguments, option)) is not None:
+                remedy = "Leave out one of the two."
+                raise value_error(option, "left out beside a strategy with waiting", value, remedy)
+    if arguments.waiting is not None and arguments.deal is None and isinstance(named, lw.RandomSteps):
+        remedy = "They share out their cost evenly already."
+        raise value_error("waiting", "left out beside random steps", arguments.waiting, remedy)
 
 
 def _document(plan: lw.Plan, measures: lw.Measures, count: int) -> dict[str, Any]:
