@@ -472,6 +472,7 @@ def test_a_bad_step_is_named(step, make_batch, message):
             LENGTHS,
             r"`step` must be .* one argument.*'in_parts\(first, second\)'.* `train\(\*\*batch\)`",
         ),
+        (lambda: None, echo, LENGTHS, r"`step` must be .* one argument.*. `train\(\*\*batch\)` for a batch by name\.$"),
         (Trainer, shape_alone, LENGTHS, r"`step` must .*'Trainer\(\)'\. Give the method of an object"),
         (
             Trainer.train_step,
@@ -493,14 +494,22 @@ def test_a_bad_step_is_named(step, make_batch, message):
             r"`make_batch` .* of 3 arguments, a count and 2 lengths, as .* make_batch\(count, length, a",
         ),
     ],
-    ids=["two arguments", "a class", "no object", "swapped", "no length", "one length of two"],
+    ids=["two arguments", "no argument", "a class", "no object", "swapped", "no length", "one length of two"],
 )
 def test_functions_that_take_other_arguments_are_refused_before_they_run(step, make_batch, lengths, message):
     with pytest.raises(TypeError, match=f"^{message}"):
         lw.measure_step(step, make_batch, lengths)
 
 
+class Unsigned:
+    __signature__ = "tells none"
+
+    def __call__(self, *shape):
+        return shape
+
+
 def test_methods_and_functions_of_c_are_measured():
+    assert lw.measure_step(echo, Unsigned(), LENGTHS, meter=Ruler(), repeats=1).seconds_error < 1e-6
     for step in (Trainer().train_step, np.asarray, np.array):
         cost = lw.measure_step(step, shape_alone, LENGTHS, meter=Ruler(), repeats=1)
         assert cost.seconds_error < 1e-6
