@@ -386,6 +386,7 @@ def test_a_measured_share_is_taken_as_recommend_takes_it():
     told = lw.recommend(share, SHORT, lw.Batching(cut=FIXED))
     sorting = {row.label: row.work for row in advice.candidates}["sorted"]
     assert sorting == pytest.approx(told.candidates[0].work, rel=0.05)
+    assert f"Length tells {100 * share.share:.1f} % of the variance" in str(advice)
 
 
 def test_the_code_trains_with_the_best():

@@ -183,12 +183,18 @@ def test_a_share_of_less_than_two_standard_errors_may_be_chance(error, chance):
     assert ("which may be chance" in str(told)) == chance
 
 
-@pytest.mark.parametrize("size", [2, 16])  # epochs of 33 steps, of which four are planned, and of 5
-def test_candidates_are_worth_what_their_plans_are(size):
+@pytest.mark.parametrize(
+    ("cut", "world"),
+    [
+        (lw.FixedSize(2), {"world_size": 3, "micro_batches": 2}),
+        (lw.FixedSize(16), {"world_size": 3, "micro_batches": 2}),
+        (lw.Budget(3_000), {}),  # epochs of 36 to 54 steps: three are planned, or two
+    ],
+)
+def test_candidates_are_worth_what_their_plans_are(cut, world):
     lengths, gradients = draw(396, 1.0)
     share = lw.LengthShare.of(gradients, np.arange(396), lengths)
-    world = {"world_size": 3, "micro_batches": 2}
-    told = lw.recommend(share, lengths, lw.Batching(cut=lw.FixedSize(size)), seed=5, **world)
+    told = lw.recommend(share, lengths, lw.Batching(cut=cut), seed=5, **world)
     works = []
     for each in told.candidates:
         count = lw.make_plan(lengths, each.batching, seed=5, **world).steps
@@ -196,7 +202,7 @@ def test_candidates_are_worth_what_their_plans_are(size):
         plans = [lw.make_plan(lengths, each.batching, seed=5, epoch=epoch, **world) for epoch in epochs]
         measures, noise = lw.measure(plans, lengths), share.measure(plans)
         assert (each.padding_share, each.noise) == (measures.padding_share, noise)
-        assert each.batching == lw.Batching(cut=lw.FixedSize(size), order=each.batching.order)
+        assert each.batching == lw.Batching(cut=cut, order=each.batching.order)
         frames = sum((plan.batch_sizes * plan.padded_lengths[:, 0]).sum() for plan in plans) / measures.steps
         works.append(frames * (noise.needed_steps if share.noise_scale < np.inf else 1 / noise.effective_size))
     assert [each.work for each in told.candidates] == pytest.approx(np.array(works) / works[-1])

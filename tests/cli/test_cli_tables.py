@@ -169,7 +169,7 @@ def test_plan_prints_what_its_json_says(run):
 def test_advise_prints_what_its_json_says(run, monkeypatch, tmp_path, words):
     monkeypatch.setenv("COLUMNS", "200")
     path = tmp_path / "advice.json"
-    words = ("advise", "--example", "speech", "--subset", "200", *words.split())
+    words = ("advise", "--example", "speech", "--subset", "100", *words.split())
     out = run(*words, "--json", path).out
     found = json.loads(path.read_text())
     rows, printed = {row["strategy"]: row for row in found["candidates"]}, cells_of(out)

@@ -593,6 +593,18 @@ def test_a_source_that_has_changed_is_read_again(tmp_path, out, make):
         assert found.lengths.tolist()[: len(rows)] == rows
 
 
+def test_files_of_several_data_sets_are_not_read_twice(tmp_path, out):
+    parts = [one_file(tmp_path / name, n=rows) for name, rows in (("a", [3, 1]), ("b", [4]))]
+    source = dataset.dataset([dataset.dataset(path) for path in parts])
+    written = []
+    for _ in range(2):
+        assert lw.write_lengths(source, out, column="n").pieces == [(str(parts[0]), 2), (str(parts[1]), 1)]
+        written.append(out.stat().st_ino)
+    assert written[0] == written[1]
+    memory = dataset.dataset([pa.table({"n": [3, 1]}), pa.table({"n": [4]})])
+    assert lw.write_lengths(memory, out, column="n").pieces == [("fragment 0", 2), ("fragment 1", 1)]
+
+
 def test_a_schema_that_has_changed_is_read_again(tmp_path, out):
     path = one_file(tmp_path / "data", n=[7, 12])
     for kind, lengths in ((pa.int64(), [1, 2]), (pa.float64(), [3, 4])):  # 7 and 12; 7.0 and 12.0
