@@ -83,12 +83,12 @@ def test_plan_stands_beside_random_batches_for_the_same_ranks(run, tmp_path):
 
 
 def test_random_batches_beside_a_plan_are_of_its_seed_epoch_ranks_and_chunks(run, tmp_path):
-    words = ("plan", "--subset", 300, "--strategy", "sorted", "--seed", 3, "--epoch", 4, "--chunk", 90)
+    words = ("plan", "--subset", 300, "--strategy", "sorted", "--seed", 3, "--epoch", 4, "--chunk", 700)
     world = {"world_size": 3, "micro_batches": 2}
     assert run(*words, "--world-size", 3, "--micro-batches", 2, "--html", tmp_path / "report.html").status == 0
     row = read(tmp_path / "report.html").table("strategy")["random"]
     lengths = lw.example_lengths()[sorted(lw.Key(seed=3, stage="subset").permutation(10_480)[:300])]
-    batching = lw.Batching(cut=lw.FixedSize(16), order=lw.Shuffled(), chunks=lw.Chunks(90))
+    batching = lw.Batching(cut=lw.FixedSize(16), order=lw.Shuffled(), chunks=lw.Chunks(700))
     found = lw.measure(lw.make_plan(lengths, batching, seed=3, epoch=4, **world), lengths)
     told = (f"{100 * found.padding_share:.1f} %", f"{found.mixing:.3f}", f"{found.step_mixing:.3f}")
     assert (row["padding"], row["mixing"], row["step mixing"]) == told

@@ -213,6 +213,8 @@ def saved(hub, tmp_path):
 def test_a_data_set_of_hugging_face(saved, out, monkeypatch, rows):
     monkeypatch.setattr("lengthwise.engines.datasets.ROWS", rows)
     check_engine(functools.partial(lw.write_lengths, saved, out, batch_size=10))
+    sizes = lw.write_lengths(saved, out, length=lambda batch: [batch.num_rows] * batch.num_rows, batch_size=7).lengths
+    assert sizes.max() == 7
     for seed in (1, 2):  # as many rows of the same columns, in another order
         shuffled = saved.shuffle(seed=seed)
         found = lw.write_lengths(shuffled, out, column="tokens")
