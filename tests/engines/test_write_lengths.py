@@ -98,6 +98,25 @@ def test_a_later_file_may_have_wider_columns(tmp_path, out, first, second, reads
     assert found.lengths.tolist() == [value or 1 for value in expected]
 
 
+def test_what_a_path_says_counts_and_what_a_file_lacks_is_null(tmp_path, out):
+    one_file(tmp_path / "year=3", n=pa.array([5, 6]), year=pa.array([9, 9], pa.int32()), more=[1, 2])
+    one_file(tmp_path / "year=4", n=pa.array([7], pa.int16()))
+    expected = [
+        {"n": 5, "year": 3, "more": 1},
+        {"n": 6, "year": 3, "more": 2},
+        {"n": 7, "year": 4, "more": None},
+    ]
+    assert dataset.dataset(tmp_path, format="parquet", partitioning="hive").to_table().to_pylist() == expected
+    found = []
+
+    def length(batch):
+        found.extend(batch.to_pylist())
+        return batch["n"]
+
+    assert lw.write_lengths(tmp_path, out, length=length).lengths.tolist() == [5, 6, 7]
+    assert found == expected  # as Arrow reads it
+
+
 def test_texts_and_numbers_do_not_fit(tmp_path, out):
     one_file(tmp_path / "data", "0.parquet", size=[7, 8])
     one_file(tmp_path / "data", "1.parquet", size=["a", "b"])
