@@ -177,6 +177,10 @@ def test_a_data_frame_of_dask(dask, folder, out):
         pytest.raises(ValueError, match=r"^`source` must be of columns of one type each, but is 'a partition'"),
     ):
         lw.write_lengths(frames.from_pandas(mixed, npartitions=1), out, column="n")
+    with pytest.raises(
+        ValueError, match=r"^`engine` must be left out here, but is 'ray'\. A data set of dask is read by"
+    ):
+        lw.write_lengths(frame, out, column="n", engine="ray")
     with pytest.raises(ValueError, match=r"^`source` must be a dask\.dataframe\.DataFrame, but is 'Bag'"):
         lw.write_lengths(bag.from_sequence([1, 2]), out, column="n")
 

@@ -234,6 +234,18 @@ def test_of_a_folder_hidden_files_are_passed_over_and_the_others_are_sorted_by_p
     assert lw.write_lengths(tmp_path / "data", out, column="n").lengths.tolist() == [1, 2, 3, 4]
 
 
+def test_a_pattern_names_files_at_any_depth_and_no_folders(tmp_path, out):
+    one_file(tmp_path, "a.parquet", n=[1])
+    one_file(tmp_path / "b.parquet", "c.parquet", n=[2])
+    assert lw.write_lengths(tmp_path / "*.parquet", out, column="n").lengths.tolist() == [1]
+    assert lw.write_lengths(tmp_path / "**" / "*.parquet", out, column="n").lengths.tolist() == [1, 2]
+
+
+def test_several_folders_keep_their_columns(folder, out):
+    found = lw.write_lengths([folder / "year=2024", folder / "year=2023"], out, column="year")
+    assert found.lengths.tolist() == [2024] * 5 + [2023] * 5
+
+
 def test_folders_above_the_one_that_is_given_are_no_columns(tmp_path, out):
     (tmp_path / "run=7").mkdir()
     one_file(tmp_path / "run=7" / "data", n=[3])
