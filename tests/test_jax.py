@@ -236,6 +236,15 @@ def test_bad_values_are_refused_at_once(work, message):
         work()
 
 
+def test_lengths_of_another_order_are_refused_by_their_name():
+    batches = lw.jax.batches(numbered(LENGTHS[::-1]), PLAN, lw.jax.PadCollate(SHAPES, pad_to=PAD_TO))
+    said = (
+        r"`samples` must be at most 10 long, but is \d+ at sample \d\. Plan the lengths of this dataset, in its order; "
+    )
+    with pytest.raises(ValueError, match=said):
+        list(batches)
+
+
 @pytest.mark.parametrize("change", [-1, 1])
 def test_a_data_set_of_another_size_than_was_planned_is_refused_at_once(change):
     lengths = (LENGTHS * 2)[: len(LENGTHS) + change]

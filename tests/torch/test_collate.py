@@ -255,13 +255,13 @@ PADS_REFUSED = {
         {"shapes": SHAPES},
         [torch.ones(4)] * 3,
         "`samples` must be within (rows, padded length) (4, 3) or (8, 3) or (2, 10) or (1, 40), but is (3, 4). "
-        "Take the shapes that lw.batch_shapes gives for the lengths and the batching of the sampler.",
+        "Take lw.batch_shapes(lengths, batching), those of the sampler, and lengths in the order of the dataset.",
     ),
     "no shape": (
         {"shapes": np.empty((0, 2), np.int64)},
         [ONE],
         "`samples` must be within (rows, padded length) of nothing, but is (1, 1). "
-        "Take the shapes that lw.batch_shapes gives for the lengths and the batching of the sampler.",
+        "Take lw.batch_shapes(lengths, batching), those of the sampler, and lengths in the order of the dataset.",
     ),
     "columns": (
         {"shapes": [(2, 9, 9, 9)]},

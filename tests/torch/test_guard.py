@@ -1,7 +1,9 @@
 """Who may draw from a sampler: refused with the first batch, and samplers that do not look at their callers."""
 
 import traceback
+import warnings
 from contextlib import contextmanager
+from itertools import chain, compress, cycle, islice
 
 import pytest
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler
@@ -271,3 +273,94 @@ def test_the_batches_of_all_ranks_may_be_shared_out_by_another_and_those_of_one_
         ValueError, match=r"^`batches` must be shared out once, .+ but is .shared out to 2 again by Shared"
     ):
         list(SharedOut(one))
+
+
+class Bare:
+    """Stands between a sampler and its loader without being a sampler, and says nothing of the ranks."""
+
+    def __init__(self, sampler, hand_on):
+        self.sampler, self.hand_on = sampler, hand_on
+
+    def __iter__(self):
+        return iter(self.hand_on(self.sampler, self.sampler.rank))
+
+
+def in_turn(sampler, rank):
+    for number, batch in enumerate(sampler):
+        if number % 2 == rank:
+            yield batch
+
+
+def buffered(sampler, _):
+    held = []
+    for batch in sampler:
+        held.append(batch)
+        if len(held) == 4:
+            yield held.pop()
+    yield from held
+
+
+LOSES = {
+    "islice": lambda sampler, rank: islice(sampler, rank, None, 2),
+    "a generator expression": lambda sampler, rank: (each for n, each in enumerate(sampler) if n % 2 == rank),
+    "a generator": in_turn,
+    "compress": lambda sampler, rank: compress(sampler, cycle((rank == 0, rank == 1))),
+}
+KEEPS = {
+    "a generator expression": lambda sampler, _: (batch for batch in sampler),
+    "map": lambda sampler, _: map(list, sampler),
+    "a buffer": buffered,
+    "pairs": lambda sampler, _: chain.from_iterable(zip(*[iter(sampler)] * 2, strict=True)),
+    "islice, to resume": lambda sampler, _: islice(sampler, 7, None),
+}
+
+
+def pass_of_two_ranks(between, *, workers=0, **world):
+    """How many batches each rank takes of 10, and what is said of that."""
+    taken, said = [], []
+    for rank in range(2):
+        sampler = lw.torch.BatchSampler([*LENGTHS] * 2, BATCHING, **({"rank": rank, "world_size": 2} | world))
+        loader = DataLoader(range(80), batch_sampler=Bare(sampler, between), num_workers=workers, collate_fn=as_is)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            taken.append(len(list(loader)))
+            sampler.set_epoch(1)
+            list(loader)
+        said.append([str(each.message) for each in caught])
+    return taken, said
+
+
+@WORKERS
+@pytest.mark.parametrize("between", LOSES.values(), ids=LOSES)
+def test_batches_that_nobody_is_handed_are_told_at_the_end_of_the_first_epoch(between, workers):
+    taken, said = pass_of_two_ranks(between, workers=workers)
+    assert taken == [5, 5]
+    for rank, drawn in enumerate((10, 9)):  # what is skipped at first may be skipped to resume
+        (told,) = said[rank]
+        assert told == (
+            f"`batches` must be handed to the loader, all {drawn} of this rank, but is 5 at epoch 0. Something between "
+            "the sampler and its loader leaves out the others. If it shares them out to the ranks, remove it, or make "
+            "the sampler with rank=0, world_size=1."
+        )
+
+
+@WORKERS
+@pytest.mark.parametrize("between", KEEPS.values(), ids=KEEPS)
+def test_what_hands_on_every_batch_says_nothing(between, workers):
+    assert pass_of_two_ranks(between, workers=workers)[1] == [[], []]
+
+
+@WORKERS
+def test_the_batches_of_one_rank_may_be_shared_out_by_a_generator(workers):
+    taken, said = pass_of_two_ranks(
+        lambda sampler, _: islice(sampler, 0, None, 2), workers=workers, world_size=1, rank=0
+    )
+    assert (taken, said) == ([10, 10], [[], []])
+
+
+@WORKERS
+def test_a_list_of_every_second_batch_is_an_epoch_that_was_left_early(workers):
+    said = pass_of_two_ranks(lambda sampler, rank: list(sampler)[rank::2], workers=workers)[1]
+    assert [told[0].partition(" Raise")[0] for told in said] == 2 * [
+        "`batches delivered` must be 10 before the next epoch, or sequences are lost, but is 5 at epoch 0."
+    ]

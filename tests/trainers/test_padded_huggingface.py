@@ -1,5 +1,6 @@
 """What the Trainer of Hugging Face says of batches that are not padded as planned, and of settings without effect."""
 
+import logging
 from itertools import product
 
 import numpy as np
@@ -77,7 +78,7 @@ def test_batches_that_are_padded_as_planned_say_nothing(tmp_path, batching, unit
 @pytest.mark.parametrize("seed", range(4))
 def test_lengths_of_another_order_are_told(tmp_path, batching, seed):
     shuffled = np.random.default_rng(seed).permutation(LENGTHS)
-    said = r"`lengths` must be those of the data set, but is 'unlike what the first 24 batches are padded to'\. Measure"
+    said = r"`lengths` must be those of the dataset, in its order, but is '\d+ and \d+ for batches that are padded to"
     with pytest.warns(UserWarning, match=said):
         train(tmp_path, texts_of(shuffled), batching=batching)
 
@@ -92,6 +93,32 @@ def test_texts_that_a_tokenizer_has_padded_are_told(tmp_path, batching):
 def test_lengths_that_hardly_vary_say_nothing(tmp_path):
     lengths = np.random.default_rng(0).integers(100, 110, 600)
     train(tmp_path, texts_of(lengths[::-1]), lengths)
+
+
+@pytest.fixture
+def logged():
+    """What the Trainer logs at level info."""
+    logger, heard = logging.getLogger("transformers.trainer"), []
+    handler = logging.Handler()
+    handler.emit = lambda record: heard.append(record.getMessage().strip())
+    logger.addHandler(handler)
+    yield heard
+    logger.removeHandler(handler)
+    transformers.utils.logging.set_verbosity_error()
+
+
+@pytest.mark.parametrize("limit", [{}, {"max_steps": 3}], ids=["epochs", "steps"])
+def test_the_log_of_the_trainer_counts_what_is_planned(tmp_path, logged, limit):
+    train(tmp_path, texts_of(LENGTHS), log_level="info", **limit)
+    plan = lw.make_plan(LENGTHS, BATCHINGS["budget"])
+    steps = limit.get("max_steps", plan.steps)
+    for line in (
+        "Num examples = 600",
+        "Num update steps per epoch = as planned",
+        f"Total train batch size (w. parallel, distributed & accumulation) = {round(600 / plan.steps)}",
+        f"Total optimization steps = {steps}",
+    ):
+        assert line in logged
 
 
 def test_a_batch_size_of_the_trainer_is_told_to_be_without_effect(tmp_path):

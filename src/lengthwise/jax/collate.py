@@ -19,7 +19,9 @@ from lengthwise import checks
 from lengthwise.choices.boxes import sort_rows
 from lengthwise.choices.buckets import find_bucket
 
-_SHAPES_REMEDY = "Give lw.batch_shapes(lengths, batching), of the lengths and the batching that are planned."
+_SHAPES_REMEDY = "Give lw.batch_shapes(lengths, batching), as planned, and lengths in the order of the dataset."
+_ORDER_REMEDY = "Plan the lengths of this dataset, in its order; give other arrays their length in pad_to."
+_PAD_TO_REMEDY = "Raise the number in pad_to; an array that is as long as its sequence has None there."
 
 
 class PaddedSequences(NamedTuple):
@@ -118,6 +120,7 @@ class PadCollate:
         measured = self._measured(columns, sizes)
         for at, length in zip(measured, padded * len(measured) if len(padded) == 1 else padded, strict=True):
             sizes[at] = length
+            check_column(columns[at], length, remedy=_ORDER_REMEDY)
         return jax.tree.unflatten(tree, [_pad(column, rows, size) for column, size in zip(columns, sizes, strict=True)])
 
     def _measured(self, columns: list[list[NDArray[Any]]], sizes: list[int]) -> list[int]:
@@ -174,16 +177,15 @@ def _pad(column: list[NDArray[Any]], rows: int, size: int) -> PaddedSequences | 
     return PaddedSequences(values, lengths, np.arange(size) < lengths[:, None])
 
 
-def check_column(column: list[NDArray[Any]], size: int) -> None:
+def check_column(column: list[NDArray[Any]], size: int, *, remedy: str = _PAD_TO_REMEDY) -> None:
     # Features [t, 80] and [t, 40] cannot share a batch; [3, 80] and [7, 80] can.
     frame = (column[0].ndim, column[0].shape[1:])
     for number, array in enumerate(column):
         if (array.ndim, array.shape[1:]) != frame:
             rule = f"alike but in the first axis, which is padded, as {column[0].shape}"
-            remedy = "Make them alike in the dataset's __getitem__."
-            raise checks.value_error("samples", rule, array.shape, remedy, at=f"sample {number}")
+            alike = "Make them alike in the dataset's __getitem__."
+            raise checks.value_error("samples", rule, array.shape, alike, at=f"sample {number}")
         if array.ndim and len(array) > size:
-            remedy = "Raise the number in pad_to; an array that is as long as its sequence has None there."
             raise checks.value_error("samples", f"at most {size} long", len(array), remedy, at=f"sample {number}")
 
 

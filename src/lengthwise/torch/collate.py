@@ -126,7 +126,9 @@ class PadCollate:
             if all(least <= size for least, size in zip(needed, shape, strict=True)):
                 return shape
         rule = f"within (rows, padded length) {' or '.join(map(str, self.shapes)) or 'of nothing'}"
-        remedy = "Take the shapes that lw.batch_shapes gives for the lengths and the batching of the sampler."
+        remedy = (
+            "Take lw.batch_shapes(lengths, batching), those of the sampler, and lengths in the order of the dataset."
+        )
         raise checks.value_error("samples", rule, needed, remedy)
 
 

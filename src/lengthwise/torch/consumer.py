@@ -9,7 +9,7 @@ import dis
 import sys
 import warnings
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from inspect import CO_GENERATOR
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -83,7 +83,9 @@ def find_loops() -> tuple[Loop, ...]:
 
 
 def _is_torchs(frame: FrameType) -> bool:
-    return frame.f_globals.get("__name__", "").partition(".")[0] in ("torch", "torchdata")
+    """Whether a frame is of a loader; that of `Show` stands within one."""
+    name = frame.f_globals.get("__name__", "")
+    return name == __name__ or name.partition(".")[0] in ("torch", "torchdata")
 
 
 def _instruction(frame: FrameType) -> int:
@@ -113,6 +115,7 @@ class Consumer:
         self._before = self._state["_num_yielded"] if one_by_one else 0  # torchdata's counts on from a loaded state
         self._known = 0
         self._all_back = False
+        self._sent = 0
         weakref.finalize(iterator, self.end).atexit = False
 
     @property
@@ -139,6 +142,12 @@ class Consumer:
             return self._all_back
         # Of PyTorch's iterator: the number of the next batch to hand on, and of the next to send to a worker.
         return self._state["_rcvd_idx"] >= self._state["_send_idx"]
+
+    def has_back(self, drawn: int) -> bool:
+        """Whether the workers have returned all of the `drawn` batches, or all that are left of those thrown away."""
+        # A sampler in between that drew all at once may have thrown away any.
+        sent = self._sent if self._state is None else self._state.get("_send_idx", 0)
+        return self.has_all_back and (self.one_by_one or sent >= drawn)
 
     @property
     def is_over(self) -> bool:
@@ -168,6 +177,8 @@ class Consumer:
     def remember(self) -> None:
         """Keeps the counts, because persistent workers count from 0 again in the next pass."""
         self._known, self._all_back = self.handed, self.has_all_back
+        if self._state is not None:
+            self._sent = self._state.get("_send_idx", 0)
 
     def end(self) -> None:
         """Keeps the counts and forgets the loader."""
@@ -179,6 +190,26 @@ class Consumer:
         # Persistent workers: the loader keeps one iterator, and begins it anew for every pass.
         if other is not None and self._state is not None and self._state is other._state:
             self.end()
+
+
+class Show:
+    """Has `see` called with each batch that the iterator of a loader hands on, until it returns False.
+
+    PyTorch shows its batches to the loop alone. So this covers the method of the one iterator that fetches the next
+    batch, and uncovers it while it runs: if that raises, nothing is covered any more. It does not keep the iterator.
+    """
+
+    def __init__(self, iterator: _BaseDataLoaderIter, see: Callable[[Any], bool]) -> None:
+        self._iterator, self._see = weakref.ref(iterator), see
+        vars(iterator)["_next_data"] = self
+
+    def __call__(self) -> Any:
+        iterator: Any = self._iterator()
+        del iterator._next_data
+        batch = iterator._next_data()
+        if self._see(batch):
+            iterator._next_data = self
+        return batch
 
 
 def consumer_of(found: Sequence[Caller]) -> Consumer | None:

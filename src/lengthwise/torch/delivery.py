@@ -50,6 +50,7 @@ class Count:
         self.holds = False  # whether another pass began in the body of one of its loops
         self.is_nested = False  # whether it began in the body of another pass's loop
         self._lost = 0
+        self._skipped: int | None = None  # of these, before the loader was given any
         self._retired = False
         self._holder = None if holder is None else weakref.ref(holder)
         if holder is not None and consumer is not None and consumer.one_by_one:
@@ -78,12 +79,16 @@ class Count:
         """Whether nothing can follow: every batch was handed on, or failed to load."""
         # If the last batches failed, all were drawn and came back, and yet not all were handed on.
         all_drawn = self.drawn >= self.rest.batches_left
-        return self.ended or (all_drawn and self.consumer is not None and self.consumer.has_all_back)
+        return self.ended or (all_drawn and self.consumer is not None and self.consumer.has_back(self.drawn))
 
     @property
     def is_held(self) -> bool:
         """Whether the pass still exists, so that someone could go on with it."""
         return self._holder is not None and self._holder() is not None
+
+    def is_of(self, holder: object) -> bool:
+        """Whether `holder` is the pass itself."""
+        return self._holder is not None and self._holder() is holder
 
     @property
     def is_live(self) -> bool:
@@ -115,10 +120,18 @@ class Count:
         """Whether it counts as taken, so that another pass takes the epoch a second time."""
         return self.handed > 1 or (self.ended and self.exhausted)
 
+    @property
+    def lost_within(self) -> tuple[int, int]:
+        """Batches that nobody was handed, and all that were drawn; without those skipped at first, to resume."""
+        skipped = self._skipped or 0
+        return self._lost - skipped, self.drawn - skipped
+
     def note(self) -> None:
         """Counts, before a batch is drawn, how many of those before it were lost."""
         if self.consumer is not None and self.consumer.is_live:
             self._lost = self.consumer.count_lost(self.drawn)
+            if self._skipped is None and self._lost < self.drawn:
+                self._skipped = self._lost
 
     def retire(self) -> None:
         self._retired = True
@@ -215,10 +228,11 @@ class Pass(Iterator[list[Any]]):
     Args:
         begin: Called for the first batch: gives the count of the pass, and its batches.
         check: Called for every later batch: refuses a pass that must not go on.
+        end: Called when more is asked for than there is.
     """
 
-    def __init__(self, begin: Begin, check: Callable[[Count], None]) -> None:
-        self._begin, self._check = begin, check
+    def __init__(self, begin: Begin, check: Callable[[Count], None], end: Callable[[Count], None]) -> None:
+        self._begin, self._check, self._end = begin, check, end
         self._count: Count | None = None
 
     def __next__(self) -> list[Any]:
@@ -234,6 +248,7 @@ class Pass(Iterator[list[Any]]):
         batch = next(self._batches, None)
         if batch is None:
             self._count.exhausted = True
+            self._end(self._count)
             raise StopIteration
         self._count.drawn += 1
         # Chunks are rows (sequence, start, stop): the dataset is given one of them at a time, as a tuple.

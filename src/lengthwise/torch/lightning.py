@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 try:
@@ -17,8 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.planning.plan import Plan
-from lengthwise.torch.collate import PaddedSequences
-from lengthwise.torch.padded import PaddedAsPlanned
 from lengthwise.torch.sampler import BatchSampler
 from lengthwise.torch.summary import describe_memory
 
@@ -58,7 +55,6 @@ class PlannedEpochs(Callback):
         self.weights = weights
         self._averaged = True
         self._asked = False  # for a scale
-        self._padded = PaddedAsPlanned()
         self._told = False  # how much memory it took
         self._scaled: tuple[Plan, NDArray[np.float64]] | None = None
 
@@ -88,16 +84,6 @@ class PlannedEpochs(Callback):
             raise checks.value_error("train_dataloader", "one of the callback's own sampler", loaders, remedy)
         if trainer.is_global_zero:
             rank_zero_info(f"Lengthwise plans the batches.\n{self.sampler.summary()}")
-
-    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:  # noqa: ARG002
-        """Compares the first batches of a `PadCollate` with their plan."""
-        sampler = self.sampler
-        # Of an epoch that other ranks began, the plan is of what they left: batch 20 of the epoch is its first, say.
-        number = batch_idx - (len(sampler) - len(sampler.plan))
-        found = _padded_in(batch)
-        if trainer.is_global_zero and len(found) == 1:  # of several, nobody knows which the lengths are of
-            rows, length = found[0].mask.shape
-            self._padded.look([(rows, length)], sampler.plan, range(number, number + 1), sampler.rank)
 
     def on_after_backward(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         if not self._asked:
@@ -162,14 +148,6 @@ class PlannedEpochs(Callback):
             if getattr(trainer, name) != value:
                 remedy = "Give it to the Trainer: the sampler decides what a step and an epoch are."
                 raise checks.value_error(name, str(value), getattr(trainer, name), remedy)
-
-
-def _padded_in(batch: Any) -> list[PaddedSequences]:
-    """All that a `PadCollate` has padded in a batch."""
-    if isinstance(batch, PaddedSequences):
-        return [batch]
-    parts = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, tuple | list) else ()
-    return [each for part in parts for each in _padded_in(part)]
 
 
 def _agree(loop: dict[str, Any], sampler: BatchSampler) -> int:

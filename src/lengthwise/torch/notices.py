@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from lengthwise import checks
+from lengthwise.torch.delivery import Count
 
 
 class Notices:
@@ -37,6 +38,18 @@ class Notices:
         )
         rule = f"{batches} before its loader with persistent workers begins anew"
         self._warn("batches of a pass", rule, delivered, remedy, at=f"epoch {epoch}")
+
+    def warn_thrown_away(self, count: Count) -> None:
+        """Warns if about half of the batches of a pass, or more, came to nobody, as when ranks share them out again."""
+        lost, drawn = count.lost_within
+        # Of 13 batches, two ranks keep 7 and 6. A batch that fails to load is lost too; half of them seldom are.
+        if count.rest.plan.world_size > 1 and lost > 1 and 2 * lost >= drawn - 1:
+            remedy = (
+                "Something between the sampler and its loader leaves out the others. If it shares them out to the"
+                " ranks, remove it, or make the sampler with rank=0, world_size=1."
+            )
+            rule = f"handed to the loader, all {drawn} of this rank"
+            self._warn("batches", rule, drawn - lost, remedy, at=f"epoch {count.rest.plan.epoch}")
 
     def warn_early_end(self, delivered: int, batches: int, epoch: int) -> None:
         """Warns that an epoch is left before its end."""

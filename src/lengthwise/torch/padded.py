@@ -1,63 +1,173 @@
-"""Whether batches are padded as planned: what the collate function pads to, beside what the plan says.
+"""Whether batches are as long as planned: what a loader hands on, beside the lengths that the sampler was given.
 
 A data set that was shuffled or filtered after its lengths were measured trains as if nothing were wrong, on batches
 that pad like random ones and know no budget. So does one whose tokenizer has padded all texts to one length.
+
+    longest, total  [dims]         of a batch, by the lengths that the sampler was given
+    sizes           {place: size}  of every tensor in a batch, axis by axis: {("input_ids", 1): 212, ...}
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections import UserDict
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise.planning.plan import Plan
+from lengthwise.torch.consumer import Caller, Show, loader_among
+from lengthwise.torch.delivery import Count
 
 _BATCHES = 24  # to look at: few, so that a user hears of it before an epoch is lost
-_LEAST = 0.4  # correlation: special tokens, truncation, or lengths in words leave more than this
-_VARIED = 1.25  # times the shortest: batches that are planned more alike can tell nothing
+_MOST = 240  # if the first batches are too much alike to tell
+_LEAST = 0.4  # agreement: augmentation, truncation, or lengths in words leave more than this; chance leaves less
+_VARIED = 1.25  # from quartile to quartile: batches that are planned more alike can tell nothing
+_PARTS = 16  # of a list in a batch: of 1,000 sequences the first few tell enough
+_LEAST_TOLD = 0.1  # of the pairs of batches must differ to show that batches are as planned,
+_TOLD = 0.25  # and so many to say that they are not
+
+Place = tuple[Any, ...]
+
+
+class _Batch(NamedTuple):
+    """What was planned of a batch, and what came."""
+
+    longest: NDArray[np.int64]
+    total: NDArray[np.int64]
+    sizes: dict[Place, int]
+    rows: frozenset[Place]  # those of `sizes` that are the number of sequences
+    padded: frozenset[Place]  # those that padding decides
 
 
 class PaddedAsPlanned:
-    """Looks at the first batches of a run, and warns once if they are not padded as planned."""
+    """Looks at the first batches of a run, and warns once if they are not as long as planned."""
 
     def __init__(self) -> None:
-        self._planned: list[int] = []
-        self._padded: list[int] = []
+        self._seen: list[_Batch] = []
+        self._looks = True
 
-    def look(self, shapes: Sequence[tuple[int, int] | None], plan: object, numbers: range, rank: int) -> None:
-        """Notes what the batches `numbers` of a rank are padded to.
+    def follow(
+        self, batches: Iterator[NDArray[np.int64]], count: Count, found: Sequence[Caller], lengths: NDArray[Any]
+    ) -> Iterator[NDArray[np.int64]]:
+        """Yields the batches of a pass, and looks at what the loader among the callers makes of them.
 
         Args:
-            shapes: Rows and padded length of each batch; None for one that does not tell.
-            plan: Of which `numbers` are.
-            numbers: Which of the rank's batches these are, counted from 0.
-            rank: Whose.
+            batches: Sequence numbers, or spans (sequence, start, stop), of each batch.
+            count: Of the pass.
+            found: Who draws.
+            lengths: [n] or [n, dims].
         """
-        # Packed rows are all of one length, and windows are not looked into.
-        if len(self._planned) >= _BATCHES or not isinstance(plan, Plan) or plan.row_offsets is not None:
-            return
-        own = plan.grid[:, :, rank].reshape(-1)
-        for shape, number in zip(shapes, numbers, strict=True):
-            # A trainer that counts otherwise is no reason to end its run.
-            if shape is None or number not in range(len(own)) or shape[0] < plan.batch_sizes[own[number]]:
-                return
-            self._planned.append(int(plan.padded_lengths[own[number], 0]))
-            self._padded.append(shape[1])
-        if len(self._planned) >= _BATCHES:
-            self._tell()
+        loader, _ = loader_among(found)
+        if loader is None or count.consumer is None or not count.consumer.in_order or not self._looks:
+            return batches
+        # A sampler in between may draw ahead, or hand on in another order.
+        if not count.is_of(vars(loader).get("_sampler_iter")):
+            return batches
+        drawn: list[NDArray[np.int64]] = []
+        Show(loader, lambda batch: count.handed < len(drawn) and self._look(batch, drawn[count.handed]))
+        return self._note(batches, drawn, lengths)
 
-    def _tell(self) -> None:
-        planned, padded = np.array(self._planned), np.array(self._padded)
-        least, most = int(planned.min()), int(planned.max())
-        if most < _VARIED * least:
-            return
-        if (padded == padded[0]).all():
-            remedy = "Let the collate function alone pad, to the longest sequence of the batch: no tokenizer before it."
-            rule = f"padded to what is planned, {least} to {most}"
-            warnings.warn(checks.sentence("batches", rule, f"{padded[0]} for all", remedy), stacklevel=4)
-        elif np.corrcoef(planned, padded)[0, 1] < _LEAST:
-            remedy = "Measure them once the data set is shuffled, filtered and tokenized, in its order."
-            given = f"unlike what the first {len(planned)} batches are padded to"
-            warnings.warn(checks.sentence("lengths", "those of the data set", given, remedy), stacklevel=4)
+    def _note(
+        self, batches: Iterator[NDArray[np.int64]], drawn: list[NDArray[np.int64]], lengths: NDArray[Any]
+    ) -> Iterator[NDArray[np.int64]]:
+        for batch in batches:
+            if self._looks:
+                own = batch[:, 2] - batch[:, 1] if batch.ndim == 2 else np.asarray(lengths[batch])
+                drawn.append(own.reshape(len(batch), -1).astype(np.int64))
+            yield batch
+
+    def _look(self, batch: Any, planned: NDArray[np.int64]) -> bool:
+        """Notes the sizes of a batch of sequences of the lengths `planned`; returns whether to look at the next."""
+        sizes = dict(_sizes_in(batch))
+        rows = frozenset(place for place, size in sizes.items() if size == len(planned))
+        # [B, T, 80] or, time first, [T, B, 80]: of a tensor with a row for each sequence, the other axes.
+        padded = frozenset(
+            (*part, axis) for *part, axis in sizes if any((*part, other) in rows for other in {0, 1} - {axis})
+        )
+        self._seen.append(_Batch(planned.max(axis=0), planned.sum(axis=0), sizes, rows, padded))
+        if len(self._seen) % _BATCHES == 0 and (self._tell() or len(self._seen) >= _MOST):
+            self._looks = False
+            self._seen.clear()
+        return self._looks
+
+    def _tell(self) -> bool:
+        """Warns if the batches are not as planned; returns False if they do not tell yet."""
+        longest = np.array([each.longest for each in self._seen])  # [looked at, dims]
+        low, high = np.quantile(longest, (0.25, 0.75), axis=0)
+        if (high < _VARIED * low).all():
+            return False
+        places = set.intersection(*(set(each.sizes) for each in self._seen))
+        # Short sequences make large batches, so the number of sequences goes with the plan whatever the batch holds.
+        places -= frozenset.intersection(*(each.rows for each in self._seen))
+        sizes = {place: np.array([each.sizes[place] for each in self._seen]) for place in places}
+        padded = places & frozenset.intersection(*(each.padded for each in self._seen))
+        # A batch may hold frames beside labels, or all frames end to end. One that goes with the plan is enough.
+        total = np.array([each.total for each in self._seen])
+        found = [_agreement(dim, sizes[place]) for place in places for dim in longest.T]
+        found += [_agreement(dim, sizes[place]) for place in places - padded for dim in total.T]
+        if any(agreement >= _LEAST and told >= _LEAST_TOLD for agreement, told in found):
+            return True
+        told = {place: max(_agreement(dim, sizes[place])[1] for dim in longest.T) for place in padded}
+        # The tensor that varies most often shows best what is padded.
+        place = max(told, key=lambda place: (told[place], str(place)), default=())
+        if told.get(place, 0.0) >= _TOLD:
+            _tell_of_order(longest[:, 0], sizes[place])
+            return True
+        # Tokens [B, T] alone: of features [B, T, 80], one axis never varies.
+        flat = [
+            place
+            for place in padded
+            if place[-1] < 2 and all((*place[:-1], 2) not in each.sizes for each in self._seen)
+        ]
+        return _tell_of_one_size(longest, [sizes[place] for place in flat])
+
+
+def _tell_of_order(planned: NDArray[np.int64], padded: NDArray[np.int64]) -> None:
+    ends = [planned.argmin(), planned.argmax()]
+    (low, high), (short, long) = planned[ends], padded[ends]
+    given = f"{low} and {high} for batches that are padded to {short} and {long}"
+    remedy = "Measure them once the dataset is shuffled, filtered and tokenized, in its order."
+    warnings.warn(checks.sentence("lengths", "those of the dataset, in its order", given, remedy), stacklevel=5)
+
+
+def _tell_of_one_size(longest: NDArray[np.int64], padded: list[NDArray[np.int64]]) -> bool:
+    """Warns of batches that are all padded to one length, more than most need; returns False if none are."""
+    # Sequences that are cut to one length are shorter than most were: nothing is padded.
+    most = np.quantile(longest, 0.75)
+    alike = [int(size[0]) for size in padded if (size == size[0]).all() and size[0] >= most]
+    if not alike:
+        return False
+    rule = f"padded to what is planned, {longest[:, 0].min()} to {longest[:, 0].max()}"
+    remedy = "Let the collate function alone pad, to the longest sequence of the batch: no tokenizer before it."
+    warnings.warn(checks.sentence("batches", rule, f"{min(alike)} for all", remedy), stacklevel=5)
+    return True
+
+
+def _agreement(planned: NDArray[np.int64], size: NDArray[np.int64]) -> tuple[float, float]:
+    """How far two sizes of each batch rise together, -1 to 1, and the share of pairs of batches that tell so.
+
+    Goodman and Kruskal's gamma: of the pairs that differ in both, those in the same order less the others. So a unit
+    changes nothing, and what truncation made alike does not count.
+
+    >>> _agreement(np.array([1, 2, 3, 9]), np.array([10, 20, 20, 20]))
+    (1.0, 0.5)
+    """
+    signs = np.sign(planned[:, None] - planned) * np.sign(size[:, None] - size)
+    told = int(np.count_nonzero(signs))
+    return float(signs.sum() / max(told, 1)), told / (len(planned) * (len(planned) - 1))
+
+
+def _sizes_in(part: Any, place: Place = ()) -> Iterator[tuple[Place, int]]:
+    """The size of every axis of every tensor and array in a batch."""
+    if isinstance(part, np.ndarray) or (isinstance(part, torch.Tensor) and not part.is_nested):
+        yield from (((*place, axis), int(size)) for axis, size in enumerate(part.shape))
+    elif isinstance(part, dict | UserDict):  # the batches of a tokenizer are a UserDict
+        for name, each in part.items():
+            yield from _sizes_in(each, (*place, name))
+    elif isinstance(part, list | tuple):
+        for number, each in enumerate(part[:_PARTS]):
+            yield from _sizes_in(each, (*place, number))

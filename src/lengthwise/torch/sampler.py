@@ -23,6 +23,7 @@ from lengthwise.torch.consumer import Caller, callers, consumer_of, loader_among
 from lengthwise.torch.delivery import Count, Pass, Passes
 from lengthwise.torch.guard import changed, check_callers, unused
 from lengthwise.torch.notices import Notices
+from lengthwise.torch.padded import PaddedAsPlanned
 from lengthwise.torch.position import read_state, split_runs, write_state
 from lengthwise.torch.ranks import OwnRank
 from lengthwise.torch.rest import Rest
@@ -99,7 +100,7 @@ class BatchSampler(Sampler[list[Any]]):
         self._restarted = False  # whether the next pass is to yield a whole epoch, whatever its loader restores
         self._asked = True  # whether anything was asked of the sampler since the epoch was set
         self._epoch_taken: int | None = None  # in the pass before `set_epoch`
-        self._notices = Notices()
+        self._notices, self._padded = Notices(), PaddedAsPlanned()
         with self._own_rank.alike(self._facts):
             if not isinstance(batching, Batching):
                 remedy = "Make one, such as lw.Batching(cut=lw.FixedSize(16))."
@@ -293,7 +294,7 @@ class BatchSampler(Sampler[list[Any]]):
         return len(self._now())
 
     def __iter__(self) -> Iterator[list[Any]]:
-        return Pass(self._begin, self._check)
+        return Pass(self._begin, self._check, self._notices.warn_thrown_away)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leaves the loader that draws out of copies and pickles: it belongs to this process."""
@@ -315,7 +316,7 @@ class BatchSampler(Sampler[list[Any]]):
         rest = self._second(rest, found)
         count = Count(rest, holder, consumer_of(found), reads_loops=self.reads_callers)
         self._passes.begin(count)
-        return count, rest.plan.batches(self.rank, rest.taken)
+        return count, self._padded.follow(rest.plan.batches(self.rank, rest.taken), count, found, self.lengths)
 
     def _second(self, rest: Rest, found: Sequence[Caller]) -> Rest:
         """What a pass goes over; warns once if it is not the first since the epoch was set."""
@@ -391,10 +392,7 @@ class BatchSampler(Sampler[list[Any]]):
     def _facts(self) -> dict[str, Any]:
         """What all ranks must share."""
         base = self._base
-        facts = {
-            "micro_batches": self.micro_batches,
-            "epoch": self.epoch,
-            # The position is compared too: ranks that loaded different checkpoints would skip and repeat batches.
-            "runs": [run.numbers for run in base.runs(base.taken)],
-        }
+        # The position is compared too: ranks that loaded different checkpoints would skip and repeat batches.
+        runs = [run.numbers for run in base.runs(base.taken)]
+        facts = {"micro_batches": self.micro_batches, "epoch": self.epoch, "runs": runs}
         return self._named | facts | {"plan": base.fingerprint}

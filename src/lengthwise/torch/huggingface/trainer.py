@@ -20,7 +20,6 @@ from lengthwise.planning.loss import REDUCTIONS
 from lengthwise.planning.plan import Plan
 from lengthwise.torch.huggingface.epochs import PlannedEpochs, total_steps_of
 from lengthwise.torch.labels import MEANS, NEXT_LABELS, OTHER, count_labels, mean_of
-from lengthwise.torch.padded import PaddedAsPlanned
 from lengthwise.torch.sampler import BatchSampler
 
 # What is kept of the Trainer's own loader; the batches are the sampler's.
@@ -86,7 +85,6 @@ class PlannedTrainer(transformers.Trainer):
         self.reduction: str = checks.check_choice("reduction", reduction, REDUCTIONS)
         self._known = reduction == "sum"  # what the loss of a batch is: said, or seen
         self._scaled: tuple[Plan, NDArray[np.float64]] | None = None
-        self._padded = PaddedAsPlanned()
         self._check_settings()
         self.args.ignore_data_skip = True  # the sampler goes on at its position: there is nothing to skip
 
@@ -113,13 +111,14 @@ class PlannedTrainer(transformers.Trainer):
         values[-1] = steps
         # Between them the steps of each epoch, which the callback ends. The Trainer would divide the steps of a
         # checkpoint by them, to skip epochs: 20 steps of one rank are no two epochs of two ranks with 10.
-        values[1] = sys.maxsize
-        if by_steps and len(self.batch_sampler):
-            # Samples of the run, and of a step, for what the Trainer logs: it would count batches of its own size.
+        values[1] = _AsPlanned(sys.maxsize)
+        if len(self.batch_sampler):
+            # Samples of a step, and of the run, for what the Trainer logs: it would count batches of its own size.
             values[4] = round(
                 len(self.batch_sampler.lengths) * args.gradient_accumulation_steps / len(self.batch_sampler)
             )
-            values[3] = values[4] * steps
+            if by_steps:
+                values[3] = values[4] * steps
         return tuple(values)
 
     def get_batch_samples(
@@ -136,7 +135,6 @@ class PlannedTrainer(transformers.Trainer):
             return batches, None
         last = self.batch_sampler.delivered - self.batch_sampler.start  # the batches of this step were delivered last
         scales = self._scales()[last - len(batches) : last]
-        self._look(batches)
         if self.weights is None:
             scales = self._scales_by_labels(batches, scales)
         counts = [count_labels(batch, shifted=self._shifts_labels) for batch in batches]
@@ -214,16 +212,6 @@ class PlannedTrainer(transformers.Trainer):
         """Whether the Trainer divides the loss of each batch by the micro-batches of a step."""
         scaled = getattr(self, "loss_is_scaled_for_ga", None)
         return not (self.compute_loss_func is not None if scaled is None else scaled)
-
-    def _look(self, batches: list[Any]) -> None:
-        """Has the first batches of a run compared with their plan."""
-        sampler = self.batch_sampler
-        # Of an epoch that other ranks began, the plan is of what they left: 8 batches of 20, say, from number 0 on.
-        last = sampler.delivered - (len(sampler) - len(sampler.plan))
-        if self.is_world_process_zero():
-            self._padded.look(
-                list(map(_shape_of, batches)), sampler.plan, range(last - len(batches), last), sampler.rank
-            )
 
     def _scales(self) -> NDArray[np.float64]:
         """The scale of each batch of this pass, by the weights of its sequences."""
@@ -322,6 +310,13 @@ class PlannedTrainer(transformers.Trainer):
             warnings.warn(checks.sentence("per_device_train_batch_size", rule, given, remedy), stacklevel=3)
 
 
+class _AsPlanned(int):
+    """A bound that no epoch reaches, for the Trainer's loop; what the Trainer logs of it is not the number."""
+
+    def __format__(self, spec: str) -> str:
+        return "as planned"
+
+
 @contextmanager
 def _evaluation_mode(model: Any) -> Iterator[None]:
     """Turns off dropout and running averages, then sets each module back to its mode."""
@@ -332,12 +327,6 @@ def _evaluation_mode(model: Any) -> Iterator[None]:
     finally:
         for module, mode in modes:
             module.training = mode
-
-
-def _shape_of(batch: Any) -> tuple[int, int] | None:
-    """Rows and padded length of the texts of a batch; None where it has no texts."""
-    ids = batch.get("input_ids") if isinstance(batch, Mapping) else None
-    return (ids.shape[0], ids.shape[1]) if torch.is_tensor(ids) and ids.dim() == 2 else None
 
 
 def _check_dataset(dataset: Any) -> None:

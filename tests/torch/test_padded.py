@@ -1,0 +1,257 @@
+"""What a sampler says of batches that do not come as they were planned: lengths of another order, or one length."""
+
+import gc
+import re
+import warnings
+import weakref
+from collections import UserDict
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader, Sampler
+
+import lengthwise as lw
+
+LENGTHS = lw.example_lengths("long-tailed", count=600) // 8 + 4
+SPEECH = lw.example_lengths("speech", count=600) // 8
+BATCHINGS = {
+    "budget": lw.Batching(budget=700),
+    "fixed": lw.Batching(cut=lw.FixedSize(8), order=lw.SemiSorted(randomization_factor=0.2)),
+    "edges": lw.Batching(cut=lw.FixedSize(8), order=lw.Bucketed(buckets=6, pad_to_edge=True)),
+    "sorted": lw.Batching(cut=lw.FixedSize(8), order=lw.Sorted(), arrange=lw.InOrder()),
+    "random": lw.Batching(cut=lw.Budget(900), order=lw.Shuffled()),
+}
+SAID = (
+    r"^`lengths` must be those of the dataset, in its order, but is '\d+ and \d+ for batches that are padded to \d+ "
+    r"and \d+'\. Measure them once the dataset is shuffled, filtered and tokenized, in its order\.$"
+)
+
+
+def padded_and_lengths(samples):
+    return pad_sequence(samples, batch_first=True), torch.tensor([len(sample) for sample in samples])
+
+
+def time_first(samples):
+    return {"frames": pad_sequence(samples), "speaker": torch.zeros(len(samples))}
+
+
+def of_a_tokenizer(samples):
+    padded = pad_sequence(samples, batch_first=True)
+    return UserDict(input_ids=padded.numpy(), attention_mask=(padded == 0).numpy())
+
+
+def channels_first(samples):
+    """[B, 80, T], beside labels of a tenth of the length, give or take."""
+    labels = [torch.zeros(1 + len(sample) // 10 + number % 2) for number, sample in enumerate(samples)]
+    frames = pad_sequence(samples, batch_first=True)[:, None].expand(-1, 80, -1)
+    return [frames, pad_sequence(labels, batch_first=True)]
+
+
+PADDING = {
+    "PadCollate": lw.torch.PadCollate(),
+    "padded and lengths": padded_and_lengths,
+    "time first": time_first,
+    "of a tokenizer": of_a_tokenizer,
+    "channels first": channels_first,
+}
+OTHERS = {"packed": lw.torch.PackCollate(), "end to end": lw.torch.ConcatCollate(), "a list": list}
+
+
+def said(lengths, found, *, batching="budget", collate=padded_and_lengths, epochs=2, sampler=None, **options):
+    """What is said of a data set of sequences that are `found` long, planned by `lengths`."""
+    sampler = sampler or lw.torch.BatchSampler(lengths, BATCHINGS[batching])
+    loader = DataLoader(
+        [torch.zeros(int(length)) for length in found], batch_sampler=sampler, collate_fn=collate, **options
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for epoch in range(epochs):
+            sampler.set_epoch(epoch)
+            for _ in loader:
+                pass
+    return [str(each.message) for each in caught if not str(each.message).startswith("`padding`")]
+
+
+def shuffled(lengths, seed=0):
+    return np.random.default_rng(seed).permutation(lengths)
+
+
+@pytest.mark.parametrize("batching", [name for name in BATCHINGS if name != "random"])
+@pytest.mark.parametrize("lengths", [LENGTHS, SPEECH], ids=["long-tailed", "speech"])
+@pytest.mark.parametrize("seed", range(4))
+def test_lengths_of_another_order_are_told_once(batching, lengths, seed):
+    (told,) = said(lengths, shuffled(lengths, seed), batching=batching)
+    assert re.match(SAID, told)
+
+
+@pytest.mark.parametrize("collate", PADDING.values(), ids=PADDING)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_pads_may_be_ones_own_function(collate, workers):
+    assert len(said(LENGTHS, shuffled(LENGTHS), collate=collate, num_workers=workers)) == 1
+    assert said(LENGTHS, LENGTHS, collate=collate, num_workers=workers) == []
+
+
+UNITS = {
+    "the same": lambda lengths, _: lengths,
+    "special tokens": lambda lengths, _: lengths + 2,
+    "words": lambda lengths, random: (lengths * random.uniform(1.0, 2.0, len(lengths))).astype(int),
+    "truncated, a tenth": lambda lengths, _: lengths.clip(max=int(np.quantile(lengths, 0.9))),
+    "truncated, half": lambda lengths, _: lengths.clip(max=int(np.median(lengths))),
+    "samples": lambda lengths, random: lengths * 16 + random.integers(0, 16, len(lengths)),
+    "every fourth frame": lambda lengths, _: (lengths + 3) // 4,
+    "perturbed in speed": lambda lengths, random: (lengths * random.uniform(0.8, 1.2, len(lengths))).astype(int),
+    "cropped at random": lambda lengths, random: (lengths * random.uniform(0.3, 1.0, len(lengths))).astype(int) + 1,
+    "cut to one length": lambda lengths, _: np.full(len(lengths), lengths.min()),
+}
+
+
+# Of random batches, each holds a sequence that was truncated: the frames tell nothing, and labels may vary by chance.
+@pytest.mark.parametrize(
+    ("unit", "batching"), [each for each in product(UNITS, BATCHINGS) if each != ("truncated, half", "random")]
+)
+@pytest.mark.parametrize("lengths", [LENGTHS, SPEECH], ids=["long-tailed", "speech"])
+def test_batches_in_order_say_nothing(unit, batching, lengths):
+    for seed, collate in enumerate(PADDING.values()):
+        found = UNITS[unit](lengths, np.random.default_rng(seed))
+        assert said(lengths, found, batching=batching, collate=collate, epochs=1) == []
+
+
+@pytest.mark.parametrize("found", [LENGTHS, LENGTHS[::-1], [300] * len(LENGTHS)], ids=["in order", "not", "alike"])
+@pytest.mark.parametrize("collate", OTHERS.values(), ids=OTHERS)
+def test_batches_without_padding_say_nothing(found, collate):
+    assert said(LENGTHS, found, collate=collate) == []
+
+
+def test_lengths_that_hardly_vary_say_nothing():
+    lengths = np.random.default_rng(0).integers(100, 120, 600)
+    assert said(lengths, lengths[::-1]) == []
+
+
+@pytest.mark.parametrize("batching", ["budget", "fixed"])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_sequences_that_were_padded_before_are_told_once(batching, workers):
+    (told,) = said(LENGTHS, [300] * len(LENGTHS), batching=batching, num_workers=workers)
+    rule = "`batches` must be padded to what is planned, "
+    remedy = "but is '300 for all'. Let the collate function alone pad, to the longest sequence of the batch: no"
+    assert told.startswith(rule)
+    assert remedy in told
+
+
+def test_two_lengths_are_in_order_if_one_of_them_is():
+    both = np.stack([LENGTHS, shuffled(LENGTHS, 1)], axis=1)
+    sampler = lw.torch.BatchSampler(both, BATCHINGS["fixed"])
+    assert said(both, LENGTHS, sampler=sampler) == []
+    sampler = lw.torch.BatchSampler(both, BATCHINGS["fixed"])
+    assert len(said(both, shuffled(LENGTHS, 2), sampler=sampler)) == 1
+
+
+@pytest.mark.parametrize("order", ["in order", "another"])
+def test_windows_and_resumed_epochs_are_looked_at(order):
+    found = LENGTHS if order == "in order" else shuffled(LENGTHS)
+    windows = lw.torch.WindowSampler(LENGTHS, BATCHINGS["budget"], window=300, block=10)
+    resumed = lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"])
+    resumed.load_state_dict(
+        lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"], micro_batches=2).state_dict(delivered=6)
+    )
+    for sampler in (windows, resumed):
+        assert len(said(LENGTHS, found, sampler=sampler)) == (order == "another")
+
+
+def test_packed_rows_and_chunks_say_nothing():
+    rows = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Rows(500, rows=4)))
+    assert said(LENGTHS, shuffled(LENGTHS), sampler=rows, collate=lw.torch.RowCollate(500)) == []
+    chunks = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.FixedSize(8), chunks=lw.Chunks(20)))
+    spans = [(0, 0, 20)] * len(LENGTHS)
+    loader = DataLoader(Spans(spans), batch_sampler=chunks, collate_fn=lw.torch.PadCollate())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sum(len(batch.lengths) for batch in loader) == len(chunks.plan.spans)
+
+
+class Spans(list):
+    def __getitem__(self, span):
+        return torch.zeros(span[2] - span[1])
+
+
+class Ahead(Sampler):
+    """Holds four batches back, and hands them on in another order."""
+
+    def __init__(self, sampler):
+        self.inner = sampler
+
+    def __len__(self):
+        return len(self.inner)
+
+    def __iter__(self):
+        held = []
+        for batch in self.inner:
+            held.append(batch)
+            if len(held) == 4:
+                yield held.pop()
+        yield from held
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_sampler_that_draws_ahead_is_no_lengths_of_another_order(workers):
+    sampler = lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"])
+    sequences = [torch.zeros(int(length)) for length in LENGTHS]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(DataLoader(sequences, batch_sampler=Ahead(sampler), collate_fn=padded_and_lengths, num_workers=workers))
+
+
+class Failing(list):
+    def __getitem__(self, number):
+        if number % 40 == 0:
+            raise KeyError(number)
+        return super().__getitem__(number)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_that_fail_to_load_end_the_look(workers):
+    sampler = lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"])
+    data = Failing(torch.zeros(int(length)) for length in LENGTHS)
+    iterator = iter(DataLoader(data, batch_sampler=sampler, collate_fn=padded_and_lengths, num_workers=workers))
+    failed = taken = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        while failed + taken < len(sampler):
+            try:
+                next(iterator)
+                taken += 1
+            except KeyError:
+                failed += 1
+    assert failed > 1
+    assert sampler.delivered == len(sampler)
+    assert "_next_data" not in vars(iterator)
+
+
+@pytest.mark.parametrize("options", [{}, {"num_workers": 2}, {"num_workers": 2, "persistent_workers": True}])
+def test_the_look_ends_and_keeps_no_loader(options):
+    sampler = lw.torch.BatchSampler(LENGTHS, BATCHINGS["fixed"])
+    data = [torch.zeros(int(length)) for length in LENGTHS]
+    loader = DataLoader(data, batch_sampler=sampler, collate_fn=padded_and_lengths, **options)
+    iterator = iter(loader)
+    for _ in zip(range(30), iterator, strict=False):
+        pass
+    assert "_next_data" not in vars(iterator)
+    other = lw.torch.BatchSampler(LENGTHS, BATCHINGS["fixed"])
+    left = iter(DataLoader(data, batch_sampler=other, collate_fn=padded_and_lengths))
+    next(left)
+    assert "_next_data" in vars(left)
+    gc.disable()
+    try:
+        gone = weakref.ref(left)
+        del left
+        assert gone() is None  # at once, without the garbage collector, so that workers end
+    finally:
+        gc.enable()
+
+
+def test_a_sampler_that_does_not_read_its_callers_does_not_look():
+    sampler = lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"])
+    sampler.reads_callers = False
+    assert said(LENGTHS, shuffled(LENGTHS), sampler=sampler) == []
