@@ -46,11 +46,9 @@ def texts_of(lengths):
 
 
 def train(folder, texts, lengths=LENGTHS, *, batching="budget", collator=collate, **settings):
-    arguments = transformers.TrainingArguments(
-        str(folder),
-        **{"num_train_epochs": 1, "use_cpu": True, "report_to": "none", "disable_tqdm": True, "log_level": "error"},
-        **{"save_strategy": "no", "logging_strategy": "no"} | settings,
-    )
+    usual = {"num_train_epochs": 1, "use_cpu": True, "report_to": "none", "disable_tqdm": True, "log_level": "error"}
+    usual |= {"save_strategy": "no", "logging_strategy": "no"}
+    arguments = transformers.TrainingArguments(str(folder), **usual | settings)
     sampler = lw.torch.BatchSampler(lengths, BATCHINGS[batching])
     trainer = PlannedTrainer(Mean(), arguments, train_dataset=texts, data_collator=collator, batch_sampler=sampler)
     trainer.train()
