@@ -30,6 +30,7 @@ class Count:
         holder: The pass; kept by a weak reference alone.
         consumer: The loader that draws; None for a plain loop, which is handed what it draws.
         reads_loops: Whether to look through the callers for the loop that asks for batches.
+        again: Whether another pass has taken the epoch before.
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class Count:
         consumer: Consumer | None = None,
         *,
         reads_loops: bool = False,
+        again: bool = False,
     ) -> None:
         self.rest = rest
+        self.again = again
         self.reads_loops = reads_loops
         self.drawn = 0
         self.exhausted = False  # whether more was asked for than there is

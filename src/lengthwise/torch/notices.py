@@ -14,6 +14,13 @@ class Notices:
     def __init__(self) -> None:
         self._said: set[str] = set()
 
+    def warn_at_end(self, count: Count) -> None:
+        """Warns of what a pass shows when all of its batches are drawn."""
+        # Workers may have drawn all before the loop was handed the first.
+        if count.again:
+            self.warn_second_pass(count.rest.plan.epoch)
+        self._warn_thrown_away(count)
+
     def warn_second_pass(self, epoch: int) -> None:
         """Warns that an epoch is taken a second time."""
         remedy = "Call set_epoch with a new number before each epoch."
@@ -39,7 +46,16 @@ class Notices:
         rule = f"{batches} before its loader with persistent workers begins anew"
         self._warn("batches of a pass", rule, delivered, remedy, at=f"epoch {epoch}")
 
-    def warn_thrown_away(self, count: Count) -> None:
+    def warn_early_end(self, delivered: int, batches: int, epoch: int) -> None:
+        """Warns that an epoch is left before its end."""
+        remedy = (
+            "Raise the trainer's limit (total_steps tells the steps of the epochs), or let it ask for every epoch's"
+            " length: Lightning's Trainer by reload_dataloaders_every_n_epochs=1."
+        )
+        rule = f"{batches} before the next epoch, or sequences are lost"
+        self._warn("batches delivered", rule, delivered, remedy, at=f"epoch {epoch}")
+
+    def _warn_thrown_away(self, count: Count) -> None:
         """Warns if about half of the batches of a pass, or more, came to nobody, as when ranks share them out again."""
         lost, drawn = count.lost_within
         # Of 13 batches, two ranks keep 7 and 6. A batch that fails to load is lost too; half of them seldom are.
@@ -50,15 +66,6 @@ class Notices:
             )
             rule = f"handed to the loader, all {drawn} of this rank"
             self._warn("batches", rule, drawn - lost, remedy, at=f"epoch {count.rest.plan.epoch}")
-
-    def warn_early_end(self, delivered: int, batches: int, epoch: int) -> None:
-        """Warns that an epoch is left before its end."""
-        remedy = (
-            "Raise the trainer's limit (total_steps tells the steps of the epochs), or let it ask for every epoch's"
-            " length: Lightning's Trainer by reload_dataloaders_every_n_epochs=1."
-        )
-        rule = f"{batches} before the next epoch, or sequences are lost"
-        self._warn("batches delivered", rule, delivered, remedy, at=f"epoch {epoch}")
 
     def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str) -> None:
         # Once for each kind, not for each epoch: a run of 100 epochs has the same cause 100 times.

@@ -286,15 +286,14 @@ class BatchSampler(Sampler[list[Any]]):
                 self._restarted = False
                 self._epoch_set = loader is not None and self._epoch_set and self.epoch == position.epoch
                 self._stand(rest)
-                self._epoch_taken = None
-                self._restorer = None if loader is None else weakref.ref(loader)
+                self._epoch_taken, self._restorer = None, None if loader is None else weakref.ref(loader)
 
     def __len__(self) -> int:
         """Batches of this rank in the whole epoch that is set, exact before it begins. A pass yields `start` fewer."""
         return len(self._now())
 
     def __iter__(self) -> Iterator[list[Any]]:
-        return Pass(self._begin, self._check, self._notices.warn_thrown_away)
+        return Pass(self._begin, self._check, self._notices.warn_at_end)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leaves the loader that draws out of copies and pickles: it belongs to this process."""
@@ -313,30 +312,31 @@ class BatchSampler(Sampler[list[Any]]):
         self._restorer = None
         if restored and not rest.batches_left:  # a loader that restored the end of an epoch makes another pass at once
             return Count(rest), iter(())
-        rest = self._second(rest, found)
-        count = Count(rest, holder, consumer_of(found), reads_loops=self.reads_callers)
+        rest, again = self._second(rest, found)
+        count = Count(rest, holder, consumer_of(found), reads_loops=self.reads_callers, again=again)
         self._passes.begin(count)
         return count, self._padded.follow(rest.plan.batches(self.rank, rest.taken), count, found, self.lengths)
 
-    def _second(self, rest: Rest, found: Sequence[Caller]) -> Rest:
-        """What a pass goes over; warns once if it is not the first since the epoch was set."""
+    def _second(self, rest: Rest, found: Sequence[Caller]) -> tuple[Rest, bool]:
+        """What a pass goes over, and whether it takes the epoch once more."""
         last = self._passes.current
         if last is not None and last.is_under_way and last.is_asked_for(found):
             self._notices.warn_new_pass(last.delivered, len(last.rest.plan), self.epoch)
         if last is not None and (last.is_under_way or not last.was_taken):
             last = None
-        if last is not None or self.epoch == self._epoch_taken:
-            self._notices.warn_second_pass(self.epoch)
+        again = last is not None or self.epoch == self._epoch_taken
         if last is not None and last.ended and rest.start:  # the position that was loaded is used up
             self._base = rest = self._plan_rest(self.epoch)
         if not rest.batches_left and len(rest) and not self._epoch_set:
             self._notices.warn_nothing_left(self.epoch)
-        return rest
+        return rest, again
 
     def _check(self, count: Count) -> None:
-        """Refuses a pass over another epoch than is set, and warns once of a pass within another."""
+        """Refuses a pass over another epoch than is set; warns once of a pass within another, and of a second one."""
         if self.epoch != count.rest.plan.epoch or count not in self._passes:
             raise changed(count.rest.plan.epoch, self.epoch)
+        if count.again and count.handed:  # after one batch alone it may be a look, at the end of an epoch
+            self._notices.warn_second_pass(self.epoch)
         if count.handed and self._passes.is_second(count):
             self._notices.warn_pass_within(self.epoch)
 
