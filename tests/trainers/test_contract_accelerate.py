@@ -108,6 +108,19 @@ def evaluation_sampler():
 SAMPLERS = {"training": batch_sampler, "evaluation": evaluation_sampler}
 
 
+def evaluated():
+    """An evaluation in the middle of an epoch: the mean of the targets, their order, and the position it leaves."""
+    accelerator = accelerate.Accelerator(cpu=True)
+    training = batch_sampler()
+    for _ in zip(range(3), loader_of(training), strict=False):
+        pass
+    sampler, outputs, mean = evaluation_sampler(), [], torch.zeros((), dtype=torch.float64)
+    for (numbers, _, targets), weight in zip(loader_of(sampler), sampler.weights(), strict=True):
+        mean += weight * targets.mean()
+        outputs += numbers
+    return float(accelerator.reduce(mean, reduction="sum")), sampler.restore_order(outputs), training.delivered
+
+
 def refusal(sampler, settings):
     """What is said of a loader that Accelerate prepared so."""
     accelerator = accelerate.Accelerator(cpu=True, dataloader_config=DataLoaderConfiguration(**settings))
@@ -134,6 +147,7 @@ def runs(folder):
         halves[name] = (left, train(folder, saved=True, **given))
     naive = accelerate.Accelerator(cpu=True).prepare(loader_of(Naive()))
     told = {"naive": [numbers.tolist() for numbers, _, _ in naive]}
+    told["evaluated"] = evaluated()
     told |= {kind: refusals(made) for kind, made in SAMPLERS.items()}
     told["training"]["dispatched"] = dispatched()
     return whole, halves, told
@@ -160,6 +174,15 @@ def test_a_run_keeps_the_contract(of_ranks, kind):
 def test_a_run_left_in_mid_epoch_goes_on_as_if_it_were_not(of_ranks, kind):
     before, after = zip(*(halves[kind] for _, halves, _ in of_ranks), strict=True)
     check_resumed(before, after, [whole[kind] for whole, _, _ in of_ranks])
+
+
+def test_ranks_evaluate_each_sequence_once_and_restore_the_order(of_ranks):
+    targets = torch.stack([Sequences()[number][2] for number in range(len(LENGTHS))])
+    for _, _, told in of_ranks:
+        mean, outputs, delivered = told["evaluated"]
+        assert mean == pytest.approx(float(targets.mean()), rel=1e-12)
+        assert outputs == list(range(len(LENGTHS)))
+        assert delivered == 3
 
 
 @pytest.mark.parametrize(

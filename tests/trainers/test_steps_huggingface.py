@@ -129,8 +129,9 @@ def test_a_trainer_that_trains_again_takes_the_same_batches_and_warns_of_nothing
     assert list(chain(*record.epochs)) == once * 2
 
 
-def test_a_run_that_has_all_its_steps_says_so_and_takes_none(tmp_path):
-    record, made, _ = trainer(tmp_path, 1, save_strategy="epoch")
+@pytest.mark.parametrize("workers", [0, 2])  # workers fetch batches before the Trainer asks for any
+def test_a_run_that_has_all_its_steps_says_so_alone_and_takes_none(tmp_path, workers):
+    record, made, _ = trainer(tmp_path, 1, save_strategy="epoch", dataloader_num_workers=workers)
     made.train()
     total, taken = made.state.global_step, numbers(record, made)
     said = rf"`global_step` must be below max_steps, {total}, but is {total}\. Raise num_train_epochs or max_steps"

@@ -53,6 +53,7 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
             rule = "kept by the checkpoint, which PlannedTrainer does"
             raise checks.value_error("position", rule, None, remedy, at=f"step {state.global_step}")
         sampler.load_state_dict(saved["position"])
+        sampler.set_epoch(sampler.epoch)  # as the loop over epochs means it: where nothing is left, it takes nothing
         if args.max_steps <= 0:  # steps differ in size where the ranks are others than before
             # The steps so far, as if all had been taken on these ranks: those of these epochs, less what is left.
             done = sampler.total_steps(sampler.epoch + 1) - _batches_left(sampler) // sampler.micro_batches
