@@ -47,7 +47,7 @@ class BatchSampler(Sampler[list[Any]]):
     nccl, call `torch.cuda.set_device` before: they communicate through the current GPU.
 
     Args:
-        lengths: [n] or [n, dims], in the order of the dataset.
+        lengths: [n] or [n, dims], in the order of the dataset; another order warns, once a loader pads 24 batches.
         batching: How batches are made.
         seed: Names the run.
         rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
