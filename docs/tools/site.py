@@ -26,6 +26,9 @@ FRONT = {"README.md": "index.md"}  # the site has a front page of its own
 _CODE = re.compile(r"(^ *(```+|~~~+).*?^ *\2[`~]* *$|(?<!`)(`+)(?!`).*?(?<!`)\3(?!`))", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(#[^)\s]*)?(?=[)\s])")
 _WORDS = re.compile(r"\[([^\]]+)\]\(lost:[^)]*\)")
+_UNIT = re.compile(r"(?<=\d) (?=[%±]|(?:s|ms|kB|MB|GB|GiB)\b)|(?<=±) (?=\d)")
+_RANGE = re.compile(r"\([-+]?\d[\d.,]*(?: %)? to [-+]?\d[\d.,]*(?: %)?\)")
+_PICTURE = re.compile(r"^!\[[^\]]*\]\(([^)\s]+)\)$", re.MULTILINE)
 
 
 def on_files(files: Files, *, config: Any) -> Files:
@@ -42,9 +45,10 @@ def on_files(files: Files, *, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
-    """Turns links between files of the repository into links between files of the site."""
+    """Turns links between files of the repository into links of the site, and pictures into links to themselves."""
     root = Path(config.config_file_path).parent
-    return with_links(markdown, page.file.src_uri, repository_path(page.file, root), files)
+    linked = with_links(markdown, page.file.src_uri, repository_path(page.file, root), files)
+    return "".join(_on_the_page(part) if prose else part for prose, part in _parts(linked))
 
 
 def with_links(markdown: str, place: str, path: str, files: Files) -> str:
@@ -57,6 +61,20 @@ def with_links(markdown: str, place: str, path: str, files: Files) -> str:
         return posixpath.relpath(target, posixpath.dirname(place) or ".") + (found[2] or "")
 
     return "".join(_WORDS.sub(r"\1", _LINK.sub(link, part)) if prose else part for prose, part in _parts(markdown))
+
+
+def _on_the_page(prose: str) -> str:
+    """On a phone a picture is small: a touch shows it alone."""
+    return keep_together(_PICTURE.sub(r"[\g<0>](\1)", prose))
+
+
+def keep_together(prose: str) -> str:
+    """A number stays on the line of its unit, and a spread on one line.
+
+    >>> keep_together("5 % in 3.3 s, 1.4 ± 0.1, 1.1 (1.0 to 1.3)").replace("\\xa0", "_")
+    '5_% in 3.3_s, 1.4_±_0.1, 1.1 (1.0_to_1.3)'
+    """
+    return _RANGE.sub(lambda found: found[0].replace(" ", "\xa0"), _UNIT.sub("\xa0", prose))
 
 
 def targets(markdown: str, path: str) -> set[str]:

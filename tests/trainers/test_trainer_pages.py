@@ -46,15 +46,15 @@ def test_the_code_of_the_page_runs(page, tmp_path):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_page_begins_with_three_lines_of_its_recipe(page):
+def test_the_page_begins_with_three_statements_of_its_recipe(page):
     text = page.read_text(encoding="utf-8")
     first = re.search(r"```(\w+)\n(.*?)```", text, re.DOTALL)
     assert first is not None
     assert first[1] == "py"  # not run by itself
-    lines = [line.strip() for line in first[2].splitlines()]
-    recipe = {line.strip() for line in code_of(page).splitlines()}
-    assert len(lines) == 3
-    assert [line for line in lines if line not in recipe] == []
+    statements = [ast.unparse(statement) for statement in ast.parse(first[2]).body]
+    recipe = {ast.unparse(node) for node in ast.walk(ast.parse(code_of(page))) if isinstance(node, ast.stmt)}
+    assert len(statements) == 3
+    assert [statement for statement in statements if statement not in recipe] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

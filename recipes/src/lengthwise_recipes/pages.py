@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,15 +13,23 @@ from lengthwise_recipes.claims import Claim
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown, its first column to the left and the others to the right.
+    """A table in Markdown. Columns of numbers stand to the right; the first one, and columns of words, to the left.
 
-    >>> print(table(("Q", "seconds"), [("1", "3.5")]))
-    | Q | seconds |
-    | --- | ---: |
-    | 1 | 3.5 |
+    >>> print(table(("Q", "averaged", "seconds"), [("1", "2 processes", "3.5 (3.1 to 3.9)")]))
+    | Q | averaged | seconds |
+    | --- | --- | ---: |
+    | 1 | 2 processes | 3.5 (3.1 to 3.9) |
     """
-    lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
+    rows = list(rows)
+    others = list(zip(*rows, strict=True))[1:]
+    lines = [heads, ["---", *("---:" if all(map(_is_number, cells)) else "---" for cells in others)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _is_number(cell: str) -> bool:
+    """Whether a cell is a number with its unit or spread, or says that there is none: it has no code and no word."""
+    number = re.sub(r"\(.*?\)", "", cell)
+    return number in {"diverged", "nothing"} or not re.search(r"`|[a-z]{4}", number)
 
 
 def verdicts(claims: Sequence[Claim]) -> str:
@@ -111,9 +121,26 @@ def features_note(data: Mapping[str, Any]) -> str:
 
 
 def machine_note(document: Mapping[str, Any], *, link: str) -> str:
-    """Where, when and by which command, and where the JSON is."""
+    """Where and when, where the JSON is, and the command as a block of its own; so it ends its paragraph."""
     machine = document["machine"]
     where = machine["device_name"] or machine["cpu"]
     threads = f"{machine['threads']} thread{'s' * (machine['threads'] > 1)} a process"
-    command = document["command"].replace("../shared/data", "$LENGTHWISE_DATA")  # where it lies is each reader's own
-    return f"{where}, {threads}, torch {machine['torch']}, {document['date'][:10]}, `{command}` ([JSON]({link}))."
+    measured = f"{where}, {threads}, torch {machine['torch']}, {document['date'][:10]}"
+    return f"Measured on {measured} ([JSON]({link})):\n\n{command_block(document['command'])}"
+
+
+WIDTH = 94  # columns of a command; with its margin and its backslash a line fits into 100, which the site shows
+
+
+def command_block(command: str) -> str:
+    r"""A command as a block of Markdown. A line that is full goes on after an option; a shell joins the lines.
+
+    >>> print(command_block(f"lengthwise study --strategies {4 * 'max-entropy:0.05,'}sorted --epochs 8"))
+        lengthwise study \
+            --strategies max-entropy:0.05,max-entropy:0.05,max-entropy:0.05,max-entropy:0.05,sorted \
+            --epochs 8
+    """
+    command = command.replace("../shared/data", "$LENGTHWISE_DATA")  # where it lies is each reader's own
+    whole = re.sub(r" (?!--)", "\xa0", command)  # an option stays beside its value
+    lines = textwrap.wrap(whole, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(f"    {line}" for line in " \\\n".join(lines).replace("\xa0", " ").splitlines())

@@ -49,7 +49,8 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
     parts = [
         "# Doetsch et al. 2017: batch construction strategies for recurrent neural networks",
         f"{verdicts(claims)} The paper's speech, CHiME-4, is not public, and it tells neither the cells "
-        f"of its network nor its epochs; what was trained here is said below. {machine_note(document, link=json_link)}",
+        f"of its network nor its epochs; what was trained here is said below.",
+        machine_note(document, link=json_link),
         claims_table(claims),
         RULE,
         "## Chunks (table 1)",

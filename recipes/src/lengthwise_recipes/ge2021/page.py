@@ -36,7 +36,8 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
     claims = claims_of(document)
     parts = [
         "# Ge et al. 2021: speed up training with variable length inputs by efficient batching strategies",
-        f"{verdicts(claims)} What was trained is said below. {machine_note(document, link=json_link)}",
+        f"{verdicts(claims)} What was trained is said below.",
+        machine_note(document, link=json_link),
         claims_table(claims),
         RULE,
         "## Table 1: the knobs",

@@ -33,7 +33,8 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
     parts = [
         "# Khomenko et al. 2016: accelerating recurrent neural network training by sequence bucketing",
         f"{verdicts(claims)} The paper's data are not public, and it tells neither network nor batch "
-        f"size; what was trained here is said below. {machine_note(document, link=json_link)}",
+        f"size; what was trained here is said below.",
+        machine_note(document, link=json_link),
         claims_table(claims),
         RULE,
         "## For which lengths buckets give 4 times",

@@ -50,8 +50,8 @@ def answers(documents: Sequence[Document]) -> list[str]:
     ours = documents[0]["ours"]
     beside = "; ".join(f"{document['task']} {signed_text(beside_random(document))}" for document in documents)
     found = {measure: record(documents, ours, measure) for measure in MEASURES}
-    others = ", ".join(
-        f"{found[measure].lower} and {found[measure].higher} {words}"
+    others = "; ".join(
+        f"lower in {found[measure].lower} and higher in {found[measure].higher} {words}"
         for measure, words in MEASURES.items()
         if measure != DECIDING
     )
@@ -60,7 +60,7 @@ def answers(documents: Sequence[Document]) -> list[str]:
         f"The rest cannot be told apart, and chance alone would tell about {found[DECIDING].by_chance:.1f} apart.",
         power_sentence(documents, DECIDING),
         *by_padding(documents),
-        f"By the other measures, lower and higher: {others}.",
+        f"By the other measures: {others}.",
         f"{SPEED} The loss of max-entropy batching less that of random batches, on test sequences in equal training "
         f"time: {beside}.",
         below_random(documents),
@@ -110,15 +110,15 @@ def below_random(documents: Sequence[Document]) -> str:
         for measures in (("equal_seconds", "test_equal_seconds"), ("last", "test_last"))
     )
     return (
-        "Strategies brought to a padding that have less loss than random batches in equal training time, on validation "
-        f"and on test sequences: {in_time}. After as many epochs: {by_epochs}."
+        "How many strategies brought to a padding have less loss than random batches, first on validation and then on "
+        f"test sequences. In equal training time: {in_time}. After as many epochs: {by_epochs}."
     )
 
 
 def _below_random(document: Document, measures: Sequence[str]) -> str:
     fitted = [each for each in document["strategies"] if each["padding"] is not None and not each["dynamic"]]
     lower = (tally(read_interval(each["to_random"][measure]) for each in fitted).lower for measure in measures)
-    return f"{document['task']} {' and '.join(map(str, lower))} of {len(fitted)}"
+    return f"{document['task']} {' and '.join(f'{count} of {len(fitted)}' for count in lower)}"
 
 
 def conclusion(counts: Tally) -> str:
