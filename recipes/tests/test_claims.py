@@ -5,7 +5,7 @@ import math
 import pytest
 
 from lengthwise_recipes.claims import HOLDS, Claim, Regime
-from lengthwise_recipes.pages import claims_table, verdicts
+from lengthwise_recipes.pages import claims_table, reasons, verdicts
 
 SAME = Regime(what="steps", ours=100, paper=1000)
 SMALLER = Regime(what="steps", ours=300, paper=144_100)
@@ -86,7 +86,9 @@ def test_a_claim_needs_a_number_and_says_how_much_of_it_holds():
 
 
 def test_the_table_says_seeds_and_what_they_could_tell():
-    line = claims_table([claimed([1.0, 1.1, 0.9], unit="%")]).splitlines()[-1]
-    assert line == ("| it is more | section 2 | 1 | 1.00 % (0.90 to 1.10) | 3 | 0.33 % | reproduced | So it is. |")
+    claims = [claimed([1.0, 1.1, 0.9], unit="%")]
+    line = claims_table(claims).splitlines()[-1]
+    assert line == "| 1 | it is more | reproduced | section 2 | 1 | 1.00 % (0.90 to 1.10) | 3 | 0.33 % |"
+    assert reasons(claims).splitlines()[-1] == "1. So it is."
     found = [claimed([1.0]), claimed([1.0], regime=SMALLER), claimed([1.0], regime=SMALLER)]
     assert verdicts(found) == "Of 3 claims: 2 not comparable; 1 agrees, in one run."

@@ -431,8 +431,8 @@ def test_what_is_below_random_batches_is_counted_on_both_parts():
     counted = [strategy(0.1, -2.0, -2.0), strategy(0.1, -2.0, 0.5), strategy(0.05, -0.5, 2.0)]
     others = [strategy(None, -2.0, -2.0), strategy(0.1, -2.0, -2.0, dynamic=True)]
     sentence = below_random([{"task": "speech", "strategies": [*counted, *others]}])
-    assert "on validation and on test sequences: speech 2 and 1 of 3. After" in sentence
-    assert sentence.endswith("After as many epochs: speech 1 and 2 of 3.")
+    assert "In equal training time: speech 2 of 3 and 1 of 3. After" in sentence
+    assert sentence.endswith("After as many epochs: speech 1 of 3 and 2 of 3.")
 
 
 def test_the_smallest_difference_is_that_of_the_paired_runs_over_the_other_loss():

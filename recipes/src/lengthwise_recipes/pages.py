@@ -29,7 +29,8 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _is_number(cell: str) -> bool:
     """Whether a cell is a number with its unit or spread, or says that there is none: it has no code and no word."""
     number = re.sub(r"\(.*?\)", "", cell)
-    return number in {"diverged", "nothing"} or not re.search(r"`|[a-z]{4}", number)
+    none = number in {"", "diverged", "nothing"}
+    return none or (re.search(r"\d", number) is not None and not re.search(r"`|[a-z]{4}", number))
 
 
 def verdicts(claims: Sequence[Claim]) -> str:
@@ -44,22 +45,29 @@ def verdicts(claims: Sequence[Claim]) -> str:
 
 
 def claims_table(claims: Iterable[Claim]) -> str:
-    """The paper's number beside ours with the spread over seeds and what these could tell, a verdict and why."""
+    """The verdicts first, then the paper's number beside ours with the spread over seeds and what these could tell."""
     heads = (
+        "",
         "the paper says",
-        "where",
+        "verdict",
+        "section",
         "paper",
         "ours (least to greatest)",
         "seeds",
         "could tell apart",
-        "verdict",
-        "why",
     )
     lines = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
-    for claim in claims:
-        found = (ours(claim), str(claim.seeds), claim.could_tell, claim.verdict, claim.reason)
-        lines.append("| " + " | ".join((claim.claim, claim.where, claim.paper, *found)) + " |")
+    for number, claim in enumerate(claims, 1):
+        found = (claim.verdict, claim.where, claim.paper, ours(claim), str(claim.seeds), claim.could_tell)
+        lines.append("| " + " | ".join((str(number), claim.claim, *found)) + " |")
     return "\n".join(lines)
+
+
+def reasons(claims: Iterable[Claim]) -> str:
+    """Why each claim of the table has its verdict, by the same numbers."""
+    return "\n".join(
+        ["Why, by the numbers of the table:\n", *(f"{n}. {each.reason}" for n, each in enumerate(claims, 1))]
+    )
 
 
 def ours(claim: Claim) -> str:

@@ -25,7 +25,16 @@ from lengthwise_recipes.doetsch2017.batchings import (
 )
 from lengthwise_recipes.doetsch2017.claims import Row, claims_of, paper_rows
 from lengthwise_recipes.doetsch2017.outcomes import ratios
-from lengthwise_recipes.pages import claims_table, features_note, machine_note, percent, table, verdicts, within
+from lengthwise_recipes.pages import (
+    claims_table,
+    features_note,
+    machine_note,
+    percent,
+    reasons,
+    table,
+    verdicts,
+    within,
+)
 
 FIGURES = {
     "order": f"Lengths in the order of an epoch: random, sorted, buckets that span {BUCKET_SPAN} frames each and "
@@ -53,6 +62,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         machine_note(document, link=json_link),
         claims_table(claims),
         RULE,
+        reasons(claims),
         "## Chunks (table 1)",
         rows_table(document, first),
         "## Orders (table 2)",

@@ -20,9 +20,24 @@ from lengthwise_recipes.ge2021.printed import (
 )
 from lengthwise_recipes.ge2021.table1 import describe_tolerances
 from lengthwise_recipes.intervals import interval
-from lengthwise_recipes.pages import claims_table, features_note, machine_note, percent, spread, table, verdicts
+from lengthwise_recipes.pages import (
+    claims_table,
+    features_note,
+    machine_note,
+    percent,
+    reasons,
+    spread,
+    table,
+    verdicts,
+)
 from lengthwise_recipes.study.results import read_rows
 
+NAMES = (
+    "The names are the paper's. RAND: random order; SB: sorted; SSB: semi-sorted, with the randomisation factor LRF; "
+    "BKT: bucketed; ATS: alternated sorting. -DBS: dynamic batch sizes; -BR: the batches are shuffled. ZPR: the share "
+    "of padding, a mean over batches; ABL: the mean padded length of a batch; VL: validation loss. ME is max-entropy "
+    "batching, ours."
+)
 UNITS = {"batches": "batches", "zpr": "ZPR, %", "abl": "ABL, frames"}
 
 
@@ -38,8 +53,10 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         "# Ge et al. 2021: speed up training with variable length inputs by efficient batching strategies",
         f"{verdicts(claims)} What was trained is said below.",
         machine_note(document, link=json_link),
+        NAMES,
         claims_table(claims),
         RULE,
+        reasons(claims),
         "## Table 1: the knobs",
         knobs_table(document),
         *printed_table(document),

@@ -11,7 +11,7 @@ import numpy as np
 
 from lengthwise_recipes.claims import RULE
 from lengthwise_recipes.khomenko2016.claims import BUCKETS, BUCKETS_OF_PROCESSES, claims_of, label, name_alone
-from lengthwise_recipes.pages import claims_table, machine_note, percent, spread, table, verdicts, within
+from lengthwise_recipes.pages import claims_table, machine_note, percent, reasons, spread, table, verdicts, within
 
 FIGURES = {
     "lengths": "The lengths trained on and 6 optimal buckets (figure 2).",
@@ -37,6 +37,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         machine_note(document, link=json_link),
         claims_table(claims),
         RULE,
+        reasons(claims),
         "## For which lengths buckets give 4 times",
         headline(document),
         bounds_table(document),
