@@ -70,6 +70,16 @@ def test_columns_are_left_out_and_named(run, monkeypatch):
     assert "Left out" not in wide
 
 
+@pytest.mark.parametrize("columns", [60, 80, 200])
+@pytest.mark.parametrize("command", ["advise --subset 1000 --world-size 8", "compare --subset 500"])
+def test_the_notes_explain_what_stands_in_the_table_alone(run, monkeypatch, command, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    out = run(*command.split(), "--batch-size", 16).out
+    table, notes = heads_of(out), " ".join(out.split("\n\n")[2].split())
+    for head, start in {"waiting": "waiting: ", "vary": "steps vary: ", "ABL": "ABL: ", "cost": "cost: "}.items():
+        assert (start in notes) == (head in table)
+
+
 def test_a_pipe_gets_all_columns(run):
     assert {"planned", "computed", "batches"} <= heads_of(run(*SHORT).out)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -126,7 +126,8 @@ def _print(advice: lw.Advice, question: Question, title: str) -> None:
         tuple(columns),
         [tuple(write(row) for write in columns.values()) for row in rows],
         title=f"{title}\n{_made(question)}",
-        notes=_notes(advice, question),
+        notes=(_ROWS,),
+        legend=_legend(question),
         words=2,
         spare=[head for head in _SPARE if head in columns],
     )
@@ -172,18 +173,23 @@ def _row_cut(row: lw.AdviceRow) -> str:
     return f"{cut.budget:,.0f} frames" if isinstance(cut, lw.Budget) else f"{cut.batch_size:,}"
 
 
-def _notes(advice: lw.Advice, question: Question) -> Sequence[str]:
-    """What the heads mean."""
+def _legend(question: Question) -> dict[str, str]:
+    """What the heads of some columns mean."""
     several = question.world.slots > 1
-    prices = {
-        "frames": f"computed / useful: frames{' of the slowest rank' if several else ''} for each useful one",
-        "seconds": "seconds an epoch: as --cost predicts them",
-        "cost": "cost of an epoch: in its unit",
+    unit, slowest = ("step", " of the slowest rank") if several else ("batch", "")
+    mixing = f"mixing: 1 where a {unit} tells nothing about the lengths in it, near 0 where it tells all"
+    return {
+        "waiting": "waiting: the share of time that ranks wait",
+        "mixing": mixing,
+        "step\nmixing": mixing,
+        "steps\nvary": "steps vary: in mean length, 1 as random samples do",
+        "computed\n/ useful": f"computed / useful: frames{slowest} for each useful one",
+        "seconds\nan epoch": "seconds an epoch: as --cost predicts them",
+        "cost of\nan epoch": "cost of an epoch: in its unit",
     }
-    waiting = "waiting: the share of time that ranks wait; " if advice.world_size > 1 else ""
-    return (
-        f"{waiting}mixing: 1 where a {'step' if several else 'batch'} tells nothing about the lengths in it, near 0 "
-        "where all; steps vary: in mean length, 1 as random samples do; "
-        f"{prices[advice.unit]}. Rows: what trainers ship, cut as you asked, and some that no other beats in both "
-        "price and mixing.",
-    )
+
+
+_ROWS = (
+    "*: the one to take. The others are what trainers ship, cut as you asked, and some that no other beats in both "
+    "price and mixing."
+)

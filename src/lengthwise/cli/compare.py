@@ -165,6 +165,14 @@ _OF_ROWS = ("rows", "fill", "pair\nmixing", "cost\nspread")
 _NOT_OF_ROWS = (*_NOT_BESIDE_STEPS, "padding", "computed\n/ useful", "mixing", "step\nmixing", "largest\ncost")
 
 
+_LEGEND = {
+    "padding": "padding: the share of computed frames that are padding",
+    "ZPR": "ZPR: its plain mean over batches (Ge 2021, eq. 1)",
+    "ABL": "ABL: the mean length that batches are padded to",
+    "largest\ncost": "cost: padded frames of a batch",
+}
+
+
 def _print(rows: list[dict[str, Any]], title: str, *, steps: bool, packed: bool) -> None:
     hidden = (_NOT_BESIDE_STEPS if steps else _OF_STEPS) + (_NOT_OF_ROWS if packed else _OF_ROWS)
     columns = {head: write for head, write in _COLUMNS.items() if head not in hidden}
@@ -175,6 +183,7 @@ def _print(rows: list[dict[str, Any]], title: str, *, steps: bool, packed: bool)
         cells,
         title=title,
         notes=_notes_of_rows(steps=steps) if packed else _notes(rows[0], steps=steps),
+        legend=_LEGEND,
         spare=spare,
     )
     for row in rows:
@@ -190,17 +199,12 @@ def _notes(row: dict[str, Any], *, steps: bool) -> tuple[str, ...]:
         + _pooling_note(row["mixing_epochs"], row["mixing_bins"])
     )
     if not steps:
-        padding = (
-            "padding: the share of computed frames that are padding; ZPR: its plain mean over batches (Ge 2021, "
-            "eq. 1); ABL: the mean length that batches are padded to; cost: padded frames of a batch."
-        )
-        return padding, mixing
-    padding = "padding: the share of computed frames that are padding; cost: padded frames of a batch."
+        return (mixing,)
     of_steps = (
         "step mixing: the same for all that one optimiser step takes; steps vary: how much the mean length of steps "
         "varies, 1 as that of random samples does; waiting: the share of time that ranks wait for the slowest."
     )
-    return padding, mixing, of_steps
+    return mixing, of_steps
 
 
 def _notes_of_rows(*, steps: bool) -> tuple[str, ...]:

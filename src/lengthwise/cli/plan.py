@@ -173,7 +173,7 @@ def _print(document: dict[str, Any], title: str, *, packed: bool) -> None:
     measures = document["measures"]
     # Packed rows are all padded to one length, which says nothing of those in them.
     hidden = ("mixing", "step_mixing", "mixing_bins") if packed else ()
-    rows = [(name.replace("_", " "), _cell(name, value)) for name, value in measures.items() if name not in hidden]
+    rows = [(_measure(name), _cell(name, value)) for name, value in measures.items() if name not in hidden]
     bins = measures["mixing_bins"]
     note = (
         f"mixing: estimated in {bins} bins on this epoch alone; below about {1 / bins:.2g} it cannot be told from 0. "
@@ -193,6 +193,11 @@ def _print(document: dict[str, Any], title: str, *, packed: bool) -> None:
             # Twenty are enough to look at; --json has all of them.
             listed = ", ".join(map(str, numbers[:20])) + (" ..." if len(numbers) > 20 else "")
             show.say(f"\n{name.replace('_', ' ')}: {len(numbers):,} {what}: {listed}")
+
+
+def _measure(name: str) -> str:
+    # The other commands call it waiting, Python straggler_waste.
+    return "waiting (straggler waste)" if name == "straggler_waste" else name.replace("_", " ")
 
 
 def _costliest_row(batch: dict[str, Any]) -> tuple[str, ...]:

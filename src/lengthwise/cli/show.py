@@ -118,6 +118,7 @@ def table(
     *,
     title: str = "",
     notes: Sequence[str] = (),
+    legend: Mapping[str, str] | None = None,
     words: int = 1,
     spare: Sequence[str] = (),
 ) -> None:
@@ -127,6 +128,7 @@ def table(
         heads: The heads of the columns; a line break begins a new line.
         title: The text above the table.
         notes: The texts below the table.
+        legend: What heads mean; the note above the others explains those that stand in the table.
         words: The first so many columns hold words, the others numbers.
         spare: Heads of columns to leave out, in this order, if the table is too wide. A note names them.
     """
@@ -144,6 +146,9 @@ def table(
     left_out = [" ".join(head.split()) for place, head in enumerate(heads) if place not in kept]
     if left_out:
         notes = (*notes, f"Left out for want of room: {', '.join(left_out)}. --json has them.")
+    explained = [text for head, text in (legend or {}).items() if head in {heads[place] for place in kept}]
+    if explained:
+        notes = (f"{'; '.join(explained)}.", *notes)
     if notes:
         console.print()
     for note in notes:

@@ -176,7 +176,7 @@ def processes_parts(document: Mapping[str, Any]) -> list[str]:
         processes_table(document),
         "6 buckets; parameters averaged after each epoch by equation 3 with alpha = 1 and beta = 1e-6, portions of the "
         "data dealt anew each epoch. Deviation: the paper spawns its processes anew for each epoch; ours live through "
-        "the run and keep their sums of ADADELTA. Straggler waste is the share of their time that the plan leaves to "
+        "the run and keep their sums of ADADELTA. Waiting is the share of their time that the plan leaves to "
         "waiting.",
     ]
 
@@ -209,7 +209,7 @@ def processes_table(document: Mapping[str, Any]) -> str:
         for each in study["summary"]
         if name_alone(each["strategy"]) == name
     ]
-    heads = ("processes", "steps", "s / epoch", "speed-up", "straggler waste", "least validation loss", "CER")
+    heads = ("processes", "steps", "s / epoch", "speed-up", "waiting", "least validation loss", "CER")
     return table(heads, rows)
 
 
