@@ -78,8 +78,10 @@ def test_a_few_giants_are_told_rather_than_shown():
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match=r"`plans` must be at least one plan, but is \{\}"):
+    with pytest.raises(ValueError, match=r"`plans` must be at least one plan by its label, but is \{\}"):
         batch_padding([1, 2], {})
+    with pytest.raises(ValueError, match=r"by its label, but is Plan\(.*Give \{\"random\": plan\}"):
+        batch_padding([1, 2], plans_of([1, 2])["random"])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`lengths` must be those of the plan"):
         batch_padding([1, 2], plans_of([1, 3]))
     with pytest.raises(ValueError, match="`batches` must be at least 1, but is 0"):

@@ -144,8 +144,10 @@ def test_edges_of_the_world_are_drawn(tmp_path, lengths):
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match=r"`plans` must be at least one plan, but is \{\}"):
+    with pytest.raises(ValueError, match=r"`plans` must be at least one plan by its label, but is \{\}"):
         epoch_lengths([1, 2], {})
+    with pytest.raises(ValueError, match=r"by its label, but is Plan\(.*Give \{\"random\": plan\}"):
+        epoch_lengths([1, 2], plans_of([1, 2])["random"])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`lengths` must be those of the plan"):
         epoch_lengths([1, 2], plans_of([1, 3]))
     with pytest.raises(ValueError, match="`lengths` must be those of the plan"):

@@ -56,6 +56,20 @@ def test_edges_that_would_touch_are_not_written():
     assert [text.get_text() for text in upper.texts] == ["100", "4"]  # 97 lies beside 100, and 2 and 3 beside 4
 
 
+def test_no_share_is_written_over_the_axis_or_the_border_of_a_taller_bucket():
+    lengths = lw.example_lengths("long-tailed")
+    figure = bucket_histogram(lengths, lw.optimal_edges(lengths, 8))
+    figure.canvas.draw()
+    lower = figure.axes[1]
+    *shares, _ = lower.texts  # the last names the area
+    borders = [0.0, *(segment[0][0] for segment in lower.collections[0].get_segments())]
+    for text in shares:
+        box = text.get_window_extent().transformed(lower.transData.inverted())
+        crossed = [border for border in borders if box.x0 < border < box.x1]
+        assert all(border > text.xy[0] for border in crossed)  # of its own bucket or a lower one
+        assert box.x0 >= 0.0
+
+
 def test_every_sequence_stands_in_the_histogram():
     lengths = lw.example_lengths("long-tailed", count=5_000)
     axes = bucket_histogram(lengths, lw.optimal_edges(lengths, 6)).axes[0]

@@ -11,7 +11,7 @@ from lengthwise.checks import check_whole
 from lengthwise.measures.metrics import measure
 from lengthwise.planning.plan import Plan
 from lengthwise.plot import style
-from lengthwise.plot.deliveries import Delivery, beyond, deliveries, largest_mean, middle_batches, top_of
+from lengthwise.plot.deliveries import Delivery, beyond, check_plans, deliveries, largest_mean, middle_batches, top_of
 from lengthwise.plot.labels import EndLabel, label_ends
 from lengthwise.plot.style import Axes, Figure, Look, MaxNLocator
 
@@ -41,6 +41,7 @@ def batch_padding(
         ValueError: No plan, one that was made for other lengths, or no batch to show.
     """
     check_whole("batches", batches, minimum=1, remedy="Give how many batches to show.")
+    check_plans(plans)
     paddings = {label: measure(plan, lengths).padding_share for label, plan in plans.items()}
     found = deliveries(plans, lengths)
     # The same number of sequences in every row, so that areas of padding can be compared.

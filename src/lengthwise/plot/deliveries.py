@@ -38,14 +38,14 @@ class Delivery(NamedTuple):
         return Delivery(self.delivered[start:stop], self.sizes[near], self.padded[near])
 
 
-def deliveries(plans: Mapping[str, Plan], lengths: ArrayLike) -> dict[str, Delivery]:
-    """The epoch of every plan, by its label.
+def check_plans(plans: object) -> None:
+    """Refuses what is no plan by its label: a plan alone, for example."""
+    if not isinstance(plans, Mapping) or not plans:
+        raise value_error("plans", "at least one plan by its label", plans, 'Give {"random": plan}, for example.')
 
-    Raises:
-        ValueError: No plan.
-    """
-    if not plans:
-        raise value_error("plans", "at least one plan", plans, "Give {label: plan}.")
+
+def deliveries(plans: Mapping[str, Plan], lengths: ArrayLike) -> dict[str, Delivery]:
+    """The epoch of every plan, by its label."""
     return {label: delivery(plan, lengths) for label, plan in plans.items()}
 
 

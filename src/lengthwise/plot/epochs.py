@@ -11,7 +11,7 @@ from lengthwise.measures.metrics import measure
 from lengthwise.planning.plan import Plan
 from lengthwise.plot import style
 from lengthwise.plot.batches import STEP, draw_batches, furnish_lengths, name_parts
-from lengthwise.plot.deliveries import Delivery, beyond, deliveries, largest_mean, middle_batches, top_of
+from lengthwise.plot.deliveries import Delivery, beyond, check_plans, deliveries, largest_mean, middle_batches, top_of
 from lengthwise.plot.labels import SIZE
 from lengthwise.plot.style import Axes, Figure, Look, MaxNLocator
 
@@ -41,6 +41,7 @@ def epoch_lengths(lengths: ArrayLike, plans: Mapping[str, Plan], *, unit: str = 
     References:
         Doetsch, Golik, Ney 2017, figure 1.
     """
+    check_plans(plans)
     paddings = {label: measure(plan, lengths).padding_share for label, plan in plans.items()}
     found = deliveries(plans, lengths)
     most = max(len(each.delivered) for each in found.values())

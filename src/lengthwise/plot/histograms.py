@@ -98,8 +98,9 @@ def _draw_padding(
     axes.set_ylabel("sequences at least this long")
     told = (edges - starts > _NARROW * axes.get_xlim()[1]) & (shares > 0)
     what = " padding"  # said of the first alone
-    for start, edge, height, share in zip(starts[told], edges[told], of_bucket[told], shares[told], strict=True):
-        _write(axes, style.percent(share) + what, float(start + edge) / 2, float(height))
+    # From its left border on: a text that is wider than its bucket runs over the next one, which is lower.
+    for start, height, share in zip(starts[told], of_bucket[told], shares[told], strict=True):
+        _write(axes, style.percent(share) + what, float(start), float(height), ha="left", right=4)
         what = ""
     axes.annotate("sequences", (0.0, 0.0), (6, 5), textcoords="offset points", fontsize=SIZE)
 
@@ -115,8 +116,8 @@ def _draw_edges(axes: Axes, edges: NDArray[np.int64]) -> None:
             left = edge
 
 
-def _write(axes: Axes, text: str, across: float, above: float) -> None:
-    axes.annotate(text, (across, above), (0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=SIZE)
+def _write(axes: Axes, text: str, across: float, above: float, *, ha: str = "center", right: int = 0) -> None:
+    axes.annotate(text, (across, above), (right, 2), textcoords="offset points", ha=ha, va="bottom", fontsize=SIZE)
 
 
 def _longer_than(values: NDArray[np.int64], counts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise.checks import check_whole, value_error
+from lengthwise.checks import check_whole
 from lengthwise.measures.metrics import Measures, measure
 from lengthwise.planning.plan import Plan
 from lengthwise.plot import style
 from lengthwise.plot.batches import STEP, draw_batches, furnish_lengths
-from lengthwise.plot.deliveries import Delivery, deliver, top_of
+from lengthwise.plot.deliveries import Delivery, check_plans, deliver, top_of
 from lengthwise.plot.labels import EndLabel, label_ends
 from lengthwise.plot.style import Axes, Figure
 
@@ -62,8 +62,7 @@ def step_padding(
         ValueError: No plan, one that was made for other lengths, or no step to show.
     """
     check_whole("steps", steps, minimum=1, remedy="Give how many steps to show.")
-    if not plans:
-        raise value_error("plans", "at least one plan", plans, "Give {label: plan}.")
+    check_plans(plans)
     found = {label: measure(epochs, lengths) for label, epochs in plans.items()}
     shown = {label: middle_steps(_first(epochs), lengths, steps) for label, epochs in plans.items()}
     top = top_of({label: _reach(row) for label, row in shown.items()})

@@ -39,6 +39,13 @@ class Advised(Protocol):
     def micro_batches(self) -> int: ...
 
 
+_CAPTION = "Up and left is better. Named: the recommended one, what trainers ship, and some that nothing beats."
+# The headline counts the frames of all ranks.
+_SLOWEST = (
+    " Here and in the table every rank counts as the slowest of its step, so the numbers are above the headline's."
+)
+
+
 def advice_section(advice: Advised, *, write_cut: Callable[[Any], str] | None = None) -> Section:
     """The chart of all candidates, those of the front and what trainers ship by name, and the table of these.
 
@@ -64,7 +71,7 @@ def advice_section(advice: Advised, *, write_cut: Callable[[Any], str] | None = 
         title="What was tried",
         cost=price,
         mixing=mixing,
-        caption="Up and left is better. Named: the recommended one, what trainers ship, and some that nothing beats.",
+        caption=_CAPTION + (_SLOWEST if advice.world_size > 1 and advice.unit == "frames" else ""),
     )
     return Section("advice", "What is recommended", [chart], _table(advice, write_cut), lead=advice.sentence)
 
