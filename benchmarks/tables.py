@@ -112,9 +112,9 @@ def quality_in_short(documents: list[dict[str, Any]]) -> str:
     told = ", ".join(f"{quality_power.mean_detectable_share(each, 'test_last')} ({each['task']})" for each in documents)
     seeds = " or ".join(dict.fromkeys(str(each["settings"]["seeds"]) for each in documents))
     text = (
-        f"At equal padding and after as many epochs, {seeds} seeds told max-entropy's test loss to be lower than "
-        f"another order's in {found.lower} of {found.total} comparisons, and higher in {found.higher}. Differences "
-        f"below {told} may be there and were not seen (80 % power)."
+        f"{seeds} seeds compared max-entropy's test loss with another order's, at equal padding and after as many "
+        f"epochs. It was lower in {found.lower} of {found.total} comparisons, and higher in {found.higher}. "
+        f"Differences below {told} may be there and were not seen (80 % power)."
     )
     return "\n".join(textwrap.wrap(text, 100))
 

@@ -142,6 +142,17 @@ def test_links_lead_somewhere():
             assert (base / target.lstrip("/")).exists(), f"{page.name}: {target}"
 
 
+def test_every_page_is_linked_to_from_another():
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("recipes/**/*.md")]
+    linked = set()
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#:\s]+\.md)", page.read_text(encoding="utf-8")):
+            base = ROOT if target.startswith("/") else page.parent
+            linked |= {(base / target.lstrip("/")).resolve()} - {page.resolve()}
+    front = {ROOT / "README.md", ROOT / "docs" / "index.md"}
+    assert [page.relative_to(ROOT).as_posix() for page in pages if page not in front and page not in linked] == []
+
+
 DRAW = """
 import sys
 from pathlib import Path
