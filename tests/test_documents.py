@@ -142,6 +142,14 @@ def test_links_lead_somewhere():
             assert (base / target.lstrip("/")).exists(), f"{page.name}: {target}"
 
 
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_rows_of_a_table_have_as_many_cells_as_its_head(page):
+    text = re.sub(r"```.*?```|`[^`\n]*`|\\\|", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        counts = {line.count("|") for line in table.splitlines()}
+        assert len(counts) == 1, table[:200]
+
+
 def test_every_page_is_linked_to_from_another():
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("recipes/**/*.md")]
     linked = set()

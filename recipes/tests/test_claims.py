@@ -87,8 +87,9 @@ def test_a_claim_needs_a_number_and_says_how_much_of_it_holds():
 
 def test_the_table_says_seeds_and_what_they_could_tell():
     claims = [claimed([1.0, 1.1, 0.9], unit="%")]
-    line = claims_table(claims).splitlines()[-1]
-    assert line == "| 1 | it is more | reproduced | section 2 | 1 | 1.00 % (0.90 to 1.10) | 3 | 0.33 % |"
+    heads, rule, line = claims_table(claims).splitlines()
+    assert heads.count("|") == rule.count("|") == line.count("|")
+    assert line == "| 1. it is more | reproduced | section 2 | 1 | 1.00 % (0.90 to 1.10) | 3 | 0.33 % |"
     assert reasons(claims).splitlines()[-1] == "1. So it is."
     found = [claimed([1.0]), claimed([1.0], regime=SMALLER), claimed([1.0], regime=SMALLER)]
     assert verdicts(found) == "Of 3 claims: 2 not comparable; 1 agrees, in one run."

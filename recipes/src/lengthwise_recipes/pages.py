@@ -46,20 +46,11 @@ def verdicts(claims: Sequence[Claim]) -> str:
 
 def claims_table(claims: Iterable[Claim]) -> str:
     """The verdicts first, then the paper's number beside ours with the spread over seeds and what these could tell."""
-    heads = (
-        "",
-        "the paper says",
-        "verdict",
-        "section",
-        "paper",
-        "ours (least to greatest)",
-        "seeds",
-        "could tell apart",
-    )
+    heads = ("the paper says", "verdict", "section", "paper", "ours (least to greatest)", "seeds", "could tell apart")
     lines = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
     for number, claim in enumerate(claims, 1):
         found = (claim.verdict, claim.where, claim.paper, ours(claim), str(claim.seeds), claim.could_tell)
-        lines.append("| " + " | ".join((str(number), claim.claim, *found)) + " |")
+        lines.append("| " + " | ".join((f"{number}. {claim.claim}", *found)) + " |")
     return "\n".join(lines)
 
 
