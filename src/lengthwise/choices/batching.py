@@ -41,7 +41,7 @@ class Batching:
         deal: Which batches share a step, and which rank takes which. By default `RandomSteps()` for a budget with
             `MaxEntropy(padding=...)` or `MaxEntropy(mixing=...)`: it makes steps of all lengths. `Stratified()` if that
             budget has another `by`. Otherwise `Balanced()`.
-        arrange: In which order the steps are taken.
+        arrange: In which order the steps are taken; by default `ShuffledSteps()`.
         cost: What a batch costs; by default count x longest. Checkpoints name a cost of your own: a function by module
             and name, a partial by its parts, a dataclass by its fields, another object by its class. Lambdas of one
             module share a name: only the fingerprint of the plan tells them apart.
