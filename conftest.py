@@ -71,9 +71,25 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: worker_of(item.nodeid) != "processes")
 
 
-def pytest_collection_finish():
-    """Leaves alone what was loaded: tests that collect garbage a hundred times would search all of it each time."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path):
+    """Looks for doctests in the packages only: to look in the tests would import every trainer into each worker."""
+    found = yield
+    return [each for each in found if "tests" not in file_path.parts or type(each) is pytest.Module]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collects no garbage while it loads all packages, of which none is garbage, and leaves alone what was loaded.
+
+    Tests that collect garbage a hundred times would search all of it each time.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)
