@@ -3,7 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 VERSIONS := pyproject.toml recipes/pyproject.toml constraints.txt
-INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
+
+# Python keeps what it compiles on import, also where the environment says no: the tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
 
 # As many workers as cores, but no more than four: tests that start processes take turns on one of them.
 PYTEST := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadscope
@@ -28,10 +32,11 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(PYTEST) -m fast tests src
 
+# Pyright runs among the tests: alone, it would leave all cores but one idle. Here it fetches what it needs, once.
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --version
 	$(PYTEST)
 
 docs: $(VENV)/.docs
@@ -53,7 +58,7 @@ lowest:
 
 # What is handed out: built, installed alone, and used once.
 wheel: | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt hatchling
+	$(PIP) hatchling
 	rm -rf dist
 	$(BIN)/hatchling build
 	$(PYTHON) -m venv --clear out/wheel
@@ -63,19 +68,23 @@ wheel: | $(VENV)/bin/python
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: $(VERSIONS) | $(VENV)/bin/python
+# uv loads and unpacks many packages at once. PyTorch is pip's to load: its settings say where that without CUDA is.
+$(VENV)/.torch: constraints.txt | $(VENV)/bin/python
+	$(PIP) --no-compile torch uv
+	touch $@
+
+$(VENV)/.demo: $(VERSIONS) $(VENV)/.torch
 	$(INSTALL) --editable . --editable ./recipes
 	mkdir -p out
 	touch $@
 
 $(VENV)/.docs: $(VERSIONS) | $(VENV)/bin/python
+	$(PIP) uv
 	$(INSTALL) --editable ".[docs]"
 	touch $@
 
-# pip compiles 22,000 files one after the other; here each core takes its share. Both pass over what does not compile.
-$(VENV)/.dev: $(VERSIONS) | $(VENV)/bin/python
-	$(INSTALL) --no-compile --editable ".[dev]" --editable ./recipes
-	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
+$(VENV)/.dev: $(VERSIONS) $(VENV)/.torch
+	$(INSTALL) --editable ".[dev]" --editable ./recipes
 	touch $@
 
 clean:

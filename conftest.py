@@ -34,6 +34,11 @@ OF_JAX = (
 # and wait without end for threads that it does not have. So a fork leaves alone what it inherits.
 os.register_at_fork(after_in_child=gc.freeze)
 
+# Each worker has a core. Threads for all cores would wait for each other there, busily: small networks took five times
+# as long. NumPy and PyTorch read this when they are loaded; workers and all that tests start inherit it.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
 # Ray would ask for numbers about itself when a process ends, and send them to its makers.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
@@ -63,12 +68,17 @@ def starts_processes(path):
     return "mark.processes" in (ROOT / path).read_text()
 
 
+# What one worker does at a time, longest first: begun late, it would keep one worker after the others have ended.
+LONGEST = ("processes", "tests/test_in_jax_process.py", "tests/test_types.py")
+
+
 def pytest_collection_modifyitems(items):
-    """Marks what is fast, and puts what starts processes first: of all that one worker does, it takes the longest."""
+    """Marks what is fast, and puts what takes longest first."""
     for item in items:
         if item.get_closest_marker("processes") is None and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.fast)
-    items.sort(key=lambda item: worker_of(item.nodeid) != "processes")
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(worker_of(item.nodeid), len(LONGEST)))
 
 
 @pytest.hookimpl(wrapper=True)
