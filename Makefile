@@ -83,8 +83,10 @@ $(VENV)/.docs: $(VERSIONS) | $(VENV)/bin/python
 	$(INSTALL) --editable ".[docs]"
 	touch $@
 
+# Each core compiles its share of what tests may import. Else the first of them, started together, all compile the same.
 $(VENV)/.dev: $(VERSIONS) $(VENV)/.torch
 	$(INSTALL) --editable ".[dev]" --editable ./recipes
+	$(BIN)/python -m compileall -qq -j 0 -x '/(tests?|models)/' $(VENV)/lib src recipes/src || true
 	touch $@
 
 clean:
