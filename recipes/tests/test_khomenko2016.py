@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.usefixtures("forked_ranks")]
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("HersheyFonts")
