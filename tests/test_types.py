@@ -17,7 +17,7 @@ def pyright(*words):
     # Pyright asks the first `python` on the path where other packages are.
     path = os.pathsep.join([str(PYRIGHT.parent), os.environ["PATH"]])
     environment = os.environ | {"PATH": path}
-    return subprocess.run([PYRIGHT, *words], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    return subprocess.run([PYRIGHT, *words], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=900)
 
 
 pytestmark = [
