@@ -1,8 +1,10 @@
 """What stands in source files, read without running them: imports, asserts and the lengths of functions."""
 
 import ast
+from functools import cache
 
 
+@cache  # many tests ask it of every file
 def imported(path, package):
     """The dotted names that a file imports, wherever in it: lazily and for types alone too, and by importlib.
 
@@ -10,13 +12,15 @@ def imported(path, package):
         path: Of the file.
         package: The folder of its package, which relative imports are told from.
     """
+    names = set()
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from _from_names(node, path, package)
+            names.update(_from_names(node, path, package))
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "import_module":
-            yield from (each.value for each in node.args if isinstance(each, ast.Constant))
+            names.update(each.value for each in node.args if isinstance(each, ast.Constant))
+    return frozenset(names)
 
 
 def _from_names(node, path, package):
