@@ -3,8 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 VERSIONS := pyproject.toml recipes/pyproject.toml constraints.txt
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
-INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 # Python keeps what it compiles on import, also where the environment says no: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
@@ -58,7 +57,7 @@ lowest:
 
 # What is handed out: built, installed alone, and used once.
 wheel: | $(VENV)/bin/python
-	$(PIP) hatchling
+	$(INSTALL) hatchling
 	rm -rf dist
 	$(BIN)/hatchling build
 	$(PYTHON) -m venv --clear out/wheel
@@ -68,24 +67,19 @@ wheel: | $(VENV)/bin/python
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-# uv loads and unpacks many packages at once. PyTorch is pip's to load: its settings say where that without CUDA is.
-$(VENV)/.torch: constraints.txt | $(VENV)/bin/python
-	$(PIP) --no-compile torch uv
-	touch $@
-
-$(VENV)/.demo: $(VERSIONS) $(VENV)/.torch
+$(VENV)/.demo: $(VERSIONS) | $(VENV)/bin/python
 	$(INSTALL) --editable . --editable ./recipes
 	mkdir -p out
 	touch $@
 
 $(VENV)/.docs: $(VERSIONS) | $(VENV)/bin/python
-	$(PIP) uv
 	$(INSTALL) --editable ".[docs]"
 	touch $@
 
-# Each core compiles its share of what tests may import. Else the first of them, started together, all compile the same.
-$(VENV)/.dev: $(VERSIONS) $(VENV)/.torch
-	$(INSTALL) --editable ".[dev]" --editable ./recipes
+# Pip compiles 22,000 files one after the other; here each core takes its share, of what tests may import. Both pass over
+# what does not compile.
+$(VENV)/.dev: $(VERSIONS) | $(VENV)/bin/python
+	$(INSTALL) --no-compile --editable ".[dev]" --editable ./recipes
 	$(BIN)/python -m compileall -qq -j 0 -x '/(tests?|models)/' $(VENV)/lib src recipes/src || true
 	touch $@
 

@@ -18,8 +18,6 @@ from typing import NamedTuple
 import pytest
 from hypothesis import settings
 
-from lengthwise import _compile
-
 ROOT = Path(__file__).parent
 
 OF_JAX = (
@@ -42,9 +40,6 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 # Ray would ask for numbers about itself when a process ends, and send them to its makers.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
-# Of small calls, which would run in Python at first, the machine code is tested too.
-_compile.BEFORE_READING = _compile.BEFORE_COMPILING = 0.0
-
 settings.register_profile("without-deadline", deadline=None)
 settings.load_profile("without-deadline")
 
@@ -66,6 +61,13 @@ def worker_of(nodeid):
 @cache
 def starts_processes(path):
     return "mark.processes" in (ROOT / path).read_text()
+
+
+def pytest_configure():
+    """Has small calls run as machine code, which the tests are of: else they would run in Python at first."""
+    from lengthwise import _compile  # loads NumPy, which reads then how many threads it may start
+
+    _compile.BEFORE_READING = _compile.BEFORE_COMPILING = 0.0
 
 
 # What one worker does at a time, longest first: begun late, it would keep one worker after the others have ended.
