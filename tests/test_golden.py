@@ -4,13 +4,12 @@ Where it is, `python tests/test_golden.py` prints the table anew.
 """
 
 import itertools
-import sys
 from collections import OrderedDict
 
 import pytest
 
 import lengthwise as lw
-from lengthwise import _compile
+from lengthwise import _compile, _kernels
 from lengthwise.planning import fit
 
 STRATEGIES = {
@@ -182,10 +181,11 @@ def in_python(monkeypatch):
     """Kernels run in Python, as small calls do at first, and nothing that was fitted before is remembered."""
     monkeypatch.setattr(_compile, "BEFORE_READING", 9e9)
     monkeypatch.setattr(fit, "_remembered", OrderedDict())
-    modules = [module for name, module in sys.modules.items() if name.startswith("lengthwise._kernels.")]
-    for kernel in {id(each): each for module in modules for each in vars(module).values()}.values():
-        if isinstance(kernel, _compile.Kernel):
-            monkeypatch.setattr(kernel, "_waits", True)
+    found = [each for each in vars(_kernels).values() if isinstance(each, _compile.Kernel)]
+    for kernel in found:  # grows by those that each of them calls
+        called = [kernel.py_func.__globals__.get(name) for name in kernel.py_func.__code__.co_names]
+        found += [each for each in called if isinstance(each, _compile.Kernel) and each not in found]
+        monkeypatch.setattr(kernel, "_waits", True)
 
 
 @pytest.mark.usefixtures("in_python")

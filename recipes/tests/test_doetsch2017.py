@@ -319,8 +319,9 @@ def test_a_rerun_that_is_called_again_trains_nothing(document, parts, folder):
 
 def test_the_page_and_the_figures_are_made_from_the_json(document, tmp_path):
     text = page(document, json_link="doetsch2017.json")
-    for each in claims_of(document):
-        assert f"| {each.verdict} | {each.reason} |" in text
+    for number, each in enumerate(claims_of(document), 1):
+        assert f"| {number}. {each.claim} | {each.verdict} | {each.where} |" in text
+        assert f"\n{number}. {each.reason}\n" in text
     first, second, others = labels_of(document)
     assert sorted({*first, *second, *others}) == sorted(document["outcomes"])
     assert others[0] == COUNTED

@@ -482,8 +482,9 @@ def test_the_command_prints_the_claims_and_writes_page_and_figures(ran, document
 
 def test_the_page_has_every_claim_and_row(ran, document):
     text = page(document, json_link="ge2021.json")
-    for each in claims_of(document):
-        assert f"| {each.verdict} | {each.reason} |" in text
+    for number, each in enumerate(claims_of(document), 1):
+        assert f"| {number}. {each.claim} | {each.verdict} | {each.where} |" in text
+        assert f"\n{number}. {each.reason}\n" in text
     assert "| SSB-DBS-BR | `semi-sorted:0.1` |" in text
     assert "| with or without BR: SB | SB-BR |" in text
     assert "The paper's own knobs on its own lengths" in text

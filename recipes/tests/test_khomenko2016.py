@@ -231,8 +231,9 @@ def test_the_document_says_what_was_trained(document, corpus):
 
 def test_the_page_and_the_figures_are_made_from_the_json(document, tmp_path):
     text = page(document, json_link="khomenko2016.json")
-    for each in claims_of(document):
-        assert f"| {each.verdict} | {each.reason} |" in text
+    for number, each in enumerate(claims_of(document), 1):
+        assert f"| {number}. {each.claim} | {each.verdict} | {each.where} |" in text
+        assert f"\n{number}. {each.reason}\n" in text
     assert headline(document) in text
     write_figures(document, tmp_path)
     named = [f"khomenko2016-{name}.png" for name in FIGURES]

@@ -23,7 +23,8 @@ from lengthwise.planning.draft import Draft
 
 _WORTH = 0.01  # of the places of all steps: filling fewer saves less than the cut of a batch moves by chance
 _ROUNDS = 12  # bisections: the budget is found to a few thousandths
-_NEAR = 1_000  # of so many places one may stay free: then a few tries are enough, of millions of sequences each
+_MANY = 1_000  # places: each try then cuts tens of thousands of sequences, or millions
+_NEAR = 200  # of so many, one may stay free where they are many: one try is enough most often
 
 
 def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft:
@@ -49,7 +50,7 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
     high = cut.max_cost(batching.cost, longest_of(draft.needed))
     low = _costliest_alone(draft.needed, batching.cost, high)  # no sequence is to be over the smaller budget
     offsets = draft.offsets
-    near = places // _NEAR
+    near = places // _NEAR if places >= _MANY else 0
     # A tenth less budget makes about a tenth more batches: 14 by 100 are 16 by 88. Few batches go in jumps.
     guess = high * batches / (places - near / 2.0) if near else 0.0
     # The smaller the budget, the more batches. `offsets` are always of a budget that fills no more than the places.
