@@ -1,9 +1,9 @@
 """Kernels: functions that run as machine code, once that is worth the wait.
 
 To compile a kernel takes up to three seconds, once in an installation. To import Numba and to read what was compiled
-takes a sixth of a second, in every process. A plan of a thousand sequences takes less in Python. So small calls run in
-Python at first, and a process that makes many of them goes over to machine code. The plans are the same to the last
-bit. Numba is imported only here, and only then.
+takes a sixth of a second, in every process. In Python a random plan of a thousand sequences takes a hundredth of a
+second, and the default one a third. So small calls run in Python at first, and a process that makes many of them goes
+over to machine code. The plans are the same to the last bit. Numba is imported only here, and only then.
 """
 
 from __future__ import annotations

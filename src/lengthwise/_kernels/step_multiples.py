@@ -25,7 +25,7 @@ def _copy_until(needed, positions, end, lengths):
     return lengths[:row]
 
 
-@compile_kernel(linear=True)
+@compile_kernel
 def fill_steps_of_multiples(needed, sizes, prices, budget, most, multiple, slots, taken, sequences):
     """Fills steps in order, each with the most sequences that make batches of multiples alone. Returns how many.
 
@@ -97,7 +97,7 @@ def _round(needed, positions, start, fits, prices, budget, most, multiple, slots
     return fits
 
 
-@compile_kernel(linear=True)
+@compile_kernel
 def cut_steps_to_multiples(lengths, taken, prices, budget, most, multiple, slots, offsets):
     """Cuts each step, sorted, into `slots` batches of multiples, the costliest of which costs the least possible.
 
