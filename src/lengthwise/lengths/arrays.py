@@ -55,7 +55,7 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
 def view_lengths(values: ArrayLike, *, narrow: bool = False) -> NDArray[np.int64]:
     """As `as_lengths`, but int64 lengths in one piece are not copied: for who reads them while they do not change.
 
-    Where `narrow`, whole numbers of fewer bits stay as they are too: for who takes care that no sum of them is one.
+    Where `narrow`, whole numbers of fewer bits stay as they are too. Whoever asks for that must compute in int64.
     """
     array: Any = values
     plain = type(array) is np.ndarray and array.dtype.kind in "iu" and array.dtype.isnative

@@ -23,8 +23,8 @@ from lengthwise.planning.draft import Draft
 
 _WORTH = 0.01  # of the places of all steps: filling fewer saves less than the cut of a batch moves by chance
 _ROUNDS = 12  # bisections: the budget is found to a few thousandths
-_MANY = 1_000  # places: each try then cuts tens of thousands of sequences, or millions
-_NEAR = 200  # of so many, one may stay free where they are many: one try is enough most often
+_MANY = 1_000  # places. A try cuts all sequences anew: tens of thousands, or millions
+_NEAR = 200  # of many places, one in so many may stay free: then one or two tries are enough
 
 
 def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft:

@@ -39,7 +39,7 @@ class Delivery(NamedTuple):
 
 
 def check_plans(plans: object) -> None:
-    """Refuses what is no plan by its label: a plan alone, for example."""
+    """Refuses all but a mapping from labels to plans, such as a plan alone."""
     if not isinstance(plans, Mapping) or not plans:
         raise value_error("plans", "at least one plan by its label", plans, 'Give {"random": plan}, for example.')
 

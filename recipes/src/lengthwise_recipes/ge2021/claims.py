@@ -282,9 +282,9 @@ def _randomized_claim(found: Outcomes) -> Claim:
         ours=ours.tolist(),
         unit="%",
         holds=extent(whole=means.min() > 0.0 and ours.min() > 0.0, part=2 * shorter > len(means) and ours.mean() > 0.0),
-        why=f"Means over seeds: {_listing(means)} % with {names}: shorter with {shorter} of {len(means)}; the batches "
-        "of a pair are the same but for their order, so what differs is the machine's noise or its caches, and this "
-        "also says how far two equal epochs differ here (the paper suspects the allocation of memory).",
+        why=f"Means over seeds: {_listing(means)} % with {names}: shorter with {shorter} of {len(means)}. The batches "
+        "of a pair are the same but for their order. So what differs is the machine's noise or its caches. It says "
+        "how far two equal epochs differ here. The paper suspects the allocation of memory.",
     )
 
 
