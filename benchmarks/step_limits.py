@@ -26,8 +26,9 @@ from tqdm import tqdm
 
 import lengthwise as lw
 from lengthwise.choices.rate_distortion import shortest_of_levels
-from lengthwise.measures.mixing import step_lengths
-from lengthwise.planning.joint import bin_equally, mixing_of_counts
+from lengthwise.measures.epochs import read_epochs
+from lengthwise.measures.mixing import bin_steps
+from lengthwise.planning.joint import mixing_of_counts
 
 BATCHES = (4, 16)  # of a step
 BATCH = 16  # sequences
@@ -77,10 +78,10 @@ def measured(lengths: NDArray[np.int64], order: Any, cut: Any, batches: int) -> 
 def mixing_in_groups(plans: list[lw.Plan], lengths: NDArray[np.int64]) -> float:
     """exp(-I) of the group of a length, as the limit tells them apart, and of the mean padded length of its step."""
     starts = shortest_of_levels(lengths.astype(np.float64), BINS)
-    taken = np.concatenate([lengths[plan.sequences] for plan in plans])
-    sizes = np.concatenate([plan.batch_sizes for plan in plans])
+    epochs = read_epochs(plans, lengths)
+    taken = np.concatenate(epochs.taken)
     row = np.searchsorted(starts, taken, side="right") - 1
-    column = np.repeat(bin_equally(np.concatenate([step_lengths(plan) for plan in plans]), sizes, BINS), sizes)
+    column = np.repeat(bin_steps(epochs, BINS), epochs.sizes)
     cells = np.bincount(row * BINS + column.astype(np.int64), minlength=len(starts) * BINS)
     return mixing_of_counts(cells.reshape(-1, BINS).astype(np.float64), len(taken))
 

@@ -72,34 +72,39 @@ def draw_batches(sequences, ends, opened, fits, most, words, pool):
 
 
 @compile_kernel(linear=True)
-def shorter_in_pool(sizes, counts, opened, most, looked_at, shorter):
+def shorter_in_pool(sizes, counts, opened, stay, most, looked_at, shorter):
     """By how much batches drawn at random from a pool are shorter than the level they are drawn at, on average.
 
-    So many sequences as `counts` [levels] stand at `sizes` [levels], rising; opened[s] wait beyond level s, of
-    levels - 1, and most[s] fill a batch there. Writes `shorter`, of the levels `looked_at`, both [k].
+    So many sequences as `counts` [levels] stand at `sizes` [levels], rising. Of each level and those below, opened[s]
+    wait beyond it, which is a share of stay[s], both of levels - 1; and most[s] fill a batch there. Writes `shorter`,
+    of the levels `looked_at`, both [k].
     """
     for index in range(looked_at.size):
         level = looked_at[index]
         before = opened[level - 1] if level else 0.0
         after = opened[level] if level < opened.size else 0.0
         batch = most[level]
-        for _ in range(3):  # how many are drawn depends on the longest, and the longest on how many
+        for turn in range(3):  # how many are drawn depends on the longest, and the longest on how many
             # When a batch is drawn; where several are, at the last level above all, between the first and the last.
             waiting = max(batch, after + batch / 2.0, (before + counts[level] + after) / 2.0)
             apart = waiting - (batch - 1.0) / 2.0  # none is drawn twice: on average so many are left to draw from
             share = waiting / (before + counts[level])
-            lowest = level
+            if turn < 2:
+                # The lowest level beyond which half of the batches hold no sequence.
+                half = math.pow(0.5, 1.0 / batch)
+                lowest, still = level, share
+                while lowest and max(0.0, 1.0 - (waiting - still * opened[lowest - 1]) / apart) > half:
+                    lowest -= 1
+                    still *= stay[lowest]
+                if most[lowest] != batch:
+                    batch = most[lowest]
+                    continue
             shorter[index] = 0.0
             for below in range(level - 1, -1, -1):
                 longer = waiting - share * opened[below]  # of those that wait, they are longer than level `below`
                 none_longer = math.pow(max(0.0, 1.0 - longer / apart), batch)
                 shorter[index] += (sizes[below + 1] - sizes[below]) * none_longer
-                if none_longer > 0.5:
-                    lowest = below
                 if none_longer < 1e-7:
                     break
-                # Of those that waited there, so many still wait above.
-                share *= min(1.0, opened[below] / ((opened[below - 1] if below else 0.0) + counts[below]))
-            if most[lowest] == batch:
-                break
-            batch = most[lowest]
+                share *= stay[below]  # of those that waited there, so many still wait above
+            break

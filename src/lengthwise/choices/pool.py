@@ -119,6 +119,7 @@ def _padding_share(levels: Levels, flows: NDArray[np.float64], most: NDArray[np.
     spread = spread_out(levels.sizes, levels.masses, _LOOKED_AT)
     looked_at = np.arange(len(counts)) if len(counts) <= _LOOKED_AT else np.append(spread, len(counts) - 1)
     shorter = np.empty(len(looked_at))
-    _kernels.shorter_in_pool(levels.sizes, counts, opened, most, looked_at, shorter)
+    stay = np.minimum(1.0, opened / (np.append(0.0, opened[:-1]) + counts[:-1]))
+    _kernels.shorter_in_pool(levels.sizes, counts, opened, stay, most, looked_at, shorter)
     near = np.searchsorted((looked_at[1:] + looked_at[:-1]) / 2.0, np.arange(len(counts)))
     return 1.0 - float(levels.sizes @ counts) / float(closed @ (levels.sizes - shorter[near]))

@@ -33,6 +33,16 @@ class Epochs(NamedTuple):
     plans: list[Plan]
     taken: list[NDArray[np.int64]]
 
+    @property
+    def places(self) -> int:
+        """How many items the plans hold, each counted as often as it stands there."""
+        return sum(map(len, self.taken))
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Items in each batch, plan after plan: [batches]."""
+        return np.concatenate([plan.batch_sizes for plan in self.plans])
+
 
 def read_epochs(
     plans: Plan | Batches | Sequence[Plan] | Sequence[Batches],

@@ -14,7 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.measures.epochs import Batches, Epochs, check_plan, read_epochs
-from lengthwise.measures.mixing import batch_lengths, bins_of_items, check_bins, mixings, step_lengths, step_means
+from lengthwise.measures.mixing import (
+    batch_lengths,
+    bin_batches,
+    bin_items,
+    bin_steps,
+    check_bins,
+    mixing_of_bins,
+    step_means,
+)
 from lengthwise.measures.pairs import pair_mixings
 from lengthwise.planning.plan import Plan
 
@@ -154,21 +162,20 @@ def measure(
     epochs = read_epochs(plans, lengths, world_size=world_size, micro_batches=micro_batches)
     several = epochs.plans
     # One list entry for each plan: batches and steps of two epochs are not next to each other.
-    bins = check_bins(bins, sum(len(plan.sequences) for plan in several))
+    bins = check_bins(bins, epochs.places)
     batch_used = [_sum_batches(*both) for both in zip(several, epochs.taken, strict=True)]
-    batch_padded = [batch_lengths(plan) for plan in several]
-    batch_step = [step_lengths(plan) for plan in several]
-    used, padded = np.concatenate(batch_used), np.concatenate(batch_padded).astype(np.float64)
-    names = ("batch_sizes", "row_counts", "costs")
-    sizes, rows, costs = (np.concatenate([getattr(plan, name) for plan in several]) for name in names)
+    used = np.concatenate(batch_used)
+    padded = np.concatenate([batch_lengths(plan) for plan in several]).astype(np.float64)
+    rows, costs = (np.concatenate([getattr(plan, name) for plan in several]) for name in ("row_counts", "costs"))
+    sizes = epochs.sizes
     # A batch of the lengths 5 and 9 uses 14 of 18 frames: a rate of 4/18.
     rates = 1.0 - used / (rows * padded)
     fill = float(used.sum() / (rows @ padded)) if len(rows) else 1.0
-    found = bins_of_items(epochs, bins) if len(sizes) else None
-    mixed = mixings(epochs, batch_padded, bins, found)
+    items = bin_items(epochs, bins)
+    mixed = mixing_of_bins(epochs, items, bin_batches(epochs, bins), bins)
     dropped = [len(plan.dropped()) for plan in several]
-    # On one rank without micro-batches a step is a batch: its mixing need not be estimated again.
-    steps_are_batches = all(np.array_equal(*both) for both in zip(batch_padded, batch_step, strict=True))
+    # On one rank without micro-batches a step is a batch.
+    in_step = max(plan.grid[0].size if plan.steps else 0 for plan in several)
     return Measures(
         sequences=sum(plan.count for plan in several),
         batches=len(sizes),
@@ -186,9 +193,9 @@ def measure(
         largest_batch=int(sizes.max(initial=0)),
         largest_cost=float(costs.max(initial=0.0)),
         mixing=mixed,
-        step_mixing=mixed if steps_are_batches else mixings(epochs, batch_step, bins, found),
+        step_mixing=mixing_of_bins(epochs, items, bin_steps(epochs, bins), bins) if in_step > 1 else mixed,
         mixing_bins=bins,
-        pair_mixing=pair_mixings(epochs, found, bins),
+        pair_mixing=pair_mixings(epochs, items, bins),
         step_length_correlation=_lag_one([step_means(*both) for both in zip(several, batch_used, strict=True)]),
         step_length_variance=_vary(epochs, batch_used),
         straggler_waste=_waste(several),

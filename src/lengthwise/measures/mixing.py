@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _kernels, checks
+from lengthwise.choices.columns import sum_rows
 from lengthwise.measures.epochs import Batches, Epochs, read_epochs
 from lengthwise.planning.joint import bin_equally, mixing_bins, mixing_of_counts
 from lengthwise.planning.plan import Plan
@@ -49,7 +50,8 @@ def mixing(
         insufficient samplings", equation 30, for each of the entropies in I = H(X) + H(T) - H(X, T).
     """
     epochs = read_epochs(plans, lengths)
-    return mixings(epochs, [batch_lengths(plan) for plan in epochs.plans], bins)
+    bins = check_bins(bins, epochs.places)
+    return mixing_of_bins(epochs, bin_items(epochs, bins), bin_batches(epochs, bins), bins)
 
 
 @checks.show_call("step_mixing(plan, lengths)")
@@ -73,27 +75,17 @@ def step_mixing(
         micro_batches: As in `measure`.
     """
     epochs = read_epochs(plans, lengths, world_size=world_size, micro_batches=micro_batches)
-    return mixings(epochs, [step_lengths(plan) for plan in epochs.plans], bins)
+    bins = check_bins(bins, epochs.places)
+    return mixing_of_bins(epochs, bin_items(epochs, bins), bin_steps(epochs, bins), bins)
 
 
-def mixings(
-    epochs: Epochs, padded: Sequence[NDArray[Any]], bins: int | None, rows: NDArray[np.uint16] | None = None
-) -> float:
-    """exp(-I(X; T)), with T of each batch in `padded`: one array [batches] for each plan.
-
-    `rows` are `bins_of_items`, where they are known already.
-    """
-    counts = [plan.batch_sizes for plan in epochs.plans]
-    count = sum(len(plan.sequences) for plan in epochs.plans)
-    bins = check_bins(bins, count)
-    if not count:
+def mixing_of_bins(epochs: Epochs, rows: NDArray[np.uint16], columns: NDArray[np.uint16], bins: int) -> float:
+    """exp(-I(X; T)) from the bin of X of each item, `rows` [m], and that of T of each batch, `columns` [batches]."""
+    if not epochs.places:
         return 1.0
-    rows = bins_of_items(epochs, bins) if rows is None else rows
-    sizes = join(counts)
-    columns = bin_equally(join(padded), sizes, bins)
     joint = np.zeros((bins, bins), np.int64)
-    _kernels.count_cells(rows, columns, np.concatenate([[0], np.cumsum(sizes)]), joint)
-    return mixing_of_counts(joint.astype(np.float64), count)
+    _kernels.count_cells(rows, columns, np.concatenate([[0], np.cumsum(epochs.sizes)]), joint)
+    return mixing_of_counts(joint.astype(np.float64), epochs.places)
 
 
 def check_bins(bins: int | None, count: int) -> int:
@@ -108,32 +100,45 @@ def fine_bins(count: int) -> int:
     return int(np.clip(np.sqrt(count / 2.5), 2, 1024))
 
 
+def bin_items(epochs: Epochs, bins: int) -> NDArray[np.uint16]:
+    """The equal-mass bin of the length of each item, plan after plan: [m]."""
+    return bin_equally(join(epochs.taken), None, bins)
+
+
+def bin_batches(epochs: Epochs, bins: int) -> NDArray[np.uint16]:
+    """The equal-mass bin of what each batch is padded to, each weighted by its items, plan after plan: [batches]."""
+    return bin_equally(join([batch_lengths(plan) for plan in epochs.plans]), epochs.sizes, bins)
+
+
+def bin_steps(epochs: Epochs, bins: int) -> NDArray[np.uint16]:
+    """The same of the mean padded length over the items of the step that takes each batch first: [batches]."""
+    means = join([step_means(plan, batch_lengths(plan) * plan.batch_sizes) for plan in epochs.plans])
+    # Plans of 3 and 2 steps: the first step of the second plan is number 3.
+    before = np.cumsum([0, *(plan.steps for plan in epochs.plans)])
+    step = join([first_steps(plan) + start for plan, start in zip(epochs.plans, before[:-1], strict=True)])
+    items = np.bincount(step, epochs.sizes, minlength=len(means))
+    return bin_equally(means, items, bins)[step]
+
+
 def batch_lengths(plan: Plan) -> NDArray[np.int64]:
     """What each batch is padded to, summed over the dimensions: [batches]."""
-    return plan.padded_lengths.sum(axis=1)
+    return sum_rows(plan.padded_lengths)
 
 
-def step_lengths(plan: Plan) -> NDArray[np.float64]:
-    """The mean padded length over the sequences of the step that takes each batch first: [batches]."""
-    sizes = plan.batch_sizes
-    means = step_means(plan, batch_lengths(plan) * sizes)
-    flat = plan.grid.reshape(-1, plan.micro_batches * plan.world_size)
-    # Of each batch the first place in the grid: written from the last place to the first, so that the first one stays.
+def first_steps(plan: Plan) -> NDArray[np.int64]:
+    """The step that takes each batch first: [batches]."""
+    places = plan.grid.reshape(-1)
+    # Written from the last place to the first, so that the first one stays.
     first = np.zeros(len(plan.costs), np.int64)
-    first[flat.reshape(-1)[::-1]] = np.arange(flat.size)[::-1]
+    first[places[::-1]] = np.arange(len(places))[::-1]
     # Steps of 4 places: a batch that stands first at place 9 of the grid is of step 2.
-    return means[first // flat.shape[1]]
+    return first // (plan.micro_batches * plan.world_size)
 
 
 def step_means(plan: Plan, totals: NDArray[Any]) -> NDArray[np.float64]:
     """The sum of `totals` [batches] over each step, divided by its sequences: [steps]."""
     flat = plan.grid.reshape(-1, plan.micro_batches * plan.world_size)
     return totals[flat].sum(axis=1) / plan.batch_sizes[flat].sum(axis=1)
-
-
-def bins_of_items(epochs: Epochs, bins: int) -> NDArray[np.uint16]:
-    """The equal-mass bin of each item that is taken, plan after plan."""
-    return bin_equally(join(epochs.taken), None, bins)
 
 
 def join(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _kernels, checks
 from lengthwise.measures.epochs import Batches, Epochs, read_epochs
-from lengthwise.measures.mixing import bins_of_items, mixing_bins
+from lengthwise.measures.mixing import bin_items, mixing_bins
 from lengthwise.planning.plan import Plan
 
 _MOST_BINS = 64
@@ -42,9 +42,9 @@ def pair_mixing(plans: Plan | Batches | Sequence[Plan] | Sequence[Batches], leng
 def pair_mixings(epochs: Epochs, known: NDArray[np.uint16] | None = None, known_bins: int = 0) -> float:
     """The same of epochs that are read; 1 where no two sequences share anything.
 
-    `known` are `bins_of_items` for as many bins.
+    `known` are `bin_items` for as many bins.
     """
-    count = sum(len(plan.sequences) for plan in epochs.plans)
+    count = epochs.places
     if not count:
         return 1.0
     bins = min(_MOST_BINS, mixing_bins(count))
@@ -54,7 +54,7 @@ def pair_mixings(epochs: Epochs, known: NDArray[np.uint16] | None = None, known_
     if known is not None and known_bins in (bins, 2 * bins):
         found = known >> (known_bins // bins - 1)  # of twice as many bins, two are one
     else:
-        found = bins_of_items(epochs, bins)
+        found = bin_items(epochs, bins)
     ends = np.cumsum([len(plan.sequences) for plan in epochs.plans])
     for plan, own in zip(epochs.plans, np.split(found, ends[:-1]), strict=True):
         groups = plan.offsets if plan.row_offsets is None else plan.row_offsets

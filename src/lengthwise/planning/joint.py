@@ -45,6 +45,8 @@ def bin_equally(values: NDArray[Any], weights: NDArray[Any] | None, bins: int) -
     >>> bin_equally(np.array([5, 1, 9]), np.array([2, 1, 1]), 2)
     array([1, 0, 1], dtype=uint16)
     """
+    if not len(values):
+        return np.empty(0, np.uint16)
     low = values.min()
     if values.dtype.kind == "i" and values.max() - low <= 4 * len(values):  # few enough to count, and not to sort
         keys = values if 0 <= low <= len(values) else values - low
