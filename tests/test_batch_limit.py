@@ -151,8 +151,8 @@ def test_the_iteration_is_the_same_in_plain_python():
 
 
 def iterate(kernel, levels, rounds):
-    marginal, prices, weights = levels.masses.copy(), np.zeros(len(levels.sizes)), np.empty(len(levels.sizes))
-    kernel(*setting(levels), rounds, marginal, prices, weights)
+    marginal, weights = levels.masses.copy(), np.empty(len(levels.sizes))
+    kernel(*setting(levels), rounds, marginal, np.ones((2, len(weights))), weights)
     return weights
 
 

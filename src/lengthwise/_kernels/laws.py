@@ -102,33 +102,33 @@ def least_flows(sizes, reached, floors, beta, flows, prices):
 
 
 @compile_kernel
-def mix_in_batches(decays, masses, most, rounds, marginal, prices, weights):
+def mix_in_batches(decays, masses, most, rounds, marginal, factors, weights):
     """Blahut-Arimoto where at least one in most[t] of those padded to t is of length t itself.
 
     Sequences stand at levels of rising lengths, in shares `masses`. To pad one from level s to s + 1 costs
-    -log(decays[s]), of levels - 1; `most` [levels] is at least 1. `marginal` is q(t) to begin with and in the end;
-    `prices` [levels] are the multipliers of the condition, 0 to begin with. Each round computes Z(x) = the sum over t
-    of q(t) K(x, t) into `weights`, with K(x, t) = the decays from x to t, times exp(-price(t) / most(t)), times
-    exp(price(x)) for t = x; then the best prices, and q(t) times the sum over x of p(x) K(x, t) / Z(x).
+    -log(decays[s]), of levels - 1; `most` [levels] is at least 1. `marginal` is q(t) to begin with and in the end. The
+    condition has a multiplier, price(t); `factors` [2, levels] are exp(-price(t) / most(t)) and exp(price(t)) times
+    that, 1 to begin with. Each round computes Z(x) = the sum over t of q(t) K(x, t) into `weights`, with K(x, t) = the
+    decays from x to t, times the first factor, or for t = x the second; then the best prices, and q(t) times the sum
+    over x of p(x) K(x, t) / Z(x).
     """
     last = masses.size - 1
     for _ in range(rounds):
         longer = 0.0  # what the lengths beyond x add to Z(x)
         for level in range(last, -1, -1):
             if level < last:
-                longer = decays[level] * (longer + marginal[level + 1] * np.exp(-prices[level + 1] / most[level + 1]))
-            weights[level] = longer + marginal[level] * np.exp(prices[level] * (1.0 - 1.0 / most[level]))
+                longer = decays[level] * (longer + marginal[level + 1] * factors[0, level + 1])
+            weights[level] = longer + marginal[level] * factors[1, level]
         shorter = 0.0  # the sum over x < t of p(x) / Z(x), times the decays from x to t
         for level in range(last + 1):
             if level:
                 shorter = decays[level - 1] * (shorter + masses[level - 1] / weights[level - 1])
             own = masses[level] / weights[level]
             # Of those padded to t the share exp(price) own / (shorter + exp(price) own) are of length t: 1 in `most`.
-            allowed = max(1e-300, (most[level] - 1.0) * own)
-            price = np.log(shorter / allowed) if shorter > allowed else 0.0
-            prices[level] = price
-            factor = shorter * np.exp(-price / most[level]) + own * np.exp(price * (1.0 - 1.0 / most[level]))
-            marginal[level] = max(1e-300, marginal[level] * factor)
+            raised = max(1.0, shorter / max(1e-300, (most[level] - 1.0) * own))  # exp(price)
+            factors[0, level] = math.exp(-math.log(raised) / most[level]) if raised > 1.0 else 1.0
+            factors[1, level] = raised * factors[0, level]
+            marginal[level] = max(1e-300, marginal[level] * (shorter * factors[0, level] + own * factors[1, level]))
 
 
 @compile_kernel

@@ -51,8 +51,7 @@ def rate_in_batches(
         # Not `> target`: the distortion is no number where prices outweigh a low beta.
         enough = _solve(levels, beta, most, prices, _ROUGH)[0] <= target
         low, high = (low, beta) if enough else (beta, high)
-    bounds = [_solve(levels, beta, most, prices, _FINE)[1] - beta * target for beta in (0.0, low, high)]
-    return float(np.nanmax(bounds, initial=-np.inf))
+    return _solve(levels, high, most, prices, _FINE)[1] - high * target
 
 
 def _solve(
@@ -67,7 +66,7 @@ def _solve(
         decays = np.exp(prices - beta * np.diff(sizes))
     if np.isinf(decays).any():
         return np.inf, -np.inf
-    marginal, own, weights = masses.copy(), np.zeros(len(sizes)), np.empty(len(sizes))
-    _kernels.mix_in_batches(decays, masses, most, rounds, marginal, own, weights)
+    marginal, factors, weights = masses.copy(), np.ones((2, len(sizes))), np.empty(len(sizes))
+    _kernels.mix_in_batches(decays, masses, most, rounds, marginal, factors, weights)
     distortion = float((marginal / marginal.sum() - masses) @ sizes)
     return distortion, _kernels.information_in_batches(decays, masses, most, weights)
