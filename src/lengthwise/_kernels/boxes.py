@@ -63,6 +63,14 @@ def place_box(cells, counts, held, box, first, second, levels, sizes):
         else:
             elsewhere += counts[cell] * held[cell]
     edges = levels[second, : sizes[second]]
+    # Where a cell enters and leaves, among `edges`. The longer the other edge, the sooner it leaves.
+    enters, leaves = np.full(len(cells), edges.size), np.full(len(cells), edges.size)
+    for cell in range(len(cells)):
+        fits = True
+        for dim in range(box.size):
+            fits = fits and (dim in (first, second) or cells[cell, dim] <= box[dim])
+        if fits:
+            enters[cell] = np.searchsorted(edges, cells[cell, second])
     sequences, spared = np.empty(edges.size + 1, np.int64), np.empty(edges.size + 1, np.int64)
     best, best_first, best_second = np.int64(2**62), box[first], box[second]
     for edge in levels[first, : sizes[first]]:
@@ -70,20 +78,18 @@ def place_box(cells, counts, held, box, first, second, levels, sizes):
             continue
         sequences[:], spared[:] = 0, 0
         for cell in range(len(cells)):
-            fits = cells[cell, first] <= edge
-            for dim in range(box.size):
-                fits = fits and (dim in (first, second) or cells[cell, dim] <= box[dim])
-            if not fits:
+            if cells[cell, first] > edge:
                 continue
-            enters, leaves = np.searchsorted(edges, cells[cell, second]), edges.size
-            if held[cell] >= 0:
-                leaves = np.searchsorted(edges, held[cell] - edge - rest)
-            if leaves > enters:
-                sequences[enters] += counts[cell]
-                sequences[leaves] -= counts[cell]
+            start, end = enters[cell], leaves[cell]
+            while held[cell] >= 0 and end > start and edges[end - 1] >= held[cell] - edge - rest:
+                end -= 1
+            leaves[cell] = end
+            if end > start:
+                sequences[start] += counts[cell]
+                sequences[end] -= counts[cell]
                 frames = counts[cell] * max(held[cell], 0)
-                spared[enters] += frames
-                spared[leaves] -= frames
+                spared[start] += frames
+                spared[end] -= frames
         inside, saved = 0, 0
         for place in range(edges.size):
             inside += sequences[place]
