@@ -20,7 +20,7 @@ import numpy as np
 # Who waits for a bus for as long as walking takes, and then walks, is on the way at most twice as long as one who knows
 # when it comes. Nobody knows how many calls will come: so Python runs for about as long as its alternative takes.
 BEFORE_READING = 0.1  # seconds of Python, of all kernels, before machine code is read from the disk
-BEFORE_COMPILING = 0.1  # seconds of Python, of one kernel, before it is compiled
+BEFORE_COMPILING = 0.25  # seconds of Python, of one kernel, before it is compiled
 _EACH = 1e-6  # seconds for an entry of the arrays of a call, in Python
 _EACH_AT_ONCE = 5e-8  # and by NumPy
 
