@@ -23,7 +23,7 @@ from record import DATA, parser, write
 from tqdm import tqdm
 
 import lengthwise as lw
-from lengthwise.choices.rate_distortion import shortest_of_levels
+from lengthwise.choices.rate_distortion import ends_of_levels
 from lengthwise.planning.joint import mixing_of_counts
 
 BATCHES = (16, 64)
@@ -103,7 +103,7 @@ def empty_places(plans: list[lw.Plan], budget: float) -> int:
 
 def mixing_in_groups(lengths: NDArray[np.int64], shorter: NDArray[np.int64], padded: NDArray[np.int64]) -> float:
     """exp(-I) of the groups of a length and of what it is padded to, which the limit tells apart."""
-    starts = shortest_of_levels(lengths.astype(np.float64), BINS)
+    starts, _ = ends_of_levels(lengths.astype(np.float64), BINS)
     row, column = (np.searchsorted(starts, each, side="right") - 1 for each in (shorter, padded))
     cells = np.bincount(row * len(starts) + column, minlength=len(starts) ** 2)
     return mixing_of_counts(cells.reshape(-1, len(starts)).astype(np.float64), len(shorter))

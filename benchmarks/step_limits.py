@@ -25,7 +25,7 @@ from record import parser, write
 from tqdm import tqdm
 
 import lengthwise as lw
-from lengthwise.choices.rate_distortion import shortest_of_levels
+from lengthwise.choices.rate_distortion import ends_of_levels
 from lengthwise.measures.epochs import read_epochs
 from lengthwise.measures.mixing import bin_steps
 from lengthwise.planning.joint import mixing_of_counts
@@ -77,7 +77,7 @@ def measured(lengths: NDArray[np.int64], order: Any, cut: Any, batches: int) -> 
 
 def mixing_in_groups(plans: list[lw.Plan], lengths: NDArray[np.int64]) -> float:
     """exp(-I) of the group of a length, as the limit tells them apart, and of the mean padded length of its step."""
-    starts = shortest_of_levels(lengths.astype(np.float64), BINS)
+    starts, _ = ends_of_levels(lengths.astype(np.float64), BINS)
     epochs = read_epochs(plans, lengths)
     taken = np.concatenate(epochs.taken)
     row = np.searchsorted(starts, taken, side="right") - 1

@@ -10,7 +10,7 @@ import pytest
 
 import lengthwise as lw
 from lengthwise import _kernels
-from lengthwise.choices.rate_distortion import group_levels, shortest_of_levels
+from lengthwise.choices.rate_distortion import ends_of_levels, group_levels
 from lengthwise.measures.batch_limit import rate_in_batches
 from lengthwise.planning.joint import mixing_of_counts
 
@@ -41,7 +41,7 @@ def counted_out(lengths, batches):
 
 def mixing_in_groups(lengths, plans, bins):
     """exp(-I) of plans in the groups that the limit knows: half of equal mass, half of equal width."""
-    starts = shortest_of_levels(lengths.astype(np.float64), bins)
+    starts, _ = ends_of_levels(lengths.astype(np.float64), bins)
     longest = np.concatenate([np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes) for plan in plans])
     own = np.concatenate([lengths[plan.sequences] for plan in plans])
     row, column = (np.searchsorted(starts, each, side="right") - 1 for each in (own, longest))

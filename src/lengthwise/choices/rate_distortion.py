@@ -55,11 +55,6 @@ def group_levels(sizes: NDArray[np.float64], most: int) -> Levels:
     return Levels(np.add.reduceat(values * counts, starts) / tallies, tallies / len(sizes), len(sizes))
 
 
-def shortest_of_levels(sizes: NDArray[np.float64], most: int) -> NDArray[np.float64]:
-    """The shortest length of each level that `group_levels` makes of the same: [levels]."""
-    return ends_of_levels(sizes, most)[0]
-
-
 def ends_of_levels(sizes: NDArray[np.float64], most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The shortest and the longest length of each level that `group_levels` makes of the same: [levels] each."""
     values, counts = np.unique(sizes, return_counts=True)
