@@ -15,7 +15,7 @@ from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize
 from lengthwise.choices.deal import TAILS, Balanced, Deal, Portions, RandomSteps, Stratified
-from lengthwise.choices.order import MaxEntropy, Order, Shuffled
+from lengthwise.choices.order import MaxEntropy, Order, Shuffled, finds_noise
 from lengthwise.choices.rows import row_capacity
 
 DEFAULT_ORDER = MaxEntropy(padding=0.1)  # told by `is`: a user who gives an equal one has asked for that padding
@@ -156,8 +156,7 @@ def default_deal(cut: object, order: object) -> Deal:
     # Random steps are cut by a rule of their own: batches of their order are dealt where another one is asked.
     greedy = getattr(cut, "by", "greedy") == "greedy"
     by_budget = isinstance(cut, Budget) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
-    spends = type(order) is MaxEntropy and order.scale is None
-    if not (by_budget and spends):
+    if not (by_budget and finds_noise(order)):
         return Balanced()
     return RandomSteps() if greedy else Stratified()
 

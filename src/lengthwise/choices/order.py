@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -340,6 +340,11 @@ class MaxEntropy:
         if self.noise == "optimal":
             return _Drawn(fit_pool(sizes, self.padding, batch_sizes=batch_sizes, share=share))
         return WarpedSort(fit_warp(sizes, self.padding, noise=self.noise, batch_sizes=batch_sizes, share=share))
+
+
+def finds_noise(order: object) -> TypeGuard[MaxEntropy]:
+    """Whether it is a `MaxEntropy` of a padding or a mixing, whose noise is found; what extends it finds its own."""
+    return type(order) is MaxEntropy and order.scale is None
 
 
 @dataclass(frozen=True, slots=True)

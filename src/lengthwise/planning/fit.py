@@ -26,7 +26,7 @@ from lengthwise.choices.cost import prices_of
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import Balanced, RandomSteps, Stratified
 from lengthwise.choices.multiples import length_multiple, round_up
-from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Sorted, WarpedSort
+from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Sorted, WarpedSort, finds_noise
 from lengthwise.choices.warp import find_root, fit_warp
 from lengthwise.planning.draft import sizes_of
 from lengthwise.planning.oversize import Kinds, sort_out
@@ -81,7 +81,7 @@ def settle(
     `Stratified` deals them. `name` is the fingerprint of the lengths; `windows` are those of `items`, as of a `Trial`.
     """
     order, deal = batching.order, batching.deal
-    if type(order) is not MaxEntropy or order.scale is not None or not isinstance(deal, RandomSteps):
+    if not finds_noise(order) or not isinstance(deal, RandomSteps):
         return batching
     in_strata = replace(batching, deal=Stratified(tail=deal.tail))
     if order.padding is None:  # a mixing is asked of batches, and those of random steps are sorted
@@ -121,7 +121,7 @@ def choose_bands(
     """
     in_steps, order = isinstance(batching.deal, RandomSteps), batching.order
     # A noise of a given scale is in the unit of the lengths, and a place in a line has no unit.
-    sorts = type(order) is Sorted or (type(order) is MaxEntropy and order.scale is None)
+    sorts = type(order) is Sorted or finds_noise(order)
     if items.shape[1] == 1 or not kinds.fitted.any() or not (in_steps or sorts):
         return 0
     if getattr(order, "pad_to_edge", False):  # the edges of a step are a chain, which one sum puts in line
@@ -230,7 +230,7 @@ def _fit_anew(
         rows = np.array(getattr(fitted, "edges", None) or ()).reshape(-1, items.shape[1])
         edges = sort_rows(np.concatenate([rows, items[giants].max(axis=0)[None]]))
         return Fit(Bucketed(edges=tuple(edges.tolist()), pad_to_edge=order.pad_to_edge, leftovers=order.leftovers))
-    if type(order) is MaxEntropy and order.scale is None and len(within):  # what extends it fits as it likes
+    if finds_noise(order) and len(within):
         trial = Trial(
             within,
             batching,

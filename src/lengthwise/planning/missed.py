@@ -12,7 +12,7 @@ from lengthwise import checks
 from lengthwise.choices.batching import DEFAULT_ORDER, Batching
 from lengthwise.choices.cut import Budget, FixedSize
 from lengthwise.choices.deal import Balanced
-from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted
+from lengthwise.choices.order import Order, Shuffled, Sorted, finds_noise
 from lengthwise.choices.waiting import waiting_of
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.draft import Draft, mean_cost, padding_of
@@ -37,7 +37,7 @@ def tell_missed_request(
         draft_by: Drafts the same sequences by another order, to see what is possible.
     """
     order = batching.order
-    if had is None or order is DEFAULT_ORDER or type(order) is not MaxEntropy:
+    if had is None or order is DEFAULT_ORDER or not finds_noise(order):
         return
     if order.padding is not None:
         _tell_missed_padding(order.padding, had, items, batching, draft_by)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import RandomSteps
-from lengthwise.choices.order import MaxEntropy, Sorted
+from lengthwise.choices.order import Sorted, finds_noise
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.fit import Fit, choose_bands, fit_order, settle
 from lengthwise.planning.oversize import sort_out
@@ -47,7 +47,7 @@ def fit_windows(windows: Sequence[NDArray[np.int64]], batching: Batching, slots:
     batching = settle(items, batching, slots, name=name, windows=sizes)
     kinds = sort_out(items, batching)
     bands = choose_bands(items, kinds, batching, portions=portions, slots=slots, name=name, windows=sizes)
-    if bands or type(batching.order) is not MaxEntropy:
+    if bands or not finds_noise(batching.order):
         return Fitted(batching, bands, None)
     places = slots // portions
     found = fit_order(items, kinds, batching, portions=portions, bands=0, places=places, name=name, windows=sizes)
@@ -56,6 +56,5 @@ def fit_windows(windows: Sequence[NDArray[np.int64]], batching: Batching, slots:
 
 def has_fit(batching: Batching, dims: int) -> bool:
     """Whether `fit_windows` has anything to fit."""
-    order = batching.order
-    noise = type(order) is MaxEntropy and order.scale is None
-    return noise or (dims > 1 and (type(order) is Sorted or isinstance(batching.deal, RandomSteps)))
+    in_bands = dims > 1 and (type(batching.order) is Sorted or isinstance(batching.deal, RandomSteps))
+    return in_bands or finds_noise(batching.order)
