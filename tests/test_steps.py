@@ -24,7 +24,7 @@ def by_steps(needed, cut, slots, *, cost=None, **deal):
     cost = cost or lw.Padded()
     capacity = capacity_of(cut, cost, longest, slots)
     positions = np.arange(len(needed))
-    members, _, offsets = form_steps(positions, needed, cut, lw.RandomSteps(**deal), capacity, cost=cost, bands=0)
+    members, _, offsets = form_steps(positions, needed, cut, lw.RandomSteps(**deal), capacity, bands=0)
     batches = [part.tolist() for part in np.split(members, offsets[1:-1])]
     return [batches[first : first + slots] for first in range(0, len(batches), slots)]
 

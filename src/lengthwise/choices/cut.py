@@ -230,19 +230,10 @@ class Budget:
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
-        # A cost of this package does not fall as lengths rise. If the longest is within the budget, all are.
-        known = prices_of(cost, lengths.shape[1]) is not None
-        if known and costs_alone(cost, longest[None, :])[0] <= self.budget:
-            return Cuts(None, self.find_offsets(lengths, boundaries, cost=cost))
-        costs = costs_alone(cost, lengths)
-        over = costs > self.budget
-        if self.oversize == "error" and over.any():
-            costliest = int(costs.argmax())
-            raise OversizeError(self.budget, float(costs[costliest]), costliest)
-        if self.oversize != "drop":
+        kept = keep_within(lengths, longest, cost=cost, budget=self.budget, oversize=self.oversize)
+        if kept is None:
             return Cuts(None, self.find_offsets(lengths, boundaries, cost=cost))
         # Counted among those that stay: where position 1 of 5 is dropped, the boundary 3 becomes 2.
-        kept = np.flatnonzero(~over)
         return Cuts(kept, self.find_offsets(lengths[kept], np.searchsorted(kept, boundaries), cost=cost))
 
     def find_offsets(
@@ -314,6 +305,37 @@ class DynamicSize:
         rounded, budget = round_up(lengths, self.multiple_of), self.max_cost(cost, longest)
         sizes = sizes_within(rounded, cost, budget).astype(np.int64)
         return round_counts(sizes, self.count_multiple_of).astype(np.float64)
+
+
+def keep_within(
+    lengths: NDArray[np.int64], longest: NDArray[np.int64], *, cost: Cost, budget: float, oversize: str
+) -> NDArray[np.int64] | None:
+    """The positions of what stays under a budget; None for all.
+
+    Args:
+        lengths: [m, dims].
+        longest: [dims], of these or of more.
+        cost: What a batch costs.
+        budget: What a batch may cost.
+        oversize: What becomes of a sequence that costs more by itself. One that is to be "alone" stays: whoever cuts
+            lets it stand alone.
+
+    Raises:
+        OversizeError: By "error", if there is one.
+    """
+    if oversize == "alone":
+        return None
+    # A cost of this package does not fall as lengths rise. If the longest is within the budget, all are.
+    known = prices_of(cost, lengths.shape[1]) is not None
+    if known and costs_alone(cost, longest[None, :])[0] <= budget:
+        return None
+    costs = costs_alone(cost, lengths)
+    if oversize == "drop":
+        return np.flatnonzero(costs <= budget)
+    if costs.max(initial=0.0) > budget:
+        costliest = int(costs.argmax())
+        raise OversizeError(budget, float(costs[costliest]), costliest)
+    return None
 
 
 def _check_multiples(multiple_of: int, count_multiple_of: int) -> dict[str, int]:

@@ -19,7 +19,7 @@ from lengthwise.choices.cost import Cost, costs_alone
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.multiples import length_multiple, round_up
-from lengthwise.choices.order import Bucketed, Order
+from lengthwise.choices.order import Bucketed, Order, Ordered
 from lengthwise.choices.rows import Rows, row_capacity
 from lengthwise.planning.batches import Batches, pad
 from lengthwise.planning.leftovers import pass_leftovers_on
@@ -58,43 +58,17 @@ def draft(
     if not len(own):
         none = np.empty(0, np.int64)
         return Draft(none, np.zeros(1, np.int64), none, own.astype(np.int64))
-    in_steps = isinstance(batching.deal, RandomSteps)
-    # Most orders sort by one number: the length, the sum of several, or the place in a line of bands.
-    ordered = order(line_up(own, bands) if bands and not in_steps else _sizes_for(own, batching, order), key)
-    sequences, boundaries, edges = check_ordered(ordered, *own.shape) if is_own(batching.order) else ordered
-    del ordered  # it would hold the first order of the sequences while steps put them into another
-    padded_to_edges = edges is not None
-    if edges is None or in_steps or is_own(batching.order):
-        needed = take_rows(own, sequences).astype(np.int64, copy=False)
-    else:  # an edge of ours holds what is padded to it
-        needed, edges = edges.reshape(-1, own.shape[1]), None
-    if edges is not None and in_steps:
-        edges = chain_edges(needed, edges, order)
-    if edges is not None:
-        # An order of the user's may give an edge that is too short: the sequence is then padded to its own length.
-        np.maximum(needed, edges.reshape(needed.shape), out=needed)
-    del edges
-    if padded_to_edges and row_capacity(batching.cut) is not None:
-        rule = "one that pads to no edges beside a cut that packs rows"
-        raise checks.value_error("order", rule, batching.order, "Take Shuffled().")
-    needed = round_up(needed, length_multiple(batching.cut))
-    if in_steps and len(boundaries):
-        # A step takes sequences of all buckets, which then say no more than what each is padded to.
-        mixed = key.at("steps", lane=key.lane).permutation(len(sequences))
-        sequences, needed, boundaries = sequences[mixed], needed[mixed], np.empty(0, np.int64)
+    line, has_edges = _put_in_line(own, batching, order, key, bands)
     # An edge may be longer than any sequence.
-    longest = np.maximum(longest_of(items), longest_of(needed))
-    if getattr(order, "leftovers", "own") == "next" and padded_to_edges:
+    longest = np.maximum(longest_of(items), longest_of(line.needed))
+    if has_edges and getattr(order, "leftovers", "own") == "next":
         passing = key.at("leftovers", lane=key.lane)
-        rules = (batching.cut, batching.cost, longest, passing)
-        sequences, needed, boundaries = pass_leftovers_on(sequences, needed, boundaries, *rules)
+        line = _Line(*pass_leftovers_on(*line, batching.cut, batching.cost, longest, passing))
     try:
-        sequences, needed, boundaries, offsets = _cut(
-            sequences, needed, boundaries, batching, longest=longest, slots=slots, bands=bands
-        )
+        (sequences, needed, boundaries), offsets = _cut(line, batching, longest=longest, slots=slots, bands=bands)
     except OversizeError as error:
         # The cut knows positions in the order alone. The user knows the numbers of the data set.
-        position = sequences[error.position]
+        position = line.sequences[error.position]
         sequence = int(position if members is None else members[position])
         # Only where it says something: a cut of the user's may raise an error of its own class.
         mean = mean_cost(items, batching.cost)
@@ -103,40 +77,83 @@ def draft(
     return Draft(sequences if members is None else members[sequences], offsets, boundaries, needed)
 
 
-def _cut(
+class _Line(NamedTuple):
+    """Sequences in order, [k]; what each must be padded to, [k, dims]; and positions that no batch may cross."""
+
+    sequences: NDArray[np.int64]
+    needed: NDArray[np.int64]
+    boundaries: NDArray[np.int64]
+
+
+def _put_in_line(
+    items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: int
+) -> tuple[_Line, bool]:
+    """All of `items` in order, and whether the order has edges that they are padded to."""
+    sequences, boundaries, edges = _order(items, batching, order, key, bands)
+    if edges is not None and row_capacity(batching.cut) is not None:
+        rule = "one that pads to no edges beside a cut that packs rows"
+        raise checks.value_error("order", rule, batching.order, "Take Shuffled().")
+    needed = round_up(_pad_to_edges(items, sequences, edges, batching, order), length_multiple(batching.cut))
+    if isinstance(batching.deal, RandomSteps) and len(boundaries):
+        # A step takes sequences of all buckets, which then say no more than what each is padded to.
+        mixed = key.at("steps", lane=key.lane).permutation(len(sequences))
+        sequences, needed, boundaries = sequences[mixed], needed[mixed], np.empty(0, np.int64)
+    return _Line(sequences, needed, boundaries), edges is not None
+
+
+def _order(items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: int) -> Ordered:
+    """What the order gives; checked, where it is the user's own."""
+    # Most orders sort by one number: the length, the sum of several, or the place in a line of bands.
+    in_bands = bands and not isinstance(batching.deal, RandomSteps)
+    ordered = order(line_up(items, bands) if in_bands else _narrow_sizes(items, batching, order), key)
+    return check_ordered(ordered, *items.shape) if is_own(batching.order) else ordered
+
+
+def _pad_to_edges(
+    items: NDArray[np.int64],
     sequences: NDArray[np.int64],
-    needed: NDArray[np.int64],
-    boundaries: NDArray[np.int64],
+    edges: NDArray[np.int64] | None,
     batching: Batching,
-    *,
-    longest: NDArray[np.int64],
-    slots: int,
-    bands: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The sequences that the cut keeps, batch after batch; what each needs; boundaries between them; and offsets."""
-    cut, cost = batching.cut, batching.cost
-    if isinstance(batching.deal, RandomSteps) and isinstance(cut, Rows):
-        cuts = form_row_steps(needed, cut, batching.deal, slots, cost=cost)
-    elif isinstance(batching.deal, RandomSteps):
+    order: Order,
+) -> NDArray[np.int64]:
+    """What each of the `sequences` must be padded to, by the `edges` of the order if there are any: [k, dims]."""
+    in_steps = isinstance(batching.deal, RandomSteps)
+    if edges is not None and not in_steps and not is_own(batching.order):
+        return edges.reshape(-1, items.shape[1])  # an edge of ours holds what is padded to it
+    needed = take_rows(items, sequences).astype(np.int64, copy=False)
+    if edges is None:
+        return needed
+    if in_steps:
+        edges = _chain_edges(needed, edges, order)
+    # An order of the user's may give an edge that is too short: the sequence is then padded to its own length.
+    return np.maximum(needed, edges.reshape(needed.shape), out=needed)
+
+
+def _cut(
+    line: _Line, batching: Batching, *, longest: NDArray[np.int64], slots: int, bands: int
+) -> tuple[_Line, NDArray[np.int64]]:
+    """What the cut keeps of the line, batch after batch, and the offsets of the batches."""
+    cut, cost, deal = batching.cut, batching.cost, batching.deal
+    sequences, needed, boundaries = line
+    if isinstance(deal, RandomSteps) and not isinstance(cut, Rows):
         capacity = capacity_of(cut, cost, longest, slots)
-        moved, needed, offsets = form_steps(sequences, needed, cut, batching.deal, capacity, cost=cost, bands=bands)
-        return moved, needed, boundaries, offsets
+        sequences, needed, offsets = form_steps(sequences, needed, cut, deal, capacity, bands=bands)
+        return _Line(sequences, needed, boundaries), offsets
+    if isinstance(deal, RandomSteps) and isinstance(cut, Rows):
+        cuts = form_row_steps(needed, cut, deal, slots, cost=cost)
     else:
         cuts = cut(needed, boundaries, cost=cost, longest=longest)
     kept, offsets = check_cuts(cuts, len(needed), boundaries) if is_own(cut) else cuts
     if kept is None:
-        return sequences, needed, boundaries, offsets
+        return line, offsets
     if is_own(cut) and (capacity := row_capacity(cut)) is not None:
         check_rows(one_length(needed)[kept], capacity)
     # Boundaries count what stays: if the positions [0, 2, 3] do, the boundary 2 becomes 1. A packer reorders between
     # boundaries, so that `kept` need not rise; but all that is below a boundary stands before all that is not.
-    boundaries = np.searchsorted(kept, boundaries)
-    # One after the other, so that what is replaced makes room.
-    sequences = sequences.take(kept)
-    return sequences, take_rows(needed, kept), boundaries, offsets
+    return _Line(sequences.take(kept), take_rows(needed, kept), np.searchsorted(kept, boundaries)), offsets
 
 
-def chain_edges(needed: NDArray[np.int64], edges: NDArray[np.int64], order: Order) -> NDArray[np.int64]:
+def _chain_edges(needed: NDArray[np.int64], edges: NDArray[np.int64], order: Order) -> NDArray[np.int64]:
     """What sequences are padded to where a batch may hold those of several buckets: edges of the order's chain.
 
     A batch of the buckets (9, 4) and (5, 9) is padded to (9, 9). So both are widened to a chain, and each sequence is
@@ -148,7 +165,7 @@ def chain_edges(needed: NDArray[np.int64], edges: NDArray[np.int64], order: Orde
     return chain[find_boxes(needed, chain)]
 
 
-def _sizes_for(items: NDArray[np.int64], batching: Batching, order: Order) -> NDArray[Any]:
+def _narrow_sizes(items: NDArray[np.int64], batching: Batching, order: Order) -> NDArray[Any]:
     """As `sizes_of`; the one length of each sequence as it is, for an order of this package, which only reads it."""
     if items.shape[1] > 1 or is_own(batching.order):
         return sizes_of(items, order)
