@@ -29,7 +29,7 @@ from lengthwise.choices.cost import costs_of
 from lengthwise.choices.cut import Budget
 from lengthwise.choices.multiples import round_up
 from lengthwise.lengths import as_lengths
-from lengthwise.planning.draft import one_length
+from lengthwise.planning.draft import take_items
 from lengthwise.planning.make import make_plan
 from lengthwise.torch.step_meter import DeviceMeter, check_trained, choose_device, mark
 
@@ -138,7 +138,7 @@ def find_budget(
         raise checks.value_error("lengths", "of at least one sequence", 0, "Give those of your data.")
     check_arguments(step, make_batch, own[:1].size)
     # As plans pad: with multiple_of=64 a sequence of 400 frames takes 448, and those of 5 and 20 take 64 alike.
-    tried = trial_lengths(_planned(own, chosen), levels=_LEVELS, aside=False)
+    tried = trial_lengths(take_items(own, chosen)[0], levels=_LEVELS, aside=False)
     padded = np.unique(round_up(tried, cut.multiple_of), axis=0)
     most = min(max_sequences, cut.max_sequences or max_sequences)
     trials = _Trials(step, make_batch, release or getattr(model, "zero_grad", None), choose_device(model, device))
@@ -300,14 +300,6 @@ def _no_room(padded: NDArray[np.int64]) -> ValueError:
 
 def _place(padded: NDArray[np.int64]) -> str:
     return f"length {' x '.join(map(str, padded.tolist()))}"
-
-
-def _planned(lengths: NDArray[np.int64], batching: Batching) -> NDArray[np.int64]:
-    """The lengths of what batches are made of: of chunks of 50 frames none is longer than 50."""
-    if batching.chunks is None:
-        return lengths
-    spans = batching.chunks(one_length(lengths))
-    return spans[:, 2] - spans[:, 1]
 
 
 def _check_grows(costs: NDArray[np.float64], alone: NDArray[np.float64], counts: NDArray[np.int64]) -> None:

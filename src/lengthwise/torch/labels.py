@@ -67,9 +67,12 @@ def mean_of(loss: Loss, batch: Any, *, shifted: bool = False) -> str | None:
         return None
     if batch["labels"][..., 0].ne(IGNORED).any():
         shifted = _is_shifted(loss, batch)
-    # None, if the loss is not finite: another batch is tried then.
-    verdict = _is_mean(loss, batch, shifted)
-    return None if verdict is None else (NEXT_LABELS if shifted else LABELS) if verdict else OTHER
+    is_mean = _is_mean(loss, batch, shifted)
+    if is_mean is None:  # the loss is not finite: another batch is tried then
+        return None
+    if not is_mean:
+        return OTHER
+    return NEXT_LABELS if shifted else LABELS
 
 
 def _can_tell(batch: Any) -> bool:

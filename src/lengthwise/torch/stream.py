@@ -212,23 +212,19 @@ class StreamBatches:
 
     def _meet(self, reader: _Reader) -> tuple[list[Any], Window, tuple[Start, ...]]:
         """Reads what is missing of the next window, and tells the other ranks where it began; a collective."""
-        error: Exception | None = None
-        read = _Read([], {}, [], [], [])
         try:
             read = self._describe(reader)
-        except Exception as raised:  # the other ranks are waiting: told first, it is raised after
-            error = raised
-        told = gather((read._replace(samples=[]), None if error is None else f"{type(error).__name__}: {error}"))
-        if error is not None:
-            raise error
-        for rank, (_, refusal) in enumerate(told):
-            if refusal is not None:
-                raise PlanMismatchError(
-                    checks.sentence("window", "read on every rank", refusal, "Look there.", at=f"rank {rank}")
-                )
-        starts = {number: start for each, _ in told for number, start in each.starts.items()}
+        except Exception as error:  # the other ranks are waiting: it is told first, and raised after
+            gather(f"{type(error).__name__}: {error}")
+            raise
+        told = gather(read._replace(samples=[]))
+        for rank, each in enumerate(told):
+            if isinstance(each, str):  # the error of that rank
+                rule = "read on every rank"
+                raise PlanMismatchError(checks.sentence("window", rule, each, "Look there.", at=f"rank {rank}"))
+        starts = {number: start for each in told for number, start in each.starts.items()}
         in_order = tuple(starts[number] for number in sorted(starts))
-        return read.samples, _join([each for each, _ in told]), in_order
+        return read.samples, _join(told), in_order
 
     def _describe(self, reader: _Reader) -> _Read:
         samples, shards, starts = reader.take()
@@ -325,7 +321,9 @@ class _Reader:
     def _read(self, share: float) -> None:
         if self._error is not None:
             return
-        self._begin()
+        if not self._starts:
+            self._starts = {number: shard.state() for number, shard in self._shards.items()}
+            self._next = {number: [] for number in self._shards}
         for number, shard in self._shards.items():
             missing = round(share * self.quota) - len(self._next[number])
             if missing > 0:
@@ -341,8 +339,3 @@ class _Reader:
         starts = self._starts
         self._next, self._starts = {}, {}
         return samples, shards, starts
-
-    def _begin(self) -> None:
-        if not self._starts:
-            self._starts = {number: shard.state() for number, shard in self._shards.items()}
-            self._next = {number: [] for number in self._shards}

@@ -14,6 +14,7 @@ from lengthwise.measures.metrics import Measures, measure
 from lengthwise.planning import make_plan
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.window_epoch import WindowEpoch
+from lengthwise.report import words
 
 _SAME = 1.005  # times as much: less than this is no difference worth a sentence
 _ROOM = 0.6  # of the memory: whoever uses less may want to hear of a larger budget
@@ -40,7 +41,7 @@ def summarize(
     Random batches of the same cut pad 32.4 %, and compute 1.4 times as much.
     Each rank has had 4 of its 8 batches.
     """
-    said = [f"Epoch {plan.epoch} has {_count(plan.steps, 'step')} {'left, ' if before else ''}{_per_step(plan)}"]
+    said = [f"Epoch {plan.epoch} has {words.count(plan.steps, 'step')} {'left, ' if before else ''}{_per_step(plan)}"]
     if not plan.steps:
         return f"{said[0]}."
     of, batches = "what is computed", len(plan)
@@ -51,13 +52,13 @@ def summarize(
     item = "sequence" if batching.chunks is None else "chunk"
     mean = own.mean_batch * own.batches / own.steps
     said.append(f"A batch holds {_range(own, item)}, a step {_number(mean)} on average")
-    said.append(f"Padding is {_percent(own.padding_share)} of {of}")
+    said.append(f"Padding is {words.percent(own.padding_share)} of {of}")
     said.append(_beside(own, random))
     if plan.world_size > 1:
-        said.append(f"Ranks wait {_percent(own.straggler_waste)} of the time for each other")
+        said.append(f"Ranks wait {words.percent(own.straggler_waste)} of the time for each other")
     said += _exceptions(own, item)
     if taken:
-        said.append(f"Each rank has had {taken:,} of its {_count(batches, 'batch', 'batches')}")
+        said.append(f"Each rank has had {taken:,} of its {words.count(batches, 'batch', 'batches')}")
     return ".\n".join(said) + "."
 
 
@@ -85,46 +86,32 @@ def _measure_random(plan: Plan, lengths: ArrayLike, batching: Batching) -> Measu
 def _beside(own: Measures, random: Measures) -> str:
     # Of 100 frames of data, 10 % padding makes 111 frames, 60 % 250: 2.25 times as many.
     times = own.fill / random.fill
-    told = f"Random batches of the same cut pad {_percent(random.padding_share)}"
+    told = f"Random batches of the same cut pad {words.percent(random.padding_share)}"
     return f"{told}, and compute {times:,.2g} times as much" if times > _SAME else f"{told} too"
 
 
 def _per_step(plan: Plan | WindowEpoch) -> str:
     each = "each of " if plan.world_size > 1 else ""
-    return f"of {_count(plan.micro_batches, 'batch', 'batches')} on {each}{_count(plan.world_size, 'rank')}"
+    return f"of {words.count(plan.micro_batches, 'batch', 'batches')} on {each}{words.count(plan.world_size, 'rank')}"
 
 
 def _range(own: Measures, item: str) -> str:
     if own.smallest_batch == own.largest_batch:
-        return _count(own.largest_batch, item)
-    return f"{own.smallest_batch:,} to {_count(own.largest_batch, item)}"
+        return words.count(own.largest_batch, item)
+    return f"{own.smallest_batch:,} to {words.count(own.largest_batch, item)}"
 
 
 def _exceptions(own: Measures, item: str) -> list[str]:
     """What is not as usual, a sentence each."""
     said = []
     if own.dropped:
-        said.append(f"Left out: {_count(own.dropped, item)}")
+        said.append(f"Left out: {words.count(own.dropped, item)}")
     if own.repeated:
-        said.append(f"Taken a second time, without weight: {_count(own.repeated, item)}")
+        said.append(f"Taken a second time, without weight: {words.count(own.repeated, item)}")
     if own.over_max_cost:
-        said.append(f"Over the budget: {_count(own.over_max_cost, 'batch', 'batches')}")
+        said.append(f"Over the budget: {words.count(own.over_max_cost, 'batch', 'batches')}")
     return said
 
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _count(number: int, one: str, several: str = "") -> str:
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
-
-
-def _percent(share: float) -> str:
-    """A share with two digits that tell.
-
-    >>> _percent(0.0978), _percent(0.0016), _percent(0.0)
-    ('9.8 %', '0.16 %', '0 %')
-    """
-    value = 100.0 * max(share, 0.0)
-    return f"{value:.1f} %" if value >= 1.0 else f"{float(f'{value:.2g}'):g} %"

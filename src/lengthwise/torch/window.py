@@ -104,31 +104,17 @@ def deliver(
     with warnings.catch_warnings():
         if not whole:
             warnings.filterwarnings("ignore", message="`padding` must be within")
-        return _deliver(window, batching, runs, world, seed=seed, epoch=epoch, number=number, whole=whole)
-
-
-def _deliver(
-    window: Window,
-    batching: Batching,
-    runs: Sequence[EarlierRun],
-    world: World,
-    *,
-    seed: int,
-    epoch: int,
-    number: int,
-    whole: bool,
-) -> Deliveries:
-    members = np.arange(len(window.shards))
-    for place, run in enumerate(runs):
-        key = key_epoch(epoch, number, place)
-        own = _plan(window, members, batching, run.world, seed=seed, key=key, whole=whole and not place)
-        rows = own.plan.grid.reshape(-1, run.world.world_size)[: run.taken]
-        # A batch counts as taken where its owner had it: elsewhere it only filled a place.
-        taken = np.unique(rows[own.owners[rows] == np.arange(run.world.world_size)])
-        seen = [own.batch(batch) for batch in taken.tolist()]
-        members = np.setdiff1d(members, np.concatenate([np.empty(0, np.int64), *seen]))
-    key = key_epoch(epoch, number, len(runs))
-    return _plan(window, members, batching, world, seed=seed, key=key, whole=whole and not runs)
+        members = np.arange(len(window.shards))
+        for place, run in enumerate(runs):
+            key = key_epoch(epoch, number, place)
+            own = _plan(window, members, batching, run.world, seed=seed, key=key, whole=whole and not place)
+            rows = own.plan.grid.reshape(-1, run.world.world_size)[: run.taken]
+            # A batch counts as taken where its owner had it: elsewhere it only filled a place.
+            taken = np.unique(rows[own.owners[rows] == np.arange(run.world.world_size)])
+            seen = [own.batch(batch) for batch in taken.tolist()]
+            members = np.setdiff1d(members, np.concatenate([np.empty(0, np.int64), *seen]))
+        key = key_epoch(epoch, number, len(runs))
+        return _plan(window, members, batching, world, seed=seed, key=key, whole=whole and not runs)
 
 
 def _plan(
@@ -138,13 +124,14 @@ def _plan(
     if world.world_size > 1:
         portions = tuple(np.flatnonzero(ranks == rank) for rank in range(world.world_size))
         batching = replace(batching, deal=_Owned(portions))
+    options = {"seed": seed, "epoch": key, **world._asdict()}
     try:
-        plan = make_plan(window.lengths[members], batching, seed=seed, epoch=key, **world._asdict())
+        plan = make_plan(window.lengths[members], batching, **options)
     except NoStepError:
         if whole:
             raise
         members, ranks = members[:0], ranks[:0]  # what is left was dropped before, or is too little for a step
-        plan = make_plan(window.lengths[members], batching, seed=seed, epoch=key, **world._asdict())
+        plan = make_plan(window.lengths[members], batching, **options)
     owners = ranks[plan.sequences[plan.offsets[:-1]]]
     return Deliveries(plan, members, owners, _scale(plan, owners, window.weights[members]))
 

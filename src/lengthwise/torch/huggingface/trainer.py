@@ -239,7 +239,7 @@ class PlannedTrainer(transformers.Trainer):
         seen = self._mean_of(batches[0]) if labelled and not self._known else None
         said = [*counts.sum(1), labelled, *(seen == mean for mean in MEANS)]
         gathered: Any = self.accelerator.gather(torch.tensor([said], dtype=torch.int64, device=self.args.device))
-        *labels, labelling, votes = *gathered.sum(0).tolist()[:3], gathered.sum(0).tolist()[3:]
+        own, shifted, labelling, *votes = gathered.sum(0).tolist()
         self._learn(votes)
         if 0 < labelling < len(gathered):
             remedy = "Let the data collator give them for every batch, or give weights."
@@ -248,9 +248,8 @@ class PlannedTrainer(transformers.Trainer):
             return scales
         shares = scales > 0 if self.reduction == "sum" else counts[int(self._shifts_labels)]
         # Ranks that share a sequence counted its labels each: divided by how many they are.
-        whole = max(labels[int(self._shifts_labels)], 1) / (
-            self.get_tp_size() * self.get_cp_size() * self.get_sp_size()
-        )
+        sharing = self.get_tp_size() * self.get_cp_size() * self.get_sp_size()
+        whole = max(shifted if self._shifts_labels else own, 1) / sharing
         return shares / whole * self._ranks * (len(batches) if self._averages_micro_batches else 1)
 
     def _learn(self, votes: list[int]) -> None:
