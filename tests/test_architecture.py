@@ -57,19 +57,8 @@ WITHIN = {
         *("write", "__init__"),
     ),
     "planning": (
-        *(
-            "plan_file",
-            "plan",
-            "batches",
-            "own",
-            "joint",
-            "step_multiples",
-            "called_steps",
-            "steps",
-            "tail",
-            "row_steps",
-        ),
-        *("leftovers", "draft", "oversize", "level", "trial"),
+        *("plan_file", "plan", "batches", "own", "joint", "step_multiples", "called_steps"),
+        *("steps", "tail", "row_steps", "leftovers", "draft", "oversize", "level", "trial"),
         *(
             "fit",
             "missed",

@@ -37,6 +37,14 @@ class Draft(NamedTuple):
     needed: NDArray[np.int64]
 
 
+class _Line(NamedTuple):
+    """Sequences in order, [k]; what each must be padded to, [k, dims]; and positions that no batch may cross."""
+
+    sequences: NDArray[np.int64]
+    needed: NDArray[np.int64]
+    boundaries: NDArray[np.int64]
+
+
 def draft(
     items: NDArray[np.int64],
     members: NDArray[np.int64] | None,
@@ -75,14 +83,6 @@ def draft(
         doubt = {"mean_cost": mean} if mean > error.budget else {}
         raise type(error)(error.budget, error.cost, error.position, sequence=sequence, **doubt) from None
     return Draft(sequences if members is None else members[sequences], offsets, boundaries, needed)
-
-
-class _Line(NamedTuple):
-    """Sequences in order, [k]; what each must be padded to, [k, dims]; and positions that no batch may cross."""
-
-    sequences: NDArray[np.int64]
-    needed: NDArray[np.int64]
-    boundaries: NDArray[np.int64]
 
 
 def _put_in_line(

@@ -9,8 +9,9 @@ pad it. `MaxEntropy(mixing=...)` is fitted by trials alone: the padding is moved
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -31,7 +32,7 @@ from lengthwise.choices.warp import find_root, fit_warp
 from lengthwise.planning.draft import sizes_of
 from lengthwise.planning.oversize import Kinds, sort_out
 from lengthwise.planning.own import check_batch_sizes, is_own
-from lengthwise.planning.trial import Trial, estimate_batches
+from lengthwise.planning.trial import Data, Trial, estimate_batches
 
 _NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # how near trials come to the padding: chance moves plans by more
 # Between these a padding is sought: 99 % and 0.03 %. By its logit, small shares are told apart as well as large ones.
@@ -71,14 +72,12 @@ class _Same:
 _remembered: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 
 
-def settle(
-    items: NDArray[np.int64], batching: Batching, slots: int, *, name: str, windows: Sequence[int] = ()
-) -> Batching:
+def settle(data: Data, batching: Batching, slots: int) -> Batching:
     """The batching by which steps of `slots` batches are made, where `RandomSteps` goes with a padding.
 
     `MaxEntropy(padding=0.1)` with `RandomSteps` asks for steps as random as 10 % padding allows. Where random steps pad
     no more, they are taken, and the order is `Shuffled`. Elsewhere the order makes batches of that padding, and
-    `Stratified` deals them. `name` is the fingerprint of the lengths; `windows` are those of `items`, as of a `Trial`.
+    `Stratified` deals them.
     """
     order, deal = batching.order, batching.deal
     if not finds_noise(order) or not isinstance(deal, RandomSteps):
@@ -86,35 +85,25 @@ def settle(
     in_strata = replace(batching, deal=Stratified(tail=deal.tail))
     if order.padding is None:  # a mixing is asked of batches, and those of random steps are sorted
         return in_strata
-    kinds = sort_out(items, in_strata)
+    kinds = sort_out(data.items, in_strata)
     # A step of one batch is that batch: as a random sample it would pad as random batches do.
     if slots == 1 or not kinds.fitted.any():
         return in_strata
     in_steps = replace(batching, order=Shuffled())
 
     def measure_steps() -> float:
-        within = items[kinds.fitted]
-        bands = choose_bands(items, kinds, in_steps, portions=1, slots=slots, name=name, windows=windows)
-        sizes = _sizes_within(kinds, windows)
-        return Trial(within, in_steps, portions=1, slots=slots, bands=bands, windows=sizes).padding_of(in_steps.order)
+        bands = choose_bands(data, kinds, in_steps, portions=1, slots=slots)
+        trial = Trial(data.select(kinds.fitted), in_steps, portions=1, slots=slots, bands=bands)
+        return trial.padding_of(in_steps.order)
 
     try:
-        padding = _remember(measure_steps, "steps", name, in_steps, slots)
+        padding = _remember(measure_steps, "steps", data.name, in_steps, slots)
     except OversizeError:  # the plan itself will say which sequence it is
         return in_strata
     return in_steps if padding <= order.padding else in_strata
 
 
-def choose_bands(
-    items: NDArray[np.int64],
-    kinds: Kinds,
-    batching: Batching,
-    *,
-    portions: int,
-    slots: int,
-    name: str,
-    windows: Sequence[int] = (),
-) -> int:
+def choose_bands(data: Data, kinds: Kinds, batching: Batching, *, portions: int, slots: int) -> int:
     """By how many bands `line_up` sorts sequences of several lengths so that they pad least; 0 for by their sum.
 
     For the orders that sort by length, and for what is sorted inside of a step.
@@ -122,7 +111,8 @@ def choose_bands(
     in_steps, order = isinstance(batching.deal, RandomSteps), batching.order
     # A noise of a given scale is in the unit of the lengths, and a place in a line has no unit.
     sorts = type(order) is Sorted or finds_noise(order)
-    if items.shape[1] == 1 or not kinds.fitted.any() or not (in_steps or sorts):
+    dims = data.items.shape[1]
+    if dims == 1 or not kinds.fitted.any() or not (in_steps or sorts):
         return 0
     if getattr(order, "pad_to_edge", False):  # the edges of a step are a chain, which one sum puts in line
         return 0
@@ -130,59 +120,42 @@ def choose_bands(
     tried = Shuffled() if in_steps else Sorted()
 
     def find() -> int:
-        within = items[kinds.fitted]
-        if prices_of(batching.cost, items.shape[1]) is None:  # a cost that must be called takes seconds to try with
-            batches = estimate_batches(within, batching, portions * max(1, len(windows)))
+        within = data.select(kinds.fitted)
+        if prices_of(batching.cost, dims) is None:  # a cost that must be called takes seconds to try with
+            batches = estimate_batches(within.items, batching, portions * max(1, len(data.windows)))
             return 2 ** round(np.log2(2.0 * max(1.0, batches) ** 0.5))
-
-        sizes = _sizes_within(kinds, windows)
 
         def pad_by(bands: int) -> float:
             steps = slots if in_steps else 1
-            return Trial(within, batching, portions=portions, slots=steps, bands=bands, windows=sizes).padding_of(tried)
+            return Trial(within, batching, portions=portions, slots=steps, bands=bands).padding_of(tried)
 
         return min((0, *(2**power for power in range(_MOST_BANDS + 1))), key=pad_by)
 
     try:
         # One number names both: a step has at most 2**20 slots.
-        return _remember(find, "bands", name, batching, portions * 2**20 + slots)
+        return _remember(find, "bands", data.name, batching, portions * 2**20 + slots)
     except OversizeError:  # the plan itself will say which sequence it is
         return 0
 
 
-def fit_order(
-    items: NDArray[np.int64],
-    kinds: Kinds,
-    batching: Batching,
-    *,
-    portions: int,
-    bands: int,
-    places: int,
-    name: str,
-    windows: Sequence[int] = (),
-) -> Fit:
-    """The order of the batching, fitted to `items`; the same for every epoch, so that only the first must find it.
+def fit_order(data: Data, kinds: Kinds, batching: Batching, *, portions: int, bands: int, places: int) -> Fit:
+    """The order of the batching, fitted to `data`; the same for every epoch, so that only the first must find it.
 
     Args:
-        items: [n, dims], of all portions.
+        data: The items.
         kinds: Which of them the order is fitted to.
         batching: The choices.
         portions: How many equal parts the sequences are dealt into before they are sorted.
         bands: As `choose_bands` says.
         places: Batches that each portion has in a step: filling the last step changes what is padded.
-        name: The fingerprint of the lengths.
-        windows: How many of the items each window has, where the order is to serve several.
     """
     if getattr(batching.order, "fit", None) is None or not kinds.ordered.any():
         return Fit(batching.order)
 
     if type(batching.deal) is Balanced:  # what may be waited for moves batches to other steps, and changes none
         batching = replace(batching, deal=Balanced(tail=batching.deal.tail))
-
-    def fit() -> Fit:
-        return _fit_anew(items, kinds, batching, portions, bands, places, windows)
-
-    return _remember(fit, "order", name, batching, portions * 2**20 + places)
+    fit = partial(_fit_anew, data, kinds, batching, portions, bands, places)
+    return _remember(fit, "order", data.name, batching, portions * 2**20 + places)
 
 
 def _remember(find: Callable[[], _Found], about: str, name: str, batching: Batching, places: int) -> _Found:
@@ -203,59 +176,60 @@ def _remember(find: Callable[[], _Found], about: str, name: str, batching: Batch
     return found
 
 
-def _sizes_within(kinds: Kinds, windows: Sequence[int]) -> list[int]:
-    """How many sequences of each window the order is fitted to; windows that have none are left out."""
-    parts = np.split(kinds.fitted, np.cumsum(windows)[:-1]) if len(windows) else []
-    return [int(part.sum()) for part in parts if part.any()]
+def _fit_anew(data: Data, kinds: Kinds, batching: Batching, portions: int, bands: int, places: int) -> Fit:
+    order, giants = batching.order, kinds.ordered & ~kinds.fitted
+    if finds_noise(order) and kinds.fitted.any():
+        return _fit_noise(data, kinds, batching, order, portions, bands, places)
+    if isinstance(order, Bucketed) and (order.buckets or 1) > 1 and giants.any() and kinds.fitted.any():
+        within, longest = data.items[kinds.fitted], data.items[giants].max(axis=0)
+        return Fit(_fit_below(longest, within, batching, order, portions))
+    return Fit(_fit_to_lengths(data.items[kinds.ordered], batching, portions))
 
 
-def _fit_anew(
-    items: NDArray[np.int64],
-    kinds: Kinds,
-    batching: Batching,
-    portions: int,
-    bands: int,
-    places: int,
-    windows: Sequence[int],
-) -> Fit:
-    """The fit; of several buckets to pad to, the last is kept for what is over the budget by itself.
+def _fit_below(
+    longest: NDArray[np.int64], items: NDArray[np.int64], batching: Batching, order: Bucketed, portions: int
+) -> Order:
+    """Buckets fitted to `items`, the last of them kept for what is over the budget by itself, up to `longest` [dims].
 
     Three uniform buckets over 10, 20 and a giant of 900 would be padded to 306, 603 and 900; so they are 15, 20, 900.
     """
-    giants, order = kinds.ordered & ~kinds.fitted, batching.order
-    within = items[kinds.fitted]
-    if giants.any() and len(within) and isinstance(order, Bucketed) and (order.buckets or 1) > 1:
-        fewer = replace(order, buckets=(order.buckets or 1) - 1)
-        fitted = _fit(within, replace(batching, order=fewer), portions)
-        rows = np.array(getattr(fitted, "edges", None) or ()).reshape(-1, items.shape[1])
-        edges = sort_rows(np.concatenate([rows, items[giants].max(axis=0)[None]]))
-        return Fit(Bucketed(edges=tuple(edges.tolist()), pad_to_edge=order.pad_to_edge, leftovers=order.leftovers))
-    if finds_noise(order) and len(within):
-        trial = Trial(
-            within,
-            batching,
-            portions=portions,
-            slots=1,
-            bands=bands,
-            drafted=portions,
-            places=places,
-            alone=int(kinds.alone.sum()) // max(1, len(windows)),
-            most=_MOST_MIXED if order.padding is None else 2**62,
-            windows=_sizes_within(kinds, windows),
-        )
-
-        def fit_to(padding: float) -> Order:
-            to_padding = replace(batching, order=replace(order, padding=padding, mixing=None))
-            return _fit(within, to_padding, portions * max(1, len(windows)), bands, filled=trial.filled)
-
-        if order.padding is not None:
-            return _fit_padding(fit_to, trial, order.padding)
-        return _fit_mixing(fit_to, trial, order.mixing or 0.0)
-    return Fit(_fit(items[kinds.ordered], batching, portions))
+    fewer = replace(order, buckets=(order.buckets or 1) - 1)
+    fitted = _fit_to_lengths(items, replace(batching, order=fewer), portions)
+    rows = np.array(getattr(fitted, "edges", None) or ()).reshape(-1, items.shape[1])
+    edges = sort_rows(np.concatenate([rows, longest[None]]))
+    return Bucketed(edges=tuple(edges.tolist()), pad_to_edge=order.pad_to_edge, leftovers=order.leftovers)
 
 
-def _fit(items: NDArray[np.int64], batching: Batching, portions: int, bands: int = 0, *, filled: float = 1.0) -> Order:
-    """The order, fitted to `items` where it has something to fit; batches are `filled` as far, on average."""
+def _fit_noise(
+    data: Data, kinds: Kinds, batching: Batching, order: MaxEntropy, portions: int, bands: int, places: int
+) -> Fit:
+    """The noise under which trials have the padding, or the mixing, that was asked for."""
+    within, windows = data.select(kinds.fitted), max(1, len(data.windows))
+    trial = Trial(
+        within,
+        batching,
+        portions=portions,
+        slots=1,
+        bands=bands,
+        drafted=portions,
+        places=places,
+        alone=int(kinds.alone.sum()) // windows,
+        most=_MOST_MIXED if order.padding is None else 2**62,
+    )
+
+    def fit_to(padding: float) -> Order:
+        to_padding = replace(batching, order=replace(order, padding=padding, mixing=None))
+        return _fit_to_lengths(within.items, to_padding, portions * windows, bands, filled=trial.filled)
+
+    if order.padding is not None:
+        return _fit_padding(fit_to, trial, order.padding)
+    return _fit_mixing(fit_to, trial, order.mixing or 0.0)
+
+
+def _fit_to_lengths(
+    items: NDArray[np.int64], batching: Batching, portions: int, bands: int = 0, *, filled: float = 1.0
+) -> Order:
+    """The order, fitted to `items` without a trial, where it has something to fit; batches are `filled` as far."""
     fit = getattr(batching.order, "fit", None)
     if fit is None or not len(items):
         return batching.order

@@ -26,6 +26,7 @@ from lengthwise.planning.portions import draft_portions
 from lengthwise.planning.rest import Remainder, read_runs, take_run
 from lengthwise.planning.shared_fit import Fitted
 from lengthwise.planning.tail import complete_steps
+from lengthwise.planning.trial import Data
 
 
 class NoStepError(ValueError):
@@ -107,7 +108,7 @@ def make_fitted(
     # The plan keeps the batching as it was given, for that is what a checkpoint compares.
     name = name_checked(array)
     given = batching
-    batching = fitted.batching if fitted is not None else settle(items, batching, first.slots, name=name)
+    batching = fitted.batching if fitted is not None else settle(Data(items, name), batching, first.slots)
     drafts = draft_portions(items, batching, first, key, name=name, fitted=fitted)
     capacity = row_capacity(batching.cut)
     batches, numbers = complete_steps(

@@ -17,7 +17,7 @@ from lengthwise.planning.missed import tell_doubted_budget, tell_missed_request
 from lengthwise.planning.oversize import put_alone, sort_out
 from lengthwise.planning.own import check_portions, is_own
 from lengthwise.planning.shared_fit import Fitted
-from lengthwise.planning.trial import fill_steps
+from lengthwise.planning.trial import Data, fill_steps
 
 
 def draft_portions(
@@ -40,8 +40,9 @@ def draft_portions(
     del portions  # the numbers of all sequences, while these are sorted, would be a fifth of the memory
     keys = [key.at("order", lane=lane) for lane in range(len(members))]
 
+    data = Data(items, name)
     if fitted is None:
-        bands = choose_bands(items, kinds, batching, portions=len(members), slots=world.slots, name=name)
+        bands = choose_bands(data, kinds, batching, portions=len(members), slots=world.slots)
     else:
         bands = fitted.bands
 
@@ -54,7 +55,7 @@ def draft_portions(
     places = world.slots // len(members)
     fit = None if fitted is None else fitted.fit
     if fit is None:
-        fit = fit_order(items, kinds, batching, portions=len(members), bands=bands, places=places, name=name)
+        fit = fit_order(data, kinds, batching, portions=len(members), bands=bands, places=places)
     drafts = draft_by(fit.order)
 
     def fill_by(order: Order) -> list[Draft]:

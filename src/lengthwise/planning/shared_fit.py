@@ -18,6 +18,7 @@ from lengthwise.choices.order import Sorted, finds_noise
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.fit import Fit, choose_bands, fit_order, settle
 from lengthwise.planning.oversize import sort_out
+from lengthwise.planning.trial import Data
 
 
 class Fitted(NamedTuple):
@@ -41,17 +42,14 @@ def fit_windows(windows: Sequence[NDArray[np.int64]], batching: Batching, slots:
     was asked on average. Edges of buckets are left to each window, whose longest sequence they must hold. So is the
     noise on a line of bands: a place there counts the sequences before it, and windows differ in how many they have.
     """
-    items = np.concatenate(windows)
-    sizes = [len(window) for window in windows]
-    name = f"{fingerprint(items)} in windows of {sizes}"
-    batching = settle(items, batching, slots, name=name, windows=sizes)
+    items, sizes = np.concatenate(windows), [len(window) for window in windows]
+    data = Data(items, f"{fingerprint(items)} in windows of {sizes}", sizes)
+    batching = settle(data, batching, slots)
     kinds = sort_out(items, batching)
-    bands = choose_bands(items, kinds, batching, portions=portions, slots=slots, name=name, windows=sizes)
+    bands = choose_bands(data, kinds, batching, portions=portions, slots=slots)
     if bands or not finds_noise(batching.order):
         return Fitted(batching, bands, None)
-    places = slots // portions
-    found = fit_order(items, kinds, batching, portions=portions, bands=0, places=places, name=name, windows=sizes)
-    return Fitted(batching, 0, found)
+    return Fitted(batching, 0, fit_order(data, kinds, batching, portions=portions, bands=0, places=slots // portions))
 
 
 def has_fit(batching: Batching, dims: int) -> bool:

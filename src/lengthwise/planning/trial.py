@@ -8,6 +8,7 @@ an order that spends 10 % of padding by the histogram of lengths
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +32,37 @@ _STEPS_TRIED = 24  # more of them pad the same
 _LEAST_TRIED = 20_000  # sequences, where there are as many
 
 
+class Data(NamedTuple):
+    """What an order is fitted to.
+
+    Attributes:
+        items: [n, dims], of all portions; of windows, those of one after the other.
+        name: The fingerprint of the lengths, by which what was found is remembered.
+        windows: How many of the items each window has, where one order is to serve several; else empty.
+    """
+
+    items: NDArray[np.int64]
+    name: str
+    windows: Sequence[int] = ()
+
+    def select(self, chosen: NDArray[np.bool_]) -> Data:
+        """The items that are `chosen` [n]; windows that have none are left out."""
+        sizes = [int(part.sum()) for part in self._split(chosen) if part.any()] if self.windows else ()
+        return Data(self.items[chosen], self.name, sizes)
+
+    def parts(self) -> list[NDArray[np.int64]]:
+        """The items of each window; all, where there are none."""
+        return self._split(self.items)
+
+    def _split(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
+        return np.split(rows, np.cumsum(self.windows)[:-1]) if self.windows else [rows]
+
+
 class Trial:
     """Drafts by keys of their own, the same ones for every order: of all sequences, or of some steps' worth.
 
     Args:
-        items: [n, dims], of all portions; of windows, those of one after the other.
+        data: What is drafted; each window by itself.
         batching: The choices.
         portions: How many equal parts the sequences are dealt into before they are sorted; of windows, those of one.
         slots: Batches of a step, where the deal takes whole steps.
@@ -44,7 +71,6 @@ class Trial:
         places: Batches that a portion has in a step, of which the last one is filled; 0 to fill none.
         alone: Batches that will stand beside those of the draft.
         most: How many sequences are enough.
-        windows: How many sequences each window has, where one order is to serve several; each is drafted by itself.
 
     Attributes:
         items: Those that are drafted, of each window.
@@ -66,7 +92,7 @@ class Trial:
 
     def __init__(
         self,
-        items: NDArray[np.int64],
+        data: Data,
         batching: Batching,
         *,
         portions: int,
@@ -76,11 +102,10 @@ class Trial:
         places: int = 0,
         alone: int = 0,
         most: int = 2**62,
-        windows: Sequence[int] = (),
     ) -> None:
         self.batching, self.slots, self.bands, self.drafted, self.alone = batching, slots, bands, drafted, alone
-        parts = np.split(items, np.cumsum(windows)[:-1]) if len(windows) else [items]
-        batches = estimate_batches(items, batching, portions * len(parts))
+        parts, windows = data.parts(), len(data.windows)
+        batches = estimate_batches(data.items, batching, portions * len(parts))
         self.places = places if batches < _MANY_STEPS * places and places * drafted > 1 else 0
         # 14 batches in steps of 4 become 16 smaller ones.
         fills = self.places and batching.deal.tail == "split"
@@ -88,10 +113,10 @@ class Trial:
         # Windows are drafted together as one set of sequences is: as many of each as of one.
         self.items = [_draw(part, min(most, _enough(len(part), portions, drafted, slots, batches))) for part in parts]
         # What chance does to one set of sequences is no fault of the order. It would be one in every window.
-        self.few = batches * drafted < _MANY and not len(windows)
-        most_trials = _MOST_TRIALS if prices_of(batching.cost, items.shape[1]) is not None else 1
+        self.few = batches * drafted < _MANY and not windows
+        most_trials = _MOST_TRIALS if prices_of(batching.cost, data.items.shape[1]) is not None else 1
         # 100 batches are drafted four times: 400 batches then say what they pad.
-        self.trials = max(len(windows), int(np.clip(_MANY / (batches * drafted), 1, most_trials)))
+        self.trials = max(windows, int(np.clip(_MANY / (batches * drafted), 1, most_trials)))
 
     def padding_of(self, order: Order) -> float:
         """The share of the computed frames that is padding, by an order that is fitted."""
