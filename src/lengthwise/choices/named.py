@@ -7,7 +7,7 @@ to the strategy before it: "random,sorted,arrange=in-order" is two strategies.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,31 +22,48 @@ from lengthwise.choices.rows import Rows
 
 
 class Strategy(NamedTuple):
-    """A named order: what its value means, what it is made of, and one line of help."""
+    """A named order.
+
+    Attributes:
+        value: What its value is called; empty where it takes none.
+        make: The order.
+        field: The field of the order, or of the packing cut, that the value is of.
+        help: One line.
+        sets: Fields of the order that the name itself sets.
+        deal: How batches are dealt: as other systems do, by default; None for what a `Batching` takes by itself.
+    """
 
     value: str
     make: Callable[..., Order]
     field: str
     help: str
+    sets: Mapping[str, Any] = {}
+    deal: Deal | None = Balanced()
+
+
+def _bucketed(by: str, help: str, **sets: Any) -> Strategy:
+    return Strategy("BUCKETS", Bucketed, "buckets", help, {"by": by, **sets})
 
 
 STRATEGIES = {
     "random": Strategy("", Shuffled, "", "random order: the most padding, the most mixing"),
-    "random-steps": Strategy("", Shuffled, "", "each step a random sample, sorted into its batches (ours)"),
+    "random-steps": Strategy(
+        "", Shuffled, "", "each step a random sample, sorted into its batches (ours)", deal=RandomSteps()
+    ),
     "sorted": Strategy("", Sorted, "", "by length; arrange=in-order keeps the steps sorted too"),
     "semi-sorted": Strategy("LRF", SemiSorted, "randomization_factor", "length plus uniform noise (Ge 2021)"),
     "alternated": Strategy("BINS", AlternatedSort, "bins", "random bins, sorted up and down in turn (Doetsch 2017)"),
     "windowed": Strategy("SIZE", Windowed, "window", "shuffled, then sorted within windows of SIZE sequences"),
     "bucketed": Strategy("SIZE", Bucketed, "size", "sorted, then SIZE sequences a bucket, shuffled (Ge 2021)"),
-    "optimal": Strategy("BUCKETS", Bucketed, "buckets", "buckets that pad least (Khomenko 2016)"),
-    "uniform": Strategy("BUCKETS", Bucketed, "buckets", "buckets of equal width"),
-    "quantile": Strategy("BUCKETS", Bucketed, "buckets", "buckets of about equal count"),
-    "exponential": Strategy("BUCKETS", Bucketed, "buckets", "buckets whose widths grow by a factor"),
-    "mxnet": Strategy(
-        "BUCKETS", Bucketed, "buckets", "equal widths, padded to the edge (MXNet); drop=true drops as MXNet does"
+    "optimal": _bucketed("optimal", "buckets that pad least (Khomenko 2016)"),
+    "uniform": _bucketed("uniform", "buckets of equal width"),
+    "quantile": _bucketed("quantile", "buckets of about equal count"),
+    "exponential": _bucketed("exponential", "buckets whose widths grow by a factor"),
+    "mxnet": _bucketed(
+        "uniform", "equal widths, padded to the edge (MXNet); drop=true drops as MXNet does", pad_to_edge=True
     ),
     "max-entropy": Strategy(
-        "PADDING", MaxEntropy, "padding", "as random as a padding allows, or mixing=0.5 without it (ours)"
+        "PADDING", MaxEntropy, "padding", "as random as a padding allows, or mixing=0.5 without it (ours)", deal=None
     ),
 }
 
@@ -158,11 +175,7 @@ def _labels(text: str) -> list[str]:
 
 def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     name, value, options = _parse(label, "strategy")
-    names = {**STRATEGIES, **PACKINGS} if isinstance(cut, Rows) else STRATEGIES
-    known = names.get(name)
-    if known is None:
-        remedy = "It packs rows: on the command line, give --pack CAPACITY." if name in PACKINGS else _GRAMMAR
-        raise checks.value_error("strategy", "one of " + ", ".join(names), name, remedy)
+    known = _find_strategy(name, packed=isinstance(cut, Rows))
     # "max-entropy,mixing=0.5" and "max-entropy,scale=40" are the strategies whose value may be left out.
     has_other = name == "max-entropy" and not options.keys().isdisjoint(("mixing", "scale"))
     if (value is None) == bool(known.value) and not has_other:
@@ -172,37 +185,41 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     if arrangement not in ARRANGEMENTS:
         raise checks.value_error("arrange", "one of " + ", ".join(ARRANGEMENTS), arrangement, _GRAMMAR)
     # "uniform:6,buckets=8" says the buckets twice, and "uniform:6,by=quantile" contradicts its name.
-    _refuse_options(options, _SET_BY_NAME.get(name, ()) + ((known.field,) if value is not None else ()), label)
-    deal, waiting = _DEALS.get(name, Balanced()), options.pop("waiting", None)
-    if name in PACKINGS and isinstance(cut, Rows):
+    _refuse_options(options, (*known.sets, *((known.field,) if value is not None else ())), label)
+    deal, waiting = known.deal, options.pop("waiting", None)
+    if isinstance(cut, Rows) and name in PACKINGS:
         cut = replace(cut, by=name, pool=value)
-        value = None
-    if name == "mxnet":
-        cut, deal = _mxnet_options(options, cut)
-    elif name in ("uniform", "quantile", "exponential"):
-        options["by"] = name
-    if value is not None:
+    elif value is not None:
         options[known.field] = value
-    if waiting is not None and isinstance(deal, RandomSteps):
-        remedy = "Random steps share out their cost evenly already."
-        raise checks.value_error("waiting", "left out here", waiting, remedy, at=label)
+    if name == "mxnet" and checks.check_flag("drop", options.pop("drop", False)):
+        cut, deal = _drop_incomplete(cut), Balanced(tail="drop")
     if waiting is not None:
-        deal = Balanced(tail=deal.tail if deal else "split", waiting=waiting)
-    order = _make_choice(known.make, options, label, also=("arrange", "waiting"))
+        deal = _let_wait(deal, waiting, label)
+    order = _make_choice(known.make, {**options, **known.sets}, label, also=("arrange", "waiting"))
     return Batching(order=order, cut=cut, deal=deal, arrange=ARRANGEMENTS[arrangement], cost=cost)
 
 
-# None is what a Batching takes by itself. Under other names batches are dealt as other systems deal them.
-_DEALS: dict[str, Deal | None] = {"random-steps": RandomSteps(), "max-entropy": None}
+def _find_strategy(name: str, *, packed: bool) -> Strategy:
+    names = {**STRATEGIES, **PACKINGS} if packed else STRATEGIES
+    if name in names:
+        return names[name]
+    remedy = "It packs rows: on the command line, give --pack CAPACITY." if name in PACKINGS else _GRAMMAR
+    raise checks.value_error("strategy", "one of " + ", ".join(names), name, remedy)
 
-# The options that a name sets itself, and that may not be given with it.
-_SET_BY_NAME = {
-    "mxnet": ("by", "pad_to_edge"),
-    "optimal": ("by",),
-    "uniform": ("by",),
-    "quantile": ("by",),
-    "exponential": ("by",),
-}
+
+def _let_wait(deal: Deal | None, waiting: Any, label: str) -> Deal:
+    """The deal by the cost of batches, with the share of waiting that was asked for."""
+    if isinstance(deal, RandomSteps):
+        remedy = "Random steps share out their cost evenly already."
+        raise checks.value_error("waiting", "left out here", waiting, remedy, at=label)
+    return Balanced(tail=deal.tail if deal else "split", waiting=waiting)
+
+
+def _drop_incomplete(cut: Cut) -> Cut:
+    """The cut that leaves out what does not fill a batch, as MXNet's own iterator does."""
+    if not isinstance(cut, FixedSize):
+        raise checks.value_error("drop", "left out unless batches are of fixed size", cut, "Give a batch size.")
+    return replace(cut, drop_incomplete=True)
 
 
 def _refuse_options(options: dict[str, Any], taken: tuple[str, ...], text: str) -> None:
@@ -210,17 +227,6 @@ def _refuse_options(options: dict[str, Any], taken: tuple[str, ...], text: str) 
         if key in options:
             remedy = "The name and its value say it already."
             raise checks.value_error(key, "left out here", options[key], remedy, at=text)
-
-
-def _mxnet_options(options: dict[str, Any], cut: Cut) -> tuple[Cut, Balanced]:
-    """Adds what the strategy `mxnet` sets to `options`, and returns its cut and its deal."""
-    drop = checks.check_flag("drop", options.pop("drop", False))
-    options |= {"by": "uniform", "pad_to_edge": True}
-    if not drop:
-        return cut, Balanced()
-    if not isinstance(cut, FixedSize):
-        raise checks.value_error("drop", "left out unless batches are of fixed size", cut, "Give a batch size.")
-    return replace(cut, drop_incomplete=True), Balanced(tail="drop")
 
 
 def _parse(text: str, what: str, remedy: str = _GRAMMAR) -> tuple[str, Any, dict[str, Any]]:
