@@ -1,5 +1,7 @@
 """The house stands as designed: read from the source, and from an import with every extra blocked."""
 
+import ast
+import re
 import subprocess
 import sys
 import textwrap
@@ -145,6 +147,13 @@ def test_imports_run_down_the_list_within_a_room(path):
 def test_a_heavy_package_is_imported_in_its_rooms_only(package, rooms):
     importers = {room_of(path) for path in FILES if package in {name.split(".")[0] for name in imported(path, SOURCE)}}
     assert importers <= rooms
+
+
+@pytest.mark.parametrize("room", ["advice", "choices", "lengths", "planning", "torch"])
+def test_the_top_of_a_large_room_names_all_its_modules(room):
+    top = ast.get_docstring(ast.parse((SOURCE / room / "__init__.py").read_text(encoding="utf-8")))
+    modules = {path.relative_to(SOURCE / room).parts[0].removesuffix(".py") for path in FILES if room_of(path) == room}
+    assert modules - {"__init__"} <= set(re.findall(r"\w+", top))
 
 
 def test_the_recipes_are_imported_nowhere():

@@ -1,9 +1,15 @@
-"""Choices: how batches are made. One file for each stage, and what they need.
+"""Choices: how batches are made. One file for each stage, and what it needs.
 
-cost, chunk                             what a batch costs; sequences taken apart
-boxes, buckets, edges                   buckets of several lengths; edges that are found, and those that are given
-bands, rate_distortion, warp            several lengths in a line; the law of max-entropy batching, and its sort
-order, cut, deal, arrange               the four stages
-batching, tags                          one choice of each, and the names of all in JSON
-named                                   the batchings that papers and command line know by name
+chunk       sequences taken apart, before all else
+order       in which order sequences are cut
+            buckets, edges, boxes, chains     buckets, of one length and of several
+            pool, warp, rate_distortion       max-entropy batches, and the law that they follow
+            bands, parts                      several lengths in a line; parts of an order, each sorted by itself
+cut         which neighbours share a batch, and what that costs: cost, multiples
+            greedy, least_cost                batches filled in order; the cut that costs least
+            rows                              whole sequences packed into rows
+deal        which batches share a step, and which rank takes which: world, waiting
+arrange     in which order the steps are taken
+batching    one choice of each; tags are their names in JSON, named those of papers and the command line
+columns     millions of lengths, looked at as seldom as possible
 """

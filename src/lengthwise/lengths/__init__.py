@@ -1,4 +1,11 @@
-"""Where lengths come from: arrays, files, folders and examples; their description and fingerprint."""
+"""Where lengths come from: arrays, files, folders and examples; their description and fingerprint.
+
+rules, arrays                     what a length may be; lengths in memory
+files                             chooses the reader: numpy_files, text, tables, manifests, arrow, saved_datasets, audio
+columns, counts, sources          what all readers return, and how that becomes lengths; texts; errors about a file
+mapped                            a file of lengths too many to read
+description, bars, examples       what lengths look like, and some to try things on
+"""
 
 from lengthwise.lengths.arrays import as_lengths as as_lengths
 from lengthwise.lengths.audio import audio_files as audio_files

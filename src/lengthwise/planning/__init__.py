@@ -6,13 +6,19 @@ lengths -> chunks? -> portions? -> order -> cut -> deal -> arrange -> Plan
 
 oversize    sequences over the budget by themselves leave, or stand alone
 portions    all sequences, or each rank's own, by an order that is fitted once
+fit         an order is fitted to the lengths: by trial drafts (trial, joint), for windows once for all (shared_fit)
 own         what a choice of the user's gives is checked
-draft       a portion in order, and cut
+draft       a portion in order, and cut: bucket by bucket (leftovers), or by whole steps (steps, row_steps; called_steps
+            and step_multiples for what kernels do not price)
 missed      a padding that was asked for and is missed is said
+level       batches are cut a little smaller, so that they fill the last step
 batches     what batches hold, what they are padded to, what they cost
 tail        a last step that is not full is filled, or left out
 grid        steps are dealt to the ranks, and put in order
 rest        what earlier runs took leaves
+plan        what comes of it; plan_file holds it
+
+Other files read plans, or make many: loss, evaluation; shapes and few_shapes; windows, window_epoch and step_counts.
 
 items     [n, dims]   the lengths of what is planned: sequences, or chunks of them; in the type they came in, such as
                       uint16, so that a sum or a product of them must be asked for in int64

@@ -2,7 +2,12 @@
 
 A page loads nothing: its charts are drawn in SVG by its template, from the marks that the chart functions give.
 
-    save               writes the report of some plans
+    save                        writes the report of some plans
+
+    contents, reports, pages    what is told, gathered by section, put into the template
+    headline, tables, settings  the answer first; the measures; the code
+    marks, labels, words        what charts are made of; `epochs` is what they read
+    all others                  a chart each
 """
 
 from __future__ import annotations

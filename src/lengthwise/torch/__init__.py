@@ -1,4 +1,15 @@
-"""Plans under PyTorch: samplers and collate functions for `torch.utils.data.DataLoader`, and parameter averaging."""
+"""Plans under PyTorch: samplers and collate functions for `torch.utils.data.DataLoader`, and parameter averaging.
+
+sampler, windows, evaluation      what a loader is given: a plan, and a position in it
+position, rest, ranks, facts      where in an epoch a run stands, and whether ranks and checkpoints agree
+consumer, delivery                the loader that draws, and what it has handed on
+guard, padded, notices            what is refused, and what is warned of
+stream, window, shards            lengths that are not known ahead: a loader by itself
+collate, rows, fields, labels     batches of samples
+budget, step_meter, summary       what fits into memory, what a step costs, what an epoch computes
+averaging, single_gradients       models of all ranks made one; how much of a gradient goes with length
+lightning, huggingface            trainers, imported by name
+"""
 
 try:
     import torch as _torch  # noqa: F401
