@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from lengthwise.checks import value_error
-from lengthwise.engines.listing import brief, open_files
+from lengthwise.engines.listing import open_files
 from lengthwise.engines.parts import Piece
 from lengthwise.engines.rows import Block, Rule
 from lengthwise.lengths.arrow import select_names, top_of
-from lengthwise.lengths.sources import source_error
+from lengthwise.lengths.sources import brief, source_error
 
 _BUFFER = 2**22  # bytes of a Parquet file that are asked of a disk or a store at once, for each column
 _READ_AHEAD = 2  # batches of files of other formats that are read before they are measured

@@ -15,8 +15,8 @@ from lengthwise.checks import value_error
 from lengthwise.engines.parts import Piece
 from lengthwise.engines.rows import Block, Rule
 from lengthwise.lengths.arrow import load_pyarrow, top_of
-from lengthwise.lengths.columns import choose_columns, select_columns
-from lengthwise.lengths.sources import source_error
+from lengthwise.lengths.columns import choose_known
+from lengthwise.lengths.sources import brief, source_error
 
 
 class PartitionedSource:
@@ -43,9 +43,7 @@ class PartitionedSource:
     def names(self, column: str | None) -> tuple[str, ...]:
         """The columns that are meant, which are there."""
         columns = list(map(str, self._frame.columns))
-        if column is not None and "." in column and column not in columns:
-            return tuple(select_columns(column, columns))  # nested ones are found when they are read
-        return tuple(choose_columns(column, columns, at="the data frame"))
+        return tuple(choose_known(column, columns, at="the data frame"))
 
     def measure(self, numbers: Sequence[int], rule: Rule) -> Iterator[Iterable[Block]]:
         """Yields the blocks of each of these pieces, in order."""
@@ -84,6 +82,6 @@ def _measure(frame: Any, rule: Rule) -> list[Block]:
     try:
         table = pyarrow.Table.from_pandas(frame, preserve_index=False)
     except pyarrow.ArrowException as error:
-        told = " ".join(str(error).split())[:160].rstrip(".")
-        raise source_error("of columns of one type each", "a partition", f"Convert it first ({told}).") from error
+        remedy = f"Convert it first ({brief(error)})."
+        raise source_error("of columns of one type each", "a partition", remedy) from error
     return list(rule.blocks(table))

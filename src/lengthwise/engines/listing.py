@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from lengthwise.checks import sentence, show_value, type_error
 from lengthwise.lengths.arrow import load_pyarrow
-from lengthwise.lengths.sources import source_error, source_sentence
+from lengthwise.lengths.sources import brief, source_error, source_sentence
 
 FORMATS = {
     ".parquet": "parquet",
@@ -77,11 +77,6 @@ def open_files(source: Any) -> Any:
         # A link to nothing, an empty first file, or a folder x=1 above files with another column x.
         remedy = f"Mend or leave out the one that is told of ({brief(error, 400)})."
         raise source_error("of files that can be read together", show_value(source), remedy) from error
-
-
-def brief(error: BaseException, most: int = 160) -> str:
-    """What an error says, in one line of at most so many characters, without a full stop at its end."""
-    return " ".join(str(error).split())[:most].rstrip(".")
 
 
 def _list_files(text: str) -> Listed:

@@ -16,7 +16,7 @@ from lengthwise.checks import value_error
 from lengthwise.engines.parts import Piece
 from lengthwise.engines.rows import Block, Rule, pack_blocks, unpack_blocks
 from lengthwise.lengths.arrow import load_compute, load_pyarrow
-from lengthwise.lengths.columns import choose_columns, select_columns
+from lengthwise.lengths.columns import choose_known
 
 
 class StreamedSource:
@@ -42,10 +42,7 @@ class StreamedSource:
 
     def names(self, column: str | None) -> tuple[str, ...]:
         """The columns that are meant, which are there."""
-        columns = self._dataset.columns() or []
-        if column is not None and "." in column and column not in columns:
-            return tuple(select_columns(column, columns))  # nested ones are found when they are read
-        return tuple(choose_columns(column, columns, at="the data set"))
+        return tuple(choose_known(column, self._dataset.columns() or [], at="the data set"))
 
     def measure(self, numbers: Sequence[int], rule: Rule) -> Iterator[Iterable[Block]]:
         """Yields the blocks of each of these pieces, in order."""

@@ -25,12 +25,13 @@ from lengthwise._names import name_of, parts_of
 from lengthwise.checks import show_value, value_error
 from lengthwise.lengths.arrow import is_list, is_text, load_compute, load_pyarrow, take_field
 from lengthwise.lengths.columns import (
-    SAMPLES_NAMES,
     SECONDS_NAMES,
+    Unit,
     check_counted,
     last_part,
     nested_lists,
-    round_shift,
+    shifts_in_samples,
+    shifts_in_seconds,
     text_without_count,
     unit_of,
 )
@@ -105,27 +106,15 @@ class Rule:
         """
         if self.frame_shift is None:
             return [None] * len(arrays)
+        units: list[Unit] = [*map(_unit, arrays, self.names)]
         if self.sample_rate is not None:
-            return self._choose_sample_shifts(arrays, self.frame_shift, self.sample_rate)
-        timed = [_may_be_seconds(*each, len(arrays) == 1) for each in zip(arrays, self.names, strict=True)]
-        if not any(timed):
-            remedy = (
-                f"It does not apply to counts ({', '.join(self.names)}): leave it out, or name a column of seconds."
-            )
-            raise value_error("frame_shift", "given for seconds only", self.frame_shift, remedy)
-        return [self.frame_shift if each else None for each in timed]
-
-    def _choose_sample_shifts(self, arrays: list[Any], frame_shift: float, sample_rate: float) -> list[float | None]:
-        """The shift in samples of the one column, or of those named as samples: at 16,000 Hz, 160 for 0.01 s."""
-        sampled = [len(arrays) == 1 or last_part(name) in SAMPLES_NAMES for name in self.names]
-        for array, name, takes in zip(arrays, self.names, sampled, strict=True):
-            if takes and (is_list(array.type) or is_text(array.type) or unit_of(name) == "counts"):
-                remedy = f"It turns samples into frames, but {name} holds counts of frames or items."
-                raise value_error("sample_rate", "left out here", sample_rate, remedy)
-        if not any(sampled):
-            remedy = f"Of several columns it applies to those named {', '.join(SAMPLES_NAMES)}."
-            raise value_error("sample_rate", "left out here", sample_rate, remedy)
-        return [round_shift(frame_shift, sample_rate) if takes else None for takes in sampled]
+            return shifts_in_samples(self.names, units, self.frame_shift, self.sample_rate)
+        floating, alone = load_pyarrow().types.is_floating, len(arrays) == 1
+        timed = [
+            unit != "counts" and (alone or last_part(name) in SECONDS_NAMES or floating(array.type))
+            for array, name, unit in zip(arrays, self.names, units, strict=True)
+        ]
+        return shifts_in_seconds(self.names, timed, self.frame_shift)
 
     def _column(self, array: Any, name: str, shift: float | None) -> Block:
         known = array.drop_null() if array.null_count else array
@@ -208,10 +197,9 @@ def _decode(array: Any) -> Any:
     return array.dictionary_decode() if load_pyarrow().types.is_dictionary(array.type) else array
 
 
-def _may_be_seconds(array: Any, name: str, alone: bool) -> bool:
-    if is_list(array.type) or is_text(array.type) or unit_of(name) == "counts":
-        return False
-    return alone or last_part(name) in SECONDS_NAMES or load_pyarrow().types.is_floating(array.type)
+def _unit(array: Any, name: str) -> Unit:
+    """The unit of a column that its type or its name tells: of lists and texts what is counted."""
+    return "counts" if is_list(array.type) or is_text(array.type) else unit_of(name)
 
 
 def _check_values(values: NDArray[Any], name: str, frame_shift: float | None, *, whole: bool = False) -> Block:

@@ -26,7 +26,7 @@ from lengthwise.lengths.columns import (
     unit_of,
 )
 from lengthwise.lengths.counts import TextCount
-from lengthwise.lengths.sources import source_error
+from lengthwise.lengths.sources import brief, source_error
 
 
 def read_parquet(path: Path, column: str | None, count: TextCount | None = None) -> list[Column]:
@@ -197,8 +197,7 @@ def is_text(kind: Any) -> bool:
 
 
 def _damage_error(path: Path, rule: str, error: Exception) -> ValueError:
-    reason = " ".join(str(error).split())[:160].rstrip(".")
-    return source_error(rule, path, f"Write it anew, or give it the suffix of what it is ({reason}).")
+    return source_error(rule, path, f"Write it anew, or give it the suffix of what it is ({brief(error)}).")
 
 
 def load_compute() -> Any:

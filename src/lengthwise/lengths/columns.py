@@ -73,7 +73,15 @@ def to_lengths(
             in another unit than its column; `sample_rate` without samples.
     """
     check_dims(len(columns))
-    shifts = _shifts(columns, frame_shift) if sample_rate is None else _sample_shifts(columns, frame_shift, sample_rate)
+    names = [column.name for column in columns]
+    if sample_rate is not None:
+        shifts = shifts_in_samples(names, [*map(_unit_seen, columns)], frame_shift, sample_rate)
+    elif frame_shift is not None:
+        timed = [_takes_shift(column, alone=len(columns) == 1) for column in columns]
+        shifts = shifts_in_seconds(names, timed, frame_shift)
+    else:
+        _refuse_seconds(columns)
+        shifts = [None] * len(columns)
     parts = [_column_lengths(column, shift) for column, shift in zip(columns, shifts, strict=True)]
     # One length a sequence is [n] and never [n, 1], whatever it was read from.
     return freeze(parts[0] if len(parts) == 1 else np.stack(parts, axis=1))
@@ -107,35 +115,46 @@ def _check_unit(column: Column, frame_shift: float) -> None:
         raise value_error(column.name, rule, values[at].item(), remedy, at=column.place(at))
 
 
-def _shifts(columns: Sequence[Column], frame_shift: float | None) -> list[float | None]:
-    if frame_shift is None:
-        _refuse_seconds(columns)
-        return [None] * len(columns)
-    timed = [_takes_shift(column, alone=len(columns) == 1) for column in columns]
+def _unit_seen(column: Column) -> Unit:
+    """The unit of a column, which its values may tell: samples and frames have no fractions."""
+    return "seconds" if column.unit == "unknown" and has_fractions(column.values) else column.unit
+
+
+def shifts_in_seconds(names: Sequence[str], timed: Sequence[bool], frame_shift: float) -> list[float | None]:
+    """The shift of each column that is `timed`, in seconds.
+
+    Raises:
+        ValueError: None is.
+    """
     if not any(timed):
-        names = ", ".join(column.name for column in columns)
-        remedy = f"It does not apply to counts ({names}): leave it out, or name a column of seconds."
+        remedy = f"It does not apply to counts ({', '.join(names)}): leave it out, or name a column of seconds."
         raise value_error("frame_shift", "given for seconds only", frame_shift, remedy)
     return [frame_shift if each else None for each in timed]
 
 
-def _sample_shifts(columns: Sequence[Column], frame_shift: float | None, sample_rate: float) -> list[float | None]:
+def shifts_in_samples(
+    names: Sequence[str], units: Sequence[Unit], frame_shift: float | None, sample_rate: float
+) -> list[float | None]:
     """The shift in samples of each column that counts them: the one there is, or those that are named so.
 
     At 16,000 Hz, a shift of 0.01 s is one of 160 samples.
+
+    Raises:
+        ValueError: None does, or one that should is known to be of another unit.
     """
     frame_shift = check_sample_shift(frame_shift)
-    alone = len(columns) == 1
-    sampled = [alone or last_part(column.name) in SAMPLES_NAMES for column in columns]
-    for column in [column for column, takes in zip(columns, sampled, strict=True) if takes]:
-        if column.unit != "unknown" or has_fractions(column.values):
-            held = "counts of frames or items" if column.unit == "counts" else "seconds"
-            remedy = f"It turns samples into frames, but {column.name} holds {held}."
+    sampled = [len(names) == 1 or last_part(name) in SAMPLES_NAMES for name in names]
+    for name, unit, takes in zip(names, units, sampled, strict=True):
+        if takes and unit != "unknown":
+            held = "counts of frames or items" if unit == "counts" else unit
+            remedy = f"It turns samples into frames, but {name} holds {held}."
             raise value_error("sample_rate", "left out here", sample_rate, remedy)
     if not any(sampled):
         remedy = f"Of several columns it applies to those named {', '.join(SAMPLES_NAMES)}."
         raise value_error("sample_rate", "left out here", sample_rate, remedy)
-    return [round_shift(frame_shift, sample_rate) if takes else None for takes in sampled]
+    # Six decimals, as of frames: 0.0001 * 22050 is 2.205 and not 2.2050000000000005.
+    shift = round(frame_shift * sample_rate, 6)
+    return [shift if takes else None for takes in sampled]
 
 
 def check_sample_shift(frame_shift: float | None) -> float:
@@ -144,12 +163,6 @@ def check_sample_shift(frame_shift: float | None) -> float:
         remedy = "Give the seconds from one frame to the next, as 0.01 (on the command line: --frame-shift 0.01)."
         raise value_error("frame_shift", "given in seconds, below 1, with `sample_rate`", frame_shift, remedy)
     return frame_shift
-
-
-def round_shift(frame_shift: float, sample_rate: float) -> float:
-    """The shift in samples, of one in seconds."""
-    # Six decimals, as of frames: 0.0001 * 22050 is 2.205 and not 2.2050000000000005.
-    return round(frame_shift * sample_rate, 6)
 
 
 def _refuse_seconds(columns: Sequence[Column]) -> None:
@@ -299,6 +312,13 @@ def choose_columns(column: str | None, names: Sequence[str], *, at: str) -> list
         if names.count(name) != 1:
             raise missing_column(name, names, at=at)
     return wanted
+
+
+def choose_known(column: str | None, names: Sequence[str], *, at: str) -> list[str]:
+    """As `choose_columns`, but nested ones, which are not among the names, are found when they are read."""
+    if column is not None and "." in column and column not in names:
+        return select_columns(column, names)
+    return choose_columns(column, names, at=at)
 
 
 def select_columns(column: str, names: Container[str]) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import check_choice, sentence, type_error, value_error
-from lengthwise.lengths.sources import source_sentence
+from lengthwise.lengths.sources import brief, source_sentence
 
 COUNTS = ("characters", "words", "tokens")
 COUNT_REMEDY = 'give `count` as "characters", "words" or "tokens" (on the command line: --count words)'
@@ -125,5 +125,5 @@ def _load_version(path: str, _version: tuple[int, ...]) -> Any:
 
 
 def _tokenizer_error(rule: str, path: str, remedy: str, error: Exception) -> ValueError:
-    remedy = f"{remedy} ({' '.join(str(error).split())[:120].rstrip('.')})."
+    remedy = f"{remedy} ({brief(error, 120)})."
     return ValueError(source_sentence(rule, path, remedy).replace("`source`", "`tokenizer`", 1))

@@ -14,5 +14,10 @@ def source_sentence(rule: str, path: str | os.PathLike[str], remedy: str) -> str
     return f"`source` must be {rule}, but is '{os.fspath(path)}'. {remedy}"
 
 
+def brief(error: BaseException, most: int = 160) -> str:
+    """What an error says, in one line of at most so many characters, without a full stop at its end."""
+    return " ".join(str(error).split())[:most].rstrip(".")
+
+
 def source_error(rule: str, path: str | os.PathLike[str], remedy: str) -> ValueError:
     return ValueError(source_sentence(rule, path, remedy))
