@@ -11,10 +11,10 @@ from lengthwise.choices.multiples import length_multiple
 from lengthwise.choices.order import Order
 from lengthwise.choices.world import World
 from lengthwise.planning.draft import Draft, draft
-from lengthwise.planning.fit import choose_bands, fit_order
+from lengthwise.planning.fit import Fit, choose_bands, fit_order
 from lengthwise.planning.level import level
 from lengthwise.planning.missed import tell_doubted_budget, tell_missed_request
-from lengthwise.planning.oversize import put_alone, sort_out
+from lengthwise.planning.oversize import Kinds, put_alone, sort_out
 from lengthwise.planning.own import check_portions, is_own
 from lengthwise.planning.shared_fit import Fitted
 from lengthwise.planning.trial import Data, fill_steps
@@ -34,17 +34,10 @@ def draft_portions(
     kinds = sort_out(items, batching)
     tell_doubted_budget(kinds.over, items, batching)
     alone = [portion[kinds.alone[portion]] if kinds.over else np.empty(0, np.int64) for portion in portions]
-    if kinds.over:
-        portions = [portion[kinds.ordered[portion]] for portion in portions]
-    members = [None if _is_whole(portion, len(items)) else portion for portion in portions]
+    members = [_select(portion, kinds) for portion in portions]
     del portions  # the numbers of all sequences, while these are sorted, would be a fifth of the memory
     keys = [key.at("order", lane=lane) for lane in range(len(members))]
-
-    data = Data(items, name)
-    if fitted is None:
-        bands = choose_bands(data, kinds, batching, portions=len(members), slots=world.slots)
-    else:
-        bands = fitted.bands
+    fit, bands = _fit(Data(items, name), kinds, batching, world, len(members), fitted)
 
     def draft_by(order: Order) -> list[Draft]:
         return [
@@ -52,15 +45,10 @@ def draft_portions(
             for own, lane in zip(members, keys, strict=True)
         ]
 
-    places = world.slots // len(members)
-    fit = None if fitted is None else fitted.fit
-    if fit is None:
-        fit = fit_order(data, kinds, batching, portions=len(members), bands=bands, places=places)
-    drafts = draft_by(fit.order)
-
     def fill_by(order: Order) -> list[Draft]:
-        return fill_steps(draft_by(order), batching, places, alone=sum(map(len, alone)))
+        return fill_steps(draft_by(order), batching, world.slots // len(members), alone=sum(map(len, alone)))
 
+    drafts = draft_by(fit.order)
     tell_missed_request(fit.had, items, batching, fill_by)
     # Portions differ in their number of batches: cutting one of them smaller would only give all ranks more steps.
     if len(drafts) == 1:
@@ -69,6 +57,21 @@ def draft_portions(
     return [put_alone(one, giants, items, multiple=multiple) for one, giants in zip(drafts, alone, strict=True)]
 
 
-def _is_whole(portion: NDArray[np.int64], count: int) -> bool:
-    """Whether these are all sequences as they are numbered, so that there is nothing to look up."""
-    return len(portion) == count and bool((portion[1:] > portion[:-1]).all())
+def _select(portion: NDArray[np.int64], kinds: Kinds) -> NDArray[np.int64] | None:
+    """The sequences of a portion that are put in order; None for all as they are numbered: there is nothing to look up."""
+    ordered = portion[kinds.ordered[portion]] if kinds.over else portion
+    is_whole = len(ordered) == len(kinds.ordered) and bool((ordered[1:] > ordered[:-1]).all())
+    return None if is_whole else ordered
+
+
+def _fit(
+    data: Data, kinds: Kinds, batching: Batching, world: World, portions: int, fitted: Fitted | None
+) -> tuple[Fit, int]:
+    """The fitted order and the bands; what a sample of windows has settled is taken."""
+    if fitted is None:
+        bands = choose_bands(data, kinds, batching, portions=portions, slots=world.slots)
+    else:
+        bands = fitted.bands
+    if fitted is not None and fitted.fit is not None:
+        return fitted.fit, bands
+    return fit_order(data, kinds, batching, portions=portions, bands=bands, places=world.slots // portions), bands

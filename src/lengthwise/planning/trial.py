@@ -7,7 +7,7 @@ an order that spends 10 % of padding by the histogram of lengths
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,17 +79,6 @@ class Trial:
         filled: How full batches are on average, once they are as many as fill the last step.
     """
 
-    batching: Batching
-    slots: int
-    bands: int
-    drafted: int
-    places: int
-    alone: int
-    items: list[NDArray[np.int64]]
-    few: bool
-    trials: int
-    filled: float
-
     def __init__(
         self,
         data: Data,
@@ -120,26 +109,24 @@ class Trial:
 
     def padding_of(self, order: Order) -> float:
         """The share of the computed frames that is padding, by an order that is fitted."""
-        counted = [count_frames(self._draft(order, number), self._items(number)) for number in range(self.trials)]
+        counted = [count_frames(*each) for each in self._try(order)]
         useful, computed = map(sum, zip(*counted, strict=True))
         return 1.0 - useful / computed if computed else 0.0
 
     def mixing_of(self, order: Order) -> float:
         """What a plan by this order mixes, by the bins of one plan: the mean over the trials."""
-        return float(
-            np.mean([mixing_of(self._draft(order, number), self._items(number)) for number in range(self.trials)])
-        )
+        return float(np.mean([mixing_of(*each) for each in self._try(order)]))
 
-    def _items(self, number: int) -> NDArray[np.int64]:
-        """What the trial `number` drafts: one window after the other."""
-        return self.items[number % len(self.items)]
+    def _try(self, order: Order) -> Iterator[tuple[list[Draft], NDArray[np.int64]]]:
+        """The drafts of each trial, and the items that they are of: those of one window after the other."""
+        for number in range(self.trials):
+            items = self.items[number % len(self.items)]
+            yield self._draft(order, items, Key(seed=0, epoch=number, stage="trial")), items
 
-    def _draft(self, order: Order, number: int) -> list[Draft]:
-        items = self._items(number)
-        key, count = Key(seed=0, epoch=number, stage="trial"), len(items)
+    def _draft(self, order: Order, items: NDArray[np.int64], key: Key) -> list[Draft]:
         portions: list[NDArray[np.int64] | None] = [None]
         if self.drafted > 1:
-            shuffled = key.at("portions").permutation(count)
+            shuffled = key.at("portions").permutation(len(items))
             portions = [np.sort(portion) for portion in np.array_split(shuffled, self.drafted)]
         drafts = [
             draft(
