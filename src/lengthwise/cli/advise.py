@@ -14,6 +14,7 @@ from lengthwise.advice.question import Question, read_question
 from lengthwise.advice.search import answer
 from lengthwise.choices.named import parse_share
 from lengthwise.cli import cuts, show, source
+from lengthwise.measures.pooled import join_measures
 
 _SHOWN = 6  # rows of the front, and what the sentence names; --json has all
 # Columns that a narrow terminal leaves out, in this order.
@@ -66,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         **{key: None if word is None else parse_share(word, name=key) for key, word in shares.items()},
     )
-    advice = answer(question, watch=_show_progress)
+    advice = answer(question, watch=show.progress)
     program = "\n".join(["import lengthwise as lw", "from torch.utils.data import DataLoader", ""])
     program += f"\n{source.write_code(arguments)}\n{advice.code}"
     document = {"lengths": show.summary(lengths), **advice.as_dict(), "code": program}
@@ -102,21 +103,12 @@ def _write_page(arguments: argparse.Namespace, advice: lw.Advice, question: Ques
 
 def _measure(plan: lw.Plan, question: Question, pooled: lw.Measures) -> dict[str, Any]:
     """The measures of one epoch, with padding and mixing of all that were tried: the page says one number for each."""
-    from lengthwise.report.reports import POOLED
-
-    row, several = lw.measure(plan, question.lengths).as_dict(), pooled.as_dict()
-    kept = {name: several[name] for name in (*POOLED, "padding_share", "fill")}
-    return row | kept | {"mixing_epochs": pooled.epochs}
+    row = join_measures(lw.measure(plan, question.lengths), pooled)
+    return row | {"padding_share": pooled.padding_share, "fill": pooled.fill}
 
 
 def _made(question: Question) -> str:
     return f"{cuts.describe_cut(question.cut)}{cuts.describe_world(question.world)}"
-
-
-def _show_progress(items: Any) -> Any:
-    from tqdm import tqdm
-
-    return tqdm(items, desc="planning", leave=False, disable=None)
 
 
 def _print(advice: lw.Advice, question: Question, title: str) -> None:

@@ -90,11 +90,14 @@ def _run_shapes(arguments: argparse.Namespace, lengths: NDArray[np.int64], name:
         fewer = [count for count in _SHOWN if count < len(shapes)]
         said = ", ".join(f"{count}: {show.percent(shares[count - 1])}" for count in fewer)
         notes = (computed, f"Padding by fewer shapes: {said}.") if fewer else (computed,)
-        counts, *_ = sequences_of(lengths, shapes, cut, leftovers=arguments.leftovers)
+        counts, used, passed = sequences_of(lengths, shapes, cut, leftovers=arguments.leftovers)
         if dropped := len(lengths) - int(counts.sum()):
             notes += (f"{dropped:,} of {len(lengths):,} sequences are over the budget, and left out.",)
         heads = ("rows", "up to", "sequences", "batches", "padding")
-        show.table(heads, _shape_rows(lengths, shapes, cut, arguments.leftovers), title=title, notes=notes, words=0)
+        held = counts - passed + np.append(0, passed[:-1])
+        # Which sequences are passed on is drawn each epoch, and with it what they pad.
+        rows = _shape_rows(shapes, held, used if arguments.leftovers == "own" else None)
+        show.table(heads, rows, title=title, notes=notes, words=0)
         if len(shapes) <= _SHOWN[-1]:
             show.say("\nIn Python, batches of these shapes:\n")
             show.program(_write_code(arguments, shapes, cut))
@@ -111,17 +114,15 @@ def _write_code(arguments: argparse.Namespace, shapes: NDArray[np.int64], cut: l
 
 
 def _shape_rows(
-    lengths: NDArray[np.int64], shapes: NDArray[np.int64], cut: lw.Cut, leftovers: str
+    shapes: NDArray[np.int64], held: NDArray[np.int64], used: NDArray[np.int64] | None
 ) -> list[tuple[str, ...]]:
-    counts, used, passed = sequences_of(lengths, shapes, cut, leftovers=leftovers)
-    held = counts - passed + np.append(0, passed[:-1])
+    """A row for each shape, of the sequences `held`; and what they pad, where the frames that are `used` are known."""
     batches = -(-held // shapes[:, 0])
-    # Which sequences are passed on is drawn each epoch, and with it what they pad.
-    shares = 1.0 - used / (batches * shapes[:, 0] * shapes[:, 1:].sum(axis=1))
-    shown = [show.percent(share, 2) if leftovers == "own" else "" for share in shares]
+    computed = batches * shapes[:, 0] * shapes[:, 1:].sum(axis=1)
+    padding = [""] * len(shapes) if used is None else [show.percent(share, 2) for share in 1.0 - used / computed]
     return [
-        (f"{rows:,}", _name_edges(edges), f"{count:,}", f"{number:,}", padding)
-        for (rows, *edges), count, number, padding in zip(shapes.tolist(), held, batches, shown, strict=True)
+        (f"{rows:,}", _name_edges(edges), f"{count:,}", f"{number:,}", share)
+        for (rows, *edges), count, number, share in zip(shapes.tolist(), held, batches, padding, strict=True)
     ]
 
 

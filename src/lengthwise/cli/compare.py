@@ -6,7 +6,6 @@ import argparse
 import textwrap
 import time
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -19,7 +18,8 @@ from lengthwise.advice.row import epoch_price
 from lengthwise.choices.named import ARRANGEMENTS, DEFAULT_STRATEGY, PACKINGS, STRATEGIES, Strategy
 from lengthwise.choices.world import check_world
 from lengthwise.cli import cuts, show, source
-from lengthwise.measures.pooled import epochs_to_pool, measure_pooled
+from lengthwise.measures.pooled import epochs_to_pool, join_measures, measure_pooled
+from lengthwise.report.tables import choose_columns
 
 DEFAULT = f"random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8,max-entropy:0.05,{DEFAULT_STRATEGY}"
 DEFAULT_OF_ROWS = "best-fit,pool:1,pool:16,pool:128,pool:1024,pool:8192"
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         if arguments.strategies is None:  # nobody asked for these paddings, and the table says what they come to
             warnings.filterwarnings("ignore", message="`padding` must be within")
-        for label, batching in _show_progress(batchings.items()):
+        for label, batching in show.progress(batchings.items()):
             plans[label], row = _plan_one(lengths, batching, world, seed=arguments.seed, epoch=arguments.epoch)
             rows.append({"strategy": label, **row})
     show.write_json({"lengths": show.summary(lengths), "rows": rows}, arguments.json)
@@ -100,12 +100,6 @@ def _best(plans: dict[str, lw.Plan], rows: list[dict[str, Any]], packed: bool) -
     return labels[rule.choose(prices, mixing, random=random)]
 
 
-def _show_progress(items: Any) -> Any:
-    from tqdm import tqdm
-
-    return tqdm(items, desc="planning", leave=False, disable=None)
-
-
 def _plan_one(
     lengths: NDArray[np.int64], batching: lw.Batching, world: lw.World, *, seed: int, epoch: int
 ) -> tuple[lw.Plan, dict[str, Any]]:
@@ -124,47 +118,12 @@ def _plan_one(
     # 10,480 sequences fill 256 bins in 16 epochs: this one and 15 more.
     epochs = range(epoch + 1, epoch + epochs_to_pool(len(lengths)))
     plans = [plan, *(lw.make_plan(lengths, batching, seed=seed, epoch=later, **ranks) for later in epochs)]
-    row = lw.measure(plan, lengths).as_dict()
-    together = measure_pooled(plans, lengths)
     # Counts and padding stay those of the one epoch that was planned; mixing needs more sequences than it has.
-    pooled = {
-        "mixing": together.mixing,
-        "pair_mixing": together.pair_mixing,
-        "step_mixing": together.step_mixing,
-        "step_length_variance": together.step_length_variance,
-        "straggler_waste": together.straggler_waste,
-        "mixing_bins": together.mixing_bins,
-        "mixing_epochs": together.epochs,
-    }
-    return plan, {**row, **pooled, "seconds": seconds}
+    row = join_measures(lw.measure(plan, lengths), measure_pooled(plans, lengths))
+    return plan, {**row, "seconds": seconds}
 
 
-# Each column by its head, as a row of measures is written in it.
-_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "strategy": lambda row: row["strategy"],
-    "batches": lambda row: f"{row['batches']:,}",
-    "batch\nsize": lambda row: _write_sizes(row),
-    "ZPR": lambda row: show.percent(row["zero_padding_rate"], 2),
-    "padding": lambda row: show.percent(row["padding_share"]),
-    "computed\n/ useful": lambda row: f"{1 / (1 - row['padding_share']):.2f}",
-    "ABL": lambda row: f"{row['average_batch_length']:,.1f}",
-    "rows": lambda row: f"{row['rows']:,}",
-    "fill": lambda row: show.percent(row["fill"], 2),
-    "mixing": lambda row: f"{row['mixing']:.3f}",
-    "pair\nmixing": lambda row: f"{row['pair_mixing']:.3f}",
-    "cost\nspread": lambda row: show.percent(row["cost_spread"]),
-    "step\nmixing": lambda row: f"{row['step_mixing']:.3f}",
-    "steps\nvary": lambda row: f"{row['step_length_variance']:.3g}",
-    "waiting": lambda row: show.percent(row["straggler_waste"]),
-    "largest\ncost": lambda row: f"{row['largest_cost']:,.0f}",
-    "planned\nin ms": lambda row: f"{1000 * row['seconds']:.0f}",
-}
-_OF_STEPS = ("step\nmixing", "steps\nvary", "waiting")
-_NOT_BESIDE_STEPS = ("ZPR", "ABL")
-_OF_ROWS = ("rows", "fill", "pair\nmixing", "cost\nspread")
-_NOT_OF_ROWS = (*_NOT_BESIDE_STEPS, "padding", "computed\n/ useful", "mixing", "step\nmixing", "largest\ncost")
-
-
+_SAID_BELOW = ("dropped", "over the budget")
 _LEGEND = {
     "padding": "padding: the share of computed frames that are padding",
     "ZPR": "ZPR: its plain mean over batches (Ge 2021, eq. 1)",
@@ -174,12 +133,13 @@ _LEGEND = {
 
 
 def _print(rows: list[dict[str, Any]], title: str, *, steps: bool, packed: bool) -> None:
-    hidden = (_NOT_BESIDE_STEPS if steps else _OF_STEPS) + (_NOT_OF_ROWS if packed else _OF_ROWS)
-    columns = {head: write for head, write in _COLUMNS.items() if head not in hidden}
-    cells = [tuple(write(row) for write in columns.values()) for row in rows]
+    # "batch size" in two lines. What is dropped, or over the maximum, is said below the table.
+    measured = choose_columns(steps=steps, packed=packed)
+    columns = {head.replace(" ", "\n", 1): write for head, write in measured.items() if head not in _SAID_BELOW}
+    cells = [(row["strategy"], *(write(row) for write in columns.values())) for row in rows]
     spare = [head for head in _SPARE if head in columns]
     show.table(
-        tuple(columns),
+        ("strategy", *columns),
         cells,
         title=title,
         notes=_notes_of_rows(steps=steps) if packed else _notes(rows[0], steps=steps),
@@ -226,12 +186,6 @@ def _pooling_note(epochs: int, bins: int) -> str:
     if epochs == 1:
         return f"estimated in {bins} bins."
     return f"estimated in {bins} bins over {epochs} epochs, where `lengthwise plan` has one epoch and fewer bins."
-
-
-def _write_sizes(row: dict[str, Any]) -> str:
-    # "16", or "9-16" where the last batch is smaller.
-    low, high = row["smallest_batch"], row["largest_batch"]
-    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
 
 
 def _names() -> str:

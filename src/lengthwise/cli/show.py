@@ -165,6 +165,13 @@ def program(lines: str) -> None:
     _console().print(lines, markup=False, soft_wrap=True)
 
 
+def progress(items: Any) -> Any:
+    """The items, with a bar of how many are planned while a terminal shows it."""
+    from tqdm import tqdm
+
+    return tqdm(items, desc="planning", leave=False, disable=None)
+
+
 def _console() -> Console:
     from rich.console import Console
 

@@ -14,6 +14,7 @@ from lengthwise import checks, files
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.epochs import check_plan
 from lengthwise.measures.metrics import measure
+from lengthwise.measures.pooled import join_measures
 from lengthwise.planning.plan import Plan
 from lengthwise.report import headline, settings, tables
 from lengthwise.report.along import draw_along
@@ -28,11 +29,8 @@ from lengthwise.report.pages import Page, render
 from lengthwise.report.sequences import draw_sequences
 from lengthwise.report.steps import draw_steps
 
-# What is measured over several epochs; counts and padding stay those of the first.
-POOLED = ("mixing", "pair_mixing", "step_mixing", "step_length_variance", "straggler_waste", "mixing_bins")
-
 # The heading of each section, and what a stranger must know to read it.
-_TOLD = {
+_HEADINGS = {
     "padding": (
         "What is computed, and what of it is padding",
         "All sequences of a batch are padded to its longest. A bar is a batch.",
@@ -56,7 +54,7 @@ _TOLD = {
     ),
 }
 # The same where sequences are taken apart.
-_TOLD_OF_CHUNKS = {
+_HEADINGS_OF_CHUNKS = {
     "padding": (
         "What is computed, and what of it is padding",
         "All chunks of a batch are padded to its longest. A bar is a batch.",
@@ -67,7 +65,7 @@ _TOLD_OF_CHUNKS = {
     ),
 }
 # The same where whole sequences share rows.
-_TOLD_OF_ROWS = {
+_HEADINGS_OF_ROWS = {
     "padding": (
         "What is computed, and what of it is padding",
         "All rows are padded to the capacity. A bar is a batch of rows.",
@@ -143,9 +141,8 @@ def _list(given: Any) -> list[Plan]:
 
 
 def _measure(epochs: Sequence[Plan], lengths: NDArray[np.int64]) -> dict[str, Any]:
-    row = measure(epochs[:1], lengths).as_dict()
-    together = measure(epochs, lengths).as_dict() if len(epochs) > 1 else row
-    return row | {name: together[name] for name in POOLED} | {"mixing_epochs": len(epochs)}
+    first = measure(epochs[:1], lengths)
+    return join_measures(first, measure(epochs, lengths) if len(epochs) > 1 else first)
 
 
 def write_page(contents: Contents) -> str:
@@ -156,15 +153,15 @@ def write_page(contents: Contents) -> str:
     packed = any(plan.row_offsets is not None for plan in plans)
     ranks = max((plan.world_size for plan in plans), default=1)
     slots = max((plan.world_size * plan.micro_batches for plan in plans), default=1)
-    told = _told(contents)
-    answer = headline.write_headline(told, packed=packed, unit=contents.unit)
-    shown = headline.tiles(told, slots=slots, ranks=ranks, packed=packed, seconds=contents.seconds)
+    rows = _headline_rows(contents)
+    answer = headline.write_headline(rows, packed=packed, unit=contents.unit)
+    tiles = headline.tiles(rows, slots=slots, ranks=ranks, packed=packed, seconds=contents.seconds)
     return render(
         Page(
             title=contents.title,
             answer=contents.answer or answer,
-            labels=(next(iter(told), ""), _shown(contents)),
-            tiles=shown,
+            labels=(next(iter(rows), ""), _best_label(contents)),
+            tiles=tiles,
             sections=_sections(contents, table, slots=slots, packed=packed),
             code=_code(contents),
             command=contents.command,
@@ -190,12 +187,12 @@ def _put_last(contents: Contents) -> Contents:
     )
 
 
-def _shown(contents: Contents) -> str:
+def _best_label(contents: Contents) -> str:
     """The label that is put forward."""
     return contents.best or (list(contents.plans)[-1] if contents.plans else "")
 
 
-def _told(contents: Contents) -> Mapping[str, Mapping[str, Any]]:
+def _headline_rows(contents: Contents) -> Mapping[str, Mapping[str, Any]]:
     """The rows of which the headline tells: all, or the first alone where it is the one that is put forward."""
     first = next(iter(contents.rows), "")
     return {first: contents.rows[first]} if first and first == contents.best else contents.rows
@@ -209,17 +206,17 @@ def _sections(
     epochs = [each for each in read(plans, lengths) if each.plan.steps]
     shares = {label: row["padding_share"] for label, row in contents.rows.items()}
     waits = {label: row["straggler_waste"] for label, row in contents.rows.items()}
-    best = _shown(contents)
+    best = _best_label(contents)
     front = [
         *draw_seconds(contents.seconds, contents.rows, best=best),
         *draw_front(lengths, epochs, contents.rows, best=best),
     ]
     edges = edges_of(plans, lengths)
     item = "chunk" if any(plan.spans is not None for plan in plans.values()) else "sequence"
-    told = _TOLD | (_TOLD_OF_CHUNKS if item == "chunk" else {}) | (_TOLD_OF_ROWS if packed else {})
+    headings = _HEADINGS | (_HEADINGS_OF_CHUNKS if item == "chunk" else {}) | (_HEADINGS_OF_ROWS if packed else {})
 
     def section(name: str, charts: list[Chart], *, narrow: bool = False) -> Section:
-        title, lead = told[name]
+        title, lead = headings[name]
         return Section(name, title, charts, lead=lead, narrow=narrow, item=item)
 
     found = [
@@ -243,5 +240,5 @@ def _code(contents: Contents) -> Code | None:
     """The settings of the plan that is put forward."""
     if not contents.plans:
         return None
-    label = _shown(contents)
+    label = _best_label(contents)
     return Code(label, settings.write_code(contents.plans[label], loading=contents.loading))

@@ -54,15 +54,20 @@ _NOT_OF_ROWS = (*_NOT_BESIDE_STEPS, "padding", "computed / useful", "mixing", "s
 
 def measures(rows: Mapping[str, Row], *, steps: bool, packed: bool) -> Table:
     """One row for each strategy; `steps` says whether a step has several batches, `packed` whether rows are packed."""
-    hidden = {*(_NOT_BESIDE_STEPS if steps else _OF_STEPS), *(_NOT_OF_ROWS if packed else _OF_ROWS)}
+    columns = choose_columns(steps=steps, packed=packed)
     for name, field in (("dropped", "dropped"), ("over the budget", "over_max_cost")):
         if not any(row[field] for row in rows.values()):
-            hidden.add(name)  # nothing was lost: one column less to read
+            del columns[name]  # nothing was lost: one column less to read
     if not all("seconds" in row for row in rows.values()):
-        hidden.add("planned in ms")
-    heads = [head for head in _COLUMNS if head not in hidden]
-    cells = [(label, *(_COLUMNS[head](row) for head in heads)) for label, row in rows.items()]
-    return Table(("strategy", *heads), cells)
+        del columns["planned in ms"]
+    cells = [(label, *(write(row) for write in columns.values())) for label, row in rows.items()]
+    return Table(("strategy", *columns), cells)
+
+
+def choose_columns(*, steps: bool, packed: bool) -> dict[str, Callable[[Row], str]]:
+    """How a row is written in each column by its head: those of steps, or of packed rows, where there are such."""
+    hidden = (_NOT_BESIDE_STEPS if steps else _OF_STEPS) + (_NOT_OF_ROWS if packed else _OF_ROWS)
+    return {head: write for head, write in _COLUMNS.items() if head not in hidden}
 
 
 def meanings(heads: Sequence[str]) -> list[tuple[str, str]]:
