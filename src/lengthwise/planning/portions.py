@@ -58,7 +58,7 @@ def draft_portions(
 
 
 def _select(portion: NDArray[np.int64], kinds: Kinds) -> NDArray[np.int64] | None:
-    """The sequences of a portion that are put in order; None for all as they are numbered: there is nothing to look up."""
+    """The sequences of a portion that are put in order; None for all, as they are numbered: none is looked up then."""
     ordered = portion[kinds.ordered[portion]] if kinds.over else portion
     is_whole = len(ordered) == len(kinds.ordered) and bool((ordered[1:] > ordered[:-1]).all())
     return None if is_whole else ordered
