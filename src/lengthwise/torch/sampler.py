@@ -114,12 +114,11 @@ class BatchSampler(Sampler[list[Any]]):
             }
 
     def __repr__(self) -> str:
-        rest, count = self._base, self._passes.current
-        rest, delivered = (rest, rest.taken) if count is None else (count.rest, count.delivered)
+        count = self._latest()
+        delivered, batches = count.rest.before + count.delivered, len(count.rest)
         return (
             f"{type(self).__name__}(rank {self.rank} of {self.world_size}, epoch {self.epoch}, "
-            f"{rest.before + delivered} of {len(rest)} batches delivered, {len(self.lengths)} sequences, "
-            f"{self.batching})"
+            f"{delivered} of {batches} batches delivered, {len(self.lengths)} sequences, {self.batching})"
         )
 
     @property
@@ -174,21 +173,17 @@ class BatchSampler(Sampler[list[Any]]):
         >>> sorted(sampler)
         [[1], [2, 0]]
         """
-        count = self._passes.current
-        delivered = self._base.taken if count is None else count.delivered
-        rest = self._base if count is None else count.rest
-        ended = delivered >= len(rest.plan)
+        count, begun, same = self._latest(), self._passes.current is not None, epoch == self.epoch
         # The same number keeps the position, unless a pass has ended that epoch: then the epoch begins anew.
-        if epoch == self.epoch and not restart and not (ended and count is not None and count.handed):
-            self._asked, self._epoch_set = ended or count is not None, True
+        if same and not restart and not (count.ended and count.handed):
+            self._asked, self._epoch_set = begun or count.ended, True
             self._passes.retire()
             return
-        used = epoch == self.epoch and count is not None
-        if epoch != self.epoch:
-            self._check_left(delivered, len(rest.plan), spent=restart or (count is not None and count.is_spent))
-        self._epoch_taken = count.rest.plan.epoch if count is not None and count.handed > 1 and not restart else None
+        if not same:
+            self._check_left(count, restart=restart)
+        self._epoch_taken = count.rest.plan.epoch if count.handed > 1 and not restart else None
         self._stand(self._plan_rest(epoch))
-        self._asked, self._epoch_set, self._restarted = used, True, restart
+        self._asked, self._epoch_set, self._restarted = same and begun, True, restart
 
     def total_steps(self, epochs: int) -> int:
         """The exact optimiser steps of the epochs 0 to epochs - 1, for a learning rate schedule: plans them all."""
@@ -319,17 +314,15 @@ class BatchSampler(Sampler[list[Any]]):
 
     def _second(self, rest: Rest, found: Sequence[Caller]) -> tuple[Rest, bool]:
         """What a pass goes over, and whether it takes the epoch once more."""
-        last = self._passes.current
-        if last is not None and last.is_under_way and last.is_asked_for(found):
+        last = self._latest()
+        if last.is_under_way and last.is_asked_for(found):
             self._notices.warn_new_pass(last.delivered, len(last.rest.plan), self.epoch)
-        if last is not None and (last.is_under_way or not last.was_taken):
-            last = None
-        again = last is not None or self.epoch == self._epoch_taken
-        if last is not None and last.ended and rest.start:  # the position that was loaded is used up
+        taken = last.was_taken and not last.is_under_way
+        if taken and last.ended and rest.start:  # the position that was loaded is used up
             self._base = rest = self._plan_rest(self.epoch)
         if not rest.batches_left and len(rest) and not self._epoch_set:
             self._notices.warn_nothing_left(self.epoch)
-        return rest, again
+        return rest, taken or self.epoch == self._epoch_taken
 
     def _check(self, count: Count) -> None:
         """Refuses a pass over another epoch than is set; warns once of a pass within another, and of a second one."""
@@ -340,9 +333,14 @@ class BatchSampler(Sampler[list[Any]]):
         if count.handed and self._passes.is_second(count):
             self._notices.warn_pass_within(self.epoch)
 
-    def _check_left(self, delivered: int, batches: int, *, spent: bool) -> None:
+    def _latest(self) -> Count:
+        """The pass that holds the position; where there is none, a count of nothing drawn yet."""
+        return self._passes.current or Count(self._base)
+
+    def _check_left(self, count: Count, *, restart: bool) -> None:
         """Warns of an epoch left before its end, unless its last batches failed; refuses an epoch that nobody used."""
-        if 1 < delivered < batches and not spent:
+        delivered, batches = count.delivered, len(count.rest.plan)
+        if 1 < delivered < batches and not restart and not count.is_spent:
             self._notices.warn_early_end(delivered, batches, self.epoch)
         if not self._asked:
             raise unused(self.epoch)
