@@ -82,8 +82,9 @@ def _cut_by_calls(
     while (start := offsets[-1]) < count:
         stop = min(count, start + max(1, ASKED // ahead))
         ahead = min(ahead, int(room[start:stop].max()))
+        costs = price_from(lengths, start, stop, fill_up(np.arange(1, ahead + 1), multiple), cost)
+        sizes = _count_until(costs >= budget if overshoot else costs > budget, with_last=overshoot)
         # A batch also ends at a boundary, and at `most` sequences, before the budget is reached.
-        sizes = _sizes_from(lengths, start, stop, ahead, cost, budget, overshoot, multiple)
         sizes = np.minimum(sizes, room[start:stop])
         # What a boundary ends is a leftover, and stays as it is.
         sizes = np.where(sizes == to_border[start:stop], sizes, round_counts(sizes, multiple))
@@ -97,25 +98,12 @@ def _cut_by_calls(
     return np.array(offsets, np.int64)
 
 
-def _sizes_from(
-    lengths: NDArray[np.int64],
-    start: int,
-    stop: int,
-    ahead: int,
-    cost: Cost,
-    budget: float,
-    overshoot: bool,
-    multiple: int,
-) -> NDArray[np.int64]:
-    """How many sequences a batch takes from each of the positions start..stop-1, at least one: [stop - start].
+def _count_until(closed: NDArray[np.bool_], *, with_last: bool) -> NDArray[np.int64]:
+    """How many sequences batches take, at least one, by which of the next ones close each, [k, ahead]: [k].
 
-    `_BEYOND` where the next `ahead` sequences do not close it.
+    The sequence that closes a batch is in it only `with_last`. `_BEYOND` where none of the next `ahead` closes it.
     """
-    costs = price_from(lengths, start, stop, fill_up(np.arange(1, ahead + 1), multiple), cost)
-    closed = costs >= budget if overshoot else costs > budget
-    # The sequence that closes a batch is in it only where it may overshoot.
-    sizes = np.where(closed.any(axis=1), closed.argmax(axis=1) + overshoot, _BEYOND)
-    return np.maximum(sizes, 1)
+    return np.maximum(np.where(closed.any(axis=1), closed.argmax(axis=1) + with_last, _BEYOND), 1)
 
 
 def price_from(
