@@ -9,19 +9,16 @@ Shapes: k rows of a batch; dims lengths for each. One dimension is [k], several 
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from types import CellType, CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise._names import name_of, parts_of
+from lengthwise._names import name_with_code
 from lengthwise.checks import show_value, value_error
 from lengthwise.lengths.arrow import is_list, is_text, load_compute, load_pyarrow, take_field
 from lengthwise.lengths.columns import (
@@ -154,7 +151,7 @@ class Rule:
         """What the lengths depend on beside the rows, as JSON."""
         return {
             "column": ",".join(self.names) or None,
-            "length": None if self.length is None else _function_name(self.length),
+            "length": None if self.length is None else name_with_code(self.length),
             "frame_shift": self.frame_shift,
             "count": None if self.count is None else self.count.facts,
             # Left out where it is not given, so that files that were written without it are found to be the same.
@@ -294,44 +291,3 @@ def _join(blocks: list[Block]) -> Block:
         if not block.reasons:
             lengths[row] = block.lengths[0]
     return Block(lengths, {row: block.reasons[0] for row, block in enumerate(blocks) if block.reasons})
-
-
-def _function_name(function: Measure) -> str:
-    """Names a function, by what it computes too: an edited one must not go on where another stopped."""
-    texts = _texts_of(function, set())
-    written = hashlib.blake2b(" ".join(texts).encode(), digest_size=8).hexdigest() if texts else ""
-    return " ".join(filter(None, (name_of(function), parts_of(function), written)))
-
-
-def _texts_of(function: Any, seen: set[int]) -> list[str]:
-    """Its code, and what it holds: values by default, values of the function around it, and other functions.
-
-    Of `def length(batch, hop=160)` it holds 160. Of values, numbers and texts alone are told: others may be large.
-    """
-    if isinstance(function, functools.partial):
-        return _texts_of(function.func, seen)  # what is given besides stands in its name
-    if not hasattr(function, "__code__"):
-        function = type(function).__call__  # an object that can be called
-    function = getattr(function, "__func__", function)
-    code = getattr(function, "__code__", None)
-    if code is None or id(function) in seen:
-        return []
-    seen.add(id(function))
-    held = [*(getattr(function, "__defaults__", None) or ())]
-    held += (getattr(function, "__kwdefaults__", None) or {}).values()
-    held += [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if cell != CellType()]
-    texts = [repr(value) for value in held if isinstance(value, int | float | str | bytes)]
-    return [_code_text(code), *texts, *(text for value in held if callable(value) for text in _texts_of(value, seen))]
-
-
-def _code_text(code: CodeType) -> str:
-    # Without lines and paths: a comment above the function changes nothing that it computes.
-    constants = [_constant_text(each) for each in code.co_consts]
-    return f"{code.co_code.hex()} {code.co_names} {constants}"
-
-
-def _constant_text(value: Any) -> str:
-    if isinstance(value, CodeType):
-        return _code_text(value)
-    # Of `x in {"a", "b"}`: a set of texts has another order in every process.
-    return str(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)
