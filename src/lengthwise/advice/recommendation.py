@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 from numpy.typing import ArrayLike
@@ -114,8 +115,9 @@ def recommend(
         found = [least, *(judge(f"padding={each}", MaxEntropy(padding=each)) for each in between)]
     # Of every padding beyond what random steps pad, the plan is that of random steps: said once. Random
     # order is always compared, also where it pads as sorting does: batches of one sequence pad nothing in any order.
-    plans = [_worth(each) for each in found]
-    distinct = [each for at, each in enumerate(found) if not at or plans[at] not in (plans[at - 1], _worth(most))]
+    distinct = [least] + [
+        each for before, each in pairwise(found) if _worth(each) not in (_worth(before), _worth(most))
+    ]
     candidates = tuple(each._replace(work=each.work / most.work) for each in (*distinct, most))
     near = min(each.work for each in candidates) * (1 + _NEAR)
     best = max((each for each in candidates if each.work <= near), key=lambda each: each.step_mixing)
