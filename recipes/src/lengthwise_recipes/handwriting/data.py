@@ -110,7 +110,9 @@ def synthetic_lines(
     _check_count(count)
     samples, texts = write_lines(count, seed=seed)
     split = "lines of every length are held out, each by a writer of its own"
-    return _make_part("lines written by the project's own hands", split, samples, texts, (validation_share, test_share))
+    return _make_corpus(
+        "lines written by the project's own hands", split, samples, texts, (validation_share, test_share)
+    )
 
 
 def inkml_folder(
@@ -131,7 +133,7 @@ def inkml_folder(
     samples, texts, skipped = read_inkml(folder, count=count, strict=strict)
     split = "files of every length are held out; one writer may be in several parts"
     shares = (validation_share, test_share)
-    return _make_part(f"InkML files of {Path(folder).name}", split, samples, texts, shares, tuple(skipped))
+    return _make_corpus(f"InkML files of {Path(folder).name}", split, samples, texts, shares, tuple(skipped))
 
 
 def unipen_samples(
@@ -152,7 +154,7 @@ def unipen_samples(
     samples, texts, skipped = read_unipen(path, count=count, strict=strict)
     split = "segments of every length are held out; one writer may be in several parts"
     shares = (validation_share, test_share)
-    return _make_part(f"UNIPEN files of {Path(path).name}", split, samples, texts, shares, tuple(skipped))
+    return _make_corpus(f"UNIPEN files of {Path(path).name}", split, samples, texts, shares, tuple(skipped))
 
 
 def words_of_characters(
@@ -251,7 +253,7 @@ def validation_numbers(lengths: NDArray[np.int64], held: int) -> NDArray[np.int6
     return np.sort(np.argsort(lengths, kind="stable")[places])
 
 
-def _make_part(
+def _make_corpus(
     name: str,
     split: str,
     samples: list[Sample],
