@@ -32,6 +32,8 @@ from numpy.typing import NDArray
 
 from lengthwise import _kernels
 
+_HALVINGS = 60  # of the range of beta: beyond the 53 bits to which a float is exact
+
 
 class Levels(NamedTuple):
     """Lengths that stand for `total` sequences: `sizes` [levels], rising, each with its share of them."""
@@ -97,3 +99,25 @@ def information_of_flows(levels: Levels, flows: NDArray[np.float64]) -> float:
     # phi(F) - phi(F + p) = -p log(F + p) - F log(1 + p / F): no difference of two large numbers.
     longer = np.log1p(np.divide(masses[1:], flows, out=np.zeros_like(flows), where=flows > 1e-300))
     return float(-masses[0] * np.log(masses[0]) - masses[1:] @ np.log(opened) - flows @ longer)
+
+
+def ends_of_betas(levels: Levels) -> tuple[float, float]:
+    """The least and the greatest price of a frame at which to look for a padding: it weighs differences of lengths."""
+    sizes = levels.sizes
+    return 1e-9 / (sizes[-1] - sizes[0]), 1e3 / np.diff(sizes).min()
+
+
+def least_information(levels: Levels, target: float, floors: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    """The least I(X; T) of flows above `floors` that pad `target`, in nats; and what each floor adds to it.
+
+    It is read on its tangent of the slope -beta that touches it there. Floors and what they add are [levels - 1].
+    """
+    reached = np.cumsum(levels.masses)
+    flows, prices = np.empty(len(floors)), np.empty(len(floors))
+    low, high = ends_of_betas(levels)
+    beta = low
+    for _ in range(_HALVINGS):
+        beta = float(np.sqrt(low * high))  # halfway between their logarithms: beta spans many decades
+        _kernels.least_flows(levels.sizes, reached, floors, beta, flows, prices)
+        low, high = (beta, high) if padding_of_flows(levels, flows) > target else (low, beta)
+    return information_of_flows(levels, flows) + beta * (padding_of_flows(levels, flows) - target), prices

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
-from lengthwise.choices.rate_distortion import Levels
+from lengthwise.choices.rate_distortion import Levels, ends_of_betas
 
 _STEPS = 24  # halvings of the logarithm of beta: to 1e-5 of its range
 _ROUGH, _FINE = 100, 2_000  # rounds, to tell on which side the best beta lies, and at it
@@ -44,8 +44,7 @@ def rate_in_batches(
     if prices is None and most.max() == 1.0:
         return float(-levels.masses @ np.log(levels.masses))  # T is X
     prices = np.zeros(len(levels.sizes) - 1) if prices is None else prices
-    spread = levels.sizes[-1] - levels.sizes[0]
-    low, high = 1e-9 / spread, 1e3 / np.diff(levels.sizes).min()
+    low, high = ends_of_betas(levels)
     for _ in range(_STEPS):
         beta = float(np.sqrt(low * high))
         # Not `> target`: the distortion is no number where prices outweigh a low beta.

@@ -38,12 +38,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels, checks
-from lengthwise.choices.rate_distortion import Levels, information_of_flows, least_flows, padding_of_flows
+from lengthwise.choices.rate_distortion import (
+    Levels,
+    ends_of_betas,
+    least_flows,
+    least_information,
+    padding_of_flows,
+)
 from lengthwise.measures.batch_limit import rate_in_batches
 
 _ROUNDS = 40  # looks for a better choice
 _NEAR = 1e-3  # nats: how far above the bound the state may be in the end
-_STEPS = 50  # halvings of the logarithm of beta
 _MOST = 2**23  # floors in the table of all W; beyond, they are left out, and the limit is that of flows without
 _MOST_FILLED = 2**25  # the same for the table of all ways to fill an epoch
 
@@ -76,7 +81,7 @@ def floors_of_sizes(levels: Levels, batch_size: int, batches: int) -> Floors | N
     table = (-(-held // batch_size) * batch_size - held) / count  # [levels - 1, W]
     # Of 7 sequences of which 6 are longer, no more than one shorter can be beside them.
     table[table > 1.0 - longer[:, None] / count + 0.5 / count] = np.inf
-    return lambda prices: _floors_of(table, _best_path(table, prices))
+    return lambda prices: table[np.arange(len(table)), _best_path(table, prices)]
 
 
 def floors_of_budget(
@@ -116,7 +121,7 @@ def _search(levels: Levels, cheapest: Floors, target: float) -> tuple[float, NDA
     floors = cheapest(np.diff(levels.sizes))
     best, found = 0.0, np.zeros(len(floors))
     for number in range(_ROUNDS):
-        value, prices = _solve(levels, floors, target)
+        value, prices = least_information(levels, target, floors)
         another = cheapest(prices)
         lessened = float(prices @ (floors - another))
         if value - lessened > best:
@@ -127,29 +132,10 @@ def _search(levels: Levels, cheapest: Floors, target: float) -> tuple[float, NDA
     return best, found
 
 
-def _solve(levels: Levels, floors: NDArray[np.float64], target: float) -> tuple[float, NDArray[np.float64]]:
-    """The least information of flows above `floors` at `target`, in nats, and what each floor adds to it."""
-    sizes, reached = levels.sizes, np.cumsum(levels.masses)
-    low, high = 1e-9 / (sizes[-1] - sizes[0]), 1e3 / np.diff(sizes).min()
-    flows, prices = np.empty(len(floors)), np.empty(len(floors))
-    beta = low
-    for _ in range(_STEPS):
-        beta = float(np.sqrt(low * high))
-        _kernels.least_flows(sizes, reached, floors, beta, flows, prices)
-        low, high = (beta, high) if padding_of_flows(levels, flows) > target else (low, beta)
-    value = information_of_flows(levels, flows) + beta * (padding_of_flows(levels, flows) - target)
-    return value, prices
-
-
 def _least_padding(levels: Levels, cheapest: Floors) -> float:
     """What an epoch pads at least: the flows above the best floors, where a frame costs more than all else."""
-    gaps = np.diff(levels.sizes)
-    return padding_of_flows(levels, least_flows(levels, 1e3 / gaps.min(), cheapest(gaps)))
-
-
-def _floors_of(table: NDArray[np.float64], path: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The floors of a path, [levels - 1]."""
-    return table[np.arange(len(path)), path]
+    _, dearest = ends_of_betas(levels)
+    return padding_of_flows(levels, least_flows(levels, dearest, cheapest(np.diff(levels.sizes))))
 
 
 def _best_path(table: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.int64]:

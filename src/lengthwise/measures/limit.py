@@ -10,14 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget
-from lengthwise.choices.rate_distortion import (
-    Levels,
-    ends_of_levels,
-    group_levels,
-    information_of_flows,
-    least_flows,
-    padding_of_flows,
-)
+from lengthwise.choices.rate_distortion import Levels, ends_of_levels, group_levels, least_information
 from lengthwise.choices.world import check_world
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.batch_limit import rate_in_batches
@@ -201,15 +194,8 @@ def _check_lengths(lengths: ArrayLike) -> NDArray[np.float64]:
 
 
 def _rate(levels: Levels, target: float) -> float:
-    """R(target), in nats, on its tangent of the slope -beta that touches it there."""
+    """R(target), in nats."""
     # Frames enough to pad every sequence to the longest: then the padded length tells nothing.
     if target >= levels.sizes[-1] - levels.sizes @ levels.masses:
         return 0.0
-    spread = levels.sizes[-1] - levels.sizes[0]
-    low, high = 1e-9 / spread, 1e3 / np.diff(levels.sizes).min()  # beta weighs differences of lengths
-    flows, beta = np.zeros(len(levels.sizes) - 1), low
-    for _ in range(60):  # halvings: beyond the 53 bits to which a float is exact
-        beta = float(np.sqrt(low * high))  # halfway between their logarithms: beta spans many decades
-        flows = least_flows(levels, beta)
-        low, high = (beta, high) if padding_of_flows(levels, flows) > target else (low, beta)
-    return information_of_flows(levels, flows) + beta * (padding_of_flows(levels, flows) - target)
+    return least_information(levels, target, np.zeros(len(levels.sizes) - 1))[0]
