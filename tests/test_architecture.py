@@ -149,7 +149,7 @@ def test_a_heavy_package_is_imported_in_its_rooms_only(package, rooms):
     assert importers <= rooms
 
 
-@pytest.mark.parametrize("room", ["advice", "choices", "lengths", "planning", "torch"])
+@pytest.mark.parametrize("room", ["advice", "choices", "engines", "lengths", "measures", "planning", "torch"])
 def test_the_top_of_a_large_room_names_all_its_modules(room):
     top = ast.get_docstring(ast.parse((SOURCE / room / "__init__.py").read_text(encoding="utf-8")))
     modules = {path.relative_to(SOURCE / room).parts[0].removesuffix(".py") for path in FILES if room_of(path) == room}

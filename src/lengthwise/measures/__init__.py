@@ -1,1 +1,7 @@
-"""Measures: padding, mixing and waiting of a plan, and the limit of mixing. Reads plans, makes none."""
+"""Measures: padding, mixing and waiting of a plan, and the limit of mixing. Reads plans, makes none.
+
+metrics                         what a plan is worth: mixing tells how little batches tell of lengths, pairs how rows do
+epochs, pooled                  what is measured, plans or the batches of any sampler; several epochs as one
+limit                           the most mixing that there can be; batch_limit, epoch_limit and step_limit are lower
+gradient_noise, length_share    how much of a gradient goes with length, and what that makes of a plan
+"""
