@@ -49,38 +49,26 @@ def deliveries(plans: Mapping[str, Plan], lengths: ArrayLike) -> dict[str, Deliv
     return {label: delivery(plan, lengths) for label, plan in plans.items()}
 
 
-def delivery(plan: Plan, lengths: ArrayLike) -> Delivery:
-    """The epoch as the ranks take it, step by step.
+def delivery(plan: Plan, lengths: ArrayLike, numbers: NDArray[np.int64] | None = None) -> Delivery:
+    """Batches of these numbers, one after the other; by default all, step by step as the ranks take them.
 
     >>> import lengthwise as lw
     >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.LongestFirst())
     >>> delivery(lw.make_plan([5, 9, 2, 4], batching), [5, 9, 2, 4])
     Delivery(delivered=array([5, 9, 2, 4]), sizes=array([2, 2]), padded=array([9, 4]))
     """
-    # Step by step, and within a step micro-batch by micro-batch over all ranks.
-    return deliver(plan, lengths, plan.grid.reshape(-1))
-
-
-def deliver(plan: Plan, lengths: ArrayLike, numbers: NDArray[np.int64]) -> Delivery:
-    """Some batches of the plan, by their numbers, one after the other."""
+    if numbers is None:  # within a step micro-batch by micro-batch over all ranks
+        numbers = plan.grid.reshape(-1)
     array = as_lengths(lengths)
-    items = array if array.ndim == 1 else array.sum(axis=1)
-    if plan.spans is not None:
-        items = plan.spans[:, 2] - plan.spans[:, 1]
-    if plan.row_offsets is not None:
-        return _deliver_rows(plan, np.add.reduceat(items[plan.sequences], plan.row_offsets[:-1]), numbers)
-    sizes = plan.batch_sizes[numbers]
+    whole = array if array.ndim == 1 else array.sum(axis=1)
+    items = whole if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1]
+    held, first = items[plan.sequences], plan.offsets
+    if plan.row_offsets is not None:  # a row is drawn as one sequence, as long as those that it holds
+        held, first = np.add.reduceat(held, plan.row_offsets[:-1]), np.searchsorted(plan.row_offsets, plan.offsets)
+    sizes = plan.row_counts[numbers]
     # Batches of 2 and 3 that start at 7 and 0 hold the places 7, 8, 0, 1, 2.
-    places = np.arange(sizes.sum()) + np.repeat(plan.offsets[numbers] - np.cumsum(sizes) + sizes, sizes)
-    return Delivery(items[plan.sequences[places]], sizes, plan.padded_lengths.sum(axis=1)[numbers])
-
-
-def _deliver_rows(plan: Plan, used: NDArray[np.int64], numbers: NDArray[np.int64]) -> Delivery:
-    """The same where rows are packed: a row is drawn as one sequence, as long as those that it holds. `used` [rows]."""
-    first = np.searchsorted(plan.offsets if plan.row_offsets is None else plan.row_offsets, plan.offsets)
-    rows = [np.arange(*first[number : number + 2].tolist()) for number in numbers.tolist()]
-    padded = plan.padded_lengths.sum(axis=1)[numbers]
-    return Delivery(used[np.concatenate([np.empty(0, np.int64), *rows])], plan.row_counts[numbers], padded)
+    places = np.arange(sizes.sum()) + np.repeat(first[numbers] - np.cumsum(sizes) + sizes, sizes)
+    return Delivery(held[places], sizes, plan.padded_lengths.sum(axis=1)[numbers])
 
 
 def middle_batches(each: Delivery, window: int) -> range:

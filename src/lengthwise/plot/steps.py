@@ -13,7 +13,7 @@ from lengthwise.measures.metrics import Measures, measure
 from lengthwise.planning.plan import Plan
 from lengthwise.plot import style
 from lengthwise.plot.batches import STEP, draw_batches, furnish_lengths
-from lengthwise.plot.deliveries import Delivery, check_plans, deliver, top_of
+from lengthwise.plot.deliveries import Delivery, check_plans, delivery, top_of
 from lengthwise.plot.labels import EndLabel, label_ends
 from lengthwise.plot.style import Axes, Figure
 
@@ -121,7 +121,7 @@ def _step(plan: Plan, lengths: ArrayLike, number: int) -> Step:
     grid = plan.grid[number]
     taken = np.broadcast_to(plan.costs[grid].sum(axis=0), grid.shape)  # by the rank of each batch
     longest_first = np.argsort(-plan.padded_lengths.sum(axis=1)[grid].reshape(-1), kind="stable")
-    each = deliver(plan, lengths, grid.reshape(-1)[longest_first])
+    each = delivery(plan, lengths, grid.reshape(-1)[longest_first])
     share = taken.reshape(-1)[longest_first] / (taken.max() or 1.0)  # of the time of the step, that a rank computes
     return Step(each, np.ceil(each.padded / np.where(share > 0, share, 1.0)).astype(np.int64))
 

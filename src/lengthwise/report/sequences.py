@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.plot.deliveries import Delivery, deliver, top_of  # which need no matplotlib
+from lengthwise.plot.deliveries import Delivery, delivery, top_of  # which need no matplotlib
 from lengthwise.report import marks, words
 from lengthwise.report.epochs import Epoch
 from lengthwise.report.marks import Chart, Table, Tick
@@ -47,7 +47,7 @@ def draw_sequences(epochs: Sequence[Epoch], lengths: NDArray[np.int64], *, unit:
     some = epochs[:_MOST_EPOCHS]
     if not some:
         return []
-    shown = {each.label: deliver(each.plan, lengths, _middle(each)) for each in some}
+    shown = {each.label: delivery(each.plan, lengths, _middle(each)) for each in some}
     window = min(_SEQUENCES, max(len(each.delivered) for each in shown.values()))
     y = _axis(shown)
     return [
