@@ -247,8 +247,10 @@ def epochs_to_plan(count: int) -> int:
 
 def _needed_steps(question: Question, plans: list[Plan], measures: Measures) -> float | None:
     share = question.share
-    if share is None or not measures.steps:
-        return share if share is None else 0.0
+    if share is None:
+        return None
+    if not measures.steps:
+        return 0.0
     if isinstance(share, LengthShare):
         return measured_steps(share, share.measure(plans))
     return assumed_steps(share, question.noise_scale, measures)

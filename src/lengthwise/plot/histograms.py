@@ -35,7 +35,7 @@ def bucket_histogram(lengths: ArrayLike, edges: ArrayLike, *, unit: str = "frame
     References:
         Khomenko et al. 2016, figure 2, for the upper panel.
     """
-    values, counts = np.unique(one_length(lengths), return_counts=True)
+    values, counts = np.unique(_some_lengths(lengths), return_counts=True)
     borders = _check_edges(edges, int(values[-1]))
     padding = bucket_padding(values, counts, borders)
     computed = padded_frames(np.asarray(lengths), borders)
@@ -131,7 +131,7 @@ def _title(edges: NDArray[np.int64], share: float) -> str:
     return f"{len(edges)} {noun}: {style.percent(share)} of what is computed is padding"
 
 
-def one_length(lengths: ArrayLike) -> NDArray[np.int64]:
+def _some_lengths(lengths: ArrayLike) -> NDArray[np.int64]:
     array = as_lengths(lengths)
     if array.ndim != 1 or not len(array):
         remedy = "Give at least one sequence, and one length each: lengths[:, 0], for example."

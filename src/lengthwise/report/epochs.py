@@ -47,7 +47,6 @@ def read(plans: Mapping[str, Plan], lengths: NDArray[np.int64]) -> list[Epoch]:
     Raises:
         ValueError: `lengths` are not those of a plan.
     """
-    # The first and the last are compared everywhere.
     return [_epoch(label, plan, lengths) for label, plan in plans.items()]
 
 
