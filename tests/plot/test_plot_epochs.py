@@ -113,7 +113,7 @@ def test_a_few_giants_are_told_rather_than_shown():
     lengths = np.append(np.full(999, 100), 9_000)
     figure = epoch_lengths(lengths, plans_of(lengths))
     assert figure.axes[0].get_ylim()[1] == pytest.approx(140.0)
-    label = figure.axes[-2].get_xlabel()
+    label, _ = figure.axes[-2].get_xlabel().splitlines()
     assert label == "sequences delivered; the longest, 9,000 frames, lies beyond the axis"
 
 
@@ -152,3 +152,18 @@ def test_what_is_refused():
         epoch_lengths([1, 2], plans_of([1, 3]))
     with pytest.raises(ValueError, match="`lengths` must be those of the plan"):
         epoch_lengths([1, 2], plans_of([1, 3, 5]))
+
+
+def test_the_line_of_few_batches_is_that_of_each_batch():
+    lengths = [100, 900] * 500
+    plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(16), order=lw.Sorted()))
+    figure = epoch_lengths(lengths, {"sorted": plan})
+    (line,) = stairs(figure.axes[0])
+    assert set(line.values) == {100, 900}  # and no mean of neighbours between them
+    assert figure.axes[0].get_xlabel() == "sequences delivered\ndots: lengths; line: mean padded length"
+
+
+def test_the_axis_of_several_lengths_says_that_it_is_of_their_sum():
+    pairs = [[3, 1], [2, 8]]
+    plan = lw.make_plan(pairs, lw.Batching(cut=lw.FixedSize(2)))
+    assert epoch_lengths(pairs, {"all": plan}).get_supylabel() == "length (frames, the sum of 2 lengths)"

@@ -36,7 +36,7 @@ def test_the_limit_is_that_of_the_padding_that_a_price_comes_to(world):
     bins = 32 if world else 128
     for price, height in list(zip(*limit.get_data(), strict=True))[1::10]:
         assert height == pytest.approx(lw.mixing_limit(lengths, 1 - 1 / price, bins=bins, **world))
-    assert figure.axes[0].get_xlabel().endswith(", of the slowest rank") == bool(world)
+    assert (", of the slowest rank\n" in figure.axes[0].get_xlabel()) == bool(world)
 
 
 def test_batches_lie_below_the_limit():
@@ -54,10 +54,20 @@ def test_seconds_and_pairs_have_no_limit():
     advice = lw.advise(SPEECH, lw.FixedSize(16), cost=lw.Quadratic(quadratic=0.01))
     figure = front(advice, lengths=SPEECH, title="speech")
     assert "limit" not in named(figure)
-    assert figure.axes[0].get_xlabel() == "cost of an epoch"
+    assert figure.axes[0].get_xlabel().startswith("cost of an epoch\n")
 
 
 def test_equal_lengths_can_be_drawn():
     assert "recommended: random (Lightning, Trainer)" in named(
         front(lw.advise([7] * 40, lw.FixedSize(4)), lengths=[7] * 40)
     )
+
+
+def test_the_line_and_the_small_dots_are_explained_and_one_price_has_no_neighbours():
+    figure = front(lw.advise([7] * 40, lw.FixedSize(4)))
+    (axes,) = figure.axes
+    assert axes.get_xticks().tolist() == [1.0]  # 0.9 computed frames for a useful one cannot be
+    assert axes.get_xlabel().splitlines() == [
+        "computed frames for each useful one",
+        "line: nothing tried costs less and mixes as much; small dots: all that was tried",
+    ]

@@ -102,3 +102,16 @@ def test_nothing_to_pad(lengths):
 def test_what_is_refused(lengths, edges, sentence):
     with pytest.raises((ValueError, TypeError), match=sentence):
         bucket_histogram(np.array(lengths, int), edges)
+
+
+def test_a_giant_lies_beyond_the_axis_and_every_other_sequence_on_it():
+    lengths = [*range(50, 100), *range(50, 100), *range(50, 100), 50_000]
+    figure = bucket_histogram(lengths, [74, 99, 50_000])
+    upper, lower = figure.axes
+    assert 99 < upper.get_xlim()[1] == lower.get_xlim()[1] < 120
+    assert lower.get_xlabel() == "length (frames); the longest, 50,000 frames, lies beyond the axis"
+    assert [text.get_text() for text in upper.texts] == ["99", "74"]
+    assert upper.patches[0].get_data().values.sum() == len(lengths) - 1
+    assert sum(areas(figure)) == lw.padded_frames(lengths, [74, 99, 50_000])
+    usual = bucket_histogram(lengths[:-1], [74, 99])
+    assert usual.axes[1].get_xlabel() == "length (frames)"

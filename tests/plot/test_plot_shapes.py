@@ -52,3 +52,10 @@ def test_leftovers_that_are_passed_on_are_drawn_so():
 def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ValueError, match=r"^`lengths` must be of at least one sequence"):
         shape_curve([], CUT)
+
+
+@pytest.mark.parametrize(("lengths", "needed"), [([7, 7], "1 shape: 0 %"), ([3, 3, 9, 9], "2 shapes: 0 %")])
+def test_the_title_counts_the_shapes_that_are_needed(lengths, needed):
+    axes = shape_curve(lengths, lw.FixedSize(2), shapes=6).axes[0]
+    assert axes.get_title(loc="left") == f"{needed} of what is computed is padding"
+    assert axes.get_xticks().tolist() == [1, 2, 4, 6]

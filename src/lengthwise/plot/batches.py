@@ -11,7 +11,16 @@ from lengthwise.checks import check_whole
 from lengthwise.measures.metrics import measure
 from lengthwise.planning.plan import Plan
 from lengthwise.plot import style
-from lengthwise.plot.deliveries import Delivery, beyond, check_plans, deliveries, largest_mean, middle_batches, top_of
+from lengthwise.plot.deliveries import (
+    Delivery,
+    beyond,
+    check_plans,
+    deliveries,
+    largest_mean,
+    middle_batches,
+    top_of,
+    unit_of,
+)
 from lengthwise.plot.labels import EndLabel, label_ends
 from lengthwise.plot.style import Axes, Figure, Look, MaxNLocator
 
@@ -60,7 +69,7 @@ def batch_padding(
         text = f"{label}: {style.percent(paddings[label])} of what is computed is padding"
         axes.set_title(text, color=style.readable(look.colour), fontsize=10.5, fontweight="bold")
     panels[-1].set_xlabel("sequences in each batch" + beyond(shown, top, unit))
-    furnish_lengths(figure, panels[0], unit)
+    furnish_lengths(figure, panels[0], unit_of(lengths, unit))
     style.set_title(figure, title)
     first = next(iter(shown))
     name_parts(panels[0], shown[first], style.look(first))

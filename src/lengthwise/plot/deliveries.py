@@ -97,6 +97,16 @@ def top_of(found: Mapping[str, Delivery]) -> float:
     return float(min(1.05 * longest, 1.4 * max(usual, default=0.0)))
 
 
+def unit_of(lengths: ArrayLike, unit: str) -> str:
+    """The unit of what is drawn: several lengths a sequence count by their sum.
+
+    >>> unit_of([3, 4], "frames"), unit_of([[3, 4]], "tokens")
+    ('frames', 'tokens, the sum of 2 lengths')
+    """
+    array = as_lengths(lengths)
+    return unit if array.ndim == 1 else f"{unit}, the sum of {array.shape[1]} lengths"
+
+
 def beyond(found: Mapping[str, Delivery], top: float, unit: str) -> str:
     """What a label must say where the axis of lengths ends at `top`, below the longest."""
     longest = max(int(each.delivered.max(initial=0)) for each in found.values())

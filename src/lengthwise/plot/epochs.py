@@ -11,7 +11,16 @@ from lengthwise.measures.metrics import measure
 from lengthwise.planning.plan import Plan
 from lengthwise.plot import style
 from lengthwise.plot.batches import STEP, draw_batches, furnish_lengths, name_parts
-from lengthwise.plot.deliveries import Delivery, beyond, check_plans, deliveries, largest_mean, middle_batches, top_of
+from lengthwise.plot.deliveries import (
+    Delivery,
+    beyond,
+    check_plans,
+    deliveries,
+    largest_mean,
+    middle_batches,
+    top_of,
+    unit_of,
+)
 from lengthwise.plot.labels import SIZE
 from lengthwise.plot.style import Axes, Figure, Look, MaxNLocator
 
@@ -66,8 +75,8 @@ def epoch_lengths(lengths: ArrayLike, plans: Mapping[str, Plan], *, unit: str = 
     top = top_of(found)
     for column, right in enumerate((most, window)[:columns]):
         style.set_limits(panels[0, column], right=float(right), top=top)
-    furnish_lengths(figure, panels[0, 0], unit)
-    _furnish(panels, beyond(found, top, unit))
+    furnish_lengths(figure, panels[0, 0], unit_of(lengths, unit))
+    _furnish(panels, beyond(found, top, unit), dotted=columns == 2)
     first = next(iter(found))
     name_parts(panels[0, -1], found[first].of(parts[first]), style.look(first))
     return figure
@@ -106,10 +115,13 @@ def spread(count: int, most: int) -> NDArray[np.int64]:
 
 
 def _stretches(each: Delivery) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The epoch in stretches: their borders, and the mean padded length over the sequences in each."""
-    count = len(each.delivered)
-    pieces = min(_STRETCHES, len(each.sizes))
-    borders = np.arange(pieces + 1) * count // max(pieces, 1)
+    """The epoch in stretches: their borders, and the mean padded length over the sequences in each.
+
+    Of few batches, each is a stretch of its own: none is drawn between the padded lengths of its neighbours.
+    """
+    if len(each.sizes) <= _STRETCHES:
+        return each.offsets.astype(np.float64), each.padded.astype(np.float64)
+    borders = np.arange(_STRETCHES + 1) * len(each.delivered) // _STRETCHES
     # All computed frames up to each batch; between its borders a batch computes evenly.
     reached = np.append(0, np.cumsum(each.sizes * each.padded))
     at_borders = np.interp(borders, each.offsets, reached)
@@ -121,9 +133,10 @@ def _window(found: Mapping[str, Delivery]) -> int:
     return int(np.clip(12 * largest_mean(found), _APART / 4, 10 * _APART))
 
 
-def _furnish(panels: NDArray[np.object_], beyond: str) -> None:
+def _furnish(panels: NDArray[np.object_], beyond: str, *, dotted: bool) -> None:
     for axes in panels[-1]:
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.set_xlabel("sequences")
-    panels[-1, 0].set_xlabel("sequences delivered" + beyond)
+    dots = "\ndots: lengths; line: mean padded length" if dotted else ""
+    panels[-1, 0].set_xlabel(f"sequences delivered{beyond}{dots}")

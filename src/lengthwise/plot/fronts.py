@@ -16,6 +16,7 @@ from lengthwise.plot.trade_offs import LIMIT_DASH, Curve, limit_curve
 
 _POINTS = 12  # on the limit of steps, each of which may take a tenth of a second
 _BINS = 32  # of the limit of steps: fewer make it higher, and it still holds
+_KEY = "line: nothing tried costs less and mixes as much; small dots: all that was tried"
 _PRICES = {
     "frames": "computed frames for each useful one",
     "seconds": "seconds an epoch",
@@ -91,8 +92,11 @@ def _set_axes(axes: Axes, advice: Advice) -> None:
     most = max(row.price for row in advice.candidates)
     room = 0.04 * (most - least) or 0.1
     axes.set_xlim(least - room, most + room)
+    if least == most:
+        axes.set_xticks([least])  # others would tell of prices that cannot be, such as 0.9 frames for a useful one
     axes.set_ylim(0.0, 1.06)
-    axes.set_xlabel(_PRICES[advice.unit] + (", of the slowest rank" if advice.world_size > 1 else ""))
+    price = _PRICES[advice.unit] + (", of the slowest rank" if advice.world_size > 1 else "")
+    axes.set_xlabel(f"{price}\n{_KEY}")
     several = advice.world_size * advice.micro_batches > 1
     axes.set_title(f"mixing of {'steps' if several else 'batches'} (1: they tell nothing of the lengths in them)")
     axes.grid(True)

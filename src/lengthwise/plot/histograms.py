@@ -13,6 +13,7 @@ from lengthwise.plot.labels import SIZE
 from lengthwise.plot.style import Axes, Figure, MaxNLocator
 
 _BINS = 100  # bars at most
+_FAR = 6  # times the length that 99 % do not pass: an axis to such a longest one would show nothing else
 _NARROW = 0.03  # of the axis: the padding of a narrower bucket is not written out
 
 
@@ -41,12 +42,14 @@ def bucket_histogram(lengths: ArrayLike, edges: ArrayLike, *, unit: str = "frame
     computed = padded_frames(np.asarray(lengths), borders)
     figure = style.blank_figure(height=5.2)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(1.0, 1.2))
-    _draw_histogram(upper, values, counts, unit)
+    end = _end(values, counts, borders)
+    _draw_histogram(upper, values, counts, unit, end)
     _draw_padding(lower, values, counts, borders, padding / computed)
     _draw_edges(upper, borders)
     upper.set_title(_title(borders, padding.sum() / computed), pad=16)
     lower.xaxis.set_major_formatter("{x:,.0f}")
-    lower.set_xlabel(f"length ({unit})")
+    beyond = f"; the longest, {values[-1]:,} {unit}, lies beyond the axis" if end < values[-1] else ""
+    lower.set_xlabel(f"length ({unit}){beyond}")
     return figure
 
 
@@ -63,10 +66,20 @@ def bucket_padding(values: NDArray[np.int64], counts: NDArray[np.int64], edges: 
     return padding
 
 
-def _draw_histogram(axes: Axes, values: NDArray[np.int64], counts: NDArray[np.int64], unit: str) -> None:
-    width = -(-(int(values[-1]) - int(values[0]) + 1) // _BINS)
+def _end(values: NDArray[np.int64], counts: NDArray[np.int64], edges: NDArray[np.int64]) -> int:
+    """Where the axis of lengths ends: at the longest; where few are far longer than all others, below them."""
+    reached = np.cumsum(counts)
+    usual = int(values[np.searchsorted(reached, 0.99 * reached[-1])])
+    if values[-1] <= _FAR * usual:
+        return int(values[-1])
+    # With room behind the last edge that is shown, for its number.
+    return int(1.1 * max([usual, *edges[edges <= _FAR * usual].tolist()])) + 1
+
+
+def _draw_histogram(axes: Axes, values: NDArray[np.int64], counts: NDArray[np.int64], unit: str, end: int) -> None:
+    width = -(-(end - int(values[0]) + 1) // _BINS)
     # Whole lengths in every bar, the same number in each, so that no bar is high by rounding alone.
-    borders = np.arange(int(values[0]), int(values[-1]) + width + 1, width) - 0.5
+    borders = np.arange(int(values[0]), end + width + 1, width) - 0.5
     heights, _ = np.histogram(values, borders, weights=counts)
     axes.stairs(heights, borders, fill=True, color=style.LENGTHS)
     style.set_limits(axes, right=float(borders[-1]) * 1.01, top=float(heights.max()) * 1.05)
@@ -96,13 +109,15 @@ def _draw_padding(
     axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.set_ylabel("sequences at least this long")
-    told = (edges - starts > _NARROW * axes.get_xlim()[1]) & (shares > 0)
+    right = axes.get_xlim()[1]
+    told = (edges - starts > _NARROW * right) & (shares > 0) & (starts < right)
     what = " padding"  # said of the first alone
     # From its left border on: a text that is wider than its bucket runs over the next one, which is lower.
     for start, height, share in zip(starts[told], of_bucket[told], shares[told], strict=True):
         _write(axes, style.percent(share) + what, float(start), float(height), ha="left", right=4)
         what = ""
-    axes.annotate("sequences", (0.0, 0.0), (6, 5), textcoords="offset points", fontsize=SIZE)
+    ground = {"facecolor": style.LENGTHS, "edgecolor": "none", "pad": 1.0}  # no edge runs through the word
+    axes.annotate("sequences", (0.0, 0.0), (6, 5), textcoords="offset points", fontsize=SIZE, bbox=ground)
 
 
 def _draw_edges(axes: Axes, edges: NDArray[np.int64]) -> None:
@@ -110,7 +125,7 @@ def _draw_edges(axes: Axes, edges: NDArray[np.int64]) -> None:
     left, (right, top) = np.inf, (axes.get_xlim()[1], axes.get_ylim()[1])
     axes.vlines(edges, 0.0, top, color=style.INK, linewidth=0.9)
     # From the longest down: the last edge is always written, and a shorter one only where it does not touch.
-    for edge in edges[::-1]:
+    for edge in edges[edges <= right][::-1]:
         if left - edge > 1.8 * _NARROW * right:
             _write(axes, f"{edge:,}", float(edge), top)
             left = edge

@@ -48,11 +48,24 @@ def shape_curve(lengths: ArrayLike, cut: Cut, *, shapes: int = 32, leftovers: st
     colour = style.look("max-entropy").colour
     axes.plot(counts, 1.0 - useful / best, ".-", color=colour, markersize=4, label="optimal shapes")
     axes.set_xscale("log", base=2)
+    axes.set_xticks(_ticks(shapes))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_xlabel("shapes (rows, padded length)")
     axes.set_ylabel("padding")
     axes.yaxis.set_major_formatter(style.percent_axis())
     axes.set_ylim(bottom=0.0)
-    axes.set_title(f"{shapes} shapes: {style.percent(1.0 - useful / best[-1])} of what is computed is padding")
+    needed = 1 + int(np.argmin(best))  # as few as pad as little
+    noun = "shape" if needed == 1 else "shapes"
+    axes.set_title(f"{needed} {noun}: {style.percent(1.0 - useful / best[-1])} of what is computed is padding")
     label_ends(axes, end_labels(axes.lines))
     return figure
+
+
+def _ticks(shapes: int) -> list[int]:
+    """Powers of two and the last number, where it does not touch another.
+
+    >>> _ticks(6), _ticks(33)
+    ([1, 2, 4, 6], [1, 2, 4, 8, 16, 32])
+    """
+    powers = [2**power for power in range(shapes.bit_length())]
+    return [*powers, shapes] if shapes > 1.2 * powers[-1] else powers
