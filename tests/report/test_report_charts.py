@@ -1,5 +1,6 @@
 """Charts of a report: the numbers below each are those of its plan, and what is drawn is as high as they say."""
 
+import math
 import re
 
 import numpy as np
@@ -8,12 +9,15 @@ import pytest
 import lengthwise as lw
 from lengthwise.report import headline, marks, words
 from lengthwise.report.along import draw_along
+from lengthwise.report.contents import Contents
 from lengthwise.report.costs import draw_costs
 from lengthwise.report.curves import draw_curves
 from lengthwise.report.epochs import read
 from lengthwise.report.front import draw_front, draw_seconds
 from lengthwise.report.histogram import draw_lengths, edges_of
+from lengthwise.report.labels import LETTER, Box, place_labels
 from lengthwise.report.padding import draw_padding
+from lengthwise.report.reports import write_page
 from lengthwise.report.sequences import draw_sequences
 from lengthwise.report.steps import draw_steps
 from lengthwise.report.tables import facts, measures
@@ -313,3 +317,55 @@ def test_facts_of_the_lengths():
 
 def test_the_scale_of_an_axis():
     assert marks.upward(4.0, 100)(1.0) == 75.0
+
+
+def test_a_label_stands_beside_its_own_point_and_not_on_what_is_taken():
+    # 40 pixels to the left of the first point and a little below lies another: below the first is beside the other.
+    points = [(100.0, 100.0), (58.0, 115.0), (157.0, 103.0)]
+    first, *_ = place_labels(points, ["max-entropy:0.1", "", ""], width=400, height=200)
+    assert first is not None
+    assert first.far
+    assert math.dist((first.x, first.y), points[0]) < math.dist((first.x, first.y), points[1])
+    beside, _ = place_labels([(100.0, 100.0), (300.0, 100.0)], ["a", "b"], width=400, height=200)
+    taken = [Box(105, 90, 130, 110)]
+    moved, same = place_labels([(100.0, 100.0), (300.0, 100.0)], ["a", "b"], width=400, height=200, taken=taken)
+    assert [each and each.anchor for each in (beside, moved, same)] == ["start", "end", "start"]
+
+
+def test_the_name_of_the_limit_is_never_written_over():
+    lengths = np.repeat([100, 900], 400)
+    text = "random,sorted,optimal:8,max-entropy:0.05,max-entropy:0.1,max-entropy:0.15,max-entropy:0.2"
+    plans = planned(lengths, text, cut=lw.FixedSize(16))
+    rows = {label: lw.measure(plan, lengths).as_dict() for label, plan in plans.items()}
+    (chart,) = draw_front(lengths, read(plans, lengths), rows, best="max-entropy:0.1")
+    (name,) = [mark for mark in chart.marks if mark.text == "the limit"]
+    for kind, width in (("vast", 870), ("wide", 560), ("narrow", 290)):
+        others = [mark for mark in chart.marks if mark.tag == "text" and kind in mark.attributes["class"].split()]
+        assert others
+        assert not any(written(name, width).meets(written(other, width)) for other in others)
+
+
+def written(mark, width):
+    """Where the words of a mark stand, in pixels."""
+    given = mark.attributes
+    at, base = float(given["x"].rstrip("%")) / 100 * width + float(given["dx"]), float(given["y"])
+    wide = LETTER * len(mark.text)
+    left = {"start": at, "end": at - wide, "middle": at - wide / 2}[given["text-anchor"]]
+    return Box(left, base - 11, left + wide, base + 3)
+
+
+def test_one_bar_is_neither_first_nor_last_and_sequences_are_counted_in_whole_numbers():
+    plans = planned([3, 5, 9], "random", cut=lw.FixedSize(4))
+    epochs = read(plans, np.array([3, 5, 9]))
+    charts = [*draw_padding(epochs, {"random": 0.4}, unit="frames"), *draw_costs(epochs)]
+    assert [chart.x_ticks for chart in charts] == [[], []]
+    assert charts[0].caption == "Its only batch."
+    (histogram,) = draw_lengths(np.array([3, 5, 9]), unit="frames", edges=None)
+    assert [tick.text for tick in histogram.y_ticks] == ["0", "1"]
+
+
+def test_the_axis_of_several_lengths_says_that_it_is_of_their_sum():
+    plans = planned(PAIRS)
+    rows = {label: lw.measure(plan, PAIRS).as_dict() for label, plan in plans.items()}
+    page = write_page(Contents(lengths=PAIRS, plans=plans, rows=rows))
+    assert "length (frames, the sum of 2 lengths)" in page

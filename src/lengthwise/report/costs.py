@@ -11,7 +11,7 @@ import numpy as np
 from lengthwise.planning.plan import Plan
 from lengthwise.report import marks, words
 from lengthwise.report.epochs import Epoch, both_ends
-from lengthwise.report.marks import Chart, Mark, Table, Tick
+from lengthwise.report.marks import Chart, Mark, Table
 
 _COLUMNS, _STEPS = 100, 200  # of more steps than 200, each column is some steps in a row
 _HEIGHT = 150
@@ -56,7 +56,7 @@ def _draw(epoch: Epoch, top: float) -> Chart:
         ),
         x_label="steps",
         y_label="cost of the costliest batch of a step",
-        x_ticks=[Tick(0, "first", "start"), Tick(100, "last", "end")],
+        x_ticks=marks.ends(plan.steps),
         y_ticks=marks.y_ticks(y, 3),
         marks=drawn + (_budget(y(budget), budget) if has_budget else []),
         caption=f"{words.count(plan.steps, 'step')}.{joined if plan.steps > _STEPS else ''}",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lengthwise.measures.limit import mixing_limit, step_limit_curve
 from lengthwise.report import marks, words
 from lengthwise.report.epochs import Epoch, spread
-from lengthwise.report.labels import LETTER, Place, place_labels
+from lengthwise.report.labels import LETTER, LINE, Box, Place, place_labels
 from lengthwise.report.marks import Chart, Mark, Point, Scale, Table, Tick
 
 _HEIGHT = 300
@@ -29,7 +29,7 @@ _MOST_SLOTS = 64  # batches of a step: the limit of more takes too long
 
 Curve = Sequence[tuple[float, float]]  # places in percent and in pixels
 _LIMIT = "the limit"
-_ABOVE = 5.0  # pixels from the curve to its name
+_ABOVE, _SHIFT = 5.0, -8.0  # pixels from the curve to its name, up and to the right
 _UPON = 3.0  # pixels between points that cannot be told apart
 _LEFT = 15.0  # percent of the width, which its name takes
 
@@ -206,7 +206,9 @@ def _marks(spots: Sequence[Spot], curve: Curve, letters: Mapping[str, str], x: S
     named = _join([_shorten(spot.label) if spot.named else "" for spot in spots], at, ", ")
     lettered = _join([letters.get(spot.label, "") for spot in spots], at, " ")
     name = _middle(curve)
-    drawn = [marks.text(name[0], name[1] - _ABOVE, _LIMIT, kind="label soft", anchor="end", shift=-8)] if name else []
+    drawn = (
+        [marks.text(name[0], name[1] - _ABOVE, _LIMIT, kind="label soft", anchor="end", shift=_SHIFT)] if name else []
+    )
     drawn += _names(spots, named, curve, x, y, width=_VAST, kind="vast")
     drawn += _names(spots, named, curve, x, y, width=_WIDE, kind="wide")
     drawn += _names(spots, lettered, curve, x, y, width=_NARROW, kind="narrow")
@@ -222,13 +224,8 @@ def _names(
 ) -> list[Mark]:
     """What is written beside the points in a plot of `width` pixels, and clear of the limit."""
     lines = [[(place / 100 * width, height) for place, height in curve]]
-    if name := _middle(curve):
-        end, height = name
-        lines.append(
-            [(end / 100 * width - LETTER * len(_LIMIT), height - _ABOVE - 4), (end / 100 * width, height - _ABOVE - 4)]
-        )
     at = [(x(spot.cost) / 100 * width, y(spot.mixing)) for spot in spots]
-    places = place_labels(at, texts, width=width, height=_HEIGHT, lines=lines)
+    places = place_labels(at, texts, width=width, height=_HEIGHT, lines=lines, taken=_name_box(curve, width))
     drawn: list[Mark] = []
     for spot, own, text, place in zip(spots, at, texts, places, strict=True):
         if text and place is not None:
@@ -272,6 +269,15 @@ def _middle(curve: Curve) -> tuple[float, float] | None:
     """Where the name of the limit ends: beside the curve, where half of the mixing or of the width is reached."""
     halfway = [place for place in curve if place[0] >= _LEFT and (place[0] >= 50 or place[1] <= _HEIGHT / 2)]
     return halfway[0] if halfway else None
+
+
+def _name_box(curve: Curve, width: float) -> list[Box]:
+    """Where the name of the limit stands, in a plot of `width` pixels; none where it has no name."""
+    name = _middle(curve)
+    if name is None:
+        return []
+    end, base = name[0] / 100 * width + _SHIFT, name[1] - _ABOVE
+    return [Box(end - LETTER * len(_LIMIT), base - LINE + 3, end, base + 3)]
 
 
 def _label(at: tuple[float, float], place: Place, own: str, width: float, kind: str) -> list[Mark]:

@@ -96,7 +96,7 @@ def _histogram(name: str, column: NDArray[np.int64], unit: str, edges: tuple[str
         x_label=f"length ({unit})",
         y_label="sequences",
         x_ticks=_x_ticks(x),
-        y_ticks=marks.y_ticks(y),
+        y_ticks=marks.y_ticks(y, whole=True),
         marks=bars + ([] if edges is None else _draw_edges(edges[1], x)),
         caption=_caption(int(starts[1] - starts[0]), unit, longtailed=longtailed) + told,
     )

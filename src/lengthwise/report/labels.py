@@ -10,6 +10,7 @@ from typing import NamedTuple
 LETTER = 6.6  # pixels of a letter of 12 pixels, and a little more: the fonts of readers differ
 LINE = 14.0  # pixels of a line of text
 _NEAR = 9.0  # from the middle of a point to its label
+_CLEAR = 13.0  # from the middle of another point: a label that is nearer to it would be read as its name
 
 
 class Box(NamedTuple):
@@ -50,30 +51,35 @@ def place_labels(
     width: float,
     height: float,
     lines: Sequence[Sequence[tuple[float, float]]] = (),
+    taken: Sequence[Box] = (),
 ) -> list[Place | None]:
     """A place for the label of each point; None where there is no room, or no text.
 
-    No label crosses one of the `lines` where another place is free.
+    No label stands on what is `taken`. No label crosses one of the `lines`, or stands beside another point, where
+    another place is free.
 
     >>> place_labels([(10.0, 10.0)], ["a"], width=100, height=50)
     [Place(x=19.0, y=14.0, anchor='start', far=False)]
     """
-    dots = [_around(*point) for point in points]
-    written: list[Box] = []
+    dots = [_around(*point, 5.0) for point in points]
+    rooms = [_around(*point, _CLEAR) for point in points]
+    written: list[Box] = list(taken)
     drawn: list[Box] = [Box(x - 1, y - 1, x + 1, y + 1) for line in lines for x, y in _along(line)]
     found: list[Place | None] = [None] * len(points)
     # From the right: labels stand to the right of their points, and those farther left go above them.
     for at in sorted((at for at in range(len(points)) if texts[at]), key=lambda at: -points[at][0]):
         others = dots[:at] + dots[at + 1 :]
+        apart = [own for own, point in zip(rooms, points, strict=True) if math.dist(point, points[at]) > _CLEAR]
         room = Box(0.0, -LINE, width, height)
         fits: list[tuple[Place, list[Box]]] = []
         for place in _candidates(*points[at]):
             box, leader = _box(place, LETTER * max(2, len(texts[at]))), _leader(points[at], place)
             if room.holds(box) and not _meet([box], written + others) and not _meet(leader, written):
                 fits.append((place, [box, *leader]))
-        # Best is what crosses no line, no leader and no point; else what is nearest.
+        # Best is what crosses no line, no leader and no point, and is beside no other; else what is nearest.
         clear = [(place, boxes) for place, boxes in fits if not _meet(boxes, drawn + others)]
-        for place, boxes in (clear or fits)[:1]:
+        best = [(place, boxes) for place, boxes in clear if not _meet(boxes[:1], apart)]
+        for place, boxes in (best or clear or fits)[:1]:
             found[at] = place
             written.append(boxes[0])
             drawn += boxes[1:]
@@ -123,5 +129,5 @@ def _leader(point: tuple[float, float], place: Place) -> list[Box]:
     return [Box(x - 1, y - 1, x + 1, y + 1) for x, y in _along([point, (place.x, place.y - 4)])[1:]]
 
 
-def _around(x: float, y: float) -> Box:
-    return Box(x - 5, y - 5, x + 5, y + 5)
+def _around(x: float, y: float, reach: float) -> Box:
+    return Box(x - reach, y - reach, x + reach, y + reach)

@@ -122,9 +122,15 @@ def nice_steps(high: float, most: int = 5) -> list[float]:
     return [float(f"{place * step:.12g}") for place in range(math.floor(high / step * (1 + 1e-9)) + 1)]
 
 
-def y_ticks(scale: Scale, most: int = 4) -> list[Tick]:
-    """The ticks of an upward axis, from 0."""
-    return [Tick(scale(value), words.short(value)) for value in nice_steps(scale.high, most)]
+def ends(count: int) -> list[Tick]:
+    """The first and the last of `count` bars; one alone is neither."""
+    return [Tick(0, "first", "start"), Tick(100, "last", "end")] if count > 1 else []
+
+
+def y_ticks(scale: Scale, most: int = 4, *, whole: bool = False) -> list[Tick]:
+    """The ticks of an upward axis, from 0; of what is counted, at `whole` numbers alone."""
+    steps = [value for value in nice_steps(scale.high, most) if not whole or value.is_integer()]
+    return [Tick(scale(value), words.short(value)) for value in steps]
 
 
 def bar(x: float, width: float, y: float, height: float, kind: str, title: str = "") -> Mark:

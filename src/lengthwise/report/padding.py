@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lengthwise.report import marks, words
 from lengthwise.report.epochs import Epoch, both_ends, spread
-from lengthwise.report.marks import Chart, Mark, Table, Tick
+from lengthwise.report.marks import Chart, Mark, Table
 
 _BATCHES = 60  # drawn at most
 _STEPS = 12  # from which they are drawn, at least
@@ -57,7 +57,9 @@ def _draw(epoch: Epoch, numbers: NDArray[np.int64], top: int, share: float, unit
     told = (
         f"{len(numbers):,} of its {epoch.plan.grid.size:,} batches, evenly from the epoch"
         if some
-        else "All its batches"
+        else f"All its {epoch.plan.grid.size:,} batches"
+        if epoch.plan.grid.size > 1
+        else "Its only batch"
     )
     return Chart(
         title=f"{epoch.label}: {words.percent(share)} padding",
@@ -66,7 +68,7 @@ def _draw(epoch: Epoch, numbers: NDArray[np.int64], top: int, share: float, unit
         table=_table(used, computed, sizes, unit),
         x_label="batches, as they are taken",
         y_label=f"{unit} computed in a batch",
-        x_ticks=[Tick(0, "first", "start"), Tick(100, "last", "end")],
+        x_ticks=marks.ends(len(numbers)),
         y_ticks=marks.y_ticks(y),
         marks=drawn,
         caption=f"{told}.",

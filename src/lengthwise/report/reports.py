@@ -16,6 +16,7 @@ from lengthwise.measures.epochs import check_plan
 from lengthwise.measures.metrics import measure
 from lengthwise.measures.pooled import join_measures
 from lengthwise.planning.plan import Plan
+from lengthwise.plot.deliveries import unit_of  # which needs no matplotlib
 from lengthwise.report import headline, settings, tables
 from lengthwise.report.along import draw_along
 from lengthwise.report.contents import Code, Contents, Section
@@ -211,7 +212,7 @@ def _sections(
         *draw_seconds(contents.seconds, contents.rows, best=best),
         *draw_front(lengths, epochs, contents.rows, best=best),
     ]
-    edges = edges_of(plans, lengths)
+    edges, summed = edges_of(plans, lengths), unit_of(lengths, unit)
     item = "chunk" if any(plan.spans is not None for plan in plans.values()) else "sequence"
     headings = _HEADINGS | (_HEADINGS_OF_CHUNKS if item == "chunk" else {}) | (_HEADINGS_OF_ROWS if packed else {})
 
@@ -225,8 +226,8 @@ def _sections(
         section("padding", draw_padding(epochs, shares, unit=unit)),
         section("trade-off", front),
         section("ranks", draw_steps(epochs, waits)),
-        section("batches", draw_sequences(epochs, lengths, unit=unit), narrow=True),
-        section("epoch", draw_along(epochs, unit=unit)),
+        section("batches", draw_sequences(epochs, lengths, unit=summed), narrow=True),
+        section("epoch", draw_along(epochs, unit=summed)),
         section("memory", draw_costs(epochs)),
     ]
     if contents.rows:
