@@ -42,9 +42,7 @@ def write_sentence(
         return "You have nothing to gain: there are no sequences."
     random = rows[0]
     if best is random and (best.work is None or is_least(random, least)):
-        more = relative(random.price, least) - 1
-        much = f"{_percent(more)} more than the cheapest" if more > _SAME else "no more than the cheapest"
-        return f"You have nothing to gain: random batches {_verb(question)} {much}. Shuffle."
+        return _nothing(rows, random, question, least=least)
     said = [_name(best, question), _reason(best, question, limit, least=least), _saving(best, question)]
     if (more := _more_steps(best, random)) is not None:
         said.append(more)
@@ -55,6 +53,23 @@ def write_sentence(
     if len(question.sample) < len(question.lengths):
         said.append(f"Measured on a random {len(question.sample):,} of the {len(question.lengths):,} sequences")
     return ". ".join(said) + "."
+
+
+def _nothing(rows: Sequence[AdviceRow], random: AdviceRow, question: Question, *, least: float) -> str:
+    """That random batches are as good as any; of what trainers ship and costs less, why it is not recommended."""
+    cheapest = min(rows, key=lambda row: row.price)
+    if is_least(random, cheapest.price):
+        more = relative(random.price, least) - 1
+        much = f"{_percent(more)} more than the cheapest" if more > _SAME else "no more than the cheapest"
+        return f"You have nothing to gain: random batches {_verb(question)} {much}. Shuffle."
+    sizes = [row.measures.sequences / max(1, row.measures.steps) for row in (cheapest, random)]
+    but = f"its steps hold {sizes[0]:,.3g}, and those of random batches {sizes[1]:,.3g} sequences on average"
+    if dropped := cheapest.measures.dropped - random.measures.dropped:
+        but = f"it drops {dropped:,} sequences more, in {cheapest.measures.epochs} epochs"
+    return (
+        f"You have nothing to gain: with steps as large, nothing {_verb(question)}s less than random batches. Shuffle. "
+        f"{cheapest.label} ({cheapest.ships_in}) {_verb(question)}s {_more(cheapest.of_random)} they do, but {but}."
+    )
 
 
 def is_least(random: AdviceRow, least: float) -> bool:

@@ -88,6 +88,7 @@ def _write_page(arguments: argparse.Namespace, advice: lw.Advice, question: Ques
     if arguments.html is None:
         return
     from lengthwise.report.advised import advice_section
+    from lengthwise.report.headline import write_headline
 
     random = next(row for row in advice.candidates if row.label == "random")
     shown = {row.label: row for row in (random, advice.best)}
@@ -97,7 +98,9 @@ def _write_page(arguments: argparse.Namespace, advice: lw.Advice, question: Ques
     }
     rows = {label: _measure(plan, question, shown[label].measures) for label, plan in plans.items()}
     section = advice_section(advice, write_cut=_row_cut if _cuts_differ(advice) else None)
-    told = {"title": title, "loading": source.write_code(arguments), "outcomes": [section]}
+    told: dict[str, Any] = {"title": title, "loading": source.write_code(arguments), "outcomes": [section]}
+    if advice.best is random:
+        told["answer"] = f"{write_headline(rows, packed=False).removesuffix('.')}: keep them."
     show.write_html(arguments.html, question.lengths, plans, rows, **told)
 
 
