@@ -1,6 +1,7 @@
 """The site is built without a warning, its links lead somewhere, and the reference has every public name."""
 
 import doctest
+import html
 import json
 import re
 import subprocess
@@ -108,6 +109,33 @@ def test_examples_in_docstrings_become_blocks_of_code_and_brackets_no_links():
     docstring = "Of dp[i][k]:\n\n    >>> a[1][0]\n    1\n\nEnd."
     shown = "Of dp[i]\\[k]:\n\n    ```pycon\n    >>> a[1][0]\n    1\n    ```\n\nEnd."
     assert _tool("docstrings").as_markdown(docstring) == shown
+
+
+def test_code_of_the_reference_is_read_without_scrolling(site):
+    """At 1280 pixels the site shows 100 columns of a block; the sentence of an error stands on one line."""
+    wide = []
+    for path in (site / "reference").glob("*.html"):
+        for code in re.findall(r"<pre>(.*?)</pre>", path.read_text(encoding="utf-8"), re.DOTALL):
+            lines = html.unescape(re.sub("<[^>]+>", "", code)).splitlines()
+            wide += [line for line in lines if len(line) > 100 and not re.match(r"\w+Error: ", line)]
+    assert wide == []
+
+
+def test_signatures_of_the_reference_name_nothing_private(site):
+    found = {}
+    for path in (site / "reference").glob("*.html"):
+        for code in re.findall(r"doc-signature.*?<code>(.*?)</code>", path.read_text(encoding="utf-8"), re.DOTALL):
+            text = html.unescape(re.sub("<[^>]+>", "", code))
+            found[text.partition("(")[0]] = text
+    assert "order: Order = MaxEntropy(padding=0.1)," in found["Batching"]
+    assert "arrange: Arrangement = ShuffledSteps()," in found["Batching"]
+    assert [text for text in found.values() if re.search(r"^ +_\w+:|\b_?DEFAULT", text, re.MULTILINE)] == []
+
+
+def test_paths_of_pages_in_docstrings_become_links():
+    tool = _tool("docstrings")
+    done = doctest.testmod(tool)
+    assert (done.failed, done.attempted) == (0, 1)
 
 
 def _tool(name):

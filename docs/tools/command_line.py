@@ -14,6 +14,8 @@ from pathlib import Path
 from lengthwise import cli, files
 from lengthwise.cli.parser import Parser
 
+# Options, and names that Python has: code, which is never broken at a hyphen.
+_CODE = re.compile(r"(?<![`\w-])--[a-z][a-z-]*|\blengthwise(?:\.\w+)+")
 PAGE = Path(__file__).parents[1] / "reference" / "command-line.md"
 HEAD = """# Command line
 
@@ -53,7 +55,8 @@ def _rows(group: argparse._ArgumentGroup) -> Iterator[str]:
     for action in group._group_actions:
         if action.dest != "help":
             text = re.sub(r"([|\[])", r"\\\1", (action.help or "") % vars(action))
-            yield f"| {_written(action)} | {text} |"
+            told = _CODE.sub(r"`\g<0>`", text)
+            yield f"| {_written(action)} | {told} |"
 
 
 def _written(action: argparse.Action) -> str:

@@ -274,8 +274,9 @@ class Bucketed:
 class MaxEntropy:
     """As random as a given padding allows: draws each batch at random from a pool of sequences of like length.
 
-    Sequences enter the pool by length. How many wait there at each length follows from the rate-distortion limit; the
-    module `pool` explains it. At equal padding and as many batches no batching can mix much more (docs/theory.md).
+    Sequences enter the pool by length. The limit of mixing decides how many wait there at each length: see
+    docs/theory.md, and the module `lengthwise.choices.pool`. At equal padding and as many batches no batching can mix
+    much more.
 
     Args:
         padding: The share of computed frames that may be padding, such as 0.05. The pool is fitted to it on the
@@ -288,13 +289,13 @@ class MaxEntropy:
             batches mix less, they are taken, and a miss of more than 0.02 warns once, and says why. Few sequences fill
             few bins (1,000 fill 11, 100,000 fill 101), and few bins show more mixing. So the same request pads less for
             few sequences: do not compare it between sets of different sizes.
-        scale: In place of `padding`: sort by warp(length) + noise, without a pool. The mean of the noise, in the unit
-            of the lengths (module `warp`).
+        scale: In place of `padding`: sort by a function of the length plus noise, without a pool. The mean of the
+            noise, in the unit of the lengths; the module `lengthwise.choices.warp` has the function.
         noise: "optimal". Two other kinds sort by length and noise for a `padding` too: "exponential" (length + an
             exponential of mean `scale`) and "truncated" (the same, cut off at the longest length).
 
-    With two lengths for each sequence, noise is added to the place in a line of bands (module `bands`), and `padding`
-    is that of both lengths together.
+    With two lengths for each sequence, sequences stand in a line in which neighbours are alike in both, and noise is
+    added to the place in that line (`lengthwise.choices.bands`). `padding` is that of both lengths together.
     """
 
     padding: float | None = None

@@ -69,7 +69,8 @@ class Rows:
         Best-fit decreasing: Johnson 1973, "Near-optimal bin packing algorithms". Next fit: the same.
 
     >>> import lengthwise as lw
-    >>> batching = lw.Batching(cut=Rows(10, rows=2), order=lw.Sorted(descending=True), arrange=lw.InOrder())
+    >>> order = lw.Sorted(descending=True)
+    >>> batching = lw.Batching(cut=Rows(10, rows=2), order=order, arrange=lw.InOrder())
     >>> plan = lw.make_plan([5, 9, 2, 4, 1], batching)
     >>> [[row.tolist() for row in plan.rows(batch)] for batch in plan.grid.reshape(-1)]
     [[[1, 4], [0, 3]], [[2]]]

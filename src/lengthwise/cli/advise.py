@@ -25,8 +25,9 @@ def add(subparsers: Any) -> None:
     """Adds `advise`."""
     text = "recommend batches for these lengths, with the reason and the code"
     description = (
-        "Tries dozens of ways to make batches. Of all that compute at most 5 % more than the cheapest, it recommends "
-        "the one that mixes most; or, of all that compute at most 15 % more, if that mixes far more."
+        "Try dozens of ways to make batches, and recommend one: of all that compute at most 5 % more than the "
+        "cheapest, the one that mixes most; or, of all that compute at most 15 % more, if that mixes far more. Mixing "
+        "says how random batches are in length, from 0 to 1."
     )
     parser = subparsers.add_parser("advise", help=text, description=description)
     source.add(parser)

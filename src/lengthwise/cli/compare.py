@@ -33,7 +33,7 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "compare",
         help="compare batching strategies on lengths",
-        description="Plans one epoch by every strategy, and shows padding, mixing and cost.",
+        description="Plan one epoch by every strategy, and show padding, mixing and cost.",
         epilog=_names(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -86,9 +86,12 @@ class RowCollate:
         ValueError: When called: samples that are not built alike, a sample that is longer than a row or has no frames,
             arrays of different lengths, a scalar, or more rows than `rows`.
 
-    >>> batch = RowCollate(6, rows=2)([{"input_ids": [5, 6, 7]}, {"input_ids": [8, 9]}, {"input_ids": [3, 4]}])
-    >>> batch.fields["input_ids"].tolist(), batch.fields["labels"].tolist()
-    ([[5, 6, 7, 8, 9, 0], [3, 4, 0, 0, 0, 0]], [[-100, 6, 7, -100, 9, -100], [-100, 4, -100, -100, -100, -100]])
+    >>> tokens = [{"input_ids": [5, 6, 7]}, {"input_ids": [8, 9]}, {"input_ids": [3, 4]}]
+    >>> batch = RowCollate(6, rows=2)(tokens)
+    >>> batch.fields["input_ids"].tolist()
+    [[5, 6, 7, 8, 9, 0], [3, 4, 0, 0, 0, 0]]
+    >>> batch.fields["labels"].tolist()
+    [[-100, 6, 7, -100, 9, -100], [-100, 4, -100, -100, -100, -100]]
     >>> batch.positions.tolist(), batch.segments.tolist()
     ([[0, 1, 2, 0, 1, 0], [0, 1, 0, 1, 2, 3]], [[1, 1, 1, 2, 2, 0], [1, 1, 0, 0, 0, 0]])
     """

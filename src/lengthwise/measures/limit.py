@@ -86,7 +86,8 @@ def mixing_limit(
 
     >>> mixing_limit(np.array([100, 200, 300, 400]), 0.4)
     1.0
-    >>> mixing_limit(np.array([100, 200, 300, 400]), 0.2, world_size=2)  # one batch padded to 200, the other to 400
+    >>> # one batch padded to 200, the other to 400
+    >>> mixing_limit(np.array([100, 200, 300, 400]), 0.2, world_size=2)
     1.0
 
     References:

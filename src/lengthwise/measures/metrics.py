@@ -47,7 +47,9 @@ class Measures:
         fill: The share that is not: how full batches are, or packed rows.
         average_batch_length: ABL, the plain mean over batches of the padded length.
         weighted_average_batch_length: The same, batches weighted by their size.
-        smallest_batch, mean_batch, largest_batch: Sequences in a batch.
+        smallest_batch: Sequences in the smallest batch.
+        mean_batch: Sequences in a batch on average.
+        largest_batch: Sequences in the largest batch.
         largest_cost: What the costliest batch costs.
         mixing: exp(-I(X; T)) for batches: 1 where a batch tells nothing about the lengths in it, near 0 where it tells
             everything. 1 of packed rows, which are all padded to one length: see `pair_mixing`.

@@ -42,7 +42,8 @@ def mixing(
         lengths: [n] or [n, dims], those that the plans were made for.
         bins: Bins on each axis, up to 4,096; by default 2 to 128, by the number of sequences.
 
-    >>> mixing([[0, 1], [2, 3]] * 50, [10, 10, 20, 20], bins=2) < 0.51  # a batch tells which half its lengths are of
+    >>> batches = [[0, 1], [2, 3]] * 50  # each tells which half its lengths are of
+    >>> mixing(batches, [10, 10, 20, 20], bins=2) < 0.51
     True
 
     References:

@@ -33,7 +33,8 @@ def pair_mixing(plans: Plan | Batches | Sequence[Plan] | Sequence[Batches], leng
         plans: One plan or several, or the batches of any sampler, as `measure` takes them.
         lengths: [n] or [n, dims], those that the plans were made for.
 
-    >>> round(pair_mixing([[0, 1], [2, 3]] * 50, [10, 10, 20, 20]), 2)  # each tells which half the other is of
+    >>> batches = [[0, 1], [2, 3]] * 50  # each sequence tells which half the other is of
+    >>> round(pair_mixing(batches, [10, 10, 20, 20]), 2)
     0.5
     """
     return pair_mixings(read_epochs(plans, lengths))

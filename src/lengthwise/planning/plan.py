@@ -38,7 +38,8 @@ class Plan:
         delivered: [k], sequence numbers (of `spans`) that were taken before this plan begins, rising; or None.
         count: How many sequences (or chunks) there were to plan.
         batching: The batching, as JSON.
-        seed, epoch: What the randomness was keyed by.
+        seed: What the random numbers came from, with `epoch`.
+        epoch: The number of the epoch, from 0.
         lengths_fingerprint: Of the lengths it was made for.
         max_cost: What a batch may cost; infinite where the cut sets no bound.
     """

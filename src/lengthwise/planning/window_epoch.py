@@ -29,7 +29,8 @@ class WindowEpoch:
             to is planned by `make_plan(after=...)`; the windows behind it are planned whole, for the ranks of this run.
 
     Attributes:
-        windows, epoch: As given.
+        windows: As given.
+        epoch: As given.
         first: The window that it begins in.
         after: What was taken of that window before.
 
@@ -37,7 +38,8 @@ class WindowEpoch:
         ValueError: As `make_plan`.
 
     >>> import lengthwise as lw
-    >>> windows = lw.Windows([5, 9, 2, 4, 7, 7, 1, 3], lw.Batching(cut=lw.FixedSize(2)), window=4, block=2)
+    >>> batching = lw.Batching(cut=lw.FixedSize(2))
+    >>> windows = lw.Windows([5, 9, 2, 4, 7, 7, 1, 3], batching, window=4, block=2)
     >>> epoch = WindowEpoch(windows, 0)
     >>> len(epoch), epoch.find(3)
     (4, (1, 1))

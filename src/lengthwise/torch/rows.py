@@ -131,8 +131,10 @@ class RowCollate:
             of different lengths, or more rows than `rows`.
 
     >>> batch = RowCollate(6)([{"input_ids": [5, 6, 7]}, {"input_ids": [8, 9]}, {"input_ids": [3, 4]}])
-    >>> batch.fields["input_ids"].tolist(), batch.fields["labels"].tolist()
-    ([[5, 6, 7, 8, 9, 0], [3, 4, 0, 0, 0, 0]], [[-100, 6, 7, -100, 9, -100], [-100, 4, -100, -100, -100, -100]])
+    >>> batch.fields["input_ids"].tolist()
+    [[5, 6, 7, 8, 9, 0], [3, 4, 0, 0, 0, 0]]
+    >>> batch.fields["labels"].tolist()
+    [[-100, 6, 7, -100, 9, -100], [-100, 4, -100, -100, -100, -100]]
     >>> batch.positions.tolist(), batch.offsets.tolist()
     ([[0, 1, 2, 0, 1, 0], [0, 1, 0, 1, 2, 3]], [0, 3, 5, 6, 8, 12])
     """

@@ -70,7 +70,8 @@ class BatchSampler(Sampler[list[Any]]):
         PlanMismatchError: Another rank has another plan, or none.
 
     >>> import lengthwise as lw
-    >>> sampler = BatchSampler([5, 9, 2, 4], lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted()), seed=0)
+    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted())
+    >>> sampler = BatchSampler([5, 9, 2, 4], batching, seed=0)
     >>> len(sampler), sorted(sampler)
     (2, [[0, 1], [2, 3]])
     """
@@ -215,7 +216,8 @@ class BatchSampler(Sampler[list[Any]]):
             [len(self) - start] float64: one for each batch that this pass yields, or the next where none has begun.
 
         >>> import lengthwise as lw
-        >>> sampler = BatchSampler([5, 9, 2], lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted()), micro_batches=2)
+        >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted())
+        >>> sampler = BatchSampler([5, 9, 2], batching, micro_batches=2)
         >>> for batch, scale in zip(sampler, sampler.loss_scales(), strict=True):
         ...     print(batch, scale.round(2))
         [2, 0] 0.67

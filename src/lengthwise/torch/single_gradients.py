@@ -65,7 +65,9 @@ def length_share(
     >>> lengths = lw.example_lengths("long-tailed", count=200)
     >>> _ = torch.manual_seed(0)
     >>> frames = [torch.randn(int(length), 4) for length in lengths]
-    >>> share = length_share(nn.Linear(4, 1), lambda model, batch: model(batch).square().mean(), frames, lengths)
+    >>> share = length_share(
+    ...     nn.Linear(4, 1), lambda model, batch: model(batch).square().mean(), frames, lengths
+    ... )
     >>> abs(share.share) < 4 * share.standard_error  # noise: the length tells nothing
     True
 

@@ -48,7 +48,8 @@ class WindowSampler(BatchSampler):
         PlanMismatchError: Another rank has other windows, or none.
 
     >>> import lengthwise as lw
-    >>> sampler = WindowSampler([5, 9, 2, 4], lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted()), window=2, block=1)
+    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted())
+    >>> sampler = WindowSampler([5, 9, 2, 4], batching, window=2, block=1)
     >>> len(sampler), sum(map(len, sampler))
     (2, 4)
     """
