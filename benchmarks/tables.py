@@ -11,9 +11,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -40,11 +41,19 @@ TASKS = ("handwriting", "acoustic", "synthesis")  # of the study of quality
 END = "<!-- end -->"
 HEAD = """# Results
 
-Each section begins with the answer. The table follows, then how to read it, and the command that measured it.
+All that was measured, also where it speaks against this package. Each section begins with the answer. The table
+follows, then how to read it, and the command that measured it. Of a long table some rows are shown. A click on "All
+rows" shows the others.
 
 - *Padding* is the share of all computed frames that hold no data.
 - *Mixing* says how random batches are in length. It is 1 where a batch tells nothing about the lengths in it, and near
-  0 where it tells all.
+  0 where it tells all. At each padding there is a *limit* of mixing that no batching passes ([why](theory.md)).
+- A *step* is one update of the weights. It takes several batches if there are several ranks or micro-batches.
+- *Waiting* is the share of the time of all ranks in which they wait for the slowest of their step.
+- *Strategies* have the names of the command line: `max-entropy:0.1` is max-entropy batching that may pad 10 %.
+  [What each name means](reference/command-line.md#lengthwise-compare).
+- *Lengths*: "long-tailed" and "speech" are generated (`lw.example_lengths`). LJSpeech is clips of one English voice, in
+  frames of 12.5 ms. Multi30k en-de is pairs of English and German sentences, in tokens.
 - `python benchmarks/tables.py` makes this page from [benchmarks/results](../benchmarks/results).
 """
 
@@ -68,16 +77,12 @@ def pages() -> dict[Path, str]:
     shown = handwriting_in_short(studies[-1][1]) if studies else "Not measured yet."
     told = quality_in_short(list(latest_quality().values()))
     readme = fill(fill(README.read_text(), "table: handwriting", shown), "quality", told)
-    sections = [
-        section(path, document, title, write)
-        for what, (title, write) in SECTIONS.items()
-        for path, document in results(what)
-    ]
+    sections = [part for title, members in GROUPS.items() for part in group(title, members)]
     again = ", ".join(f"[{page.stem}]({link(page)})" for page in papers())
     head = HEAD + (f"- Papers run again, their numbers beside ours: {again}.\n" if again else "")
     head += f"- What mixing is worth: [quality]({link(QUALITY)}).\n" if quality() else ""
     recipes = fill(RECIPES.read_text(), "quality", told)
-    return {README: readme, RECIPES: recipes, PAGE: "\n".join([head, *sections]), **papers(), **quality()}
+    return {README: readme, RECIPES: recipes, PAGE: "\n".join([head, contents(), *sections]), **papers(), **quality()}
 
 
 def fill(text: str, name: str, content: str) -> str:
@@ -114,7 +119,7 @@ def quality_in_short(documents: list[dict[str, Any]]) -> str:
     text = (
         f"{seeds} seeds compared max-entropy's test loss with another order's, at equal padding and after as many "
         f"epochs. It was lower in {found.lower} of {found.total} comparisons, and higher in {found.higher}. "
-        f"Differences below {told} may be there and were not seen (80 % power)."
+        f"So many seeds show a difference in 4 of 5 tries only if it is at least {told}."
     )
     return "\n".join(textwrap.wrap(text, 100))
 
@@ -141,9 +146,52 @@ def results(what: str) -> list[tuple[Path, dict[str, Any]]]:
     return [(path, json.loads(path.read_text())) for path in found]
 
 
+def contents() -> str:
+    """Links to all sections, by their group."""
+    links = {
+        title: [f"[{SECTIONS[what][0]}](#{anchor(SECTIONS[what][0])})" for what in members if results(what)]
+        for title, members in GROUPS.items()
+    }
+    rows = [f"| {title} | {' · '.join(found)} |" for title, found in links.items() if found]
+    return "\n".join(["| about | sections |", "|---|---|", *rows]) + "\n"
+
+
+def anchor(title: str) -> str:
+    """The name of a heading's place, as the site and GitHub make it.
+
+    >>> anchor("Ge et al. 2021: padding, and counts")
+    'ge-et-al-2021-padding-and-counts'
+    """
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+
+
+def group(title: str, members: tuple[str, ...]) -> list[str]:
+    """The heading of a group, and its sections; nothing where none was measured."""
+    found = [section(path, document, *SECTIONS[what]) for what in members for path, document in results(what)]
+    return [f"## {title}\n", *found] if found else []
+
+
 def section(path: Path, document: dict[str, Any], title: str, write: Callable[..., tuple[str, ...]]) -> str:
     """The answer, the tables, how to read them, and what measured them."""
-    return "\n\n".join([f"## {title}", *write(document), source(path, document)]) + "\n"
+    return "\n\n".join([f"### {title}", *write(document), source(path, document)]) + "\n"
+
+
+def folded(
+    heads: Sequence[str],
+    rows: Iterable[tuple[str, ...]],
+    shown: Callable[[tuple[str, ...]], bool],
+    columns: Sequence[int] = (),
+) -> str:
+    """Some rows of a long table, and some columns of a wide one; and all of it below, behind a click."""
+    rows = list(rows)
+    columns = columns or range(len(heads))
+    some = table([heads[at] for at in columns], [[row[at] for at in columns] for row in rows if shown(row)])
+    return f"{some}\n\n{behind_a_click(table(heads, rows), len(rows))}"
+
+
+def behind_a_click(text: str, rows: int) -> str:
+    """A table of so many rows that is shown when it is asked for, on the site and on GitHub."""
+    return f'<details markdown="1">\n<summary>All rows ({rows})</summary>\n\n{text}\n\n</details>'
 
 
 def handwriting(document: dict[str, Any]) -> tuple[str, ...]:
@@ -227,10 +275,12 @@ def told_apart(document: dict[str, Any]) -> str:
     found = {other: beside(last_losses(document, other), base) for other in others}
     apart = [f"`{name}`" for name, difference in found.items() if difference.excludes_zero]
     shares = smallest_shares(found.values(), [sum(base) / len(base)] * len(found))
-    whose = f"The last losses of {', '.join(apart)} can" if apart else "No strategy's last loss can"
-    which = f"{whose} be told from that of `{first}`."
-    below = could_tell(shares).replace(")", ", by strategy)")
-    return f"{which} A difference below {below} may be there and was not seen ({len(base)} seeds, 80 % power)."
+    which = f"The last losses of {', '.join(apart)} differ" if apart else "No strategy's last loss differs"
+    least = could_tell(shares).replace(")", ", by strategy)")
+    return (
+        f"{which} from that of `{first}` by more than chance explains. {len(base)} seeds show a difference in 4 of 5 "
+        f"tries only if it is at least {least}."
+    )
 
 
 def beside(losses: list[float], base: list[float]) -> Interval:
@@ -307,16 +357,32 @@ def mixing(document: dict[str, Any]) -> tuple[str, ...]:
                 near = min(points, key=lambda point: abs(point["padding_share"] - share))
                 rows.append((name, *mixing_row(near)))
     heads = ("lengths", "strategy", "padding", "mixing", "max-entropy's mixing", "at padding", "limit")
+    kinds = list(dict.fromkeys(point["strategy"].partition(":")[0] for point in data_points(document)))
     answer = (
-        f"Max-entropy batching mixed more at {document['max_entropy_ahead']} of {document['points']} settings between "
-        "2 and 20 % padding."
+        f"Max-entropy batching mixed more than {len(kinds)} other strategies at equal padding: at "
+        f"{document['max_entropy_ahead']} of {document['points']} settings between 2 and 20 % padding. The first table "
+        "says how many times as much. Below 2 % padding it may mix less: see the next section."
     )
+    times = [(name, *(times_mixed(data["points"], kind) for kind in kinds)) for name, data in document["data"].items()]
     note = (
         f"*Mixed more*: every one of {len(document['seeds'])} seeds lies above every seed of the other. By chance "
-        f"alone that comes once in {math.comb(2 * len(document['seeds']), len(document['seeds']))} settings. The table "
-        "shows the settings nearest to 5, 10 and 20 % padding."
+        f"alone that comes once in {math.comb(2 * len(document['seeds']), len(document['seeds']))} settings. All rows "
+        "are those nearest to 5, 10 and 20 % padding."
     )
-    return answer, table(heads, dict.fromkeys(rows)), note
+    every = behind_a_click(table(heads, dict.fromkeys(rows)), len(dict.fromkeys(rows)))
+    return answer, table(("lengths", *(f"`{kind}`" for kind in kinds)), times), every, note
+
+
+def data_points(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The settings of all lengths."""
+    return [point for data in document["data"].values() for point in data["points"]]
+
+
+def times_mixed(points: list[dict[str, Any]], kind: str) -> str:
+    """How many times the mixing of a strategy max-entropy batching has, from least to greatest."""
+    own = [point for point in points if point["strategy"].startswith(f"{kind}:")]
+    times = [point["max_entropy_mixing"] / point["mixing"] for point in own]
+    return f"{min(times):.2f} to {max(times):.2f}"
 
 
 def mixing_row(point: dict[str, Any]) -> tuple[str, ...]:
@@ -341,7 +407,16 @@ def mixing_digits(document: dict[str, Any]) -> tuple[str, ...]:
         for each in document["rows"]
     ]
     heads = ("buckets", "padding", "mixing", "of the limit", "max-entropy's padding", "mixing", "of the limit", "mixes")
-    answer = "Where little is padded, optimal buckets can mix more than max-entropy batching."
+    behind = [each["theirs"]["padding_share"] for each in document["rows"] if each["behind"]]
+    ahead = [
+        each["theirs"]["padding_share"]
+        for each in document["rows"]
+        if each["ours"]["least"] > each["theirs"]["greatest"]
+    ]
+    answer = (
+        "Where little is padded, optimal buckets can mix more than max-entropy batching: on spoken digits up to "
+        f"{percent(max(behind))} padding. From {percent(min(ahead))} on max-entropy mixes more."
+    )
     note = (
         f"*Mixes*: max-entropy less or more, where every one of {len(document['seeds'])} seeds lies on that side of "
         f"every seed of the other. Data: {document['sequences']:,} spoken digits (Free Spoken Digit Dataset), lengths "
@@ -359,7 +434,9 @@ def limits(document: dict[str, Any]) -> tuple[str, ...]:
         shown = [row for share in SHARES_OF_RANDOM for row in nearest(points, share * most)]
         ends = [row for row in points if row["strategy"] in ("sorted", "random")]
         rows += [(name, cut, *limits_row(row)) for row in (ends[1], *shown, ends[0])]
-    of_each = (cell for of in ("limit", "of such batches", "of such epochs") for cell in (of, "of it"))
+    of_each = (
+        cell for of in ("endless batches", "such batches", "such epochs") for cell in (f"limit of {of}", "of it")
+    )
     heads = ("lengths", "batch", "strategy", "padding", "mixing", *of_each)
     ours = [row for row in document["rows"] if row["strategy"].startswith("max-entropy")]
     by_size, by_budget = ([row for row in ours if kind in row] for kind in ("batch_size", "budget"))
@@ -368,23 +445,25 @@ def limits(document: dict[str, Any]) -> tuple[str, ...]:
     )
     least = min(row["mixing"] / row["epoch_limit"] for row in by_budget)
     answer = (
-        "Each row says how near a strategy comes to the most mixing that its padding allows. Max-entropy has at least "
-        f"95 % of the limit of such epochs at {near} of {len(by_size)} settings of a fixed size. The others ask for "
-        f"less padding than sorting has. Under a budget it has as much at {near_in_budget} of {len(by_budget)} "
-        f"settings, and {100 * least:.0f} % at least."
+        "An epoch takes each sequence once, which lowers the limit of mixing. In batches of a fixed size, max-entropy "
+        f"has at least 95 % of this lower limit at {near} of {len(by_size)} settings. The other {len(by_size) - near} "
+        f"ask for less padding than sorted batches have. Under a budget it has at least 95 % at {near_in_budget} of "
+        f"{len(by_budget)} settings, and {100 * least:.0f} % at the worst."
     )
     note = (
-        "*Limit*: of endless batches. *Limit of such batches*: `mixing_limit(batch_size=...)` or "
-        "`mixing_limit(budget=...)`, which knows that one of a batch is as long as the batch is padded to. *Of such "
-        "epochs*: `mixing_limit(batch_size=..., batches=...)`, which knows besides that each sequence is taken once, "
-        "by so many batches; under a budget `mixing_limit(budget=..., empty_places=...)`, by batches that leave so "
-        "many places empty. The rows lie within a quarter of 2, 5, 10, 20, 50 and 90 % of the padding of random "
-        "batches. At each stands max-entropy, and the best of semi-sorted, alternated, bucketed and optimal buckets, "
-        "by the share of the limit. The JSON has every setting. Many buckets can pad less than sorting does, in more "
+        "*Limit of such epochs*: `mixing_limit(batch_size=..., batches=...)`, which knows that each sequence is taken "
+        "once, by so many batches; under a budget `mixing_limit(budget=..., empty_places=...)`, by batches that leave "
+        "so many places empty. All rows have two more limits. That of endless batches is the highest. That of such "
+        "batches, `mixing_limit(batch_size=...)` or `mixing_limit(budget=...)`, knows that one sequence of a batch is "
+        "as long as the batch is padded to. The rows lie within a quarter of 2, 5, 10, 20, 50 and 90 % of the padding "
+        "of random batches. At each stands max-entropy, and the best of semi-sorted, alternated, bucketed and optimal "
+        "buckets, by the share of the limit. The JSON has every setting. Many buckets can pad less than sorting does, in more "
         "batches, because the last batch of a bucket is smaller. Mixing is estimated in "
         f"{document['bins']:,} bins on {document['sequences']:,} sequences of one seed's epochs."
     )
-    return answer, table(heads, dict.fromkeys(rows)), note
+    first = rows[0][:2]
+    columns = (0, 1, 2, 3, 4, 9, 10)
+    return answer, folded(heads, dict.fromkeys(rows), lambda row: row[:2] == first, columns), note
 
 
 def step_limits(document: dict[str, Any]) -> tuple[str, ...]:
@@ -408,8 +487,8 @@ def step_limits(document: dict[str, Any]) -> tuple[str, ...]:
     pads = min(row["padding_share"] / random[tuple(row[name] for name in names)] for row in below)
     answer = (
         f"Steps of max-entropy batches have at least 95 % of the limit at {len(ours) - len(below)} of {len(ours)} "
-        f"settings, and at least {100 * least:.0f} % at all others: these pad {100 * pads:.0f} % or more of what "
-        "random steps pad."
+        f"settings, and at least {100 * least:.0f} % at all others. There they pad nearly as much as random steps: "
+        f"{100 * pads:.0f} % of it or more."
     )
     note = (
         "*Limit*: `mixing_limit(world_size=...)`, of everything that the padded lengths of a step tell. *Step mixing* "
@@ -421,7 +500,8 @@ def step_limits(document: dict[str, Any]) -> tuple[str, ...]:
         f"Both are estimated in {document['bins']} bins, on {document['sequences']:,} sequences of one seed's epochs."
     )
     heads = ("lengths", "batch", "steps of", "strategy", "padding", "step mixing", "limit", "of it", "vary", "waiting")
-    return answer, table(heads, dict.fromkeys(rows)), note
+    first = rows[0][0], rows[0][2]
+    return answer, folded(heads, dict.fromkeys(rows), lambda row: (row[0], row[2]) == first), note
 
 
 def length_share(document: dict[str, Any]) -> tuple[str, str, str]:
@@ -430,17 +510,18 @@ def length_share(document: dict[str, Any]) -> tuple[str, str, str]:
     rows = [row for own in by_task.values() for row in length_share_rows(own)]
     heads = ("task", "batches", "padding", "mixing", "untrained", "after 1 epoch", "a third of them", "all")
     shares = "; ".join(f"{task} {share_range(own)}" for task, own in by_task.items() if own)
-    answer = f"From the first epoch on, length tells so much of the variance of a gradient: {shares}."
+    answer = f"This share of the variance of a gradient goes with length, from the first epoch on: {shares}."
     note = (
-        "The table has the variance of a batch's gradient over that of random batches, before training and after some "
-        "epochs of random batches. Above it stand the share of a gradient's variance that goes with length, and the "
-        "noise scale: steps of many more sequences than that lose little by a greater variance. Where single sequences "
-        "have far greater gradients than all others, ratios are large and uncertain. "
+        "*Length share*: the share of a gradient's variance that goes with length. *Noise scale*: steps of many more "
+        "sequences than that lose little by a greater variance. The other rows have the variance of a batch's gradient "
+        "over that of random batches: 2 is twice as much. All was measured before training, and after some epochs of "
+        "random batches. Where single sequences have far greater gradients than all others, ratios are large and "
+        "uncertain. "
         f"Batches of {document['batch_size']}; tasks and epochs as in the study of quality, gradients of "
         f"{document['sample']} sequences; means over {document['seeds']} seeds. ±: standard error between seeds, or "
         "that of the samples where it is greater. Orders whose knob comes within 1.2 points of 5, 10 and 20 % padding."
     )
-    return answer, table(heads, rows), note
+    return answer, folded(heads, rows, lambda row: not row[2] or row[1].startswith("max-entropy")), note
 
 
 def share_range(rows: list[dict[str, Any]]) -> str:
@@ -448,7 +529,16 @@ def share_range(rows: list[dict[str, Any]]) -> str:
     trained = [row for row in rows if row.get("epoch")]
     stages, seeds = sorted({row["epoch"] for row in trained}), len({row["seed"] for row in trained})
     means = [sum(r["share"] for r in trained if r["epoch"] == stage) / seeds for stage in stages]
-    return f"{percent(min(means))} to {percent(max(means))}"
+    return f"{share_of_variance(min(means))} to {share_of_variance(max(means))}"
+
+
+def share_of_variance(share: float) -> str:
+    """In percent; an estimate just below 0 is 0, and not -0.
+
+    >>> share_of_variance(-0.0001), share_of_variance(-0.002)
+    ('0.0 %', '-0.2 %')
+    """
+    return percent(round(share, 3) + 0.0)
 
 
 def length_share_rows(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
@@ -459,7 +549,7 @@ def length_share_rows(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     if not at:
         return []
     name = measured[0]["task"]
-    shares = [of_seeds([r["share"] for r in own], [r["standard_error"] for r in own], percent) for own in at]
+    shares = [of_seeds([r["share"] for r in own], [r["standard_error"] for r in own], share_of_variance) for own in at]
     scales = [[row["noise_scale"] for row in own] for own in at]
     told = ["not told" if None in own else f"{sum(own) / len(own):,.0f}" for own in scales]
     return [
@@ -517,8 +607,8 @@ def streams(document: dict[str, Any]) -> tuple[str, str, str]:
     heads = ("lengths", "way", "sees", "padding", "mixing", "costliest / budget", "batch size")
     far = [row for row in rows if row["way"] == "stream, 10%" and row["buffer"] == 4_096]
     near = [next(own for own in rows if own["data"] == row["data"] and own["way"] == "plan of all, 10%") for row in far]
-    answer = "Asked for 10 %, a stream that looks at 4,096 sequences is hardly behind the plan of all: " + "; ".join(
-        f"{row['data']} {percent(row['padding_share'])} padding and mixing {row['mixing']:.3f}, against "
+    answer = "A stream that sees 4,096 sequences at a time pads and mixes nearly as a plan of all: " + "; ".join(
+        f"on {row['data']} {percent(row['padding_share'])} padding and mixing {row['mixing']:.3f}, against "
         f"{percent(all_of['padding_share'])} and {all_of['mixing']:.3f}"
         for row, all_of in zip(far, near, strict=True)
     )
@@ -528,7 +618,11 @@ def streams(document: dict[str, Any]) -> tuple[str, str, str]:
         + f". lhotse is {document['lhotse']}: it may exceed its budget, and in a small buffer few buckets are full. "
         f"Mixing in {document['bins']} bins; means over {len(document['seeds'])} seeds of {document['epochs']} epochs."
     )
-    return f"{answer}.", table(heads, cells), note
+    return (
+        f"{answer}.",
+        folded(heads, cells, lambda row: "2%" not in row[1] and row[2] in ("256", "4,096", "all")),
+        note,
+    )
 
 
 SHARES_OF_RANDOM = (0.02, 0.05, 0.1, 0.2, 0.5, 0.9)
@@ -600,12 +694,13 @@ def steps(document: dict[str, Any]) -> tuple[str, ...]:
     note = (
         f"First table: padding by the number of batches in a step, under a budget ({budgets}). *Bound*: what as many "
         "optimal buckets pad, the least for random steps without end. Finite steps of a long tail pad less. Second "
-        f"table: steps of {' and of '.join(map(str, SHOWN_RANKS))} batches. *Vary*: the variance of the mean length of "
-        "steps, 1 as that of random samples. *Waiting*: the share of time that ranks wait for the costliest. "
-        "*Costliest*: the padded frames of the costliest batch. `batch_rebalance` takes as many sequences a step as "
+        f"table: steps of {' batches; all rows also of '.join(map(str, SHOWN_RANKS))}. *Vary*: the variance of the "
+        "mean length of steps, 1 as that of random samples. *Waiting*: the share of time that ranks wait for the "
+        "costliest. *Costliest*: the padded frames of the costliest batch. `batch_rebalance` takes as many sequences a step as "
         "random steps do on average, and knows no budget."
     )
-    return answer, table(("", *map(str, ranks)), padded), table(heads, rows), note
+    ways_of_8 = folded(heads, rows, lambda _: True, range(2 + len(of_each)))
+    return answer, table(("batches in a step", *map(str, ranks)), padded), ways_of_8, note
 
 
 def step_cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -623,11 +718,12 @@ def packing(document: dict[str, Any]) -> tuple[str, ...]:
     """How full and how mixed the rows of each packer are, and how many sequences it packs a second."""
     rows = [packing_row(row) for row in document["rows"]]
     heads = ("lengths", "sequences", "packer", "rows", "fill", "pair mixing", "attention spread")
-    hard = {row["method"]: row for row in document["rows"] if row["data"] == "mean 1,400"}
+    hard = {row["method"]: row for row in document["rows"] if (row["data"], row["sequences"]) == HARD}
     pool, best = hard["pool of 1,024"], hard["best-fit"]
     answer = (
-        f"On lengths of mean 1,400, rows from a pool are {percent(pool['fill'])} full with a pair mixing of "
-        f"{pool['pair_mixing']:.2f}; rows by best fit {percent(best['fill'])} with {best['pair_mixing']:.2f}."
+        f"Rows that are filled from a pool of 1,024 sequences are {percent(pool['fill'])} full, and rows by best fit "
+        f"{percent(best['fill'])} (lengths of mean 1,400). How random are the lengths in a row? Pair mixing is 1 where "
+        f"they are random. It is {pool['pair_mixing']:.2f} with the pool and {best['pair_mixing']:.2f} by best fit."
     )
     note = (
         f"Rows of {document['capacity']:,}. *Mean*: log-normal lengths of that mean, sigma {document['sigma']:g}, cut "
@@ -639,7 +735,8 @@ def packing(document: dict[str, Any]) -> tuple[str, ...]:
         f"of `make_plan`. Ours, in bold, are compiled. TRL {document['trl']} packs an Arrow table and copies its "
         "tokens. The others are written in Python for this benchmark."
     )
-    return answer, table((*heads, "sequences / s", "in a plan"), rows), note, *packing_deals(document)
+    hardest = folded((*heads, "sequences / s", "in a plan"), rows, lambda row: row[:2] == (HARD[0], f"{HARD[1]:,}"))
+    return answer, hardest, note, *packing_deals(document)
 
 
 def packing_deals(document: dict[str, Any]) -> tuple[str, str, str]:
@@ -663,9 +760,9 @@ def packing_deals(document: dict[str, Any]) -> tuple[str, str, str]:
     balanced, steps = of["Balanced"], of["RandomSteps"]
     answer = (
         f"On lengths of mean 1,400, 8 ranks of 8 rows wait {100 * steps['straggler_waste']:.2f} % with `RandomSteps` "
-        f"and {100 * balanced['straggler_waste']:.2f} % with `Balanced`. The mean length of steps varies "
-        f"{steps['step_length_variance']:.1f} times as much as that of random samples, and "
-        f"{balanced['step_length_variance']:.1f} times."
+        f"and {100 * balanced['straggler_waste']:.2f} % with `Balanced`. With `RandomSteps` the mean length of steps "
+        f"varies {steps['step_length_variance']:.1f} times as much as that of random samples, with `Balanced` "
+        f"{balanced['step_length_variance']:.1f} times as much."
     )
     note = (
         "*Rows*: those of a batch. *Waiting*: the share of time that ranks wait for the slowest of their step, if "
@@ -674,9 +771,11 @@ def packing_deals(document: dict[str, Any]) -> tuple[str, str, str]:
         "`Balanced` lets batches of like cost share a step, and `Mixed` random ones. `RandomSteps` shares out the rows "
         "of a random step."
     )
-    return answer, table(heads, rows), note
+    shown = tuple(map(str, EIGHT))
+    return answer, folded(heads, rows, lambda row: row[:3] == shown), note
 
 
+HARD = ("mean 1,400", 100_000)  # lengths that leave room in a row, and how many
 EIGHT = ("mean 1,400", 8, 8)  # lengths, ranks, and rows of a batch
 
 
@@ -719,10 +818,10 @@ def waiting(document: dict[str, Any]) -> tuple[str, ...]:
     name = list(dict.fromkeys(row["data"] for row in document["rows"]))[-1]
     least, some, steps = (by[name, "fixed", way, 8] for way in ("balanced", "balanced, waiting 5 %", "random steps"))
     answer = (
-        f"On 8 ranks, batches of {kinds['fixed']} of {name} mix {least['step_mixing']:.2f} a step where ranks wait "
-        f"least, and {some['step_mixing']:.2f} where they may wait 5 %. Random steps mix {steps['step_mixing']:.2f}: "
-        f"they wait {percent(steps['straggler_waste'])}, and pad {percent(steps['padding_share'])} instead of "
-        f"{percent(some['padding_share'])}."
+        f"On {name}, 8 ranks take batches of {kinds['fixed']}. Step mixing is {least['step_mixing']:.2f} where ranks "
+        f"wait least, and {some['step_mixing']:.2f} where they may wait 5 % of the time. With random steps it is "
+        f"{steps['step_mixing']:.2f}: they wait {percent(steps['straggler_waste'])}, and pad "
+        f"{percent(steps['padding_share'])} instead of {percent(some['padding_share'])}."
     )
     note = (
         f"Batches of max-entropy at {percent(document['padding'])} padding, dealt to "
@@ -731,7 +830,8 @@ def waiting(document: dict[str, Any]) -> tuple[str, ...]:
         "cost wait longer, it deals these, and warns. Batches under a budget cost about the same. There any of them "
         "may share a step, and ranks wait less than 5 %."
     )
-    return answer, table(("batches of", "deal", "padding", *of_each), rows), note
+    last = f"{name}, {kinds['fixed']}", f"{name}, {kinds['budget']}"
+    return answer, folded(("batches of", "deal", "padding", *of_each), rows, lambda row: row[0] in last), note
 
 
 def waiting_cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -748,8 +848,10 @@ def planning(document: dict[str, Any]) -> tuple[str, ...]:
     low, high = min(seconds.values()), max(seconds.values())
     answer = f"One core plans {document['count']:,} lengths in {low:.2f} to {high:.2f} seconds"
     note = "Each number is in seconds of one core; a column is a cut and a number of ranks."
+    of_8 = (0, *(at for at, head in enumerate(heads) if head.endswith(", 8 ranks")))
+    shown = folded(heads, rows, lambda _: True, of_8)
     if "permutation_seconds" not in document["rows"][0]:  # measured before permutations were
-        return f"{answer}.", table(heads, rows), note
+        return f"{answer}.", shown, note
     times = [row["seconds"] / row["permutation_seconds"] for row in document["rows"]]
     peaks = [row["bytes_per_sequence"] for row in document["rows"]]
     answer += f": {min(times):.1f} to {max(times):.1f} times what NumPy takes to permute as many numbers."
@@ -757,7 +859,7 @@ def planning(document: dict[str, Any]) -> tuple[str, ...]:
         f" Planning takes {min(peaks):.0f} to {max(peaks):.0f} bytes a sequence at its peak, beyond the lengths that "
         "it is given. An order is fitted in the first epoch, which is not counted here, and remembered."
     )
-    return answer, table(heads, rows), note
+    return answer, shown, note
 
 
 def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
@@ -915,9 +1017,10 @@ def cuts(document: dict[str, Any]) -> tuple[str, ...]:
     heads = (*heads, "cheapest saves", "x batches", "greedy, ms", "optimal, ms")
     spread_of = {name: saved_by(document, name) for name in ("random", "sorted", "max-entropy:0.1")}
     answer = (
-        f"Of as few batches, the best cut costs {spread_of['random']} less than the greedy one in random order, "
-        f"{spread_of['sorted']} in sorted order and {spread_of['max-entropy:0.1']} in that of max-entropy. A million "
-        f"lengths are cut so in {max(row['seconds'] for row in document['million']):.2f} seconds at most."
+        '`Budget(by="optimal")` makes as few batches as the greedy cut, and cuts where they cost least. In random '
+        f"order it saves {spread_of['random']} of the padded frames, in sorted order {spread_of['sorted']}, and in "
+        f"that of max-entropy {spread_of['max-entropy:0.1']}. It cuts a million lengths in "
+        f"{max(row['seconds'] for row in document['million']):.2f} seconds at most."
     )
     note = (
         "*Greedy*, *optimal*: `Budget(by=...)` on the same orders, without borders of buckets. Both make as few "
@@ -925,7 +1028,8 @@ def cuts(document: dict[str, Any]) -> tuple[str, ...]:
         "five times the budget. *Cheapest*: of a cost by which a batch costs a tenth of the budget beside its frames, "
         f"and *x batches* how many more it makes. Means of {document['epochs']} epochs; milliseconds of the cut alone."
     )
-    return answer, table(heads, rows), note
+    budgets = ("20,000", "12,800")
+    return answer, folded(heads, rows, lambda row: row[1] in budgets, range(9)), note
 
 
 def saved_by(document: dict[str, Any], strategy: str) -> str:
@@ -947,7 +1051,7 @@ def shapes(document: dict[str, Any]) -> tuple[str, ...]:
     """What few shapes pad, by how they are chosen; what leftovers passed on save; what multiples of counts cost."""
     one, two = document["shapes"], document["pairs"]
     counts = document["shape_counts"]
-    names = ("lengths", "padded lengths", *map(str, counts))
+    names = ("lengths", "padded lengths", f"{counts[0]} shape", *map(str, counts[1:]))
     padded = [
         (
             row["data"] + (f", multiples of {row['multiple']}" if row.get("multiple", 1) > 1 else ""),
@@ -973,7 +1077,8 @@ def shapes(document: dict[str, Any]) -> tuple[str, ...]:
 
 def leftovers(document: dict[str, Any]) -> tuple[str, ...]:
     """What shapes save that pass their leftovers on."""
-    heads = ("lengths", "padded to multiples of", "different lengths", *map(str, document["shape_counts"]))
+    first, *counts = document["shape_counts"]
+    heads = ("lengths", "padded to multiples of", "different lengths", f"{first} shape", *map(str, counts))
     rows = [
         (row["data"], str(row["multiple"]), f"{row['different']:,}", *map(saving, row["saved"]))
         for row in document["leftovers"]
@@ -1059,8 +1164,9 @@ def gradients(document: dict[str, Any]) -> tuple[str, ...]:
     exact = max(row["error"] for row in document["rows"] if row["way"] == "loss scales")
     averaged = max(row["error"] for row in document["rows"] if row["way"] == "batches averaged")
     answer = (
-        f"With `loss_scales` the gradient of a step differs from that of the whole step by at most {exact:.1e} of its "
-        f"largest entry. With the usual mean of batch means it differs by up to {100 * averaged:.0f} %."
+        f"A step has several batches. With `loss_scales` its gradient differs from that of the whole step in one "
+        f"process by at most {exact:.1e} of the largest entry. With the usual mean of batch means it differs by up to "
+        f"{100 * averaged:.0f} %."
     )
     note = (
         "Each number is max |difference| / max |gradient|, beside the whole step in one process, in float64: the "
@@ -1069,7 +1175,7 @@ def gradients(document: dict[str, Any]) -> tuple[str, ...]:
         "These three are the same under DDP and FSDP (`fully_shard`). Data: "
         f"{document['sequences']:,} long-tailed lengths divided by {document['shorter']}, padded 5 %."
     )
-    return answer, table(heads, rows), note
+    return answer, folded(heads, rows, lambda row: row[2:4] == ("4", "3")), note
 
 
 def compilation(document: dict[str, Any]) -> tuple[str, ...]:
@@ -1089,7 +1195,21 @@ def compilation(document: dict[str, Any]) -> tuple[str, ...]:
     ]
     total = document["total_epochs"]
     heads = ("network", "batches", "shapes", "compiled", "compile, s", "s / epoch", f"{total} epochs, s", "padding")
-    answer = "More shapes pad less, and take longer to compile."
+    ran = [each for each in document["rows"] if each["framework"] == "jax"]
+    quickest, slowest = (choose(ran, key=lambda each: each["total_seconds"]) for choose in (min, max))
+    eager, compiled = (
+        min(
+            (each for each in document["rows"] if each["framework"] == "torch" and (each["compiler"] == "none") == own),
+            key=lambda each: each["total_seconds"],
+        )
+        for own in (True, False)
+    )
+    answer = (
+        f"More shapes pad less, and take longer to compile. {total} epochs in JAX took least with "
+        f"{quickest['shapes']} shapes, {quickest['total_seconds']:.0f} s, and most with {slowest['shapes']}, "
+        f"{slowest['total_seconds']:.0f} s. In PyTorch on a processor, compiling did not pay in {total} epochs: "
+        f"{compiled['total_seconds']:.0f} s at best, against {eager['total_seconds']:.0f} s without it."
+    )
     note = (
         "*Compile*, *s / epoch*: seconds of one core, compiling and epochs apart. `optimal:Q` is padded to the edges "
         "of Q buckets, the others to the longest of each batch. Rows that only fill a shape count as padding. The two "
@@ -1108,6 +1228,17 @@ COMPILERS = {
 }
 
 
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Networks that were trained": (
+        *("study-handwriting-latin-greek", "study-handwriting-parallel", "gradients", "length-share"),
+        *("step-cost", "compilation"),
+    ),
+    "Padding and mixing of batches": ("mixing", "mixing-digits", "limits", "streams", "cuts"),
+    "Whole steps": ("steps", "waiting", "step-limits"),
+    "Packed rows and few shapes": ("packing", "shapes", "edges"),
+    "How long planning takes": ("first-plan", "planning-1000000", "planning-10000000", "windows"),
+    "A table of a paper": ("ge2021-table1",),
+}
 SECTIONS: dict[str, tuple[str, Callable[..., tuple[str, ...]]]] = {
     "study-handwriting-latin-greek": ("Online handwriting, 50 Latin and Greek letters", handwriting),
     "study-handwriting-parallel": ("Online handwriting on several processes", parallel),

@@ -134,12 +134,26 @@ WIDTH = 94  # columns of a command; with its margin and its backslash a line fit
 def command_block(command: str) -> str:
     r"""A command as a block of Markdown. A line that is full goes on after an option; a shell joins the lines.
 
-    >>> print(command_block(f"lengthwise study --strategies {4 * 'max-entropy:0.05,'}sorted --epochs 8"))
+    A list that is longer than a line goes on after a comma, in quotes: its readers take blanks behind a comma.
+
+    >>> print(command_block(f"lengthwise study --strategies {5 * 'max-entropy:0.05,'}sorted --epochs 8"))
         lengthwise study \
-            --strategies max-entropy:0.05,max-entropy:0.05,max-entropy:0.05,max-entropy:0.05,sorted \
+            --strategies "max-entropy:0.05,max-entropy:0.05,max-entropy:0.05,max-entropy:0.05, \
+                max-entropy:0.05,sorted" \
             --epochs 8
     """
     command = command.replace("../shared/data", "$LENGTHWISE_DATA")  # where it lies is each reader's own
     whole = re.sub(r" (?!--)", "\xa0", command)  # an option stays beside its value
-    lines = textwrap.wrap(whole, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    full = textwrap.wrap(whole, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    lines = [line for each in full for line in _break_list(each)]
     return "\n".join(f"    {line}" for line in " \\\n".join(lines).replace("\xa0", " ").splitlines())
+
+
+def _break_list(line: str) -> list[str]:
+    """An option whose list is longer than a line, in lines that end at a comma; any other as it is."""
+    option, _, value = line.partition("\xa0")
+    if len(line) <= WIDTH or "," not in value:
+        return [line]
+    words = textwrap.wrap(value.replace(",", ", "), WIDTH - len(option) - 4, break_on_hyphens=False)
+    first, *others = [word.replace(", ", ",") for word in words]
+    return [f'{option}\xa0"{first}', *(f"        {each}" for each in others[:-1]), f'        {others[-1]}"']
