@@ -117,9 +117,9 @@ def quality_in_short(documents: list[dict[str, Any]]) -> str:
     told = ", ".join(f"{quality_power.mean_detectable_share(each, 'test_last')} ({each['task']})" for each in documents)
     seeds = " or ".join(dict.fromkeys(str(each["settings"]["seeds"]) for each in documents))
     text = (
-        f"{seeds} seeds compared max-entropy's test loss with another order's, at equal padding and after as many "
-        f"epochs. It was lower in {found.lower} of {found.total} comparisons, and higher in {found.higher}. "
-        f"So many seeds show a difference in 4 of 5 tries only if it is at least {told}."
+        f"Max-entropy's test loss was compared with another order's, at equal padding and after as many epochs. It was "
+        f"lower in {found.lower} of {found.total} comparisons, and higher in {found.higher}. {seeds} seeds show a "
+        f"difference in 4 of 5 tries only if it is at least {told}."
     )
     return "\n".join(textwrap.wrap(text, 100))
 
@@ -256,13 +256,14 @@ def handwriting_in_short(document: dict[str, Any]) -> str:
         for label, each in ((label, summary[label]) for label in IN_SHORT)
     ]
     settings, data, machine = document["settings"], document["data"], document["machine"]
-    heads = ("strategy", "padding", "mixing", "s / epoch", "of random", "loss at the end", "wrong characters")
+    heads = ("strategy", "padding", "mixing", "s / epoch", "of `random`", "loss at the end", "wrong characters")
     words = (
         f"{data['train_samples']:,} handwritten words, {data['validation_samples']:,} by other writers to validate on."
     )
     note = (
-        f"{words} {settings['epochs']} epochs, means of {settings['seeds']} seeds (loss: least to greatest). "
-        f"{processor(machine)}, {document['date'][:10]}. All strategies, and the command: [results](docs/results.md)."
+        f"`semi-sorted`: by length plus noise; `optimal:8`: 8 buckets; `max-entropy`: ours. {words} "
+        f"{settings['epochs']} epochs, means of {settings['seeds']} seeds (least to greatest). {processor(machine)}, "
+        f"{document['date'][:10]} ([more](docs/results.md))."
     )
     told = "\n".join(textwrap.wrap(f"{note} {told_apart(document)}", 100))
     return f"{table(heads, rows)}\n\n{told}"
@@ -457,8 +458,8 @@ def limits(document: dict[str, Any]) -> tuple[str, ...]:
         "batches, `mixing_limit(batch_size=...)` or `mixing_limit(budget=...)`, knows that one sequence of a batch is "
         "as long as the batch is padded to. The rows lie within a quarter of 2, 5, 10, 20, 50 and 90 % of the padding "
         "of random batches. At each stands max-entropy, and the best of semi-sorted, alternated, bucketed and optimal "
-        "buckets, by the share of the limit. The JSON has every setting. Many buckets can pad less than sorting does, in more "
-        "batches, because the last batch of a bucket is smaller. Mixing is estimated in "
+        "buckets, by the share of the limit. The JSON has every setting. Many buckets can pad less than sorting does, "
+        "in more batches, because the last batch of a bucket is smaller. Mixing is estimated in "
         f"{document['bins']:,} bins on {document['sequences']:,} sequences of one seed's epochs."
     )
     first = rows[0][:2]
@@ -696,8 +697,8 @@ def steps(document: dict[str, Any]) -> tuple[str, ...]:
         "optimal buckets pad, the least for random steps without end. Finite steps of a long tail pad less. Second "
         f"table: steps of {' batches; all rows also of '.join(map(str, SHOWN_RANKS))}. *Vary*: the variance of the "
         "mean length of steps, 1 as that of random samples. *Waiting*: the share of time that ranks wait for the "
-        "costliest. *Costliest*: the padded frames of the costliest batch. `batch_rebalance` takes as many sequences a step as "
-        "random steps do on average, and knows no budget."
+        "costliest. *Costliest*: the padded frames of the costliest batch. `batch_rebalance` takes as many sequences a "
+        "step as random steps do on average, and knows no budget."
     )
     ways_of_8 = folded(heads, rows, lambda _: True, range(2 + len(of_each)))
     return answer, table(("batches in a step", *map(str, ranks)), padded), ways_of_8, note
