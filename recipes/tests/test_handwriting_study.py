@@ -296,6 +296,22 @@ def test_the_report_shows_what_was_learned(capsys, tmp_path):
     assert f"{last['validation_loss']['mean']:.3f}.</h1>" in page
     assert page.count('class="line own"') == 4  # two seeds of two strategies
     assert "Mixing" in page
+    assert "Grey: the first strategy." in page
+    assert "One run of each strategy" not in page
+
+
+def test_the_report_of_one_run_says_that_it_is_one(tmp_path):
+    pytest.importorskip("jinja2")
+    from lengthwise_recipes.commands.study import add
+
+    path = tmp_path / "report.html"
+    words = "study handwriting --count 24 --epochs 1 --hidden 8 --layers 1 --batch-size 8 --quiet --json -"
+    arguments = _parser(add).parse_args([*words.split(), "--strategies", "random", "--html", str(path)])
+    assert arguments.run(arguments) == 0
+    page = path.read_text(encoding="utf-8")
+    assert "One run of each strategy: another seed may change these losses" in page
+    assert "the first strategy" not in page
+    assert page.count('class="line own single"') == 1  # an epoch alone is a dot
 
 
 def test_the_help_is_of_sentences(capsys):

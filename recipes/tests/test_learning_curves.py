@@ -49,6 +49,13 @@ def test_the_picture_has_two_panels_and_a_colour_for_each_strategy():
     assert len(by_time.collections) == 10  # the bands
 
 
+@pytest.mark.parametrize("draw", [learning_curves, learning_panels])
+def test_a_picture_says_what_its_bands_are(draw):
+    assert draw(rows("random"), title="pens").get_suptitle().endswith("means and range of 2 seeds")
+    one = [row for row in rows("random") if row["seed"] == 0]
+    assert "seeds" not in draw(one, title="pens").get_suptitle()
+
+
 def test_looks_can_be_given():
     look = Look("#123456", ":", "x")
     figure = learning_curves([*rows("random"), *rows("Q = 3")], looks={"Q = 3": look})

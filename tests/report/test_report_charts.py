@@ -245,13 +245,13 @@ def test_curves_by_hand():
     }
     first, second, third = draw_curves(runs, x_label="seconds", y_label="loss")
     assert [kind for kind, _ in first.paths] == ["line own", "line own"]
-    assert [kind for kind, _ in second.paths] == ["line pale", "line pale", "line own"]
+    assert [kind for kind, _ in second.paths] == ["line pale", "line pale", "line own single"]
     assert first.caption == "At the end 1.000 to 2.000, of 2 runs."
     assert second.caption == "It did not end in a finite value."
     assert third.caption == "At the end 0.500."
     # 4 seconds are the end of the axis, and 1.05 x 4 its top.
     assert first.paths[0][1] == f"M0,{1000 - 4000 / 4.2:.0f} 500,{1000 - 2000 / 4.2:.0f}"
-    assert second.paths[-1][1] == f"M0,{1000 - 2000 / 4.2:.0f}"
+    assert second.paths[-1][1] == f"M0,{1000 - 2000 / 4.2:.0f}h0"  # a dot: a line to nowhere is not seen
     assert first.table.rows == [("0", "4"), ("2", "2"), ("0", "3"), ("4", "1")]
 
 

@@ -44,12 +44,15 @@ def draw_curves(runs: Mapping[str, Sequence[Run]], *, x_label: str, y_label: str
 
 
 def _paths(runs: Sequence[Run], kind: str, x: Scale, y: Scale) -> list[tuple[str, str]]:
-    return [(kind, path) for run in runs if (path := _path(run, x, y))]
-
-
-def _path(run: Run, x: Scale, y: Scale) -> str:
-    places = [(10 * x(place), 1000 * y(value) / _HEIGHT) for place, value in run if _is_finite(value)]
-    return "M" + " ".join(f"{place:.0f},{height:.0f}" for place, height in places) if places else ""
+    found: list[tuple[str, str]] = []
+    for run in runs:
+        places = [(10 * x(place), 1000 * y(value) / _HEIGHT) for place, value in run if _is_finite(value)]
+        path = "M" + " ".join(f"{place:.0f},{height:.0f}" for place, height in places)
+        if len(places) == 1:  # of no length, but with round ends: a dot
+            found.append((f"{kind} single", f"{path}h0"))
+        elif places:
+            found.append((kind, path))
+    return found
 
 
 def _end(runs: Sequence[Run]) -> str:

@@ -26,11 +26,6 @@ PARALLEL_NOTE = (
     "epoch. Waiting is the share of their time in which, by the plan, they wait for each other."
 )
 
-ONE_SEED = (
-    "One run of each strategy: another seed may change these losses by more than strategies differ. --seeds 5 "
-    "shows how far they spread."
-)
-
 
 def add(subparsers: Any) -> None:
     """Adds `study` and the studies under it."""
@@ -167,7 +162,9 @@ def _notes(study: Study) -> Iterator[str]:
         "the last epoch: the mean over seeds, below it the least and the greatest where there are several."
     )
     if study.settings["seeds"] == 1:
-        yield ONE_SEED
+        from lengthwise_recipes.study.report import ONE_RUN
+
+        yield f"{ONE_RUN} --seeds 5 shows how far they spread."
     if study.peak_bytes:
         peaks = ", ".join(f"{label} {size / 1e6:.1f}" for label, size in study.peak_bytes.items())
         yield f"The most memory that a step takes, in MB: {peaks}."

@@ -69,7 +69,7 @@ def learning_curves(
         _furnish(axes)
         axes.set_xlabel(PANELS[column])
     panels[0].set_ylabel(loss_label)
-    set_title(figure, title)
+    set_title(figure, "\n".join(filter(None, (title, _of_seeds(rows)))))
     label_ends(panels[-1], end_labels(panels[-1].lines))
     return figure
 
@@ -121,6 +121,7 @@ def learning_panels(
     figure.supxlabel(PANELS[against], fontsize=9)
     figure.supylabel(loss_label, fontsize=9)
     text = f"in each panel one strategy, {labels[0]} beside it, the others pale"
+    text = "; ".join(filter(None, (text, _of_seeds(rows))))
     set_title(figure, f"{title}\n{text}" if title else text)
     return figure
 
@@ -172,6 +173,12 @@ def _labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(row["strategy"] for row in rows))
 
 
+def _of_seeds(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What lines and bands are of; nothing where there is one seed."""
+    seeds = len({row["seed"] for row in rows})
+    return f"means and range of {seeds} seeds" if seeds > 1 else ""
+
+
 def _draw(axes: Axes, label: str, drawn: Curve, its: Look) -> None:
     style = {"color": its.colour, "marker": its.marker, "markersize": 3, "linewidth": 1.4, "zorder": 3}
     axes.plot(drawn.places, drawn.mean, its.dash, label=label, **style)
@@ -185,7 +192,7 @@ def _fill(axes: Axes, drawn: Curve, its: Look) -> None:
 
 def _furnish(axes: Axes) -> None:
     axes.set_xlim(left=0)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
     axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
