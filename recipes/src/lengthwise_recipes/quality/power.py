@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from lengthwise_recipes.intervals import POWER, read_interval, smallest_shares
@@ -42,11 +43,12 @@ def mean_detectable_share(document: Document, measure: str) -> str:
 
 
 def power_sentence(documents: Sequence[Document], measure: str) -> str:
-    """How small a difference of each task may be there and not be seen, mean over the comparisons."""
+    """The smallest difference of each task that the seeds show reliably, mean over the comparisons."""
     told = ", ".join(f"{document['task']} {mean_detectable_share(document, measure)}" for document in documents)
+    tries = Fraction(POWER).limit_denominator(100)
     return (
-        f"A difference of less than this share of the loss may be there and was not seen, at {100 * POWER:.0f} % "
-        f"power: {told}."
+        f"The seeds show such a difference in {tries.numerator} of {tries.denominator} tries only if it is at least "
+        f"this share of the loss: {told}."
     )
 
 
