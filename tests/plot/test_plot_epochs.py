@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 pytest.importorskip("matplotlib")
 
 import lengthwise as lw
-from lengthwise.plot import epoch_lengths, save
+from lengthwise.plot import batch_padding, epoch_lengths, save
 from lengthwise.plot.deliveries import Delivery, delivery, middle_batches, top_of
 from lengthwise.plot.epochs import spread
 from lengthwise.plot.style import percent
@@ -167,3 +167,13 @@ def test_the_axis_of_several_lengths_says_that_it_is_of_their_sum():
     pairs = [[3, 1], [2, 8]]
     plan = lw.make_plan(pairs, lw.Batching(cut=lw.FixedSize(2)))
     assert epoch_lengths(pairs, {"all": plan}).get_supylabel() == "length (frames, the sum of 2 lengths)"
+
+
+@pytest.mark.parametrize(
+    ("batching", "item"),
+    [(lw.Batching(cut=lw.Rows(9)), "rows"), (lw.Batching(cut=lw.FixedSize(2), chunks=lw.Chunks(3)), "chunks")],
+)
+def test_what_is_delivered_has_its_own_name(batching, item):
+    plan = lw.make_plan([5, 9, 2, 4], batching)
+    assert epoch_lengths([5, 9, 2, 4], {"mine": plan}).axes[0].get_xlabel() == f"{item} delivered"
+    assert batch_padding([5, 9, 2, 4], {"mine": plan}).axes[-1].get_xlabel() == f"{item} in each batch"

@@ -48,12 +48,12 @@ def measure_step(
 
     Args:
         step: Called with what `make_batch` returns. It returns the loss and the new weights, or a pytree of them.
-        make_batch: As there.
+        make_batch: As in `lengthwise.measure_step`.
         lengths: [n] or [n, dims], those of your data.
         budget: The most padded frames of a trial.
         repeats: How often each shape is timed.
 
     Raises:
-        ValueError: As there; the step returns no array of JAX.
+        ValueError: As in `lengthwise.measure_step`; or the step returns no array of JAX.
     """
     return step_timing.measure_step(step, make_batch, lengths, budget=budget, repeats=repeats, meter=_Meter())

@@ -88,7 +88,7 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
         each chunk.
 
     Raises:
-        ValueError: There are not as many as the ranks took.
+        ValueError: A rank has more or fewer outputs than it took sequences.
 
     >>> from lengthwise.choices.cut import FixedSize
     >>> lengths = [5, 9, 2, 4]

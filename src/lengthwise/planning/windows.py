@@ -220,7 +220,7 @@ class Windows:
         known yet is planned: the steps of a whole epoch take about as long as all of its plans.
 
         Raises:
-            ValueError: As `plan`.
+            ValueError: As of `plan`.
         """
         asked = range(len(self)) if numbers is None else numbers
         begin = self.rank / self.world.world_size
@@ -230,7 +230,7 @@ class Windows:
         """Refuses counts that were kept for other plans than are made now.
 
         Raises:
-            ValueError: They are.
+            ValueError: The counts are of other plans.
         """
         (steps,) = self.steps(epoch, [number])
         if steps != window.plan.steps:

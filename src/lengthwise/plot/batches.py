@@ -16,6 +16,7 @@ from lengthwise.plot.deliveries import (
     beyond,
     check_plans,
     deliveries,
+    item_of,
     largest_mean,
     middle_batches,
     top_of,
@@ -68,7 +69,7 @@ def batch_padding(
         _write_sizes(axes, each)
         text = f"{label}: {style.percent(paddings[label])} of what is computed is padding"
         axes.set_title(text, color=style.readable(look.colour), fontsize=10.5, fontweight="bold")
-    panels[-1].set_xlabel("sequences in each batch" + beyond(shown, top, unit))
+    panels[-1].set_xlabel(f"{item_of(plans)} in each batch{beyond(shown, top, unit)}")
     furnish_lengths(figure, panels[0], unit_of(lengths, unit))
     style.set_title(figure, title)
     first = next(iter(shown))

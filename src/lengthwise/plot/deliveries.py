@@ -107,6 +107,13 @@ def unit_of(lengths: ArrayLike, unit: str) -> str:
     return unit if array.ndim == 1 else f"{unit}, the sum of {array.shape[1]} lengths"
 
 
+def item_of(plans: Mapping[str, Plan]) -> str:
+    """What a bar or a dot is: a sequence, a chunk of one, or a packed row."""
+    if any(plan.row_offsets is not None for plan in plans.values()):
+        return "rows"
+    return "chunks" if any(plan.spans is not None for plan in plans.values()) else "sequences"
+
+
 def beyond(found: Mapping[str, Delivery], top: float, unit: str) -> str:
     """What a label must say where the axis of lengths ends at `top`, below the longest."""
     longest = max(int(each.delivered.max(initial=0)) for each in found.values())

@@ -16,6 +16,7 @@ from lengthwise.plot.deliveries import (
     beyond,
     check_plans,
     deliveries,
+    item_of,
     largest_mean,
     middle_batches,
     top_of,
@@ -76,7 +77,7 @@ def epoch_lengths(lengths: ArrayLike, plans: Mapping[str, Plan], *, unit: str = 
     for column, right in enumerate((most, window)[:columns]):
         style.set_limits(panels[0, column], right=float(right), top=top)
     furnish_lengths(figure, panels[0, 0], unit_of(lengths, unit))
-    _furnish(panels, beyond(found, top, unit), dotted=columns == 2)
+    _furnish(panels, item_of(plans), beyond(found, top, unit), dotted=columns == 2)
     first = next(iter(found))
     name_parts(panels[0, -1], found[first].of(parts[first]), style.look(first))
     return figure
@@ -133,10 +134,10 @@ def _window(found: Mapping[str, Delivery]) -> int:
     return int(np.clip(12 * largest_mean(found), _APART / 4, 10 * _APART))
 
 
-def _furnish(panels: NDArray[np.object_], beyond: str, *, dotted: bool) -> None:
+def _furnish(panels: NDArray[np.object_], item: str, beyond: str, *, dotted: bool) -> None:
     for axes in panels[-1]:
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         axes.xaxis.set_major_formatter("{x:,.0f}")
-        axes.set_xlabel("sequences")
+        axes.set_xlabel(item)
     dots = "\ndots: lengths; line: mean padded length" if dotted else ""
-    panels[-1, 0].set_xlabel(f"sequences delivered{beyond}{dots}")
+    panels[-1, 0].set_xlabel(f"{item} delivered{beyond}{dots}")

@@ -71,7 +71,7 @@ LOOKS = {
     "random-steps": Look("#D55E00", "--", "P"),
     "max-entropy": Look("#D55E00", "-", "o"),
 }
-_OTHERS = ("#7A4FB5", "#8C5A3C", "#7F7F1F", "#2F7F86", "#9E2A5B")
+_OTHERS = ("#7A4FB5", "#8C5A3C", "#7F7F1F", "#2F7F86", "#9E2A5B", "#35618F")
 _DASHES = ("--", ":", "-.")
 
 # The user's own matplotlib settings are left alone, and change nothing in these pictures.

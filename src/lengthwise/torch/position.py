@@ -89,7 +89,7 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
         sequences: How many lengths it has.
 
     Raises:
-        ValueError: It is no such state.
+        ValueError: The state is not one that `write_state` gave.
         PlanMismatchError: It is one of another seed, of other lengths or of another batching.
     """
     # The form first, then what it says: a state of another version may mean something else by the same names.

@@ -143,7 +143,7 @@ def check_trained(model: nn.Module | None, before: list[tuple[int, float]]) -> N
     """Refuses steps that changed no parameter of the model; warns of parameters that are NaN, and of a model in eval().
 
     Raises:
-        ValueError: They did not.
+        ValueError: No parameter changed.
     """
     if model is None:
         return

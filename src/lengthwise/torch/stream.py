@@ -182,7 +182,7 @@ class StreamBatches:
         """Goes on from a state, of any number of ranks: the next pass yields what was not yielded.
 
         Raises:
-            ValueError: It is no such state.
+            ValueError: The state is not one that `state_dict` gave.
             PlanMismatchError: It is one of another seed, batching, buffer or number of shards.
         """
         keys = {"version", "epoch", "window", "starts", "runs", "lengths", *self._facts()}
