@@ -135,7 +135,16 @@ def test_signatures_of_the_reference_name_nothing_private(site):
 def test_paths_of_pages_in_docstrings_become_links():
     tool = _tool("docstrings")
     done = doctest.testmod(tool)
-    assert (done.failed, done.attempted) == (0, 1)
+    assert (done.failed, done.attempted) == (0, 2)
+
+
+def test_what_is_returned_is_one_text_below_its_type(site):
+    page = html.unescape(re.sub("<[^>]+>", "", (site / "reference" / "planning.html").read_text(encoding="utf-8")))
+    texts = re.findall(r"Returns:(.*?)(?:Raises:|>>>|¶)", page, re.DOTALL)
+    told = [" ".join(text.split()) for text in texts]
+    plan = next(text for text in told if text.startswith("Plan – A plan with the same number of steps"))
+    assert "There are two exceptions: a choice" in plan
+    assert {text.count(" – ") for text in told} == {1}
 
 
 def _tool(name):

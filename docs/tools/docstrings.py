@@ -20,6 +20,7 @@ from griffe import Class, Extension, Function, Module, Object, Parameters
 _EXAMPLE = re.compile(r"^( *)>>> .*(?:\n\1\S.*)*", re.MULTILINE)
 _CODE = re.compile(r"(^ *```.*?^ *```$|`[^`]*`)", re.MULTILINE | re.DOTALL)
 _PAGE = re.compile(r"\bdocs/([\w/-]+)\.md\b")
+_RETURNS = re.compile(r"^ *Returns:\n +", re.MULTILINE)
 _CONSTANT = re.compile(r"""(_?[A-Z][A-Z_]+)(?:\[["'](\w+)["']\])?""")
 PLACE = "reference"  # the folder of the pages that show docstrings, within docs/
 
@@ -36,6 +37,8 @@ class Readable(Extension):
         """Called once, when all is read, also the signatures of dataclasses."""
         for function in _functions(pkg):
             show_signature(function)
+            if function.docstring and function.returns is not None:
+                function.docstring.value = with_type(function.docstring.value, str(function.returns))
 
 
 def as_markdown(docstring: str) -> str:
@@ -47,6 +50,15 @@ def as_markdown(docstring: str) -> str:
     fenced = _EXAMPLE.sub(lambda found: f"{found[1]}```pycon\n{found[0]}\n{found[1]}```", docstring)
     parts = _CODE.split(fenced)  # prose and code in turn
     return "".join(part if at % 2 else _link(part.replace("][", "]\\[")) for at, part in enumerate(parts))
+
+
+def with_type(docstring: str, returns: str) -> str:
+    """The docstring with the type before what it returns: else words up to a colon would be taken for the type.
+
+    >>> with_type("Finds edges.\\n\\nReturns:\\n    [k, 2]: rows and lengths.", "Array")
+    'Finds edges.\\n\\nReturns:\\n    Array: [k, 2]: rows and lengths.'
+    """
+    return _RETURNS.sub(lambda found: f"{found[0]}{returns}: ", docstring)
 
 
 def _link(prose: str) -> str:
