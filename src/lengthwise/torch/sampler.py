@@ -60,8 +60,8 @@ class BatchSampler(Sampler[list[Any]]):
             delivered ones yourself, and give their number to `state_dict`.
 
     Yields:
-        A fresh list for each batch: of sequence numbers, or, where the batching takes chunks, of tuples (sequence,
-        start, stop); the dataset's `__getitem__` is given one entry at a time.
+        A fresh list for each batch. It has sequence numbers or, where the batching takes chunks, tuples (sequence,
+        start, stop). The dataset's `__getitem__` is given one entry at a time.
 
     Raises:
         ValueError: As `make_plan` does, at once and not in the first epoch; and with the first batch, where something
