@@ -46,3 +46,10 @@ def test_one_run_has_a_mark_and_no_whisker():
 def test_rows_that_do_not_fit_the_panels_are_refused(groups):
     with pytest.raises(ValueError, match="`groups` must be rows of 2 differences"):
         pictures.loss_differences(groups, ["epochs", "time"], unit="nats")
+
+
+def test_a_panel_without_a_mark_says_that_nothing_is_known():
+    groups = {"one": {"sorted": [APART, Difference(None, None, None)]}}
+    known, empty = pictures.loss_differences(groups, ["epochs", "time"], unit="nats").axes
+    assert [text.get_text() for text in empty.texts] == ["not known"]
+    assert not known.texts

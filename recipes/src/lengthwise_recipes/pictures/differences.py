@@ -30,7 +30,7 @@ def loss_differences(
     """Draws one row for each strategy, and in each panel its difference from a strategy that is the line at 0.
 
     Marks are means, whiskers reach over the intervals; filled where the interval excludes 0. A strategy without a mean
-    (a run diverged) has an empty row. All panels have one scale.
+    (a run diverged) has an empty row, and a panel without any says so. All panels have one scale.
 
     Args:
         groups: By what stands above a group of rows: the labels of its rows and one difference for each panel.
@@ -55,6 +55,8 @@ def loss_differences(
         for place, (label, differences) in enumerate(rows):
             if differences is not None:
                 _draw_whisker(axes, place, label, differences[number])
+        if all(differences[number].mean is None for _, differences in rows if differences is not None):
+            axes.text(0.5, 0.5, "not known", ha="center", color=style.FAINT, transform=axes.transAxes)
         axes.axvline(0.0, color=style.FAINT, linewidth=0.8, zorder=0)
         axes.set_title(panel)
         axes.grid(True, axis="x")

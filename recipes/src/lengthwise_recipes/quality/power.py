@@ -44,7 +44,8 @@ def mean_detectable_share(document: Document, measure: str) -> str:
 
 def power_sentence(documents: Sequence[Document], measure: str) -> str:
     """The smallest difference of each task that the seeds show reliably, mean over the comparisons."""
-    told = ", ".join(f"{document['task']} {mean_detectable_share(document, measure)}" for document in documents)
+    shares = {document["task"]: mean_detectable_share(document, measure) for document in documents}
+    told = ", ".join(f"{task} {'not known' if share == 'nothing' else share}" for task, share in shares.items())
     tries = Fraction(POWER).limit_denominator(100)
     return (
         f"The seeds show such a difference in {tries.numerator} of {tries.denominator} tries only if it is at least "

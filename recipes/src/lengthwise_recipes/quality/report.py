@@ -44,7 +44,7 @@ def outcomes(document: Mapping[str, Any]) -> dict[str, Any]:
     table = Table(tuple(strategy_heads(document)), strategy_cells(document))
     note = (
         f"{document['sequences']:,} sequences to learn from: {document['data']['name']}. Curves are means over "
-        f"{document['settings']['seeds']} seeds; dashed: random batches. Loss in {document['loss']['unit']}; intervals "
+        f"{document['settings']['seeds']} seeds; grey: random batches. Loss in {document['loss']['unit']}; intervals "
         f"of 95 % over the seeds. {seconds_note(document)} What follows is of the first epoch."
     )
     ours = [each["label"] for each in _shown(document) if each["order"] == document["ours"]]
