@@ -285,6 +285,30 @@ def test_the_position_stays_until_another_epoch_is_set():
     assert list(sampler) == planned(0)  # whole again
 
 
+@pytest.mark.parametrize("world_size", [2, 3])
+@pytest.mark.parametrize("delivered", [1, 4, BATCHES])
+@pytest.mark.parametrize("epoch", [0, 1, 2])
+def test_a_loop_that_begins_at_another_epoch_than_the_state_warns(epoch, delivered, world_size):
+    first = made()
+    first.set_epoch(1)
+    sampler = made(world_size=world_size)
+    sampler.load_state_dict(first.state_dict(delivered=delivered))
+    if epoch == 1 or (epoch == 2 and delivered == BATCHES):
+        sampler.set_epoch(epoch)  # goes on where the state stood
+        return
+    sentence = f"`first epoch` must be 1, that of the loaded state, but is {epoch}. Begin there, or its position is"
+    with pytest.warns(UserWarning, match=f"^{sentence} lost: `for epoch in range"):
+        sampler.set_epoch(epoch)
+
+
+def test_an_earlier_epoch_may_be_begun_anew():
+    first, sampler = made(), made()
+    first.set_epoch(1)
+    sampler.load_state_dict(first.state_dict(delivered=4))
+    sampler.set_epoch(0, restart=True)
+    assert list(sampler) == planned(0)
+
+
 @pytest.mark.parametrize("kind", ["plain", "2 ahead", "persistent"])
 def test_an_epoch_that_is_set_too_late_is_refused(kind):
     maker, options = LOADERS[kind]

@@ -109,7 +109,99 @@ def test_a_pass_that_was_left_early_begins_anew():
     stream = stream_of(shards_of([60]), BATCHINGS["budget"])
     whole = names(stream)
     next(iter(stream))
-    assert names(stream) == whole
+    with pytest.warns(match="^`epoch` must be another for every epoch, but is 0 at the second pass. Call set_epoch"):
+        assert names(stream) == whole
+
+
+def test_an_epoch_that_is_taken_again_warns_once():
+    stream = stream_of(shards_of([60]), BATCHINGS["budget"])
+    for _ in range(3):
+        next(iter(stream))  # a look
+    for epoch in (0, 1, 0):
+        stream.set_epoch(epoch)
+        list(stream)
+    stream = stream_of(shards_of([60]), BATCHINGS["budget"])
+    for _ in itertools.islice(stream, 3):  # as of a stream without end
+        pass
+    with pytest.warns(match="^`epoch` must be another for every epoch, but is 0 at the second pass"):
+        list(stream)
+    list(stream)
+    resumed = stream_of(shards_of([60]), BATCHINGS["budget"])
+    resumed.load_state_dict(stream.state_dict())
+    assert list(resumed) == []
+    with pytest.warns(match="^`epoch` must be another for every epoch, but is 0 at the second pass"):
+        list(resumed)
+
+
+def test_an_epoch_or_a_state_that_is_set_within_a_loop_is_refused():
+    changes = {
+        "^`epoch` must be 0 until its pass has ended, but is 1. Set": lambda stream: stream.set_epoch(1),
+        "^`position` must be kept until the pass has ended, but is": lambda stream: stream.load_state_dict(
+            stream.state_dict()
+        ),
+    }
+    for message, change in changes.items():
+        stream = stream_of(shards_of([60]), BATCHINGS["budget"])
+        batches = iter(stream)
+        next(batches)
+        stream.set_epoch(0)  # the same changes nothing
+        next(batches)
+        change(stream)
+        with pytest.raises(ValueError, match=message):
+            next(batches)
+
+
+def test_a_look_within_a_loop_does_not_move_its_position():
+    shards = shards_of([60, 50])
+    stream, taken = stream_of(shards, BATCHINGS["budget"]), []
+    for place, batch in enumerate(stream):
+        taken += names([batch])[0]
+        state = stream.state_dict()
+        next(iter(stream))
+        if place == 5:
+            break
+    resumed = stream_of(shards, BATCHINGS["budget"])
+    resumed.load_state_dict(state)
+    taken += [name for batch in names(resumed) for name in batch]
+    assert sorted(taken) == sorted(name for shard in shards for name, _ in shard)
+
+
+@pytest.mark.parametrize("batches", [3, None])
+@pytest.mark.parametrize("loaded", [1, 2])
+def test_a_loop_that_begins_at_another_epoch_than_the_state_warns(loaded, batches):
+    stream = stream_of(shards_of([60]), BATCHINGS["budget"])
+    stream.set_epoch(loaded)
+    for _ in itertools.islice(stream, batches):
+        pass
+    state = stream.state_dict()
+    for epoch in (0, loaded + 1):
+        resumed = stream_of(shards_of([60]), BATCHINGS["budget"])
+        resumed.load_state_dict(state)
+        if epoch and batches is None:
+            resumed.set_epoch(epoch)  # the loaded epoch had ended
+        else:
+            sentence = f"`first epoch` must be {loaded}, that of the loaded state, but is {epoch}. Begin there, or"
+            with pytest.warns(match=f"^{sentence} its position is lost: `for epoch in range"):
+                resumed.set_epoch(epoch)
+
+
+def test_windows_that_miss_their_padding_warn_once():
+    stream = stream_of(shards_of([200]), lw.Batching(cut=lw.FixedSize(8), padding=0.01))
+    with pytest.warns(match="^`padding` must be within 0.02 of what was asked") as told:
+        list(stream)
+    assert len(told) == 1
+    stream.set_epoch(1)
+    list(stream)
+
+
+def test_it_is_no_data_set_and_has_no_len():
+    stream = stream_of(shards_of([20]), BATCHINGS["budget"])
+    message = "^`len` must be asked of lengths that are known ahead, but is 'asked of a stream'. Loop over the stream"
+    with pytest.raises(TypeError, match=message):
+        len(stream)
+    with pytest.raises(TypeError, match=message):
+        next(iter(torch.utils.data.DataLoader(stream, batch_size=None)))
+    assert stream
 
 
 def test_the_loss_scales_are_those_of_the_window():
@@ -330,6 +422,16 @@ VALUES = {
         lambda: lw.torch.StreamBatches([[]], LONG, length=5),
         TypeError,
         "`length` must be a function of a sample, but is 5.",
+    ),
+    "no length": (
+        lambda: lw.torch.StreamBatches([[]], LONG),
+        TypeError,
+        "`StreamBatches` must be called with shards, batching, length=, buffer=, collate_fn=,",
+    ),
+    "len of dicts": (
+        lambda: list(lw.torch.StreamBatches([[{"tokens": [1, 2, 3]}]], LONG, length=len)),
+        TypeError,
+        "`length` must be the length of a sequence, not the number of a dict's fields, but is <built-in function len>.",
     ),
     "buffer": (lambda: stream_of([[]], LONG, buffer=0), ValueError, "`buffer` must be at least 1, but is 0."),
     "zero": (lambda: list(stream_of([[(0, 0)]], LONG)), ValueError, "`lengths` must be at least 1, but is 0"),

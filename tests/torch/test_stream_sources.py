@@ -48,7 +48,8 @@ def test_a_source_with_a_state_is_not_read_again():
     resumed.load_state_dict(state)
     assert taken + names(resumed) == whole
     assert [source.begun for source in sources] == [[20], [20]]
-    assert names(resumed) == whole  # another pass begins anew
+    with pytest.warns(match="second pass"):
+        assert names(resumed) == whole  # another pass begins anew
 
 
 @pytest.mark.parametrize("world", [{}, {"micro_batches": 2}])
@@ -82,7 +83,8 @@ def test_a_source_with_a_state_begins_anew_in_every_pass(kind):
     stream = stream_of([kind(shard) for shard in shards], BUDGET)
     whole = names(stream)
     next(iter(stream))
-    assert names(stream) == whole
+    with pytest.warns(match="second pass"):
+        assert names(stream) == whole
 
 
 class Living:
@@ -150,9 +152,10 @@ class ByEpoch:
 
 
 def test_shards_are_told_the_epoch_of_a_state():
-    running = stream_of([ByEpoch(90)], BUDGET)
-    running.set_epoch(3)
-    whole = names(running)
+    streams = [stream_of([ByEpoch(90)], BUDGET) for _ in range(2)]
+    for stream in streams:
+        stream.set_epoch(3)
+    whole, running = names(streams[0]), streams[1]
     taken = names(itertools.islice(iter(running), 11))
     resumed = stream_of([ByEpoch(90)], BUDGET)
     resumed.load_state_dict(running.state_dict())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,23 @@ _TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too sm
 _MOST_TOLD = 10_000
 _NEARLY_ALL = 0.9  # of the sequences are over the budget: nobody means to drop so many
 _told: set[tuple[str, str, str]] = set()  # (what, batching, fingerprint of lengths) that this process has warned of
+
+
+class FirstWarnings:
+    """Of many plans, the warnings of the first that has any: those of the others say the same of other numbers."""
+
+    def __init__(self) -> None:
+        self._given = False
+
+    @contextmanager
+    def give(self) -> Iterator[None]:
+        """Gives the warnings of a plan that is made within, unless those of another were given."""
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            yield
+        told, self._given = self._given, self._given or bool(found)
+        for each in [] if told else found:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
 def tell_missed_request(

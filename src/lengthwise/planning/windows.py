@@ -13,10 +13,8 @@ whatever epochs they are, and two seeds share none either.
 from __future__ import annotations
 
 import os
-import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +32,7 @@ from lengthwise.lengths.mapped import keep_mapped, map_file, name_sample
 from lengthwise.lengths.rules import check_dims, whole_lengths
 from lengthwise.planning.draft import take_items
 from lengthwise.planning.make import make_fitted
+from lengthwise.planning.missed import FirstWarnings
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import EarlierRun, read_runs
 from lengthwise.planning.shared_fit import Fitted, fit_windows, has_fit
@@ -153,7 +152,7 @@ class Windows:
         if counts is not None and not os.path.isdir(counts):
             raise checks.value_error("counts", "a folder that is there", os.fspath(counts), "Make the folder first.")
         self._folder = None if counts is None else Path(counts)
-        self._warned: list[object] = []
+        self._warnings = FirstWarnings()
         self._fits: dict[World, Fitted] = {}
         self._plans: OrderedDict[tuple[object, ...], Window] = OrderedDict()
         self._counts: OrderedDict[tuple[object, ...], StepCounts] = OrderedDict()
@@ -246,7 +245,7 @@ class Windows:
         first = next((run.world for run in read_runs(after)), self.world)
         fitted = self._fit(first)
         try:
-            with self._warn_once():
+            with self._warnings.give():
                 plan = make_fitted(lengths, self.batching, fitted, **key, **self.world._asdict(), after=after)
         except OversizeError as error:  # the plan knows places in the window; the user those among all lengths
             sequence = None if error.sequence is None else int(numbers[error.sequence])
@@ -271,17 +270,6 @@ class Windows:
     def _items(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """What is batched of these sequences, [k, dims]."""
         return take_items(self._read(numbers), self.batching)[0]
-
-    @contextmanager
-    def _warn_once(self) -> Iterator[None]:
-        """Gives the warnings of the first window that has any: those of the others say the same of other numbers."""
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
-            yield
-        for each in [] if self._warned else found:
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-        # A list, so that the windows for other ranks share it.
-        self._warned.extend(found)
 
     def _read(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """The lengths of these sequences, checked."""

@@ -55,6 +55,11 @@ class Notices:
         rule = f"{batches} before the next epoch, or sequences are lost"
         self._warn("batches delivered", rule, delivered, remedy, at=f"epoch {epoch}")
 
+    def warn_left_position(self, loaded: int, epoch: int) -> None:
+        """Warns that another epoch is set than that of a position that was loaded, and of which something is left."""
+        remedy = f"Begin there, or its position is lost: `for epoch in range({loaded}, epochs)`."
+        self._warn("first epoch", f"{loaded}, that of the loaded state", epoch, remedy)
+
     def _warn_thrown_away(self, count: Count) -> None:
         """Warns if about half of the batches of a pass, or more, came to nobody, as when ranks share them out again."""
         lost, drawn = count.lost_within
@@ -67,7 +72,7 @@ class Notices:
             rule = f"handed to the loader, all {drawn} of this rank"
             self._warn("batches", rule, drawn - lost, remedy, at=f"epoch {count.rest.plan.epoch}")
 
-    def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str) -> None:
+    def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str = "") -> None:
         # Once for each kind, not for each epoch: a run of 100 epochs has the same cause 100 times.
         if name not in self._said:
             self._said.add(name)

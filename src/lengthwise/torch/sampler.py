@@ -36,7 +36,8 @@ class BatchSampler(Sampler[list[Any]]):
 
     Planning needs the lengths alone; of the dataset, only the size is asked for. What goes wrong in use: an epoch that
     is never set. Call `set_epoch` before each epoch. Without it every epoch takes the same batches, which warns once.
-    An epoch that is left early warns once, too. If the trainer never uses this sampler, the second `set_epoch` raises.
+    An epoch that is left early warns once, too, and so does a loop that begins at another epoch than the loaded state.
+    If the trainer never uses this sampler, the second `set_epoch` raises.
 
     Each pass counts for itself. A look at the first batch takes nothing. A pass that begins within a loop does not move
     the position of the loop, from the loop's second batch on. If a batch fails to load and the loop goes on, the batch
@@ -108,11 +109,9 @@ class BatchSampler(Sampler[list[Any]]):
                 raise checks.type_error("batching", "a lengthwise.Batching", batching, remedy)
             self.lengths: NDArray[Any] = self._read_lengths(lengths)
             self._base = self._plan_rest(0)
-            self._named = {
-                "seed": self._base.plan.seed,
-                "lengths": self._base.plan.lengths_fingerprint,
-                "batching": json.loads(self._base.plan.batching),
-            }
+            plan = self._base.plan
+            own = json.loads(plan.batching)
+            self._named = {"seed": plan.seed, "lengths": plan.lengths_fingerprint, "batching": own}
 
     def __repr__(self) -> str:
         count = self._latest()
@@ -181,7 +180,8 @@ class BatchSampler(Sampler[list[Any]]):
             self._passes.retire()
             return
         if not same:
-            self._check_left(count, restart=restart)
+            loaded = not begun and count.rest.start > 0 and not self._epoch_set and not restart
+            self._check_left(count, epoch, restart=restart, loaded=loaded)
         self._epoch_taken = count.rest.plan.epoch if count.handed > 1 and not restart else None
         self._stand(self._plan_rest(epoch))
         self._asked, self._epoch_set, self._restarted = same and begun, True, restart
@@ -339,10 +339,12 @@ class BatchSampler(Sampler[list[Any]]):
         """The pass that holds the position; where there is none, a count of nothing drawn yet."""
         return self._passes.current or Count(self._base)
 
-    def _check_left(self, count: Count, *, restart: bool) -> None:
+    def _check_left(self, count: Count, epoch: int, *, restart: bool, loaded: bool) -> None:
         """Warns of an epoch left before its end, unless its last batches failed; refuses an epoch that nobody used."""
         delivered, batches = count.delivered, len(count.rest.plan)
-        if 1 < delivered < batches and not restart and not count.is_spent:
+        if loaded and (epoch < self.epoch or delivered < batches):
+            self._notices.warn_left_position(self.epoch, epoch)
+        elif 1 < delivered < batches and not restart and not count.is_spent:
             self._notices.warn_early_end(delivered, batches, self.epoch)
         if not self._asked:
             raise unused(self.epoch)

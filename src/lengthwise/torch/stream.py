@@ -14,9 +14,12 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.world import World, check_world
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.planning.loss import check_weights
+from lengthwise.planning.missed import FirstWarnings
 from lengthwise.planning.plan import Plan, PlanMismatchError
 from lengthwise.planning.rest import EarlierRun, read_runs
 from lengthwise.torch.facts import check_alike
+from lengthwise.torch.guard import changed
+from lengthwise.torch.notices import Notices
 from lengthwise.torch.position import split_runs
 from lengthwise.torch.ranks import OwnRank, gather
 from lengthwise.torch.shards import BEGIN, Shard, Start, list_shards, numbers_of, read_starts
@@ -35,6 +38,11 @@ class _Position(NamedTuple):
     runs: tuple[EarlierRun, ...] = ()
     lengths: str = ""
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was noted behind the last batch of its epoch."""
+        return bool(self.starts) and all(start["ended"] for start in self.starts)
+
 
 class _Read(NamedTuple):
     """What a rank has read of a window: the samples of each of its shards, and what all ranks must know of them."""
@@ -46,6 +54,7 @@ class _Read(NamedTuple):
     shards: list[int]
 
 
+@checks.show_call("StreamBatches(shards, Batching(budget=20_000), length=len)")
 class StreamBatches:
     """Batches of streams: it reads a window of sequences, and plans and yields its batches while it reads the next.
 
@@ -59,8 +68,8 @@ class StreamBatches:
 
     It is a loader by itself: do not put it into a `DataLoader`. Samples are read in this process, while the model
     trains on the others. If that takes long, let workers read: give `DataLoader(shard, batch_size=None, num_workers=1)`
-    as a shard. What goes wrong in use: an epoch that is not set is the same again; and two passes at once, whose
-    positions one state cannot tell.
+    as a shard. What goes wrong in use: an epoch that is not set is the same again, which warns once; and two loops at
+    once: a state tells the position of the one that was given the last batch.
 
     Args:
         shards: A list of iterables, the same on every rank, one for each rank at least; each gives the same samples
@@ -120,6 +129,8 @@ class StreamBatches:
         self._own_rank = OwnRank(None, None, remedy="Give every rank the same shards, batching, seed and buffer.")
         self._position = _Position(epoch=0)
         self._resumes = False
+        self._taken: int | None = None  # the epoch of the last pass that was more than a look
+        self._notices, self._warnings = Notices(), FirstWarnings()
         self.loss_scale: float = 1.0
         self.last_of_step: bool = True
         self.plan: Plan | None = None
@@ -131,9 +142,14 @@ class StreamBatches:
     def set_epoch(self, epoch: int) -> None:
         """Chooses the epoch that the next pass reads; shards that have a `set_epoch` are told.
 
-        An epoch whose state was just loaded goes on where it was.
+        An epoch whose state was just loaded goes on where it was. Set before a pass begins: a pass that is under way
+        raises with its next batch.
         """
         checks.check_whole("epoch", epoch, minimum=0, maximum=2**31, remedy="Count epochs from 0.")
+        loaded = self._position
+        unread = bool(loaded.starts) and not loaded.has_ended
+        if self._resumes and (epoch < loaded.epoch or (epoch > loaded.epoch and unread)):
+            self._notices.warn_left_position(loaded.epoch, epoch)
         self._tell_epoch(epoch)
         if not (self._resumes and self._position.epoch == epoch):
             self._position, self._resumes = _Position(epoch=epoch), False
@@ -143,14 +159,38 @@ class StreamBatches:
             if callable(getattr(shard, "set_epoch", None)):
                 shard.set_epoch(epoch)  # type: ignore[attr-defined]
 
+    def __len__(self) -> int:
+        """Raises: nobody knows how many batches a stream has. A `DataLoader` would ask for that first."""
+        remedy = "Loop over the stream itself, in no DataLoader: it is a loader."
+        raise checks.type_error("len", "asked of lengths that are known ahead", "asked of a stream", remedy)
+
+    def __bool__(self) -> bool:
+        return True  # without asking for the len
+
     def __iter__(self) -> Iterator[Any]:
+        position = self._position if self._resumes else _Position(epoch=self._position.epoch)
+        again = not self._resumes and self._taken == position.epoch
+        self._resumes = False
+        for number, batch in enumerate(self._read_windows(position), 1):
+            if number == 2:  # one batch may be a look
+                self._take(position.epoch, again=again)
+            yield batch
+            if self._resumes or self._position.epoch != position.epoch:
+                raise changed(position.epoch, self._position.epoch)
+        self._take(position.epoch, again=again)
+
+    def _take(self, epoch: int, *, again: bool) -> None:
+        """Notes that an epoch is taken; warns if it is taken a second time."""
+        self._taken = epoch
+        if again:
+            self._notices.warn_second_pass(epoch)
+
+    def _read_windows(self, position: _Position) -> Iterator[Any]:
         world = check_world(self._own_rank.world_size, self.micro_batches)
         self._own_rank.check_started(self._facts)
         if len(self._shards) < world.world_size:
             rule = f"at least one for each of the {world.world_size} ranks"
             raise checks.value_error("shards", rule, len(self._shards), "Split the data into more shards.")
-        position = self._position if self._resumes else _Position(epoch=self._position.epoch)
-        self._resumes = False
         starts = position.starts or (BEGIN,) * len(self._shards)
         own = {
             number: Shard(self._shards[number], starts[number])
@@ -162,7 +202,7 @@ class StreamBatches:
             position = self._position = position._replace(starts=starts, lengths=_name(window, position.lengths))
             if not len(window.shards):
                 break
-            yield from self._deliver(samples, window, world, reader)
+            yield from self._deliver(samples, window, world, reader, position)
             position = _Position(position.epoch, position.window + 1)
 
     def state_dict(self) -> dict[str, Any]:
@@ -199,7 +239,7 @@ class StreamBatches:
             runs=read_runs(state["runs"], name="runs", remedy=_DAMAGED),
             lengths=str(state["lengths"]),
         )
-        self._resumes = True
+        self._resumes, self._taken = True, None
         self._tell_epoch(self._position.epoch)
 
     def _facts(self) -> dict[str, Any]:
@@ -230,24 +270,24 @@ class StreamBatches:
         samples, shards, starts = reader.take()
         weights = [1.0 if self._weight is None else float(self._weight(sample)) for sample in samples]
         check_weights(weights, len(weights), "Give one number for a sample.")
+        if samples and self._length is len and isinstance(samples[0], Mapping):
+            remedy = "Give lambda sample: len(sample['input_ids']), for example."
+            rule = "the length of a sequence, not the number of a dict's fields"
+            raise checks.type_error("length", rule, len, remedy)
         lengths = as_lengths([self._length(sample) for sample in samples]).tolist() if samples else []
         return _Read(samples, starts, lengths, weights, shards)
 
-    def _deliver(self, samples: list[Any], window: Window, world: World, reader: _Reader) -> Iterator[Any]:
+    def _deliver(
+        self, samples: list[Any], window: Window, world: World, reader: _Reader, position: _Position
+    ) -> Iterator[Any]:
         rank = self._own_rank.rank
         # Shard by shard, each in its own order: this rank's samples among those of all.
         held = dict(zip(np.flatnonzero(window.shards % world.world_size == rank).tolist(), samples, strict=True))
-        runs, taken = split_runs(self._position.runs, world)
-        found = deliver(
-            window,
-            self.batching,
-            runs,
-            world,
-            seed=self.seed,
-            epoch=self._position.epoch,
-            number=self._position.window,
-            whole=len(window.shards) >= reader.quota * len(self._shards),
-        )
+        runs, taken = split_runs(position.runs, world)
+        whole = len(window.shards) >= reader.quota * len(self._shards)
+        key = {"seed": self.seed, "epoch": position.epoch, "number": position.window}
+        with self._warnings.give():
+            found = deliver(window, self.batching, runs, world, **key, whole=whole)
         self.plan = found.plan
         spare = _share_spare(found, window, held, world.world_size)
         numbers = found.plan.grid[:, :, rank].reshape(-1)
@@ -261,7 +301,7 @@ class StreamBatches:
             collated = self._collate(batch)
             self.loss_scale = float(scales[place])
             self.last_of_step = (place + 1) % world.micro_batches == 0
-            self._position = self._position._replace(runs=(*runs, EarlierRun(world, place + 1)))
+            self._position = position._replace(runs=(*runs, EarlierRun(world, place + 1)))
             yield collated
 
 
