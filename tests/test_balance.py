@@ -112,6 +112,39 @@ def test_batches_are_cut_smaller_until_they_fill_the_last_step(count):
     assert 0 <= 2 * slots - len(costs) <= max(1, 2 * slots // 1_000)
 
 
+def leveled_counts(needed, batching, slots):
+    """The counts of the batches of a draft of `needed`, before and after they are levelled."""
+    needed = np.array(needed, np.int64).reshape(len(needed), -1)
+    longest = needed.max(axis=0)
+    offsets = batching.cut(needed, np.empty(0, np.int64), cost=batching.cost, longest=longest).offsets
+    draft = Draft(np.arange(len(needed)), offsets, np.empty(0, np.int64), needed)
+    return np.diff(offsets).tolist(), np.diff(level(draft, batching, slots, beside=0).offsets).tolist()
+
+
+def test_batches_that_are_cut_smaller_hold_no_more_sequences_than_asked():
+    """Without their limit, sequences of 1 frame would stand 20 in a batch of 100 frames that is cut smaller."""
+    batching = lw.Batching(cut=lw.Budget(100, max_sequences=5), order=lw.Shuffled(), deal=lw.Balanced())
+    before, after = leveled_counts([50] * 10 + [1] * 50, batching, 20)
+    assert before == [2] * 5 + [5] * 10
+    assert len(after) == 20
+    assert max(after) == 5
+
+
+@pytest.mark.parametrize("tail", ["drop", "repeat"])
+def test_batches_are_cut_smaller_only_where_the_tail_would_split_them(tail):
+    batching = lw.Batching(budget=100, order=lw.Shuffled(), deal=lw.Balanced(tail=tail))
+    before, after = leveled_counts([10] * 100, batching, 14)
+    assert before == after == [10] * 10
+
+
+def test_batches_of_two_lengths_are_cut_as_small_as_one_sequence_allows():
+    """No sequence costs more than 11 alone, though one of the longest of both lengths would cost 20."""
+    batching = lw.Batching(budget=40, order=lw.Shuffled(), deal=lw.Balanced())
+    before, after = leveled_counts([[10, 1], [1, 10]] + [[1, 1]] * 60, batching, 11)
+    assert before == [2, 20, 20, 20]
+    assert after == [1, 1] + [7] * 8 + [4]
+
+
 def test_portions_pad_what_was_asked_once_the_last_step_of_each_is_filled():
     """A portion fills its own micro-batches of a step, and not the step: fitted to the step, these pad 15 %."""
     lengths = lw.example_lengths("speech", count=1_000)

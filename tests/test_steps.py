@@ -25,6 +25,7 @@ def by_steps(needed, cut, slots, *, cost=None, **deal):
     capacity = capacity_of(cut, cost, longest, slots)
     positions = np.arange(len(needed))
     members, _, offsets = form_steps(positions, needed, cut, lw.RandomSteps(**deal), capacity, bands=0)
+    assert [offsets[0], offsets[-1]] == [0, len(members)]
     batches = [part.tolist() for part in np.split(members, offsets[1:-1])]
     return [batches[first : first + slots] for first in range(0, len(batches), slots)]
 
@@ -70,6 +71,40 @@ def test_as_many_sequences_a_batch_as_asked_or_as_cost_the_same():
     lengths = [10, 1, 1, 1, 1, 1, 1, 1, 1, 2]
     assert by_steps(lengths, lw.FixedSize(5), 2, even=False) == [[[0, 9, 1, 2, 3], [4, 5, 6, 7, 8]]]
     assert by_steps(lengths, lw.FixedSize(5), 2) == [[[0], [9, 1, 2, 3, 4, 5, 6, 7, 8]]]  # 10 and 18; else 20 and 8
+
+
+def test_by_count_every_step_has_its_own_batches():
+    assert by_steps(range(1, 11), lw.FixedSize(2), 2, even=False) == [[[3, 2], [1, 0]], [[7, 6], [5, 4]], [[9], [8]]]
+
+
+def test_sizes_that_differ_by_more_than_31_bits_are_sorted():
+    assert by_steps([2**40, 5, 2**33, 1], lw.FixedSize(2), 2) == [[[0], [2, 1, 3]]]
+
+
+def test_nothing_is_lent_of_no_steps():
+    assert lend(np.empty(0, np.int64), 4, 8).tolist() == []
+
+
+@pytest.mark.parametrize(
+    "cost", [lw.Padded(), lambda counts, longest: counts * longest.sum(axis=1)], ids=["own", "called"]
+)
+def test_a_step_whose_least_budget_leaves_places_free_has_its_widest_batches_halved(cost):
+    """A budget of 5 makes four batches of the first, one of 10 makes two: three places, so one of the two is halved."""
+    assert by_steps([5, 5, 5, 5], lw.Budget(20), 3, cost=cost) == [[[0], [1], [2, 3]]]
+    assert by_steps([5] * 5, lw.Budget(20), 4, cost=cost) == [[[0], [1], [2, 3], [4]]]
+
+
+def test_costs_that_differ_in_the_last_bit_alone_are_told_apart():
+    """Pairs cost 1 and one or two bits more: between these two budgets there is no third."""
+    calls = []
+
+    def cost(counts, longest):
+        calls.append(1)
+        assert len(calls) < 1_000
+        pairs = 1.0 + longest[:, 0] * np.finfo(float).eps
+        return np.select([counts == 1, counts == 2], [np.full(len(counts), 0.9), pairs], 2.5)
+
+    assert by_steps([2, 2, 1, 1], lw.Budget(10), 2, cost=cost) == [[[0, 1], [2, 3]]]
 
 
 def test_the_last_step_is_filled_from_those_before():

@@ -186,3 +186,26 @@ def test_a_plan_names_no_remedy_that_it_lacks():
     with pytest.raises(ValueError, match=r"`read_lengths\(seconds, frame_shift=0\.01\)`\.$"):
         lw.make_plan([1.5, 2.5], lw.Batching(cut=lw.FixedSize(1)))
     assert lw.read_lengths([1.5, 2.5], frame_shift=0.01).tolist() == [150, 250]
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.float16, np.float32])
+def test_numbers_of_few_bits_are_planned_and_measured_as_those_of_64(kind):
+    lengths = np.arange(1, 121).astype(kind)
+    wide = lengths.astype(np.int64)
+    batching = lw.Batching(budget=500)
+    plan = lw.make_plan(lengths, batching)
+    assert plan.fingerprint() == lw.make_plan(wide, batching).fingerprint()
+    batches = [batch.tolist() for batch in plan.batches()]
+    assert lw.measure(batches, lengths, world_size=1) == lw.measure(batches, wide, world_size=1)
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.int64])
+def test_an_array_of_lengths_with_one_of_nothing_is_refused(kind):
+    with pytest.raises(ValueError, match=r"^`lengths` must be at least 1, but is 0 at sequence 1\."):
+        lw.make_plan(np.array([3, 0, 2], kind), lw.Batching(budget=9))
+
+
+def test_a_word_among_rows_is_no_row_of_letters():
+    message = "^`lengths` must be as wide at every sequence as at the first, 2 numbers, but is 'ab' at sequence 1"
+    with pytest.raises(ValueError, match=message):
+        as_lengths([[1, 2], "ab"])

@@ -245,6 +245,17 @@ def test_an_epoch_that_was_taken_to_its_end_is_not_taken_again_on_resuming(kind)
 
 
 @pytest.mark.parametrize("kind", LOADERS)
+def test_nothing_is_taken_before_the_first_batch_is_handed_on(kind):
+    maker, options = LOADERS[kind]
+    sampler = made()
+    batches = iter(maker(sampler, **options))  # workers fetch ahead
+    assert sampler.delivered == 0
+    assert sampler.state_dict()["runs"] == []
+    next(batches)
+    assert sampler.delivered == 1
+
+
+@pytest.mark.parametrize("kind", LOADERS)
 def test_a_look_at_the_first_batch_takes_nothing(kind):
     maker, options = LOADERS[kind]
     sampler = made()

@@ -108,7 +108,7 @@ class Consumer:
             batches before the loader counted its first, so nobody knows which it throws away.
     """
 
-    def __init__(self, iterator: _BaseDataLoaderIter, *, one_by_one: bool = True) -> None:
+    def __init__(self, iterator: _BaseDataLoaderIter, *, one_by_one: bool) -> None:
         self.in_order: bool = getattr(iterator, "_in_order", True)
         self.one_by_one = one_by_one
         self._state: dict[str, Any] | None = vars(iterator)  # its attributes, which do not keep it alive
