@@ -9,6 +9,7 @@ import pytest
 import choices
 import lengthwise as lw
 from lengthwise._random import Key
+from lengthwise.checks import sentence
 
 SENTENCE = re.compile(r"^`[\w ]+` must be .+, but is .+\. [A-Z].+\.$", re.DOTALL)
 
@@ -579,6 +580,11 @@ def test_every_choice_answers_a_call_that_does_not_fit():
         "StepCost",
         "Window",
     } <= {call.partition("(")[0] for call in CALLS}
+
+
+@pytest.mark.parametrize("value", [np.zeros((3, 2)), [np.ones((2, 2)), np.ones((2, 3))]])
+def test_a_value_of_several_lines_stands_on_one(value):
+    assert len(sentence("x", "y", value, "z.").splitlines()) == 1
 
 
 def test_a_call_is_shown_with_what_must_be_named():

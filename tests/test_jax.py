@@ -274,6 +274,14 @@ def test_each_of_two_lengths_is_padded_to_its_own():
     assert sorted(seen) == list(range(5))
 
 
+def test_what_is_no_plan_or_no_collate_function_is_refused_at_once():
+    plan = lw.make_plan([3, 9], lw.Batching(budget=9))
+    with pytest.raises(TypeError, match=r"^`plan` must be a lengthwise\.Plan, but is \[3, 9\]\. Make one with"):
+        lw.jax.batches([], [3, 9], lw.jax.PadCollate(SHAPES))
+    with pytest.raises(TypeError, match=r"^`collate` must be a PadCollate or a RowCollate of lengthwise\.jax, but is"):
+        lw.jax.batches([], plan, list)
+
+
 def test_what_is_no_pair_or_no_number_is_refused():
     with pytest.raises(TypeError, match=r"`shard` must be a pair \(index, count\), but is 2"):
         taken(shard=2)

@@ -103,6 +103,7 @@ def show_value(value: object) -> str:
         text = "a number of thousands of digits"
     except RecursionError:  # and lists within lists of up to some hundred levels
         text = "a list of hundreds of levels"
+    text = " ".join(line.strip() for line in text.splitlines())  # arrays and tensors have several
     return text if len(text) <= 80 else f"{text[:47]}...{text[-30:]}"
 
 

@@ -160,6 +160,36 @@ def test_windows_and_resumed_epochs_are_looked_at(order):
         assert len(said(LENGTHS, found, sampler=sampler)) == (order == "another")
 
 
+def end_to_end(samples):
+    return {"input_ids": torch.cat(samples)[None], "starts": torch.zeros(len(samples) + 1)}
+
+
+def rows_and_prompts(samples):
+    """Packed rows, beside something padded of each sequence."""
+    return lw.torch.RowCollate(500)(samples), pad_sequence(samples)
+
+
+def with_a_vector(samples):
+    return lw.torch.RowCollate(800)(samples), torch.zeros(len(samples), 256)
+
+
+@pytest.mark.parametrize("collate", PADDING.values(), ids=PADDING)
+def test_rows_that_are_padded_instead_are_told_once(collate):
+    sampler = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Rows(500, rows=2)))
+    (told,) = said(LENGTHS, LENGTHS, sampler=sampler, collate=collate, epochs=4)
+    assert re.match(
+        r"^`batches` must be rows of 500, as planned, but is 'padded to their longest sequence, \d+ to \d+'\. Collate"
+        r" with lw\.torch\.RowCollate\(500\), or cut by a Budget: batches are far too large\.$",
+        told,
+    )
+
+
+@pytest.mark.parametrize("collate", [end_to_end, rows_and_prompts, with_a_vector, list])
+def test_rows_that_are_laid_end_to_end_or_stand_beside_something_padded_say_nothing(collate):
+    sampler = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Rows(500, rows=2)))
+    assert said(LENGTHS, LENGTHS, sampler=sampler, collate=collate, epochs=4) == []
+
+
 def test_packed_rows_and_chunks_say_nothing():
     rows = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Rows(500, rows=4)))
     assert said(LENGTHS, shuffled(LENGTHS), sampler=rows, collate=lw.torch.RowCollate(500)) == []

@@ -38,6 +38,23 @@ def collate(samples):
     return RowCollate(CAPACITY, rows=2)(samples).for_transformers()
 
 
+@pytest.mark.parametrize(
+    "collator", [RowCollate(CAPACITY), lambda texts: PadCollate()([text["input_ids"] for text in texts])]
+)
+def test_a_collate_function_that_gives_no_dict_is_refused(tmp_path, collator):
+    trainer = PlannedTrainer(
+        model=torch.nn.Linear(1, 1),
+        args=transformers.TrainingArguments(str(tmp_path), **SETTINGS),
+        train_dataset=[{"input_ids": each} for each in TOKENS],
+        batch_sampler=lw.torch.BatchSampler(
+            [len(each) for each in TOKENS], lw.Batching(cut=lw.Rows(CAPACITY)), micro_batches=2
+        ),
+        data_collator=collator,
+    )
+    with pytest.raises(TypeError, match=r"^`data_collator` must be one whose batches are dicts, but is 'Pa"):
+        trainer.train()
+
+
 def test_each_step_has_the_gradient_of_the_step_padded(tmp_path):
     size = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
     torch.manual_seed(0)

@@ -64,6 +64,11 @@ def batches(
     >>> [batch.fields.shape for batch in batches(samples, plan, RowCollate(40, rows=2))]
     [(2, 40)]
     """
+    if not isinstance(plan, Plan):
+        raise checks.type_error("plan", "a lengthwise.Plan", plan, "Make one with lw.make_plan(lengths, batching).")
+    if not isinstance(collate, PadCollate | RowCollate):
+        remedy = "Make one of lw.batch_shapes(lengths, batching), or of the capacity and the rows of lw.Rows."
+        raise checks.type_error("collate", "a PadCollate or a RowCollate of lengthwise.jax", collate, remedy)
     index, parts = _check_shard(shard)
     taken = plan.batches(rank, start)
     numbers = plan.grid[:, :, rank].reshape(-1)[start:]

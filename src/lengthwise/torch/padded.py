@@ -1,7 +1,8 @@
 """Whether batches are as long as planned: what a loader hands on, beside the lengths that the sampler was given.
 
 A data set that was shuffled or filtered after its lengths were measured trains as if nothing were wrong, on batches
-that pad like random ones and know no budget. So does one whose tokenizer has padded all texts to one length.
+that pad like random ones and know no budget. So does one whose tokenizer has padded all texts to one length. And what
+was planned as packed rows is many times as large where the collate function pads it.
 
     longest, total  [dims]         of a batch, by the lengths that the sampler was given
     sizes           {place: size}  of every tensor in a batch, axis by axis: {("input_ids", 1): 212, ...}
@@ -19,6 +20,8 @@ import torch
 from numpy.typing import NDArray
 
 from lengthwise import checks
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.rows import Rows
 from lengthwise.torch.consumer import Caller, Show, loader_among
 from lengthwise.torch.delivery import Count
 
@@ -46,7 +49,8 @@ class _Batch(NamedTuple):
 class PaddedAsPlanned:
     """Looks at the first batches of a run, and warns once if they are not as long as planned."""
 
-    def __init__(self) -> None:
+    def __init__(self, batching: Batching) -> None:
+        self._batching = batching
         self._seen: list[_Batch] = []
         self._looks = True
 
@@ -96,6 +100,9 @@ class PaddedAsPlanned:
 
     def _tell(self) -> bool:
         """Warns if the batches are not as planned; returns False if they do not tell yet."""
+        cut = self._batching.cut
+        if isinstance(cut, Rows):
+            return _tell_of_rows(self._seen, cut.capacity)
         longest = np.array([each.longest for each in self._seen])  # [looked at, dims]
         low, high = np.quantile(longest, (0.25, 0.75), axis=0)
         if (high < _VARIED * low).all():
@@ -124,6 +131,25 @@ class PaddedAsPlanned:
             if place[-1] < 2 and all((*place[:-1], 2) not in each.sizes for each in self._seen)
         ]
         return _tell_of_one_size(longest, [sizes[place] for place in flat])
+
+
+def _tell_of_rows(seen: Sequence[_Batch], capacity: int) -> bool:
+    """Warns of batches that are padded to their longest sequence, where packed rows were planned."""
+    places = set.intersection(*(set(each.sizes) for each in seen))
+    sizes = {place: np.array([each.sizes[place] for each in seen]) for place in places}
+    total = np.array([each.total[0] for each in seen])
+    # Rows of the capacity, or all sequences end to end, beside whatever else.
+    if any((size == capacity).all() or (size == total).all() for size in sizes.values()):
+        return True
+    longest = np.array([each.longest[0] for each in seen])
+    padded = [sizes[place] for place in places & frozenset.intersection(*(each.padded for each in seen))]
+    found = [size for size in padded if size.min() < size.max() and (size >= longest).all()]
+    if found:
+        most = max(found, key=lambda size: size.sum())
+        remedy = f"Collate with lw.torch.RowCollate({capacity}), or cut by a Budget: batches are far too large."
+        given = f"padded to their longest sequence, {most.min()} to {most.max()}"
+        warnings.warn(checks.sentence("batches", f"rows of {capacity}, as planned", given, remedy), stacklevel=5)
+    return bool(found)
 
 
 def _tell_of_order(planned: NDArray[np.int64], padded: NDArray[np.int64]) -> None:

@@ -193,7 +193,8 @@ class RowCollate:
             for sample, (length, own) in enumerate(zip(first.lengths, field.lengths, strict=True)):
                 if length != own:
                     rule, at = f"{length} long as field {first.name}", place(field.name, sample=sample)
-                    raise checks.value_error("samples", rule, own, "Give one field for each collate function.", at=at)
+                    remedy = "Cut them alike in the data set's __getitem__, or collate one of them by itself."
+                    raise checks.value_error("samples", rule, own, remedy, at=at)
         for sample, length in enumerate(first.lengths):
             if not 1 <= length <= self.capacity:
                 rule, at = f"1 to {self.capacity} frames long", place(first.name, sample=sample)

@@ -102,7 +102,7 @@ class BatchSampler(Sampler[list[Any]]):
         self._restarted = False  # whether the next pass is to yield a whole epoch, whatever its loader restores
         self._asked = True  # whether anything was asked of the sampler since the epoch was set
         self._epoch_taken: int | None = None  # in the pass before `set_epoch`
-        self._notices, self._padded = Notices(), PaddedAsPlanned()
+        self._notices, self._padded = Notices(), PaddedAsPlanned(batching)
         with self._own_rank.alike(self._facts):
             if not isinstance(batching, Batching):
                 remedy = "Make one, such as lw.Batching(cut=lw.FixedSize(16))."

@@ -17,6 +17,7 @@ from lengthwise.planning.window_epoch import WindowEpoch
 from lengthwise.report import words
 
 _SAME = 1.005  # times as much: less than this is no difference worth a sentence
+_TIMES = 1.05  # less than this would be told as 1 times as much
 _ROOM = 0.6  # of the memory: whoever uses less may want to hear of a larger budget
 
 
@@ -87,7 +88,10 @@ def _beside(own: Measures, random: Measures) -> str:
     # Of 100 frames of data, 10 % padding makes 111 frames, 60 % 250: 2.25 times as many.
     times = own.fill / random.fill
     told = f"Random batches of the same cut pad {words.percent(random.padding_share)}"
-    return f"{told}, and compute {times:,.2g} times as much" if times > _SAME else f"{told} too"
+    if times <= _SAME:
+        return f"{told} too"
+    more = f"{times:,.2g} times as much" if times >= _TIMES else f"{words.percent(times - 1.0)} more"
+    return f"{told}, and compute {more}"
 
 
 def _per_step(plan: Plan | WindowEpoch) -> str:

@@ -133,6 +133,10 @@ class PlannedTrainer(transformers.Trainer):
         if not batches:  # whatever the reason, the Trainer would ask for the next step, for ever
             self.control.should_epoch_stop = True
             return batches, None
+        for batch in batches:
+            if hasattr(batch, "_fields"):  # the Trainer copies tuples, which it cannot do with a named one
+                remedy = "Return a dict of its tensors by the model's names: of packed rows, batch.for_transformers()."
+                raise checks.type_error("data_collator", "one whose batches are dicts", type(batch).__name__, remedy)
         last = self.batch_sampler.delivered - self.batch_sampler.start  # the batches of this step were delivered last
         scales = self._scales()[last - len(batches) : last]
         if self.weights is None:
