@@ -374,6 +374,22 @@ def test_narrow_numbers_are_computed_in_64_bits(small_kernels, kind):
     assert sum_of(made["total"], read_only) == 21
 
 
+def test_what_is_given_for_python_runs_in_place_of_the_kernel(small_kernels):
+    small_kernels()
+    ran = []
+    kernel = _compile.compile_kernel(linear=True, in_python=lambda numbers: ran.append(numbers) or 7)(len)
+    assert kernel(np.arange(3)) == 7
+    assert len(ran) == 1
+
+
+def test_a_kernel_is_compiled_in_any_thread(small_kernels):
+    made, sums = small_kernels(), []
+    thread = threading.Thread(target=lambda: sums.append(made["add"](2, 3)))
+    thread.start()
+    thread.join()
+    assert sums == [5]
+
+
 def test_an_error_in_python_leaves_the_next_call_as_it_was(small_kernels):
     made = small_kernels()
     with pytest.raises(IndexError):

@@ -57,7 +57,13 @@ PADDING = {
     "of a tokenizer": of_a_tokenizer,
     "channels first": channels_first,
 }
-OTHERS = {"packed": lw.torch.PackCollate(), "end to end": lw.torch.ConcatCollate(), "a list": list}
+
+
+def nested(samples):
+    return torch.nested.nested_tensor(samples, layout=torch.jagged)
+
+
+OTHERS = {"packed": lw.torch.PackCollate(), "end to end": lw.torch.ConcatCollate(), "a list": list, "nested": nested}
 
 
 def said(lengths, found, *, batching="budget", collate=padded_and_lengths, epochs=2, sampler=None, **options):
@@ -123,6 +129,24 @@ def test_batches_in_order_say_nothing(unit, batching, lengths):
 @pytest.mark.parametrize("collate", OTHERS.values(), ids=OTHERS)
 def test_batches_without_padding_say_nothing(found, collate):
     assert said(LENGTHS, found, collate=collate) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_number_of_random_sequences_does_not_show_that_their_order_is_right(seed):
+    """Random batches under a budget hold more frames of data, the more sequences they hold."""
+    (told,) = said(LENGTHS, shuffled(LENGTHS, seed), batching="random")
+    assert re.match(SAID, told)
+
+
+def test_batches_that_do_not_tell_yet_are_followed_by_a_look_at_the_next():
+    shown = []
+
+    def short_at_first(samples):
+        shown.append(len(samples))
+        return padded_and_lengths([sample[:4] for sample in samples] if len(shown) <= 24 else samples)
+
+    (told,) = said(LENGTHS, shuffled(LENGTHS), collate=short_at_first, epochs=4)
+    assert re.match(SAID, told)
 
 
 def test_lengths_that_hardly_vary_say_nothing():
