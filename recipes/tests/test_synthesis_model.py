@@ -199,6 +199,7 @@ def test_sizes_are_those_of_the_paper_or_a_share_of_them():
     whole, eighth = Network(), Network(width=0.125)
     names = ("encoder", "prenet", "decoder", "attention", "location", "postnet")
     assert [getattr(whole, name) for name in names] == [512, 256, 1024, 128, 32, 512]
+    assert (whole.bands, whole.dropout, whole.prenet_dropout) == (80, 0.5, 0.5)
     assert [getattr(eighth, name) for name in names] == [64, 32, 128, 16, 4, 64]
     assert Network(width=1e-6).encoder == 2
 

@@ -438,7 +438,32 @@ VALUES = {
     "over": (
         lambda: list(stream_of([[(0, 9), (1, 5_000)]], LONG)),
         ValueError,
-        "`budget` must be at least the cost of the costliest sequence, 5000, but is 4000.0 at sequence 1.",
+        "`budget` must be at least the cost of the costliest sequence, 5000, but is 4000.0 at sequence 1 of shard 0.",
+    ),
+    "over in a later window": (
+        lambda: list(stream_of([[(n, 9) for n in range(99)], [(n, 9 + 6_000 * (n == 75)) for n in range(99)]], LONG)),
+        ValueError,
+        "`budget` must be at least the cost of the costliest sequence, 6009, but is 4000.0 at sequence 75 of shard 1.",
+    ),
+    "longer than a row": (
+        lambda: list(stream_of([[(n, 9 + 60 * (n == 75)) for n in range(99)]], lw.Batching(cut=lw.Rows(20)))),
+        ValueError,
+        "`capacity` must be at least the longest sequence, 69, but is 20 at sequence 75 of shard 0.",
+    ),
+    "nan": (
+        lambda: list(stream_of([[(n, float("nan") if n == 75 else 9) for n in range(99)]], LONG)),
+        ValueError,
+        "`lengths` must be finite, but is nan at sequence 75 of shard 0. Drop the sequence or repair its length.",
+    ),
+    "none of two": (
+        lambda: list(stream_of([[], [(n, (9, 9 * (n != 75))) for n in range(99)]], LONG)),
+        ValueError,
+        "`lengths` must be at least 1, but is 0 at sequence 75 of shard 1, dimension 1. Drop the sequence or repair",
+    ),
+    "word": (
+        lambda: list(stream_of([[(n, "long" if n == 75 else 9) for n in range(99)]], LONG)),
+        TypeError,
+        "`lengths` must be whole numbers, but is 'long' at sequence 75 of shard 0.",
     ),
     "weight": (
         lambda: list(stream_of(shards_of([4]), LONG, weight=lambda _: -1.0)),

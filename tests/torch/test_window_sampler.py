@@ -146,3 +146,13 @@ def test_a_sampler_may_be_copied_and_asked_for_its_windows():
     (sampler,) = samplers(1)
     assert len(sampler.windows) == 5
     assert sampler.plan.window(0).plan.steps == sampler.windows.steps(0)[0]
+
+
+def test_a_sequence_longer_than_a_row_is_told_as_such_in_windows_too():
+    lengths = np.full(400, 9)
+    lengths[137] = 40
+    sampler = lw.torch.WindowSampler(lengths, lw.Batching(cut=lw.Rows(20)), window=100, block=10)
+    with pytest.raises(
+        lw.OversizeError, match=r"^`capacity` must be at least the longest sequence, 40, .* sequence 137\."
+    ):
+        list(sampler)

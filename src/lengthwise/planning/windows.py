@@ -249,9 +249,8 @@ class Windows:
                 plan = make_fitted(lengths, self.batching, fitted, **key, **self.world._asdict(), after=after)
         except OversizeError as error:  # the plan knows places in the window; the user those among all lengths
             sequence = None if error.sequence is None else int(numbers[error.sequence])
-            raise OversizeError(
-                error.budget, error.cost, error.position, sequence=sequence, mean_cost=error.mean_cost
-            ) from None
+            doubt = {} if error.mean_cost is None else {"mean_cost": error.mean_cost}  # of a cut of ours alone
+            raise type(error)(error.budget, error.cost, error.position, sequence=sequence, **doubt) from None
         return Window(plan, numbers)
 
     def _fit(self, world: World) -> Fitted | None:

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from lengthwise import checks
+from lengthwise.lengths import as_lengths
 
 # Where a shard stood: {"read": samples, "source": its own state, or None, "ended": whether its end was seen}
 Start = Mapping[str, Any]
@@ -89,6 +90,30 @@ class Shard:
             remedy = "Resume with the same shards, in the same order."
             raise checks.value_error("shards", rule, skipped, remedy)
         return samples
+
+
+def name_sample(place: int, shards: Sequence[int], starts: Mapping[int, Start] | Sequence[Start]) -> str:
+    """Which sample of which shard stands at a place of a window, where samples stand shard by shard.
+
+    >>> name_sample(3, [0, 0, 2, 2], {0: BEGIN, 2: {"read": 40, "source": None, "ended": False}})
+    'sequence 41 of shard 2'
+    """
+    shard = int(shards[place])
+    return f"sequence {starts[shard]['read'] + place - list(shards).index(shard)} of shard {shard}"
+
+
+def check_measured(measured: list[Any], shards: Sequence[int], starts: Mapping[int, Start]) -> list[Any]:
+    """The lengths of a window's samples; an error names the shard, because nobody knows places in a window."""
+    try:
+        return as_lengths(measured).tolist() if measured else []
+    except (ValueError, TypeError):
+        for place, value in enumerate(measured):
+            try:
+                as_lengths([value])
+            except (ValueError, TypeError) as error:
+                sentence = str(error).replace("sequence 0", name_sample(place, shards, starts))
+                raise type(error)(sentence) from None
+        raise
 
 
 def _copy(source: Any) -> Any:

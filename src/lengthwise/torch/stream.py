@@ -11,8 +11,9 @@ from torch.utils.data import default_collate
 
 from lengthwise import checks
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.world import World, check_world
-from lengthwise.lengths import as_lengths, fingerprint
+from lengthwise.lengths import as_lengths
 from lengthwise.planning.loss import check_weights
 from lengthwise.planning.missed import FirstWarnings
 from lengthwise.planning.plan import Plan, PlanMismatchError
@@ -22,8 +23,17 @@ from lengthwise.torch.guard import changed
 from lengthwise.torch.notices import Notices
 from lengthwise.torch.position import split_runs
 from lengthwise.torch.ranks import OwnRank, gather
-from lengthwise.torch.shards import BEGIN, Shard, Start, list_shards, numbers_of, read_starts
-from lengthwise.torch.window import Deliveries, Window, deliver
+from lengthwise.torch.shards import (
+    BEGIN,
+    Shard,
+    Start,
+    check_measured,
+    list_shards,
+    name_sample,
+    numbers_of,
+    read_starts,
+)
+from lengthwise.torch.window import Deliveries, Window, deliver, name_window
 
 _VERSION = 1
 _DAMAGED = "Load the state as it was saved."
@@ -199,7 +209,7 @@ class StreamBatches:
         reader = _Reader(own, quota=max(1, self.buffer // len(self._shards)))
         while True:
             samples, window, starts = self._meet(reader)
-            position = self._position = position._replace(starts=starts, lengths=_name(window, position.lengths))
+            position = self._position = position._replace(starts=starts, lengths=name_window(window, position.lengths))
             if not len(window.shards):
                 break
             yield from self._deliver(samples, window, world, reader, position)
@@ -274,7 +284,7 @@ class StreamBatches:
             remedy = "Give lambda sample: len(sample['input_ids']), for example."
             rule = "the length of a sequence, not the number of a dict's fields"
             raise checks.type_error("length", rule, len, remedy)
-        lengths = as_lengths([self._length(sample) for sample in samples]).tolist() if samples else []
+        lengths = check_measured([self._length(sample) for sample in samples], shards, starts)
         return _Read(samples, starts, lengths, weights, shards)
 
     def _deliver(
@@ -286,8 +296,14 @@ class StreamBatches:
         runs, taken = split_runs(position.runs, world)
         whole = len(window.shards) >= reader.quota * len(self._shards)
         key = {"seed": self.seed, "epoch": position.epoch, "number": position.window}
-        with self._warnings.give():
-            found = deliver(window, self.batching, runs, world, **key, whole=whole)
+        try:
+            with self._warnings.give():
+                found = deliver(window, self.batching, runs, world, **key, whole=whole)
+        except OversizeError as error:  # the plan knows places in the window
+            if error.sequence is not None:
+                named = name_sample(error.sequence, window.shards.tolist(), position.starts)
+                error.args = (str(error).replace(f" at sequence {error.sequence}.", f" at {named}."),)
+            raise
         self.plan = found.plan
         spare = _share_spare(found, window, held, world.world_size)
         numbers = found.plan.grid[:, :, rank].reshape(-1)
@@ -313,19 +329,6 @@ def _join(told: list[_Read]) -> Window:
     weights = np.array([weight for each in told for weight in each.weights])
     array = as_lengths(lengths) if lengths else np.empty((0, 1), np.int64)
     return Window(array[order], weights[order], shards[order])
-
-
-def _name(window: Window, known: str) -> str:
-    """The fingerprint of a window's lengths.
-
-    Raises:
-        PlanMismatchError: It is not the one that is known from a checkpoint.
-    """
-    name = fingerprint(window.lengths) if len(window.shards) else ""
-    if known and name != known:
-        remedy = "Resume with shards that give the same samples in the same order."
-        raise PlanMismatchError(checks.sentence("window", f"the checkpoint's, {known!r}", name, remedy))
-    return name
 
 
 def _share_spare(found: Deliveries, window: Window, held: Mapping[int, Any], ranks: int) -> list[Any]:

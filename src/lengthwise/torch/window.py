@@ -15,12 +15,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import Portions
 from lengthwise.choices.world import World
+from lengthwise.lengths import fingerprint
 from lengthwise.planning.make import NoStepError, make_plan
-from lengthwise.planning.plan import Plan
+from lengthwise.planning.plan import Plan, PlanMismatchError
 from lengthwise.planning.rest import EarlierRun
 
 _MOST_WINDOWS, _MOST_RUNS = 2**24, 2**8  # of an epoch, and of a window: they share the epoch of a key with it
@@ -32,6 +34,19 @@ class Window(NamedTuple):
     lengths: NDArray[np.int64]
     weights: NDArray[np.float64]
     shards: NDArray[np.int64]
+
+
+def name_window(window: Window, known: str) -> str:
+    """The fingerprint of a window's lengths.
+
+    Raises:
+        PlanMismatchError: It is not the one that is known from a checkpoint.
+    """
+    name = fingerprint(window.lengths) if len(window.shards) else ""
+    if known and name != known:
+        remedy = "Resume with shards that give the same samples in the same order."
+        raise PlanMismatchError(checks.sentence("window", f"the checkpoint's, {known!r}", name, remedy))
+    return name
 
 
 class Deliveries(NamedTuple):
