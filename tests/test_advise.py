@@ -11,11 +11,12 @@ from hypothesis import given, settings
 import length_sets
 import lengthwise as lw
 from lengthwise.advice import question as questions
-from lengthwise.advice.contenders import _edges_of_equal_total, of_equal_memory, on_sample, shipped
+from lengthwise.advice.contenders import _edges_of_equal_total, of_equal_memory, on_sample, ours, shipped, sort_alone
 from lengthwise.advice.row import epoch_price
 from lengthwise.advice.rule import choose
 from lengthwise.advice.search import epochs_to_plan
 from lengthwise.advice.snippet import write_batching
+from lengthwise.choices.world import World
 from lengthwise.measures.pooled import measure_pooled
 
 PAPERS = ("optimal:8", "alternated:58", "semi-sorted:0.1", "bucketed:1024")
@@ -582,3 +583,26 @@ def test_what_costs_less_but_cannot_be_recommended_is_told_beside_random_batches
         "dynamic-buckets (NeMo, lhotse) computes 40 % less than they do, but its steps hold 1, and those of random "
         "batches 5 sequences on average."
     )
+
+
+@pytest.mark.parametrize(
+    ("cut", "world", "random_steps", "waitings"),
+    [
+        (lw.FixedSize(8), (1, 1), [], []),
+        (lw.FixedSize(8), (2, 1), ["random-steps"], [",waiting=2%", ",waiting=5%"]),
+        (lw.FixedSize(8), (1, 4), ["random-steps"], []),
+        (lw.Budget(900), (2, 1), ["random-steps"], []),
+        (lw.Budget(900), (1, 1), [], []),
+    ],
+)
+def test_what_is_tried_between_the_paddings_of_sorted_and_of_random_batches(cut, world, random_steps, waitings):
+    """Random steps where a step has several batches, and waiting where ranks could wait for unequal batches."""
+    found = ours(cut, World(*world), least=0.01, most=0.04)
+    knobs = [f"max-entropy:{padding}{end}" for padding in (0.02, 0.03) for end in ("", *waitings)]
+    assert [each.label for each in found] == random_steps + knobs
+    for each in found:
+        assert each.batching == lw.strategy(each.label, cut=cut)
+
+
+def test_what_costs_least_is_sorted():
+    assert sort_alone(lw.FixedSize(8)).batching == lw.Batching(cut=lw.FixedSize(8), order=lw.Sorted())
