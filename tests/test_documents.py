@@ -121,6 +121,15 @@ def test_the_readme_says_how_many_frames_random_batches_compute():
     assert f"With `padding=0.1`, Lengthwise computes {computed['padding=0.1']:.1f}" in text
 
 
+def test_the_first_lines_of_the_readme_say_what_its_table_says():
+    text = " ".join(README.split())
+    assert "an epoch took half the time" in text
+    assert re.search(r"\| `max-entropy:0.05` \| [\d.]+ % \| [\d.]+ \| [\d.]+ \| 0\.5[01] \|", README)
+    assert "a change of less than a fifth may have stayed unseen" in text
+    assert 15 < float(re.search(r"only if it is at least ([\d.]+) % \(", text)[1]) < 20
+    assert "No strategy's last loss differs from that of `random` by more than chance explains" in text
+
+
 def test_the_tables_are_those_of_the_committed_results():
     checked = subprocess.run(
         [sys.executable, "benchmarks/tables.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
