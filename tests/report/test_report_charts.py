@@ -255,6 +255,13 @@ def test_curves_by_hand():
     assert first.table.rows == [("0", "4"), ("2", "2"), ("0", "3"), ("4", "1")]
 
 
+def test_the_headline_says_where_nothing_differs():
+    rows = {"random": {"padding_share": 0.4, "fill": 0.6}, "mine": {"padding_share": 0.4, "fill": 0.6}}
+    told = headline.write_headline(rows, packed=False)
+    assert told == "Random batches compute 1.67 frames for each frame of data, as mine does."
+    assert headline.write_headline(rows, packed=True) == "Rows of random are 60.00 % data, as those of mine are."
+
+
 def test_the_numbers_that_matter():
     rows = {
         "random": {"padding_share": 0.5, "mixing": 0.8, "step_mixing": 0.9, "pair_mixing": 0.7, "steps": 1_200},

@@ -166,7 +166,7 @@ def test_packed_rows_are_told_by_their_fill(tmp_path):
     plans = planned(LENGTHS, "random,pool:256", cut=lw.Rows(8_192, rows=2), world_size=2)
     found = written(tmp_path, LENGTHS, plans)
     fill = 100 * lw.measure(plans["pool:256"], LENGTHS).fill
-    assert f"those of pool:256 {fill:.2f} %." in found.said("h1")
+    assert f"Rows of random are {fill:.2f} % data, as those of pool:256 are." in found.said("h1")
     assert found.table("strategy")["pool:256"]["fill"] == f"{fill:.2f} %"
     assert "trade-off" not in [each["id"] for each in found.of("section")]
 

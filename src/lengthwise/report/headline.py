@@ -31,14 +31,18 @@ def write_headline(rows: Mapping[str, Row], *, packed: bool, unit: str = "frames
     first, last = next(iter(rows)), list(rows)[-1]
     one = unit.removesuffix("s")
     if packed:
-        told = f"Rows of {first} are {100 * rows[first]['fill']:.2f} % data"
-        return f"{told}." if first == last else f"{told}; those of {last} {100 * rows[last]['fill']:.2f} %."
+        fills = [f"{100 * rows[label]['fill']:.2f} %" for label in (first, last)]
+        told = f"Rows of {first} are {fills[0]} data"
+        if first == last:
+            return f"{told}."
+        return f"{told}, as those of {last} are." if fills[0] == fills[1] else f"{told}; those of {last} {fills[1]}."
     told = words.capitalise(words.name_of(first)) if first == "random" else first
-    told += f" compute{words.number_of_verb(first)} {words.computed(rows[first]['padding_share'])} {unit}"
+    computed = [words.computed(rows[label]["padding_share"]) for label in (first, last)]
+    told += f" compute{words.number_of_verb(first)} {computed[0]} {unit}"
     told += f" for each {one} of data"
     if first == last:
         return f"{told}."
-    return f"{told}; {last} computes {words.computed(rows[last]['padding_share'])}."
+    return f"{told}, as {last} does." if computed[0] == computed[1] else f"{told}; {last} computes {computed[1]}."
 
 
 def tiles(rows: Mapping[str, Row], *, slots: int, ranks: int, packed: bool, seconds: Mapping[str, float]) -> list[Tile]:
