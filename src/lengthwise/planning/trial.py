@@ -79,6 +79,17 @@ class Trial:
         filled: How full batches are on average, once they are as many as fill the last step.
     """
 
+    batching: Batching
+    slots: int
+    bands: int
+    drafted: int
+    places: int
+    alone: int
+    items: list[NDArray[np.int64]]
+    few: bool
+    trials: int
+    filled: float
+
     def __init__(
         self,
         data: Data,
