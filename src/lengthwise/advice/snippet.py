@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any
 
-from lengthwise.choices.batching import Batching, default_deal
-from lengthwise.choices.cost import Padded
-from lengthwise.choices.cut import Budget
-from lengthwise.choices.order import MaxEntropy
+from lengthwise.choices.batching import Batching, arguments_of
 
 _WIDTH = 79  # columns of a line of code
 
@@ -46,18 +43,10 @@ def write_batching(batching: Batching) -> str:
     >>> write_batching(Batching(budget=20_000, padding=0.05))
     'lw.Batching(budget=20_000, padding=0.05)'
     """
-    order, cut = batching.order, batching.cut
-    plain = isinstance(cut, Budget) and cut == Budget(cut.budget)
-    said = [f"budget={_write(batching.budget)}" if plain else f"cut={_write(cut)}"]
-    if isinstance(order, MaxEntropy) and order == MaxEntropy(padding=order.padding or 0.0):
-        said += [f"padding={_write(order.padding)}"] if order != Batching(cut=cut).order else []
-    elif order != Batching(cut=cut).order:
-        said.append(f"order={_write(order)}")
-    defaults = {"deal": default_deal(cut, order), "arrange": Batching(budget=1).arrange, "cost": Padded()}
-    said += [
-        f"{name}={_write(getattr(batching, name))}" for name in defaults if getattr(batching, name) != defaults[name]
-    ]
-    return f"lw.Batching({', '.join(said)})"
+    given = arguments_of(batching)
+    if batching.order == Batching(cut=batching.cut).order:
+        given = {name: value for name, value in given.items() if name not in ("order", "padding")}
+    return f"lw.Batching({', '.join(f'{name}={_write(value)}' for name, value in given.items())})"
 
 
 def _write(value: Any) -> str:

@@ -106,17 +106,8 @@ class Batching:
         return self.order.padding if isinstance(self.order, MaxEntropy) else None
 
     def __repr__(self) -> str:
-        """A call that makes this batching: by `budget` and `padding` where these say it all, and without defaults."""
-        said_by_budget = self.budget is not None and self.cut == Budget(self.budget)
-        said_by_padding = self.padding is not None and self.order == MaxEntropy(padding=self.padding)
-        said = [
-            f"budget={self.budget}" if said_by_budget else f"cut={self.cut!r}",
-            f"padding={self.padding}" if said_by_padding else f"order={self.order!r}",
-        ]
-        defaults = {"deal": default_deal(self.cut, self.order), **_DEFAULTS}
-        others = {name: getattr(self, name) for name in defaults}
-        said += [f"{name}={choice!r}" for name, choice in others.items() if choice != defaults[name]]
-        return f"Batching({', '.join(said)})"
+        """A call that makes this batching."""
+        return f"Batching({', '.join(f'{name}={value!r}' for name, value in arguments_of(self).items())})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A default order is left out, so that it is the default again where a copy is made.
@@ -139,6 +130,22 @@ class Batching:
         if not isinstance(described, dict) or set(described) - {field.name for field in fields(cls)}:
             raise checks.value_error("text", "a batching as JSON", text, remedy)
         return cls(**{name: _make(choice) for name, choice in described.items()})
+
+
+def arguments_of(batching: Batching) -> dict[str, Any]:
+    """What makes the batching: its cut and order, or `budget` and `padding` where these say it all; what else it sets.
+
+    >>> arguments_of(Batching(budget=500, order=Shuffled(), deal=Balanced()))
+    {'budget': 500.0, 'order': Shuffled()}
+    """
+    cut, order, budget, padding = batching.cut, batching.order, batching.budget, batching.padding
+    said_by_budget = budget is not None and cut == Budget(budget)
+    said_by_padding = padding is not None and order == MaxEntropy(padding=padding)
+    given = {"budget": budget} if said_by_budget else {"cut": cut}
+    given |= {"padding": padding} if said_by_padding else {"order": order}
+    defaults = {"deal": default_deal(cut, order), **_DEFAULTS}
+    others = {name: getattr(batching, name) for name in defaults}
+    return given | {name: choice for name, choice in others.items() if choice != defaults[name]}
 
 
 def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
