@@ -269,6 +269,7 @@ def _drop_equals(rows: list[AdviceRow]) -> list[AdviceRow]:
 
 
 def _set_beside_random(rows: list[AdviceRow]) -> list[AdviceRow]:
+    """The rows with what they are beside random batches, the first, and the others: until here `work` is a price."""
     random = rows[0]
     front = {id(row) for row in _front(rows)}
     return [

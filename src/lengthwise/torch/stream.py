@@ -235,11 +235,11 @@ class StreamBatches:
             ValueError: The state is not one that `state_dict` gave.
             PlanMismatchError: It is one of another seed, batching, buffer or number of shards.
         """
-        keys = {"version", "epoch", "window", "starts", "runs", "lengths", *self._facts()}
+        facts = self._facts()
+        keys = {"version", "epoch", "window", "starts", "runs", "lengths", *facts}
         if not isinstance(state, Mapping) or not keys <= state.keys() or state["version"] != _VERSION:
             rule = f"what StreamBatches.state_dict gives, of version {_VERSION}"
             raise checks.value_error("state", rule, state, _DAMAGED)
-        facts = self._facts()
         remedy = "Resume with what the checkpoint was made with, or begin a new run."
         check_alike({name: state[name] for name in facts}, facts, whose="the checkpoint's", remedy=remedy)
         self._position = _Position(
