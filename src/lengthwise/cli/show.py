@@ -143,16 +143,25 @@ def table(
     console.print(
         _draw_table([heads[place] for place in kept], [[row[place] for place in kept] for row in cells], words)
     )
-    left_out = [" ".join(head.split()) for place, head in enumerate(heads) if place not in kept]
-    if left_out:
-        notes = (*notes, f"Left out for want of room: {', '.join(left_out)}. --json has them.")
-    explained = [text for head, text in (legend or {}).items() if head in {heads[place] for place in kept}]
-    if explained:
-        notes = (f"{'; '.join(explained)}.", *notes)
-    if notes:
+    below = _write_notes(heads, kept, notes, legend or {})
+    if below:
         console.print()
-    for note in notes:
+    for note in below:
         console.print(note, markup=False, style="dim")
+
+
+def _write_notes(
+    heads: Sequence[str], kept: Sequence[int], notes: Sequence[str], legend: Mapping[str, str]
+) -> list[str]:
+    """What stands below a table of the columns `kept`: what their heads mean, the notes, and which were left out."""
+    shown = [heads[place] for place in kept]
+    explained = "; ".join(text for head, text in legend.items() if head in shown)
+    left_out = ", ".join(" ".join(head.split()) for place, head in enumerate(heads) if place not in kept)
+    return [
+        *([f"{explained}."] if explained else []),
+        *notes,
+        *([f"Left out for want of room: {left_out}. --json has them."] if left_out else []),
+    ]
 
 
 def say(text: str) -> None:
