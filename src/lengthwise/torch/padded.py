@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections import UserDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from lengthwise import checks
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.cut import Cut
 from lengthwise.choices.rows import Rows
 from lengthwise.torch.consumer import Caller, Show, loader_among
 from lengthwise.torch.delivery import Count
@@ -93,44 +94,44 @@ class PaddedAsPlanned:
             (*part, axis) for *part, axis in sizes if any((*part, other) in rows for other in {0, 1} - {axis})
         )
         self._seen.append(_Batch(planned.max(axis=0), planned.sum(axis=0), sizes, rows, padded))
-        if len(self._seen) % _BATCHES == 0 and (self._tell() or len(self._seen) >= _MOST):
+        if len(self._seen) % _BATCHES == 0 and (_tell(self._seen, self._batching.cut) or len(self._seen) >= _MOST):
             self._looks = False
             self._seen.clear()
         return self._looks
 
-    def _tell(self) -> bool:
-        """Warns if the batches are not as planned; returns False if they do not tell yet."""
-        cut = self._batching.cut
-        if isinstance(cut, Rows):
-            return _tell_of_rows(self._seen, cut.capacity)
-        longest = np.array([each.longest for each in self._seen])  # [looked at, dims]
-        low, high = np.quantile(longest, (0.25, 0.75), axis=0)
-        if (high < _VARIED * low).all():
-            return False
-        places = set.intersection(*(set(each.sizes) for each in self._seen))
-        # Short sequences make large batches, so the number of sequences goes with the plan whatever the batch holds.
-        places -= frozenset.intersection(*(each.rows for each in self._seen))
-        sizes = {place: np.array([each.sizes[place] for each in self._seen]) for place in places}
-        padded = places & frozenset.intersection(*(each.padded for each in self._seen))
-        # A batch may hold frames beside labels, or all frames end to end. One that goes with the plan is enough.
-        total = np.array([each.total for each in self._seen])
-        found = [_agreement(dim, sizes[place]) for place in places for dim in longest.T]
-        found += [_agreement(dim, sizes[place]) for place in places - padded for dim in total.T]
-        if any(agreement >= _LEAST and told >= _LEAST_TOLD for agreement, told in found):
-            return True
-        told = {place: max(_agreement(dim, sizes[place])[1] for dim in longest.T) for place in padded}
-        # The tensor that varies most often shows best what is padded.
-        place = max(told, key=lambda place: (told[place], str(place)), default=())
-        if told.get(place, 0.0) >= _TOLD:
-            _tell_of_order(longest[:, 0], sizes[place])
-            return True
-        # Tokens [B, T] alone: of features [B, T, 80], one axis never varies.
-        flat = [
-            place
-            for place in padded
-            if place[-1] < 2 and all((*place[:-1], 2) not in each.sizes for each in self._seen)
-        ]
-        return _tell_of_one_size(longest, [sizes[place] for place in flat])
+
+def _tell(seen: Sequence[_Batch], cut: Cut) -> bool:
+    """Warns if the batches are not as planned; returns False if they do not tell yet."""
+    if isinstance(cut, Rows):
+        return _tell_of_rows(seen, cut.capacity)
+    longest, total = (np.array([getattr(each, name) for each in seen]) for name in ("longest", "total"))
+    low, high = np.quantile(longest, (0.25, 0.75), axis=0)
+    if (high < _VARIED * low).all():
+        return False
+    sizes = _sizes_of_all(seen)
+    padded = {place: size for place, size in sizes.items() if all(place in each.padded for each in seen)}
+    others = [size for place, size in sizes.items() if place not in padded]
+    # A batch may hold frames beside labels, or all frames end to end. One that goes with the plan is enough.
+    if _go_together(longest, sizes.values()) or _go_together(total, others) or _tell_of_order(longest, padded):
+        return True
+    # Tokens [B, T] alone: of features [B, T, 80], one axis never varies.
+    deep = {place[:-1] for each in seen for place in each.sizes if place[-1] == 2}
+    flat = [size for (*part, axis), size in padded.items() if axis < 2 and tuple(part) not in deep]
+    return _tell_of_one_size(longest, flat)
+
+
+def _sizes_of_all(seen: Sequence[_Batch]) -> dict[Place, NDArray[np.int64]]:
+    """The sizes that every batch has: {place: [looked at]}; without those that are the number of sequences."""
+    places = set.intersection(*(set(each.sizes) for each in seen))
+    # Short sequences make large batches, so the number of sequences goes with the plan whatever the batch holds.
+    places -= frozenset.intersection(*(each.rows for each in seen))
+    return {place: np.array([each.sizes[place] for each in seen]) for place in places}
+
+
+def _go_together(planned: NDArray[np.int64], sizes: Iterable[NDArray[np.int64]]) -> bool:
+    """Whether one of the sizes rises with one column of what was planned, [looked at, dims]."""
+    found = [_agreement(dim, size) for size in sizes for dim in planned.T]
+    return any(agreement >= _LEAST and told >= _LEAST_TOLD for agreement, told in found)
 
 
 def _tell_of_rows(seen: Sequence[_Batch], capacity: int) -> bool:
@@ -152,12 +153,19 @@ def _tell_of_rows(seen: Sequence[_Batch], capacity: int) -> bool:
     return bool(found)
 
 
-def _tell_of_order(planned: NDArray[np.int64], padded: NDArray[np.int64]) -> None:
-    ends = [planned.argmin(), planned.argmax()]
-    (low, high), (short, long) = planned[ends], padded[ends]
+def _tell_of_order(longest: NDArray[np.int64], padded: dict[Place, NDArray[np.int64]]) -> bool:
+    """Warns of batches that are padded to other lengths than planned; returns False if too few differ to tell."""
+    told = {place: max(_agreement(dim, size)[1] for dim in longest.T) for place, size in padded.items()}
+    # The tensor that varies most often shows best what is padded.
+    place = max(told, key=lambda place: (told[place], str(place)), default=())
+    if told.get(place, 0.0) < _TOLD:
+        return False
+    ends = [longest[:, 0].argmin(), longest[:, 0].argmax()]
+    (low, high), (short, long) = longest[ends, 0], padded[place][ends]
     given = f"{low} and {high} for batches that are padded to {short} and {long}"
     remedy = "Measure them once the dataset is shuffled, filtered and tokenized, in its order."
     warnings.warn(checks.sentence("lengths", "those of the dataset, in its order", given, remedy), stacklevel=5)
+    return True
 
 
 def _tell_of_one_size(longest: NDArray[np.int64], padded: list[NDArray[np.int64]]) -> bool:
