@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -14,7 +15,7 @@ from lengthwise.advice import question as questions
 from lengthwise.advice.contenders import _edges_of_equal_total, of_equal_memory, on_sample, ours, shipped, sort_alone
 from lengthwise.advice.row import epoch_price
 from lengthwise.advice.rule import choose
-from lengthwise.advice.search import epochs_to_plan
+from lengthwise.advice.search import _most_mixed, epochs_to_plan
 from lengthwise.advice.snippet import write_batching
 from lengthwise.choices.world import World
 from lengthwise.measures.pooled import measure_pooled
@@ -606,3 +607,21 @@ def test_what_is_tried_between_the_paddings_of_sorted_and_of_random_batches(cut,
 
 def test_what_costs_least_is_sorted():
     assert sort_alone(lw.FixedSize(8)).batching == lw.Batching(cut=lw.FixedSize(8), order=lw.Sorted())
+
+
+def test_the_limit_of_steps_of_two_batches_is_that_of_steps():
+    advice = lw.advise(SHORT, FIXED, world_size=2)
+    measures = advice.best.measures
+    assert measures.mixing_bins != 64
+    assert advice.limit == lw.mixing_limit(SHORT, measures.padding_share, bins=64, world_size=2)
+
+
+@pytest.mark.parametrize(("mixing", "taken"), [(0.55, FIXED), (0.554, FIXED), (0.556, BUDGET)])
+def test_another_cut_must_mix_a_tenth_more_and_by_more_than_chance(mixing, taken):
+    """Beside 0.5: more than 0.55, and 0.005 beyond it."""
+    row = advised(FIXED).best
+    own = replace(row, measures=replace(row.measures, step_mixing=0.5))
+    other = replace(row, batching=lw.Batching(cut=BUDGET), measures=replace(row.measures, step_mixing=mixing))
+    options = {"cost": None, "share": None, "noise_scale": None, "within": None, "seed": 0}
+    question = questions.read_question(SHORT, FIXED, world_size=1, micro_batches=1, **options)
+    assert _most_mixed([own, other], question).batching.cut == taken
