@@ -116,3 +116,9 @@ def test_scores_are_posteriors_over_priors_of_every_frame():
 def test_sizes_that_make_no_network_are_refused():
     with pytest.raises(ValueError, match="`hidden` must be at least 1, but is 0"):
         StateTeller(inputs=D, states=STATES, hidden=0)
+
+
+def test_the_scale_of_many_frames_is_computed_in_64_bits():
+    """Summed in 32 bits, 200,000 frames of 16.1 have a mean of 16.08."""
+    scale = fit_scale([np.full((100_000, 2), 16.1, np.float32)] * 2)
+    assert scale.mean == pytest.approx([16.1, 16.1], rel=1e-6)
