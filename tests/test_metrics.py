@@ -491,6 +491,15 @@ def test_one_step_of_all_varies_as_a_sample_does():
     assert lw.measure(lw.make_plan([5, 9, 2], lw.Batching(cut=lw.FixedSize(3))), [5, 9, 2]).step_length_variance == 1.0
 
 
+def test_how_much_steps_vary_does_not_change_with_the_unit():
+    """Squares of long lengths are more than 64 bits hold."""
+    lengths, unit = np.array([5, 9, 2, 4, 7, 7]), 10**9
+    found, scaled = (lw.measure([[0, 1], [2, 3], [4, 5]], each) for each in (lengths, unit * lengths))
+    # Of V = 5.22: steps of two vary by 5.22 / 2 x 4 / 5, and are 4/3, 8/3 and 4/3 from the mean of 17/3.
+    assert found.step_length_variance == pytest.approx((16 + 64 + 16) / 9 / 3 / (47 / 9 / 2 * 4 / 5))
+    assert scaled.step_length_variance == pytest.approx(found.step_length_variance)
+
+
 @pytest.mark.parametrize("count", [1_000, 50_000, 170_000])  # of bins of pairs: as many, others, and half
 def test_measures_are_those_of_functions_that_measure_one_alone(count):
     lengths = lw.example_lengths("long-tailed", count=count)

@@ -41,7 +41,8 @@ class Epochs(NamedTuple):
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Items in each batch, plan after plan: [batches]."""
-        return np.concatenate([plan.batch_sizes for plan in self.plans])
+        first, *others = (plan.batch_sizes for plan in self.plans)
+        return np.concatenate([first, *others]) if others else first
 
 
 def read_epochs(

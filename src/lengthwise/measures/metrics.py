@@ -246,11 +246,22 @@ def _vary(epochs: Epochs, used: Sequence[NDArray[np.int64]]) -> float:
         taken = plan.batch_sizes[steps].sum(axis=1)
         means = of_batches[steps].sum(axis=1) / taken
         # A step that takes the whole epoch always has the epoch's mean: a variance of 0, which is left out below.
-        of_samples = lengths.var() / taken * (len(lengths) - taken) / max(1, len(lengths) - 1) if len(steps) else taken
+        mean, variance = _mean_and_variance(lengths)
+        of_samples = variance / taken * (len(lengths) - taken) / max(1, len(lengths) - 1)
         parts = of_samples > 0
-        ratios.append((means[parts] - lengths.mean()) ** 2 / of_samples[parts] if parts.any() else np.empty(0))
+        ratios.append((means[parts] - mean) ** 2 / of_samples[parts])
     together = np.concatenate(ratios)
     return float(together.mean()) if len(together) else 1.0
+
+
+def _mean_and_variance(lengths: NDArray[np.int64]) -> tuple[float, float]:
+    """Those of `lengths` [n], 0 where there are none; from sums of whole numbers where 64 bits hold them."""
+    count = len(lengths)
+    if count * int(lengths.max(initial=0)) ** 2 >= 2**63:
+        return float(lengths.mean()), float(lengths.var())
+    total, squares = int(lengths.sum()), int(lengths @ lengths)
+    # Of [1, 3]: a sum of 4, and of 10 of the squares; (2 x 10 - 4^2) / 2^2 = 1.
+    return total / max(1, count), (count * squares - total**2) / max(1, count) ** 2
 
 
 def _count_repeated(plan: Plan, dropped: int) -> int:
