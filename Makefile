@@ -8,9 +8,8 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 # Python keeps what it compiles on import, also where the environment says no: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-# One worker more than cores, but no more than four: tests that start processes take turns on one of them, and wait.
-WORKERS := $(shell $(PYTHON) -c "import os; print(min(4, 1 + (os.cpu_count() or 1)))")
-PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist loadscope
+# As many workers as cores, but no more than four: tests that start processes take turns on one of them.
+PYTEST := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadscope
 
 .PHONY: demo check test docs lowest wheel clean
 
