@@ -19,6 +19,7 @@ from record import parser, write
 from tqdm import tqdm
 
 import lengthwise as lw
+from lengthwise import _compile
 
 STRATEGIES = (
     "random,sorted,semi-sorted:0.1,alternated:1000,windowed:4096,bucketed:1024,optimal:16,quantile:16,mxnet:16,"
@@ -33,6 +34,7 @@ def main() -> None:
     options.add_argument("--count", type=int, default=1_000_000)
     options.add_argument("--repeats", type=int, default=3)
     arguments = options.parse_args()
+    _compile.BEFORE_READING = _compile.BEFORE_COMPILING = 0.0  # small calls run as machine code, too
     lengths = lw.example_lengths("long-tailed", count=arguments.count)
     cases = [
         (label, name, batching, ranks)

@@ -46,7 +46,7 @@ with tempfile.TemporaryDirectory() as folder:
     trainer = PlannedTrainer(model, arguments, train_dataset=texts, data_collator=collate, batch_sampler=sampler)
     trainer.train()
 
-random = lw.make_plan(lengths, lw.Batching(order=lw.Shuffled(), cut=lw.Budget(1_000)))
+random = lw.make_plan(lengths, lw.Batching(budget=1_000, order=lw.Shuffled()))
 for name, plan in {"random": random, "planned": sampler.plan}.items():
     print(f"padding of {name} batches: {lw.measure(plan, lengths).padding_share:.1%}")
 print(f"steps: {trainer.state.global_step} taken, {sampler.total_steps(4)} planned")

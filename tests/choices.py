@@ -104,6 +104,7 @@ ARRANGEMENTS = {
     "shuffled": lw.ShuffledSteps(),
     "shortest": lw.ShortestFirst(),
     "longest": lw.LongestFirst(),
+    "shortest_at_first": lw.ShortestFirst(epochs=1),
     "costliest": lw.CostliestFirst(),
     "costliest_all": lw.CostliestFirst(steps=None),
 }

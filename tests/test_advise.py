@@ -430,6 +430,20 @@ def test_of_many_sequences_a_sample_is_measured(monkeypatch):
         assert own == pytest.approx(prices[label], rel=0.02)
 
 
+def test_a_sample_holds_several_steps(monkeypatch):
+    lengths = lw.example_lengths("speech", count=12_000)
+    monkeypatch.setattr(questions, "SAMPLE", 500)  # about a step of 8 ranks with 4 batches of 16
+    advice = lw.advise(lengths, FIXED, cost=lw.Padded(), world_size=8, micro_batches=4)
+    assert advice.measured == 16 * 8 * 4 * FIXED.batch_size
+    monkeypatch.undo()
+    whole = lw.advise(lengths, FIXED, cost=lw.Padded(), world_size=8, micro_batches=4)
+    assert whole.measured == 12_000
+    for found in (advice, whole):
+        mixing = {row.label: row.measures.step_mixing for row in found.candidates}
+        assert mixing["random"] > 0.95
+        assert mixing["sorted"] < 0.3  # of one step it would be 1
+
+
 def test_a_measured_share_goes_with_the_sample(monkeypatch):
     monkeypatch.setattr(questions, "SAMPLE", 400)
     gradients = np.random.default_rng(0).normal(size=(800, 8))

@@ -83,3 +83,25 @@ def test_two_lengths_are_sorted_by_their_sum():
 
 def test_edges_of_half_precision_are_whole_numbers_too():
     assert lw.padded_frames([3, 9], np.array([4, 16], np.float16)) == 20
+
+
+@pytest.mark.parametrize(
+    ("given", "edges"),
+    [
+        (lambda torch: torch.tensor([100, 500]), (100, 500)),
+        (lambda torch: list(torch.tensor([100, 500])), (100, 500)),
+        (lambda torch: torch.tensor([[60, 50], [20, 30]]), ((20, 30), (60, 50))),
+        (lambda torch: [torch.tensor([60, 50]), (20, torch.tensor(30))], ((20, 30), (60, 50))),
+    ],
+    ids=["tensor", "list of tensors", "rows", "mixed rows"],
+)
+def test_edges_of_tensors_are_whole_numbers(given, edges):
+    torch = pytest.importorskip("torch")
+    assert lw.Bucketed(edges=given(torch)).edges == edges
+
+
+@pytest.mark.parametrize("wrong", [5, [1.5], [[1.5, 2.0]], 1.5])
+def test_tensors_that_are_no_edges_are_one_sentence(wrong):
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TypeError, match=r"^`edges` must be "):
+        lw.Bucketed(edges=torch.tensor(wrong))

@@ -1,5 +1,6 @@
 """The cache of compiled kernels: a damaged file counts as missing, and a folder that cannot be written is told once."""
 
+import importlib
 import os
 import pickle
 import runpy
@@ -125,6 +126,37 @@ def test_what_is_whole_is_read(kernels):
     first, second = kernels()["double"], kernels()["double"]
     assert [first(4), second(4)] == [8, 8]
     assert [was_read(first), was_read(second)] == [False, True]
+
+
+ALLOCATES = """
+import numpy as np
+from lengthwise._compile import compile_kernel
+
+@compile_kernel
+def count_up(count):
+    made = np.empty(count)
+    for place in range(count):
+        made[place] = place
+    return made
+"""
+RUNS_ALONE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from counting import count_up
+print(count_up.compiled(3).tolist(), count_up.compiled.stats.cache_hits.total(), "numba.np.arraymath" in sys.modules)
+"""
+
+
+@pytest.mark.usefixtures("kernels")
+def test_kept_code_runs_in_a_new_process_without_the_compiler(tmp_path, monkeypatch):
+    # In this process Numba's memory is there already: without it, code that makes an array would end the process.
+    (tmp_path / "counting.py").write_text(ALLOCATES)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert importlib.import_module("counting").count_up.compiled(3).tolist() == [0.0, 1.0, 2.0]
+    monkeypatch.delitem(sys.modules, "counting")
+    again = [sys.executable, "-c", RUNS_ALONE, str(tmp_path)]
+    done = subprocess.run(again, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "[0.0, 1.0, 2.0] 1 False\n"), done.stderr
 
 
 def test_code_for_other_types_is_not_run(kernels, tmp_path):
@@ -380,6 +412,26 @@ def test_what_is_given_for_python_runs_in_place_of_the_kernel(small_kernels):
     kernel = _compile.compile_kernel(linear=True, in_python=lambda numbers: ran.append(numbers) or 7)(len)
     assert kernel(np.arange(3)) == 7
     assert len(ran) == 1
+
+
+def test_a_kernel_that_takes_lists_is_handed_them_and_writes_its_arrays(small_kernels):
+    small_kernels()
+
+    @_compile.compile_kernel(linear=True, lists=True)
+    def add_to(numbers, words, sums):
+        taken.extend([numbers, words])
+        for index in range(len(sums)):
+            sums[index] += numbers[index]
+        return words[0] << np.uint64(63)
+
+    taken, sums = [], np.array([1.5, 2.5], np.float32)
+    numbers = np.array([200, 100], np.uint8)
+    numbers.flags.writeable = False
+    assert add_to(numbers, np.array([3], np.uint64), sums) == 2**63
+    assert sums.tolist() == [201.5, 102.5]
+    assert taken[0] == [200, 100]
+    assert isinstance(taken[0], list)
+    assert isinstance(taken[1][0], np.uint64)  # which wraps
 
 
 def test_a_kernel_is_compiled_in_any_thread(small_kernels):

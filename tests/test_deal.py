@@ -162,6 +162,17 @@ def test_arrangements_by_length():
     assert abs(np.corrcoef(order_of(lw.ShuffledSteps()), np.arange(1_000))[0, 1]) < 0.1
 
 
+@pytest.mark.parametrize("arrange", [lw.ShortestFirst, lw.LongestFirst])
+def test_steps_are_in_random_order_after_the_epochs_that_are_sorted(arrange):
+    def lengths_of(arrange, epoch):
+        plan = planned(LENGTHS, order=lw.Sorted(), arrange=arrange, epoch=epoch)
+        return plan.padded_lengths[plan.grid[:, 0, 0], 0].tolist()
+
+    sorts = [lengths_of(arrange(epochs=2), epoch) == lengths_of(arrange(), epoch) for epoch in range(4)]
+    assert sorts == [True, True, False, False]
+    assert lengths_of(arrange(epochs=2), 3) == lengths_of(lw.ShuffledSteps(), 3)
+
+
 def test_a_step_of_several_batches_is_as_long_as_they_are_on_average():
     plan = planned(LENGTHS, cut=lw.FixedSize(1), deal=lw.Mixed(), arrange=lw.ShortestFirst(), world_size=2)
     assert (np.diff(plan.padded_lengths[plan.grid].mean(axis=(1, 2, 3))) >= 0).all()

@@ -24,7 +24,7 @@ def test_the_code_of_the_readme_runs(code, capsys):
     assert re.search(r"^padding +(9\.9|10\.\d) %  of the computed frames$", capsys.readouterr().out, re.MULTILINE)
 
 
-ONE_AFTER_THE_OTHER = ("index", "files", "two-lengths", "budget", "own-choices", "gradients", "theory")
+ONE_AFTER_THE_OTHER = ("index", "switch", "files", "two-lengths", "budget", "own-choices", "gradients", "theory")
 
 
 @pytest.mark.parametrize("name", [f"{name}.md" for name in ONE_AFTER_THE_OTHER])

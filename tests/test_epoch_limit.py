@@ -85,11 +85,15 @@ SETS = {
 }
 
 
-@pytest.mark.parametrize("order", [lw.Sorted(), lw.SemiSorted(0.1), lw.MaxEntropy(scale=0.05)], ids=str)
+# Sorted batches stand at the limit itself, the others below it.
+ORDERS = {lw.Sorted(): 3, lw.SemiSorted(0.1): 1, lw.MaxEntropy(scale=0.05): 1}
+
+
+@pytest.mark.parametrize(("order", "times"), ORDERS.items(), ids=map(str, ORDERS))
 @pytest.mark.parametrize("name", SETS)
-def test_no_plan_passes_the_limit_of_its_epoch_or_of_its_budget(name, order):
+def test_no_plan_passes_the_limit_of_its_epoch_or_of_its_budget(name, order, times):
     chance = np.random.default_rng(3)
-    for _ in range(3):
+    for _ in range(times):
         batch_size, lengths = int(chance.integers(2, 40)), SETS[name](chance, int(chance.integers(3, 400)))
         plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(batch_size), order=order))
         had, padding = mixing_of(lengths, plan)

@@ -18,7 +18,7 @@ BATCHING = lw.Batching(cut=lw.FixedSize(2))
 PLAN = lw.make_plan([1, 2, 3, 4], BATCHING)
 SIZE = "Give the number of sequences in a batch, such as 16."
 SHARE = "Give a share of the computed frames, such as 0.05."
-EDGES = "Give the longest length of each bucket, rising: (100, 200, 400), for example."
+EDGES = "Give the longest length of each bucket, rising, in the unit of the lengths: (100, 200, 400), for example."
 LONGEST = "Give the longest length of each bucket."
 SEED = "Give a whole number from 0 to 2**64 - 1."
 BUDGET = "Give the most padded frames of a batch: 16 sequences have about 16 times their mean length."
@@ -207,6 +207,10 @@ VALUES = {
     "costly steps": (
         lambda: lw.CostliestFirst(steps=0),
         "`steps` must be at least 1, but is 0. Give how many costly steps come first, or None for all.",
+    ),
+    "epochs that are sorted": (
+        lambda: lw.LongestFirst(epochs=0),
+        "`epochs` must be at least 1, but is 0. Give in how many epochs steps are sorted, such as 1, or None for all.",
     ),
     "chunk step": (
         lambda: lw.Chunks(10, step=11),

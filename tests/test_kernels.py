@@ -10,12 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise import _kernels, _random
+from lengthwise import _compile, _kernels, _random
+from lengthwise._kernels.cuts import _cut_in_lists
+from lengthwise._kernels.sorts import _count_at_once
 from lengthwise.choices.parts import sort_parts
 
 FAST = settings(max_examples=200, derandomize=True)
 MASK = 2**64 - 1
 NO_BOUNDARIES = np.empty(0, np.int64)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def machine_code():
+    """Kernels run as machine code from their first call on: small calls would run in Python."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_compile, "BEFORE_READING", 0.0)
+        patched.setattr(_compile, "BEFORE_COMPILING", 0.0)
+        yield
 
 
 def threefry_by_hand(key0, key1, counter0, counter1):
@@ -68,13 +79,26 @@ def sort_by_key(keys, numbers, kind="__call__"):
     return bool(done), words.tolist()
 
 
-@FAST
-@given(
-    st.lists(
-        st.one_of(st.integers(0, 3), st.integers(0, MASK), st.integers(0, 63).map(lambda bit: 1 << bit)), max_size=60
-    ),
-    st.randoms(use_true_random=False),
+SOME_KEYS = st.lists(
+    st.one_of(st.integers(0, 3), st.integers(0, MASK), st.integers(0, 63).map(lambda bit: 1 << bit)), max_size=60
 )
+
+
+@FAST
+@given(SOME_KEYS, st.randoms(use_true_random=False))
+def test_keys_are_counted_alike_by_numpy(keys, chance):
+    keys = np.array(keys, np.uint64)
+    numbers = np.array(chance.sample(range(len(keys)), chance.randint(0, len(keys))), np.int64)
+    counted = []
+    for kernel in (_kernels.count_keys, _count_at_once):
+        starts = np.empty(2049, np.uint32)
+        low, width, top, largest = kernel(keys, numbers, len(numbers) or len(keys), starts)
+        counted.append((low, width, top, largest, starts[: 2**top + 1].tolist()))
+    assert counted[0] == counted[1]
+
+
+@FAST
+@given(SOME_KEYS, st.randoms(use_true_random=False))
 def test_sort_by_key_is_numpys_stable_sort(keys, chance):
     keys = np.array(keys, np.uint64)
     everything = np.argsort(keys, kind="stable").tolist()
@@ -225,10 +249,30 @@ def test_greedy_cut_is_the_rule(rows, boundaries, coefficients, budget, most, ov
     boundaries = np.array(sorted(boundary for boundary in boundaries if boundary < len(lengths)), np.int64)
     prices = np.concatenate([coefficients[:2], np.repeat(coefficients[2:], lengths.shape[1])])
     expected = cut_by_hand(lengths, boundaries.tolist(), prices, budget, most, overshoot)
-    for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func):
+    for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func, _cut_in_lists):
         offsets = np.empty(len(lengths) + 1, np.int64)
         batches = kernel(lengths, boundaries, prices, float(budget), most, overshoot, offsets)
         assert offsets[: batches + 1].tolist() == expected
+
+
+@FAST
+@given(
+    st.lists(st.integers(1, 999), min_size=2, max_size=30),
+    st.tuples(*[st.floats(0.001, 3.0)] * 5),
+    st.integers(1, 30),
+    st.booleans(),
+)
+def test_greedy_cut_rounds_alike_at_the_budget_in_lists(lengths, prices, count, overshoot):
+    lengths, (fixed, each, linear, quadratic, per_length) = np.array(lengths)[:, None], prices
+    # What the first sequences cost together, to the last bit: in the order of `greedy_cut`.
+    longest, count = float(lengths[:count].max()), min(count, len(lengths))
+    budget = fixed + per_length * longest + count * (each + (linear * longest + quadratic * (longest * longest)))
+    found = []
+    for kernel in (_kernels.greedy_cut, _cut_in_lists):
+        offsets = np.empty(len(lengths) + 1, np.int64)
+        batches = kernel(lengths, NO_BOUNDARIES, np.array(prices), budget, 99, overshoot, offsets)
+        found.append(offsets[: batches + 1].tolist())
+    assert found[0] == found[1]
 
 
 def test_greedy_cut_of_sorted_lengths_needs_the_fewest_batches():

@@ -292,7 +292,7 @@ VALUES = {
     ),
     "no weight": (
         lambda: lw.LengthShare.of(GRADIENTS, ALL, LENGTHS, weights=np.zeros(64)),
-        "`weights` must be above 0 for some sequence, but is 0.0. Leave them out to count each as 1.",
+        "`weights` must be above 0 for some sequence, but is 0.0. Leave them out to count each sequence as 1.",
     ),
     "other lengths": (
         lambda: SHARE.measure(lw.make_plan(LENGTHS + 1, BATCHING)),

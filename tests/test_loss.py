@@ -1,11 +1,14 @@
 """Loss scales: the gradient over ranks and micro-batches is that of the whole step in one process."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 import lengthwise as lw
 
+SCALES = [lw.loss_scales, partial(lw.learning_rate_scales, reference=2), lw.evaluation_weights]
 LENGTHS = np.random.default_rng(0).integers(1, 30, 61)
 WEIGHTS = {"sequences": None, "tokens": LENGTHS, "supervised": np.random.default_rng(1).integers(0, 5, 61)}
 
@@ -61,6 +64,15 @@ def test_a_step_that_weighs_nothing_is_scaled_by_nothing():
     plan = lw.make_plan([5, 6], lw.Batching(cut=lw.FixedSize(1)), world_size=1)
     scales = lw.loss_scales(plan, [0.0, 2.0])
     assert sorted(scales.reshape(-1).tolist()) == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("scale", SCALES, ids=["losses", "learning rates", "evaluation"])
+def test_weights_that_are_all_0_are_refused(scale):
+    plan = lw.make_plan([5, 6], lw.Batching(cut=lw.FixedSize(1)))
+    message = "^`weights` must be above 0 for some sequence, but is 0.0. Leave them out to count each sequence as 1.$"
+    with pytest.raises(ValueError, match=message):
+        scale(plan, weights=[0, 0])
+    assert scale(lw.make_plan([], lw.Batching(cut=lw.FixedSize(1))), weights=[]).size == 0
 
 
 def test_learning_rates_follow_the_size_of_the_step():

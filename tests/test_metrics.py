@@ -445,7 +445,12 @@ WRONG = {
         "`batches` must be of at least one sequence each, but is [] at batch 1. Leave it out.",
     ),
     "no batches": ([], {}, "`plans` must be one plan or more, or batches, but is []. "),
-    "numbers": ([0, 1, 2], {}, "`batches` must be lists of whole numbers, as batch 0, but is 0. "),
+    "numbers": (
+        [0, 1, 2],
+        {},
+        "`batches` must be lists of whole numbers, as batch 0, but is 0. Give batches: of a sampler of single numbers, "
+        "torch.utils.data.BatchSampler(sampler, 16, drop_last=False).",
+    ),
     "fractions": ([[0.5]], {}, "`batches` must be lists of whole numbers, as batch 0, but is [0.5]. "),
     "masks": ([[True, False]], {}, "`batches` must be lists of whole numbers, as batch 0, but is [True, False]. "),
     "words": ("batches", {}, "`plans` must be a Plan or batches, but is 'batches'. "),
@@ -523,6 +528,26 @@ def test_print_speaks_of_steps_and_waiting_where_a_step_has_several_batches():
     assert told.startswith("6 sequences in 4 batches of 1 to 2, 2 steps\n")
     assert "\nwaiting   40.9 %  of the time of all ranks\n" in told  # 1 - (10 + 3) / (18 + 4)
     assert told.count("of steps, which the gradient sees") == 1
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [lw.Budget(6, oversize="drop"), lw.Budget(6, oversize="alone"), lw.Rows(6, oversize="drop")],
+    ids=["drop", "alone", "rows"],
+)
+def test_print_speaks_of_rows_where_they_are_packed_alone(cut):
+    lengths = [3, 2, 5, 9, 1, 2, 4, 3]
+    for deal in (lw.Balanced(), lw.Balanced(tail="drop"), lw.Balanced(tail="repeat")):
+        for order in (lw.Shuffled(), lw.Sorted()):
+            plan = lw.make_plan(lengths, lw.Batching(cut=cut, order=order, deal=deal), world_size=2)
+            told = str(lw.measure([plan, plan], lengths))
+            assert ("of rows: " in told) == isinstance(cut, lw.Rows)
+            assert ("of steps, " in told) != isinstance(cut, lw.Rows)
+
+
+def test_print_of_the_batches_of_others_that_drop_or_repeat_speaks_of_batches():
+    for batches in ([[0, 1], [2, 2]], [[0, 1], [1, 2]], [[0], [1]]):
+        assert "of batches: " in str(lw.measure(batches, [5, 9, 2, 4]))
 
 
 def test_print_speaks_of_rows_where_they_are_packed():

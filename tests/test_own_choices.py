@@ -153,7 +153,8 @@ FAULTS = {
     ),
     "reordered over a boundary": (
         cut(lw.Cuts([2, 1, 0], [0, 1, 3]), order=TWO_BUCKETS),
-        "`kept` must be reordered between boundaries alone, but is [2, 1, 0]. Keep the order of what boundaries part.",
+        "`kept` must be reordered between boundaries alone, but is [2, 1, 0]. "
+        "Keep each sequence between its boundaries.",
     ),
     "batch sizes of 0": (sized(np.zeros(1)), "`batch_sizes` must be 1 numbers of at least 1, but is array([0.]). "),
     "a portion short": (

@@ -135,7 +135,7 @@ def test_signatures_of_the_reference_name_nothing_private(site):
 def test_paths_of_pages_in_docstrings_become_links():
     tool = _tool("docstrings")
     done = doctest.testmod(tool)
-    assert (done.failed, done.attempted) == (0, 2)
+    assert (done.failed, done.attempted) == (0, 3)
 
 
 def test_what_is_returned_is_one_text_below_its_type(site):

@@ -352,6 +352,17 @@ def test_loss_scales_are_those_of_the_windows():
     assert found == expected[3:]
 
 
+def test_a_window_may_weigh_nothing_and_an_epoch_may_not():
+    epoch = lw.WindowEpoch(lw.Windows(LENGTHS, BATCHING, window=64, block=4), 0)
+    first = epoch.windows.plan(0, 0)
+    weights = np.ones(len(LENGTHS))
+    weights[first.numbers] = 0
+    scales = list(epoch.loss_scales(weights))
+    assert scales == [0.0] * len(first) + [1.0] * (len(epoch) - len(first))
+    with pytest.raises(ValueError, match=r"^`weights` must be above 0 for some sequence, but is 0\.0\. Leave them out"):
+        list(epoch.loss_scales(0 * weights))
+
+
 def count_plans(windows, monkeypatch, epoch=0):
     """How many windows are planned to count an epoch."""
     made = []
@@ -509,3 +520,14 @@ def test_a_file_that_is_no_array_is_refused(tmp_path):
     for name in ("a.npy", "b.npz"):
         with pytest.raises(ValueError, match=r"^`lengths` must be the path of a \.npy file, but is "):
             lw.Windows(tmp_path / name, BATCHING)
+
+
+@pytest.mark.parametrize("choice", [lw.ShortestFirst, lw.LongestFirst])
+def test_the_first_epochs_are_sorted_in_every_window(choice):
+    def batches_of(arrange, epoch):
+        windows = lw.Windows(LENGTHS, lw.Batching(cut=lw.FixedSize(3), arrange=arrange), window=200, block=20)
+        return [batch.tolist() for number in range(len(windows)) for batch in windows.plan(epoch, number).batches()]
+
+    for epoch, sorts in enumerate([True, True, False]):
+        same = choice() if sorts else lw.ShuffledSteps()
+        assert batches_of(choice(epochs=2), epoch) == batches_of(same, epoch)

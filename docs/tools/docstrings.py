@@ -20,7 +20,8 @@ from griffe import Class, Extension, Function, Module, Object, Parameters
 _EXAMPLE = re.compile(r"^( *)>>> .*(?:\n\1\S.*)*", re.MULTILINE)
 _CODE = re.compile(r"(^ *```.*?^ *```$|`[^`]*`)", re.MULTILINE | re.DOTALL)
 _PAGE = re.compile(r"\bdocs/([\w/-]+)\.md\b")
-_RETURNS = re.compile(r"^ *Returns:\n +", re.MULTILINE)
+_GIVES = re.compile(r"^ *(?:Returns|Yields):\n +", re.MULTILINE)
+_ITERATOR = re.compile(r"Iterator\[(.*)\]")
 _CONSTANT = re.compile(r"""(_?[A-Z][A-Z_]+)(?:\[["'](\w+)["']\])?""")
 PLACE = "reference"  # the folder of the pages that show docstrings, within docs/
 
@@ -39,6 +40,10 @@ class Readable(Extension):
             show_signature(function)
             if function.docstring and function.returns is not None:
                 function.docstring.value = with_type(function.docstring.value, str(function.returns))
+            owner = function.parent
+            # What a class yields stands in its own docstring.
+            if function.name == "__iter__" and isinstance(owner, Class) and owner.docstring:
+                owner.docstring.value = with_type(owner.docstring.value, str(function.returns))
 
 
 def as_markdown(docstring: str) -> str:
@@ -53,12 +58,21 @@ def as_markdown(docstring: str) -> str:
 
 
 def with_type(docstring: str, returns: str) -> str:
-    """The docstring with the type before what it returns: else words up to a colon would be taken for the type.
+    """The docstring with the type before what it returns or yields.
+
+    Without it, words up to a colon would be taken for the type.
 
     >>> with_type("Finds edges.\\n\\nReturns:\\n    [k, 2]: rows and lengths.", "Array")
     'Finds edges.\\n\\nReturns:\\n    Array: [k, 2]: rows and lengths.'
+    >>> with_type("Takes turns.\\n\\nYields:\\n    A rank.", "Iterator[int]")
+    'Takes turns.\\n\\nYields:\\n    int: A rank.'
     """
-    return _RETURNS.sub(lambda found: f"{found[0]}{returns}: ", docstring)
+
+    def write(found: re.Match[str]) -> str:
+        each = _ITERATOR.fullmatch(returns) if "Yields" in found[0] else None
+        return f"{found[0]}{each[1] if each else returns}: "
+
+    return _GIVES.sub(write, docstring)
 
 
 def _link(prose: str) -> str:

@@ -167,6 +167,9 @@ def test_ranks_wait_in_every_step_for_gradients_and_once_for_parameters():
     )
     assert each == 0.25  # 6 of 8 paid for in each step
     assert once == 0.0  # 6 each in the end
+    apart = dataclasses.replace(plan, grid=np.array([[[0, 2]], [[1, 3]]]))
+    setup = Setup(label="", batching=batching, processes=2, averaging="parameter")
+    assert waiting_share(setup, apart) == 0.25  # 4 and 8
 
 
 def test_the_json_and_the_picture_tell_the_runs_apart(study):

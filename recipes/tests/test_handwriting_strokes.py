@@ -58,6 +58,18 @@ def test_lines_repeat_from_their_seed_and_differ_from_others():
     assert write_lines(20, seed=4)[1] != texts
 
 
+def test_lines_stay_what_committed_results_were_trained_on():
+    # Of each line the points, the path of the pen along x and y, and where it ends.
+    samples, texts = write_lines(4, seed=3)
+    assert texts == ["an and an evening pict", "soon cat", "late seco", "out"]
+    assert [len(sample) for sample in samples] == [471, 200, 274, 68]
+    paths = [[340.14, 382.7], [160.78, 137.97], [273.98, 245.68], [41.02, 79.13]]
+    ends = [[184.299, 4.38], [72.946, 5.551], [107.937, -3.918], [18.954, -0.786]]
+    for sample, path, end in zip(samples, paths, ends, strict=True):
+        np.testing.assert_allclose(np.abs(sample[:, :2]).sum(axis=0), path, atol=0.02)
+        np.testing.assert_allclose(sample[:, :2].sum(axis=0), end, atol=0.002)
+
+
 def test_lines_are_long_tailed_and_bounded():
     samples, texts = write_lines(400)
     lengths = np.array([len(sample) for sample in samples])
@@ -102,6 +114,8 @@ def test_texts_have_the_characters_asked_for(seed, characters):
         (lambda: draw_text(np.random.default_rng(0), 0), "`characters` must be at least 1, but is 0"),
         (lambda: Writer(**_of_plain(font="comic")), "`font` must be one of futural, scripts, but is 'comic'"),
         (lambda: Writer(**_of_plain(size=0.0)), "`size` must be finite and above 0, but is 0.0"),
+        (lambda: Writer(**_of_plain(noise=-1.0)), "`noise` must be finite and at least 0, but is -1.0"),
+        (lambda: write_lines(5, spread=-1.0), "`spread` must be finite and at least 0, but is -1.0"),
     ],
 )
 def test_bad_values_are_named(call, message):

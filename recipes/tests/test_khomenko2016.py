@@ -132,7 +132,7 @@ def test_a_paper_that_holds_holds_whole():
     speed, falls, least, early = bucket_claims(rows, bound=5.0)
     assert [each.holds for each in (speed, falls, least, early)] == ["whole"] * 4
     assert speed.ours == [4.0, 4.0]
-    assert speed.why.startswith("These lengths allow at most 5.00 by 3 buckets, of which 80% was had;")
+    assert speed.why.startswith("These lengths allow at most 5.00 by 3 buckets; 80% of that was reached.")
     assert falls.mean == pytest.approx(8 / 1.7)
     assert least.ours == [0.0, 0.0]
     # When the first epoch of Q = 1 is done, at 8 s, its loss is 2; Q = 3 has done three, and has 2 / 8.
@@ -256,7 +256,7 @@ def test_the_page_tells_seconds_and_speed_ups_of_every_number_of_buckets_and_pro
 
 
 def test_the_headline_sorts_lengths_by_what_they_allow(document):
-    before, after = headline(document).split("it cannot hold of these")
+    before, after = headline(document).split("It cannot be with these")
     assert "example long-tailed (6.2)" in before
     assert "uniform from 1 on (1.5)" in after
     assert f"sigma of {sigma_that_allows(4.0, buckets=3):.3f} on" in before

@@ -197,8 +197,8 @@ def test_rank_correlations_of_ties_and_of_runs_that_diverged():
 def test_the_conclusion_follows_the_greater_count():
     assert conclusion(Tally(lower=2, higher=1, total=8)).startswith("These results speak for")
     assert conclusion(Tally(lower=0, higher=1, total=8)).startswith("These results speak against")
-    assert conclusion(Tally(lower=0, higher=0, total=8)).startswith("These results do not choose")
-    assert conclusion(Tally(lower=0, higher=1, total=24)).startswith("These results do not choose")  # chance: 1.2
+    assert conclusion(Tally(lower=0, higher=0, total=8)).startswith("These results do not say")
+    assert conclusion(Tally(lower=0, higher=1, total=24)).startswith("These results do not say")  # chance: 1.2
     assert "in 0 of 8 comparisons, and higher in 1." in conclusion(Tally(lower=0, higher=1, total=8))
     unknown = Interval(mean=math.nan, low=math.nan, high=math.nan, runs=2)
     assert tally([Interval(mean=2.0, low=1.0, high=3.0, runs=2), unknown]) == Tally(lower=0, higher=1, total=2)

@@ -21,7 +21,7 @@ import lengthwise as lw  # noqa: E402
 from lengthwise_recipes.study.checkpoints import Checkpoints  # noqa: E402
 from lengthwise_recipes.study.results import EpochRow, RunRow  # noqa: E402
 from lengthwise_recipes.study.settings import Settings  # noqa: E402
-from lengthwise_recipes.study.setups import Setup, setups  # noqa: E402
+from lengthwise_recipes.study.setups import Setup, costliest_batch, setups  # noqa: E402
 from lengthwise_recipes.study.study import run_study  # noqa: E402
 from lengthwise_recipes.study.task import weights  # noqa: E402
 from lengthwise_recipes.study.training import in_turn, train  # noqa: E402
@@ -376,6 +376,39 @@ def test_the_memory_of_a_step_is_that_of_its_costliest_batch(device):
     assert study.summaries[0].peak_bytes == study.peak_bytes["long"]
     assert run_study(task, batchings, settings).peak_bytes == study.peak_bytes
     assert run_study(task, batchings, Settings(epochs=1, device=device)).peak_bytes == {}
+
+
+class Noisy(Line):
+    """A loss with noise, as dropout makes it."""
+
+    def loss(self, model, batch, width):
+        return super().loss(model, batch, width) * (0.5 + torch.rand(()))
+
+
+def test_another_strategy_changes_no_noise():
+    alone, beside = (
+        run_study(Noisy(), given, SETTINGS) for given in ({"whole": WHOLE}, {"chunks": CHUNKED, "whole": WHOLE})
+    )
+    assert learned(alone.rows) == learned([row for row in beside.rows if row.strategy == "whole"])
+
+
+def test_the_costliest_batch_is_that_of_all_epochs():
+    setup = Setup(batching=lw.Batching(order=lw.Shuffled(), budget=23))
+    costs = [lw.make_plan(LENGTHS, setup.batching, epoch=epoch).costs.max() for epoch in range(20)]
+    least, most = int(np.argmin(costs)), int(np.argmax(costs))
+    assert costs[least] < costs[most]
+    for epochs in ((least, most), (most, least)):
+        batch, width = costliest_batch(setup, LENGTHS, seed=0, epochs=epochs)
+        assert len(batch) * width == costs[most]
+        assert width == LENGTHS[batch].max()
+
+
+def test_a_setup_of_more_processes_than_gpus_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    two = {"two": Setup(batching=WHOLE, processes=2, averaging="gradient")}
+    with pytest.raises(ValueError, match=r"`processes` must be at most 1, one for each GPU, but is 2\."):
+        setups(two, Settings(device="cuda"))
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,8 @@ def check_folder(name: str, path: str | os.PathLike[str]) -> None:
 
     Raises:
         FileNotFoundError: There is no such folder.
-        TypeError, ValueError: As in `check_path`.
+        TypeError: As in `check_path`.
+        ValueError: As in `check_path`.
     """
     check_path(name, path)
     folder = Path(os.path.realpath(path) if os.path.islink(path) else path).parent
@@ -190,7 +191,8 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 
     Raises:
         OSError: It is one. A path where nothing is passes: opening it raises.
-        TypeError, ValueError: As in `check_path`.
+        TypeError: As in `check_path`.
+        ValueError: As in `check_path`.
     """
     check_path("path", path)
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):

@@ -1,5 +1,6 @@
 """`lengthwise advise`: its JSON is a contract, and what it prints fits on one screen."""
 
+import json
 import re
 from dataclasses import replace
 
@@ -90,10 +91,11 @@ def test_it_fits_on_one_screen(run, monkeypatch, columns):
     ],
     ids=lambda words: " ".join(map(str, words)),
 )
-def test_what_is_printed_runs_and_pads_as_much_as_is_printed(run, words):
+def test_what_is_printed_runs_and_pads_as_much_as_is_printed(run, tmp_path, words):
     torch = pytest.importorskip("torch")
-    asked = ("advise", "--example", "speech", "--subset", 400, *words)
-    out, found = run(*asked).out, run(*asked, "--json", "-").json
+    path = tmp_path / "advice.json"
+    out = run("advise", "--example", "speech", "--subset", 400, *words, "--json", path).out
+    found = json.loads(path.read_text())
     names = {"dataset": [torch.zeros(2)] * 400, "epochs": 1}
     exec(out[out.index("import lengthwise as lw") :], names)
     world = {name: found[name] for name in ("world_size", "micro_batches")}
@@ -144,16 +146,17 @@ def test_the_table_has_what_the_sentence_names_what_ships_and_some_of_the_front(
     assert shipped[3] in shown
 
 
-def test_seconds_are_those_of_the_step_cost(run, step_cost):
-    found = run("advise", *FEW, "--batch-size", 8, "--cost", step_cost, "--json", "-").json
-    assert found["unit"] == "seconds"
-    assert "seconds" in run("advise", *FEW, "--batch-size", 8, "--cost", step_cost).out
+def test_seconds_are_those_of_the_step_cost(run, step_cost, tmp_path):
+    path = tmp_path / "advice.json"
+    assert "seconds" in run("advise", *FEW, "--batch-size", 8, "--cost", step_cost, "--json", path).out
+    assert json.loads(path.read_text())["unit"] == "seconds"
 
 
-def test_a_share_of_length_adds_the_work(run):
-    words = ("advise", *FEW, "--batch-size", 8, "--share", "50%", "--noise-scale", 100)
+def test_a_share_of_length_adds_the_work(run, tmp_path):
+    path = tmp_path / "advice.json"
+    words = ("advise", *FEW, "--batch-size", 8, "--share", "50%", "--noise-scale", 100, "--json", path)
     assert "work" in run(*words).out
-    best = next(row for row in run(*words, "--json", "-").json["candidates"] if row["best"])
+    best = next(row for row in json.loads(path.read_text())["candidates"] if row["best"])
     lengths = lw.example_lengths("speech")
     chosen = lengths[np.sort(lw.Key(seed=0, stage="subset").permutation(len(lengths))[:800])]
     assert best["work"] == lw.advise(chosen, lw.FixedSize(8), share=0.5, noise_scale=100.0).best.work
@@ -170,8 +173,7 @@ def test_the_front_is_drawn(run, tmp_path, suffix):
 def test_a_page_shows_what_is_recommended(run, tmp_path):
     pytest.importorskip("jinja2")
     path = tmp_path / "advice.html"
-    words = ("advise", *FEW, "--world-size", 2, "--seed", 5, "--html", path)
-    found = run(*words, "--json", "-").json
+    found = run("advise", *FEW, "--world-size", 2, "--seed", 5, "--html", path, "--json", "-").json
     page = Page(path.read_text())
     assert page.said("h1").startswith("Random batches compute ")
     (tried,) = (table for table in page.tables if "cut" in table[0])

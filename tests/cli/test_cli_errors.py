@@ -69,7 +69,9 @@ WRONG = {
     "compare {four} --frame-shift 0": "`frame_shift` must be finite and above 0, but is 0.0.",
     "compare --strat random": "lengthwise compare: there is no --strat",
     "compare --json": "argument --json: expected one argument.",
-    "buckets": "the following arguments are required: --buckets.",
+    "--hepl": "lengthwise: there is no --hepl here. `lengthwise --help` lists what there is.",
+    "--": "lengthwise: there is no -- here.",
+    "buckets": "required: --buckets. Write `lengthwise buckets --buckets 8`, for example.",
     "buckets --buckets 0": "`buckets` must be at least 1, but is 0.",
     "buckets --buckets 3 --multiple-of 0 --budget 9000": "`multiple_of` must be at least 1, but is 0.",
     "plan --pack 9000 --multiple-of 8": "`multiple-of` must be left out for rows, but is 8.",
@@ -102,7 +104,6 @@ WRONG = {
     "inspect --subset 10.5": "argument --subset: must be a whole number, but is '10.5'.",
     "inspect {four} ok.npy": "lengthwise inspect: there is no ok.npy here.",
     "foo": "argument COMMAND: invalid choice: 'foo'",
-    "": "the following arguments are required: COMMAND.",
 }
 
 

@@ -49,6 +49,7 @@ def test_help_keeps_within_eighty_columns(run, monkeypatch, command):
 def test_help_lists_the_commands(run):
     out = run("--help").out
     assert all(f"\n    {name} " in out for name in ("advise", "inspect", "compare", "plan", "buckets"))
+    assert run() == run("--help")  # who types the name alone asks what there is
 
 
 def heads_of(out):

@@ -12,8 +12,8 @@ import pyarrow.parquet as parquet  # noqa: E402
 
 import lengthwise as lw  # noqa: E402
 
-# Of 40 files, in the order of their names: rows enough that engines which race would mix them.
-ROWS = [[(7 * file + row) % 23 + 1 for row in range(5)] for file in range(40)]
+# Of 20 files, in the order of their names: enough that engines which race would mix them. For Ray each is a task.
+ROWS = [[(7 * file + row) % 23 + 1 for row in range(10)] for file in range(20)]
 LENGTHS = [n for rows in ROWS for n in rows]
 
 
@@ -55,7 +55,7 @@ def functions():
 
 COUNT, PAIRS = functions()
 PAIRS_LEFT = [[n, n + 1] for n in LENGTHS if n != 7]
-FEW = 12  # files of a Ray data set
+FEW = 6  # files of a Ray data set
 
 
 def check_bad_rows(write, lengths=LENGTHS):
@@ -111,7 +111,7 @@ def test_files_on_a_ray_cluster(cluster, folder, out):
     assert len([node for node in cluster.nodes() if node["Alive"]]) == 2
     check_engine(functools.partial(lw.write_lengths, folder, out, engine="ray"))
     again = lw.write_lengths(folder, out, column="tokens", engine="ray")
-    assert again.find(9) == (str(folder / "001.parquet"), 4)
+    assert again.find(19) == (str(folder / "001.parquet"), 9)
 
 
 @of_ray
@@ -122,7 +122,7 @@ def test_a_data_set_of_ray(folder, out):
     data.DataContext.get_current().enable_progress_bars = False
     for path in sorted(folder.iterdir())[FEW:]:  # each file is a task that takes a second, in each of three runs
         path.unlink()
-    lengths = LENGTHS[: 5 * FEW]
+    lengths = LENGTHS[: 10 * FEW]
     whole = data.read_parquet(str(folder))
     assert lw.write_lengths(whole, out, column="tokens").lengths.tolist() == lengths
     check_sentences(functools.partial(lw.write_lengths, whole, out))
@@ -252,12 +252,12 @@ def test_processes_of_hugging_face(saved, out):
 
 def test_ranges_that_were_done_are_not_mapped_again(saved, out, monkeypatch):
     monkeypatch.setattr("lengthwise.engines.datasets.ROWS", 50)
-    with pytest.raises(ValueError, match=r"^`max_bad` must be at least the number of bad rows, but is 2"):
-        lw.write_lengths(saved, out, length=PAIRS, max_bad=2, bad="drop")
+    with pytest.raises(ValueError, match=r"^`max_bad` must be at least the number of bad rows, but is 4"):
+        lw.write_lengths(saved, out, length=PAIRS, max_bad=4, bad="drop")
     done = {path.name: path.stat().st_mtime_ns for path in out.parent.glob("lengths.npy.parts/*.part")}
     assert 0 < len(done) < 4
     os.utime(f"{out}.parts/00000000.part", ns=(1, 1))
-    with pytest.raises(ValueError, match="is bad: 8 of 200 rows have none"):
+    with pytest.raises(ValueError, match="is bad: 9 of 200 rows have none"):
         lw.write_lengths(saved, out, length=PAIRS)
     assert os.stat(f"{out}.parts/00000000.part").st_mtime_ns == 1
     assert len(lw.write_lengths(saved, out, length=PAIRS, bad="one")) == 200

@@ -9,7 +9,7 @@ from collections import Counter
 import hosts
 import pytest
 import train
-from processes import PATIENCE, TRAIN, checkpointed, lines, read_until, sweep
+from processes import PATIENCE, TRAIN, checkpointed, exit_codes, lines, read_until, started, sweep
 
 import lengthwise as lw
 
@@ -70,21 +70,17 @@ def cut_off(pair, tmp_path_factory):
 @pytest.fixture(scope="module")
 def resumed(pair, cut_off, tmp_path_factory):
     """The same run on host 0 alone, with 1 and with 2 micro-batches in a step: its steps."""
-    runs = {}
-    for micro_batches, port in zip((1, 2), pair.ports(2), strict=True):
-        folder = shutil.copytree(cut_off[0], tmp_path_factory.mktemp("alone") / "shared")
-        more = (folder, "--epochs", EPOCH + 2, "--micro-batches", micro_batches)
-        runs[micro_batches] = torchrun(pair, 0, port, *more, stdout=subprocess.PIPE, stderr=subprocess.PIPE), folder
-    steps = {}
+    folders = [shutil.copytree(cut_off[0], tmp_path_factory.mktemp("alone") / "shared") for _ in range(2)]
+    more = ("--epochs", EPOCH + 2, "--micro-batches")
+    agent = torchrun(pair, 0, *pair.ports(1), folders[0], *more, 1, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        for micro_batches, (agent, _) in runs.items():
-            said, errors = agent.communicate(timeout=PATIENCE)
-            assert agent.returncode == 0, errors.decode()
-            steps[micro_batches] = lines(said)
+        # One of them without torchrun, in a process that need not load PyTorch.
+        assert exit_codes([started(folders[1] / "log0", folders[1], *more, 2, "--dtype", "float64")]) == [0]
+        said, errors = agent.communicate(timeout=PATIENCE)
+        assert agent.returncode == 0, errors.decode()
     finally:
-        for agent, folder in runs.values():
-            kill(agent, folder, 0)
-    return steps
+        kill(agent, folders[0], 0)
+    return {1: lines(said), 2: lines(folders[1] / "log0")}
 
 
 def planned_steps(epoch):

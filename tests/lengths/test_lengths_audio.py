@@ -130,6 +130,22 @@ def test_link_to_nothing_is_named(folder):
         read_lengths(folder)
 
 
+def test_audio_behind_a_link_to_a_folder_is_named(folder, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    write(elsewhere / "c.wav", 10)
+    (folder / "a" / "linked").symlink_to(elsewhere)
+    (folder / "again").symlink_to(folder / "a")  # read by its own name
+    (folder / "around").symlink_to(folder)
+    (folder / "empty").symlink_to(tmp_path_factory.mktemp("empty"))
+    rule = r"^`source` must be without links to folders of audio, but is '.*linked'\. Its audio is left out: read that"
+    with pytest.warns(match=rule):
+        assert audio_files(folder) == ["a/Y.WAV", "a/z.flac", "b.wav"]
+    with pytest.warns(match=rule):
+        assert len(read_lengths(folder)) == 3
+    (folder / "a" / "linked").unlink()
+    assert len(read_lengths(folder)) == 3
+
+
 def test_folder_without_audio_is_an_error(tmp_path):
     with pytest.raises(ValueError, match=r"`source` must be a folder with audio files, but is '.*'\. Looked for .wav"):
         read_lengths(tmp_path)

@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 import lengthwise as lw
-from lengthwise.plot import save, step_padding, style
+from lengthwise.plot import batch_padding, epoch_lengths, save, step_padding, style
 
 SPEECH = lw.example_lengths("speech", count=3_000)
 CUT = lw.FixedSize(16)
@@ -36,7 +36,7 @@ def test_four_sequences_on_two_ranks():
     assert second[0].baseline.tolist() == [4, 2]
     assert second[0].edges[0] > bars.edges[-1]  # a gap between the steps
     assert said(axes)[:2] == ["padding 0 %", "waiting 23 %"]  # both ranks take 9 + 4, and 6 of these 26 are waiting
-    assert said(axes)[3:] == ["padded length", "padding", "length", "waiting"]
+    assert said(axes)[3:] == ["padded length", "length", "waiting"]  # nothing is padding, and nothing is named so
     assert {text.get_fontweight() for text in axes.texts} == {"normal"}  # beside nothing, nothing is the worst
     assert [text.get_text() for text in axes.get_xticklabels()] == ["2 batches of 1"] * 2
     assert axes.get_xlabel() == "the batches of each step, side by side: area is time, the same for all ranks"
@@ -112,3 +112,29 @@ def test_bad_values_are_refused():
         step_padding(SPEECH, {})
     with pytest.raises(ValueError, match=r"`steps` must be at least 1"):
         step_padding(SPEECH, {"random": lw.make_plan(SPEECH, lw.Batching(cut=CUT))}, steps=0)
+
+
+def test_what_stands_below_steps_never_overlaps():
+    plans = {"random": lw.make_plan(SPEECH, lw.Batching(cut=CUT, order=lw.Shuffled()), world_size=2)}
+    for steps, written in ((1, 1), (3, 3), (4, 4), (50, 0)):
+        (axes,) = step_padding(SPEECH, plans, steps=steps).axes
+        assert sum(bool(label.get_text()) for label in axes.get_xticklabels()) == written
+
+
+def test_one_batch_is_no_plural():
+    plan = lw.make_plan([5, 3], lw.Batching(cut=lw.FixedSize(2)))
+    (axes,) = step_padding([5, 3], {"one": plan}).axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1 batch of 2"]
+
+
+@pytest.mark.parametrize("draw", [step_padding, batch_padding, epoch_lengths])
+def test_a_long_label_ends_before_what_stands_beside_it(draw):
+    label = "semi-sorted:0.02,arrange=costliest-first,waiting=5%,in a file of a long name"
+    figure = draw(SPEECH, {label: lw.make_plan(SPEECH, lw.Batching(cut=CUT), world_size=2)})
+    figure.canvas.draw()
+    first = figure.axes[0]
+    title = first._left_title if first._left_title.get_text() else first.title
+    end = title.get_window_extent().x1
+    others = [text.get_window_extent() for text in first.texts[:1]] if draw is step_padding else []
+    others += [other._left_title.get_window_extent() for other in figure.axes[1:]]
+    assert end <= min([figure.bbox.x1, *(box.x0 for box in others)])

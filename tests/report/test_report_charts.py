@@ -322,6 +322,15 @@ def test_facts_of_the_lengths():
             assert (column <= most).mean() >= share / 100 > (column < most).mean()
 
 
+@pytest.mark.parametrize(
+    ("lengths", "written"),
+    [([37], ["37"]), ([64, 64], ["64"]), ([301, 340], ["301", "340"]), ([10**9], ["1,000,000,000"])],
+)
+def test_an_axis_of_lengths_says_where_it_begins_and_ends_where_no_round_length_is_on_it(lengths, written):
+    (chart,) = draw_lengths(np.array(lengths), unit="frames", edges=None)
+    assert [tick.text for tick in chart.x_ticks] == written
+
+
 def test_the_scale_of_an_axis():
     assert marks.upward(4.0, 100)(1.0) == 75.0
 
@@ -337,6 +346,27 @@ def test_a_label_stands_beside_its_own_point_and_not_on_what_is_taken():
     taken = [Box(105, 90, 130, 110)]
     moved, same = place_labels([(100.0, 100.0), (300.0, 100.0)], ["a", "b"], width=400, height=200, taken=taken)
     assert [each and each.anchor for each in (beside, moved, same)] == ["start", "end", "start"]
+
+
+def test_what_is_put_forward_has_a_label_also_in_a_crowd():
+    # Strategies that hardly pad lie in the corner, where the labels of those to the right of them take the room.
+    lengths = lw.example_lengths("long-tailed")
+    text = "random,sorted,semi-sorted:0.02,bucketed:64,optimal:8,max-entropy:0.02,max-entropy:0.05,max-entropy:0.1"
+    plans = planned(lengths, f"{text},alternated:58", cut=lw.FixedSize(16))
+    rows = {label: lw.measure(plan, lengths).as_dict() for label, plan in plans.items()}
+    epochs = read(plans, lengths)
+    for best in plans:
+        (chart,) = draw_front(lengths, epochs, rows, best=best)
+        for kind in ("vast", "wide"):
+            written = [mark.text for mark in chart.marks if mark.tag == "text" and kind in mark.attributes["class"]]
+            assert any(best in text or text.endswith("more") for text in written), (best, kind)
+
+
+def test_the_label_of_the_first_point_finds_its_place_before_all_others():
+    # The text of the right one has no place but on the left, where that of the left one would stand.
+    points, texts = [(8.0, 10.0), (60.0, 10.0)], ["abcd", "abcdef"]
+    assert [each is None for each in place_labels(points, texts, width=62, height=12)] == [True, False]
+    assert [each is None for each in place_labels(points, texts, width=62, height=12, first=0)] == [False, True]
 
 
 def test_the_name_of_the_limit_is_never_written_over():

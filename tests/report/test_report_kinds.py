@@ -107,7 +107,7 @@ def test_a_name_that_is_no_text_is_refused(tmp_path, name):
 
 def test_labels_that_are_written_alike_are_refused(tmp_path):
     plan = planned(LENGTHS, "random")["random"]
-    with pytest.raises(ValueError, match="`plans` must be under labels that are written differently"):
+    with pytest.raises(ValueError, match="`plans` must be under labels that differ as text"):
         save(tmp_path / "x.html", LENGTHS, {1: plan, "1": plan})
 
 

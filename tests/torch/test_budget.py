@@ -216,7 +216,7 @@ def step(batch):
 step(torch.ones(1, 8, 64))  # loads what PyTorch loads with the first step
 with open("/proc/self/statm") as file:
     used = int(file.read().split()[0]) * resource.getpagesize()
-room = 384 * 2**20
+room = 192 * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (used + room, used + room))
 found = lw.torch.find_budget(
     step, lambda count, length: torch.ones(count, length, 64), [50, 100, 200, 400], model=model, max_sequences=100_000
@@ -235,7 +235,7 @@ def test_a_process_that_has_too_little_memory_finds_its_budget(tmp_path):
     budget, full = done.stdout.split()
     # A frame is 256 bytes. A step holds some arrays like its batch, and what the allocator keeps in between.
     assert full == "True"
-    assert 384 * 2**20 / 256 / 30 < float(budget) < 384 * 2**20 / 256 / 2
+    assert 192 * 2**20 / 256 / 30 < float(budget) < 192 * 2**20 / 256 / 2
 
 
 def test_the_multiples_that_plans_pad_to_are_tried():

@@ -234,6 +234,65 @@ def test_a_model_of_transformers_learns_the_same_from_rows(attention):
     assert torch.allclose(gradients(model, ours), gradients(model, theirs), atol=1e-6)
 
 
+SMALL = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+
+
+def a_model(name, **settings):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}Config")(vocab_size=WORDS, **settings)
+    heads = {"Bert": "BertForMaskedLM", "OPT": "OPTForCausalLM", "Llama": "LlamaForCausalLM"}
+    return getattr(transformers, heads[name])(config).eval()
+
+
+def outputs_apart(model, tokens):
+    return torch.cat([model(input_ids=torch.tensor([each])).logits[0] for each in tokens])
+
+
+def outputs_packed(model, batch, inputs):
+    outputs, rows = model(**inputs).logits, zip(batch.segments, strict=True)
+    return torch.cat([outputs[row][own > 0] for row, (own,) in enumerate(rows)])
+
+
+def test_the_mask_of_the_samples_does_not_let_sequences_of_a_row_attend_to_each_other():
+    model, tokens = a_model("Llama", **SMALL, initializer_range=0.5), token_lists(9, 3)
+    batch = RowCollate(CAPACITY)([{"input_ids": each, "attention_mask": [1] * len(each)} for each in tokens])
+    inputs = batch.for_transformers()
+    assert "attention_mask" not in inputs
+    assert "attention_mask" not in batch.for_transformers(flat=True)
+    assert torch.allclose(outputs_packed(model, batch, inputs), outputs_apart(model, tokens), atol=1e-5)
+
+
+def test_a_mask_that_hides_tokens_of_a_sample_is_refused():
+    batch = RowCollate(6)([{"input_ids": [5, 6, 0], "attention_mask": [1, 1, 0]}])
+    with pytest.raises(ValueError, match=r"^`attention_mask` must be 1 at every token of a sample, but is 0\. Pack "):
+        batch.for_transformers()
+
+
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+@pytest.mark.parametrize(
+    ("name", "causal", "size"),
+    [
+        ("Bert", False, SMALL),
+        ("OPT", True, {"hidden_size": 16, "ffn_dim": 16, "num_hidden_layers": 2, "num_attention_heads": 2}),
+        ("Llama", True, SMALL),
+    ],
+)
+def test_with_a_mask_of_its_own_every_model_takes_sequences_of_a_row_alone(name, causal, size, attention):
+    embedded = {"word_embed_proj_dim": 16} if name == "OPT" else {}
+    model = a_model(name, attn_implementation=attention, **size, **embedded)
+    tokens = token_lists(9, 3)
+    batch = RowCollate(CAPACITY, labels=None)([{"input_ids": each} for each in tokens])
+    packed = outputs_packed(model, batch, batch.for_transformers(causal=causal))
+    assert torch.allclose(packed, outputs_apart(model, tokens), atol=1e-5)
+
+
+def test_flash_attention_takes_no_mask():
+    batch = RowCollate(6)([{"input_ids": [5, 6]}])
+    with pytest.raises(ValueError, match=r"^`causal` must be left out beside flat=True, but is False\."):
+        batch.for_transformers(flat=True, causal=False)
+
+
 def test_a_mask_without_a_future_and_with_one():
     segments = torch.tensor([[1, 1, 0]])
     assert block_mask(segments).int().tolist() == [[[[1, 0, 0], [1, 1, 0], [0, 0, 1]]]]

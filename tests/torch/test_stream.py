@@ -133,6 +133,46 @@ def test_an_epoch_that_is_taken_again_warns_once():
         list(resumed)
 
 
+def test_an_epoch_that_is_left_early_warns_once():
+    stream = stream_of(shards_of([60]), BATCHINGS["budget"])
+    next(iter(stream))  # a look
+    stream.set_epoch(1)
+    for _ in itertools.islice(stream, 2):
+        pass
+    stream.set_epoch(1)
+    next(iter(stream))
+    with pytest.warns(match="^`stream` must be read to its end before the next epoch, or sequences are lost"):
+        stream.set_epoch(2)
+    for _ in itertools.islice(stream, 2):
+        pass
+    state = stream.state_dict()
+    stream.set_epoch(3)  # said already
+    resumed = stream_of(shards_of([60]), BATCHINGS["budget"])
+    resumed.load_state_dict(state)
+    next(iter(resumed))
+    with pytest.warns(match="^`stream` must be read to its end before the next epoch"):
+        resumed.set_epoch(3)
+    list(resumed)
+    resumed.set_epoch(4)
+
+
+@pytest.mark.parametrize("sequences", [60, 64, 5])  # the last window is a part, whole, or the only one
+def test_an_epoch_of_which_all_batches_were_taken_is_not_left_early(sequences):
+    stream = stream_of(shards_of([sequences]), BATCHINGS["budget"])
+    batches = len(list(stream))
+    for epoch in (1, 2, 3):
+        stream.set_epoch(epoch)
+        # It is not asked what comes behind its last batch.
+        assert len(list(itertools.islice(stream, batches))) == batches
+    # Of two in one zip, the second is not.
+    stream, other = (stream_of(shards_of([sequences]), BATCHINGS["budget"]) for _ in range(2))
+    for epoch in (0, 1):
+        stream.set_epoch(epoch)
+        other.set_epoch(epoch)
+        assert len(list(zip(stream, other, strict=False))) == batches
+
+
+@pytest.mark.filterwarnings("ignore:`stream` must be read to its end")
 def test_an_epoch_or_a_state_that_is_set_within_a_loop_is_refused():
     changes = {
         "^`epoch` must be 0 until its pass has ended, but is 1. Set": lambda stream: stream.set_epoch(1),
@@ -228,7 +268,12 @@ def test_every_window_draws_anew():
 
 def test_sequences_that_weigh_nothing_are_scaled_by_nothing():
     stream = stream_of(shards_of([24]), BATCHINGS["fixed"], weight=lambda _: 0.0, micro_batches=2)
-    assert {stream.loss_scale for _ in stream} == {0.0}
+    message = "^`weight` must be above 0 for some sequence of the first window, but is 0.0 at epoch 0. Look at what"
+    with pytest.warns(match=message):
+        assert {stream.loss_scale for _ in stream} == {0.0}
+    shard = [(number, 5) for number in range(80)]
+    stream = stream_of([shard], BATCHINGS["fixed"], weight=lambda sample: sample[0] < 40)
+    assert [stream.loss_scale for _ in stream] == [1.0] * 10 + [0.0] * 10
 
 
 def test_two_lengths_and_tensors():
@@ -373,15 +418,29 @@ def broken_on_one(rank, folder):
         stream = stream_of([samples(50), Broken()], LONG)
         with pytest.raises(OSError if rank == 1 else lw.PlanMismatchError, match="the disk is gone"):
             list(stream)
+        check_places(rank)
     finally:
         distributed.destroy_process_group()
+
+
+def check_places(rank):
+    """Ranks that stand at other places are refused with the first window, on both of them."""
+    shards = shards_of([20, 20])
+    other, resumed, unlike = (stream_of(shards, LONG, micro_batches=many) for many in (1, 1, 1 + rank))
+    other.set_epoch(1 + rank)
+    state = resumed.state_dict() | {"runs": [[2, 1, 1]] * rank}
+    resumed.load_state_dict(state)
+    for stream, fact in ((other, "epoch"), (resumed, "runs"), (unlike, "micro_batches")):
+        message = f"^`{fact}` must be what rank 0 has, .* at rank 1. Set the same epoch on every rank"
+        with pytest.raises(lw.PlanMismatchError, match=message):
+            list(stream)
 
 
 LONG = lw.Batching(budget=4_000)
 
 
 @pytest.mark.processes
-def test_a_source_that_fails_on_one_rank_fails_on_all(tmp_path):
+def test_what_one_rank_alone_has_or_lacks_fails_on_all(tmp_path):
     run_ranks(broken_on_one, tmp_path)
 
 
@@ -511,3 +570,14 @@ def test_streams_are_cut_and_padded_to_multiples():
     shapes = [tuple(batch.values.shape) for batch in stream]
     assert sum(rows for rows, _ in shapes) == 200
     assert all(padded % 16 == 0 and rows * padded <= 400 for rows, padded in shapes)
+
+
+@pytest.mark.parametrize("choice", [lw.ShortestFirst, lw.LongestFirst])
+def test_the_first_epochs_are_sorted_in_every_window(choice):
+    def names_of(arrange, epoch):
+        stream = stream_of(shards_of([150]), lw.Batching(cut=lw.FixedSize(3), arrange=arrange))
+        stream.set_epoch(epoch)
+        return names(stream)
+
+    for epoch, sorts in enumerate([True, True, False]):
+        assert names_of(choice(epochs=2), epoch) == names_of(choice() if sorts else lw.ShuffledSteps(), epoch)

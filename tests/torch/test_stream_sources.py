@@ -5,9 +5,12 @@ import itertools
 from types import MappingProxyType
 
 import pytest
+import torch
 from streams import length, names, samples, shards_of, stream_of
+from torch.utils.data import DataLoader
 
 import lengthwise as lw
+from ranks import run_ranks
 
 BUDGET = lw.Batching(budget=400)
 
@@ -214,3 +217,63 @@ def test_windows_of_dropped_sequences_have_no_batches():
     assert len(list(stream_of([samples(43)], tail, micro_batches=2))) == 10
     with pytest.raises(ValueError, match=r"^`plan` must be of at least one step"):
         list(stream_of([samples(43)], tail, micro_batches=20))
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({}, "'batch_size=1'"),
+        ({"batch_size": 8, "collate_fn": list}, "'batch_size=8'"),
+        ({"batch_sampler": [[0, 1], [2]]}, "'a batch_sampler'"),
+    ],
+)
+def test_a_loader_that_gives_batches_is_refused(given, named):
+    # The length of a batch [1, T] is 1: a batch of the stream would hold as many sequences as the budget has frames.
+    loader = DataLoader(samples(20), **given)
+    with pytest.raises(
+        ValueError, match=rf"^`shards` must be loaders of single samples, but is {named}\. Give it batch"
+    ):
+        stream_of([loader], BUDGET)
+
+
+@pytest.mark.parametrize("given", [{"batch_size": None}, {"batch_size": 1, "collate_fn": lambda batch: batch[0]}])
+def test_a_loader_that_gives_single_samples_is_a_shard(given):
+    whole = [(name, length) for name, length in samples(20)]
+    assert names(stream_of([DataLoader(whole, **given)], BUDGET)) == names(stream_of([whole], BUDGET))
+
+
+def rows(shards):
+    for shard in shards:
+        yield from ({"name": 100 * shard + number, "length": 1 + number % 7} for number in range(20))
+
+
+def on_two_ranks(rank, folder, splits):
+    datasets = pytest.importorskip("datasets")
+    split_dataset_by_node = pytest.importorskip("datasets.distributed").split_dataset_by_node
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+    own = datasets.IterableDataset.from_generator(rows, gen_kwargs={"shards": [0, 1, 2, 3]})
+    if splits:
+        own = split_dataset_by_node(own, rank=rank, world_size=2)
+    stream = lw.torch.StreamBatches(own, BUDGET, length=lambda row: row["length"], buffer=40, collate_fn=list)
+    try:
+        found = [row["name"] for batch in stream for row in batch]
+    except ValueError as error:
+        found = str(error)
+    torch.save(found, folder / f"{rank}.pt")
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
+
+
+def test_a_stream_that_was_split_by_node_before_is_refused(tmp_path):
+    pytest.importorskip("datasets")
+    run_ranks(on_two_ranks, tmp_path, True)
+    for rank in (0, 1):
+        error = f"`shards` must be the same on every rank, but is 'those of node {rank} of 2'. Leave out split_datas"
+        assert torch.load(tmp_path / f"{rank}.pt").startswith(error)
+
+
+def test_a_stream_of_hugging_face_is_dealt_to_the_ranks(tmp_path):
+    pytest.importorskip("datasets")
+    run_ranks(on_two_ranks, tmp_path, False)
+    taken = {name for rank in (0, 1) for name in torch.load(tmp_path / f"{rank}.pt")}
+    assert taken == {100 * shard + number for shard in range(4) for number in range(20)}

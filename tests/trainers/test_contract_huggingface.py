@@ -127,6 +127,7 @@ ALWAYS = {
     **{"lr_scheduler_type": "constant", "save_strategy": "no", "logging_strategy": "no", "report_to": "none"},
     **{"use_cpu": True, "disable_tqdm": True, "log_level": "error"},
 }
+ALMOST_NONE = [1, *[0] * (len(LENGTHS) - 1)]  # the weight of the first sequence alone
 REFUSED = {  # how the run is set up, and what is said to it
     "evened": ({"trainer": Resharding, "accelerator_config": {"even_batches": True}}, "Leave the loader out of"),
     "uneven": ({"trainer": Resharding, "accelerator_config": {"even_batches": False}}, "Leave the loader out of"),
@@ -138,6 +139,7 @@ REFUSED = {  # how the run is set up, and what is said to it
         {"gradient_accumulation_steps": 3},
         "`gradient_accumulation_steps` must be 2, but is 3. Set it so in TrainingArguments",
     ),
+    "weightless": ({"weights": [0] * len(LENGTHS)}, "`weights` must be above 0 for some sequence, but is 0.0."),
     "dropping": ({"dataloader_drop_last": True}, "`dataloader_drop_last` must be False, but is True."),
     "shrinking": ({"auto_find_batch_size": True}, "`auto_find_batch_size` must be False, but is True."),
     **{
@@ -207,7 +209,7 @@ def runs_on_two_ranks(folder):
         "epoch end": train("mean", f"{folder}/epochs", save_strategy="epoch", eval_strategy="epoch"),
         "next epoch": train("mean", folder, saved=f"{folder}/epochs/checkpoint-{STEPS[0]}"),
         "finished": train("mean", folder, saved=f"{folder}/epochs/checkpoint-{sum(STEPS)}"),
-        "weightless": train("mean", folder, weights=[0] * len(LENGTHS), eval_strategy="epoch"),
+        "weightless": train("mean", folder, weights=ALMOST_NONE, eval_strategy="epoch"),
         "heads": heads.largest_errors(folder, MICRO_BATCHES),
         "evaluated": {name: heads.evaluated(name, folder) for name in EVALUATED},
         "heads refused": heads.refusals(folder),
@@ -282,10 +284,19 @@ def test_a_loss_that_cannot_be_scaled_is_refused(of_ranks, name):
 
 
 def test_sequences_without_weight_teach_nothing_and_are_evaluated_all_the_same(of_ranks):
+    model, sequences = Model(), Sequences()
+    optimizer = optimizer_of(model)
+    for epoch in range(EPOCHS):
+        for step in plan(epoch).grid:
+            optimizer.zero_grad(set_to_none=False)
+            # A loss is of a batch: that of the first sequence counts, with all that are in it.
+            for numbers in filter(lambda numbers: 0 in numbers, map(plan(epoch).batch, step.ravel())):
+                model.loss(*torch.utils.data.default_collate([sequences[number] for number in numbers])).backward()
+            optimizer.step()
     for run in of_ranks:
-        assert run["weightless"].weights == Model().weights()
-        assert run["weightless"].told["losses"] == [run["weightless"].told["losses"][0]] * EPOCHS
-        assert run["weightless"].told["losses"][0] > 0
+        assert run["weightless"].weights == pytest.approx(model.weights(), rel=1e-9)
+        assert len(run["weightless"].told["losses"]) == EPOCHS
+        assert min(run["weightless"].told["losses"]) > 0
 
 
 def test_the_trainer_is_told_the_steps_of_all_epochs_and_where_it_stands(of_ranks):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import lengthwise as lw
-from lengthwise.torch import PadCollate, RowCollate
+from lengthwise.torch import PadCollate, RowCollate, block_mask
 
 transformers = pytest.importorskip("transformers")
 
@@ -53,6 +53,101 @@ def test_a_collate_function_that_gives_no_dict_is_refused(tmp_path, collator):
     )
     with pytest.raises(TypeError, match=r"^`data_collator` must be one whose batches are dicts, but is 'Pa"):
         trainer.train()
+
+
+MODELS = {
+    "bert": lambda size: transformers.BertForMaskedLM(transformers.BertConfig(vocab_size=WORDS, **size)),
+    "llama": lambda size: transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=WORDS, **size)),
+}
+
+
+def train_packed(tmp_path, name, trainer=PlannedTrainer, **given):
+    """Trains a small model on packed rows of samples as tokenizers give them, with a mask."""
+    size = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    torch.manual_seed(0)
+    lengths = [len(each) for each in TOKENS]
+    trainer(
+        model=MODELS[name](size),
+        args=transformers.TrainingArguments(str(tmp_path), **SETTINGS),
+        train_dataset=[{"input_ids": each, "attention_mask": [1] * len(each)} for each in TOKENS],
+        batch_sampler=lw.torch.BatchSampler(lengths, lw.Batching(cut=lw.Rows(CAPACITY, rows=2)), micro_batches=2),
+        data_collator=lambda samples: RowCollate(CAPACITY, rows=2)(samples).for_transformers(**given),
+    ).train()
+
+
+def test_a_model_whose_attention_looks_across_sequences_is_refused(tmp_path):
+    message = r"^`attention_mask` must be one by which BertForMaskedLM keeps the sequences of a packed row apart, but"
+    with pytest.raises(ValueError, match=message):
+        train_packed(tmp_path, "bert")
+    with pytest.raises(ValueError, match=message):  # laid end to end, which flash attention alone keeps apart
+        train_packed(tmp_path, "bert", flat=True)
+
+
+def mask_of(positions):
+    """What a place may look at: its own sequence."""
+    hidden = ~block_mask(torch.ones_like(positions).cumsum(1) - positions, causal=False)
+    return torch.zeros(hidden.shape).masked_fill(hidden, torch.finfo(torch.float32).min)
+
+
+class OwnLoss(PlannedTrainer):
+    """Gives the model a mask itself."""
+
+    def compute_loss(self, model, inputs, *args, **kwargs):
+        return super().compute_loss(
+            model, {**inputs, "attention_mask": mask_of(inputs["position_ids"])}, *args, **kwargs
+        )
+
+
+class OwnStep(PlannedTrainer):
+    """Gives the model a mask itself, one call before."""
+
+    def training_step(self, model, inputs, *args):
+        return super().training_step(model, {**inputs, "attention_mask": mask_of(inputs["position_ids"])}, *args)
+
+
+@pytest.mark.parametrize("trainer", [OwnLoss, OwnStep])
+def test_a_trainer_that_gives_a_mask_itself_is_not_refused(tmp_path, trainer):
+    train_packed(tmp_path, "bert", trainer=trainer)
+
+
+class Masking(transformers.BertForMaskedLM):
+    """Gives its part without a head a mask, which that part alone would lack."""
+
+    def forward(self, *, position_ids, **fields):
+        return super().forward(position_ids=position_ids, attention_mask=mask_of(position_ids), **fields)
+
+
+def test_a_model_that_gives_its_part_a_mask_is_not_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(MODELS, "own", lambda size: Masking(transformers.BertConfig(vocab_size=WORDS, **size)))
+    train_packed(tmp_path, "own")
+
+
+@pytest.mark.parametrize(("name", "given"), [("bert", {"causal": False}), ("llama", {}), ("llama", {"flat": True})])
+def test_a_model_that_keeps_sequences_apart_trains(tmp_path, name, given):
+    train_packed(tmp_path, name, **given)
+
+
+class OwnHead(transformers.LlamaForCausalLM):
+    """Its part without a head cannot be tried: that wants what only the whole gives it."""
+
+    tried = 0
+
+    @property
+    def base_model(self):
+        def part(*, embedded, **_):
+            return embedded
+
+        def count(**fields):
+            OwnHead.tried += 1
+            return part(**fields)
+
+        return count
+
+
+def test_a_model_that_cannot_be_tried_is_tried_once_and_trains(tmp_path, monkeypatch):
+    monkeypatch.setitem(MODELS, "own", lambda size: OwnHead(transformers.LlamaConfig(vocab_size=WORDS, **size)))
+    train_packed(tmp_path, "own")
+    assert OwnHead.tried == 1
 
 
 def test_each_step_has_the_gradient_of_the_step_padded(tmp_path):

@@ -1,8 +1,8 @@
 """Kernels: functions that run as machine code, once that is worth the wait.
 
 To compile a kernel takes up to three seconds, once in an installation. To import Numba and to read what was compiled
-takes a sixth of a second, in every process. In Python a random plan of a thousand sequences takes a hundredth of a
-second, and the default one a third. So small calls run in Python at first, and a process that makes many of them goes
+takes a fifth of a second, in every process. In Python a random plan of a thousand sequences takes a hundredth of a
+second, and the default one a tenth. So small calls run in Python at first, and a process that makes many of them goes
 over to machine code. The plans are the same to the last bit. Numba is imported only here, and only then.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 
 # Who waits for a bus for as long as walking takes, and then walks, is on the way at most twice as long as one who knows
 # when it comes. Nobody knows how many calls will come: so Python runs for about as long as its alternative takes.
-BEFORE_READING = 0.1  # seconds of Python, of all kernels, before machine code is read from the disk
+BEFORE_READING = 0.2  # seconds of Python, of all kernels, before machine code is read from the disk
 BEFORE_COMPILING = 0.25  # seconds of Python, of one kernel, before it is compiled
 _EACH = 1e-6  # seconds for an entry of the arrays of a call, in Python
 _EACH_AT_ONCE = 5e-8  # and by NumPy
@@ -38,18 +38,25 @@ def listen(listener: Callable[[], None]) -> Iterator[None]:
 
 
 def compile_kernel(
-    function: Callable[..., Any] | None = None, *, linear: bool = False, in_python: Callable[..., Any] | None = None
+    function: Callable[..., Any] | None = None,
+    *,
+    linear: bool = False,
+    lists: bool = False,
+    in_python: Callable[..., Any] | None = None,
 ) -> Any:
     """Compiles on first call, or later, and keeps the machine code on disk where some folder can be written.
 
     Args:
         function: The kernel.
         linear: Whether it takes about as many steps as its arrays have entries. Only such a kernel may run in Python.
-        in_python: What runs then in place of the function, and does the same by NumPy.
+        lists: Whether it then takes lists in place of arrays, whose numbers Python reads in a third of the time. Such a
+            kernel asks its arrays for nothing but their `len` and single entries, counts in no more than 63 bits, and
+            divides by no 0: machine code gives infinity, and Python raises.
+        in_python: What runs then in place of the function, does the same, and takes less time.
     """
     if function is None:
-        return partial(compile_kernel, linear=linear, in_python=in_python)
-    return Kernel(function, linear, in_python)
+        return partial(compile_kernel, linear=linear, lists=lists, in_python=in_python)
+    return Kernel(function, linear, lists, in_python)
 
 
 class Kernel:
@@ -57,10 +64,13 @@ class Kernel:
 
     seconds = 0.0  # that all kernels ran in Python
 
-    def __init__(self, function: Callable[..., Any], linear: bool, in_python: Callable[..., Any] | None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], linear: bool, lists: bool, in_python: Callable[..., Any] | None
+    ) -> None:
         update_wrapper(self, function)
         self.py_func = function
         self._linear = linear
+        self._take = _list if lists else _widen
         self._in_python, self._each = (in_python, _EACH_AT_ONCE) if in_python else (function, _EACH)
         self._waits = True  # whether no call ran as machine code yet
         self._kept = True  # whether machine code may be on disk
@@ -111,20 +121,18 @@ class Kernel:
         return found
 
     def _run_in_python(self, arguments: tuple[Any, ...]) -> Any:
-        # Machine code computes in 64 bits whatever an array holds; NumPy in as many as it holds, and 300 x 300 needs
-        # more than 16.
-        wide = [_widen(each) for each in arguments]
+        taken = [self._take(each) for each in arguments]
         _here.in_python = True
         start = time.thread_time()
         try:
             with np.errstate(all="ignore"):  # as machine code does
-                found = self._in_python(*wide)
+                found = self._in_python(*taken)
         finally:
             _here.in_python = False
             seconds = time.thread_time() - start
             self._seconds += seconds
             Kernel.seconds += seconds
-        for given, each in zip(arguments, wide, strict=True):
+        for given, each in zip(arguments, taken, strict=True):
             if given is not each and given.flags.writeable:
                 given[...] = each
         return found
@@ -144,8 +152,20 @@ class _Here(threading.local):
 _here = _Here()
 
 
+def _list(argument: Any) -> Any:
+    """An array as a list; all else as it is."""
+    if not isinstance(argument, np.ndarray):
+        return argument
+    # Random words are uint64, and wrap. Python's own numbers do not.
+    return list(argument) if argument.dtype == np.uint64 else argument.tolist()
+
+
 def _widen(argument: Any) -> Any:
-    """An array of whole numbers of less than 64 bits, in 64; all else as it is."""
+    """An array of whole numbers of less than 64 bits, in 64; all else as it is.
+
+    Machine code computes in 64 bits whatever an array holds; NumPy in as many as it holds, and 300 x 300 needs more
+    than 16.
+    """
     narrow = isinstance(argument, np.ndarray) and argument.dtype.kind in "iu" and argument.itemsize < 8
     return argument.astype(np.int64) if narrow else argument
 

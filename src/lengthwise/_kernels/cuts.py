@@ -7,7 +7,32 @@ import numpy as np
 from lengthwise._compile import compile_kernel
 
 
-@compile_kernel(linear=True)
+def _cut_in_lists(lengths, boundaries, prices, budget, most, overshoot, offsets):
+    """`greedy_cut`, in an eighth of the time that it takes in Python, for sequences of one length."""
+    if lengths.shape[1] > 1:
+        return greedy_cut.py_func(lengths, boundaries, prices, budget, most, overshoot, offsets)
+    fixed, alone, linear, quadratic, per_length = prices.tolist()
+
+    def price_with(length):
+        return alone + (linear * length + quadratic * (length * length)), fixed + per_length * length
+
+    borders = set(boundaries.tolist())
+    starts, size, longest, full = [], 0, -1.0, False
+    each = once = 0.0
+    for index, length in enumerate(lengths[:, 0].astype(np.float64).tolist()):
+        if length > longest:
+            longest, (each, once) = length, price_with(length)
+        over = not overshoot and once + (size + 1) * each > budget
+        if not size or full or size == most or over or index in borders:
+            starts.append(index)
+            size, longest, (each, once) = 0, length, price_with(length)
+        size += 1
+        full = overshoot and once + size * each >= budget
+    offsets[: len(starts) + 1] = [*starts, len(lengths)]
+    return len(starts)
+
+
+@compile_kernel(linear=True, in_python=_cut_in_lists)
 def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
     """Cuts the sequences of `lengths` [n, dims] in order into batches, and returns how many.
 

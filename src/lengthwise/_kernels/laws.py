@@ -55,7 +55,7 @@ def _count_below(rising, value, or_equal):
     return low
 
 
-@compile_kernel(linear=True)
+@compile_kernel(linear=True, lists=True)
 def least_flows(sizes, reached, floors, beta, flows, prices):
     """Writes the flows between neighbouring levels that tell least at the price `beta` of a frame, and floors' prices.
 
@@ -65,15 +65,15 @@ def least_flows(sizes, reached, floors, beta, flows, prices):
     """
     # As none opens again, no more has closed at a level than the floors beyond it allow. Kept in `flows` until used.
     most = np.inf
-    for level in range(flows.size - 1, -1, -1):
+    for level in range(len(flows) - 1, -1, -1):
         most = min(most, reached[level] - floors[level])
         flows[level] = reached[level] - most
     # Stretches over which as much has closed: a stretch of one level to begin with, joined with the one before while
     # less has closed at its end than there. After closed shares [0.1, 0.3] one of 0.2 makes [0.1, c], c between them.
-    starts = np.empty(flows.size, np.int64)
-    opened = np.empty(flows.size)  # the flow at the first level of each stretch
+    starts = np.empty(len(flows), np.int64)
+    opened = np.empty(len(flows))  # the flow at the first level of each stretch
     count = 0
-    for level in range(flows.size):
+    for level in range(len(flows)):
         start = level
         while True:
             risen = reached[level + 1] - reached[start]
@@ -88,7 +88,7 @@ def least_flows(sizes, reached, floors, beta, flows, prices):
         count += 1
     for stretch in range(count):
         start = starts[stretch]
-        end = starts[stretch + 1] if stretch + 1 < count else flows.size
+        end = starts[stretch + 1] if stretch + 1 < count else len(flows)
         for level in range(start, end):
             flows[level] = opened[stretch] + (reached[level] - reached[start])
         # What floors cost is borne by the last levels that stand on theirs: beyond them, none would rather close.

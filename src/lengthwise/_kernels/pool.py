@@ -9,22 +9,22 @@ import numpy as np
 from lengthwise._compile import compile_kernel
 
 _LOWER = np.uint64(2**32 - 1)  # half of a random word; the other half chooses a sequence
-_NUMBER = np.int64(2**33 - 1)  # the lower bits of an entry of the pool; the level stands above, in thirty
+_NUMBER = 2**33 - 1  # the lower bits of an entry of the pool; the level stands above, in thirty
 
 
-@compile_kernel(linear=True)
+@compile_kernel(linear=True, lists=True)
 def count_out(groups, places, found):
     """Writes `found` [n], the numbers of `groups` [n] group by group, rising in each; group g begins at places[g].
 
     It leaves places[g] where group g ends.
     """
-    for number in range(groups.size):
+    for number in range(len(groups)):
         group = groups[number]
         found[places[group]] = number
         places[group] += 1
 
 
-@compile_kernel(linear=True)
+@compile_kernel(linear=True, lists=True)
 def draw_batches(sequences, ends, opened, fits, most, words, pool):
     """Puts `sequences` [n] in order, batch after batch, each batch drawn at random from those that came in.
 
@@ -39,23 +39,23 @@ def draw_batches(sequences, ends, opened, fits, most, words, pool):
     entered = waiting = taken = 0
     more = np.float64(words[0] & _LOWER) * 2.0**-32
     begun = False  # the first of the pool begins the next batch
-    for level in range(ends.size):
+    for level in range(len(ends)):
         while entered < ends[level]:
             # With its level beside it, a sequence is one number, and one look into memory.
-            pool[waiting] = np.int64(level) << 33 | sequences[entered]
+            pool[waiting] = level << 33 | sequences[entered]
             waiting += 1
             entered += 1
-        last = level == ends.size - 1
+        last = level == len(ends) - 1
         apart = 2 * fits[level] <= most[level]  # the next level is far: what closes here need not be a full batch
         step = fits[level] if apart else most[level]
         while waiting > 0 and (last or waiting >= max(fits[level], opened[level] + more * step)):
-            wanted = np.int64(max(fits[level], waiting - opened[level])) if apart else np.int64(waiting)
-            count, longest = np.int64(0), np.int64(0)
+            wanted = int(max(fits[level], waiting - opened[level])) if apart else waiting
+            count = longest = 0
             while waiting > 0 and (count == 0 or count < min(wanted, most[longest])):
                 # The upper half of a word, times the number of those that wait, without its lower half: one of them.
                 place = np.int64(((words[taken] >> np.uint64(32)) * np.uint64(waiting)) >> np.uint64(32))
                 if begun:
-                    place, begun = np.int64(0), False
+                    place, begun = 0, False
                 one = pool[place]
                 longer = max(longest, one >> 33)
                 if count > 0 and count >= most[longer]:
@@ -71,7 +71,7 @@ def draw_batches(sequences, ends, opened, fits, most, words, pool):
             more = np.float64(words[taken] & _LOWER) * 2.0**-32
 
 
-@compile_kernel(linear=True)
+@compile_kernel(linear=True, lists=True)
 def shorter_in_pool(sizes, counts, opened, stay, most, looked_at, shorter):
     """By how much batches drawn at random from a pool are shorter than the level they are drawn at, on average.
 
@@ -79,10 +79,10 @@ def shorter_in_pool(sizes, counts, opened, stay, most, looked_at, shorter):
     wait beyond it, which is a share of stay[s], both of levels - 1; and most[s] fill a batch there. Writes `shorter`,
     of the levels `looked_at`, both [k].
     """
-    for index in range(looked_at.size):
+    for index in range(len(looked_at)):
         level = looked_at[index]
         before = opened[level - 1] if level else 0.0
-        after = opened[level] if level < opened.size else 0.0
+        after = opened[level] if level < len(opened) else 0.0
         batch = most[level]
         for turn in range(3):  # how many are drawn depends on the longest, and the longest on how many
             # When a batch is drawn; where several are, at the last level above all, between the first and the last.

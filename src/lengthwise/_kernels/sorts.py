@@ -15,7 +15,20 @@ _NUMBER = np.uint64(0xFFFFFFFF)
 _DIGIT = np.uint64(2047)
 
 
-@compile_kernel(linear=True)
+def _count_at_once(keys, numbers, count, starts):
+    """`count_keys` by a few calls of NumPy."""
+    differing = int(np.bitwise_or.reduce(keys ^ keys[:1], initial=0))
+    low = max(0, (differing & -differing).bit_length() - 1)
+    width = differing.bit_length() - low if differing else 0
+    top = _choose_top(count, width)
+    counted = keys[numbers] if 0 < numbers.size < keys.size else keys
+    buckets = (counted >> np.uint64(min(low + width - top, 63))) & np.uint64((1 << top) - 1)
+    sizes = np.bincount(buckets.astype(np.int64), minlength=1 << top)
+    starts[0], starts[1 : len(sizes) + 1] = 0, np.cumsum(sizes)
+    return low, width, top, int(sizes.max(initial=0))
+
+
+@compile_kernel(linear=True, in_python=_count_at_once)
 def count_keys(keys, numbers, count, starts):
     """Finds the buckets of `sort_by_key`: they begin at `starts` [2049] uint32, by the highest `top` of their bits.
 
@@ -35,11 +48,7 @@ def count_keys(keys, numbers, count, starts):
     while differing:
         differing >>= np.uint64(1)
         width += 1
-    # Buckets of some 4,000 sequences stay in the cache.
-    top = 6
-    while top < 11 and count >> (top + 12):
-        top += 1
-    top = min(top, width)
+    top = _choose_top(count, width)
     bucket_bits, bucket_mask = np.uint64(min(low + width - top, 63)), np.uint64((1 << top) - 1)
     for bucket in range((1 << top) + 1):
         starts[bucket] = 0
@@ -53,6 +62,15 @@ def count_keys(keys, numbers, count, starts):
         largest = max(largest, np.int64(starts[bucket + 1]))
         starts[bucket + 1] += starts[bucket]
     return low, width, top, largest
+
+
+@compile_kernel
+def _choose_top(count, width):
+    """How many of `width` bits tell buckets apart: buckets of some 4,000 of `count` sequences stay in the cache."""
+    top = 6
+    while top < 11 and count >> (top + 12):
+        top += 1
+    return min(top, width)
 
 
 def _sort_at_once(keys, numbers, low, width, top, words, spare, room):

@@ -62,7 +62,7 @@ def between(cut: Cut, padding: float) -> Contender:
 
 def of_papers(cut: SizedCut, sizes: NDArray[np.int64]) -> list[Contender]:
     """The strategies of the three papers, at some values of their knobs: [n] `sizes`."""
-    count, held = len(sizes), _batch_size(cut, sizes)
+    count, held = len(sizes), batch_size(cut, sizes)
     names = [
         *(f"semi-sorted:{noise}" for noise in _NOISES),
         *(f"optimal:{buckets}" for buckets in _BUCKETS),
@@ -81,7 +81,7 @@ def shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims: int)
     - fairseq sorts all, cuts, and shuffles the batches, whose sequences are the same in every epoch.
     - NeMo and lhotse take a random batch of one of 30 buckets, which hold as many frames each.
     """
-    step = _batch_size(cut, sizes) * world.micro_batches
+    step = batch_size(cut, sizes) * world.micro_batches
     window = step * (min(len(sizes) // (4 * step), _MEGABATCH) or 1)
     # With one batch a step there is nothing to deal: the default makes the shorter line of code.
     in_turn, mixed = (InTurn(), Mixed()) if world.slots > 1 else (None, None)
@@ -127,7 +127,7 @@ def _named(names: list[str], cut: Cut) -> dict[str, Batching]:
     return strategies(",".join(names), cut=cut) if names else {}
 
 
-def _batch_size(cut: SizedCut, sizes: NDArray[np.int64]) -> int:
+def batch_size(cut: SizedCut, sizes: NDArray[np.int64]) -> int:
     """About how many sequences a batch of mean length holds."""
     mean = np.array([[max(1, round(float(sizes.mean())))]]) if len(sizes) else np.ones((1, 1), np.int64)
     longest = sizes.max(initial=1, keepdims=True)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
-from lengthwise.advice.contenders import SizedCut
+from lengthwise.advice.contenders import SizedCut, batch_size
 from lengthwise.advice.rule import FURTHER, WITHIN
 from lengthwise.advice.step_cost import StepCost
 from lengthwise.choices.cost import Cost, Padded
@@ -19,7 +19,8 @@ from lengthwise.choices.world import World, check_world
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.measures.length_share import LengthShare
 
-SAMPLE = 262_144  # sequences to measure at most: 10 million would take minutes
+SAMPLE = 262_144  # sequences to measure at most, 10 million would take minutes; but as many as make `STEPS`
+STEPS = 16  # of a sample that is a single step, sorted batches would look as mixed as random ones
 WITHIN_WORK = 0.01  # of the least work: the share may grow, and so may what mixing is worth
 
 
@@ -52,7 +53,7 @@ class Question:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """[n], of all sequences, summed over the dimensions."""
-        return self.lengths if self.lengths.ndim == 1 else self.lengths.sum(axis=1)
+        return sum_dims(self.lengths)
 
     @property
     def unit(self) -> str:
@@ -73,6 +74,11 @@ class Question:
         return self.world.world_size / max(1.0, float(self.sample.sum(dtype=np.float64)))
 
 
+def sum_dims(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """[n], the lengths summed over the dimensions."""
+    return lengths if lengths.ndim == 1 else lengths.sum(axis=1)
+
+
 def read_question(lengths: ArrayLike, cut: Any, *, world_size: int, micro_batches: int, **options: Any) -> Question:
     """Checks what `advise` was given, and draws the sample."""
     array = as_lengths(lengths)
@@ -83,9 +89,10 @@ def read_question(lengths: ArrayLike, cut: Any, *, world_size: int, micro_batche
     world = check_world(world_size, micro_batches)
     seed = options["seed"]
     sample = array
-    if len(array) > SAMPLE:
+    size = max(SAMPLE, STEPS * world.world_size * world.micro_batches * batch_size(cut, sum_dims(array)))
+    if len(array) > size:
         # In the order of the data, in which neighbours may be alike.
-        chosen = np.sort(Key(seed=seed, stage="subset").permutation(len(array))[:SAMPLE])
+        chosen = np.sort(Key(seed=seed, stage="subset").permutation(len(array))[:size])
         sample = array[chosen]
         share = _share_of_sample(share, chosen, sample)
     within = _check_within(options["within"], share)

@@ -74,7 +74,8 @@ def advise(
     same progress; of those within 1 % of it, the one that mixes most.
 
     Without a `cost`, a batching costs the frames that its slowest ranks compute, padding included: a frame takes as
-    long in every batch. If there are more than 262,144 sequences, a random 262,144 are measured.
+    long in every batch. Of more than 262,144 sequences, a random 262,144 are measured, or as many
+    as make 16 steps.
 
     Args:
         lengths: [n] or [n, dims].

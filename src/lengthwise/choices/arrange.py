@@ -9,7 +9,7 @@ Each choice gives a permutation of the steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -66,24 +66,46 @@ class ShuffledSteps:
 class ShortestFirst:
     """The shortest bucket first, its steps in random order, then the next; without buckets, by the length of the step.
 
+    Args:
+        epochs: In so many epochs, from the first on; later ones take their steps in random order. None for all epochs.
+            `epochs=1` is what Amodei et al. call SortaGrad. It sorts whole steps, and random steps are all about as
+            long: give it `deal=Balanced()`.
+
     References:
-        Khomenko et al. 2016, section IV.A: "first fed with shorter sequences".
+        Khomenko et al. 2016, section IV.A: "first fed with shorter sequences". Amodei et al. 2016, "Deep Speech 2:
+        end-to-end speech recognition in English and Mandarin", section 3.3.
     """
+
+    epochs: int | None = field(default=None, metadata={"later": True})
+
+    def __post_init__(self) -> None:
+        _check_epochs(self)
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
         del costs
         # The steps of one bucket are equally long. The sort is stable, so they stay in random order.
         shuffled = key.permutation(len(lengths))
+        if self.epochs is not None and key.epoch >= self.epochs:
+            return shuffled
         return shuffled[np.argsort(lengths[shuffled], kind="stable")]
 
 
 @checks.show_call("LongestFirst()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LongestFirst:
-    """The longest bucket first, its steps in random order, then the next; without buckets, the longest step."""
+    """The longest bucket first, its steps in random order, then the next; without buckets, the longest step.
+
+    Args:
+        epochs: As in `ShortestFirst`.
+    """
+
+    epochs: int | None = field(default=None, metadata={"later": True})
+
+    def __post_init__(self) -> None:
+        _check_epochs(self)
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
-        return ShortestFirst()(costs, -lengths, key)
+        return ShortestFirst(epochs=self.epochs)(costs, -lengths, key)
 
 
 @checks.show_call("CostliestFirst(steps=8)")
@@ -108,3 +130,20 @@ class CostliestFirst:
         # Of steps that cost the same, other ones lead in every epoch: the sort is stable, and they come shuffled.
         leading = shuffled[np.argsort(-costs[shuffled], kind="stable")[: self.steps]]
         return np.concatenate([leading, shuffled[~np.isin(shuffled, leading)]])
+
+
+def arrange_of(arrange: Arrangement, epoch: int) -> Arrangement:
+    """The choice for a window of `epoch`: its plan has a key of its own, whose epoch counts windows.
+
+    >>> arrange_of(ShortestFirst(epochs=2), 1), arrange_of(ShortestFirst(epochs=2), 2)
+    (ShortestFirst(epochs=None), ShuffledSteps())
+    """
+    if not isinstance(arrange, ShortestFirst | LongestFirst) or arrange.epochs is None:
+        return arrange
+    return ShuffledSteps() if epoch >= arrange.epochs else replace(arrange, epochs=None)
+
+
+def _check_epochs(choice: ShortestFirst | LongestFirst) -> None:
+    if choice.epochs is not None:
+        remedy = "Give in how many epochs steps are sorted, such as 1, or None for all."
+        checks.keep(choice, epochs=checks.check_whole("epochs", choice.epochs, minimum=1, remedy=remedy))

@@ -64,7 +64,7 @@ class Padded:
 class Largest:
     """count x the longest of all dimensions: of source and target, what the longer of the two is padded to.
 
-    So fairseq counts `--max-tokens`, and so a budget of its settings is kept. With one length it is `Padded`.
+    fairseq counts `--max-tokens` this way, so a budget of its settings holds here too. With one length it is `Padded`.
 
     >>> Largest()(np.array([3]), np.array([[10, 4]]))
     array([30.])

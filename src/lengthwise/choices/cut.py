@@ -198,7 +198,7 @@ class Budget:
             time linear in the sequences times the sequences of a batch.
         multiple_of: Each batch is padded to a multiple of this length; the budget counts the padded frames.
         count_multiple_of: The number of sequences in a batch is a multiple of this, so that each batch fits the budget
-            when it is filled up to the multiple. There are three exceptions: the last batch before a boundary, and of
+            when it is filled up to the multiple. There are three exceptions: the last batch before a boundary, or of
             all, holds what is left; where the budget holds fewer sequences, batches do; and a tail that splits batches
             to fill the last step may break it.
 

@@ -35,16 +35,22 @@ def check_held(sizes: NDArray[np.float64], edges: tuple[Any, ...], *, drop: bool
 
 def check_edges(edges: tuple[Any, ...]) -> tuple[Any, ...]:
     """Edges as whole numbers, rising; rows of them in the order of the module `boxes`."""
-    remedy = "Give the longest length of each bucket, rising: (100, 200, 400), for example."
-    if not isinstance(edges, Iterable) or (isinstance(edges, np.ndarray) and not edges.ndim):
+    remedy = "Give the longest length of each bucket, rising, in the unit of the lengths: (100, 200, 400), for example."
+    plain = _as_plain(edges)
+    if not isinstance(plain, Iterable):
         raise checks.type_error("edges", "whole numbers", edges, remedy)
-    given = list(edges)
+    given = [_as_plain(edge) for edge in plain]
     if given and all(isinstance(row, Iterable) and not isinstance(row, str) for row in given):
-        return _check_rows([tuple(row) for row in given])
+        return _check_rows([tuple(map(_as_plain, row)) for row in given])
     whole = tuple(checks.check_whole("edges", edge, minimum=1, remedy=remedy) for edge in given)
     if not whole or any(low >= high for low, high in pairwise(whole)):
         raise checks.value_error("edges", "rising and not empty", whole, remedy)
     return whole
+
+
+def _as_plain(value: Any) -> Any:
+    """An array or a tensor as lists and numbers: what a tensor holds are tensors, which are no numbers."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _check_rows(rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:

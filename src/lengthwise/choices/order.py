@@ -188,7 +188,8 @@ class Bucketed:
         size: Sort, then `size` sequences a bucket (Ge et al. 2021, section 3). A remainder makes the bucket of the
             shortest smaller. The paper does not say which; this choice gives the padding that it prints.
         edges: The longest length of each bucket, rising. With several lengths a row for each bucket, as ((20, 30),
-            (60, 50)), in any order: a sequence is in the bucket that holds it with the least sum of edges.
+            (60, 50)), in any order: of the buckets that are long enough for a sequence, it is in the one of the least
+            sum of edges.
         buckets: At most this many, with edges found by `by`: "optimal" (Khomenko et al. 2016, section III.A; see
             `optimal_edges`), "uniform" widths, "quantile", or "exponential".
         pad_to_edge: Pad every batch to the edge of its bucket, so that a run has one padded length for each bucket. A
@@ -198,7 +199,7 @@ class Bucketed:
         leftovers: What becomes of the sequences that fill no batch of their bucket, other ones each epoch: "own" makes
             a smaller batch of them. "next" pads them to the edge of the next longer bucket wherever all batches, each
             counted as a full one, then cost less. It pays where many sequences share a length: give the same to
-            `optimal_shapes`. Elsewhere its edges alone fill the batches.
+            `optimal_shapes`. Elsewhere its edges fill the batches without this.
     """
 
     size: int | None = None
@@ -281,9 +282,9 @@ class MaxEntropy:
     Args:
         padding: The share of computed frames that may be padding, such as 0.05. The pool is fitted to it on the
             histogram of lengths, for the batch sizes of the cut; if a trial draft pads another share, it is corrected
-            until trials pad this one. Sorted batches pad least and random ones most; no request beyond those is
-            reached. A miss of more than 0.02 warns once, and says why. The default order does not warn: nobody asked
-            for its padding.
+            until trials pad this one. Sorted batches pad least and random ones most; no
+            padding outside of these two is reached. A miss of more than 0.02 warns once, and says why. The default
+            order does not warn: nobody asked for its padding.
         mixing: In place of `padding`: the least padding at which plans mix so much, 0..1. Trial drafts mix it on
             average, as `measure(plan, lengths).mixing` says; one epoch mixes a little more or less by chance. If random
             batches mix less, they are taken, and a miss of more than 0.02 warns once, and says why. Few sequences fill

@@ -47,12 +47,12 @@ class Rows:
 
     By "pool", rows are filled one after another from the next `pool` sequences of the order. A row takes the oldest of
     them, and more by age until one does not fit. Then it takes the longest that still fits, or the first of two that
-    together leave less. So no sequence stands in a later row than if rows were filled in the order alone, each until
-    the next sequence does not fit (next fit). With `pool=1` that is what is done.
+    together leave less. So no sequence stands in a later row than by next fit: rows filled in the order alone, each
+    until the next sequence does not fit. `pool=1` is next fit.
 
     By "best-fit", the longest sequence comes first, and each goes into the fullest row that has room (best-fit
     decreasing). That fills rows best, but puts the same lengths together in every epoch: the longest with the shortest,
-    then rows of alike sequences.
+    then rows of like lengths.
 
     What goes wrong in use: sequences that attend to each other, or a loss across their border. Batches are padded to
     `capacity`, and cost what their sequences cost alone, in sum. Sequences need one length each.

@@ -69,16 +69,18 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     text = "Plans the batches for training on sequences of different lengths."
     parser = Parser(prog="lengthwise", description=f"{text} {_BEGIN}", epilog=plugins.recipes_hint(found))
     parser.add_argument("-V", "--version", action="version", version=f"lengthwise {lw.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for command in COMMANDS.values():
         command.add(commands)
     for name, entry in found.items():
         plugins.add(commands, entry, load=name == named)
     # The words that are left over are kept: argparse's own error would not say which option a file lacks.
-    parsed, unknown = parser.parse_known_args(words)
-    if unknown:
-        parser.prog = " ".join(["lengthwise", parsed.command, *filter(None, [getattr(parsed, "subcommand", None)])])
-        parser.error(_explain_misplaced(unknown, getattr(parsed, "file_option", None)))
+    parsed, unknown = parser.parse_known_args(words or ["--help"])
+    if unknown or not parsed.command:
+        chosen = parsed.command, getattr(parsed, "subcommand", None)
+        parser.prog = " ".join(["lengthwise", *filter(None, chosen)])
+        # Alone, `--` is left over by some versions of argparse, and taken by others.
+        parser.error(_explain_misplaced(unknown or ["--"], getattr(parsed, "file_option", None)))
     return parsed
 
 

@@ -186,6 +186,6 @@ def _legend(question: Question) -> dict[str, str]:
 
 
 _ROWS = (
-    "*: the one to take. The others are what trainers ship, cut as you asked, and some that no other beats in both "
-    "price and mixing."
+    "*: the one to take. The others are what trainers ship, cut as you asked and dealt to ranks as they deal, and some "
+    "that no other beats in both price and mixing."
 )

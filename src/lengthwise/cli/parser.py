@@ -25,6 +25,8 @@ class Parser(argparse.ArgumentParser):
         remedy = f"`{self.prog} --help` lists what there is."
         if message.startswith("argument --budget: ") and "not allowed" not in message:
             remedy = f"{BUDGET_REMEDY} `lengthwise inspect FILE` counts them."
+        if message.endswith("required: --buckets"):
+            remedy = f"Write `{self.prog} --buckets 8`, for example."
         self.exit(2, f"{self.prog}: {message}. {remedy}\n")
 
 

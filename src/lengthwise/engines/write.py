@@ -176,7 +176,8 @@ def _make_rule(
     given = {"column": column, "frame_shift": frame_shift, "sample_rate": sample_rate, "count": count and count.count}
     for name, value in given.items():
         if value is not None:
-            raise value_error(name, "left out beside `length`", value, "Give one of the two: the function answers.")
+            remedy = "Give one of the two: the function gives the lengths."
+            raise value_error(name, "left out beside `length`", value, remedy)
     return Rule(length=length)
 
 

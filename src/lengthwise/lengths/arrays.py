@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import numbers
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence, Set, Sized
 from typing import Any
 
@@ -145,6 +146,8 @@ def _as_array(values: ArrayLike, of: str) -> NDArray[Any]:
 
 
 def _refuse_masked(values: object) -> None:
+    if "numpy.ma" not in sys.modules:  # which takes a while to import, and without it no array is masked
+        return
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         at = int(np.argmax(np.ma.getmaskarray(values).ravel()))
         drop = "values.compressed()" if values.ndim == 1 else "np.ma.compress_rows(values)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -38,7 +39,7 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
     """Measures the audio files in a folder and all folders below it, sorted by their path within it.
 
     The path is text with `/` between its parts: A/b.wav, B.wav, a.wav. Hidden files and folders are skipped and
-    links to folders not followed; `audio_files` lists what is left.
+    links to folders not followed; `audio_files` lists what is left. A link to audio elsewhere warns.
 
     Args:
         folder: Where to look for .wav, .flac, .ogg, .opus, .mp3, .aiff and .aif.
@@ -77,25 +78,45 @@ def audio_files(folder: str | Path) -> list[str]:
 
 def has_audio(folder: Path) -> bool:
     """Says whether there are audio files in a folder or below it."""
-    return next(_audio_names(folder), None) is not None
+    return next(_audio_names(folder, []), None) is not None
 
 
 def _names_or_refuse(folder: Path, *, also: str = "") -> list[str]:
     """The sorted names; if there are none, the error says what else was looked for."""
     # Systems list folders in orders of their own; the k-th length must mean the same file on all of them.
-    names = sorted(_audio_names(folder))
+    links: list[Path] = []
+    names = sorted(_audio_names(folder, links))
+    _warn_of_links(folder, links)
     if not names:
         remedy = f"Looked for {', '.join(AUDIO_SUFFIXES)} in it and all below{also}."
         raise source_error("a folder with audio files", folder, remedy)
     return names
 
 
-def _audio_names(folder: Path) -> Iterator[str]:
+def _audio_names(folder: Path, links: list[Path]) -> Iterator[str]:
+    """Yields the audio files, and notes the `links` to folders, which os.walk does not follow."""
     for path, folders, found in os.walk(folder, onerror=_refuse_folder):
         folders[:] = [name for name in folders if not name.startswith(".")]  # which os.walk then passes over
+        links += [link for name in folders if os.path.islink(link := Path(path) / name)]
         for file in found:
             if file.lower().endswith(AUDIO_SUFFIXES) and not file.startswith("."):
                 yield (Path(path) / file).relative_to(folder).as_posix()
+
+
+def _warn_of_links(folder: Path, links: Sequence[Path]) -> None:
+    """Warns of audio that links to folders lead to, and that is left out."""
+    left_out = sorted(link for link in links if _leads_to_audio(link, outside=folder))
+    if left_out:
+        others = f", as {len(left_out) - 1} more" if len(left_out) > 1 else ""
+        remedy = f"Its audio is left out{others}: read that folder by itself, or link the files."
+        warnings.warn(str(source_error("without links to folders of audio", left_out[0], remedy)), stacklevel=2)
+
+
+def _leads_to_audio(link: Path, *, outside: Path) -> bool:
+    try:
+        return not link.resolve().is_relative_to(outside.resolve()) and has_audio(link)
+    except (OSError, ValueError):  # it cannot be read: nothing is said of what nobody asked to read
+        return False
 
 
 def _refuse_folder(error: OSError) -> None:

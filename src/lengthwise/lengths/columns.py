@@ -349,7 +349,7 @@ def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:
     # A cutoff of 0 sorts all of them. Whether one of them is likely is asked below, with the usual cutoff.
     close = difflib.get_close_matches(name, names, n=len(names) or 1, cutoff=0.0)
     if not close:
-        return value_error("column", "there", name, "No column is: is this the right file?", at=at)
+        return value_error("column", "there", name, "There are no columns: is this the right file?", at=at)
     likely = difflib.get_close_matches(name, names, n=1)
     remedy = f"Did you mean {likely[0]!r}?" if likely else "Give one of these."
     return value_error("column", f"one of {_list_names(close)}", name, remedy, at=at)

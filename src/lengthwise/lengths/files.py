@@ -82,7 +82,7 @@ def read_lengths(
             Applies to the one column whatever it holds, but is refused for counts of frames (`num_frames`,
             `utt2num_frames`) and of list items. With several columns it applies to those named duration, seconds or
             dur and to those with fractions. A shift below 1 is in seconds: with it, whole numbers above 7200 are
-            refused, which are samples more likely than hours, unless the source says that they are seconds.
+            refused, unless the source says that they are seconds: they are more likely samples than hours.
         sample_rate: Samples in a second, such as 16_000, for a column that counts samples: with it, `frame_shift` is in
             seconds. With several columns it applies to those named num_samples, samples or n_samples.
         count: What is counted in texts: "characters", "words" or "tokens". With several columns, in those that hold

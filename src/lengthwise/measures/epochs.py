@@ -25,6 +25,7 @@ Batches = Sequence[ArrayLike]  # of any sampler
 
 _REMEDY = "Give a plan, or batches: list(sampler), for example."
 _WHOLE = "Give the numbers of the sequences in each batch."
+_SINGLE = "Give batches: of a sampler of single numbers, torch.utils.data.BatchSampler(sampler, 16, drop_last=False)."
 
 
 class Epochs(NamedTuple):
@@ -144,7 +145,8 @@ def _check_batch(batch: Any, number: int) -> NDArray[np.int64]:
     except (TypeError, ValueError, RuntimeError) as error:  # lists of different lengths, a tensor on a GPU
         raise checks.type_error("batches", f"lists of whole numbers, as batch {number}", batch, _WHOLE) from error
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise checks.type_error("batches", f"lists of whole numbers, as batch {number}", batch, _WHOLE)
+        remedy = _SINGLE if array.ndim == 0 and array.dtype.kind in "iu" else _WHOLE
+        raise checks.type_error("batches", f"lists of whole numbers, as batch {number}", batch, remedy)
     if not array.size:
         rule = "of at least one sequence each"
         raise checks.value_error("batches", rule, batch, "Leave it out.", at=f"batch {number}")

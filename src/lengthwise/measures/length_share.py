@@ -14,7 +14,7 @@ from lengthwise._random import Key
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.measures.epochs import check_plan
 from lengthwise.measures.gradient_noise import LEAST_IN_BIN, Noise, bin_lengths, estimate, leave_out
-from lengthwise.planning.loss import check_weights
+from lengthwise.planning.loss import check_some_weight, check_weights
 from lengthwise.planning.plan import Plan
 
 LEAST_SAMPLE = 4 * LEAST_IN_BIN
@@ -283,6 +283,5 @@ def _check_gradients(gradients: ArrayLike, count: int) -> NDArray[np.float64]:
 def scale_weights(weights: ArrayLike | None, count: int) -> NDArray[np.float64]:
     """The weights of all sequences, 1 on average."""
     checked = check_weights(weights, count, "Give one weight for each sequence.")
-    if not checked.any():
-        raise checks.value_error("weights", "above 0 for some sequence", 0.0, "Leave them out to count each as 1.")
+    check_some_weight(checked)
     return checked / checked.mean()

@@ -48,7 +48,7 @@ def mixing_limit(
       long as the batch is padded to, and tells its length.
     - With `batch_size`, that of all batches of at most so many sequences, padded to their longest, in one plan or
       pooled over epochs. With `budget`, that of batches of at most so many padded frames: the longer a batch, the fewer
-      are in it. It need not be reached, because it does not know that a sequence is taken once an epoch.
+      are in it. Batches may stay below it, because it leaves out that a sequence is taken once an epoch.
     - With `batches` too, that of an epoch, in so many batches of at most `batch_size`. Its least padding is that of
       sorted batches, and at that padding only sorted batches are possible. More batches than needed can pad less, and
       mix more. Under a `budget`, give `empty_places` instead: how many more sequences these batches could hold.

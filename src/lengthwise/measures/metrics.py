@@ -104,13 +104,15 @@ class Measures:
             f"{self.sequences:,} sequences in {self.batches:,} batches of {sizes}, {self.steps:,} steps{epochs}",
             f"padding  {100 * self.padding_share:5.1f} %  of the computed frames",
         ]
-        if self.rows != self.sequences:
+        # Unpacked, each place of a batch is a row, also where sequences are dropped or repeated.
+        packed = self.rows != round(self.mean_batch * self.batches)
+        if packed:
             # Packed rows are all padded to one length, which says nothing of the sequences in them.
             lines.append(f"mixing   {self.pair_mixing:5.2f}    of rows: 1 if a sequence tells nothing of its row")
         else:
             lines.append(f"mixing   {self.mixing:5.2f}    of batches: 1 as random ones, near 0 as sorted ones")
         if self.steps < self.batches:
-            if self.rows == self.sequences:
+            if not packed:
                 lines.append(f"         {self.step_mixing:5.2f}    of steps, which the gradient sees")
             lines.append(f"waiting  {100 * self.straggler_waste:5.1f} %  of the time of all ranks")
         left = f"{self.dropped:,} sequences dropped, {self.repeated:,} repeated"

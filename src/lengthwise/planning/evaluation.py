@@ -66,12 +66,15 @@ def evaluation_weights(plan: Plan, weights: ArrayLike | None = None) -> NDArray[
     Returns:
         [steps, micro_batches, ranks] float64, 0 for batches that only keep the ranks in step; they sum to 1.
 
+    Raises:
+        ValueError: `weights` as in `loss_scales`.
+
     >>> from lengthwise.choices.cut import FixedSize
     >>> evaluation_weights(evaluation_plan([5, 9, 2], FixedSize(2)))
     array([[[0.66666667]],
            [[0.33333333]]])
     """
-    # Sequences of [2, 1] in two batches count 2/3 and 1/3; where nothing weighs anything, all weights are 0.
+    # Sequences of [2, 1] in two batches count 2/3 and 1/3; where nothing is planned, there are none.
     counted = batch_weights(plan, weights)
     return np.divide(counted, counted.sum(), out=np.zeros_like(counted), where=counted.sum() > 0)
 

@@ -15,6 +15,7 @@ from lengthwise import checks
 from lengthwise.planning.plan import Plan
 
 REDUCTIONS = ("mean", "sum")
+_REMEDY = "Give one weight for each sequence, or for each chunk of a plan of chunks."
 
 
 def loss_scales(
@@ -48,10 +49,10 @@ def loss_scales(
         micro_batches_averaged: Whether the trainer divides each loss by the number of micro-batches in a step.
 
     Returns:
-        [steps, micro_batches, ranks] float64. All zero in a step whose sequences weigh nothing.
+        [steps, micro_batches, ranks] float64. All zero in a step whose sequences weigh nothing: its gradient is 0.
 
     Raises:
-        ValueError: `weights` not [n], negative or not finite.
+        ValueError: `weights` not [n], negative, not finite, or 0 for all sequences.
 
     >>> import lengthwise as lw
     >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder())
@@ -61,10 +62,28 @@ def loss_scales(
     >>> loss_scales(plan)  # means over 2 and 1 of 3 sequences, averaged over 2 ranks
     array([[[1.33333333, 0.66666667]]])
     """
+    counted = batch_weights(plan, weights)
+    return scale_losses(
+        plan,
+        counted,
+        reduction=reduction,
+        ranks_averaged=ranks_averaged,
+        micro_batches_averaged=micro_batches_averaged,
+    )
+
+
+def scale_losses(
+    plan: Plan,
+    counted: NDArray[np.float64],
+    *,
+    reduction: str,
+    ranks_averaged: bool,
+    micro_batches_averaged: bool,
+) -> NDArray[np.float64]:
+    """`loss_scales` from the weights of the batches, [steps, micro_batches, ranks], which may all be 0."""
     checks.check_choice("reduction", reduction, REDUCTIONS)
     checks.check_flag("ranks_averaged", ranks_averaged)
     checks.check_flag("micro_batches_averaged", micro_batches_averaged)
-    counted = batch_weights(plan, weights)
     totals = counted.sum(axis=(1, 2), keepdims=True)  # W of each step
     # A sum is scaled by 1 / W whatever the batch weighs, unless it is taken a second time.
     shares = counted if reduction == "mean" else plan.first_taken.astype(np.float64)
@@ -106,10 +125,22 @@ def learning_rate_scales(
 
 def batch_weights(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
     """The sum of the weights of each batch, 0 where it is taken again: [steps, micro_batches, ranks]."""
-    remedy = "Give one weight for each sequence, or for each chunk of a plan of chunks."
-    own = check_weights(weights, plan.count, remedy)
-    sums = np.bincount(plan.batch_numbers, own[plan.sequences], minlength=len(plan.costs))
+    own = check_weights(weights, plan.count, _REMEDY)
+    check_some_weight(own)
+    return sum_by_batch(plan, own)
+
+
+def sum_by_batch(plan: Plan, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`batch_weights` of checked weights, which may all be 0."""
+    sums = np.bincount(plan.batch_numbers, weights[plan.sequences], minlength=len(plan.costs))
     return np.where(plan.first_taken, sums[plan.grid], 0.0)
+
+
+def check_some_weight(weights: NDArray[np.generic]) -> None:
+    """Refuses weights that are all 0: every scale would be 0, and nothing would be learned."""
+    if len(weights) and not weights.any():
+        remedy = "Leave them out to count each sequence as 1."
+        raise checks.value_error("weights", "above 0 for some sequence", 0.0, remedy)
 
 
 def check_weights(weights: ArrayLike | None, count: int, remedy: str) -> NDArray[np.float64]:

@@ -61,7 +61,7 @@ def check_cuts(given: Cuts, count: int, boundaries: NDArray[np.int64]) -> Cuts:
         segments = np.searchsorted(boundaries, kept, side="right")
         if (np.diff(segments) < 0).any():
             rule = "reordered between boundaries alone"
-            raise checks.value_error("kept", rule, kept.tolist(), "Keep the order of what boundaries part.")
+            raise checks.value_error("kept", rule, kept.tolist(), "Keep each sequence between its boundaries.")
         # A boundary is a position in the order: kept [1, 0, 4, 3] and the boundary 2 want a batch to begin at offset 2.
         crossed = np.setdiff1d(np.searchsorted(segments, np.arange(1, len(boundaries) + 1)), offsets)
         if len(crossed):

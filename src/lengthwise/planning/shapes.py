@@ -47,7 +47,7 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
 
     >>> import lengthwise as lw
     >>> order = lw.Bucketed(edges=(10, 40), pad_to_edge=True)
-    >>> batch_shapes([3, 9, 8, 10, 31, 40, 22], lw.Batching(cut=lw.Budget(100), order=order))
+    >>> batch_shapes([3, 9, 8, 10, 31, 40, 22], lw.Batching(budget=100, order=order))
     array([[ 4, 10],
            [ 2, 40]])
     """

@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.planning.loss import loss_scales
+from lengthwise.planning.loss import check_some_weight, check_weights, scale_losses, sum_by_batch
 from lengthwise.planning.rest import read_runs
 from lengthwise.planning.windows import Window, Windows, locate
+
+_ONE_WEIGHT = "Give one weight for each sequence."
 
 
 class WindowEpoch:
     """The batches of one epoch, window after window; a plan is made when its window is reached.
 
-    What asks for its length counts the steps of its windows, as `Windows.steps` does. From then on batch k is found
+    `len` counts the steps of its windows, as `Windows.steps` does. From then on batch k is found
     without planning any window but its own.
 
     Args:
@@ -141,17 +143,19 @@ class WindowEpoch:
             rank: As in `batches`.
             start: As in `batches`.
             reduction: As in `lengthwise.loss_scales`.
-            ranks_averaged: As there.
-            micro_batches_averaged: As there.
+            ranks_averaged: As in `lengthwise.loss_scales`.
+            micro_batches_averaged: As in `lengthwise.loss_scales`.
 
         Raises:
-            ValueError: As `lengthwise.loss_scales`, with the first factor.
+            ValueError: As `lengthwise.loss_scales`, when the first factor is asked for.
         """
         known = None if weights is None else self._check_weights(np.asanyarray(weights))
         for window, begin in self._windows_from(start):
-            scales = loss_scales(
-                window.plan,
-                None if known is None else np.asarray(known)[window.numbers],
+            plan = window.plan
+            own = None if known is None else np.asarray(known)[window.numbers]
+            scales = scale_losses(
+                plan,
+                sum_by_batch(plan, check_weights(own, plan.count, _ONE_WEIGHT)),  # a window may weigh nothing
                 reduction=reduction,
                 ranks_averaged=ranks_averaged,
                 micro_batches_averaged=micro_batches_averaged,
@@ -182,10 +186,10 @@ class WindowEpoch:
             number, begin = number + 1, 0
 
     def _check_weights(self, weights: NDArray[np.generic]) -> NDArray[np.generic]:
-        remedy = "Give one weight for each sequence."
         if self.windows.batching.chunks is not None:
             rule, remedy = "None where there are chunks", "Let each chunk count the same."
             raise checks.value_error("weights", rule, f"of shape {weights.shape}", remedy)
         if weights.shape != (count := len(self.windows.lengths),):
-            raise checks.value_error("weights", f"of shape [{count}]", weights.shape, remedy)
+            raise checks.value_error("weights", f"of shape [{count}]", weights.shape, _ONE_WEIGHT)
+        check_some_weight(weights)
         return weights

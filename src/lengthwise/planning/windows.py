@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
+from lengthwise.choices.arrange import arrange_of
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.world import World, check_world
@@ -81,11 +82,11 @@ class Windows:
 
     An epoch takes blocks of neighbours in a random order, and plans the blocks of each window together, as `make_plan`
     does. Sequences of one block therefore always share a window. What goes wrong in use: lengths on disk that lie
-    sorted. A block is then of one length, and only as many lengths meet in a batch as a window has blocks; shuffle such
-    a file once, or give a smaller block.
+    sorted. A block then holds nearly one length, and a window hardly more lengths than it has blocks: shuffle such a
+    file once, or give a smaller block.
 
-    The noise of `padding=` is fitted once, to the first windows of epoch 0, up to 32 of them: whoever plans any window
-    reads those first. The edges of `Bucketed(buckets=4)` are fitted to each window by itself; for few shapes in all
+    The noise of `padding=` is fitted once, to the first windows of epoch 0, up to 32 of them: to plan any window,
+    those are read first. The edges of `Bucketed(buckets=4)` are fitted to each window by itself; for few shapes in all
     windows, give `Bucketed(edges=...)`. An arrangement arranges the steps of each window.
 
     Args:
@@ -244,9 +245,13 @@ class Windows:
         # What runs on other ranks left is planned as for the first of them.
         first = next((run.world for run in read_runs(after)), self.world)
         fitted = self._fit(first)
+        arrange = arrange_of(self.batching.arrange, epoch)
+        batching = replace(self.batching, arrange=arrange)
+        if fitted is not None:
+            fitted = fitted._replace(batching=replace(fitted.batching, arrange=arrange))
         try:
             with self._warnings.give():
-                plan = make_fitted(lengths, self.batching, fitted, **key, **self.world._asdict(), after=after)
+                plan = make_fitted(lengths, batching, fitted, **key, **self.world._asdict(), after=after)
         except OversizeError as error:  # the plan knows places in the window; the user those among all lengths
             sequence = None if error.sequence is None else int(numbers[error.sequence])
             doubt = {} if error.mean_cost is None else {"mean_cost": error.mean_cost}  # of a cut of ours alone

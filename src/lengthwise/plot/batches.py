@@ -27,6 +27,7 @@ from lengthwise.plot.style import Axes, Figure, Look, MaxNLocator
 
 STEP = "#6F6F6F"  # what batches are padded to
 _ROOM = 0.012  # of the axis: the size of a narrower batch is not written out
+_LETTERS = 44  # of a label: as many as fit above a panel, with what is said of it
 
 
 @style.in_house_style
@@ -67,7 +68,7 @@ def batch_padding(
         _part(axes, each, window=right)
         style.set_limits(axes, right=float(right), top=top)
         _write_sizes(axes, each)
-        text = f"{label}: {style.percent(paddings[label])} of what is computed is padding"
+        text = f"{style.shorten(label, _LETTERS)}: {style.percent(paddings[label])} of what is computed is padding"
         axes.set_title(text, color=style.readable(look.colour), fontsize=10.5, fontweight="bold")
     panels[-1].set_xlabel(f"{item_of(plans)} in each batch{beyond(shown, top, unit)}")
     furnish_lengths(figure, panels[0], unit_of(lengths, unit))

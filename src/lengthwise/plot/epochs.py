@@ -29,6 +29,7 @@ _DOTS = 3_000  # sequences shown along an epoch at most
 _STRETCHES = 400  # pieces of the epoch over which the padded length is averaged at most
 _APART = 240  # sequences that can be told apart in a panel
 _GOLDEN = (5**0.5 - 1) / 2
+_LETTERS = 34  # of a label: as many as fit above the left panel, with its padding
 
 
 @style.in_house_style
@@ -65,7 +66,7 @@ def epoch_lengths(lengths: ArrayLike, plans: Mapping[str, Plan], *, unit: str = 
     parts = {}
     for number, ((label, each), row) in enumerate(zip(found.items(), panels, strict=True)):
         look = style.look(label, number)
-        text = f"{label}: padding {style.percent(paddings[label])}"
+        text = f"{style.shorten(label, _LETTERS)}: padding {style.percent(paddings[label])}"
         row[0].set_title(text, color=style.readable(look.colour))
         parts[label] = range(len(each.sizes)) if columns == 1 else middle_batches(each, window)
         if columns == 1:

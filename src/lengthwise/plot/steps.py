@@ -21,6 +21,8 @@ WAITING = "#C9C9C9"
 _GAP = 0.02  # between two steps, in widths of all steps shown
 _HATCH = "////"
 _COLUMNS = (0.55, 0.755, 1.0)  # where the measures end, in widths of a panel
+_LETTERS = 27  # of a label: as many as fit before the measures
+_LETTER = 0.011  # the width of a letter below a step, in widths of a panel
 
 
 class Step(NamedTuple):
@@ -71,7 +73,9 @@ def step_padding(
     for number, (axes, (label, row)) in enumerate(zip(panels, shown.items(), strict=True)):
         look = style.look(label, number)
         _draw_steps(axes, row, look, top)
-        axes.set_title(label, color=style.readable(look.colour), fontsize=10, fontweight="bold")
+        axes.set_title(
+            style.shorten(label, _LETTERS), color=style.readable(look.colour), fontsize=10, fontweight="bold"
+        )
         _write_measures(axes, found[label], list(found.values()))
     panels[-1].set_xlabel("the batches of each step, side by side" + _area_of(plans))
     furnish_lengths(figure, panels[0], unit)
@@ -150,9 +154,16 @@ def _draw_steps(axes: Axes, row: Sequence[Step], look: style.Look, top: float) -
         draw_batches(axes, step.each, look, start=start)
         axes.vlines(edges[1:-1], 0.0, np.maximum(tops[1:], tops[:-1]), color="white", linewidth=0.8)
     style.set_limits(axes, right=float(starts[-1] + widths[-1]) if len(row) else 1.0, top=top)
-    told = [f"{len(step.each.sizes):,} batches of {write_sizes(step.each.sizes)}" for step in row]
+    told = [_write_batches(step.each.sizes) for step in row]
+    room = [width / max(sum(widths), 1) for width in widths]
+    told = [text if _LETTER * len(text) <= width else "" for text, width in zip(told, room, strict=True)]
     axes.set_xticks(starts + np.array(widths) / 2, told)
     axes.tick_params(axis="x", length=0)
+
+
+def _write_batches(sizes: NDArray[np.int64]) -> str:
+    """How many batches a step has, and of how many sequences."""
+    return f"{len(sizes):,} {'batch' if len(sizes) == 1 else 'batches'} of {write_sizes(sizes)}"
 
 
 def write_sizes(sizes: NDArray[np.int64]) -> str:
@@ -180,8 +191,8 @@ def _parts_of(axes: Axes, step: Step, colour: str) -> list[EndLabel]:
     right, size, padded = axes.get_xlim()[1], int(step.each.sizes[-1]), float(step.each.padded[-1])
     bars = step.each.delivered[-size:]
     widest = int(np.argmax(padded - bars))
-    return [
-        EndLabel("padded length", (right, padded), STEP),
-        EndLabel("padding", (right - size + widest + 0.5, float(bars[widest] + padded) / 2), style.INK),
-        EndLabel("length", (right - 0.5, float(bars[-1]) / 2), colour),
-    ]
+    labels = [EndLabel("padded length", (right, padded), STEP)]
+    if bars[widest] < padded:
+        middle = float(bars[widest] + padded) / 2
+        labels.append(EndLabel("padding", (right - size + widest + 0.5, middle), style.INK))
+    return [*labels, EndLabel("length", (right - 0.5, float(bars[-1]) / 2), colour)]

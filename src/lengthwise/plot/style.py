@@ -178,6 +178,15 @@ def _luminance(rgb: NDArray[np.float64]) -> float:
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
+def shorten(label: str, most: int) -> str:
+    """A label of at most so many letters: of a longer one, both ends.
+
+    >>> shorten("random", 8), shorten("semi-sorted:0.1,arrange=in-order", 20)
+    ('random', 'semi-sorte…=in-order')
+    """
+    return label if len(label) <= most else f"{label[: most // 2]}…{label[most // 2 + 1 - most :]}"
+
+
 def percent(share: float) -> str:
     """A share as it is written in the pictures.
 

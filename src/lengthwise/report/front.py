@@ -225,7 +225,11 @@ def _names(
     """What is written beside the points in a plot of `width` pixels, and clear of the limit."""
     lines = [[(place / 100 * width, height) for place, height in curve]]
     at = [(x(spot.cost) / 100 * width, y(spot.mixing)) for spot in spots]
-    places = place_labels(at, texts, width=width, height=_HEIGHT, lines=lines, taken=_name_box(curve, width))
+    upon = [number for number, place in enumerate(at) if texts[number] and math.dist(place, at[-1]) < _UPON]
+    first = upon[-1] if upon else None  # the name of what is put forward, alone or with others
+    places = place_labels(
+        at, texts, width=width, height=_HEIGHT, lines=lines, taken=_name_box(curve, width), first=first
+    )
     drawn: list[Mark] = []
     for spot, own, text, place in zip(spots, at, texts, places, strict=True):
         if text and place is not None:

@@ -95,7 +95,7 @@ def _histogram(name: str, column: NDArray[np.int64], unit: str, edges: tuple[str
         table=Table((unit, "sequences"), list(zip(ends, [f"{n:,}" for n in counts.tolist()], strict=True))),
         x_label=f"length ({unit})",
         y_label="sequences",
-        x_ticks=_x_ticks(x),
+        x_ticks=_x_ticks(x, low=low, high=high),
         y_ticks=marks.y_ticks(y, whole=True),
         marks=bars + ([] if edges is None else _draw_edges(edges[1], x)),
         caption=_caption(int(starts[1] - starts[0]), unit, longtailed=longtailed) + told,
@@ -108,12 +108,16 @@ def _caption(width: int, unit: str, *, longtailed: bool) -> str:
     return f"A bar is {words.count(width, unit.removesuffix('s') if width == 1 else unit, unit)} wide."
 
 
-def _x_ticks(x: marks.Scale | LogScale) -> list[Tick]:
+def _x_ticks(x: marks.Scale | LogScale, *, low: int, high: int) -> list[Tick]:
+    """Round lengths; where less than two are within the axis, the shortest and the longest."""
     steps = x.steps() if isinstance(x, LogScale) else marks.nice_steps(x.high, 6)
     steps = [value for value in steps if value >= x.low]
-    return [
+    ticks = [
         Tick(x(value), words.short(value), "start" if x(value) < 4 else "middle") for value in steps if x(value) < 97
     ]
+    if len(ticks) > 1:
+        return ticks
+    return [Tick(0.0, f"{low:,}", "start"), *([Tick(100.0, f"{high:,}", "end")] if high > low else [])]
 
 
 def _draw_edges(edges: NDArray[np.int64], x: marks.Scale | LogScale) -> list[Mark]:

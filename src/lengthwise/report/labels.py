@@ -52,11 +52,12 @@ def place_labels(
     height: float,
     lines: Sequence[Sequence[tuple[float, float]]] = (),
     taken: Sequence[Box] = (),
+    first: int | None = None,
 ) -> list[Place | None]:
     """A place for the label of each point; None where there is no room, or no text.
 
-    No label stands on what is `taken`. No label crosses one of the `lines`, or stands beside another point, where
-    another place is free.
+    The label of point `first` finds its place before all others. No label stands on what is `taken`. No label crosses
+    one of the `lines`, or stands beside another point, where another place is free.
 
     >>> place_labels([(10.0, 10.0)], ["a"], width=100, height=50)
     [Place(x=19.0, y=14.0, anchor='start', far=False)]
@@ -66,8 +67,8 @@ def place_labels(
     written: list[Box] = list(taken)
     drawn: list[Box] = [Box(x - 1, y - 1, x + 1, y + 1) for line in lines for x, y in _along(line)]
     found: list[Place | None] = [None] * len(points)
-    # From the right: labels stand to the right of their points, and those farther left go above them.
-    for at in sorted((at for at in range(len(points)) if texts[at]), key=lambda at: -points[at][0]):
+    # From the right, but for `first`: labels stand to the right of their points, and those farther left go above them.
+    for at in sorted((at for at in range(len(points)) if texts[at]), key=lambda at: (at != first, -points[at][0])):
         others = dots[:at] + dots[at + 1 :]
         apart = [own for own, point in zip(rooms, points, strict=True) if math.dist(point, points[at]) > _CLEAR]
         room = Box(0.0, -LINE, width, height)

@@ -122,7 +122,7 @@ def save(
     array = as_lengths(lengths)
     epochs = {str(label): _list(each) for label, each in plans.items()}
     if len(epochs) < len(plans):
-        raise checks.value_error("plans", "under labels that are written differently", list(plans), "Rename one.")
+        raise checks.value_error("plans", "under labels that differ as text", list(plans), "Rename one.")
     rows = {label: _measure(each, array) for label, each in epochs.items()}
     firsts = {label: each[0] for label, each in epochs.items()}
     files.write(path, write_page(Contents(lengths=array, plans=firsts, rows=rows, title=title, unit=unit)))

@@ -50,12 +50,16 @@ def _write(value: object) -> str:
 
     >>> from lengthwise.choices.cut import FixedSize
     >>> _write(FixedSize(16))
-    'lw.FixedSize(batch_size=16)'
+    'lw.FixedSize(16)'
     """
     if tag_of(value) is not None:
         chosen = [each for each in fields(value) if each.init]  # type: ignore[arg-type]
-        given = {each.name: getattr(value, each.name) for each in chosen if getattr(value, each.name) != each.default}
-        said = [f"{name}={_write(own)}" for name, own in given.items()]
+        given = [(each, getattr(value, each.name)) for each in chosen if getattr(value, each.name) != each.default]
+        # The first by its place, as pages and advice write it.
+        said = [
+            _write(own) if place == 0 and each == chosen[0] and not each.kw_only else f"{each.name}={_write(own)}"
+            for place, (each, own) in enumerate(given)
+        ]
         return f"lw.{type(value).__name__}({', '.join(said)})"
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return f"{int(value):_}"

@@ -6,6 +6,7 @@ consumer, delivery                the loader that draws, and what it has handed 
 guard, padded, notices            what is refused, and what is warned of
 stream, window, shards            lengths that are not known ahead: a loader by itself
 collate, rows, fields, labels     batches of samples
+apart                             whether a network keeps the sequences of a packed row apart
 budget, step_meter, summary       what fits into memory, what a step costs, what an epoch computes
 averaging, single_gradients       models of all ranks made one; how much of a gradient goes with length
 lightning, huggingface            trainers, imported by name

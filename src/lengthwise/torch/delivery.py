@@ -23,11 +23,21 @@ from lengthwise.torch.rest import Rest
 
 
 class Count:
-    """What one pass has drawn and handed on. The count outlives the pass.
+    """How far one pass is, whether it goes on, and where it began. The count outlives the pass.
+
+    Say a loader with two workers has drawn 5 batches, the first of them was thrown away to resume, and the loop has had
+    3. Then `drawn` is 5, `handed` is 4, and the fifth is on its way. Of a rest of which 40 were taken before,
+    `delivered` is 44.
+
+    A pass is one of these, first to last:
+
+        a look      left after its first batch; it takes nothing
+        under way   in the middle of its loop: it holds the position
+        ended       every batch was handed on
 
     Args:
         rest: What the pass goes over.
-        holder: The pass; kept by a weak reference alone.
+        owner: The pass; kept by a weak reference alone.
         consumer: The loader that draws; None for a plain loop, which is handed what it draws.
         reads_loops: Whether to look through the callers for the loop that asks for batches.
         again: Whether another pass has taken the epoch before.
@@ -36,29 +46,33 @@ class Count:
     def __init__(
         self,
         rest: Rest,
-        holder: object | None = None,
+        owner: object | None = None,
         consumer: Consumer | None = None,
         *,
         reads_loops: bool = False,
         again: bool = False,
     ) -> None:
         self.rest = rest
-        self.again = again
-        self.reads_loops = reads_loops
-        self.drawn = 0
-        self.exhausted = False  # whether more was asked for than there is
         self.consumer = consumer
-        self.outer: Count | None = None  # the loop within which it began
-        self.loops: tuple[Loop, ...] = ()  # the loops that ask for its batches
-        self.holds = False  # whether another pass began in the body of one of its loops
-        self.is_nested = False  # whether it began in the body of another pass's loop
+        self.reads_loops = reads_loops
+        self.again = again
+        self._owner = None if owner is None else weakref.ref(owner)
+        # How far it is:
+        self.drawn = 0
         self._lost = 0
-        self._skipped: int | None = None  # of these, before the loader was given any
-        self._retired = False
-        self._holder = None if holder is None else weakref.ref(holder)
-        if holder is not None and consumer is not None and consumer.one_by_one:
+        self._skipped: int | None = None  # the lost ones before the loader's first batch; None until that is known
+        self.asked_past_end = False
+        # Its loops, and where it began:
+        self.loops: tuple[Loop, ...] = ()  # those that ask for its batches
+        self.outer: Count | None = None  # the pass that was under way when it began
+        self.began_in_a_loop = False  # in the body of a loop over another pass
+        self.began_another = False  # another pass began in the body of a loop over this one
+        self._epoch_set_since = False
+        if owner is not None and consumer is not None and consumer.one_by_one:
             # Persistent workers set the loader's counts to 0 for the next pass: keep them when this one ends.
-            weakref.finalize(holder, consumer.remember).atexit = False
+            weakref.finalize(owner, consumer.remember).atexit = False
+
+    # How far it is.
 
     @property
     def handed(self) -> int:
@@ -85,23 +99,35 @@ class Count:
         return self.ended or (all_drawn and self.consumer is not None and self.consumer.has_back(self.drawn))
 
     @property
-    def is_held(self) -> bool:
-        """Whether the pass still exists, so that someone could go on with it."""
-        return self._holder is not None and self._holder() is not None
+    def lost_within(self) -> tuple[int, int]:
+        """Batches that nobody was handed, and all that were drawn; without those skipped at first, to resume."""
+        skipped = self._skipped or 0
+        return self._lost - skipped, self.drawn - skipped
 
-    def is_of(self, holder: object) -> bool:
-        """Whether `holder` is the pass itself."""
-        return self._holder is not None and self._holder() is holder
+    def note_lost(self) -> None:
+        """Counts, before a batch is drawn, how many of those before it were lost."""
+        if self.consumer is not None and self.consumer.is_live:
+            self._lost = self.consumer.count_lost(self.drawn)
+            if self._skipped is None and self._lost < self.drawn:
+                self._skipped = self._lost
+
+    # Whether it goes on.
+
+    @property
+    def exists(self) -> bool:
+        """Whether somebody keeps the pass, and so could go on with it."""
+        return self._owner is not None and self._owner() is not None
 
     @property
     def is_live(self) -> bool:
         """Whether more batches may be handed on: a loader goes on with those that it fetched ahead."""
-        return self.is_held if self.consumer is None else self.consumer.is_live
+        return self.exists if self.consumer is None else self.consumer.is_live
 
     @property
     def is_under_way(self) -> bool:
         """Whether a loop is in the middle of it. After one batch it may still be a look that somebody keeps."""
-        return self.is_live and not self._retired and (self.handed > 1 or self.holds) and not self.ended
+        begun = self.handed > 1 or self.began_another
+        return self.is_live and begun and not self.ended and not self._epoch_set_since
 
     @property
     def is_look(self) -> bool:
@@ -109,39 +135,35 @@ class Count:
         return not self.is_live and self.handed <= 1 and not self.ended
 
     @property
-    def is_within(self) -> bool:
-        """Whether it began within a loop that goes on, or has ended. If the loop was left, this pass took its place."""
-        return self.is_nested or (self.outer is not None and (self.outer.is_live or self.outer.ended))
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the caller of this runs in the body of a loop over the pass."""
-        return not self._retired and any(loop.is_running for loop in self.loops)
-
-    @property
     def was_taken(self) -> bool:
         """Whether it counts as taken, so that another pass takes the epoch a second time."""
-        return self.handed > 1 or (self.ended and self.exhausted)
+        return self.handed > 1 or (self.ended and self.asked_past_end)
 
     @property
-    def lost_within(self) -> tuple[int, int]:
-        """Batches that nobody was handed, and all that were drawn; without those skipped at first, to resume."""
-        skipped = self._skipped or 0
-        return self._lost - skipped, self.drawn - skipped
+    def is_in_loop_body(self) -> bool:
+        """Whether the caller of this runs in the body of a loop over the pass."""
+        return not self._epoch_set_since and any(loop.is_running for loop in self.loops)
 
-    def note(self) -> None:
-        """Counts, before a batch is drawn, how many of those before it were lost."""
-        if self.consumer is not None and self.consumer.is_live:
-            self._lost = self.consumer.count_lost(self.drawn)
-            if self._skipped is None and self._lost < self.drawn:
-                self._skipped = self._lost
+    def note_epoch_set(self) -> None:
+        """Ends what is under way: the epoch was set once more."""
+        self._epoch_set_since = True
 
-    def retire(self) -> None:
-        self._retired = True
+    # Where it began, and who draws.
+
+    @property
+    def is_within(self) -> bool:
+        """Whether it began within a loop that goes on, or has ended. If the loop was left, this pass took its place."""
+        return self.began_in_a_loop or (self.outer is not None and (self.outer.is_live or self.outer.ended))
+
+    def is_of(self, iterator: object) -> bool:
+        """Whether `iterator` is the pass itself."""
+        return self._owner is not None and self._owner() is iterator
 
     def is_asked_for(self, found: Sequence[Caller]) -> bool:
         """Whether the loader is among the callers. That of torchdata asks for a state while it draws."""
         return self.consumer is not None and self.consumer.is_among(found)
+
+    # What a state is made of.
 
     def count_taken(self, found: Sequence[Caller]) -> int:
         """Batches that a state counts. A loader that asks while it draws includes the batch that it has just drawn."""
@@ -158,7 +180,7 @@ class Count:
         """A copy without the loader, which belongs to this process."""
         # What the loader fetched ahead stays with it: the copy counts as drawn what was handed on.
         copied = Count(self.rest)
-        copied.drawn, copied.exhausted = self.handed, self.exhausted
+        copied.drawn, copied.asked_past_end = self.handed, self.asked_past_end
         return copied
 
 
@@ -186,7 +208,7 @@ class Passes:
         # An epoch taken to its end, then next(iter(loader)): the position stays at the end of the epoch.
         if own and own[-1].handed <= 1:
             own = [count for count in own if count.ended and count.handed > 1] or own
-        return (own or [count for count in self._counts if not count.is_nested] or self._counts)[-1]
+        return (own or [count for count in self._counts if not count.began_in_a_loop] or self._counts)[-1]
 
     def begin(self, count: Count) -> None:
         """Adds a pass, and forgets those that can no longer hold the position."""
@@ -194,9 +216,9 @@ class Passes:
             if other.consumer is not None:
                 other.consumer.end_for(count.consumer)
         # Whose loop is running now? The new pass begins in its body, and so does not take its place.
-        holder = next((other for other in reversed(self._counts) if other.is_live and other.is_running), None)
-        if holder is not None:
-            holder.holds = count.is_nested = True
+        around = next((other for other in reversed(self._counts) if other.is_live and other.is_in_loop_body), None)
+        if around is not None:
+            around.began_another = count.began_in_a_loop = True
         current = self.current
         count.outer = current if current is not None and current.is_under_way else None
         # A pass that is over counts no more, unless it holds the position. So a thousand looks keep no thousand counts.
@@ -210,7 +232,7 @@ class Passes:
 
     def find_asking(self, found: Sequence[Caller]) -> Count | None:
         """The pass whose loader is among the callers; None if that pass has not begun."""
-        return next((count for count in self._counts if count.is_held and count.is_asked_for(found)), None)
+        return next((count for count in self._counts if count.exists and count.is_asked_for(found)), None)
 
     def __contains__(self, count: object) -> bool:
         return count in self._counts
@@ -219,7 +241,7 @@ class Passes:
         """Ends the passes so far, as the epoch was set once more: no later pass is within them. Forgets empty ones."""
         self._counts = [count for count in self._counts if count.rest.batches_left]
         for count in self._counts:
-            count.retire()
+            count.note_epoch_set()
 
 
 Begin = Callable[["Pass"], tuple[Count, Iterator[NDArray[np.int64]]]]
@@ -244,13 +266,13 @@ class Pass(Iterator[list[Any]]):
         # Behind the last batch there is nothing to check: a loader may ask once more after the next epoch was set.
         elif self._count.drawn < self._count.rest.batches_left:
             self._check(self._count)
-        self._count.note()
+        self._count.note_lost()
         # Until a batch was handed on: the same loops ask for all later ones.
         if self._count.reads_loops and not self._count.handed:
             self._count.loops = find_loops()
         batch = next(self._batches, None)
         if batch is None:
-            self._count.exhausted = True
+            self._count.asked_past_end = True
             self._end(self._count)
             raise StopIteration
         self._count.drawn += 1

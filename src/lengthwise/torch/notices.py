@@ -55,6 +55,17 @@ class Notices:
         rule = f"{batches} before the next epoch, or sequences are lost"
         self._warn("batches delivered", rule, delivered, remedy, at=f"epoch {epoch}")
 
+    def warn_early_end_of_stream(self, epoch: int) -> None:
+        """Warns that an epoch of a stream, which cannot tell its length, is left before its end."""
+        remedy = "Let the loop end by itself; if your epochs are shorter than the stream, keep one iterator for all."
+        rule = "read to its end before the next epoch, or sequences are lost"
+        self._warn("stream", rule, "left early", remedy, at=f"epoch {epoch}")
+
+    def warn_no_weight(self, epoch: int) -> None:
+        """Warns that no sequence of the first window of a stream counts for anything."""
+        remedy = "Look at what `weight` gives: these batches are scaled by 0, and nothing is learned of them."
+        self._warn("weight", "above 0 for some sequence of the first window", 0.0, remedy, at=f"epoch {epoch}")
+
     def warn_left_position(self, loaded: int, epoch: int) -> None:
         """Warns that another epoch is set than that of a position that was loaded, and of which something is left."""
         remedy = f"Begin there, or its position is lost: `for epoch in range({loaded}, epochs)`."

@@ -24,6 +24,8 @@ from lengthwise.torch.collate import check_held, check_value, for_each
 from lengthwise.torch.fields import Sequences, place, put_together, take_apart
 from lengthwise.torch.labels import IGNORED
 
+_LEAST = torch.finfo(torch.float32).min
+
 
 class PackedRows(NamedTuple):
     """A batch of packed rows.
@@ -51,25 +53,37 @@ class PackedRows(NamedTuple):
         """
         return block_mask(self.segments, causal=causal)
 
-    def for_transformers(self, *, flat: bool = False) -> dict[str, Any]:
+    def for_transformers(self, *, flat: bool = False, causal: bool | None = None) -> dict[str, Any]:
         """What a model of Hugging Face takes, `model(**batch.for_transformers())`: fields, `position_ids`, no cache.
 
-        Its attention finds the sequences of a row by these positions. What goes wrong in use: a model that keeps a
-        cache, as it does by default, does not look for them, and its sequences attend to each other (transformers
-        5.23). So `use_cache` is False. And flash attention looks for them in batches of one row alone: it needs
-        `flat=True`, as `DataCollatorWithFlattening` gives it.
+        The attention of many decoders finds the sequences of a row by these positions: Llama, Mistral, GPT-2. What goes
+        wrong in use: models that do not look for them, so that sequences of a row attend to each other (transformers
+        5.23). So `use_cache` is False, because a model with a cache does not look. An `attention_mask` of the samples
+        is left out, because beside one no model looks. BERT, T5 and OPT never look: give them `causal`. And flash
+        attention looks in batches of one row alone: it needs `flat=True`, as `DataCollatorWithFlattening` gives it.
 
         Args:
             flat: Lays all rows end to end, [1, R x C], and adds `cu_seq_lens_q`, `cu_seq_lens_k`, `max_length_q` and
                 `max_length_k`.
+            causal: Adds an `attention_mask`, float32 [R, 1, C, C]: 0 where attention may look, the least float
+                elsewhere. False for encoders, which look at later places too. Not for models in which a place looks
+                at its neighbours alone (ModernBERT): the mask takes the place of theirs.
 
         Raises:
             TypeError: The samples were no dicts.
+            ValueError: An `attention_mask` of the samples hides tokens of theirs; both `flat` and `causal` are given.
         """
         if not isinstance(self.fields, Mapping):
             remedy = "Give samples that are dicts: {'input_ids': tokens}."
             raise checks.type_error("fields", "a dict", type(self.fields).__name__, remedy)
         inputs = {**self.fields, "position_ids": self.positions, "use_cache": False}
+        self._check_seen(inputs.pop("attention_mask", None))
+        if causal is not None:
+            if flat:
+                remedy = "Flash attention takes no such mask: its sequences are those of cu_seq_lens_q."
+                raise checks.value_error("causal", "left out beside flat=True", causal, remedy)
+            hidden = ~self.attention_mask(causal=causal)
+            inputs["attention_mask"] = torch.zeros_like(hidden, dtype=torch.float32).masked_fill_(hidden, _LEAST)
         if not flat:
             return inputs
         ends = {"cu_seq_lens_q": self.offsets, "cu_seq_lens_k": self.offsets}
@@ -80,6 +94,15 @@ class PackedRows(NamedTuple):
             for name, field in inputs.items()
         }
         return {**laid, **ends, **longest}
+
+    def _check_seen(self, mask: Any) -> None:
+        """Refuses samples that were padded before they were packed."""
+        if not torch.is_tensor(mask) or mask.shape != self.segments.shape:
+            return
+        hidden = (self.segments > 0) & (mask == 0)
+        if hidden.any():
+            remedy = "Pack the tokens without padding: tokenize with padding=False."
+            raise checks.value_error("attention_mask", "1 at every token of a sample", 0, remedy)
 
 
 def block_mask(segments: Tensor, *, causal: bool = True) -> Tensor:

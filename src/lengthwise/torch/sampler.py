@@ -131,7 +131,7 @@ class BatchSampler(Sampler[list[Any]]):
 
     @property
     def plan(self) -> Plan:
-        """The plan of the epoch that is set. After a state was loaded: of what runs on other numbers of ranks left."""
+        """The plan of the epoch that is set; after a state of other numbers of ranks, of what those runs left."""
         return self._now().plan
 
     @property
@@ -160,7 +160,7 @@ class BatchSampler(Sampler[list[Any]]):
         If you do not call it after a loaded epoch has ended, the next pass yields that whole epoch again, and warns.
 
         Args:
-            epoch: Counted from 0.
+            epoch: Counted from 0, and the same on every rank: ranks do not compare it.
             restart: Forget the position: the next pass yields the whole epoch.
 
         >>> import lengthwise as lw

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from torch.utils.data import DataLoader, default_collate
+
 from lengthwise import checks
 from lengthwise.lengths import as_lengths
 
@@ -38,9 +40,32 @@ def list_shards(source: Any) -> list[Iterable[Any]]:
         # A generator can be read once: the second epoch would be empty, and nobody would be told.
         if not isinstance(shard, Iterable) or isinstance(shard, Iterator | str | bytes):
             raise checks.type_error("shards", "iterables that can be read in every epoch", shard, remedy)
+        _check_single(shard)
     if not shards:
         raise checks.value_error("shards", "at least one", shards, remedy)
     return shards
+
+
+def _check_single(shard: object) -> None:
+    """Refuses a loader that gives batches: the length of a batch [1, T] is 1, and no budget would be kept."""
+    if not isinstance(shard, DataLoader) or shard.batch_sampler is None:
+        return
+    # Batches of one may be taken apart again: collate_fn=lambda batch: batch[0].
+    if shard.batch_size != 1 or shard.collate_fn is default_collate:
+        given = "a batch_sampler" if shard.batch_size is None else f"batch_size={shard.batch_size}"
+        remedy = "Give it batch_size=None: StreamBatches makes the batches."
+        raise checks.value_error("shards", "loaders of single samples", given, remedy)
+
+
+def check_whole(shards: Sequence[Any]) -> None:
+    """Refuses, on several ranks, shards that each rank has other ones of: shared out again, most are never read."""
+    for shard in shards:
+        # What `datasets.distributed.split_dataset_by_node` notes in a Hugging Face stream (datasets 5.2).
+        split: Any = getattr(shard, "_distributed", None)
+        if split is not None and split.world_size > 1:
+            given = f"those of node {split.rank} of {split.world_size}"
+            remedy = "Leave out split_dataset_by_node: StreamBatches shares the shards out."
+            raise checks.value_error("shards", "the same on every rank", given, remedy)
 
 
 class Shard:
@@ -90,6 +115,51 @@ class Shard:
             remedy = "Resume with the same shards, in the same order."
             raise checks.value_error("shards", rule, skipped, remedy)
         return samples
+
+
+class Reader:
+    """Reads `quota` samples of each shard for a window, some of them ahead."""
+
+    def __init__(self, shards: dict[int, Shard], *, quota: int) -> None:
+        self._shards = shards
+        self.quota = quota
+        self._next: dict[int, list[Any]] = {}
+        self._starts: dict[int, Start] = {}
+        self._error: Exception | None = None
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something of the next window was read, or went wrong."""
+        return any(self._next.values()) or self._error is not None
+
+    def read_ahead(self, share: float) -> None:
+        """Reads so much of the next window that `share` of it is there; `take` raises what goes wrong."""
+        try:
+            self._read(share)
+        except Exception as error:  # raised now, it would leave the other ranks within a step
+            self._error = self._error or error
+
+    def _read(self, share: float) -> None:
+        if self._error is not None:
+            return
+        if not self._starts:
+            self._starts = {number: shard.state() for number, shard in self._shards.items()}
+            self._next = {number: [] for number in self._shards}
+        for number, shard in self._shards.items():
+            missing = round(share * self.quota) - len(self._next[number])
+            if missing > 0:
+                self._next[number] += shard.take(missing)
+
+    def take(self) -> tuple[list[Any], list[int], dict[int, Start]]:
+        """The samples of the next window, the shard of each, and where the shards stood before it."""
+        self.read_ahead(1.0)
+        if self._error is not None:
+            raise self._error
+        samples = [sample for each in self._next.values() for sample in each]
+        shards = [number for number, each in self._next.items() for _ in each]
+        starts = self._starts
+        self._next, self._starts = {}, {}
+        return samples, shards, starts
 
 
 def name_sample(place: int, shards: Sequence[int], starts: Mapping[int, Start] | Sequence[Start]) -> str:

@@ -85,8 +85,8 @@ def measure_step(
     allocator holds some more: leave a tenth free where you take them for a budget.
 
     Args:
-        step: As there. It may return anything.
-        make_batch: As there.
+        step: As in `lengthwise.measure_step`. It may return anything.
+        make_batch: As in `lengthwise.measure_step`.
         lengths: [n] or [n, dims], those of your data.
         model: What the step trains. If no step changes its parameters, this is an error.
         device: What the step runs on; by default that of the model, else CUDA where there is one, else the CPU.

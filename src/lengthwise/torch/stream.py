@@ -25,9 +25,11 @@ from lengthwise.torch.position import split_runs
 from lengthwise.torch.ranks import OwnRank, gather
 from lengthwise.torch.shards import (
     BEGIN,
+    Reader,
     Shard,
     Start,
     check_measured,
+    check_whole,
     list_shards,
     name_sample,
     numbers_of,
@@ -62,6 +64,7 @@ class _Read(NamedTuple):
     lengths: list[Any]
     weights: list[float]
     shards: list[int]
+    place: dict[str, Any]  # where the rank stands
 
 
 @checks.show_call("StreamBatches(shards, Batching(budget=20_000), length=len)")
@@ -78,8 +81,8 @@ class StreamBatches:
 
     It is a loader by itself: do not put it into a `DataLoader`. Samples are read in this process, while the model
     trains on the others. If that takes long, let workers read: give `DataLoader(shard, batch_size=None, num_workers=1)`
-    as a shard. What goes wrong in use: an epoch that is not set is the same again, which warns once; and two loops at
-    once: a state tells the position of the one that was given the last batch.
+    as a shard. What goes wrong in use: an epoch that is not set is the same again, and one that is left early loses
+    sequences. Both warn once. Of two loops at once, a state tells the position of the one that took the last batch.
 
     Args:
         shards: A list of iterables, the same on every rank, one for each rank at least; each gives the same samples
@@ -140,6 +143,8 @@ class StreamBatches:
         self._position = _Position(epoch=0)
         self._resumes = False
         self._taken: int | None = None  # the epoch of the last pass that was more than a look
+        self._unfinished = False  # whether that pass has not come to its end
+        self._is_last = False  # whether nothing was read behind the batch that was yielded last
         self._notices, self._warnings = Notices(), FirstWarnings()
         self.loss_scale: float = 1.0
         self.last_of_step: bool = True
@@ -160,6 +165,9 @@ class StreamBatches:
         unread = bool(loaded.starts) and not loaded.has_ended
         if self._resumes and (epoch < loaded.epoch or (epoch > loaded.epoch and unread)):
             self._notices.warn_left_position(loaded.epoch, epoch)
+        elif self._unfinished and epoch != loaded.epoch:
+            self._notices.warn_early_end_of_stream(loaded.epoch)
+            self._unfinished = False
         self._tell_epoch(epoch)
         if not (self._resumes and self._position.epoch == epoch):
             self._position, self._resumes = _Position(epoch=epoch), False
@@ -180,13 +188,17 @@ class StreamBatches:
     def __iter__(self) -> Iterator[Any]:
         position = self._position if self._resumes else _Position(epoch=self._position.epoch)
         again = not self._resumes and self._taken == position.epoch
+        # One batch may be a look, but not one behind those of a state.
+        first = 2 if self._resumes else 1
         self._resumes = False
-        for number, batch in enumerate(self._read_windows(position), 1):
-            if number == 2:  # one batch may be a look
+        for number, batch in enumerate(self._read_windows(position), first):
+            if number == 2:
                 self._take(position.epoch, again=again)
+            self._unfinished = (self._unfinished or number > 1) and not self._is_last
             yield batch
             if self._resumes or self._position.epoch != position.epoch:
                 raise changed(position.epoch, self._position.epoch)
+        self._unfinished = False
         self._take(position.epoch, again=again)
 
     def _take(self, epoch: int, *, again: bool) -> None:
@@ -201,17 +213,22 @@ class StreamBatches:
         if len(self._shards) < world.world_size:
             rule = f"at least one for each of the {world.world_size} ranks"
             raise checks.value_error("shards", rule, len(self._shards), "Split the data into more shards.")
+        if world.world_size > 1:
+            check_whole(self._shards)
         starts = position.starts or (BEGIN,) * len(self._shards)
         own = {
             number: Shard(self._shards[number], starts[number])
             for number in numbers_of(self._own_rank.rank, world.world_size, self._shards)
         }
-        reader = _Reader(own, quota=max(1, self.buffer // len(self._shards)))
+        reader = Reader(own, quota=max(1, self.buffer // len(self._shards)))
         while True:
-            samples, window, starts = self._meet(reader)
+            samples, window, starts = self._meet(reader, position)
             position = self._position = position._replace(starts=starts, lengths=name_window(window, position.lengths))
             if not len(window.shards):
                 break
+            # A later window may hold nothing to learn, and most of all the last.
+            if position.window == 0 and not window.weights.any():
+                self._notices.warn_no_weight(position.epoch)
             yield from self._deliver(samples, window, world, reader, position)
             position = _Position(position.epoch, position.window + 1)
 
@@ -249,7 +266,7 @@ class StreamBatches:
             runs=read_runs(state["runs"], name="runs", remedy=_DAMAGED),
             lengths=str(state["lengths"]),
         )
-        self._resumes, self._taken = True, None
+        self._resumes, self._taken, self._unfinished = True, None, False
         self._tell_epoch(self._position.epoch)
 
     def _facts(self) -> dict[str, Any]:
@@ -260,10 +277,18 @@ class StreamBatches:
             "batching": json.loads(self.batching.to_json()),
         }
 
-    def _meet(self, reader: _Reader) -> tuple[list[Any], Window, tuple[Start, ...]]:
+    def _place(self, position: _Position) -> dict[str, Any]:
+        return {
+            "micro_batches": self.micro_batches,
+            "epoch": position.epoch,
+            "window": position.window,
+            "runs": [run.numbers for run in position.runs],
+        }
+
+    def _meet(self, reader: Reader, position: _Position) -> tuple[list[Any], Window, tuple[Start, ...]]:
         """Reads what is missing of the next window, and tells the other ranks where it began; a collective."""
         try:
-            read = self._describe(reader)
+            read = self._describe(reader, position)
         except Exception as error:  # the other ranks are waiting: it is told first, and raised after
             gather(f"{type(error).__name__}: {error}")
             raise
@@ -272,11 +297,14 @@ class StreamBatches:
             if isinstance(each, str):  # the error of that rank
                 rule = "read on every rank"
                 raise PlanMismatchError(checks.sentence("window", rule, each, "Look there.", at=f"rank {rank}"))
+        remedy = "Set the same epoch on every rank, and give each the same state and micro_batches."
+        for rank, each in enumerate(told):
+            check_alike(told[0].place, each.place, whose="what rank 0 has", remedy=remedy, at=f"rank {rank}")
         starts = {number: start for each in told for number, start in each.starts.items()}
         in_order = tuple(starts[number] for number in sorted(starts))
         return read.samples, _join(told), in_order
 
-    def _describe(self, reader: _Reader) -> _Read:
+    def _describe(self, reader: Reader, position: _Position) -> _Read:
         samples, shards, starts = reader.take()
         weights = [1.0 if self._weight is None else float(self._weight(sample)) for sample in samples]
         check_weights(weights, len(weights), "Give one number for a sample.")
@@ -285,10 +313,10 @@ class StreamBatches:
             rule = "the length of a sequence, not the number of a dict's fields"
             raise checks.type_error("length", rule, len, remedy)
         lengths = check_measured([self._length(sample) for sample in samples], shards, starts)
-        return _Read(samples, starts, lengths, weights, shards)
+        return _Read(samples, starts, lengths, weights, shards, self._place(position))
 
     def _deliver(
-        self, samples: list[Any], window: Window, world: World, reader: _Reader, position: _Position
+        self, samples: list[Any], window: Window, world: World, reader: Reader, position: _Position
     ) -> Iterator[Any]:
         rank = self._own_rank.rank
         # Shard by shard, each in its own order: this rank's samples among those of all.
@@ -317,6 +345,7 @@ class StreamBatches:
             collated = self._collate(batch)
             self.loss_scale = float(scales[place])
             self.last_of_step = (place + 1) % world.micro_batches == 0
+            self._is_last = place + 1 == len(numbers) and not reader.has_more
             self._position = position._replace(runs=(*runs, EarlierRun(world, place + 1)))
             yield collated
 
@@ -342,43 +371,3 @@ def _share_spare(found: Deliveries, window: Window, held: Mapping[int, Any], ran
     if len(np.unique(found.owners)) in (0, ranks):
         return own
     return next(each for each in gather(own) if each)
-
-
-class _Reader:
-    """Reads `quota` samples of each shard for a window, some of them ahead."""
-
-    def __init__(self, shards: dict[int, Shard], *, quota: int) -> None:
-        self._shards = shards
-        self.quota = quota
-        self._next: dict[int, list[Any]] = {}
-        self._starts: dict[int, Start] = {}
-        self._error: Exception | None = None
-
-    def read_ahead(self, share: float) -> None:
-        """Reads so much of the next window that `share` of it is there; `take` raises what goes wrong."""
-        try:
-            self._read(share)
-        except Exception as error:  # raised now, it would leave the other ranks within a step
-            self._error = self._error or error
-
-    def _read(self, share: float) -> None:
-        if self._error is not None:
-            return
-        if not self._starts:
-            self._starts = {number: shard.state() for number, shard in self._shards.items()}
-            self._next = {number: [] for number in self._shards}
-        for number, shard in self._shards.items():
-            missing = round(share * self.quota) - len(self._next[number])
-            if missing > 0:
-                self._next[number] += shard.take(missing)
-
-    def take(self) -> tuple[list[Any], list[int], dict[int, Start]]:
-        """The samples of the next window, the shard of each, and where the shards stood before it."""
-        self.read_ahead(1.0)
-        if self._error is not None:
-            raise self._error
-        samples = [sample for each in self._next.values() for sample in each]
-        shards = [number for number, each in self._next.items() for _ in each]
-        starts = self._starts
-        self._next, self._starts = {}, {}
-        return samples, shards, starts

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
+from lengthwise.choices.arrange import arrange_of
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import Portions
 from lengthwise.choices.world import World
@@ -116,6 +117,7 @@ def deliver(
         whole: Whether the shards filled it. A last window of few sequences may miss its padding without a warning, or
             have no step where the tail drops.
     """
+    batching = replace(batching, arrange=arrange_of(batching.arrange, epoch))
     with warnings.catch_warnings():
         if not whole:
             warnings.filterwarnings("ignore", message="`padding` must be within")

@@ -79,7 +79,7 @@ class WindowSampler(BatchSampler):
 
     @property
     def plan(self) -> WindowEpoch:  # pyright: ignore[reportIncompatibleMethodOverride]  # it stands in for a Plan
-        """The epoch that is set, window by window. After a state was loaded: what other numbers of ranks left."""
+        """The epoch that is set, window by window. After a state of other numbers of ranks: what those left."""
         plan: Any = super().plan
         return plan
 

@@ -147,7 +147,7 @@ def _show(document: Mapping[str, Any], arguments: argparse.Namespace) -> None:
     """Writes JSON and figure, and prints what the page says of this task alone."""
     from lengthwise_recipes.quality.answers import answers
     from lengthwise_recipes.quality.figure import write_figure
-    from lengthwise_recipes.quality.page import LOSS_HEADS, strategy_cells, strategy_heads
+    from lengthwise_recipes.quality.page import SPARE, strategy_cells, strategy_heads
     from lengthwise_recipes.skipped import tell
 
     show.write_json(document, arguments.json)
@@ -157,5 +157,4 @@ def _show(document: Mapping[str, Any], arguments: argparse.Namespace) -> None:
     if not show.fills_output(arguments):
         title = f"{document['sequences']:,} sequences of {document['data']['name']}"
         notes = [*answers([read]), *(f"Left out: {each}" for each in document["left_out"]), *tell(document["data"])]
-        spare = ("steps", LOSS_HEADS["last"], LOSS_HEADS["equal_seconds"])
-        show.table(strategy_heads(read), strategy_cells(read), title=title, notes=notes, words=2, spare=spare)
+        show.table(strategy_heads(read), strategy_cells(read), title=title, notes=notes, words=2, spare=SPARE)

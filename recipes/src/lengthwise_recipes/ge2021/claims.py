@@ -249,7 +249,7 @@ def _saved_alike_claim(found: Outcomes) -> Claim:
         effect=near,
         holds=extent(whole=np.abs(differences).max() <= near, part=np.abs(differences.mean(axis=1)).max() <= near),
         why=f"Of RAND's epoch {_means(shares)} % are saved, mean over seeds, with {', '.join(ALIKE)}; the same batches "
-        f"in another order differ by {noise:.2f} points, so similar is what differs by no more than {near:.2f}.",
+        f"in another order differ by {noise:.2f} points, so a difference of at most {near:.2f} counts as similar.",
     )
 
 
@@ -300,8 +300,8 @@ def _similar_claim(found: Outcomes) -> Claim:
         effect=POINTS,
         unit="%",
         holds=extent(whole=np.abs(falls).max() <= POINTS, part=np.abs(falls.mean(axis=1)).max() <= POINTS),
-        why=f"Means over seeds: {_means(falls)} % below BKT-BR and ATS-BR (the paper: {_listing(printed)}); similar is "
-        f"what differs by no more than {POINTS:g} %.",
+        why=f"Means over seeds: {_means(falls)} % below BKT-BR and ATS-BR (the paper: {_listing(printed)}); a "
+        f"difference of at most {POINTS:g} % counts as similar.",
     )
 
 

@@ -120,8 +120,8 @@ def printed_table(document: Mapping[str, Any]) -> list[str]:
     note = (
         "The paper's own knobs on its own lengths, random training sets of its size. Reproduced: our mean is "
         f"{describe_tolerances()} that the paper prints; half a point says little where the ZPR itself is smaller, as "
-        "with `sorted`. In range: the paper's number lies between the least and the greatest of ours; out of range are "
-        f"{outside} of {len(rows)}, which none of our training sets gives."
+        "with `sorted`. In range: the paper's number lies between the least and the greatest of ours; "
+        f"{outside} of {len(rows)} are out of range: none of our training sets gives them."
     )
     return [note, table(heads, rows)]
 

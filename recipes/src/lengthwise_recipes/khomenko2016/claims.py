@@ -147,9 +147,9 @@ def _speed_up_claim(rows: Sequence[EpochRow], bound: float) -> Claim:
             what="speed-up that the lengths allow", ours=bound, paper=PAPER_SPEED_UP, least=1.0 - CLOSE, digits=2
         ),
         holds=extent(whole=min(ours) >= PAPER_SPEED_UP * (1 - CLOSE), part=fmean(ours) > 1.0 + CLOSE),
-        why=f"These lengths allow at most {bound:.2f} by 3 buckets, of which {fmean(ours) / bound:.0%} was had; on the "
-        f"line through epoch time against padded frames {fixed_share(rows, label(3)):.0%} of an epoch with Q = 3 does "
-        "not depend on the frames.",
+        why=f"These lengths allow at most {bound:.2f} by 3 buckets; {fmean(ours) / bound:.0%} of that was reached. By "
+        f"a line fitted to epoch time against padded frames, {fixed_share(rows, label(3)):.0%} of an epoch with Q = 3 "
+        "does not depend on the frames.",
     )
 
 

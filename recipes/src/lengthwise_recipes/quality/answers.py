@@ -57,7 +57,7 @@ def answers(documents: Sequence[Document]) -> list[str]:
     )
     return [
         conclusion(found[DECIDING]),
-        f"The rest cannot be told apart, and chance alone would tell about {found[DECIDING].by_chance:.1f} apart.",
+        f"The rest cannot be told apart. By chance alone, about {found[DECIDING].by_chance:.1f} would seem to differ.",
         power_sentence(documents, DECIDING),
         *by_padding(documents),
         f"By the other measures: {others}.",
@@ -135,7 +135,7 @@ def conclusion(counts: Tally) -> str:
         return f"These results speak for max-entropy batching as the default. {told}"
     if counts.higher > max(counts.lower, counts.by_chance):
         return f"These results speak against max-entropy batching as the default. {told}"
-    return f"These results do not choose between max-entropy batching and the others of its padding. {told}"
+    return f"These results do not say whether max-entropy batching or another order is better. {told}"
 
 
 def signed_text(found: Interval, *, mark: str = ", which is not told apart from 0") -> str:

@@ -41,6 +41,7 @@ LOSS_HEADS = {
     "test_last": "test loss, last epoch",
     "test_equal_seconds": "test loss, equal time",
 }
+SPARE = ("steps", LOSS_HEADS["last"], LOSS_HEADS["equal_seconds"])  # of the heads: left out where room is scarce
 
 
 EARLIER = (

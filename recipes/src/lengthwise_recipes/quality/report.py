@@ -13,7 +13,7 @@ from lengthwise.report.contents import Section
 from lengthwise.report.curves import draw_curves
 from lengthwise.report.marks import Table
 from lengthwise_recipes.quality.answers import answers
-from lengthwise_recipes.quality.page import seconds_note, strategy_cells, strategy_heads
+from lengthwise_recipes.quality.page import SPARE, seconds_note, strategy_cells, strategy_heads
 
 FIRST = 1  # the first epoch that is trained
 
@@ -41,11 +41,15 @@ def outcomes(document: Mapping[str, Any]) -> dict[str, Any]:
         x_label="seconds of training",
         y_label="test loss",
     )
-    table = Table(tuple(strategy_heads(document)), strategy_cells(document))
+    heads = strategy_heads(document)
+    kept = [at for at, head in enumerate(heads) if head not in SPARE]
+    cells = [tuple(row[at] for at in kept) for row in strategy_cells(document)]
+    table = Table(tuple(heads[at] for at in kept), cells)
     note = (
         f"{document['sequences']:,} sequences to learn from: {document['data']['name']}. Curves are means over "
         f"{document['settings']['seeds']} seeds; grey: random batches. Loss in {document['loss']['unit']}; intervals "
-        f"of 95 % over the seeds. {seconds_note(document)} What follows is of the first epoch."
+        f"of 95 % over the seeds. {seconds_note(document)} --json writes the losses on validation data too. What "
+        "follows is of the first epoch."
     )
     ours = [each["label"] for each in _shown(document) if each["order"] == document["ours"]]
     return {

@@ -6,7 +6,7 @@ import math
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from lengthwise import checks
 from lengthwise.planning.loss import REDUCTIONS
 from lengthwise.planning.plan import Plan
+from lengthwise.torch.apart import are_apart, take_pair
 from lengthwise.torch.huggingface.epochs import PlannedEpochs, total_steps_of
 from lengthwise.torch.labels import MEANS, NEXT_LABELS, OTHER, count_labels, mean_of
 from lengthwise.torch.sampler import BatchSampler
@@ -43,7 +44,8 @@ class PlannedTrainer(transformers.Trainer):
     The loss of each batch is scaled so that the gradient of a step is that of its weighted mean loss, on any number of
     ranks. Some models divide their loss by the count that the Trainer gives them (`num_items_in_batch`); many take the
     count and divide by their own. So each model is told the count of its own batch, and both kinds give the mean over
-    it. What goes wrong in use: a loss that is no mean over its labels. The first batch that shows it is refused.
+    it. What goes wrong in use: a loss that is no mean over its labels, or packed rows of a model whose attention looks
+    from one sequence to another. The first batch that shows it is refused.
 
     For a Trainer of another kind, put this one before it: `class Planned(PlannedTrainer, Seq2SeqTrainer): ...`.
 
@@ -84,6 +86,7 @@ class PlannedTrainer(transformers.Trainer):
         self.weights = weights
         self.reduction: str = checks.check_choice("reduction", reduction, REDUCTIONS)
         self._known = reduction == "sum"  # what the loss of a batch is: said, or seen
+        self._tried = False  # whether the model keeps the sequences of packed rows apart
         self._scaled: tuple[Plan, NDArray[np.float64]] | None = None
         self._check_settings()
         self.args.ignore_data_skip = True  # the sampler goes on at its position: there is nothing to skip
@@ -137,6 +140,7 @@ class PlannedTrainer(transformers.Trainer):
             if hasattr(batch, "_fields"):  # the Trainer copies tuples, which it cannot do with a named one
                 remedy = "Return a dict of its tensors by the model's names: of packed rows, batch.for_transformers()."
                 raise checks.type_error("data_collator", "one whose batches are dicts", type(batch).__name__, remedy)
+        self._check_apart(batches[0])
         last = self.batch_sampler.delivered - self.batch_sampler.start  # the batches of this step were delivered last
         scales = self._scales()[last - len(batches) : last]
         if self.weights is None:
@@ -284,6 +288,40 @@ class PlannedTrainer(transformers.Trainer):
         devices = [self.args.device] if self.args.device.type == "cuda" else []
         with torch.no_grad(), torch.random.fork_rng(devices), _evaluation_mode(self.model):
             return mean_of(self._evaluate_loss, batch, shifted=self._shifts_labels)
+
+    def _check_apart(self, batch: Any) -> None:
+        """Refuses a model whose attention looks from one sequence of a packed row to another."""
+        whole: Any = self.model
+        part = getattr(whole, "base_model", None)  # without the head, whose outputs may be large
+        if self._tried or part is None or self.is_fsdp_enabled or self.is_deepspeed_enabled:
+            return
+        # Whoever trains otherwise may give the model a mask there. A decoder needs inputs of its own.
+        if not (self._is_unchanged("compute_loss") and self._is_unchanged("training_step")) or (
+            getattr(getattr(whole, "config", None), "is_encoder_decoder", False)
+        ):
+            return
+        if (pair := take_pair(batch)) is None:
+            return
+        self._tried, apart = True, None
+        devices = [self.args.device] if self.args.device.type == "cuda" else []
+        # What a model without its head cannot take says nothing: the step will say it.
+        with suppress(Exception), torch.no_grad(), torch.random.fork_rng(devices), _evaluation_mode(whole):
+            pair = pair._replace(fields=self._prepare_inputs(pair.fields))
+            with self.compute_loss_context_manager():
+                # The whole may give its part a mask: in a forward of its own, or a hook.
+                apart = are_apart(part, pair) is not False or are_apart(whole, pair)
+        if apart is False:
+            remedy = "Give batch.for_transformers(causal=False) for an encoder, causal=True for others; or pad."
+            rule = f"one by which {type(whole).__name__} keeps the sequences of a packed row apart"
+            mask = batch.get("attention_mask")
+            raise checks.value_error("attention_mask", rule, None if mask is None else list(mask.shape), remedy)
+
+    def _is_unchanged(self, name: str) -> bool:
+        """Whether neither a class below this one nor the Trainer above it has its own method of this name."""
+        above: Any = getattr(super(), name)
+        return getattr(type(self), name) is getattr(PlannedTrainer, name) and (
+            above.__func__ is getattr(transformers.Trainer, name)
+        )
 
     def _evaluate_loss(self, batch: Mapping[str, Any]) -> float:
         inputs = self._prepare_inputs(dict(batch))

@@ -1,0 +1,45 @@
+"""The sections of docs/results.md, in groups. Each is written from the document of one result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sections import batches, ge2021, planning, shapes, steps, trained
+
+Section = Callable[[dict[str, Any]], tuple[str, ...]]  # the answer, then tables and notes
+
+GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
+    "Networks that were trained": {
+        "study-handwriting-latin-greek": ("Online handwriting, 50 Latin and Greek letters", trained.handwriting),
+        "study-handwriting-parallel": ("Online handwriting on several processes", trained.parallel),
+        "gradients": ("Exact gradients", trained.gradients),
+        "length-share": ("How much of a gradient's noise goes with length", trained.length_share),
+        "step-cost": ("Seconds of an epoch, predicted from a measured step", trained.step_cost),
+        "compilation": ("One compiled model per bucket", trained.compilation),
+    },
+    "Padding and mixing of batches": {
+        "mixing": ("Mixing at equal padding", batches.mixing),
+        "mixing-digits": ("Mixing where little is padded", batches.mixing_digits),
+        "limits": ("How near the limits", batches.limits),
+        "streams": ("Streams, by the sequences that are looked at", batches.streams),
+        "cuts": ("Optimal cuts", batches.cuts),
+    },
+    "Whole steps": {
+        "steps": ("Whole steps: padding, mixing and waiting", steps.steps),
+        "waiting": ("Steps as mixed as a share of waiting allows", steps.waiting),
+        "step-limits": ("How near steps come to their limit", steps.step_limits),
+    },
+    "Packed rows and few shapes": {
+        "packing": ("Packed rows beside other packers", shapes.packing),
+        "shapes": ("Few shapes, leftovers and multiples", shapes.shapes),
+        "edges": ("Optimal bucket edges", shapes.edges),
+    },
+    "How long planning takes": {
+        "first-plan": ("The first plan of a process", planning.first_plan),
+        "planning-1000000": ("Planning a million lengths", planning.planning),
+        "planning-10000000": ("Planning ten million lengths", planning.planning),
+        "windows": ("A thousand million lengths, in windows", planning.windows),
+    },
+    "A table of a paper": {"ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021.ge2021_table1)},
+}

@@ -1,0 +1,83 @@
+"""How long planning takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lengthwise_recipes.pages import percent, table
+from sections.shared import folded
+
+
+def planning(document: dict[str, Any]) -> tuple[str, ...]:
+    """Seconds for each strategy under each cut, on one and on eight ranks."""
+    labels = dict.fromkeys(row["strategy"] for row in document["rows"])
+    columns = dict.fromkeys((row["cut"], row["world_size"]) for row in document["rows"])
+    seconds = {(row["strategy"], row["cut"], row["world_size"]): row["seconds"] for row in document["rows"]}
+    rows = [(f"`{label}`", *(f"{seconds[label, cut, ranks]:.2f}" for cut, ranks in columns)) for label in labels]
+    heads = ("strategy", *(f"{cut}, {ranks} rank{'s' * (ranks > 1)}" for cut, ranks in columns))
+    low, high = min(seconds.values()), max(seconds.values())
+    answer = f"One core plans {document['count']:,} lengths in {low:.2f} to {high:.2f} seconds"
+    note = "Each number is in seconds of one core; a column is a cut and a number of ranks."
+    of_8 = (0, *(at for at, head in enumerate(heads) if head.endswith(", 8 ranks")))
+    shown = folded(heads, rows, lambda _: True, of_8)
+    if "permutation_seconds" not in document["rows"][0]:  # measured before permutations were
+        return f"{answer}.", shown, note
+    times = [row["seconds"] / row["permutation_seconds"] for row in document["rows"]]
+    peaks = [row["bytes_per_sequence"] for row in document["rows"]]
+    answer += f": {min(times):.1f} to {max(times):.1f} times what NumPy takes to permute as many numbers."
+    note += (
+        f" Planning takes {min(peaks):.0f} to {max(peaks):.0f} bytes a sequence at its peak, beyond the lengths that "
+        "it is given. An order is fitted in the first epoch, which is not counted here, and remembered."
+    )
+    return answer, shown, note
+
+
+def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
+    """Seconds until a fresh process has its first plan."""
+    columns = ("import_seconds", "warm_seconds", "cold_seconds")
+    rows = [
+        (f"{row['count']:,}", row["case"], *(f"{row[column]:.3f}" for column in columns)) for row in document["rows"]
+    ]
+    slowest, warm = (max(row[f"{state}_seconds"] for row in document["rows"]) for state in ("cold", "warm"))
+    cold = sorted(row["cold_seconds"] for row in document["rows"])
+    answer = (
+        f"The first plan of an installation takes {cold[0]:.3f} to {slowest:.1f} seconds. The first of every other "
+        f"process takes up to {warm:.1f}. Small calls run in Python at first, and compile nothing."
+    )
+    note = (
+        "In seconds of one core. *Cold*: nothing is compiled yet. *Warm*: another process has compiled all that the "
+        "plan calls. Both come on top of the import."
+    )
+    return answer, table(("lengths", "order", "import", "first plan, warm", "first plan, cold"), rows), note
+
+
+def windows(document: dict[str, Any]) -> tuple[str, ...]:
+    """Each size of window beside the whole plan, on one and on eight ranks; then the long epoch, and the cold disk."""
+    rows = [
+        (
+            "all at once" if row["window"] is None else f"2^{row['window'].bit_length() - 1}",
+            f"{row['world_size']}",
+            percent(row["padding"]),
+            f"{row['mixing']:.3f}",
+            f"{row['step_mixing']:.3f}",
+            f"{row['seconds']:.2f}",
+        )
+        for row in document["rows"]
+    ]
+    heads = ("window", "ranks", "padding", "mixing of batches", "mixing of steps", "s / epoch")
+    long = document["epoch"]
+    checked = "each sequence is in one batch" if long["each_once"] else "NOT EVERY SEQUENCE IS IN ONE BATCH"
+    answer = (
+        f"One core plans {long['count']:,} lengths on disk in {long['seconds']:,.0f} seconds: {long['windows']} "
+        f"windows of up to 2^20, {long['seconds'] / long['windows']:.2f} seconds each. They pad "
+        f"{percent(long['padding'])} where {percent(document['padding'])} was asked, and {checked}. The "
+        f"process then has at most {long['peak_megabytes']:.0f} MB more than before."
+    )
+    first = document["cold"][0]["window"]
+    cold = ", ".join(f"{row['cold_seconds']:.2f} s in blocks of {row['block']:,}" for row in document["cold"])
+    note = (
+        f"The table is of {document['compared']:,} log-normal lengths, {document['budget']:,} frames a batch and "
+        f"`padding={document['padding']}`. A window of few batches pads more. All windows share one fit. "
+        f"From a cold disk the lengths of a window of {first:,} take {cold}."
+    )
+    return answer, table(heads, rows), note

@@ -1,0 +1,370 @@
+"""Networks that were trained: handwriting, gradients and what goes with length, seconds of steps, compiled models."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from lengthwise_recipes.intervals import Interval, interval, smallest_shares
+from lengthwise_recipes.pages import could_tell, percent, spread, table
+from sections.shared import folded, processor
+
+TASKS = ("handwriting", "acoustic", "synthesis")  # of which the share was measured
+
+
+def handwriting(document: dict[str, Any]) -> tuple[str, ...]:
+    """One row for each strategy of a study."""
+    first = document["summary"][0]
+    quickest = min(document["summary"], key=lambda each: each["seconds_per_epoch"])
+    rows = [
+        (
+            f"`{each['strategy']}`",
+            percent(each["padding_share"]),
+            f"{each['mixing']:.2f}",
+            f"{each['seconds_per_epoch']:.1f}",
+            f"{each['seconds_per_epoch'] / first['seconds_per_epoch']:.2f}",
+            f"{mean_loss(document, each['strategy'], early=True):.2f}",
+            spread(each["validation_loss"]),
+            percent(each["character_error_rate"]["mean"]),
+        )
+        for each in document["summary"]
+    ]
+    epochs, third = document["settings"]["epochs"], document["settings"]["epochs"] // 3
+    heads = (
+        "strategy",
+        "padding",
+        "mixing",
+        "s / epoch",
+        "of random",
+        f"loss, epochs 1-{third}",
+        f"loss, epoch {epochs}",
+        "CER",
+    )
+    data = document["data"]
+    share = quickest["seconds_per_epoch"] / first["seconds_per_epoch"]
+    answer = (
+        f"With `{quickest['strategy']}` an epoch takes {share:.2f} of the time that it takes with "
+        f"`{first['strategy']}`. {told_apart(document)}"
+    )
+    note = (
+        f"*Loss*: on words to validate on, in nats a symbol, mean of {document['settings']['seeds']} seeds (least to "
+        f"greatest; [picture](handwriting.png)). *CER*: the share of wrong characters. Data: "
+        f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} to validate on; {data['split']}."
+    )
+    return answer, table(heads, rows), note
+
+
+IN_SHORT = ("random", "sorted", "semi-sorted:0.1", "optimal:8", "max-entropy:0.05", "max-entropy:0.15")
+
+
+def handwriting_in_short(document: dict[str, Any]) -> str:
+    """The table of the README: some strategies of a study, and the few columns that tell what they are worth."""
+    summary = {each["strategy"]: each for each in document["summary"]}
+    first = summary["random"]["seconds_per_epoch"]
+    rows = [
+        (
+            f"`{label}`",
+            percent(each["padding_share"]),
+            f"{each['mixing']:.2f}",
+            f"{each['seconds_per_epoch']:.1f}",
+            f"{each['seconds_per_epoch'] / first:.2f}",
+            spread(each["validation_loss"]),
+            percent(each["character_error_rate"]["mean"]),
+        )
+        for label, each in ((label, summary[label]) for label in IN_SHORT)
+    ]
+    settings, data, machine = document["settings"], document["data"], document["machine"]
+    heads = ("strategy", "padding", "mixing", "s / epoch", "of `random`", "loss at the end", "wrong characters")
+    words = (
+        f"{data['train_samples']:,} handwritten words, {data['validation_samples']:,} by other writers to validate on."
+    )
+    note = (
+        f"`semi-sorted`: by length plus noise; `optimal:8`: 8 buckets; `max-entropy`: ours. {words} "
+        f"{settings['epochs']} epochs, means of {settings['seeds']} seeds (least to greatest). {processor(machine)}, "
+        f"{document['date'][:10]} ([more](docs/results.md))."
+    )
+    told = "\n".join(textwrap.wrap(f"{note} {told_apart(document)}", 100))
+    return f"{table(heads, rows)}\n\n{told}"
+
+
+def told_apart(document: dict[str, Any]) -> str:
+    """Which strategies' last losses can be told from the first one's, and how small a difference could be."""
+    first, *others = (each["strategy"] for each in document["summary"])
+    base = last_losses(document, first)
+    found = {other: beside(last_losses(document, other), base) for other in others}
+    apart = [f"`{name}`" for name, difference in found.items() if difference.excludes_zero]
+    shares = smallest_shares(found.values(), [sum(base) / len(base)] * len(found))
+    which = f"The last losses of {', '.join(apart)} differ" if apart else "No strategy's last loss differs"
+    least = could_tell(shares).replace(")", ", by strategy)")
+    return (
+        f"{which} from that of `{first}` by more than chance explains. {len(base)} seeds show a difference in 4 of 5 "
+        f"tries only if it is at least {least}."
+    )
+
+
+def beside(losses: list[float], base: list[float]) -> Interval:
+    """The difference to another strategy's losses, seed by seed."""
+    return interval([ours - theirs for ours, theirs in zip(losses, base, strict=True)])
+
+
+def last_losses(document: dict[str, Any], strategy: str) -> list[float]:
+    """The validation loss after the last epoch under each seed."""
+    last = document["settings"]["epochs"]
+    rows = [row for row in document["rows"] if row["strategy"] == strategy and row["epoch"] == last]
+    return [row["validation_loss"] for row in sorted(rows, key=lambda row: row["seed"])]
+
+
+def parallel(document: dict[str, Any]) -> tuple[str, ...]:
+    """One row for each strategy, number of processes and way of averaging."""
+    rows = [
+        (
+            f"`{each['strategy'].removesuffix(several(each))}`",
+            several(each).removeprefix(", ") or "1 process",
+            f"{each['seconds_per_epoch']:.1f}",
+            f"{each['share_of_first_seconds']:.2f}",
+            f"{each['steps']:.0f}",
+            percent(each["straggler_waste"]) if each["processes"] > 1 else "",
+            f"{mean_loss(document, each['strategy'], early=True):.2f}",
+            spread(each["validation_loss"]),
+            percent(each["character_error_rate"]["mean"]),
+        )
+        for each in document["summary"]
+    ]
+    epochs, third = document["settings"]["epochs"], document["settings"]["epochs"] // 3
+    heads = (
+        *("strategy", "averaged", "s / epoch", "of the first", "steps / epoch", "waiting"),
+        *(f"loss, epochs 1-{third}", f"loss, epoch {epochs}", "CER"),
+    )
+    first = document["summary"][0]["strategy"]
+    shares = [each["share_of_first_seconds"] for each in document["summary"] if each["strategy"].startswith(first)]
+    answer = (
+        f"On several processes an epoch of `{first}` takes {min(shares):.2f} of the time of one process at best. "
+        f"{told_apart(document)}"
+    )
+    note = (
+        "*Parameter*: the processes average their parameters after every epoch (Khomenko et al. 2016). *Gradient*: "
+        "they average their gradients in every step, which then holds a batch of each. *Waiting*: the share of "
+        "their time in which processes wait for the slowest. All run on one machine of two cores. The learning rate is "
+        "the same for all. Compare seconds within this table: it was timed apart from the first. Data and loss are "
+        "those of the first table ([picture](handwriting-parallel.png))."
+    )
+    return answer, table(heads, rows), note
+
+
+def several(summary: dict[str, Any]) -> str:
+    """What the label of a run on several processes says of them."""
+    return f", {summary['processes']} processes, {summary['averaging']}" if summary["processes"] > 1 else ""
+
+
+def mean_loss(document: dict[str, Any], strategy: str, *, early: bool) -> float:
+    """The mean validation loss over seeds and epochs, or over the first third of the epochs."""
+    last = document["settings"]["epochs"] // 3 if early else document["settings"]["epochs"]
+    losses = [
+        row["validation_loss"] for row in document["rows"] if row["strategy"] == strategy and row["epoch"] <= last
+    ]
+    return sum(losses) / len(losses)
+
+
+def length_share(document: dict[str, Any]) -> tuple[str, str, str]:
+    """For each task: the length share while it learns, and the variance ratio of every order."""
+    by_task = {task: [row for row in document["rows"] if row["task"] == task] for task in TASKS}
+    rows = [row for own in by_task.values() for row in length_share_rows(own)]
+    heads = ("task", "batches", "padding", "mixing", "untrained", "after 1 epoch", "a third of them", "all")
+    shares = "; ".join(f"{task} {share_range(own)}" for task, own in by_task.items() if own)
+    answer = f"This share of the variance of a gradient goes with length, from the first epoch on: {shares}."
+    note = (
+        "*Length share*: the share of a gradient's variance that goes with length. *Noise scale*: steps of many more "
+        "sequences than that lose little by a greater variance. The other rows have the variance of a batch's gradient "
+        "over that of random batches: 2 is twice as much. All was measured before training, and after some epochs of "
+        "random batches. Where single sequences have far greater gradients than all others, ratios are large and "
+        "uncertain. "
+        f"Batches of {document['batch_size']}; tasks and epochs as in the study of quality, gradients of "
+        f"{document['sample']} sequences; means over {document['seeds']} seeds. ±: standard error between seeds, or "
+        "that of the samples where it is greater. Orders whose knob comes within 1.2 points of 5, 10 and 20 % padding."
+    )
+    return answer, folded(heads, rows, lambda row: not row[2] or row[1].startswith("max-entropy")), note
+
+
+def share_range(rows: list[dict[str, Any]]) -> str:
+    """The least and the greatest share of one task after its first epoch, means over seeds."""
+    trained = [row for row in rows if row.get("epoch")]
+    stages, seeds = sorted({row["epoch"] for row in trained}), len({row["seed"] for row in trained})
+    means = [sum(r["share"] for r in trained if r["epoch"] == stage) / seeds for stage in stages]
+    return f"{share_of_variance(min(means))} to {share_of_variance(max(means))}"
+
+
+def share_of_variance(share: float) -> str:
+    """In percent; an estimate just below 0 is 0, and not -0.
+
+    >>> share_of_variance(-0.0001), share_of_variance(-0.002)
+    ('0.0 %', '-0.2 %')
+    """
+    return percent(round(share, 3) + 0.0)
+
+
+def length_share_rows(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Rows of one task: the share, the noise scale, and each order."""
+    measured = [row for row in rows if "epoch" in row]
+    stages = sorted({row["epoch"] for row in measured})
+    at = [[row for row in measured if row["epoch"] == stage] for stage in stages]
+    if not at:
+        return []
+    name = measured[0]["task"]
+    shares = [of_seeds([r["share"] for r in own], [r["standard_error"] for r in own], share_of_variance) for own in at]
+    scales = [[row["noise_scale"] for row in own] for own in at]
+    told = ["not told" if None in own else f"{sum(own) / len(own):,.0f}" for own in scales]
+    return [
+        (name, "*length share*", "", "", *shares),
+        (name, "*noise scale, sequences*", "", "", *told),
+        *(
+            (
+                name,
+                each["strategy"],
+                percent(each["padding_share"]),
+                f"{each['mixing']:.2f}",
+                *(
+                    of_seeds(
+                        [row["variance_ratios"][each["strategy"]] for row in own],
+                        [row["standard_errors"][each["strategy"]] for row in own],
+                        "{:.2f}".format,
+                    )
+                    for own in at
+                ),
+            )
+            for each in rows
+            if "strategy" in each
+        ),
+    ]
+
+
+def of_seeds(values: list[float], errors: list[float], write: Callable[[float], str]) -> str:
+    """The mean over seeds, and its standard error: that between seeds, or that of the samples where it is greater.
+
+    >>> of_seeds([1.0, 3.0], [0.1, 0.1], "{:.1f}".format)
+    '2.0 ± 1.0'
+    """
+    count = len(values)
+    mean = sum(values) / count
+    between = math.sqrt(sum((each - mean) ** 2 for each in values) / max(1, count - 1) / count)
+    within = math.sqrt(sum(each**2 for each in errors)) / count
+    return f"{write(mean)} ± {write(max(between, within))}"
+
+
+def step_cost(document: dict[str, Any]) -> tuple[str, ...]:
+    """Predicted seconds of an epoch beside the measured ones, for each network and batching."""
+    rows, errors = [], []
+    for row in document["rows"]:
+        errors.append(row["predicted"] / row["measured"] - 1)
+        rows.append(
+            (
+                row["model"],
+                row["batching"],
+                percent(row["padding"]),
+                f"{row['predicted']:.2f}",
+                f"{row['measured']:.2f} ({row['least']:.2f} to {row['most']:.2f})",
+                f"{100 * errors[-1]:+.1f} %",
+            )
+        )
+    near = sum(abs(error) <= 0.1 for error in errors)
+    answer = (
+        f"From one measurement of its step, {near} of {len(rows)} epochs were predicted to within 10 %. The "
+        f"largest error is {percent(max(map(abs, errors)))}."
+    )
+    fits = "; ".join(f"{fit['model']} {percent(fit['error'])}" for fit in document["fits"])
+    loads = f"{min(document['loads']):.1f} to {max(document['loads']):.1f}"
+    note = (
+        f"In seconds, medians of {document['rounds']} rounds, least to most in brackets. A round times each of about "
+        f"fifteen shapes, right after a run of the same shape, and trains an epoch of each batching. "
+        f"On shapes left out, the fits miss: {fits}. Other programs ran meanwhile: the load was {loads} on "
+        f"{document['cores']} cores, so epochs differ as the brackets say."
+    )
+    heads = ("network", "batching", "padding", "predicted", "measured", "error")
+    return answer, table(heads, rows), note
+
+
+def gradients(document: dict[str, Any]) -> tuple[str, ...]:
+    """One row for each cut, loss, number of ranks and of micro-batches: the error of each way to weigh the losses."""
+    keys = ("cut", "loss", "ranks", "micro_batches")
+    cases: dict[tuple[Any, ...], dict[tuple[str, str], float]] = {}
+    for row in document["rows"]:
+        cases.setdefault(tuple(row[key] for key in keys), {})[row["way"], row["wrapper"]] = row["error"]
+    usual = ("batches summed", "batches averaged", "ranks averaged")
+    rows = [
+        (
+            f"`{cut}`",
+            *(str(value) for value in rest),
+            *(f"{max(found[way, 'DDP'], found[way, 'FSDP']):.2g}" for way in usual),
+            *(f"{found['loss scales', wrapper]:.2g}" for wrapper in ("DDP", "FSDP")),
+        )
+        for (cut, *rest), found in cases.items()
+    ]
+    heads = ("cut", "mean over", "ranks", "micro-batches", *usual, "loss scales, DDP", "loss scales, FSDP")
+    exact = max(row["error"] for row in document["rows"] if row["way"] == "loss scales")
+    averaged = max(row["error"] for row in document["rows"] if row["way"] == "batches averaged")
+    answer = (
+        f"A step has several batches. With `loss_scales` its gradient differs from that of the whole step in one "
+        f"process by at most {exact:.1e} of the largest entry. With the usual mean of batch means it differs by up to "
+        f"{100 * averaged:.0f} %."
+    )
+    note = (
+        "Each number is max |difference| / max |gradient|, beside the whole step in one process, in float64: the "
+        f"greatest of {document['steps']} steps. *Batches summed*: the mean loss of each batch as it is. *Batches "
+        "averaged*: divided by the micro-batches. *Ranks averaged*: the exact mean on every rank, averaged over ranks. "
+        "These three are the same under DDP and FSDP (`fully_shard`). Data: "
+        f"{document['sequences']:,} long-tailed lengths divided by {document['shorter']}, padded 5 %."
+    )
+    return answer, folded(heads, rows, lambda row: row[2:4] == ("4", "3")), note
+
+
+def compilation(document: dict[str, Any]) -> tuple[str, ...]:
+    """One row for each framework, compiler and strategy."""
+    rows = [
+        (
+            f"{FRAMEWORKS[each['framework']]}, {COMPILERS[each['compiler']]}",
+            f"`{each['strategy']}`",
+            f"{each['shapes']}",
+            f"{each['compilations']}",
+            f"{each['compile_seconds']:.0f}",
+            f"{each['seconds_per_epoch']:.2f}",
+            f"{each['total_seconds']:.0f}",
+            percent(each["padding_share"]),
+        )
+        for each in document["rows"]
+    ]
+    total = document["total_epochs"]
+    heads = ("network", "batches", "shapes", "compiled", "compile, s", "s / epoch", f"{total} epochs, s", "padding")
+    ran = [each for each in document["rows"] if each["framework"] == "jax"]
+    quickest, slowest = (choose(ran, key=lambda each: each["total_seconds"]) for choose in (min, max))
+    eager, compiled = (
+        min(
+            (each for each in document["rows"] if each["framework"] == "torch" and (each["compiler"] == "none") == own),
+            key=lambda each: each["total_seconds"],
+        )
+        for own in (True, False)
+    )
+    answer = (
+        f"More shapes pad less, and take longer to compile. {total} epochs in JAX took least with "
+        f"{quickest['shapes']} shapes, {quickest['total_seconds']:.0f} s, and most with {slowest['shapes']}, "
+        f"{slowest['total_seconds']:.0f} s. In PyTorch on a processor, compiling did not pay in {total} epochs: "
+        f"{compiled['total_seconds']:.0f} s at best, against {eager['total_seconds']:.0f} s without it."
+    )
+    note = (
+        "*Compile*, *s / epoch*: seconds of one core, compiling and epochs apart. `optimal:Q` is padded to the edges "
+        "of Q buckets, the others to the longest of each batch. Rows that only fill a shape count as padding. The two "
+        f"networks differ: compare within one. Data: {document['data']['samples']:,} {document['data']['name']}, "
+        f"{document['data']['distinct_lengths']} distinct lengths, {document['settings']['batch_size']} a batch."
+    )
+    return answer, table(heads, rows), note
+
+
+FRAMEWORKS = {"jax": "LSTM in JAX", "torch": "encoder in PyTorch"}
+
+
+COMPILERS = {
+    "jit": "`jit`",
+    "none": "eager",
+    "inductor": "`compile`",
+    "inductor, dynamic": "`compile(dynamic=True)`",
+}

@@ -1,0 +1,324 @@
+"""The page for those who come from another sampler: each line makes a valid plan, and means what theirs means.
+
+Where it is short, the rule of the other system is written here, from its description.
+"""
+
+import re
+import warnings
+from collections import Counter
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+
+PAGE = (Path(__file__).parents[1] / "docs" / "switch.md").read_text(encoding="utf-8")
+TEXT = " ".join(PAGE.split())
+LENGTHS = lw.example_lengths("long-tailed")
+WITHIN_ROWS = LENGTHS.clip(max=4_096)  # no sequence is longer than any row or budget of the table
+
+MAPPING = PAGE.partition("## Your setting, and the nearest here\n")[2].partition("\n## ")[0]
+ROWS = [[cell.strip() for cell in row.split("|")[1:-1]] for row in re.findall(r"^\|.*$", MAPPING, re.MULTILINE)[2:]]
+
+
+@pytest.fixture(scope="module")
+def names():
+    """What the code of the page defines."""
+    found = {}
+    exec(compile("\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)), "switch.md", "exec"), found)
+    return found
+
+
+def batching_of(name, names, setting=""):
+    """The batching that the page's table gives for a system."""
+    (here,) = (cells[2] for cells in ROWS if cells[0].startswith(name) and setting in cells[1])
+    return eval(f"lw.Batching({', '.join(re.findall(r'`(.*?)`', here))})", names)
+
+
+def batches_of(plan):
+    return [plan.batch(number) for number in range(len(plan.batch_sizes))]
+
+
+def cut_by_tokens(order, sizes, budget, *, multiple=1):
+    """Batches in order: each of as many as fit, fewer than the multiple or a multiple of it."""
+    batches, start = [], 0
+    while start < len(order):
+        counts = np.arange(1, len(order) - start + 1)
+        fits = counts * np.maximum.accumulate(sizes[order[start:]]) <= budget
+        held = counts[fits & ((counts < multiple) | (counts % multiple == 0))].max()
+        batches.append(order[start : start + held])
+        start += held
+    return batches
+
+
+def padding_of(batches, lengths):
+    lengths = lengths.reshape(len(lengths), -1)
+    return 1 - lengths.sum() / sum(len(batch) * lengths[batch].max(axis=0).sum() for batch in batches)
+
+
+def test_the_table_has_ten_to_fourteen_systems_or_settings():
+    assert 10 <= len(ROWS) <= 14
+
+
+@pytest.mark.parametrize("row", range(len(ROWS)), ids=lambda row: f"{ROWS[row][0]} {ROWS[row][1][:24]}")
+@pytest.mark.parametrize("world_size", [1, 4])
+def test_each_line_of_the_table_makes_a_valid_plan(row, world_size, names):
+    batching = batching_of(ROWS[row][0], names, ROWS[row][1])
+    plan = lw.make_plan(WITHIN_ROWS, batching, world_size=world_size)
+    assert sorted(plan.sequences.tolist()) == list(range(len(WITHIN_ROWS)))
+    assert plan.grid.shape[2] == world_size
+    assert plan.costs.max() <= batching.cut.max_cost(batching.cost, WITHIN_ROWS.max(keepdims=True))
+
+
+OUTSIDE = PAGE.replace(MAPPING, "")
+
+
+@pytest.mark.parametrize("code", re.findall(r"`(lw\.(?:Batching|Budget|Rows|torch\.RowCollate)\([^.`]+\))`", OUTSIDE))
+def test_each_call_in_a_sentence_is_valid(code, names):
+    choice = eval(code, names)
+    if isinstance(choice, lw.Batching):
+        assert len(lw.make_plan(WITHIN_ROWS, choice).dropped()) == 0
+
+
+@pytest.mark.parametrize("code", re.findall(r"`((?:cost|chunks|arrange)=lw\..*?\))`", OUTSIDE))
+def test_each_argument_in_a_sentence_is_one_of_a_batching(code, names):
+    two = code.startswith("cost=") and "(80, 1)" in code
+    batching = eval(f"lw.Batching(cut=lw.Budget(400_000), order=lw.Sorted(), {code})", names)
+    plan = lw.make_plan(pairs() if two else LENGTHS, batching)
+    assert plan.costs.max() <= 400_000
+
+
+def test_fairseq_counts_the_longer_of_two_lengths(names):
+    batching = batching_of("fairseq", names)
+    plan = lw.make_plan(pairs(), batching)
+    counted = [len(batch) * pairs()[batch].max() for batch in batches_of(plan)]
+    assert plan.costs.tolist() == counted
+    assert 0.9 * 4_096 < max(counted) <= 4_096
+
+
+def test_with_one_length_fairseqs_rule_makes_the_same_batches(names):
+    """Of lengths that are all different, so that no batch is left to chance."""
+    lengths = np.random.default_rng(0).permutation(np.arange(10, 2_010))
+    plan = lw.make_plan(lengths, batching_of("fairseq", names))
+    by_rule = cut_by_tokens(np.argsort(lengths), lengths, 4_096, multiple=8)
+    assert sorted(sorted(batch.tolist()) for batch in by_rule) == sorted(
+        sorted(batch.tolist()) for batch in batches_of(plan)
+    )
+
+
+def test_pairs_pad_less_than_in_fairseqs_order(names):
+    by_rule = cut_by_tokens(np.lexsort((pairs()[:, 1], pairs()[:, 0])), pairs().max(axis=1), 2_000)
+    batching = batching_of("fairseq", names)
+    ours = batches_of(lw.make_plan(pairs(), lw.Batching(cut=lw.Budget(2_000), order=lw.Sorted(), cost=batching.cost)))
+    theirs, here = 100 * padding_of(by_rule, pairs()), 100 * padding_of(ours, pairs())
+    assert f"pad {here:.1f} %, and {theirs:.1f} % in fairseq's order" in TEXT
+
+
+def test_multiples_are_those_of_fairseq():
+    batching = lw.Batching(cut=lw.Budget(20_000, count_multiple_of=8), order=lw.Sorted(), cost=lw.Largest())
+    plan = lw.make_plan(LENGTHS, batching)
+    assert ((plan.batch_sizes % 8 == 0) | (plan.batch_sizes < 8)).all()
+    assert LENGTHS.argmax() in plan.sequences
+
+
+def test_rows_of_one_limit_the_sum_of_lengths():
+    plan = lw.make_plan(WITHIN_ROWS, lw.Batching(cut=lw.Rows(4_096)))
+    sums = [WITHIN_ROWS[batch].sum() for batch in batches_of(plan)]
+    assert max(sums) <= 4_096
+    assert np.mean(sums) > 0.99 * 4_096
+
+
+def test_thirty_seconds_count_twice_with_the_quadratic_duration_of_thirty_seconds():
+    cost = lw.Quadratic(quadratic=1 / 3_000)
+    assert cost([1, 4], [[3_000], [1_500]]) == pytest.approx([2 * 3_000, 4 * (1_500 + 1_500**2 / 3_000)])
+
+
+def test_seconds_become_the_frames_of_the_page():
+    assert lw.read_lengths([600, 1.5], frame_shift=0.01).tolist() == [60_000, 150]
+
+
+def test_bins_of_seconds_become_edges_of_frames():
+    bins, longest = [1.5, 3.25], 6_163
+    (code,) = re.findall(r"`edges=(\(\*lw.read_lengths.*?\))`", PAGE)
+    edges = eval(code, {"lw": lw, "bins": bins, "longest": longest})
+    assert lw.Bucketed(edges=edges).edges == (150, 325, 6_163)
+
+
+def test_a_step_of_espnets_gpus_keeps_its_bins(names):
+    plan = lw.make_plan(LENGTHS, batching_of("ESPnet", names), world_size=4)
+    assert plan.costs[plan.grid].sum(axis=(1, 2)).max() <= 80_000
+
+
+def test_the_numel_of_espnet_counts_the_numbers_of_all_inputs():
+    assert lw.Quadratic(linear=(80, 1))([3], [[200, 12]]).tolist() == [3 * (200 * 80 + 12)]
+
+
+def test_a_table_of_buckets_fills_the_batches_of_tf_data(names):
+    """Each sequence goes to the first bucket whose boundary is above it; a bucket gives a batch when it is full."""
+    plan = lw.make_plan(names["lengths"], names["batching"])
+    bucket_of = np.searchsorted(names["bucket_boundaries"], names["lengths"], side="right")
+    expected = Counter()
+    for bucket, size in enumerate(names["bucket_batch_sizes"]):
+        full, rest = divmod(int((bucket_of == bucket).sum()), size)
+        expected[bucket, size] += full
+        expected[bucket, rest] += rest > 0
+    found = Counter()
+    for batch in batches_of(plan):
+        (bucket,) = set(bucket_of[batch].tolist())
+        found[bucket, len(batch)] += 1
+    assert found == +expected
+
+
+def test_the_rows_of_best_fit_are_those_of_best_fit_decreasing(names):
+    plan = lw.make_plan(WITHIN_ROWS[:3_000], batching_of("TRL", names))
+    rows = [row for number in range(len(plan.batch_sizes)) for row in plan.rows(number)]
+    ours = Counter(tuple(sorted(WITHIN_ROWS[row].tolist())) for row in rows)
+    assert ours == Counter(map(tuple, map(sorted, best_fit_decreasing(WITHIN_ROWS[:3_000], 4_096))))
+
+
+def test_a_window_is_that_of_torchtext(names):
+    shuffled = np.random.default_rng(0).permutation(len(LENGTHS))
+    theirs = []
+    for start in range(0, len(LENGTHS), 3_200):
+        window = shuffled[start : start + 3_200]
+        window = window[np.argsort(LENGTHS[window])]
+        theirs += [window[first : first + 32] for first in range(0, len(window), 32)]
+    ours = batches_of(lw.make_plan(LENGTHS, batching_of("torchtext", names)))
+    assert sorted(map(len, ours)) == sorted(map(len, theirs))
+    assert padding_of(ours, LENGTHS) == pytest.approx(padding_of(theirs, LENGTHS), abs=0.015)
+
+
+def test_the_noise_of_allennlp_pads_what_the_page_says(names):
+    chance = np.random.default_rng(0)
+    order = np.argsort(LENGTHS * (1 + chance.uniform(-0.1, 0.1, len(LENGTHS))))
+    theirs = [order[first : first + 32] for first in range(0, len(order), 32)]
+    assert f"pads {100 * padding_of(theirs, LENGTHS):.0f} % of the lengths above" in TEXT
+    ours = batches_of(lw.make_plan(LENGTHS, batching_of("AllenNLP", names)))
+    assert padding_of(ours, LENGTHS) == pytest.approx(padding_of(theirs, LENGTHS), abs=0.01)
+    semi_sorted = lw.Batching(cut=lw.FixedSize(32), order=lw.SemiSorted(0.1))
+    assert padding_of(batches_of(lw.make_plan(LENGTHS, semi_sorted)), LENGTHS) > 0.3
+
+
+def test_at_equal_padding_batches_mix_as_much_more_as_the_page_says(names):
+    windows = mixing_gained(batching_of("torchtext", names))
+    buckets = mixing_gained(lw.Batching(cut=lw.Budget(20_000), order=lw.Bucketed(buckets=30)))
+    assert f"batches of 32 then mix {windows:.1f} times as much as in windows of 3,200" in TEXT
+    assert f"batches of 20,000 frames {buckets:.1f} times as much as in 30 buckets" in TEXT
+
+
+def test_the_batches_of_the_trainer_pad_and_mix_as_its_row(names):
+    samplers = pytest.importorskip("transformers.trainer_pt_utils", reason="needs transformers")
+    torch = pytest.importorskip("torch")
+    sampler = samplers.LengthGroupedSampler(16, lengths=LENGTHS.tolist(), generator=torch.Generator().manual_seed(0))
+    order = list(sampler)
+    theirs = lw.measure([order[first : first + 16] for first in range(0, len(order), 16)], LENGTHS)
+    ours = lw.measure(lw.make_plan(LENGTHS, batching_of("Trainer", names, "group_by_length")), LENGTHS)
+    assert ours.padding_share == pytest.approx(theirs.padding_share, abs=0.015)
+    assert ours.mixing == pytest.approx(theirs.mixing, abs=0.01)
+    assert ours.step_length_correlation > 0.5
+    assert theirs.step_length_correlation > 0.5
+    asked = lw.measure(lw.make_plan(LENGTHS, lw.Batching(cut=lw.FixedSize(16), padding=0.09)), LENGTHS)
+    assert f"pad {100 * theirs.padding_share:.1f} % and mix {theirs.mixing:.2f}. Those" in TEXT
+    assert f"padding=0.09)` mix {asked.mixing:.2f}." in TEXT
+
+
+def test_the_steps_of_batch_rebalance_are_those_of_its_row(names):
+    samplers = pytest.importorskip("transformers.trainer_pt_utils", reason="needs transformers")
+    ranks = [list(samplers.BatchRebalanceSampler(LENGTHS.tolist(), 16 * 8, 4, 2, rank=rank)) for rank in range(4)]
+    theirs = [batch for rank in ranks for batch in rank]
+    plan = lw.make_plan(LENGTHS, batching_of("Trainer", names, "batch_rebalance"), world_size=4, micro_batches=2)
+    held = plan.batch_sizes[plan.grid].sum(axis=(1, 2))
+    assert np.sort(held)[1:].tolist() == [16 * 8] * (len(LENGTHS) // (16 * 8))
+    known = np.concatenate(theirs)  # its default leaves out a last step that is not full
+    padded = sum(len(batch) * LENGTHS[batch].max() for batch in theirs)
+    assert padding_of(batches_of(plan), LENGTHS) == pytest.approx(1 - LENGTHS[known].sum() / padded, abs=0.02)
+
+
+def test_only_the_batches_of_lhotses_dynamic_sampler_exceed_the_budget():
+    lhotse = pytest.importorskip("lhotse", reason="needs lhotse, of which the tests have tried 1.33.0")
+    sampling = pytest.importorskip("lhotse.dataset.sampling")
+    cuts = lhotse.CutSet.from_cuts(
+        lhotse.MonoCut(id=str(number), start=0, duration=float(length), channel=0)
+        for number, length in enumerate(LENGTHS)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the cuts are in memory already
+        sampler = sampling.DynamicBucketingSampler(cuts, max_duration=20_000.0, num_buckets=30, shuffle=True)
+        theirs = [[int(cut.id) for cut in batch] for batch in sampler]
+    assert max(len(batch) * LENGTHS[batch].max() for batch in theirs) > 20_000
+    batching = lw.Batching(cut=lw.Budget(20_000), order=lw.Bucketed(buckets=30))
+    ours = batches_of(lw.make_plan(LENGTHS, batching))
+    assert padding_of(ours, LENGTHS) < padding_of(theirs, LENGTHS)
+
+
+def test_only_the_batches_of_espnet_exceed_the_budget(tmp_path, names):
+    sampling = pytest.importorskip(
+        "espnet2.samplers.length_batch_sampler", reason="needs espnet, of which the tests have tried 202511"
+    )
+    shapes = tmp_path / "shapes"
+    shapes.write_text("".join(f"{number} {length}\n" for number, length in enumerate(LENGTHS)))
+    sampler = sampling.LengthBatchSampler(batch_bins=20_000, shape_files=[str(shapes)])
+    theirs = [[int(name) for name in batch] for batch in sampler]
+    over = [len(batch) * LENGTHS[batch].max() > 20_000 for batch in theirs]
+    assert all(over[:-1])
+    ours = lw.make_plan(LENGTHS, batching_of("ESPnet", names))
+    assert len(theirs) < len(ours.costs) < 1.1 * len(theirs)
+
+
+def test_the_rows_of_best_fit_are_those_of_trl(names):
+    datasets = pytest.importorskip("datasets", reason="needs datasets")
+    trl = pytest.importorskip("trl", reason="needs trl, of which the tests have tried 1.16.0")
+    tokens = {"input_ids": [[number] * int(length) for number, length in enumerate(WITHIN_ROWS)]}
+    packed = trl.pack_dataset(datasets.Dataset.from_dict(tokens), 4_096, "bfd", {"batch_size": len(WITHIN_ROWS)})
+    theirs = Counter(tuple(sorted(map(len, split(row)))) for row in packed["input_ids"])
+    plan = lw.make_plan(WITHIN_ROWS, batching_of("TRL", names))
+    rows = [row for number in range(len(plan.batch_sizes)) for row in plan.rows(number)]
+    assert theirs == Counter(tuple(sorted(WITHIN_ROWS[row].tolist())) for row in rows)
+
+
+def test_an_arrangement_of_ones_own_is_sorted_in_the_first_epoch_alone():
+    class SortedAtFirst:
+        def __call__(self, costs, lengths, key):
+            return np.argsort(lengths, kind="stable") if key.epoch == 0 else key.permutation(len(costs))
+
+    batching = lw.Batching(budget=20_000, order=lw.Sorted(), arrange=SortedAtFirst())
+    plans = [lw.make_plan(LENGTHS, batching, epoch=epoch) for epoch in range(2)]
+    rises = [(np.diff(plan.padded_lengths[plan.grid.reshape(-1), 0]) >= 0).all() for plan in plans]
+    assert rises == [True, False]
+
+
+def mixing_gained(batching):
+    """How often as much max-entropy batches of the same cut and padding mix."""
+    theirs = lw.measure([lw.make_plan(LENGTHS, batching, epoch=epoch) for epoch in range(4)], LENGTHS)
+    asked = lw.Batching(cut=batching.cut, padding=theirs.padding_share)
+    ours = lw.measure([lw.make_plan(LENGTHS, asked, epoch=epoch) for epoch in range(4)], LENGTHS)
+    assert ours.padding_share == pytest.approx(theirs.padding_share, abs=0.005)
+    return ours.mixing / theirs.mixing
+
+
+def best_fit_decreasing(lengths, capacity):
+    """The longest first, each into the row with the least room that is enough."""
+    rows, room = [], []
+    for length in sorted(lengths.tolist(), reverse=True):
+        fitting = [number for number, left in enumerate(room) if left >= length]
+        if not fitting:
+            rows.append([])
+            room.append(capacity)
+        number = min(fitting, key=room.__getitem__) if fitting else len(rows) - 1
+        rows[number].append(length)
+        room[number] -= length
+    return rows
+
+
+def split(row):
+    """The runs of equal numbers."""
+    return [list(run) for _, run in groupby(row)]
+
+
+def pairs():
+    """The lengths of the page on two lengths."""
+    chance = np.random.default_rng(0)
+    source = chance.lognormal(2.5, 0.4, 8_000)
+    return np.stack([source, source * chance.lognormal(0.0, 0.25, 8_000)], axis=1).astype(int) + 1
