@@ -169,13 +169,16 @@ def test_parts_are_sorted_stably_and_every_other_is_turned(sizes, widths, turned
     starts = np.array([0, *(start for start in np.cumsum(widths) if start < len(sizes))])
     expected = parts_by_hand(sequences, sizes, starts, turned)
     for kind in ("__call__", "py_func"):
-        found = np.empty_like(sequences)
+        in_place, found = sequences.copy(), np.empty_like(sequences)
         ends = np.append(starts[1:], len(sizes))
-        getattr(_kernels.sort_parts, kind)(sequences, sizes, int(sizes.max()), ends, turned, found)
-        assert found.tolist() == expected
+        getattr(_kernels.sort_parts, kind)(in_place, sizes, int(sizes.max()), ends, turned, found)
+        assert in_place.tolist() == expected
+        assert found.tolist() == sizes[expected].tolist()
     # Beyond what the kernel takes: fractions, sizes below 0, and sizes of 2**31 and more.
     for others in (sizes.astype(float), sizes + 0.5, sizes - 7.0, sizes * 2.0**30):
-        assert sort_parts(sequences, others, starts, turned=turned).tolist() == expected
+        in_order, found = sort_parts(sequences.copy(), others, starts, turned=turned)
+        assert in_order.tolist() == expected
+        assert found is None or found.tolist() == others[expected].tolist()
 
 
 @pytest.mark.parametrize("bits", range(1, 65))
@@ -448,10 +451,13 @@ def test_batches_are_drawn_the_same_in_plain_python_and_each_sequence_once():
         words = chance.integers(0, 2**64, count + 1, dtype=np.uint64)
         found = []
         for kernel in (_kernels.draw_batches, _kernels.draw_batches.py_func):
-            drawn = sequences.copy()
+            drawn, used = sequences.copy(), words.copy()
             with np.errstate(over="ignore"):
-                kernel(drawn, ends, opened, most, most, words, np.empty(count + 1, np.int64))
+                kernel(drawn, values.astype("u8"), ends, opened, most, most, used, np.empty(count + 1, np.int64))
             found.append(drawn)
+            size_of = np.empty(count, np.uint64)
+            size_of[sequences] = level
+            assert used[:-1].tolist() == size_of[drawn].tolist()
         assert found[0].tolist() == found[1].tolist()
         assert sorted(found[0]) == list(range(count))
 

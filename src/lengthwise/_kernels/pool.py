@@ -25,7 +25,7 @@ def count_out(groups, places, found):
 
 
 @compile_kernel(linear=True, lists=True)
-def draw_batches(sequences, ends, opened, fits, most, words, pool):
+def draw_batches(sequences, sizes, ends, opened, fits, most, words, pool):
     """Puts `sequences` [n] in order, batch after batch, each batch drawn at random from those that came in.
 
     They come in level by level; level l ends before position ends[l]. What is drawn takes the place of what came in
@@ -33,8 +33,9 @@ def draw_batches(sequences, ends, opened, fits, most, words, pool):
     that opened[l] should stay, and a random share of a batch more; but not before fits[l] wait, beside which none of
     the next level fits. At the last level they are drawn until none waits. A batch whose longest is of level l holds at
     most most[l], and fewer only where fits[l] is less than half of that. A sequence that is drawn and no longer fits
-    begins the next batch, as it does where the batches are cut. `words` [n + 1] are random, and `pool` [room] has room
-    for those that wait.
+    begins the next batch, as it does where the batches are cut. `words` [n + 1] are random; the size of each sequence
+    that is drawn, sizes[l] of its level, takes the place of a word that is used up. `pool` [room] has room for those
+    that wait.
     """
     entered = waiting = taken = 0
     more = np.float64(words[0] & _LOWER) * 2.0**-32
@@ -65,6 +66,7 @@ def draw_batches(sequences, ends, opened, fits, most, words, pool):
                 waiting -= 1
                 pool[place] = pool[waiting]
                 sequences[taken] = one & _NUMBER
+                words[taken] = sizes[one >> 33]
                 taken += 1
                 count += 1
                 longest = longer

@@ -92,14 +92,14 @@ def sort_steps(sizes, taken, sequences):
 
 @compile_kernel(linear=True)
 def sort_parts(sequences, sizes, top, ends, turned, found):
-    """Sorts parts of an order from the smallest, equals as they come.
+    """Sorts parts of an order in place, from the smallest, equals as they come.
 
     Args:
         sequences: [n] int64, in order.
         sizes: Those of sequence 0, 1, ..., whole numbers from 0 to `top`, which is below 2**31.
         ends: [parts], rising: where each part ends.
         turned: Whether the second part, the fourth and so on are then put back to front.
-        found: [n], receives the sequences.
+        found: [n], receives the sizes of the sequences, sorted as they are.
     """
     start = width = np.int64(0)
     for end in ends:
@@ -112,11 +112,14 @@ def sort_parts(sequences, sizes, top, ends, turned, found):
         size = ends[part] - start
         for index in range(size):
             own[index] = top - sizes[sequences[start + index]]  # because a step is sorted from the largest
-        positions, _ = sort_step(own, top, np.int64(0), size, room, counts)
+        positions, spare = sort_step(own, top, np.int64(0), size, room, counts)
+        for index in range(size):
+            spare[index] = sequences[start + index]
         back = turned and part % 2 == 1
         for index in range(size):
-            place = size - 1 - index if back else index
-            found[start + place] = sequences[start + positions[index]]
+            place = start + (size - 1 - index if back else index)
+            sequences[place] = spare[positions[index]]
+            found[place] = top - own[positions[index]]
         start = ends[part]
 
 

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import checks
+from lengthwise import _random, checks
 from lengthwise._random import Key
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.rows import Rows
@@ -169,7 +169,7 @@ class Stratified(_Whole):
         strata = numbers.reshape(world.slots, -1)
         stratum_of = np.repeat(np.arange(world.slots), strata.shape[1])
         shuffled = key.permutation(numbers.size)
-        rows = shuffled[np.argsort(stratum_of[shuffled], kind="stable")]
+        rows = _random.sort_by(shuffled, stratum_of)
         steps = numbers.reshape(-1)[rows].reshape(strata.shape).T
         return share_out(_in_order(np.ascontiguousarray(steps)), costs, world.world_size)
 
@@ -287,4 +287,4 @@ def share_out(steps: NDArray[np.int64], costs: NDArray[np.float64], world_size: 
 
 def _in_order(steps: NDArray[np.int64]) -> NDArray[np.int64]:
     """Steps by their first batch, so that an arrangement "in order" keeps the order of the cut."""
-    return steps[np.argsort(steps.min(axis=1), kind="stable")]
+    return steps[_random.argsort(steps.min(axis=1))]

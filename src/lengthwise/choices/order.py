@@ -38,11 +38,14 @@ class Ordered(NamedTuple):
         boundaries: [k] int64, rising positions in 1..m-1 that no batch may cross; by default there are none.
         edges: [m] int64, what each of `sequences` is padded to at least, in the unit of the lengths; None for no more
             than the longest of the batch. If sequences have several lengths, [m, dims].
+        sizes: [m] int64, those of `sequences`, from an order of this package that has them at hand. To look up ten
+            million in random order takes as long as to sort them.
     """
 
     sequences: NDArray[np.int64]
     boundaries: NDArray[np.int64] = np.empty(0, np.int64)
     edges: NDArray[np.int64] | None = None
+    sizes: NDArray[np.int64] | None = None
 
 
 class Order(Protocol):
@@ -151,7 +154,8 @@ class AlternatedSort:
         count = len(sizes)
         bins = min(self.bins, count)
         starts = -(-np.arange(bins) * count // bins)  # 5 sequences in 2 bins: [0, 3]
-        return Ordered(sort_parts(key.permutation(count), sizes, starts, turned=True))
+        sequences, found = sort_parts(key.permutation(count), sizes, starts, turned=True)
+        return Ordered(sequences, sizes=found)
 
 
 @checks.show_call("Windowed(1_600)")
@@ -173,7 +177,8 @@ class Windowed:
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         starts = np.arange(0, len(sizes), self.window)
-        return Ordered(sort_parts(key.permutation(len(sizes)), sizes, starts), starts[1:])
+        sequences, found = sort_parts(key.permutation(len(sizes)), sizes, starts)
+        return Ordered(sequences, starts[1:], sizes=found)
 
 
 @checks.show_call("Bucketed(buckets=8)")
@@ -369,7 +374,8 @@ class _Drawn:
     pool: Pool
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        return Ordered(self.pool.draw(sizes, key))
+        sequences, found = self.pool.draw(sizes, key)
+        return Ordered(sequences, sizes=found)
 
 
 def _small_type(count: int) -> type[np.integer[Any]]:

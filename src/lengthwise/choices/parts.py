@@ -23,17 +23,17 @@ def sort_by_size(sequences: NDArray[np.int64] | None, sizes: NDArray[np.float64]
 
 def sort_parts(
     sequences: NDArray[np.int64], sizes: NDArray[np.float64], starts: NDArray[np.int64], *, turned: bool = False
-) -> NDArray[np.int64]:
-    """Each part of `sequences` [n] sorted by size, equals in the order they come in: [n].
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Each part of `sequences` [n] sorted by size, equals in the order they come in: [n]; and their sizes, if at hand.
 
     Args:
-        sequences: Each of 0..n-1 once.
+        sequences: Each of 0..n-1 once. They may be sorted in place.
         sizes: [n], of sequence 0, 1, ...
         starts: [parts], rising from 0: part p is sequences[starts[p]:starts[p + 1]].
         turned: Whether the second part, the fourth and so on fall, where the others rise.
 
     >>> sort_parts(np.array([3, 0, 2, 1, 4]), np.array([5.0, 9.0, 2.0, 7.0, 8.0]), np.array([0, 3]), turned=True)
-    array([2, 0, 3, 1, 4])
+    (array([2, 0, 3, 1, 4]), array([2, 5, 7, 9, 8]))
     """
     ends = np.append(starts[1:], len(sequences))
     # The fewer bytes, the more of the sizes lie in the cache, where they are looked up in random order.
@@ -42,10 +42,10 @@ def sort_parts(
         whole = small_whole(sizes, np.int32)
     if whole is None:
         found = _sort_by_part(sequences, sizes, starts)
-        return found[_turn_every_other(starts, ends)] if turned else found
+        return (found[_turn_every_other(starts, ends)] if turned else found), None
     found = np.empty_like(sequences)
     _kernels.sort_parts(sequences, whole, int(whole.max(initial=0)), ends, turned, found)
-    return found
+    return sequences, found
 
 
 def _sort_by_part(

@@ -46,8 +46,8 @@ class Pool:
     open_share: Curve
     batch_sizes: BatchSizes
 
-    def draw(self, sizes: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
-        """The numbers of `sizes` [n], batch after batch: [n]."""
+    def draw(self, sizes: NDArray[np.float64], key: Key) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The numbers of `sizes` [n], batch after batch, and the size of each, in whole numbers: [n] and [n]."""
         sequences, values, ends = _by_length(sizes)
         most = np.clip(self.batch_sizes(values), 1, len(sizes)).astype(np.int64)  # of no length, endlessly many fit
         opened = self.open_share(values) * len(sizes)
@@ -56,8 +56,9 @@ class Pool:
         # Before a level comes in, the pool is not full by the level before it.
         room = np.diff(ends, prepend=0) + np.append(0.0, np.maximum(fits, opened + most)[:-1])
         pool = np.empty(int(min(room.max() + 1, len(sizes))), np.int64)
-        _kernels.draw_batches(sequences, ends, opened, fits, most, key.words(len(sizes) + 1), pool)
-        return sequences
+        words = key.words(len(sizes) + 1)
+        _kernels.draw_batches(sequences, values.astype(np.uint64), ends, opened, fits, most, words, pool)
+        return sequences, words[:-1].view(np.int64)
 
 
 def fit_pool(sizes: NDArray[np.float64], padding: float, *, batch_sizes: BatchSizes, share: float = 1.0) -> Pool:

@@ -89,11 +89,12 @@ def _put_in_line(
     items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: int
 ) -> tuple[_Line, bool]:
     """All of `items` in order, and whether the order has edges that they are padded to."""
-    sequences, boundaries, edges = _order(items, batching, order, key, bands)
+    ordered = _order(items, batching, order, key, bands)
+    sequences, boundaries, edges, _ = ordered
     if edges is not None and row_capacity(batching.cut) is not None:
         rule = "one that pads to no edges beside a cut that packs rows"
         raise checks.value_error("order", rule, batching.order, "Take Shuffled().")
-    needed = round_up(_pad_to_edges(items, sequences, edges, batching, order), length_multiple(batching.cut))
+    needed = round_up(_pad_to_edges(items, ordered, batching, order), length_multiple(batching.cut))
     if isinstance(batching.deal, RandomSteps) and len(boundaries):
         # A step takes sequences of all buckets, which then say no more than what each is padded to.
         mixed = key.at("steps", lane=key.lane).permutation(len(sequences))
@@ -110,14 +111,13 @@ def _order(items: NDArray[np.int64], batching: Batching, order: Order, key: Key,
 
 
 def _pad_to_edges(
-    items: NDArray[np.int64],
-    sequences: NDArray[np.int64],
-    edges: NDArray[np.int64] | None,
-    batching: Batching,
-    order: Order,
+    items: NDArray[np.int64], ordered: Ordered, batching: Batching, order: Order
 ) -> NDArray[np.int64]:
-    """What each of the `sequences` must be padded to, by the `edges` of the order if there are any: [k, dims]."""
+    """What each sequence must be padded to, by the edges of the order if there are any: [k, dims]."""
+    sequences, _, edges, sizes = ordered
     in_steps = isinstance(batching.deal, RandomSteps)
+    if sizes is not None and items.shape[1] == 1:  # of several lengths, a size is their sum or a place in a line
+        return sizes[:, None]
     if edges is not None and not in_steps and not is_own(batching.order):
         return edges.reshape(-1, items.shape[1])  # an edge of ours holds what is padded to it
     needed = take_rows(items, sequences).astype(np.int64, copy=False)
