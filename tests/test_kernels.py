@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import lengthwise as lw
 from lengthwise import _compile, _kernels, _random
 from lengthwise._kernels.cuts import _cut_in_lists
-from lengthwise._kernels.sorts import _count_at_once
+from lengthwise._kernels.sorts import _count_at_once, _distinct_at_once, _look_up_at_once
+from lengthwise.choices.columns import look_up
 from lengthwise.choices.parts import sort_parts
 
 FAST = settings(max_examples=200, derandomize=True)
@@ -460,6 +461,33 @@ def test_batches_are_drawn_the_same_in_plain_python_and_each_sequence_once():
             assert used[:-1].tolist() == size_of[drawn].tolist()
         assert found[0].tolist() == found[1].tolist()
         assert sorted(found[0]) == list(range(count))
+
+
+def test_numbers_out_of_range_are_neither_looked_up_nor_distinct():
+    values = np.array([7, 0, 300], np.uint16)
+    kinds = (_kernels.look_up, _kernels.look_up.py_func, _look_up_at_once)
+    others = (_kernels.are_distinct, _kernels.are_distinct.py_func, _distinct_at_once)
+    for look, distinct in zip(kinds, others, strict=True):
+        found = np.zeros(4, np.int64)
+        assert look(values, np.array([2, 0, 2, 1]), found)
+        assert found.tolist() == [300, 7, 300, 0]
+        for wrong in (3, -1, -3, 2**40):
+            assert not look(values, np.array([2, wrong]), found[:2])
+            assert not distinct(np.array([2, wrong]), np.zeros(3, bool))
+        assert distinct(np.array([2, 0, 1]), np.zeros(3, bool))
+        assert distinct(np.array([], np.int64), np.zeros(3, bool))
+        assert not distinct(np.array([2, 0, 2]), np.zeros(3, bool))
+
+
+def test_many_numbers_are_looked_up_in_the_type_they_have():
+    chance = np.random.default_rng(5)
+    index = chance.permutation(2**17)
+    for values in (chance.integers(0, 2**16, 2**17), chance.integers(0, 2**40, 2**17), index.astype("u4")):
+        found = look_up(values, index)
+        assert found.dtype == np.int64
+        assert found.tolist() == values[index].tolist()
+    with pytest.raises(IndexError, match="from 0 to 131071"):
+        look_up(index, index + 1)
 
 
 def test_numbers_are_counted_out_group_by_group():

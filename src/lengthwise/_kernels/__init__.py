@@ -42,7 +42,9 @@ from lengthwise._kernels.rows import sort_falling as sort_falling
 from lengthwise._kernels.rows import sum_groups as sum_groups
 from lengthwise._kernels.shares import lay_rows as lay_rows
 from lengthwise._kernels.shares import share_rows as share_rows
+from lengthwise._kernels.sorts import are_distinct as are_distinct
 from lengthwise._kernels.sorts import count_keys as count_keys
+from lengthwise._kernels.sorts import look_up as look_up
 from lengthwise._kernels.sorts import sort_by_key as sort_by_key
 from lengthwise._kernels.step_multiples import cut_steps_to_multiples as cut_steps_to_multiples
 from lengthwise._kernels.step_multiples import fill_steps_of_multiples as fill_steps_of_multiples

@@ -124,6 +124,47 @@ def sort_by_key(keys, numbers, low, width, top, words, spare, room):
     return True
 
 
+def _distinct_at_once(numbers, seen):
+    """`are_distinct` by NumPy."""
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < seen.size:
+        return False
+    seen[numbers] = True
+    return np.count_nonzero(seen) == numbers.size
+
+
+@compile_kernel(linear=True, in_python=_distinct_at_once)
+def are_distinct(numbers, seen):
+    """Whether all of `numbers` [m] are from 0 to n - 1, and no two equal. `seen` [n] is False, and is written to."""
+    for place in range(numbers.size):
+        number = numbers[place]
+        if not 0 <= number < seen.size or seen[number]:
+            return False
+        seen[number] = True
+    return True
+
+
+def _look_up_at_once(values, index, found):
+    """`look_up` by NumPy."""
+    if index.size and not 0 <= index.min() <= index.max() < values.size:
+        return False
+    found[:] = values[index]
+    return True
+
+
+@compile_kernel(linear=True, in_python=_look_up_at_once)
+def look_up(values, index, found):
+    """Writes values[number] for each number of `index` [m] into `found` [m].
+
+    Returns:
+        False if a number is no place in `values` [n].
+    """
+    for place in range(index.size):
+        if not 0 <= index[place] < values.size:
+            return False
+        found[place] = values[index[place]]
+    return True
+
+
 @compile_kernel
 def _sort_digits(words, start, end, spare, lows, highs, width):
     """Sorts words[start:end] stably by the highest 22 of the `width` bits from bit 32 on: two digits of 11 bits."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.columns import sum_rows
+from lengthwise.choices.columns import look_up, sum_rows
 from lengthwise.choices.cost import Padded
 from lengthwise.choices.world import World, check_world
 from lengthwise.lengths.arrays import view_lengths
@@ -67,7 +67,7 @@ def read_epochs(
         world = check_world(1 if world_size is None else world_size, 1 if micro_batches is None else micro_batches)
         epochs = several if _is_nested(several[0]) else [several]
         found = [plan_batches(epoch, array, world) for epoch in epochs]
-        return Epochs(found, [own.take(plan.sequences) for plan in found])
+        return Epochs(found, [look_up(own, plan.sequences) for plan in found])
     for each in several:
         check_plan("plans", each)
     for name, given in (("world_size", world_size), ("micro_batches", micro_batches)):
@@ -173,4 +173,4 @@ def _check_lengths(plans: Sequence[Plan], array: NDArray[np.int64]) -> None:
 
 def _take(plan: Plan, own: NDArray[np.int64]) -> NDArray[np.int64]:
     """The lengths of what the plan takes, sequences or chunks, in its order."""
-    return (own if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1]).take(plan.sequences)
+    return look_up(own if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1], plan.sequences)

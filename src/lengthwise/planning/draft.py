@@ -14,7 +14,7 @@ from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.boxes import find_boxes
 from lengthwise.choices.chains import nest
-from lengthwise.choices.columns import longest_of, small_whole, sum_rows, take_rows
+from lengthwise.choices.columns import longest_of, look_up, small_whole, sum_rows, take_rows
 from lengthwise.choices.cost import Cost, costs_alone
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps
@@ -110,9 +110,7 @@ def _order(items: NDArray[np.int64], batching: Batching, order: Order, key: Key,
     return check_ordered(ordered, *items.shape) if is_own(batching.order) else ordered
 
 
-def _pad_to_edges(
-    items: NDArray[np.int64], ordered: Ordered, batching: Batching, order: Order
-) -> NDArray[np.int64]:
+def _pad_to_edges(items: NDArray[np.int64], ordered: Ordered, batching: Batching, order: Order) -> NDArray[np.int64]:
     """What each sequence must be padded to, by the edges of the order if there are any: [k, dims]."""
     sequences, _, edges, sizes = ordered
     in_steps = isinstance(batching.deal, RandomSteps)
@@ -120,7 +118,10 @@ def _pad_to_edges(
         return sizes[:, None]
     if edges is not None and not in_steps and not is_own(batching.order):
         return edges.reshape(-1, items.shape[1])  # an edge of ours holds what is padded to it
-    needed = take_rows(items, sequences).astype(np.int64, copy=False)
+    if items.shape[1] == 1:
+        needed = look_up(items[:, 0], sequences)[:, None]
+    else:
+        needed = take_rows(items, sequences).astype(np.int64, copy=False)
     if edges is None:
         return needed
     if in_steps:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import checks
+from lengthwise import _kernels, checks
 from lengthwise.planning import plan_file
 
 _ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "row_offsets", "spans", "delivered")
@@ -183,10 +183,7 @@ class Plan:
         taken = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))
         if len(self.sequences) != self.count or not (taken == 1).all():
             return False
-        seen = np.zeros(self.count, bool)
-        seen[self.sequences] = True
-        # As many numbers as sequences: if each was seen, none stands there twice.
-        return bool(seen.all())
+        return bool(_kernels.are_distinct(self.sequences, np.zeros(self.count, bool)))
 
     def _times_planned(self) -> NDArray[np.int64]:
         taken = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))  # how often, of each batch
