@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import lengthwise as lw
 from lengthwise import _compile, _kernels, _random
 from lengthwise._kernels.cuts import _cut_in_lists
+from lengthwise._kernels.pool import _count_at_once as _count_groups_at_once
 from lengthwise._kernels.sorts import _count_at_once, _distinct_at_once, _look_up_at_once
 from lengthwise.choices.columns import look_up
 from lengthwise.choices.parts import sort_parts
@@ -44,9 +45,9 @@ def threefry_by_hand(key0, key1, counter0, counter1):
     return left, right
 
 
-def threefry(key0, key1, counter1, count, *, kernel=_kernels.threefry):
+def threefry(key0, key1, counter1, count, *, first=0, kernel=_kernels.threefry):
     out = np.zeros(count, np.uint64)
-    kernel(np.uint64(key0), np.uint64(key1), np.uint64(counter1), out)
+    kernel(np.uint64(key0), np.uint64(key1), np.uint64(first), np.uint64(counter1), out)
     return out.tolist()
 
 
@@ -67,6 +68,8 @@ def test_threefry_equals_the_same_in_whole_numbers(key0, key1, counter1, count):
     assert threefry(key0, key1, counter1, count) == expected
     with np.errstate(over="ignore"):
         assert threefry(key0, key1, counter1, count, kernel=_kernels.threefry.py_func) == expected
+    for first in (1, 4):
+        assert threefry(key0, key1, counter1, max(0, count - 2 * first), first=first) == expected[2 * first :]
 
 
 def sort_by_key(keys, numbers, kind="__call__"):
@@ -494,6 +497,12 @@ def test_numbers_are_counted_out_group_by_group():
     groups = np.array([2, 0, 2, 1, 0], np.uint16)
     for kernel in (_kernels.count_out, _kernels.count_out.py_func):
         found, places = np.empty(5, np.int64), np.array([0, 2, 3])
-        kernel(groups, places, found)
+        kernel(groups, 0, places, found)
         assert found.tolist() == [1, 4, 3, 0, 2]
         assert places.tolist() == [2, 3, 5]
+        kernel(groups[:1], 7, np.array([9, 9, 4]), found)
+        assert found.tolist() == [1, 4, 3, 0, 7]
+    for kernel in (_kernels.count_groups, _kernels.count_groups.py_func, _count_groups_at_once):
+        counts = np.array([5, 0, 0, 0])
+        kernel(groups, counts)
+        assert counts.tolist() == [7, 1, 2, 0]

@@ -6,13 +6,16 @@ global generator is read or written.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels, checks
+from lengthwise._compile import cores
 
 # What draws, and its number in the cipher's counter. Plans depend on these numbers: add, never renumber.
 STAGES = {
@@ -84,7 +87,9 @@ class Key:
         out = np.empty(count, np.uint64)
         # The low 8 bits are the stage, the others the lane: stage 2 of lane 3 is 0x302.
         counter = np.uint64(STAGES[self.stage] | self.lane << 8)
-        _kernels.threefry(np.uint64(self.seed), np.uint64(self.epoch), counter, out)
+        key = np.uint64(self.seed), np.uint64(self.epoch)
+        parts = cores.split(count)
+        cores.call(_kernels.threefry, [(*key, np.uint64(part.start // 2), counter, out[part]) for part in parts])
         return out
 
     def uniform(self, count: int) -> NDArray[np.float64]:
@@ -208,12 +213,45 @@ def _sort(
     count = len(numbers) or len(bits)
     if len(bits) < 2**32:
         room = np.empty((4, 2049), np.uint32)
-        low, width, top, largest = _kernels.count_keys(bits, numbers, count, room[0])
+        *bounds, largest = _kernels.count_keys(bits, numbers, count, room[0])
         # What is sorted takes the place of the words: with the keys, 16 bytes a sequence.
-        words, spare = np.empty(count, np.uint64), np.empty(largest, np.uint64)
-        if _kernels.sort_by_key(bits, numbers, low, width, top, words, spare, room):
+        words, parts = np.empty(count, np.uint64), cores.split(count)
+        if len(parts) > 1:
+            is_sorted = _sort_on_cores(bits, numbers, bounds, parts, words, room[0], largest)
+        else:
+            spare = np.empty(largest, np.uint64)
+            is_sorted = _kernels.sort_by_key(bits, numbers, *bounds, words, spare, room)
+        if is_sorted:
             return words.view(np.int64)
     # Keys that agree in too many bits, or more of them than the kernel counts.
     if not len(numbers):
         return np.argsort(bits, kind="stable")
     return numbers[np.argsort(bits[numbers], kind="stable")]
+
+
+def _sort_on_cores(
+    keys: NDArray[np.uint64],
+    numbers: NDArray[np.int64],
+    bounds: Sequence[int],
+    parts: Sequence[slice],
+    words: NDArray[np.uint64],
+    starts: NDArray[np.uint32],
+    largest: int,
+) -> bool:
+    """`sort_by_key`, each of `parts` on a core of its own: first those of the numbers, then as many of the buckets."""
+    low, width, top = bounds
+    ends = np.empty((len(parts), 2049), np.uint32)
+    of_parts = [(part.start, part.stop, low, width, top) for part in parts]
+    calls = zip(of_parts, ends, strict=True)
+    cores.call(_kernels.count_buckets, [(keys, numbers, *part, counts) for part, counts in calls])
+    # Where the numbers of each part go within a bucket: behind those of the parts before it.
+    ends = starts + np.cumsum(ends, axis=0, dtype=np.uint32) - ends
+    calls = zip(of_parts, ends, strict=True)
+    cores.call(_kernels.spread_by_key, [(keys, numbers, *part, words, where) for part, where in calls])
+    buckets = [0, *np.searchsorted(starts[: 1 << top], [part.start for part in parts[1:]]).tolist(), 1 << top]
+    rooms = np.empty((len(parts), 2, 2049), np.uint32)
+    calls = [
+        (keys, first, last, width, top, words, np.empty(largest, np.uint64), starts, *room)
+        for (first, last), room in zip(pairwise(buckets), rooms, strict=True)
+    ]
+    return all(cores.call(_kernels.sort_buckets, calls))

@@ -4,6 +4,9 @@ To compile a kernel takes up to three seconds, once in an installation. To impor
 takes a fifth of a second, in every process. In Python a random plan of a thousand sequences takes a hundredth of a
 second, and the default one a tenth. So small calls run in Python at first, and a process that makes many of them goes
 over to machine code. The plans are the same to the last bit. Numba is imported only here, and only then.
+
+machine_code   compiles, and keeps what was compiled on disk
+cores          shares out one large call to several cores
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ def compile_function(function: Callable[..., Any], announce: Callable[[], None])
     # By NumPy's rule a division by 0 raises nothing: a loop that need not ask is computed several numbers at a time.
     # Nobody calls a kernel from C: a wrapper for that would be a tenth of what there is to compile.
     # The types of Numba do not know this option, so it is handed over in a dictionary.
-    options: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
+    # Without Python's lock, so that parts of one call run on several cores; see the module `cores`.
+    options: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
     compiled: Any = numba.njit(**options)(function)
     try:
         compiled._cache = _KernelCache(function, announce)

@@ -29,6 +29,7 @@ from lengthwise._kernels.laws import mix_in_batches as mix_in_batches
 from lengthwise._kernels.leftovers import pass_on as pass_on
 from lengthwise._kernels.multiples import reach_multiples_from as reach_multiples_from
 from lengthwise._kernels.multiples import split_multiples as split_multiples
+from lengthwise._kernels.pool import count_groups as count_groups
 from lengthwise._kernels.pool import count_out as count_out
 from lengthwise._kernels.pool import draw_batches as draw_batches
 from lengthwise._kernels.pool import shorter_in_pool as shorter_in_pool
@@ -43,9 +44,12 @@ from lengthwise._kernels.rows import sum_groups as sum_groups
 from lengthwise._kernels.shares import lay_rows as lay_rows
 from lengthwise._kernels.shares import share_rows as share_rows
 from lengthwise._kernels.sorts import are_distinct as are_distinct
+from lengthwise._kernels.sorts import count_buckets as count_buckets
 from lengthwise._kernels.sorts import count_keys as count_keys
 from lengthwise._kernels.sorts import look_up as look_up
+from lengthwise._kernels.sorts import sort_buckets as sort_buckets
 from lengthwise._kernels.sorts import sort_by_key as sort_by_key
+from lengthwise._kernels.sorts import spread_by_key as spread_by_key
 from lengthwise._kernels.step_multiples import cut_steps_to_multiples as cut_steps_to_multiples
 from lengthwise._kernels.step_multiples import fill_steps_of_multiples as fill_steps_of_multiples
 from lengthwise._kernels.step_sorts import sort_parts as sort_parts

@@ -7,28 +7,28 @@ import numpy as np
 from lengthwise._compile import compile_kernel
 
 
-def _threefry_at_once(key0, key1, counter1, words):
+def _threefry_at_once(key0, key1, first, counter1, words):
     """`threefry` by a few calls of NumPy: a round takes an array of counters too."""
-    counters = np.arange((words.size + 1) // 2, dtype=np.uint64)
-    first, second = threefry_block(key0, key1, counters, counter1)
-    words[::2] = first
+    counters = np.arange((words.size + 1) // 2, dtype=np.uint64) + first
+    words[::2], second = threefry_block(key0, key1, counters, counter1)
     words[1::2] = second[: words.size // 2]
 
 
 @compile_kernel(linear=True, in_python=_threefry_at_once)
-def threefry(key0, key1, counter1, words):
+def threefry(key0, key1, first, counter1, words):
     """Fills `words` [m], uint64, with Threefry-2x64-20 under the key (key0, key1).
 
-    The counters are (0, counter1), (1, counter1), ...; each gives two words. All arithmetic is on uint64 and wraps.
+    The counters are (first, counter1), (first + 1, counter1), ...; each gives two words. All arithmetic is on uint64
+    and wraps.
 
     References:
         Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3", section 4.2.
     """
     # No branch and no table within the loop: the compiler then computes several blocks at once, ten times as fast.
     for block in range(words.size // 2):
-        words[2 * block], words[2 * block + 1] = threefry_block(key0, key1, np.uint64(block), counter1)
+        words[2 * block], words[2 * block + 1] = threefry_block(key0, key1, first + np.uint64(block), counter1)
     if words.size % 2:
-        words[words.size - 1] = threefry_block(key0, key1, np.uint64(words.size // 2), counter1)[0]
+        words[words.size - 1] = threefry_block(key0, key1, first + np.uint64(words.size // 2), counter1)[0]
 
 
 @compile_kernel

@@ -12,15 +12,27 @@ _LOWER = np.uint64(2**32 - 1)  # half of a random word; the other half chooses a
 _NUMBER = 2**33 - 1  # the lower bits of an entry of the pool; the level stands above, in thirty
 
 
-@compile_kernel(linear=True, lists=True)
-def count_out(groups, places, found):
-    """Writes `found` [n], the numbers of `groups` [n] group by group, rising in each; group g begins at places[g].
+def _count_at_once(groups, counts):
+    """`count_groups` by NumPy."""
+    counts += np.bincount(groups, minlength=counts.size)
 
-    It leaves places[g] where group g ends.
+
+@compile_kernel(linear=True, in_python=_count_at_once)
+def count_groups(groups, counts):
+    """Adds to counts[g] how often g stands in `groups` [n]."""
+    for place in range(groups.size):
+        counts[groups[place]] += 1
+
+
+@compile_kernel(linear=True, lists=True)
+def count_out(groups, first, places, found):
+    """Writes the numbers first, first + 1, ... of `groups` [m] into `found`, group by group, rising in each.
+
+    Group g begins at places[g], which is moved to where it ends.
     """
-    for number in range(len(groups)):
-        group = groups[number]
-        found[places[group]] = number
+    for place in range(len(groups)):
+        group = groups[place]
+        found[places[group]] = first + place
         places[group] += 1
 
 

@@ -97,29 +97,54 @@ def sort_by_key(keys, numbers, low, width, top, words, spare, room):
         False if keys agree in their highest 33 differing bits too often. Then `words` holds nothing of use, and the
         caller sorts in another way. Such keys would be sorted here in quadratic time.
     """
+    for bucket in range(1 << top):
+        room[1, bucket] = room[0, bucket]
+    spread_by_key(keys, numbers, np.int64(0), words.size, low, width, top, words, room[1])
+    return sort_buckets(keys, np.int64(0), 1 << top, width, top, words, spare, room[0], room[2], room[3])
+
+
+@compile_kernel
+def count_buckets(keys, numbers, first, last, low, width, top, counts):
+    """Counts how many of numbers[first:last] are of each bucket, into `counts` [2**top]; see `sort_by_key`."""
+    bucket_bits, bucket_mask = np.uint64(min(low + width - top, 63)), np.uint64((1 << top) - 1)
+    for bucket in range(1 << top):
+        counts[bucket] = 0
+    for index in range(first, last):
+        number = numbers[index] if numbers.size else index
+        counts[np.int64((keys[number] >> bucket_bits) & bucket_mask)] += 1
+
+
+@compile_kernel
+def spread_by_key(keys, numbers, first, last, low, width, top, words, ends):
+    """Writes numbers[first:last], under 32 bits of their keys, into their buckets of `words`; see `sort_by_key`.
+
+    `ends` [2**top] say where the next of each bucket goes, and are moved on.
+    """
     rest = width - top
     # The 32 bits below the highest `top`, or as many as there are.
     below = np.uint64(low + max(0, rest - 32))
     mask = np.uint64((1 << min(rest, 32)) - 1)
     # If no bits differ, `low` may be 64, and a shift by 64 is not defined.
     bucket_bits, bucket_mask = np.uint64(min(low + rest, 63)), np.uint64((1 << top) - 1)
-    starts, ends = room[0], room[1]
-    for bucket in range(1 << top):
-        ends[bucket] = starts[bucket]
-    for index in range(words.size):
+    for index in range(first, last):
         number = numbers[index] if numbers.size else index
         key = keys[number]
         bucket = np.int64((key >> bucket_bits) & bucket_mask)
         words[ends[bucket]] = (((key >> below) & mask) << _HALF) | np.uint64(number)
         ends[bucket] += 1
 
-    for bucket in range(1 << top if rest else 0):
+
+@compile_kernel
+def sort_buckets(keys, first, last, width, top, words, spare, starts, lows, highs):
+    """Sorts the buckets first..last-1 of `words`, and leaves the numbers there alone; returns as `sort_by_key`."""
+    rest = width - top
+    for bucket in range(first, last if rest else first):
         start, end = np.int64(starts[bucket]), np.int64(starts[bucket + 1])
         if end - start > 48:
-            _sort_digits(words, start, end, spare, room[2], room[3], min(rest, 32))
+            _sort_digits(words, start, end, spare, lows, highs, min(rest, 32))
         if (end - start <= 48 or rest > 22) and not _mend_order(words, start, end, keys, rest > 32):
             return False
-    for index in range(words.size):
+    for index in range(np.int64(starts[first]), np.int64(starts[last])):
         words[index] &= _NUMBER
     return True
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
+from lengthwise._compile import cores
 
 _MANY = 2**17  # numbers: fewer are in the cache anyway
 
@@ -30,7 +31,9 @@ def look_up(values: NDArray[np.integer[Any]], index: NDArray[np.int64]) -> NDArr
         return values.take(index).astype(np.int64, copy=False)
     narrow = small_whole(values) if values.dtype == np.int64 else None
     found = np.empty(len(index), np.int64)
-    if not _kernels.look_up(values if narrow is None else narrow, index, found):
+    looked_at = values if narrow is None else narrow
+    parts = cores.split(len(index))
+    if not all(cores.call(_kernels.look_up, [(looked_at, index[part], found[part]) for part in parts])):
         raise IndexError(f"`index` must be from 0 to {len(values) - 1}.")
     return found
 

@@ -6,10 +6,13 @@ part, would move every sequence through the whole memory each time.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels, _random
+from lengthwise._compile import cores
 from lengthwise.choices.columns import small_whole
 
 
@@ -43,8 +46,15 @@ def sort_parts(
     if whole is None:
         found = _sort_by_part(sequences, sizes, starts)
         return (found[_turn_every_other(starts, ends)] if turned else found), None
-    found = np.empty_like(sequences)
-    _kernels.sort_parts(sequences, whole, int(whole.max(initial=0)), ends, turned, found)
+    found, top = np.empty_like(sequences), int(whole.max(initial=0))
+    # On each core an even number of parts, but on the last, so that every other of its own is turned.
+    firsts = [2 * (int(np.searchsorted(starts, part.start)) // 2) for part in cores.split(len(sequences))]
+    calls = []
+    for first, last in pairwise([*firsts, len(starts)]):
+        if first < last:
+            own = slice(starts[first], ends[last - 1])
+            calls.append((sequences[own], whole, top, ends[first:last] - own.start, turned, found[own]))
+    cores.call(_kernels.sort_parts, calls)
     return sequences, found
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
+from lengthwise._compile import cores
 from lengthwise._random import Key
 from lengthwise.choices.columns import small_whole
 from lengthwise.choices.parts import sort_by_size
@@ -97,10 +98,17 @@ def _by_length(sizes: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[n
     """The numbers of `sizes` [n] by size: [n]; the sizes that there are: [levels]; and where each ends: [levels]."""
     whole = small_whole(sizes)
     if whole is not None:
-        counts = np.bincount(whole)
-        values, sequences = np.flatnonzero(counts), np.empty(len(whole), np.int64)
-        _kernels.count_out(whole, np.cumsum(counts) - counts, sequences)
-        return sequences, values.astype(np.float64), np.cumsum(counts[values])
+        parts = cores.split(len(whole))
+        of_parts = np.zeros((len(parts), int(whole.max(initial=0)) + 1), np.int64)
+        cores.call(_kernels.count_groups, [(whole[part], own) for part, own in zip(parts, of_parts, strict=True)])
+        counts = of_parts.sum(axis=0)
+        ends, sequences = np.cumsum(counts), np.empty(len(whole), np.int64)
+        # Those of each size stand part after part.
+        places = ends - counts + np.cumsum(of_parts, axis=0) - of_parts
+        calls = [(whole[part], part.start, own, sequences) for part, own in zip(parts, places, strict=True)]
+        cores.call(_kernels.count_out, calls)
+        values = np.flatnonzero(counts)
+        return sequences, values.astype(np.float64), ends[values]
     sequences = sort_by_size(None, sizes)
     rising = sizes[sequences]
     ends = np.append(np.flatnonzero(np.diff(rising)) + 1, len(sizes))
