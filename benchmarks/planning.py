@@ -5,21 +5,23 @@
 Every strategy under every kind of cut, for 1, 8 and 1,024 ranks, on log-normal lengths, after the kernels have been
 compiled. The best of some repeats, in seconds of one core: what else the machine does is left out. Before each repeat
 NumPy permutes as many numbers, so that plans are also told in its permutations. Memory is the peak beyond the lengths
-given. Then each plan is measured.
+given. Then each plan is measured. At last it is made on one core and on two in turn, by the clock on the wall.
 """
 
 from __future__ import annotations
 
+import os
 import time
 import tracemalloc
 from collections.abc import Callable
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads would count as work while they wait for some
 
 import numpy as np
 from record import parser, write
 from tqdm import tqdm
 
 import lengthwise as lw
-from lengthwise import _compile
 
 STRATEGIES = (
     "random,sorted,semi-sorted:0.1,alternated:1000,windowed:4096,bucketed:1024,optimal:16,quantile:16,mxnet:16,"
@@ -34,7 +36,7 @@ def main() -> None:
     options.add_argument("--count", type=int, default=1_000_000)
     options.add_argument("--repeats", type=int, default=3)
     arguments = options.parse_args()
-    _compile.BEFORE_READING = _compile.BEFORE_COMPILING = 0.0  # small calls run as machine code, too
+    use_cores(1)
     lengths = lw.example_lengths("long-tailed", count=arguments.count)
     cases = [
         (label, name, batching, ranks)
@@ -58,19 +60,32 @@ def measured(lengths: np.ndarray, batching: lw.Batching, ranks: int, repeats: in
     # The first epoch fits the order too, which the next ones find in memory.
     first = core_seconds(lambda: lw.make_plan(lengths, batching, world_size=ranks, epoch=0))
     permutations, plans, measures = [], [], []
+    walls: dict[int, list[float]] = {1: [], 2: []}
     for epoch in range(repeats):
         permutations.append(core_seconds(lambda: chance.permutation(len(lengths))))
         plans.append(core_seconds(lambda epoch=epoch: lw.make_plan(lengths, batching, world_size=ranks, epoch=epoch)))
         plan = lw.make_plan(lengths, batching, world_size=ranks, epoch=epoch)
         measures.append(core_seconds(lambda plan=plan: lw.measure(plan, lengths)))
+        del plan
+        for cores, seconds in walls.items():
+            use_cores(cores)
+            start = time.perf_counter()
+            lw.make_plan(lengths, batching, world_size=ranks, epoch=epoch)
+            seconds.append(time.perf_counter() - start)
+        use_cores(1)
     return {
         "seconds": min(plans),
         "repeats": plans,
         "first_epoch_seconds": first,
         "permutation_seconds": min(permutations),
         "measure_seconds": min(measures),
+        "two_cores": min(walls[1]) / min(walls[2]),
         "bytes_per_sequence": peak_bytes(lambda: lw.make_plan(lengths, batching, world_size=ranks)) / len(lengths),
     }
+
+
+def use_cores(count: int) -> None:
+    os.environ["OMP_NUM_THREADS"] = str(count)
 
 
 def core_seconds(work: Callable[[], object]) -> float:

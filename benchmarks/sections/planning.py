@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 from lengthwise_recipes.pages import percent, table
@@ -29,6 +30,12 @@ def planning(document: dict[str, Any]) -> tuple[str, ...]:
         f" Planning takes {min(peaks):.0f} to {max(peaks):.0f} bytes a sequence at its peak, beyond the lengths that "
         "it is given. An order is fitted in the first epoch, which is not counted here, and remembered."
     )
+    if "two_cores" in document["rows"][0]:  # not measured before plans used them
+        gains = sorted(row["two_cores"] for row in document["rows"])
+        note += (
+            f" On two cores a plan is there {gains[0]:.2f} to {gains[-1]:.2f} times as fast, {median(gains):.2f} by "
+            "the median."
+        )
     return answer, shown, note
 
 
