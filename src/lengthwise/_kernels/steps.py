@@ -259,7 +259,6 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
     top = largest(sizes)
     ends = np.empty(slots, np.int64)
     counts = np.empty(8192, np.int64)
-    longest = np.empty(needed.shape[1], np.int64)
     room = np.empty((3, 64), np.int64)
     lengths = np.empty((64, needed.shape[1]), np.int64)
     start, steps = np.int64(0), 0
@@ -268,9 +267,6 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
         # Random steps take about as many as the one before: of 100, some 10 more or less; of 10,000, some 100.
         reach = min(left, guess + 4 * (int(guess**0.5) + 1))
         fits = min(slots, left)
-        if slots == 1:  # what a batch costs does not change with the order of its sequences
-            reach, _, _ = _fill_batch(needed, start, room[2, :0], prices, budget, most, longest)
-            fits = reach
         while True:
             if reach > room.shape[1]:
                 room = np.empty((3, reach + reach // 8), np.int64)

@@ -19,7 +19,7 @@ from lengthwise.choices.columns import longest_of, sum_rows
 from lengthwise.choices.cost import Cost, costs_alone, prices_of
 from lengthwise.choices.cut import Cut, FixedSize, keep_within
 from lengthwise.choices.deal import RandomSteps
-from lengthwise.choices.greedy import settle_most
+from lengthwise.choices.greedy import cut_greedily, settle_most
 from lengthwise.choices.multiples import count_multiple
 from lengthwise.planning.called_steps import (
     Queue,
@@ -175,9 +175,15 @@ def _changed(taken: NDArray[np.int64], lent: NDArray[np.int64]) -> list[tuple[in
 def _fill(queue: Queue, capacity: Capacity) -> Steps:
     """Steps in order, the last of them of what is left."""
     count = len(queue.needed)
+    taken = None
     if capacity.step_size:
         # 10 sequences in steps of 4: [4, 4, 2].
         taken = np.minimum(capacity.step_size, count - np.arange(0, count, capacity.step_size))
+    elif capacity.slots == 1 and capacity.multiple == 1:
+        # What one batch costs does not change with the order of its sequences.
+        limits = {"budget": capacity.budget, "most": capacity.most}
+        taken = np.diff(cut_greedily(queue.needed, np.empty(0, np.int64), cost=capacity.cost, **limits))
+    if taken is not None:
         positions = make_room(count, count)
         _kernels.sort_steps(queue.sizes, taken, positions)
         return Steps(taken, positions)
