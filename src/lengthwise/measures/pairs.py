@@ -15,7 +15,7 @@ from lengthwise.planning.plan import Plan
 _MOST_BINS = 64
 _MET = 16  # others that each sequence meets: in larger groups, as many at even distances say the same
 _LEAST_MET = 2  # of millions of sequences, fewer others each say the same
-_MEETINGS = 2**22
+_MEETINGS = 2**21
 
 
 @checks.show_call("pair_mixing(plan, lengths)")
