@@ -22,6 +22,7 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
         "mixing": ("Mixing at equal padding", batches.mixing),
         "mixing-digits": ("Mixing where little is padded", batches.mixing_digits),
         "limits": ("How near the limits", batches.limits),
+        "best-pools": ("How near any batching can come to the limit of epochs", batches.best_pools),
         "streams": ("Streams, by the sequences that are looked at", batches.streams),
         "cuts": ("Optimal cuts", batches.cuts),
     },

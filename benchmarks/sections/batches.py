@@ -129,6 +129,39 @@ def limits(document: dict[str, Any]) -> tuple[str, ...]:
     return answer, folded(heads, dict.fromkeys(rows), lambda row: row[:2] == first, columns), note
 
 
+def best_pools(document: dict[str, Any]) -> tuple[str, ...]:
+    """One row for each small set under each cut."""
+    near, rows = 0.95, []
+    for name, cut in dict.fromkeys((row["lengths"], cut_of(row)) for row in document["rows"]):
+        own = [row for row in document["rows"] if (row["lengths"], cut_of(row)) == (name, cut)]
+        reached, least = shares_of_best(own, near)
+        many = f"{max(row['batchings'] for row in own):,}"
+        rows.append((name, cut, many, f"{len(own)}", f"{reached}", f"{least:.2f}"))
+    reached, least = shares_of_best(document["rows"], near)
+    count = len(document["rows"])
+    out_of_reach = sum(row["bound"] < near * row["limit"] for row in document["rows"])
+    answer = (
+        f"Of small sets all batchings can be looked through. At {reached} of {count} settings the best pool of them has "
+        f"at least 95 % of the limit of epochs. At {out_of_reach} no pool has: the limit is too high there. At the "
+        f"worst, nothing has more than {100 * least:.0f} % of it."
+    )
+    note = (
+        "A pool is any mixture of batchings, as of many epochs. *Batchings*: those that differ in how many sequences "
+        "of each length are padded to each length, the most of all settings of the row. A setting is a number of "
+        "batches, or of empty places, and a padding. *Least share*: of the limit, which no pool passes there. The limit "
+        "leaves out that batches and sequences are whole. That counts most where few batchings are possible: at the "
+        "least padding and at the most."
+    )
+    heads = ("lengths", "batch", "batchings", "settings", "within 5 %", "least share")
+    return answer, folded(heads, rows, lambda row: row[0] == rows[0][0]), note
+
+
+def shares_of_best(rows: list[dict[str, Any]], near: float) -> tuple[int, float]:
+    """At how many of the rows the best pool has a share of `near` of the limit, and the least share of a bound."""
+    reached = sum(row["mixing"] >= near * row["limit"] for row in rows)
+    return reached, min(row["bound"] / row["limit"] for row in rows)
+
+
 def streams(document: dict[str, Any]) -> tuple[str, str, str]:
     """One row for each data set, way and buffer."""
     rows = document["rows"]
