@@ -452,14 +452,14 @@ def test_batches_are_drawn_the_same_in_plain_python_and_each_sequence_once():
         sequences, ends = chance.permutation(count), np.cumsum(counts)
         most = np.maximum(1, most_at_first - values).astype(np.int64)
         opened = chance.uniform(0, count / 2, len(values))
-        words = chance.integers(0, 2**64, count + 1, dtype=np.uint64)
+        words = chance.integers(0, 2**64, count + 1, dtype=np.uint64).view(np.int64)
         found = []
         for kernel in (_kernels.draw_batches, _kernels.draw_batches.py_func):
             drawn, used = sequences.copy(), words.copy()
             with np.errstate(over="ignore"):
-                kernel(drawn, values.astype("u8"), ends, opened, most, most, used, np.empty(count + 1, np.int64))
+                kernel(drawn, values, ends, opened, most, most, used, np.empty(count + 1, np.int64))
             found.append(drawn)
-            size_of = np.empty(count, np.uint64)
+            size_of = np.empty(count, np.int64)
             size_of[sequences] = level
             assert used[:-1].tolist() == size_of[drawn].tolist()
         assert found[0].tolist() == found[1].tolist()

@@ -141,16 +141,16 @@ def best_pools(document: dict[str, Any]) -> tuple[str, ...]:
     count = len(document["rows"])
     out_of_reach = sum(row["bound"] < near * row["limit"] for row in document["rows"])
     answer = (
-        f"Of small sets all batchings can be looked through. At {reached} of {count} settings the best pool of them has "
-        f"at least 95 % of the limit of epochs. At {out_of_reach} no pool has: the limit is too high there. At the "
+        f"Of small sets all batchings can be looked through. At {reached} of {count} settings the best pool of them "
+        f"has at least 95 % of the limit of epochs. At {out_of_reach} no pool has: the limit is too high there. At the "
         f"worst, nothing has more than {100 * least:.0f} % of it."
     )
     note = (
         "A pool is any mixture of batchings, as of many epochs. *Batchings*: those that differ in how many sequences "
         "of each length are padded to each length, the most of all settings of the row. A setting is a number of "
-        "batches, or of empty places, and a padding. *Least share*: of the limit, which no pool passes there. The limit "
-        "leaves out that batches and sequences are whole. That counts most where few batchings are possible: at the "
-        "least padding and at the most."
+        "batches, or of empty places, and a padding. *Least share*: of the limit, which no pool passes there. The "
+        "limit leaves out that batches and sequences are whole. That counts most where few batchings are possible: at "
+        "the least padding and at the most."
     )
     heads = ("lengths", "batch", "batchings", "settings", "within 5 %", "least share")
     return answer, folded(heads, rows, lambda row: row[0] == rows[0][0]), note

@@ -7,7 +7,6 @@ Python's lock. Threads are started for one call, and end with it: none is left w
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -32,6 +31,8 @@ def call(kernel: Kernel, arguments: list[tuple[Any, ...]]) -> list[Any]:
     """What the kernel returns for each of `arguments`: one after the other, or each on a core of its own."""
     if len(arguments) == 1:
         return [kernel(*arguments[0])]
+    from concurrent.futures import ThreadPoolExecutor  # few programs plan millions
+
     compiled = kernel.compiled  # made once, before threads ask for it
     with ThreadPoolExecutor(len(arguments) - 1) as pool:
         others = [pool.submit(compiled, *each) for each in arguments[1:]]

@@ -8,7 +8,7 @@ import numpy as np
 
 from lengthwise._compile import compile_kernel
 
-_LOWER = np.uint64(2**32 - 1)  # half of a random word; the other half chooses a sequence
+_HALF = 2**32 - 1  # bits of a random word: the lower ones say how full the pool gets, the upper ones choose a sequence
 _NUMBER = 2**33 - 1  # the lower bits of an entry of the pool; the level stands above, in thirty
 
 
@@ -45,12 +45,12 @@ def draw_batches(sequences, sizes, ends, opened, fits, most, words, pool):
     that opened[l] should stay, and a random share of a batch more; but not before fits[l] wait, beside which none of
     the next level fits. At the last level they are drawn until none waits. A batch whose longest is of level l holds at
     most most[l], and fewer only where fits[l] is less than half of that. A sequence that is drawn and no longer fits
-    begins the next batch, as it does where the batches are cut. `words` [n + 1] are random; the size of each sequence
-    that is drawn, sizes[l] of its level, takes the place of a word that is used up. `pool` [room] has room for those
-    that wait.
+    begins the next batch, as it does where the batches are cut. `words` [n + 1], int64, are random in all their bits;
+    the size of each sequence that is drawn, sizes[l] of its level, takes the place of a word that is used up. `pool`
+    [room] has room for those that wait.
     """
     entered = waiting = taken = 0
-    more = np.float64(words[0] & _LOWER) * 2.0**-32
+    more = (words[0] & _HALF) * 2.0**-32
     begun = False  # the first of the pool begins the next batch
     for level in range(len(ends)):
         while entered < ends[level]:
@@ -66,7 +66,7 @@ def draw_batches(sequences, sizes, ends, opened, fits, most, words, pool):
             count = longest = 0
             while waiting > 0 and (count == 0 or count < min(wanted, most[longest])):
                 # The upper half of a word, times the number of those that wait, without its lower half: one of them.
-                place = np.int64(((words[taken] >> np.uint64(32)) * np.uint64(waiting)) >> np.uint64(32))
+                place = (((words[taken] >> 32) & _HALF) * waiting) >> 32
                 if begun:
                     place, begun = 0, False
                 one = pool[place]
@@ -82,7 +82,7 @@ def draw_batches(sequences, sizes, ends, opened, fits, most, words, pool):
                 taken += 1
                 count += 1
                 longest = longer
-            more = np.float64(words[taken] & _LOWER) * 2.0**-32
+            more = (words[taken] & _HALF) * 2.0**-32
 
 
 @compile_kernel(linear=True, lists=True)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _kernels, checks
 from lengthwise.choices.boxes import cross_edges, find_boxes, optimal_rows, sort_rows
+from lengthwise.choices.columns import distinct
 from lengthwise.lengths import as_lengths
 
 _EDGES_RULE, _EDGES_REMEDY = "whole numbers from 1 to 2**63 - 1", "Give the longest length of each bucket."
@@ -134,7 +135,7 @@ def quantile_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     buckets = min(_check_buckets(buckets), int(reached[-1]))
     # In 2 buckets, 2 and 4 sequences are to be reached: at the values 1 and 5.
     wanted = -(-reached[-1] * np.arange(1, buckets + 1) // buckets)
-    return np.unique(values[np.searchsorted(reached, wanted)])
+    return distinct(values[np.searchsorted(reached, wanted)])
 
 
 EDGES: dict[str, Callable[[ArrayLike, int], NDArray[np.int64]]] = {
@@ -253,4 +254,4 @@ def _whole(low: int, high: int, edge_at: Callable[..., NDArray[np.float64]], buc
     """Edges at the shares 1/buckets ... 1 of the way, rounded down to whole lengths; the last is exact."""
     # 1e-9: a quotient that is whole in exact arithmetic may come out just below, and on some platforms only.
     inner = np.floor(edge_at(np.arange(1, buckets) / buckets) + 1e-9).astype(np.int64)
-    return np.unique(np.append(np.clip(inner, low, high), high))
+    return distinct(np.append(np.clip(inner, low, high), high))

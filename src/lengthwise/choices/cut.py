@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks
+from lengthwise.choices.columns import distinct
 from lengthwise.choices.cost import Cost, costs_alone, costs_of, prices_of
 from lengthwise.choices.greedy import cut_greedily, sizes_within
 from lengthwise.choices.least_cost import check_prices_batch, cut_at_least_cost
@@ -154,7 +155,7 @@ class FixedSize:
     ) -> Cuts:
         del cost, longest
         count = len(lengths)
-        borders = np.unique(np.concatenate([[0], boundaries, [count]])).astype(np.int64)
+        borders = distinct(np.concatenate([[0], boundaries, [count]])).astype(np.int64)
         widths = np.diff(borders)
         # Below, 7 sequences with a boundary at 3 are cut by 2: the borders are [0, 3, 7], the widths [3, 4].
         if self.drop_incomplete:

@@ -57,9 +57,9 @@ class Pool:
         # Before a level comes in, the pool is not full by the level before it.
         room = np.diff(ends, prepend=0) + np.append(0.0, np.maximum(fits, opened + most)[:-1])
         pool = np.empty(int(min(room.max() + 1, len(sizes))), np.int64)
-        words = key.words(len(sizes) + 1)
-        _kernels.draw_batches(sequences, values.astype(np.uint64), ends, opened, fits, most, words, pool)
-        return sequences, words[:-1].view(np.int64)
+        words = key.words(len(sizes) + 1).view(np.int64)
+        _kernels.draw_batches(sequences, values.astype(np.int64), ends, opened, fits, most, words, pool)
+        return sequences, words[:-1]
 
 
 def fit_pool(sizes: NDArray[np.float64], padding: float, *, batch_sizes: BatchSizes, share: float = 1.0) -> Pool:

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
+from lengthwise.choices.columns import distinct
 
 _HALVINGS = 60  # of the range of beta: beyond the 53 bits to which a float is exact
 
@@ -72,7 +73,7 @@ def spread_out(values: NDArray[np.float64], masses: NDArray[np.float64], most: i
     reached = np.cumsum(masses) / np.sum(masses)
     by_mass = np.searchsorted(reached, np.arange(1, most // 2) / (most // 2))
     by_width = np.searchsorted(values, np.linspace(values[0], values[-1], most // 2 + 1)[1:-1])
-    return np.unique(np.concatenate([[0], by_mass, by_width]))
+    return distinct(np.concatenate([[0], by_mass, by_width]))
 
 
 def least_flows(levels: Levels, beta: float, floors: NDArray[np.float64] | None = None) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels, checks
+from lengthwise.choices.columns import distinct
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Cuts, OversizeError
 
@@ -106,7 +107,7 @@ class Rows:
             longest_at = int(own.argmax())
             raise LongerThanRowError(self.capacity, float(own[longest_at]), longest_at)
         # Counted among those that stay: where position 1 of 5 is dropped, the boundary 3 becomes 2.
-        borders = np.unique([0, *np.searchsorted(kept, boundaries), len(kept)]).tolist()
+        borders = distinct(np.array([0, *np.searchsorted(kept, boundaries), len(kept)])).tolist()
         parts = [(start, *self._pack(own[kept[start:stop]])) for start, stop in pairwise(borders)]
         packed = np.concatenate([np.empty(0, np.int64), *(start + members for start, members, _ in parts)])
         offsets = np.concatenate([*(start + ends[:-1] for start, _, ends in parts), [len(kept)]])

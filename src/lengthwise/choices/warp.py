@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
-from lengthwise.choices.columns import apply_once
+from lengthwise.choices.columns import apply_once, distinct
 from lengthwise.choices.rate_distortion import Levels, group_levels, least_flows
 
 BatchSizes = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -166,4 +166,4 @@ def _positions(batch: float) -> NDArray[np.float64]:
         steps = 2 + int(np.log(reach / behind) / np.log(1.125))
         ends = np.concatenate([ends, np.geomspace(behind, reach, steps)[1:-1]])
     middles = np.concatenate([(np.arange(192) + 0.5) / 192, ends, 1.0 - ends])
-    return np.unique(middles[(middles > 0.0) & (middles < 1.0)]).astype(np.float64)
+    return distinct(middles[(middles > 0.0) & (middles < 1.0)]).astype(np.float64)

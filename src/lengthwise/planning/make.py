@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.columns import longest_of
+from lengthwise.choices.columns import distinct, longest_of
 from lengthwise.choices.multiples import count_multiple, length_multiple, round_up
 from lengthwise.choices.rows import row_capacity, row_offsets
 from lengthwise.choices.world import check_world
@@ -146,7 +146,7 @@ def make_fitted(
         grid=np.ascontiguousarray(grid),
         row_offsets=None if capacity is None else row_offsets(batches.needed[:, 0], batches.offsets, capacity),
         spans=spans,
-        delivered=np.unique(taken) if runs else None,
+        delivered=distinct(taken) if runs else None,
         count=len(items),
         batching=given.to_json(),
         seed=int(seed),

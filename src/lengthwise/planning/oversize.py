@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.columns import longest_of
+from lengthwise.choices.columns import distinct, longest_of
 from lengthwise.choices.cost import costs_alone
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.multiples import length_multiple, round_up
@@ -98,4 +98,4 @@ def _boundaries_around(boundaries: NDArray[np.int64], at: int, alone: int, membe
     around = np.concatenate(
         [boundaries[boundaries <= at], at + np.arange(alone + 1), boundaries[boundaries > at] + alone]
     )
-    return np.unique(around[(around > 0) & (around < members)])
+    return distinct(around[(around > 0) & (around < members)])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lengthwise import _kernels
 from lengthwise.choices.bands import line_up
-from lengthwise.choices.columns import longest_of, sum_rows
+from lengthwise.choices.columns import distinct, longest_of, sum_rows
 from lengthwise.choices.cost import Cost, costs_alone, prices_of
 from lengthwise.choices.cut import Cut, FixedSize, keep_within
 from lengthwise.choices.deal import RandomSteps
@@ -88,7 +88,7 @@ def _put_in_steps(rows: NDArray[np.int64], steps: Steps) -> NDArray[np.int64]:
     moved = rows[:, 0] if rows.ndim == 2 and rows.shape[1] == 1 else rows  # NumPy is slow on rows of one number
     ends, count = np.cumsum(steps.taken), len(steps.positions)
     # A step holds the rows that stood there. So some steps at once are moved by themselves: they stay in the cache.
-    blocks = ends[np.unique(np.searchsorted(ends, np.arange(_MOVED, count, _MOVED)))].tolist()
+    blocks = ends[distinct(np.searchsorted(ends, np.arange(_MOVED, count, _MOVED)))].tolist()
     for start, stop in pairwise([0, *blocks, count]):
         moved[start:stop] = moved.take(steps.positions[start:stop], axis=0)
     return rows[:count]

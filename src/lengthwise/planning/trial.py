@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.columns import longest_of
+from lengthwise.choices.columns import distinct, longest_of
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.multiples import count_multiple
 from lengthwise.choices.order import Order
@@ -207,4 +207,4 @@ def _draw(items: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     if count >= len(items):
         return items
     drawn = Key(stage="trial", lane=1).permutation(len(items))[:count]
-    return items[np.union1d(drawn, items.argmax(axis=0))]
+    return items[distinct(np.append(drawn, items.argmax(axis=0)))]
