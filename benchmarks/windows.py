@@ -43,6 +43,7 @@ def main() -> None:
     options.add_argument("--count", type=int, default=10**9)
     options.add_argument("--folder", help="where the temporary file is made")
     arguments = options.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
     batching = lw.Batching(budget=BUDGET, padding=PADDING)
     lengths = draw(np.random.default_rng(0), COMPARED)
     rows = [compare(lengths, batching, window, ranks) for ranks in RANKS for window in (None, *(2**p for p in POWERS))]
