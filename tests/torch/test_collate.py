@@ -38,6 +38,100 @@ def test_batches_stay_on_the_device_of_the_samples():
     assert on_cpu.values.device.type == "cpu"
 
 
+# What padding holds
+
+TEXTS = [
+    {"input_ids": [5, 6, 7], "attention_mask": [1, 1, 1], "token_type_ids": [0, 0, 1], "labels": [1, 0, 1]},
+    {"input_ids": [8], "attention_mask": [1], "token_type_ids": [0], "labels": [1]},
+]
+
+
+def padding_of(collate, samples=TEXTS):
+    """What stands behind the shorter of two samples, by name."""
+    return {name: field.values[1, -1].item() for name, field in collate(samples).items()}
+
+
+def test_labels_are_padded_with_what_losses_leave_out_and_no_padding_is_attended_to():
+    zeros = {"input_ids": 0, "attention_mask": 0, "token_type_ids": 0}
+    assert padding_of(PadCollate()) == {**zeros, "labels": -100}
+    # The number for padding tokens is none for labels and masks.
+    assert padding_of(PadCollate(value=9)) == {
+        "input_ids": 9,
+        "attention_mask": 0,
+        "token_type_ids": 9,
+        "labels": -100,
+    }
+    assert padding_of(PadCollate(value={"input_ids": 9})) == {**zeros, "input_ids": 9, "labels": -100}
+    assert padding_of(PadCollate(value={"labels": 0, "attention_mask": 1})) == {
+        **zeros,
+        "attention_mask": 1,
+        "labels": 0,
+    }
+    assert padding_of(PadCollate(value=(1, 2, 3, 4))) == {
+        "input_ids": 1,
+        "attention_mask": 2,
+        "token_type_ids": 3,
+        "labels": 4,
+    }
+
+
+def test_which_fields_are_labels():
+    two, one = torch.ones(2, dtype=torch.int32), torch.ones(1, dtype=torch.int32)
+    assert padding_of(PadCollate(), [{"label": two}, {"label": one}]) == {"label": -100}
+    assert padding_of(PadCollate(), [{"old_labels": two}, {"old_labels": one}]) == {"old_labels": 0}
+    frames, inner = PadCollate()([(two, {"labels": two}), (one, {"labels": one})])
+    assert (frames.values[1].tolist(), inner["labels"].values[1].tolist()) == ([1, 0], [1, -100])
+    _, inner = PadCollate(value={"1.labels": 5, "0": 6})([(two, {"labels": two}), (one, {"labels": one})])
+    assert inner["labels"].values[1].tolist() == [1, 5]
+    # No loss leaves -100 out of these.
+    for dtype in (torch.float32, torch.bool):
+        assert padding_of(PadCollate(), [{"labels": two.to(dtype)}, {"labels": one.to(dtype)}]) == {"labels": 0}
+
+
+def test_rows_that_a_batch_lacks_have_no_class():
+    samples = [{"input_ids": [5, 6], "labels": 3, "weight": 0.5, "text": "a"}]
+    batch = PadCollate(shapes=[(3, 2)])(samples)
+    assert batch["labels"].tolist() == [3, -100, -100]
+    assert batch["weight"].tolist() == [0.5, 0.0, 0.0]
+    by_name = PadCollate(shapes=[(3, 2)], value={"labels": 7, "weight": 1})(samples)
+    assert (by_name["labels"].tolist(), by_name["weight"].tolist()) == ([3, 7, 7], [0.5, 1.0, 1.0])
+    ranked = PadCollate(shapes=[(2, 4)])([{"labels": [1, 2]}])["labels"]
+    assert ranked.values.tolist() == [[1, 2, -100, -100], [-100] * 4]
+
+
+def test_the_loss_of_padded_labels_is_that_of_the_labels_alone():
+    seed = torch.Generator().manual_seed(0)
+    labels = [torch.randint(0, 5, (length,), generator=seed) for length in (3, 7, 1)]
+    scores = [torch.randn(length, 5, generator=seed, dtype=torch.float64) for length in (3, 7, 1)]
+    batch = PadCollate(shapes=[(4, 9)])([{"scores": s, "labels": k} for s, k in zip(scores, labels, strict=True)])
+    alone = functional.cross_entropy(torch.cat(scores), torch.cat(labels))
+    padded = functional.cross_entropy(batch["scores"].values.flatten(0, 1), batch["labels"].values.flatten())
+    torch.testing.assert_close(padded, alone)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_ctc_does_not_look_at_what_pads_its_labels(dtype):
+    seed = torch.Generator().manual_seed(0)
+    samples = [
+        {
+            "frames": torch.randn(frames, 5, generator=seed, dtype=torch.float64),
+            "labels": torch.randint(1, 5, (length,), generator=seed, dtype=dtype),
+        }
+        for frames, length in ((9, 3), (12, 5), (7, 1))
+    ]
+    found = []
+    for value in (0.0, {"labels": 0}):
+        batch = PadCollate(value=value)(samples)
+        frames, labels = batch["frames"], batch["labels"]
+        assert labels.values[2, -1] == (0 if value else -100)
+        scores = frames.values.requires_grad_()
+        loss = functional.ctc_loss(scores.log_softmax(2).transpose(0, 1), labels.values, frames.lengths, labels.lengths)
+        loss.backward()
+        found.append((loss.item(), scores.grad))
+    assert found[0][0] == found[1][0]
+    assert torch.equal(found[0][1], found[1][1])
+
+
 # Fixed shapes
 
 SHAPES = np.array([(8, 3), (2, 10), (4, 3), (1, 40)])
@@ -199,7 +293,9 @@ def test_attention_over_the_nested_tensor_computes_each_as_if_alone():
 # Under a DataLoader
 
 
-@pytest.mark.parametrize("collate", COLLATES, ids=lambda collate: type(collate).__name__)
+@pytest.mark.parametrize(
+    "collate", [*COLLATES, PadCollate(value={"frames": -1})], ids=lambda collate: type(collate).__name__
+)
 def test_collates_are_values_that_pickle(collate):
     again = pickle.loads(pickle.dumps(collate))
     assert again == collate
@@ -240,7 +336,8 @@ def test_pinning_reaches_every_tensor_and_keeps_the_structure(monkeypatch):
 
 IN_ORDER = "Give them in the order of the sample."
 SHAPE = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], for example."
-VALUE = "Give what padding holds, such as 0.0: one number, or one for each sequence field."
+VALUE = "Give what padding holds, such as 0.0: one number, one for each sequence field, or numbers by name."
+HELD = "Give one value for each sequence field, in the order of the sample, or values by name, as a dict."
 ONE = torch.ones(1)
 
 PADS_REFUSED = {
@@ -283,26 +380,39 @@ PADS_REFUSED = {
     "half a token": (
         {"value": 0.5},
         [[1, 2]],
-        "`value` must be a whole number that torch.int64 holds, but is 0.5. "
-        "Give one value for each sequence field, in the order of the sample.",
+        f"`value` must be a whole number that torch.int64 holds, but is 0.5. {HELD}",
     ),
     "a mask of twos": (
         {"value": 2},
         [torch.ones(2, dtype=torch.bool)],
-        "`value` must be a whole number that torch.bool holds, but is 2.0. "
-        "Give one value for each sequence field, in the order of the sample.",
+        f"`value` must be a whole number that torch.bool holds, but is 2.0. {HELD}",
     ),
     "beyond half precision": (
         {"value": -1e9},
         [torch.ones(2, dtype=torch.float16)],
-        "`value` must be a number that torch.float16 holds, but is -1000000000.0. "
-        "Give one value for each sequence field, in the order of the sample.",
+        f"`value` must be a number that torch.float16 holds, but is -1000000000.0. {HELD}",
     ),
     "a negative byte": (
         {"value": -100},
         [{"image": torch.ones(2, dtype=torch.uint8)}],
-        "`value` must be a whole number that torch.uint8 holds, but is -100.0 at field image. "
-        "Give one value for each sequence field, in the order of the sample.",
+        f"`value` must be a whole number that torch.uint8 holds, but is -100.0 at field image. {HELD}",
+    ),
+    "labels without a sign": (
+        {},
+        [{"labels": torch.ones(2, dtype=torch.uint8)}],
+        f"`value` must be a whole number that torch.uint8 holds, but is -100 at field labels. {HELD}",
+    ),
+    "a name that is written wrong": (
+        {"value": {"lables": -1}},
+        [{"labels": [1, 2], "text": "a", "speaker": 3}],
+        "`value` must be by the names of fields that are padded (labels, speaker), but is 'lables'. "
+        "Write the name as the samples have it, or leave it out.",
+    ),
+    "a name of text": (
+        {"value": {"text": 0}},
+        [{"labels": [1, 2], "text": "a"}],
+        "`value` must be by the names of fields that are padded (labels), but is 'text'. "
+        "Write the name as the samples have it, or leave it out.",
     ),
 }
 
@@ -329,6 +439,7 @@ MADE_WRONG = {
         f"`shapes` must be rows of one width, at least 2, but is (4, 2, 2). {SHAPE}",
     ),
     "text": ({"value": "0"}, TypeError, f"`value` must be a number, but is '0'. {VALUE}"),
+    "a word by name": ({"value": {"a": "b"}}, TypeError, f"`value` must be a number, but is 'b'. {VALUE}"),
     "nothing": ({"value": (0, None)}, TypeError, f"`value` must be a number, but is None. {VALUE}"),
 }
 

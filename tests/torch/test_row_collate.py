@@ -48,6 +48,14 @@ def test_labels_that_are_given_and_labels_of_each_place():
     assert "labels" not in RowCollate(4, labels=None)([{"input_ids": [5]}]).fields
 
 
+def test_what_padding_holds_is_said_by_name():
+    sample = {"input_ids": [5, 6], "attention_mask": [1, 1]}
+    fields = RowCollate(4, value=7)([sample]).fields
+    assert (fields["input_ids"].tolist(), fields["attention_mask"].tolist()) == ([[5, 6, 7, 7]], [[1, 1, 0, 0]])
+    fields = RowCollate(4, value={"input_ids": 7, "labels": -1})([sample]).fields
+    assert (fields["input_ids"].tolist(), fields["labels"].tolist()) == ([[5, 6, 7, 7]], [[-1, 6, -1, -1]])
+
+
 def test_frames_of_any_shape_and_samples_of_any_structure():
     samples = [(torch.ones(2, 3), np.array([1, 2])), (torch.zeros(1, 3), np.array([3]))]
     frames, tags = RowCollate(4, value=(0.5, -1))(samples).fields

@@ -11,9 +11,10 @@ B samples; T frames of the shape `...` in each.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -26,7 +27,12 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from lengthwise import checks
 from lengthwise.choices.multiples import check_multiple
-from lengthwise.torch.fields import Field, Sequences, place, put_together, take_apart
+from lengthwise.torch.fields import Field, Sequences, name_fields, place, put_together, take_apart
+from lengthwise.torch.labels import IGNORED
+
+# What padding holds in fields of these names, whatever the others hold: labels that a loss leaves out, and what
+# attention must not look at.
+_BY_NAME = {"labels": IGNORED, "label": IGNORED, "attention_mask": 0}
 
 
 class PaddedSequences(NamedTuple):
@@ -66,8 +72,13 @@ class PadCollate:
     """Pads every sequence field to the longest of the batch or a multiple, or the batch to one of a few fixed shapes.
 
     With `shapes`, the batch takes the shape that holds it with the least sum of padded lengths. Missing rows are filled
-    with `value`, length 0 and mask False, and with 0 in the fields of numbers; a list of objects keeps its length. What
-    goes wrong in use: a loss that counts the filled rows. Weigh it by the mask or the lengths.
+    with what padding holds, length 0 and mask False, and with 0 in the fields of numbers; a list of objects keeps its
+    length.
+
+    In a dict, `labels` or `label` of whole numbers hold -100 in padding and in missing rows: `cross_entropy` of PyTorch
+    and the models of Hugging Face leave -100 out. What goes wrong in use: a loss that counts padding all the same.
+    Labels without a name, as in a tuple, hold 0, which is a class: give `value=(0, -100)`. Labels of floats or of bool
+    hold 0 too: weigh that loss by the mask or the lengths.
 
     Time comes first: a waveform [1, T], as torchaudio loads it, counts as one frame; `squeeze(0)` makes it [T]. Any
     tensor with an axis is a sequence, also one whose length never varies: a vector for each sample is padded with the
@@ -77,14 +88,18 @@ class PadCollate:
         shapes: [k, 2] of (rows, padded length), as `lw.batch_shapes` gives them, for all sequence fields. Or [k, 1 +
             fields], with a padded length for each field in the order of the sample, as it gives them for sequences of
             several lengths: source and target, or the frames and the labels of a CTC model.
-        value: What padding holds: one number for all sequence fields, or one for each, such as (0, -100).
+        value: What padding holds. One number is for all sequence fields but labels, which hold -100 if they are whole
+            numbers, and `attention_mask`, which holds 0. By name, as `{"input_ids": 50_256, "labels": -1}`, it is for
+            these fields; others hold 0, -100 and 0 as without. A sequence, such as (0, -100), has one for each sequence
+            field in the order of the sample.
         multiple_of: Every sequence field is padded to a multiple of this length. Give the same number to the cut, as
             `Budget(20_000, multiple_of=8)`, so that the plan counts what is computed. Shapes say it already.
 
     Raises:
         TypeError: `shapes` or `value` of another kind.
-        ValueError: `shapes` of another form. When called: samples that are not alike, a batch that fits no shape, or a
-            value that the dtype of a field does not hold.
+        ValueError: `shapes` of another form. When called: samples that are not alike, a batch that fits no shape, a
+            value for a field that there is not, or one that the dtype of a field does not hold, such as -100 in labels
+            of uint8.
 
     >>> collate = PadCollate(shapes=[(2, 4), (1, 8)])
     >>> frames, label = collate([(torch.ones(3), 7)])
@@ -93,10 +108,14 @@ class PadCollate:
     >>> frames, label = collate([(torch.ones(5), 7)])
     >>> frames.values.shape
     torch.Size([1, 8])
+    >>> texts = [{"input_ids": [5, 6, 7], "labels": [1, 0, 1]}, {"input_ids": [8], "labels": [1]}]
+    >>> batch = PadCollate(value={"input_ids": 9})(texts)
+    >>> batch["input_ids"].values.tolist(), batch["labels"].values.tolist()
+    ([[5, 6, 7], [8, 9, 9]], [[1, 0, 1], [1, -100, -100]])
     """
 
     shapes: Sequence[Sequence[int]] | NDArray[np.int64] | None = None
-    value: float | Sequence[float] = 0.0
+    value: float | Sequence[float] | Mapping[str, float] = dataclasses.field(default=0.0, hash=False)
     multiple_of: int = 1
 
     def __post_init__(self) -> None:
@@ -108,13 +127,23 @@ class PadCollate:
         checks.keep(self, shapes=shapes, value=check_value(self.value))
 
     def __call__(self, samples: Sequence[Any]) -> Any:
-        fields = take_apart(samples)
+        fields, names = take_apart(samples), name_fields(samples[0])
         sequences = [field for field in fields if isinstance(field, Sequences)]
         # A batch of 2 samples (frames [T, 3], label []) has 1 sequence field, and the shape (2, longest T).
         rows, *lengths = self._shape(len(samples), sequences)
-        values = for_each("value", self.value if isinstance(self.value, tuple) else (self.value,), sequences)
+        values = pad_values(self.value, fields, names)
         padded = map(_pad, sequences, [rows] * len(sequences), lengths, values)
-        return put_together(samples[0], [_fill(field, rows) for field in fields], padded)
+        filled = [self._fill(field, name, rows) for field, name in zip(fields, names, strict=True)]
+        return put_together(samples[0], filled, padded)
+
+    def _fill(self, field: Field, name: str, rows: int) -> Field:
+        """Fills a field of numbers for the rows that the batch lacks; returns other fields as they are."""
+        # Sequences are padded later, and an object that nobody gave cannot be made up.
+        if not isinstance(field, Tensor) or len(field) == rows:
+            return field
+        value = _value_of(self.value if isinstance(self.value, Mapping) else 0.0, name, field.dtype)
+        check_held(value, field.dtype, name)
+        return torch.cat([field, field.new_full((rows - len(field),), value)])
 
     def _shape(self, count: int, sequences: list[Sequences]) -> tuple[int, ...]:
         """Rows of the batch, and the padded length of each sequence field."""
@@ -171,7 +200,7 @@ class ConcatCollate:
 
 
 def _pad(field: Sequences, rows: int, length: int, value: float) -> PaddedSequences:
-    check_held(value, field)
+    check_held(value, field.dtype, field.name)
     values = field.allocate(rows, length).fill_(value)
     field.copy_to(values[row, :stop] for row, stop in enumerate(field.lengths))
     missing = [0] * (rows - len(field.entries))
@@ -202,12 +231,35 @@ def _concatenate(field: Sequences) -> Concatenated:
     return Concatenated(values, torch.tensor(offsets, dtype=torch.int32, device=field.device), max(field.lengths))
 
 
-def _fill(field: Field, rows: int) -> Field:
-    """Adds zeros to a field of numbers for the rows that the batch lacks; returns other fields as they are."""
-    # Sequences are padded later, and an object that nobody gave cannot be made up.
-    if not isinstance(field, Tensor):
-        return field
-    return torch.cat([field, field.new_zeros(rows - len(field))])
+def pad_values(value: Any, fields: list[Field], names: list[str]) -> Sequence[float]:
+    """What the padding of each sequence field holds, of a `value` that `check_value` returned.
+
+    Args:
+        value: What was asked for.
+        fields: All fields.
+        names: Of all fields.
+    """
+    sequences = [field for field in fields if isinstance(field, Sequences)]
+    if isinstance(value, tuple):
+        return for_each("value", value, sequences)
+    known = [name for field, name in zip(fields, names, strict=True) if not isinstance(field, list)]
+    for name in value if isinstance(value, Mapping) else ():
+        if name not in known:
+            rule = f"by the names of fields that are padded ({', '.join(known)})"
+            raise checks.value_error("value", rule, name, "Write the name as the samples have it, or leave it out.")
+    return [_value_of(value, field.name, field.dtype) for field in sequences]
+
+
+def _value_of(value: float | Mapping[str, float], name: str, dtype: torch.dtype) -> float:
+    """What a field of this name and dtype holds where nothing was given."""
+    by_name = isinstance(value, Mapping)
+    if by_name and name in value:
+        return value[name]
+    usual = 0.0 if by_name else value
+    own = _BY_NAME.get(name.rpartition(".")[2], usual)
+    # No loss leaves -100 out of floats, and bool does not hold it.
+    is_whole = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
+    return own if is_whole or own != IGNORED else usual
 
 
 def for_each(name: str, given: Sequence[Any], sequences: list[Sequences]) -> Sequence[Any]:
@@ -224,16 +276,16 @@ def for_each(name: str, given: Sequence[Any], sequences: list[Sequences]) -> Seq
     return given
 
 
-def check_held(value: float, field: Sequences) -> None:
-    dtype, remedy = field.dtype, "Give one value for each sequence field, in the order of the sample."
+def check_held(value: float, dtype: torch.dtype, name: str) -> None:
+    remedy = "Give one value for each sequence field, in the order of the sample, or values by name, as a dict."
     if dtype.is_floating_point or dtype.is_complex:
         # Every float dtype holds infinities, by which scores are masked; float16 does not hold 1e5.
         if math.isfinite(value) and abs(value) > torch.finfo(dtype).max:
-            raise checks.value_error("value", f"a number that {dtype} holds", value, remedy, at=place(field.name))
+            raise checks.value_error("value", f"a number that {dtype} holds", value, remedy, at=place(name))
         return
     low, high = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
     if not (float(value).is_integer() and low <= value <= high):
-        raise checks.value_error("value", f"a whole number that {dtype} holds", value, remedy, at=place(field.name))
+        raise checks.value_error("value", f"a whole number that {dtype} holds", value, remedy, at=place(name))
 
 
 def _check_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
@@ -249,12 +301,14 @@ def _check_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
     return tuple(sorted(whole, key=lambda shape: (sum(shape[1:]), shape[1:], shape[0])))
 
 
-def check_value(value: Any) -> float | tuple[float, ...]:
+def check_value(value: Any) -> float | tuple[float, ...] | dict[str, float]:
+    if isinstance(value, Mapping):
+        return {str(name): _check_number(each) for name, each in value.items()}
     return tuple(map(_check_number, value)) if isinstance(value, list | tuple) else _check_number(value)
 
 
 def _check_number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        remedy = "Give what padding holds, such as 0.0: one number, or one for each sequence field."
+        remedy = "Give what padding holds, such as 0.0: one number, one for each sequence field, or numbers by name."
         raise checks.type_error("value", "a number", value, remedy)
     return float(value)

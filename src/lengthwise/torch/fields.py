@@ -99,6 +99,18 @@ def put_together(sample: Any, fields: Iterable[Field], batched: Iterable[Any]) -
     return _whole(sample, (next(rest) if isinstance(field, Sequences) else field for field in fields))
 
 
+def name_fields(sample: Any, name: str = "") -> list[str]:
+    """The name of each field of a sample, in the order of `take_apart`.
+
+    >>> name_fields({"text": "ab", "pair": (1.5, [5, 5])})
+    ['text', 'pair.0', 'pair.1']
+    """
+    if _kind(sample) != "a structure":
+        return [name]
+    parts = _parts(sample).items()
+    return [each for key, part in parts for each in name_fields(part, _join(name, key))]
+
+
 def place(name: str, *, sample: int | None = None) -> str:
     """Where in a batch, for an error.
 
@@ -119,7 +131,11 @@ def _fields(samples: Sequence[Any], name: str) -> Iterator[Field]:
     parts = [_parts(sample) for sample in samples]
     _same("set of fields", [sorted(part, key=str) for part in parts], name)
     for key in parts[0]:
-        yield from _fields([part[key] for part in parts], f"{name}.{key}" if name else str(key))
+        yield from _fields([part[key] for part in parts], _join(name, key))
+
+
+def _join(name: str, key: Any) -> str:
+    return f"{name}.{key}" if name else str(key)
 
 
 def _whole(sample: Any, leaves: Iterator[Any]) -> Any:

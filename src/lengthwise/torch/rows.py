@@ -10,6 +10,7 @@ R rows of a capacity of C frames; sequences of T frames of the shape `...`
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
@@ -20,8 +21,8 @@ from torch import Tensor
 
 from lengthwise import checks
 from lengthwise.choices.rows import find_places, number_frames, row_offsets
-from lengthwise.torch.collate import check_held, check_value, for_each
-from lengthwise.torch.fields import Sequences, place, put_together, take_apart
+from lengthwise.torch.collate import check_held, check_value, pad_values
+from lengthwise.torch.fields import Sequences, name_fields, place, put_together, take_apart
 from lengthwise.torch.labels import IGNORED
 
 _LEAST = torch.finfo(torch.float32).min
@@ -142,8 +143,8 @@ class RowCollate:
         capacity: Frames of a row.
         rows: Rows of every batch, for one fixed shape: rows that the batch lacks are padding. By default as many as the
             batch fills.
-        value: What padding holds: one number for all sequence fields, or one for each in the order of the sample. The
-            labels hold -100.
+        value: What padding holds, as in `PadCollate`: one number for all sequence fields, one for each, or numbers by
+            name. The labels hold -100, unless their name is given another number; the first ones hold it too.
         labels: The field of a dict that is labels. If samples have none, `inputs` is copied; None for no labels.
         inputs: The field that labels are copied from.
         next_token: Whether labels are shifted in the network, so that the first of each sequence is -100. False for
@@ -165,7 +166,7 @@ class RowCollate:
     capacity: int
     _: KW_ONLY
     rows: int | None = None
-    value: float | Sequence[float] = 0.0
+    value: float | Sequence[float] | Mapping[str, float] = dataclasses.field(default=0.0, hash=False)
     labels: str | None = "labels"
     inputs: str = "input_ids"
     next_token: bool = True
@@ -187,11 +188,8 @@ class RowCollate:
         starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity)
         rows = self._count(len(starts) - 1)
         places = find_places(lengths, starts, self.capacity)
-        values = for_each("value", self.value if isinstance(self.value, tuple) else (self.value,), sequences)
-        laid = [
-            self._lay(field, places, rows, value, at_first=self._is_labels(field))
-            for field, value in zip(sequences, values, strict=True)
-        ]
+        values = pad_values(self.value, fields, name_fields(samples[0]))
+        laid = [self._lay(field, places, rows, value) for field, value in zip(sequences, values, strict=True)]
         device = sequences[0].device
         *numbers, borders = number_frames(lengths, places, starts, rows, self.capacity)
         frames = (*numbers, borders.astype(np.int32))
@@ -203,9 +201,6 @@ class RowCollate:
         """The sample with labels, where it is a dict that has inputs and no labels."""
         wants = isinstance(sample, Mapping) and self.labels is not None and self.labels not in sample
         return {**sample, self.labels: sample[self.inputs]} if wants and self.inputs in sample else sample
-
-    def _is_labels(self, field: Sequences) -> bool:
-        return self.labels is not None and field.name == self.labels
 
     def _lengths(self, sequences: list[Sequences]) -> np.ndarray[Any, np.dtype[np.int64]]:
         if not sequences:
@@ -230,12 +225,14 @@ class RowCollate:
             raise checks.value_error("samples", f"within {self.rows} rows of {self.capacity}", needed, remedy)
         return needed if self.rows is None else self.rows
 
-    def _lay(self, field: Sequences, places: Any, rows: int, value: float, *, at_first: bool) -> Tensor:
+    def _lay(self, field: Sequences, places: Any, rows: int, value: float) -> Tensor:
         """The sequences of one field, laid to their `places` in all rows: [R, C, ...]."""
-        value = float(IGNORED) if at_first else value
-        check_held(value, field)
+        is_labels = self.labels is not None and field.name == self.labels
+        if is_labels:
+            value = self.value.get(field.name, IGNORED) if isinstance(self.value, Mapping) else IGNORED
+        check_held(value, field.dtype, field.name)
         flat = field.allocate(rows * self.capacity).fill_(value)
         field.copy_to(flat[start : start + length] for start, length in zip(places, field.lengths, strict=True))
-        if at_first and self.next_token:
-            flat[torch.from_numpy(places).to(field.device)] = IGNORED
+        if is_labels and self.next_token:
+            flat[torch.from_numpy(places).to(field.device)] = value
         return flat.reshape(rows, self.capacity, *field.frame)
