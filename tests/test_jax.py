@@ -59,6 +59,49 @@ def test_a_batch_worked_by_hand():
     assert labels.mask.tolist() == [[True, False], [True, True], [False, False]]
 
 
+def test_labels_of_a_dict_hold_what_counts_in_no_loss():
+    names = ("input_ids", "attention_mask", "labels")
+    samples = [{name: np.array(tokens, np.uint16) for name in names} for tokens in ([5, 6, 7], [8])]
+    batch = lw.jax.PadCollate([[3, 4]], value=9)(samples)
+    padding = {name: np.unique(batch[name].values[~batch[name].mask]).tolist() for name in names}
+    assert padding == {"input_ids": [9], "attention_mask": [0], "labels": [-100]}
+    assert [batch[name].values.dtype for name in names] == [np.uint16, np.uint16, np.int32]
+    by_name = lw.jax.PadCollate([[3, 4]], value={"input_ids": 9, "labels": 1})(samples)
+    padding = {name: np.unique(by_name[name].values[~by_name[name].mask]).tolist() for name in names}
+    assert padding == {"input_ids": [9], "attention_mask": [0], "labels": [1]}
+
+    def padded(labels, **choices):
+        return lw.jax.PadCollate([[2, 3]], pad_to=choices.pop("pad_to", None), **choices)([labels])
+
+    assert padded({"x": np.ones(2), "label": 4})["label"].tolist() == [4, -100]  # the row that the batch lacks
+    assert padded({"x": np.ones(2), "label": 4}, value={"label": 7, "x": 1})["label"].tolist() == [4, 7]
+    _, inner = padded((np.ones(2), {"labels": np.ones(2, np.int8)}))
+    assert inner["labels"].values.tolist() == [[1, 1, -100], [-100] * 3]
+    for kind in (np.float32, np.bool_):  # no loss leaves -100 out of these
+        assert not padded({"labels": np.ones(2, kind)})["labels"].values[:, 2].any()
+
+
+def test_the_loss_of_padded_labels_is_that_of_the_labels_alone():
+    chance = np.random.default_rng(0)
+    labels = [chance.integers(0, 5, length) for length in (3, 7, 1)]
+    scores = [chance.normal(size=(length, 5)).astype(np.float32) for length in (3, 7, 1)]
+    batch = lw.jax.PadCollate([[4, 9]])([{"scores": s, "labels": k} for s, k in zip(scores, labels, strict=True)])
+
+    def losses(scores, labels):  # as the docstring has it
+        chosen = jax.numpy.take_along_axis(jax.nn.log_softmax(scores), jax.numpy.maximum(labels, 0)[..., None], -1)
+        return jax.numpy.where(labels == -100, 0.0, -chosen[..., 0]).sum()
+
+    of_padded, of_all = (
+        jax.value_and_grad(losses)(*given)
+        for given in (
+            (batch["scores"].values, batch["labels"].values),
+            (np.concatenate(scores), np.concatenate(labels)),
+        )
+    )
+    np.testing.assert_allclose(of_padded[0], of_all[0], rtol=1e-5)
+    np.testing.assert_allclose(of_padded[1][batch["labels"].mask], of_all[1], rtol=1e-5)
+
+
 @settings(max_examples=60, derandomize=True)
 @given(
     length_sets.flat,
@@ -81,7 +124,10 @@ def test_unpadded_batches_are_the_sequences_of_the_plan(lengths, cut, deal, worl
             assert not frames.values[~frames.mask].any()
             for row, member in enumerate(members):
                 jax.tree.map(np.testing.assert_array_equal, unpadded(batch, row), samples[member])
-            assert not any(leaf[len(members) :].any() for leaf in jax.tree.leaves(batch))
+            labels = batch["labels"]
+            assert (labels.values[~labels.mask] == -100).all()
+            filled = jax.tree.leaves({**batch, "labels": (labels.lengths, labels.mask)})
+            assert not any(leaf[len(members) :].any() for leaf in filled)
 
 
 def test_jit_compiles_once_for_each_shape_and_never_again():
@@ -210,6 +256,14 @@ def taken(plan=PLAN, shapes=SHAPES, **which):
         (lambda: lw.jax.PadCollate([[2.0, 10.0]]), r"`shapes` must be whole numbers"),
         (lambda: lw.jax.PadCollate(SHAPES, pad_to=(None, 0)), r"`pad_to` must be at least 1, but is 0"),
         (lambda: lw.jax.PadCollate(SHAPES)([]), r"`samples` must be at least one, but is 0"),
+        (
+            lambda: lw.jax.PadCollate(SHAPES, value={"lables": 0})([{"labels": np.ones(3)}]),
+            r"`value` must be by the names of arrays \(labels\), but is 'lables'\. Write the name as the samples have",
+        ),
+        (
+            lambda: lw.jax.PadCollate(SHAPES, value=0.5)([np.array([1, 2])]),
+            r"`value` must be a whole number that int64 holds, but is 0\.5\. Give one that it holds; if",
+        ),
         (lambda: lw.jax.PadCollate(SHAPES, pad_to=9)([np.ones(3)]), r"`pad_to` must be None for one array at least"),
         (lambda: lw.jax.PadCollate(SHAPES)([np.ones(41)]), r"`shapes` must be padded to at least the longest .* 41"),
         (lambda: lw.jax.PadCollate(SHAPES)([np.ones(3)] * 3), r"`shapes` must be of at least 3 rows"),

@@ -187,6 +187,14 @@ def test_samples_of_any_structure_are_packed_leaf_by_leaf():
         lw.jax.RowCollate(4, next_token="no")
 
 
+def test_what_padding_holds_is_said_by_name():
+    sample = {"input_ids": np.array([5, 6]), "attention_mask": np.array([1, 1])}
+    fields = lw.jax.RowCollate(4, value=7)([sample]).fields
+    assert (fields["input_ids"].tolist(), fields["attention_mask"].tolist()) == ([[5, 6, 7, 7]], [[1, 1, 0, 0]])
+    fields = lw.jax.RowCollate(4, value={"input_ids": 7, "labels": -1})([sample]).fields
+    assert (fields["input_ids"].tolist(), fields["labels"].tolist()) == ([[5, 6, 7, 7]], [[-1, 6, -1, -1]])
+
+
 def test_a_value_that_is_no_number_is_refused():
     with pytest.raises(
         TypeError, match=r"^`value` must be a number, but is 'pad'\. Give what padding holds, such as 0"

@@ -3,12 +3,13 @@
     sample   a pytree of arrays [t, ...] and scalars, such as (inputs, labels)
     shapes   [k, 1 + dims]   rows B and padded lengths T, as `lw.batch_shapes` gives them; dims is 1 for most data
 
-Rows that a batch lacks are filled with zeros, and masked.
+Rows that a batch lacks are filled as padding is, and masked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -19,6 +20,10 @@ from lengthwise import checks
 from lengthwise.choices.boxes import sort_rows
 from lengthwise.choices.buckets import find_bucket
 
+IGNORED = -100  # the label of what counts in no loss, as in `lengthwise.torch`
+# What padding holds in arrays of these names, whatever the others hold.
+_BY_NAME = {"labels": IGNORED, "label": IGNORED, "attention_mask": 0}
+
 _SHAPES_REMEDY = "Give lw.batch_shapes(lengths, batching), as planned, and lengths in the order of the dataset."
 _ORDER_REMEDY = "Plan the lengths of this dataset, in its order; give other arrays their length in pad_to."
 _PAD_TO_REMEDY = "Raise the number in pad_to; an array that is as long as its sequence has None there."
@@ -28,7 +33,7 @@ class PaddedSequences(NamedTuple):
     """One array of all samples of a batch, padded: a pytree of fixed shape.
 
     Attributes:
-        values: [B, T, ...], 0 where there is padding.
+        values: [B, T, ...]. Padding holds 0, or what the collate function was given.
         lengths: int32 [B]: the length of each sequence; 0 in a filled row.
         mask: bool [B, T]: True on the frames of the sequences, False on padding.
     """
@@ -48,6 +53,10 @@ class PadCollate:
     rows, whose lengths are 0; and labels of varying length, for which JAX compiles again. Every array needs a fixed
     shape: give its length in `pad_to`.
 
+    In a dict, `labels` or `label` of whole numbers hold -100 in padding and in filled rows, as in `RowCollate`; where
+    they are unsigned, they become signed. JAX looks up a class -100 without an error: take `jnp.maximum(labels, 0)`
+    for the look-up, and count 0 where `labels` are -100.
+
     Args:
         shapes: [k, 2] rows and padded length. There may be more rows than needed: round them up to share them out over
             devices. For sequences of several lengths [k, 1 + dims]: the arrays of a sample that have None in `pad_to`
@@ -55,10 +64,12 @@ class PadCollate:
         pad_to: What the first axis of each array is padded to: a number, or None for the padded length of the shape. A
             prefix of the sample's tree, as `in_axes` of `jax.vmap`: `(None, 24)` pads inputs to the shape and labels to
             24.
+        value: What padding holds: one number for all arrays but labels and `attention_mask`, which holds 0; or numbers
+            by the names of arrays, as `{"input_ids": 50_256, "labels": -1}`.
 
     Raises:
         ValueError: `shapes` not whole, positive and [k, 1 + dims], padded lengths rising (by their sum, where they are
-            several); `pad_to` below 1.
+            several); `pad_to` below 1; `value` not finite.
 
     >>> collate = PadCollate([[2, 3], [1, 6]])
     >>> inputs, speaker = collate([(np.array([5, 7]), 12)])
@@ -66,17 +77,19 @@ class PadCollate:
     ([[5, 7, 0], [0, 0, 0]], [2, 0], [12, 0])
     """
 
-    def __init__(self, shapes: ArrayLike, *, pad_to: Any = None) -> None:
+    def __init__(self, shapes: ArrayLike, *, pad_to: Any = None, value: float | Mapping[str, float] = 0.0) -> None:
         self.shapes: NDArray[np.int64] = _check_shapes(shapes)
         for size in jax.tree.leaves(pad_to):
             checks.check_whole("pad_to", size, minimum=1, remedy="Give the longest labels, or None.")
         self.pad_to: Any = pad_to
+        self.value: float | Mapping[str, float] = check_value(value)
 
     def __call__(self, samples: Sequence[Any]) -> Any:
         """Makes one batch of at least one sample.
 
         Raises:
-            ValueError: More or longer samples than the shapes hold, or samples that are not built alike.
+            ValueError: More or longer samples than the shapes hold, samples that are not built alike, or a `value` of a
+                name that they do not have, or that the dtype does not hold.
         """
         columns, sizes, _ = take_columns(samples, self.pad_to)
         # Only arrays that are padded to the shape say how long the samples are: labels of a length of their own do not.
@@ -113,15 +126,22 @@ class PadCollate:
             raise checks.value_error("shapes", rule, shapes[first].tolist(), _SHAPES_REMEDY)
         return shapes
 
-    def pad(self, samples: Sequence[Any], *, rows: int, padded_length: int | Sequence[int]) -> Any:
-        """Makes one batch of this shape of at least one sample, and of at most `rows`."""
-        columns, sizes, tree = take_columns(samples, self.pad_to)
+    def pad(self, samples: Sequence[Any], *, rows: int, padded_length: int | Sequence[int], like: Any = None) -> Any:
+        """Makes one batch of this shape, of at most `rows` samples. One of none is built as a sample `like` this."""
+        given = samples if len(samples) or like is None else [like]
+        columns, sizes, tree = take_columns(given, self.pad_to)
         padded = np.atleast_1d(np.asarray(padded_length, np.int64)).tolist()
         measured = self._measured(columns, sizes)
         for at, length in zip(measured, padded * len(measured) if len(padded) == 1 else padded, strict=True):
             sizes[at] = length
             check_column(columns[at], length, remedy=_ORDER_REMEDY)
-        return jax.tree.unflatten(tree, [_pad(column, rows, size) for column, size in zip(columns, sizes, strict=True)])
+        names = name_leaves(given[0])
+        check_names(self.value, names)
+        padded = [
+            _pad(column, len(samples), rows, size, self.value, name)
+            for column, size, name in zip(columns, sizes, names, strict=True)
+        ]
+        return jax.tree.unflatten(tree, padded)
 
     def _measured(self, columns: list[list[NDArray[Any]]], sizes: list[int]) -> list[int]:
         """Which leaves are padded to the padded lengths: all arrays that have no size in `pad_to`."""
@@ -149,6 +169,82 @@ def take_columns(samples: Sequence[Any], pad_to: Any) -> tuple[list[list[NDArray
     return columns, _sizes(samples[0], pad_to), trees[0]
 
 
+def name_leaves(sample: Any) -> list[str]:
+    """The name of each leaf of a sample, in the order of `jax.tree.leaves`.
+
+    >>> name_leaves({"text": {"ids": 1, "mask": 2}, "pair": (3, 4)})
+    ['pair.0', 'pair.1', 'text.ids', 'text.mask']
+    """
+    paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(sample)[0]]
+    return [".".join(map(_name_key, path)) for path in paths]
+
+
+def _name_key(key: Any) -> str:
+    # A key of a dict, a place in a tuple, or a name in a NamedTuple.
+    named = (str(getattr(key, part)) for part in ("key", "idx", "name") if hasattr(key, part))
+    return next(named, str(key))
+
+
+def check_value(value: Any) -> float | dict[str, float]:
+    """What padding holds: a number, or numbers by name."""
+    remedy = "Give what padding holds, such as 0, or numbers by name, as a dict."
+    if isinstance(value, Mapping):
+        return {
+            str(name): checks.check_number("value", each, minimum=-math.inf, remedy=remedy)
+            for name, each in value.items()
+        }
+    return checks.check_number("value", value, minimum=-math.inf, remedy=remedy)
+
+
+def check_names(value: float | Mapping[str, float], names: list[str]) -> None:
+    """Refuses a value for an array that samples do not have."""
+    for name in value if isinstance(value, Mapping) else ():
+        if name not in names:
+            remedy = "Write the name as the samples have it, or leave it out."
+            raise checks.value_error("value", f"by the names of arrays ({', '.join(names)})", name, remedy)
+
+
+def fill(
+    column: list[NDArray[Any]], value: float | Mapping[str, float], name: str, shape: tuple[int, ...]
+) -> NDArray[Any]:
+    """An array of `shape` for a leaf of this name, that holds padding alone.
+
+    Args:
+        column: The arrays of the leaf. A batch has one dtype: of integers beside floats it is that of the floats.
+        value: One for all leaves, or by name.
+        name: Of the leaf.
+        shape: Of the array.
+    """
+    dtype = np.result_type(*{array.dtype for array in column})
+    held = _value_of(value, name, dtype)
+    if held == IGNORED and dtype.kind == "u":  # -100 wants a sign: of uint16 it makes int32
+        dtype = np.result_type(dtype, np.int8) if dtype.itemsize < 8 else np.dtype(np.int64)
+    if not _holds(dtype, held):
+        remedy = "Give one that it holds; if other arrays need another, by name, as a dict."
+        raise checks.value_error(
+            "value", f"a whole number that {dtype} holds", held, remedy, at=f"array {name}" if name else ""
+        )
+    return np.full(shape, held, dtype)
+
+
+def _holds(dtype: np.dtype[Any], value: float) -> bool:
+    """Whether an array of this dtype can hold the number as it is; those of floats hold any."""
+    if dtype.kind not in "iub":
+        return True
+    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return float(value).is_integer() and low <= value <= high
+
+
+def _value_of(value: float | Mapping[str, float], name: str, dtype: np.dtype[Any]) -> float:
+    by_name = isinstance(value, Mapping)
+    if by_name and name in value:
+        return value[name]
+    usual = 0.0 if by_name else value
+    own = _BY_NAME.get(name.rpartition(".")[2], usual)
+    # No loss leaves -100 out of floats, and bool does not hold it.
+    return own if dtype.kind in "iu" or own != IGNORED else usual
+
+
 def _sizes(sample: Any, pad_to: Any) -> list[int]:
     def spread(size: int | None, part: Any) -> Any:
         # None is written 0 here: JAX takes a None for a part of the tree without leaves.
@@ -161,18 +257,20 @@ def _sizes(sample: Any, pad_to: Any) -> list[int]:
         raise checks.value_error("pad_to", "a prefix of the sample's tree", pad_to, remedy) from error
 
 
-def _pad(column: list[NDArray[Any]], rows: int, size: int) -> PaddedSequences | NDArray[Any]:
-    """One leaf of all samples in `rows` rows."""
+def _pad(
+    column: list[NDArray[Any]], count: int, rows: int, size: int, value: float | Mapping[str, float], name: str
+) -> PaddedSequences | NDArray[Any]:
+    """One leaf of the first `count` samples in `rows` rows."""
     check_column(column, size)
-    # A batch has one dtype: of integers beside floats it is that of the floats.
-    dtype = np.result_type(*{array.dtype for array in column})
     if column[0].ndim == 0:
-        return np.concatenate([np.array(column, dtype), np.zeros(rows - len(column), dtype)])
+        numbers = fill(column, value if isinstance(value, Mapping) else 0.0, name, (rows,))
+        numbers[:count] = column[:count]
+        return numbers
     lengths = np.zeros(rows, np.int32)
-    lengths[: len(column)] = [len(array) for array in column]
-    values = np.zeros((rows, size, *column[0].shape[1:]), dtype)
-    # Rows behind the last sample stay zero.
-    for row, array in zip(values, column, strict=False):
+    lengths[:count] = [len(array) for array in column[:count]]
+    values = fill(column, value, name, (rows, size, *column[0].shape[1:]))
+    # Rows behind the last sample stay padding.
+    for row, array in zip(values, column[:count], strict=False):
         row[: len(array)] = array
     return PaddedSequences(values, lengths, np.arange(size) < lengths[:, None])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sized
 from typing import Any, Protocol
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
@@ -123,9 +122,9 @@ def _part(dataset: Dataset, members: list[Any], collate: PadCollate, rows: int, 
     """The rows of a batch from index x rows on; filled rows if it has too few members."""
     # 5 members in shards of 4 rows: the first takes members 0 to 3, the second member 4 and three filled rows.
     own = members[index * rows : (index + 1) * rows]
-    # A shard without members still needs arrays of the right form: those of the first sample, all zero.
-    batch = collate.pad(_load(dataset, own or members[:1]), rows=rows, padded_length=padded)
-    return batch if own else jax.tree.map(np.zeros_like, batch)
+    # A shard without members still needs arrays of the right form: those of the first sample, all padding.
+    samples = _load(dataset, own or members[:1])
+    return collate.pad(samples if own else [], rows=rows, padded_length=padded, like=samples[0])
 
 
 def _part_of_rows(dataset: Dataset, batch: list[NDArray[np.int64]], collate: RowCollate, rows: int, index: int) -> Any:

@@ -9,7 +9,7 @@ R rows of a capacity of C frames; sequences of T frames of the shape `...`
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from lengthwise import checks
 from lengthwise.choices.rows import find_places, number_frames, row_offsets
-from lengthwise.jax.collate import check_column, take_columns
+from lengthwise.jax.collate import IGNORED, check_column, check_names, check_value, fill, name_leaves, take_columns
 
 _UNBOUNDED = 2**62  # frames: more than any array has
-_IGNORED = -100  # the label of what counts in no loss, as in `lengthwise.torch.RowCollate`
 
 
 class PackedRows(NamedTuple):
@@ -76,7 +75,8 @@ class RowCollate:
     Args:
         capacity: Frames of a row.
         rows: Rows of every batch, as in `lw.Rows`. There may be more, to share them out over devices.
-        value: What padding holds. The labels hold -100.
+        value: What padding holds, as in `PadCollate`: one number, or numbers by name. The labels hold -100, unless
+            their name is given another number; the first ones hold it too.
         labels: The field of a dict that is labels. If samples have none, `inputs` is copied; None for no labels.
         inputs: The field that labels are copied from.
         next_token: Whether labels are shifted in the loss, so that the first of each sequence is -100. False for
@@ -99,7 +99,7 @@ class RowCollate:
     capacity: int
     _: KW_ONLY
     rows: int = 1
-    value: float = 0.0
+    value: float | Mapping[str, float] = dataclasses.field(default=0.0, hash=False)
     labels: str | None = "labels"
     inputs: str = "input_ids"
     next_token: bool = True
@@ -109,8 +109,7 @@ class RowCollate:
         checks.keep(self, capacity=checks.check_whole("capacity", self.capacity, minimum=1, remedy=remedy))
         remedy = "Give the rows of a batch, as in lw.Rows."
         checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
-        remedy = "Give what padding holds, such as 0."
-        checks.keep(self, value=checks.check_number("value", self.value, minimum=-math.inf, remedy=remedy))
+        checks.keep(self, value=check_value(self.value))
         checks.check_flag("next_token", self.next_token)
 
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
@@ -129,8 +128,9 @@ class RowCollate:
             remedy = "Give the capacity and the rows of the plan, and samples in its order."
             raise checks.value_error("samples", f"within {rows} rows of {self.capacity}", len(starts) - 1, remedy)
         places = find_places(lengths, starts, self.capacity)
-        labels = self._place_of_labels(given[0])
-        laid = [self._lay(column, places, rows, at == labels) for at, column in enumerate(columns)]
+        names = name_leaves(given[0])
+        check_names(self.value, names)
+        laid = [self._lay(column, places, rows, name) for column, name in zip(columns, names, strict=True)]
         positions, segments, _ = number_frames(lengths, places, starts, rows, self.capacity)
         return PackedRows(jax.tree.unflatten(tree, laid), positions.astype(np.int32), segments.astype(np.int32))
 
@@ -138,13 +138,6 @@ class RowCollate:
         """The sample with labels, where it is a dict that has inputs and no labels."""
         wants = isinstance(sample, Mapping) and self.labels is not None and self.labels not in sample
         return {**sample, self.labels: sample[self.inputs]} if wants and self.inputs in sample else sample
-
-    def _place_of_labels(self, sample: Any) -> int:
-        """Which leaf of a sample is its labels, or -1."""
-        if not isinstance(sample, Mapping) or self.labels not in sample:
-            return -1
-        # A dict has its leaves in the order of its sorted keys: of "input_ids" and "labels", the second is the labels.
-        return sum(len(jax.tree.leaves(sample[key])) for key in sorted(sample) if key < self.labels)
 
     def _lengths(self, columns: list[list[NDArray[Any]]]) -> NDArray[np.int64]:
         """The length of each sample, which all its arrays have."""
@@ -166,16 +159,16 @@ class RowCollate:
                 raise checks.value_error("samples", rule, int(own[wrong][0]), remedy, at=f"sample {wrong.argmax()}")
         return first
 
-    def _lay(self, column: list[NDArray[Any]], places: NDArray[np.int64], rows: int, is_labels: bool) -> NDArray[Any]:
+    def _lay(self, column: list[NDArray[Any]], places: NDArray[np.int64], rows: int, name: str) -> NDArray[Any]:
         """One array of all samples, laid to their `places` in all rows: [R, C, ...]."""
-        dtype = np.result_type(*{array.dtype for array in column})
-        if is_labels and dtype.kind == "u":  # -100 wants a sign: of uint16 it makes int32
-            dtype = np.result_type(dtype, np.int8) if dtype.itemsize < 8 else np.dtype(np.int64)
-        flat = np.full((rows * self.capacity, *column[0].shape[1:]), _IGNORED if is_labels else self.value, dtype)
+        is_labels = self.labels is not None and name == self.labels
+        ignored = self.value.get(name, IGNORED) if isinstance(self.value, Mapping) else IGNORED
+        value = {name: ignored} if is_labels else self.value
+        flat = fill(column, value, name, (rows * self.capacity, *column[0].shape[1:]))
         for place, array in zip(places.tolist(), column, strict=False):
             flat[place : place + len(array)] = array
         if is_labels and self.next_token:
-            flat[places] = _IGNORED
+            flat[places] = ignored
         return flat.reshape(rows, self.capacity, *column[0].shape[1:])
 
 
