@@ -70,6 +70,8 @@ def cuts(budget, tight):
         # No cost is below the frames of a sequence here, nor a budget below those of the longest.
         "rows": lw.Rows(int(budget) + 1, rows=2),
         "rows_best_fit": lw.Rows(int(budget) + 1, by="best-fit"),
+        "rows_of_two": lw.Rows(int(budget) + 1, rows=2, max_in_row=2),
+        "rows_best_fit_of_three": lw.Rows(int(budget) + 1, rows=2, by="best-fit", max_in_row=3),
         "rows_drop": lw.Rows(int(tight) + 1, rows=3, pool=4, oversize="drop"),
     }
 

@@ -187,6 +187,15 @@ def test_samples_of_any_structure_are_packed_leaf_by_leaf():
         lw.jax.RowCollate(4, next_token="no")
 
 
+def test_rows_of_at_most_so_many_sequences_are_those_of_the_plan():
+    batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=3, max_in_row=2), deal=lw.RandomSteps())
+    plan, collate = lw.make_plan(LENGTHS, batching, world_size=2), lw.jax.RowCollate(CAPACITY, rows=3, max_in_row=2)
+    for batch, number in zip(lw.jax.batches(SAMPLES, plan, collate), plan.grid[:, 0, 0].tolist(), strict=True):
+        counts = [len(row) for row in plan.rows(number)]
+        assert batch.segments.max(axis=1).tolist() == counts + [0] * (3 - len(counts))
+        assert max(counts) <= 2
+
+
 def test_what_padding_holds_is_said_by_name():
     sample = {"input_ids": np.array([5, 6]), "attention_mask": np.array([1, 1])}
     fields = lw.jax.RowCollate(4, value=7)([sample]).fields
@@ -236,6 +245,10 @@ def lay(*samples, **settings):
         (
             lambda: lw.jax.batches(SAMPLES, PLAN, lw.jax.RowCollate(CAPACITY + 1, rows=3)),
             "`collate` must be of at least 3 rows of 24 frames, as the plan is, but is '3 rows of 25'. ",
+        ),
+        (
+            lambda: lw.jax.batches(SAMPLES, PLAN, lw.jax.RowCollate(CAPACITY, rows=3, max_in_row=2)),
+            "`max_in_row` must be None, as in the plan, but is 2. Give lw.Rows and RowCollate the same number.",
         ),
         (
             lambda: lw.jax.batches(SAMPLES, PLAN, lw.jax.RowCollate(CAPACITY, rows=3), shard=(0, 2)),

@@ -101,7 +101,9 @@ def test_every_order_takes_more_sequences_and_longer_ones_than_a_short_number_co
 @given(
     length_sets.flat,
     st.sampled_from(sorted(choices.DEALS)),
-    st.sampled_from([{"by": "best-fit"}, {}, {"pool": 1}, {"pool": 5}]),
+    st.sampled_from(
+        [{"by": "best-fit"}, {}, {"pool": 1}, {"pool": 5}, {"by": "best-fit", "max_in_row": 2}, {"max_in_row": 2}]
+    ),
     st.integers(1, 5),
     st.sampled_from([1.0, 1.5, 4.0]),
     st.integers(1, 9),
@@ -254,14 +256,17 @@ def budget_is_hard(plan, items, batching):
 
 
 def capacity_is_hard(plan, items, batching):
-    """Rows hold no more than they may, and each but the last of a batch has no room for the next sequence."""
+    """Rows hold no more than they may, and each but the last of a batch has no room or place for the next sequence."""
     cut = batching.cut
     assert (plan.padded_lengths == cut.capacity).all()
     for number, members in enumerate(np.split(plan.sequences, plan.offsets[1:-1]) if len(plan.costs) else []):
         rows = [items[row, 0] for row in packed_rows(plan, number)]
         assert np.array_equal(np.concatenate(packed_rows(plan, number)), members)
         assert all(0 < row.sum() <= cut.capacity for row in rows)
-        assert all(row.sum() + after[0] > cut.capacity for row, after in itertools.pairwise(rows))
+        assert cut.max_in_row is None or max(map(len, rows)) <= cut.max_in_row
+        assert all(
+            row.sum() + after[0] > cut.capacity or len(row) == cut.max_in_row for row, after in itertools.pairwise(rows)
+        )
         assert len(rows) == plan.row_counts[number] <= cut.rows
         price, once = batching.cost, 0.0
         alone = [float(price(np.array([1]), items[member][None])[0]) for member in members]

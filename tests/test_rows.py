@@ -18,23 +18,24 @@ MANY = settings(max_examples=300, derandomize=True)
 NONE = np.empty(0, np.int64)
 CAPACITY = 30
 within_rows = st.lists(st.integers(1, CAPACITY), min_size=1, max_size=60)
+in_row = st.sampled_from([None, 1, 2, 3, 5])  # with None, as many as fit
 
 
 def rows_of(cut, lengths):
     """The rows that a cut makes of sequences in order, as positions; and how many rows each batch has."""
     array = np.array(lengths, np.int64)
     kept, offsets = cut(array[:, None], NONE, cost=lw.Padded(), longest=array.max(initial=1)[None])
-    starts = row_offsets(array[kept], offsets, cut.capacity)
+    starts = row_offsets(array[kept], offsets, cut.capacity, cut.max_in_row)
     rows = [kept[start:stop].tolist() for start, stop in itertools.pairwise(starts)]
     return rows, np.diff(np.searchsorted(starts, offsets)).tolist()
 
 
-def best_fit_by_hand(lengths, capacity):
+def best_fit_by_hand(lengths, capacity, most=None):
     """Each sequence, longest first, into the row with the least room that is enough; the longest waiting of several."""
     rows, waiting = [], []
     for position in sorted(range(len(lengths)), key=lambda position: -lengths[position]):
         room = {row: capacity - sum(lengths[member] for member in rows[row]) for row in waiting}
-        fits = [row for row in waiting if room[row] >= lengths[position]]
+        fits = [row for row in waiting if room[row] >= lengths[position] and len(rows[row]) != most]
         if fits:
             row = min(fits, key=room.__getitem__)  # the first of several with equal room
             waiting.remove(row)
@@ -46,16 +47,16 @@ def best_fit_by_hand(lengths, capacity):
     return rows
 
 
-def next_fit_by_hand(lengths, capacity):
+def next_fit_by_hand(lengths, capacity, most=None):
     rows = []
     for position, length in enumerate(lengths):
-        if not rows or sum(lengths[member] for member in rows[-1]) + length > capacity:
+        if not rows or sum(lengths[member] for member in rows[-1]) + length > capacity or len(rows[-1]) == most:
             rows.append([])
         rows[-1].append(position)
     return rows
 
 
-def pool_by_hand(lengths, capacity, pool):
+def pool_by_hand(lengths, capacity, pool, most=None):
     """The rule of the pool, with the pool as a list."""
     coming, waiting, rows = list(range(len(lengths))), [], []
     while coming or waiting:
@@ -64,10 +65,11 @@ def pool_by_hand(lengths, capacity, pool):
             while coming and len(waiting) < pool:
                 waiting.append(coming.pop(0))
             fits = [position for position in waiting if lengths[position] <= room]
-            if not fits:
+            if not fits or len(row) == most:
                 break
             by_age = by_age and waiting[0] in fits
-            taken = waiting[0] if by_age else fill_gap(waiting, lengths, room)
+            alone = most is not None and len(row) + 1 == most  # the last one: no second is to come
+            taken = waiting[0] if by_age else fill_gap(waiting, lengths, room, alone=alone)
             waiting.remove(taken)
             row.append(taken)
             room -= lengths[taken]
@@ -75,11 +77,11 @@ def pool_by_hand(lengths, capacity, pool):
     return rows
 
 
-def fill_gap(waiting, lengths, room):
+def fill_gap(waiting, lengths, room, *, alone=False):
     """The oldest of the length that fills a gap best, alone or with one more, of 16 lengths that are tried."""
     sizes = sorted({lengths[position] for position in waiting if lengths[position] <= room}, reverse=True)
     best = chosen = sizes[0]
-    for first in sizes[:16] if best < room else ():
+    for first in sizes[:16] if best < room and not alone else ():
         if 2 * first <= best and first != chosen:
             break
         for second in sizes:
@@ -92,10 +94,10 @@ def fill_gap(waiting, lengths, room):
 
 
 @MANY
-@given(within_rows, st.integers(1, 4))
-def test_best_fit_makes_the_rows_of_the_rule(lengths, each):
-    rows, counts = rows_of(lw.Rows(CAPACITY, rows=each, by="best-fit"), lengths)
-    by_hand = best_fit_by_hand(lengths, CAPACITY)
+@given(within_rows, st.integers(1, 4), in_row)
+def test_best_fit_makes_the_rows_of_the_rule(lengths, each, most):
+    rows, counts = rows_of(lw.Rows(CAPACITY, rows=each, by="best-fit", max_in_row=most), lengths)
+    by_hand = best_fit_by_hand(lengths, CAPACITY, most)
     assert sorted(rows) == sorted(by_hand)
     assert all(count == each for count in counts[:-1])
     # Batches take rows in the order of the sequences that opened them: in random order, where these stand so.
@@ -104,37 +106,41 @@ def test_best_fit_makes_the_rows_of_the_rule(lengths, each):
 
 
 @MANY
-@given(within_rows, st.integers(1, 70), st.integers(1, 4))
-def test_the_pool_makes_the_rows_of_its_rule(lengths, pool, each):
-    rows, counts = rows_of(lw.Rows(CAPACITY, rows=each, pool=pool), lengths)
-    assert rows == pool_by_hand(lengths, CAPACITY, pool)
+@given(within_rows, st.integers(1, 70), st.integers(1, 4), in_row)
+def test_the_pool_makes_the_rows_of_its_rule(lengths, pool, each, most):
+    rows, counts = rows_of(lw.Rows(CAPACITY, rows=each, pool=pool, max_in_row=most), lengths)
+    assert rows == pool_by_hand(lengths, CAPACITY, pool, most)
     assert all(count == each for count in counts[:-1])
 
 
 @MANY
-@given(within_rows)
-def test_a_pool_of_one_is_next_fit(lengths):
-    assert rows_of(lw.Rows(CAPACITY, pool=1), lengths)[0] == next_fit_by_hand(lengths, CAPACITY)
+@given(within_rows, in_row)
+def test_a_pool_of_one_is_next_fit(lengths, most):
+    cut = lw.Rows(CAPACITY, pool=1, max_in_row=most)
+    assert rows_of(cut, lengths)[0] == next_fit_by_hand(lengths, CAPACITY, most)
 
 
 @MANY
-@given(within_rows, st.integers(1, 70))
-def test_no_sequence_stands_in_a_later_row_than_by_next_fit_nor_is_taken_before_it_waits(lengths, pool):
-    rows, _ = rows_of(lw.Rows(CAPACITY, pool=pool), lengths)
+@given(within_rows, st.integers(1, 70), in_row)
+def test_no_sequence_stands_in_a_later_row_than_by_next_fit_nor_is_taken_before_it_waits(lengths, pool, most):
+    rows, _ = rows_of(lw.Rows(CAPACITY, pool=pool, max_in_row=most), lengths)
     row_of = {position: number for number, row in enumerate(rows) for position in row}
-    turns = {position: number for number, row in enumerate(next_fit_by_hand(lengths, CAPACITY)) for position in row}
+    by_next_fit = next_fit_by_hand(lengths, CAPACITY, most)
+    turns = {position: number for number, row in enumerate(by_next_fit) for position in row}
     assert all(row_of[position] <= turns[position] for position in turns)
     taken = itertools.chain.from_iterable(rows)
     assert all(position < before + pool for before, position in enumerate(taken))
 
 
 @MANY
-@given(within_rows)
-def test_no_other_way_to_fill_rows_in_order_takes_fewer(lengths):
-    starts = row_offsets(np.array(lengths), np.array([0, len(lengths)]), CAPACITY)
+@given(within_rows, in_row)
+def test_no_other_way_to_fill_rows_in_order_takes_fewer(lengths, most):
+    starts = row_offsets(np.array(lengths), np.array([0, len(lengths)]), CAPACITY, most)
+    assert np.diff(starts).max() <= (most or len(lengths))
     least = [0]  # rows that the first k sequences take at least
     for stop in range(1, len(lengths) + 1):
-        fits = [start for start in range(stop) if sum(lengths[start:stop]) <= CAPACITY]
+        first = max(0, stop - (most or stop))
+        fits = [start for start in range(first, stop) if sum(lengths[start:stop]) <= CAPACITY]
         least.append(1 + min(least[start] for start in fits))
     assert len(starts) - 1 == least[-1]
 
@@ -160,18 +166,18 @@ def test_a_set_of_numbers_in_two_levels_is_a_set(top):
 
 
 @MANY
-@given(within_rows, st.integers(1, 9), st.integers(1, 4))
-def test_compiled_and_plain_kernels_pack_alike(lengths, pool, each):
-    array, made = np.array(lengths), []
+@given(within_rows, st.integers(1, 9), st.integers(1, 4), in_row)
+def test_compiled_and_plain_kernels_pack_alike(lengths, pool, each, most):
+    array, made, most = np.array(lengths), [], most or 2**62
     for kind in ("__call__", "py_func"):
         kept, offsets, starts = (np.zeros(len(array) + extra, np.int64) for extra in (0, 1, 1))
-        batches = getattr(_kernels.pool_rows, kind)(array, CAPACITY, pool, each, 16, kept, offsets)
+        batches = getattr(_kernels.pool_rows, kind)(array, CAPACITY, most, pool, each, 16, kept, offsets)
         order, row_of, counts = np.zeros_like(array), np.zeros_like(array), np.zeros(CAPACITY + 1, np.int64)
         getattr(_kernels.sort_falling, kind)(array, order, counts)
-        rows = getattr(_kernels.best_fit, kind)(counts, row_of)
+        rows = getattr(_kernels.best_fit, kind)(counts, most, row_of)
         grouped, borders = np.zeros_like(array), np.zeros(len(array) + 1, np.int64)
         groups = getattr(_kernels.batch_rows, kind)(order, row_of, rows, each, grouped, borders)
-        filled = getattr(_kernels.fill_rows, kind)(array[kept], offsets[: batches + 1], CAPACITY, starts)
+        filled = getattr(_kernels.fill_rows, kind)(array[kept], offsets[: batches + 1], CAPACITY, most, starts)
         sums = np.zeros(batches)
         getattr(_kernels.sum_groups, kind)(array / 7, offsets[: batches + 1], sums)
         joint = np.zeros((3, 3))
@@ -216,6 +222,43 @@ def test_rows_are_full_and_mixed_by_default(mean, least_fill, least_mixing):
     packed = lw.measure(lw.make_plan(lengths, sorted_rows), lengths)
     assert packed.fill > measures.fill
     assert packed.pair_mixing < 0.1
+
+
+@pytest.mark.parametrize("most", [1, 3, 8, 10, 1_000])
+@pytest.mark.parametrize("by", ["pool", "best-fit"])
+def test_a_limit_holds_and_is_all_that_it_changes(by, most):
+    lengths = spread_out(500, 5_000)
+    cut, limited = (lw.Rows(4_096, rows=4, by=by, max_in_row=limit) for limit in (None, most))
+    measures = {}
+    for deal in (lw.Balanced(), lw.RandomSteps()):
+        plan = lw.make_plan(lengths, lw.Batching(cut=limited, deal=deal), world_size=2)
+        rows = [row for number in range(len(plan.costs)) for row in plan.rows(number)]
+        assert max(map(len, rows)) == min(most, max(map(len, rows)))
+        assert max(lengths[row].sum() for row in rows) <= 4_096
+        assert sorted(np.concatenate(rows).tolist()) == list(range(len(lengths)))
+        measures[type(deal).__name__] = lw.measure(plan, lengths).fill
+    # No rows are fuller than so many sequences make them.
+    assert max(measures.values()) <= min(1.0, most * lengths.mean() / 4_096)
+    if most == 1_000:
+        same = lw.make_plan(lengths, lw.Batching(cut=cut), world_size=2)
+        assert np.array_equal(same.sequences, lw.make_plan(lengths, lw.Batching(cut=limited), world_size=2).sequences)
+
+
+def test_a_limit_is_kept_where_plans_are_saved_split_and_resumed(tmp_path):
+    batching = lw.Batching(cut=lw.Rows(128, rows=4, max_in_row=2))
+    assert lw.Batching.from_json(batching.to_json()) == batching
+    assert "max_in_row" not in BATCHING.to_json()  # so that plans of before keep their fingerprint
+    whole = lw.make_plan(LENGTHS, batching, world_size=4)
+    whole.save(tmp_path / "plan.npz")
+    loaded = lw.Plan.load(tmp_path / "plan.npz")
+    rest = lw.make_plan(LENGTHS, batching, world_size=3, after=[(4, 1, 3)])
+    for plan in (whole, loaded, rest):
+        rows = [row for number in range(len(plan.costs)) for row in plan.rows(number)]
+        assert max(map(len, rows)) == 2
+        assert plan.row_counts.max() <= 4
+    windows = lw.Windows(LENGTHS, batching, window=100, block=10)
+    plans = [windows.plan(0, number).plan for number in range(len(windows))]
+    assert [np.diff(plan.row_offsets).max() for plan in plans] == [2] * 4
 
 
 LENGTHS = spread_out(40, 400) % 99 + 1
@@ -345,10 +388,13 @@ class NextFit:
     """A packer of a user's own, one row a batch."""
 
     row_capacity: int
+    max_in_row: int | None = None
+    rows: int = 1
 
     def __call__(self, lengths, boundaries, *, cost, longest):
         del boundaries, cost, longest
-        starts = [row[0] for row in next_fit_by_hand(lengths[:, 0].tolist(), self.row_capacity)]
+        rows = next_fit_by_hand(lengths[:, 0].tolist(), self.row_capacity, self.max_in_row)
+        starts = [row[0] for row in rows[:: self.rows]]
         return lw.Cuts(np.arange(len(lengths)), np.array([*starts, len(lengths)]))
 
     def max_cost(self, cost, longest):
@@ -361,16 +407,19 @@ class NextFit:
 
 
 def test_a_cut_of_the_users_own_packs_too():
-    mine = lw.make_plan(LENGTHS, lw.Batching(cut=NextFit(128)), world_size=2)
-    ours = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Rows(128, pool=1)), world_size=2)
-    for name in ("sequences", "offsets", "row_offsets", "padded_lengths", "costs", "grid"):
-        assert np.array_equal(getattr(mine, name), getattr(ours, name))
+    for most in (None, 2):
+        mine = lw.make_plan(LENGTHS, lw.Batching(cut=NextFit(128, most, rows=3)), world_size=2)
+        ours = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Rows(128, pool=1, rows=3, max_in_row=most)), world_size=2)
+        for name in ("sequences", "offsets", "row_offsets", "padded_lengths", "costs", "grid"):
+            assert np.array_equal(getattr(mine, name), getattr(ours, name))
 
 
 def test_a_packer_of_the_users_own_keeps_no_sequence_that_is_longer_than_a_row():
     said = r"^`row_capacity` must be at least the longest sequence that is kept, 9, but is 8\. Leave it out of kept, "
     with pytest.raises(ValueError, match=said):
         lw.make_plan([5, 9, 2], lw.Batching(cut=NextFit(8)))
+    with pytest.raises(TypeError, match=r"^`max_in_row` must be a whole number, but is 2\.5\. "):
+        lw.make_plan([5, 2], lw.Batching(cut=NextFit(8, 2.5)))
     with pytest.raises(ValueError, match=r"^`lengths` must be of shape \[n\], but is \(1, 2\)\. "):
         lw.make_plan([[5, 2]], lw.Batching(cut=NextFit(8)))
 
@@ -449,6 +498,10 @@ def test_pair_mixing_of_random_rows_is_one_and_of_twins_a_bin():
         (lambda: lw.Rows(2**24 + 1), "`capacity` must be at most 16777216, but is 16777217. "),
         (lambda: lw.Rows(9, rows=0), "`rows` must be at least 1, but is 0. Give the rows in a batch, such as 8."),
         (lambda: lw.Rows(9, by="first-fit"), "`by` must be one of pool, best-fit, but is 'first-fit'."),
+        (
+            lambda: lw.Rows(9, max_in_row=0),
+            "`max_in_row` must be at least 1, but is 0. Give the most sequences in a row, such as 64, or leave it out.",
+        ),
         (lambda: lw.Rows(9, pool=0), "`pool` must be at least 1, but is 0. "),
         (
             lambda: lw.Rows(9, by="best-fit", pool=4),

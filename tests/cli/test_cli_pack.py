@@ -44,6 +44,17 @@ def test_the_table_says_what_its_heads_mean(run, lengths):
     assert "waiting: the share" in run("compare", lengths, *PACKED, "--world-size", 4).out
 
 
+def test_a_limit_of_sequences_in_a_row_is_an_option_of_the_cut(run, lengths):
+    cut = "rows:4096,rows=4,max-in-row=2"
+    done = run("compare", lengths, "--cut", cut)
+    assert "batches of 4 rows of at most 4,096 frames and 2 sequences" in done.out
+    rows = {row["strategy"]: row for row in run("compare", lengths, "--cut", cut, "--json", "-").json["rows"]}
+    array = np.load(lengths)
+    assert {row["rows"] for row in rows.values()} >= {len(array) // 2}
+    assert max(row["fill"] for row in rows.values()) <= 2 * array.mean() / 4_096
+    assert "--cut rows:4096,rows=4,max-in-row=2" in run("inspect", lengths, "--cut", cut).out
+
+
 def test_orders_come_to_the_pool(run, lengths):
     rows = run("compare", lengths, *PACKED, "--strategies", "random,sorted", "--json", "-").json["rows"]
     assert rows[0]["pair_mixing"] > 0.9 > 0.1 > rows[1]["pair_mixing"]

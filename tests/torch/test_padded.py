@@ -208,6 +208,19 @@ def test_rows_that_are_padded_instead_are_told_once(collate):
     )
 
 
+def test_rows_of_more_sequences_than_planned_are_told_once():
+    sampler = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Rows(500, rows=2, max_in_row=3)))
+    (told,) = said(LENGTHS, LENGTHS, sampler=sampler, collate=lw.torch.RowCollate(500), epochs=4)
+    assert re.match(
+        r"^`batches` must be of at most 3 sequences in a row, as planned, but is \d+\. Collate with "
+        r"lw\.torch\.RowCollate\(500, max_in_row=3\)\.$",
+        told,
+    )
+    again = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Rows(500, rows=2, max_in_row=3)))
+    collate = lw.torch.RowCollate(500, max_in_row=3)
+    assert said(LENGTHS, LENGTHS, sampler=again, collate=collate, epochs=4) == []
+
+
 @pytest.mark.parametrize("collate", [end_to_end, rows_and_prompts, with_a_vector, list])
 def test_rows_that_are_laid_end_to_end_or_stand_beside_something_padded_say_nothing(collate):
     sampler = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Rows(500, rows=2)))

@@ -84,19 +84,24 @@ def test_rows_laid_flat():
         RowCollate(4)([torch.ones(3)]).for_transformers()
 
 
+@pytest.mark.parametrize("by", ["pool", "best-fit"])
+@pytest.mark.parametrize("most", [None, 1, 3])
 @pytest.mark.parametrize("deal", DEALS)
-def test_a_loader_yields_the_rows_of_the_plan(deal):
+def test_a_loader_yields_the_rows_of_the_plan(deal, most, by):
     tokens = token_lists(90)
     lengths = [len(each) for each in tokens]
-    batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=4), deal=deal)
+    batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=4, by=by, max_in_row=most), deal=deal)
+    collate = RowCollate(CAPACITY, max_in_row=most)
     sampler = lw.torch.BatchSampler(lengths, batching, rank=1, world_size=2)
     data = [{"input_ids": each} for each in tokens]
     plan, seen = sampler.plan, 0
     for number, batch in zip(
-        plan.grid[:, 0, 1], DataLoader(data, batch_sampler=sampler, collate_fn=RowCollate(CAPACITY)), strict=True
+        plan.grid[:, 0, 1], DataLoader(data, batch_sampler=sampler, collate_fn=collate), strict=True
     ):
         rows = plan.rows(int(number))
         assert batch.positions.shape == (len(rows), CAPACITY)
+        assert batch.segments.amax(1).tolist() == [len(row) for row in rows]
+        assert most is None or batch.segments.max() <= most
         for row, laid in zip(rows, batch.fields["input_ids"], strict=True):
             expected = [token for member in row for token in tokens[member]]
             assert laid.tolist() == expected + [0] * (CAPACITY - len(expected))
@@ -312,6 +317,7 @@ def test_a_mask_without_a_future_and_with_one():
     [
         (lambda: RowCollate(0), "`capacity` must be at least 1, but is 0. Give the tokens of a row, as in lw.Rows."),
         (lambda: RowCollate(4, rows=0), "`rows` must be at least 1, but is 0. "),
+        (lambda: RowCollate(4, max_in_row=0), "`max_in_row` must be at least 1, but is 0. Give the most sequences in "),
         (
             lambda: RowCollate(4)([torch.ones(2), torch.ones(5)]),
             "`samples` must be 1 to 4 frames long, but is 5 at sample 1. Plan with the lengths of these samples.",

@@ -26,6 +26,7 @@ BATCHINGS = {
     "buckets": lw.Batching(cut=lw.Budget(500), order=lw.Bucketed(edges=(50, 200), pad_to_edge=True)),
     "random steps": lw.Batching(budget=400, deal=lw.RandomSteps()),
     "rows": lw.Batching(cut=lw.Rows(400, rows=2)),
+    "rows of two": lw.Batching(cut=lw.Rows(400, rows=3, max_in_row=2)),
 }
 
 
@@ -40,6 +41,8 @@ def test_every_sequence_comes_once_within_the_budget(batching, micro_batches):
     assert set(once) == {name for shard in shards for name, _ in shard}
     if micro_batches == 1:
         assert set(once.values()) == {1}
+    if getattr(batching.cut, "max_in_row", None) == 2:
+        assert all(len(batch) <= 3 * 2 for batch in found)
     if (budget := batching.budget) is not None:
         assert all(len(batch) * max(length for _, length in batch) <= budget for batch in found)
     assert len(found) % micro_batches == 0

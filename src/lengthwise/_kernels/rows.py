@@ -130,16 +130,19 @@ def sort_falling(lengths, order, counts):
 
 
 @compile_kernel(linear=True)
-def best_fit(counts, row_of):
+def best_fit(counts, most, row_of):
     """Best-fit decreasing: each sequence, longest first, goes into the fullest row that has room. Returns the rows.
 
     Rows with equal room left wait in a queue: first come, first filled.
 
     Args:
         counts: [capacity + 1], how many sequences there are of each length.
+        most: Sequences in a row: one that holds so many has no room.
         row_of: [n], receives the row of each sequence, longest first; rows are numbered as they are opened.
     """
     capacity = counts.size - 1
+    limited = most < row_of.size
+    held = np.zeros(row_of.size if limited else 0, np.int64)  # sequences in each row
     front = np.full(capacity + 1, -1, np.int64)  # the first row of each queue, by the room left
     back = np.full(capacity + 1, -1, np.int64)
     behind = np.empty(row_of.size, np.int64)  # the row behind each
@@ -161,6 +164,9 @@ def best_fit(counts, row_of):
             row_of[place] = row
             place += 1
             room -= length
+            if limited:
+                held[row] += 1
+                room = room if held[row] < most else 0
             if room > 0:
                 behind[row] = -1
                 if front[room] < 0:
@@ -221,7 +227,7 @@ def batch_rows(order, row_of, rows, each, kept, offsets):
 
 
 @compile_kernel(linear=True)
-def pool_rows(lengths, capacity, pool, each, looked_at, kept, offsets):
+def pool_rows(lengths, capacity, most, pool, each, looked_at, kept, offsets):
     """Fills rows one after another from a pool of waiting sequences, `each` rows a batch. Returns the batches.
 
     The pool holds the first `pool` sequences of the order that are in no row yet. A row takes the oldest of them, and
@@ -231,6 +237,7 @@ def pool_rows(lengths, capacity, pool, each, looked_at, kept, offsets):
 
     Args:
         lengths: [n], each 1..capacity, in order.
+        most: Sequences in a row: one that holds so many ends.
         kept: [n], receives the positions, row by row.
         offsets: [n + 1], receives where each batch begins, and the end.
 
@@ -243,7 +250,7 @@ def pool_rows(lengths, capacity, pool, each, looked_at, kept, offsets):
     taken = np.zeros(count, np.bool_)
     bits = np.zeros((capacity >> 6) + 1, np.uint64)
     words = np.zeros((bits.size >> 6) + 1, np.uint64)
-    entered = oldest = batches = rows = 0
+    entered = oldest = batches = rows = held = 0
     room = np.int64(0)  # no literal: what is called with one is compiled a second time
     by_age = False
     for out in range(count):
@@ -264,7 +271,7 @@ def pool_rows(lengths, capacity, pool, each, looked_at, kept, offsets):
         if length < 0 and room > 0:
             by_age = False
             length = greatest_to(bits, words, room)
-            if 0 < length < room:
+            if 0 < length < room and held + 1 < most:  # else no two fit
                 best, candidate = length, length
                 for _ in range(looked_at):
                     beside = greatest_to(bits, words, room - candidate)
@@ -283,8 +290,7 @@ def pool_rows(lengths, capacity, pool, each, looked_at, kept, offsets):
                 offsets[batches] = out
                 batches += 1
             rows += 1
-            room = capacity
-            by_age = True
+            room, held, by_age = capacity, 0, True
             length = lengths[oldest]
         position = front[length]
         front[length] = behind[position]
@@ -293,27 +299,33 @@ def pool_rows(lengths, capacity, pool, each, looked_at, kept, offsets):
         taken[position] = True
         kept[out] = position
         room -= length
+        held += 1
+        if held == most:
+            room -= room
     offsets[batches] = count
     return batches
 
 
 @compile_kernel(linear=True)
-def fill_rows(lengths, offsets, capacity, starts):
+def fill_rows(lengths, offsets, capacity, most, starts):
     """Fills the rows of each batch in order: a row ends before the sequence that does not fit. Returns how many rows.
 
     Args:
         lengths: [m], each 1..capacity, batch by batch.
         offsets: [batches + 1], where each batch begins, and the end.
+        most: Sequences in a row: one that holds so many ends.
         starts: [m + 1], receives where each row begins, and the end.
     """
     rows = 0
     for batch in range(offsets.size - 1):
         room = 0
+        start = offsets[batch]
         for place in range(offsets[batch], offsets[batch + 1]):
-            if place == offsets[batch] or lengths[place] > room:
+            if place == offsets[batch] or lengths[place] > room or place - start == most:
                 starts[rows] = place
                 rows += 1
                 room = capacity
+                start = place
             room -= lengths[place]
     starts[rows] = lengths.size
     return rows

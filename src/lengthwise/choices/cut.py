@@ -99,8 +99,9 @@ class Cut(Protocol):
     """What every cut does. `longest` [dims] int64 is the longest of the whole data set, in each dimension.
 
     A cut with an attribute `row_capacity` packs: each batch fills rows of that length with whole sequences, in the
-    order of `kept`, and a row ends before the first sequence that does not fit. With an attribute `multiple_of`, each
-    batch is padded to a multiple of it, and the lengths that the cut is given are rounded up to it.
+    order of `kept`, and a row ends before the first sequence that does not fit. With `max_in_row` beside it, a row also
+    ends once it holds so many. With an attribute `multiple_of`, each batch is padded to a multiple of it, and the
+    lengths that the cut is given are rounded up to it.
     """
 
     def __call__(

@@ -9,7 +9,7 @@ each other; `lengthwise.torch.RowCollate` gives what attention needs for that.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -27,6 +27,7 @@ _POOL = 1_024
 # 0.9943 full with a pair mixing of 0.79, 0.80 and 0.83: pairs use up the short sequences that fill gaps best.
 _LOOKED_AT = 16
 _MOST = 2**24  # frames in a row: the tables of the kernels then take 256 MiB
+_UNLIMITED = 2**62  # sequences in a row where nothing limits them
 
 
 class LongerThanRowError(OversizeError):
@@ -65,6 +66,8 @@ class Rows:
         pool: Sequences that wait for a row, by "pool"; 1,024 where not given. More fill rows better, and mix less. A
             sequence is taken before at most so many that come earlier in the order.
         oversize: What becomes of a sequence longer than a row: "error" or "drop". `Chunks(capacity)` splits it.
+        max_in_row: The most sequences in one row; as many as fit where not given. A row that holds so many ends, or by
+            "best-fit" takes no more, however much room is left. Give `RowCollate` the same number.
 
     References:
         Best-fit decreasing: Johnson 1973, "Near-optimal bin packing algorithms". Next fit: the same.
@@ -83,6 +86,7 @@ class Rows:
     by: str = "pool"
     pool: int | None = None
     oversize: str = "error"
+    max_in_row: int | None = field(default=None, metadata={"later": True})
 
     def __post_init__(self) -> None:
         remedy = "Give the tokens of a row, such as 4096."
@@ -91,6 +95,7 @@ class Rows:
         checks.keep(self, capacity=capacity, rows=rows)
         checks.check_choice("by", self.by, METHODS)
         checks.check_choice("oversize", self.oversize, ("error", "drop"))
+        checks.keep(self, max_in_row=check_in_row(self.max_in_row))
         if self.pool is not None:
             remedy = "Give how many sequences wait for a row, such as 1024."
             checks.keep(self, pool=checks.check_whole("pool", self.pool, minimum=1, remedy=remedy))
@@ -125,19 +130,23 @@ class Rows:
 
     def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
         del cost, longest
-        return np.maximum(1.0, self.rows * self.capacity / lengths.sum(axis=1))
+        in_row = self.capacity / lengths.sum(axis=1)
+        if self.max_in_row is not None:
+            in_row = np.minimum(self.max_in_row, in_row)
+        return np.maximum(1.0, self.rows * in_row)
 
     def _pack(self, lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The batches of `lengths` [n], between two boundaries: their members, and where each begins."""
         kept, offsets = np.empty(len(lengths), np.int64), np.empty(len(lengths) + 1, np.int64)
+        most = self.max_in_row or _UNLIMITED
         if self.by == "pool":
             pool = min(self.pool or _POOL, len(lengths))
-            batches = _kernels.pool_rows(lengths, self.capacity, pool, self.rows, _LOOKED_AT, kept, offsets)
+            batches = _kernels.pool_rows(lengths, self.capacity, most, pool, self.rows, _LOOKED_AT, kept, offsets)
         else:
             order, row_of = np.empty(len(lengths), np.int64), np.empty(len(lengths), np.int64)
             counts = np.empty(self.capacity + 1, np.int64)
             _kernels.sort_falling(lengths, order, counts)
-            rows = _kernels.best_fit(counts, row_of)
+            rows = _kernels.best_fit(counts, most, row_of)
             batches = _kernels.batch_rows(order, row_of, rows, min(self.rows, rows), kept, offsets)
         return kept, offsets[: batches + 1].copy()
 
@@ -147,22 +156,38 @@ def row_capacity(cut: object) -> int | None:
     return getattr(cut, "row_capacity", None)
 
 
-def row_offsets(lengths: NDArray[np.int64], offsets: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
+def max_in_row(cut: object) -> int | None:
+    """How many sequences a row holds at most by a cut that packs: its `max_in_row`; None where nothing limits them."""
+    return getattr(cut, "max_in_row", None)
+
+
+def check_in_row(most: object) -> int | None:
+    """Returns the most sequences in a row as an int, or None."""
+    remedy = "Give the most sequences in a row, such as 64, or leave it out."
+    return None if most is None else checks.check_whole("max_in_row", most, minimum=1, remedy=remedy)
+
+
+def row_offsets(
+    lengths: NDArray[np.int64], offsets: NDArray[np.int64], capacity: int, most: int | None = None
+) -> NDArray[np.int64]:
     """Where each row begins, and the end, when each batch fills its rows in order: [rows + 1].
 
-    A row ends before the first sequence that does not fit. No other way to put a batch into rows in its order takes
-    fewer of them.
+    A row ends before the first sequence that does not fit, or once it holds `most` sequences. No other way to put a
+    batch into rows in its order takes fewer of them.
 
     Args:
         lengths: [m], batch by batch.
         offsets: [batches + 1].
         capacity: Of a row.
+        most: Sequences in a row; None where nothing limits them.
 
     >>> row_offsets(np.array([5, 4, 3, 9, 1, 2]), np.array([0, 3, 6]), 10)
     array([0, 2, 3, 5, 6])
+    >>> row_offsets(np.array([5, 1, 3, 9, 1, 2]), np.array([0, 3, 6]), 10, 2)
+    array([0, 2, 3, 5, 6])
     """
     starts = np.empty(len(lengths) + 1, np.int64)
-    rows = _kernels.fill_rows(lengths, offsets, capacity, starts)
+    rows = _kernels.fill_rows(lengths, offsets, capacity, most or _UNLIMITED, starts)
     return starts[: rows + 1].copy()
 
 

@@ -34,7 +34,7 @@ def add(parser: argparse.ArgumentParser, *, default: bool = True, packing: bool 
         help="the same in one word, with options: fixed:B[,drop-incomplete=true]; "
         "budget:FRAMES[,oversize=alone|drop][,max-sequences=N][,by=optimal][,count-multiple-of=M]; "
         "dynamic:B[,rule=paper], whose batches hold more sequences the shorter these are (Ge 2021)"
-        + ("; rows:CAPACITY[,rows=R][,by=best-fit][,pool=N][,oversize=drop]" if packing else ""),
+        + ("; rows:CAPACITY[,rows=R][,by=best-fit][,pool=N][,oversize=drop][,max-in-row=N]" if packing else ""),
     )
     if packing:
         text = "pack several sequences into each row of CAPACITY frames; in place of the three above"
@@ -127,6 +127,7 @@ def _describe_kind(cut: Cut) -> str:
         return f"batches {reach} the padded frames of {cut.batch_size:,} longest sequences"
     if isinstance(cut, lw.Rows):
         batches = "" if cut.rows == 1 else f"batches of {cut.rows:,} "
-        return f"{batches}rows of at most {cut.capacity:,} frames"
+        most = "" if cut.max_in_row is None else f" and {cut.max_in_row:,} sequences"
+        return f"{batches}rows of at most {cut.capacity:,} frames{most}"
     # A cut that another package brought: its own words.
     return f"batches by {cut}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sized
 from typing import Any, Protocol
 
@@ -112,6 +113,11 @@ def _rows_of_shard(plan: Plan, collate: RowCollate, parts: int) -> int:
         rule = f"of at least {most} rows of {capacity} frames, as the plan is"
         value = f"{collate.rows} rows of {collate.capacity}"
         raise checks.value_error("collate", rule, value, "Give it the capacity and the rows of lw.Rows.")
+    cut = json.loads(plan.batching)["cut"]
+    # A cut of the user's own does not say what limits its rows.
+    if cut["choice"] == "cut.Rows" and cut.get("max_in_row") != collate.max_in_row:
+        rule = f"{cut.get('max_in_row')}, as in the plan"
+        raise checks.value_error("max_in_row", rule, collate.max_in_row, "Give lw.Rows and RowCollate the same number.")
     if collate.rows % parts:
         rule, remedy = f"a multiple of the {parts} shards", "Give more rows: those that are left over are padding."
         raise checks.value_error("rows", rule, collate.rows, remedy)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise.choices.rows import find_places, number_frames, row_offsets
+from lengthwise.choices.rows import check_in_row, find_places, number_frames, row_offsets
 from lengthwise.jax.collate import IGNORED, check_column, check_names, check_value, fill, name_leaves, take_columns
 
 _UNBOUNDED = 2**62  # frames: more than any array has
@@ -64,8 +64,8 @@ class RowCollate:
     """Packs the samples of a batch into `rows` rows of `capacity` frames, as the plan of `lw.Rows` says.
 
     A batch comes row by row, and each row is filled until the next sample does not fit. So the samples alone say where
-    rows end, and the rows are those of the plan. Rows that a batch lacks are padding: all batches have one shape, and
-    `jax.jit` compiles once.
+    rows end, and the rows are those of the plan; with `max_in_row`, a row also ends once it holds so many. Rows that a
+    batch lacks are padding: all batches have one shape, and `jax.jit` compiles once.
 
     All arrays of a sample have the same length; a scalar has no place in a row. What goes wrong in use: a network that
     attends across sequences, or a loss across them. Give attention the `block_mask` of the segments. For the loss, the
@@ -81,6 +81,7 @@ class RowCollate:
         inputs: The field that labels are copied from.
         next_token: Whether labels are shifted in the loss, so that the first of each sequence is -100. False for
             labels of each place itself, as in tagging.
+        max_in_row: The most sequences in a row, as in `lw.Rows`. Without it, rows of a cut that has it hold more.
 
     Raises:
         ValueError: When called: samples that are not built alike, a sample that is longer than a row or has no frames,
@@ -103,13 +104,14 @@ class RowCollate:
     labels: str | None = "labels"
     inputs: str = "input_ids"
     next_token: bool = True
+    max_in_row: int | None = None
 
     def __post_init__(self) -> None:
         remedy = "Give the tokens of a row, as in lw.Rows."
         checks.keep(self, capacity=checks.check_whole("capacity", self.capacity, minimum=1, remedy=remedy))
         remedy = "Give the rows of a batch, as in lw.Rows."
         checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
-        checks.keep(self, value=check_value(self.value))
+        checks.keep(self, value=check_value(self.value), max_in_row=check_in_row(self.max_in_row))
         checks.check_flag("next_token", self.next_token)
 
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
@@ -123,7 +125,7 @@ class RowCollate:
         given = [_as_arrays(self._label(sample)) for sample in (samples if len(samples) else [like])]
         columns, _, tree = take_columns(given, None)
         lengths = self._lengths(columns)[: len(samples)]
-        starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity)
+        starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity, self.max_in_row)
         if len(starts) - 1 > rows:
             remedy = "Give the capacity and the rows of the plan, and samples in its order."
             raise checks.value_error("samples", f"within {rows} rows of {self.capacity}", len(starts) - 1, remedy)

@@ -20,7 +20,7 @@ from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.multiples import length_multiple, round_up
 from lengthwise.choices.order import Bucketed, Order, Ordered
-from lengthwise.choices.rows import Rows, row_capacity
+from lengthwise.choices.rows import Rows, max_in_row, row_capacity
 from lengthwise.planning.batches import Batches, pad
 from lengthwise.planning.leftovers import pass_leftovers_on
 from lengthwise.planning.own import check_cuts, check_ordered, check_rows, is_own
@@ -148,7 +148,7 @@ def _cut(
     if kept is None:
         return line, offsets
     if is_own(cut) and (capacity := row_capacity(cut)) is not None:
-        check_rows(one_length(needed)[kept], capacity)
+        check_rows(one_length(needed)[kept], capacity, max_in_row(cut))
     # Boundaries count what stays: if the positions [0, 2, 3] do, the boundary 2 becomes 1. A packer reorders between
     # boundaries, so that `kept` need not rise; but all that is below a boundary stands before all that is not.
     return _Line(sequences.take(kept), take_rows(needed, kept), np.searchsorted(kept, boundaries)), offsets

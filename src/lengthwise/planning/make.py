@@ -12,7 +12,7 @@ from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.columns import distinct, longest_of
 from lengthwise.choices.multiples import count_multiple, length_multiple, round_up
-from lengthwise.choices.rows import row_capacity, row_offsets
+from lengthwise.choices.rows import max_in_row, row_capacity, row_offsets
 from lengthwise.choices.world import check_world
 from lengthwise.lengths.arrays import view_lengths
 from lengthwise.lengths.description import name_checked
@@ -138,13 +138,16 @@ def make_fitted(
     held = in_grid(batches, grid)
     if not held.all():
         batches, grid = select(batches, held), (np.cumsum(held) - 1)[grid]
+    starts = None
+    if capacity is not None:
+        starts = row_offsets(batches.needed[:, 0], batches.offsets, capacity, max_in_row(batching.cut))
     return Plan(
         sequences=batches.members,
         offsets=batches.offsets,
         padded_lengths=batches.padded_lengths,
         costs=batches.costs,
         grid=np.ascontiguousarray(grid),
-        row_offsets=None if capacity is None else row_offsets(batches.needed[:, 0], batches.offsets, capacity),
+        row_offsets=starts,
         spans=spans,
         delivered=distinct(taken) if runs else None,
         count=len(items),

@@ -16,6 +16,7 @@ from lengthwise import checks
 from lengthwise.choices import tags
 from lengthwise.choices.cut import Cuts
 from lengthwise.choices.order import Ordered
+from lengthwise.choices.rows import check_in_row
 from lengthwise.choices.world import World
 
 _ORDER_REMEDY = "Return Ordered(sequences), or Ordered(sequences, boundaries, edges)."
@@ -70,8 +71,9 @@ def check_cuts(given: Cuts, count: int, boundaries: NDArray[np.int64]) -> Cuts:
     return Cuts(kept, offsets)
 
 
-def check_rows(lengths: NDArray[np.int64], capacity: int) -> None:
-    """What a cut that packs keeps: sequences of `lengths` [k], no longer than a row."""
+def check_rows(lengths: NDArray[np.int64], capacity: int, most: object) -> None:
+    """What a cut that packs keeps: sequences of `lengths` [k], no longer than a row, of which it holds `most`."""
+    check_in_row(most)
     longest = int(lengths.max(initial=0))
     if longest > capacity:
         rule = f"at least the longest sequence that is kept, {longest}"

@@ -49,7 +49,7 @@ def form_row_steps(needed: NDArray[np.int64], cut: Rows, deal: RandomSteps, slot
     packed = replace(cut, rows=slots * cut.rows)(needed, _NO_BOUNDARIES, cost=cost, longest=needed.max(axis=0))
     kept = np.arange(len(needed)) if packed.kept is None else packed.kept
     lengths = needed[kept]
-    starts = row_offsets(one_of_each(lengths), packed.offsets, cut.capacity)
+    starts = row_offsets(one_of_each(lengths), packed.offsets, cut.capacity, cut.max_in_row)
     taken = np.diff(np.searchsorted(starts, packed.offsets))
     if deal.tail == "drop":
         taken = taken[taken == slots * cut.rows]

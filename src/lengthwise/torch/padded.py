@@ -25,6 +25,7 @@ from lengthwise.choices.cut import Cut
 from lengthwise.choices.rows import Rows
 from lengthwise.torch.consumer import Caller, Show, loader_among
 from lengthwise.torch.delivery import Count
+from lengthwise.torch.rows import PackedRows
 
 _BATCHES = 24  # to look at: few, so that a user hears of it before an epoch is lost
 _MOST = 240  # if the first batches are too much alike to tell
@@ -45,6 +46,7 @@ class _Batch(NamedTuple):
     sizes: dict[Place, int]
     rows: frozenset[Place]  # those of `sizes` that are the number of sequences
     padded: frozenset[Place]  # those that padding decides
+    in_row: int  # the most sequences in a row, as far as the batch says it
 
 
 class PaddedAsPlanned:
@@ -93,7 +95,8 @@ class PaddedAsPlanned:
         padded = frozenset(
             (*part, axis) for *part, axis in sizes if any((*part, other) in rows for other in {0, 1} - {axis})
         )
-        self._seen.append(_Batch(planned.max(axis=0), planned.sum(axis=0), sizes, rows, padded))
+        in_row = int(batch.segments.max()) if isinstance(batch, PackedRows) else 0
+        self._seen.append(_Batch(planned.max(axis=0), planned.sum(axis=0), sizes, rows, padded, in_row))
         if len(self._seen) % _BATCHES == 0 and (_tell(self._seen, self._batching.cut) or len(self._seen) >= _MOST):
             self._looks = False
             self._seen.clear()
@@ -103,7 +106,7 @@ class PaddedAsPlanned:
 def _tell(seen: Sequence[_Batch], cut: Cut) -> bool:
     """Warns if the batches are not as planned; returns False if they do not tell yet."""
     if isinstance(cut, Rows):
-        return _tell_of_rows(seen, cut.capacity)
+        return _tell_of_limit(seen, cut) or _tell_of_rows(seen, cut.capacity)
     longest, total = (np.array([getattr(each, name) for each in seen]) for name in ("longest", "total"))
     low, high = np.quantile(longest, (0.25, 0.75), axis=0)
     if (high < _VARIED * low).all():
@@ -132,6 +135,17 @@ def _go_together(planned: NDArray[np.int64], sizes: Iterable[NDArray[np.int64]])
     """Whether one of the sizes rises with one column of what was planned, [looked at, dims]."""
     found = [_agreement(dim, size) for size in sizes for dim in planned.T]
     return any(agreement >= _LEAST and told >= _LEAST_TOLD for agreement, told in found)
+
+
+def _tell_of_limit(seen: Sequence[_Batch], cut: Rows) -> bool:
+    """Warns of rows that hold more sequences than the cut lets them."""
+    most = max(each.in_row for each in seen)
+    if cut.max_in_row is None or most <= cut.max_in_row:
+        return False
+    remedy = f"Collate with lw.torch.RowCollate({cut.capacity}, max_in_row={cut.max_in_row})."
+    rule = f"of at most {cut.max_in_row} sequences in a row, as planned"
+    warnings.warn(checks.sentence("batches", rule, most, remedy), stacklevel=5)
+    return True
 
 
 def _tell_of_rows(seen: Sequence[_Batch], capacity: int) -> bool:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from lengthwise import checks
-from lengthwise.choices.rows import find_places, number_frames, row_offsets
+from lengthwise.choices.rows import check_in_row, find_places, number_frames, row_offsets
 from lengthwise.torch.collate import check_held, check_value, pad_values
 from lengthwise.torch.fields import Sequences, name_fields, place, put_together, take_apart
 from lengthwise.torch.labels import IGNORED
@@ -131,7 +131,7 @@ class RowCollate:
     """Packs the samples of a batch into rows of `capacity` frames, as the plan of `lw.Rows(capacity)` says.
 
     A batch comes row by row, and each row is filled until the next sample does not fit: so the samples alone say where
-    rows end, and the rows are those of the plan.
+    rows end, and the rows are those of the plan. With `max_in_row`, a row also ends once it holds so many.
 
     All sequence fields of a sample have the same length. What goes wrong in use: a network that attends across
     sequences, or a loss across them. Give attention the `offsets`, `segments` or `attention_mask()`. For the loss, the
@@ -149,6 +149,7 @@ class RowCollate:
         inputs: The field that labels are copied from.
         next_token: Whether labels are shifted in the network, so that the first of each sequence is -100. False for
             labels of each place itself, as in tagging.
+        max_in_row: The most sequences in a row, as in `lw.Rows`. Without it, rows of a cut that has it hold more.
 
     Raises:
         ValueError: When called: samples that are not alike, a sample that is longer than a row or has no frames, fields
@@ -170,6 +171,7 @@ class RowCollate:
     labels: str | None = "labels"
     inputs: str = "input_ids"
     next_token: bool = True
+    max_in_row: int | None = None
 
     def __post_init__(self) -> None:
         remedy = "Give the tokens of a row, as in lw.Rows."
@@ -177,7 +179,7 @@ class RowCollate:
         if self.rows is not None:
             remedy = "Give the rows of a batch, as in lw.Rows."
             checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
-        checks.keep(self, value=check_value(self.value))
+        checks.keep(self, value=check_value(self.value), max_in_row=check_in_row(self.max_in_row))
         checks.check_flag("next_token", self.next_token)
 
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
@@ -185,7 +187,7 @@ class RowCollate:
         fields = take_apart(samples)
         sequences = [field for field in fields if isinstance(field, Sequences)]
         lengths = self._lengths(sequences)
-        starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity)
+        starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity, self.max_in_row)
         rows = self._count(len(starts) - 1)
         places = find_places(lengths, starts, self.capacity)
         values = pad_values(self.value, fields, name_fields(samples[0]))
