@@ -406,6 +406,31 @@ def test_narrow_numbers_are_computed_in_64_bits(small_kernels, kind):
     assert sum_of(made["total"], read_only) == 21
 
 
+@pytest.mark.parametrize("linear", [True, False])
+def test_where_numba_is_turned_off_numbers_wrap_without_a_word_and_not_before_64_bits(
+    small_kernels, monkeypatch, linear
+):
+    small_kernels(read=0.0, compiled=0.0)
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
+
+    @_compile.compile_kernel
+    def double(word):
+        return word + word
+
+    @_compile.compile_kernel(linear=linear)
+    def add_doubled(numbers, words, sums):
+        for index in range(numbers.size):
+            sums[0] += numbers[index] * numbers[index]
+            words[index] = double(words[index])
+        return words[0]
+
+    for _ in range(2):  # at first it may wait
+        words, sums = np.full(3, 2**63 + 5, np.uint64), np.zeros(1, np.int64)
+        assert add_doubled(np.full(3, 300, np.int16), words, sums) == 10
+        assert (words.tolist(), sums.tolist()) == ([10] * 3, [3 * 300**2])
+        assert not _compile._here.in_python
+
+
 def test_what_is_given_for_python_runs_in_place_of_the_kernel(small_kernels):
     small_kernels()
     ran = []

@@ -90,10 +90,12 @@ class Kernel:
 
     @cached_property
     def compiled(self) -> Any:
-        """What Numba makes of the function."""
+        """What Numba makes of the function; where Numba is told to make nothing, the function as it runs in Python."""
         from lengthwise._compile import machine_code
 
-        return machine_code.compile_function(self.py_func, _announce)
+        compiled = machine_code.compile_function(self.py_func, _announce)
+        # Under NUMBA_DISABLE_JIT=1 it is the function: called as it is, it would wrap at 16 bits, and NumPy would warn.
+        return compiled if compiled is not self.py_func else lambda *arguments: self._run_in_python(arguments)
 
     @property
     def _numba_type_(self) -> Any:
@@ -125,13 +127,13 @@ class Kernel:
 
     def _run_in_python(self, arguments: tuple[Any, ...]) -> Any:
         taken = [self._take(each) for each in arguments]
-        _here.in_python = True
+        outer, _here.in_python = _here.in_python, True
         start = time.thread_time()
         try:
             with np.errstate(all="ignore"):  # as machine code does
                 found = self._in_python(*taken)
         finally:
-            _here.in_python = False
+            _here.in_python = outer
             seconds = time.thread_time() - start
             self._seconds += seconds
             Kernel.seconds += seconds

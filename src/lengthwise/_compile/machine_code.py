@@ -40,6 +40,8 @@ def compile_function(function: Callable[..., Any], announce: Callable[[], None])
     # Without Python's lock, so that parts of one call run on several cores; see the module `cores`.
     options: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
     compiled: Any = numba.njit(**options)(function)
+    if compiled is function:  # NUMBA_DISABLE_JIT=1
+        return function
     try:
         compiled._cache = _KernelCache(function, announce)
     except (OSError, RuntimeError):  # no folder to write in: a read-only installation without a home
