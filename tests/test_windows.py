@@ -341,6 +341,17 @@ def test_nothing_follows_an_epoch_that_was_taken():
         lw.WindowEpoch(windows, 0, after=[(1, 1, 999)])
 
 
+@pytest.mark.parametrize("number", [0, 7, len(LENGTHS) - 1])
+def test_a_bad_weight_is_named_by_the_number_of_its_sequence(number):
+    epoch = lw.WindowEpoch(lw.Windows(LENGTHS, BATCHING, window=128, block=4), 1)
+    weights = np.ones(len(LENGTHS))
+    weights[number] = -2.0
+    with pytest.raises(
+        ValueError, match=rf"^`weights` must be finite and at least 0, but is -2\.0 at sequence {number}\."
+    ):
+        list(epoch.loss_scales(weights))
+
+
 def test_loss_scales_are_those_of_the_windows():
     windows = lw.Windows(LENGTHS, BATCHING, window=64, block=4, world_size=2, micro_batches=2)
     epoch = lw.WindowEpoch(windows, 0)

@@ -228,6 +228,32 @@ def test_a_loop_that_begins_at_another_epoch_than_the_state_warns(loaded, batche
                 resumed.set_epoch(epoch)
 
 
+@pytest.mark.parametrize("counts", [[60], [80], [50, 7], [40, 20]])  # a part of a window, or whole ones, of 40 in all
+def test_an_epoch_goes_on_behind_a_state_of_its_last_batch_without_a_word(counts):
+    stream = stream_of(shards_of(counts), BATCHINGS["budget"])
+    states = [stream.state_dict() for _ in stream]
+    last, before = states[-1], states[-2]
+    assert [state["ended"] for state in states] == [False] * (len(states) - 1) + [True]
+    resumed = stream_of(shards_of(counts), BATCHINGS["budget"])
+    resumed.load_state_dict(last)
+    resumed.set_epoch(1)
+    assert len(names(resumed)) > 2
+    assert not resumed.state_dict()["ended"]
+    assert list(again_from(counts, last)) == []
+    with pytest.warns(match="^`first epoch` must be 0, that of the loaded state, but is 1. Begin there, or"):
+        again_from(counts, before).set_epoch(1)
+    with pytest.warns(match="^`first epoch` must be 0"):  # of a state that does not say it, nobody knows
+        again_from(counts, {name: value for name, value in last.items() if name != "ended"}).set_epoch(1)
+    with pytest.raises(TypeError, match=r"^`ended` must be True or False, but is 'no'\. "):
+        again_from(counts, {**last, "ended": "no"})
+
+
+def again_from(counts, state):
+    stream = stream_of(shards_of(counts), BATCHINGS["budget"])
+    stream.load_state_dict(state)
+    return stream
+
+
 def test_windows_that_miss_their_padding_warn_once():
     stream = stream_of(shards_of([200]), lw.Batching(cut=lw.FixedSize(8), padding=0.01))
     with pytest.warns(match="^`padding` must be within 0.02 of what was asked") as told:
@@ -338,10 +364,14 @@ def on_two_ranks(rank, folder, counts):
     distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
     try:
         stream = stream_of(shards_of(counts), BATCHINGS["budget"], micro_batches=2)
-        found = [([name for name, _ in batch], stream.loss_scale) for batch in stream]
+        found, states = [], []
+        for batch in stream:
+            found.append(([name for name, _ in batch], stream.loss_scale))
+            states.append(stream.state_dict())
     finally:
         distributed.destroy_process_group()
     torch.save(found, folder / f"{rank}.pt")
+    torch.save(states, folder / f"states-{rank}.pt")
 
 
 @pytest.mark.processes
@@ -351,6 +381,11 @@ def test_two_ranks_take_as_many_batches_and_every_sequence_once(tmp_path, counts
     ranks = [torch.load(tmp_path / f"{rank}.pt") for rank in (0, 1)]
     assert len(ranks[0]) == len(ranks[1])
     assert len(ranks[0]) % 2 == 0
+    states = [torch.load(tmp_path / f"states-{rank}.pt") for rank in (0, 1)]
+    assert states[0] == states[1]
+    # Of 60 sequences in windows of 20, no rank knows that the third window of the other was its last.
+    known = counts != [60, 60]
+    assert [state["ended"] for state in states[0]] == [False] * (len(states[0]) - 1) + [known]
     taken = collections.Counter(name for own in ranks for batch, scale in own if scale for name in batch)
     assert taken == {name: 1 for shard in shards_of(counts) for name, _ in shard}
     for at in range(0, len(ranks[0]), 2):  # the scales of a step are shares of it, times the ranks
@@ -528,9 +563,9 @@ VALUES = {
         "`lengths` must be whole numbers, but is 'long' at sequence 75 of shard 0.",
     ),
     "weight": (
-        lambda: list(stream_of(shards_of([4]), LONG, weight=lambda _: -1.0)),
+        lambda: list(stream_of(shards_of([4, 30]), LONG, weight=lambda pair: -1.0 if pair[0] == 1_027 else 1.0)),
         ValueError,
-        "`weights` must be finite and at least 0, but is -1.0 at sequence 0.",
+        "`weights` must be finite and at least 0, but is -1.0 at sequence 27 of shard 1.",
     ),
     "state": (
         lambda: stream_of([[]], LONG).load_state_dict({"version": 0}),

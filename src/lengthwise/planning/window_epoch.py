@@ -153,9 +153,10 @@ class WindowEpoch:
         for window, begin in self._windows_from(start):
             plan = window.plan
             own = None if known is None else np.asarray(known)[window.numbers]
+            checked = check_weights(own, plan.count, _ONE_WEIGHT, name=window.name_sequence)
             scales = scale_losses(
                 plan,
-                sum_by_batch(plan, check_weights(own, plan.count, _ONE_WEIGHT)),  # a window may weigh nothing
+                sum_by_batch(plan, checked),  # a window may weigh nothing
                 reduction=reduction,
                 ranks_averaged=ranks_averaged,
                 micro_batches_averaged=micro_batches_averaged,

@@ -70,6 +70,10 @@ class Window:
         """
         return (self._among_all(batch) for batch in self.plan.batches(rank, start))
 
+    def name_sequence(self, place: int) -> str:
+        """What an error calls the sequence at a place of the window: its number among all lengths."""
+        return f"sequence {self.numbers[place]}"
+
     def _among_all(self, batch: NDArray[np.int64]) -> NDArray[np.int64]:
         if batch.ndim == 1:
             return self.numbers[batch]

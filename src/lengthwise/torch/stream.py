@@ -49,11 +49,12 @@ class _Position(NamedTuple):
     starts: tuple[Start, ...] = ()
     runs: tuple[EarlierRun, ...] = ()
     lengths: str = ""
+    ended: bool = False
 
     @property
     def has_ended(self) -> bool:
-        """Whether it was noted behind the last batch of its epoch."""
-        return bool(self.starts) and all(start["ended"] for start in self.starts)
+        """Whether it was noted after the last batch of its epoch, or behind it, where every shard was at its end."""
+        return self.ended or (bool(self.starts) and all(start["ended"] for start in self.starts))
 
 
 class _Read(NamedTuple):
@@ -243,6 +244,7 @@ class StreamBatches:
             "starts": [dict(start) for start in position.starts],
             "runs": [run.numbers for run in position.runs],
             "lengths": position.lengths,
+            "ended": position.ended,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -265,6 +267,7 @@ class StreamBatches:
             starts=read_starts(state["starts"], len(self._shards), remedy=_DAMAGED),
             runs=read_runs(state["runs"], name="runs", remedy=_DAMAGED),
             lengths=str(state["lengths"]),
+            ended=checks.check_flag("ended", state.get("ended", False)),  # which older states do not have
         )
         self._resumes, self._taken, self._unfinished = True, None, False
         self._tell_epoch(self._position.epoch)
@@ -307,7 +310,8 @@ class StreamBatches:
     def _describe(self, reader: Reader, position: _Position) -> _Read:
         samples, shards, starts = reader.take()
         weights = [1.0 if self._weight is None else float(self._weight(sample)) for sample in samples]
-        check_weights(weights, len(weights), "Give one number for a sample.")
+        remedy = "Give one number for a sample."
+        check_weights(weights, len(weights), remedy, name=lambda place: name_sample(place, shards, starts))
         if samples and self._length is len and isinstance(samples[0], Mapping):
             remedy = "Give lambda sample: len(sample['input_ids']), for example."
             rule = "the length of a sequence, not the number of a dict's fields"
@@ -322,6 +326,8 @@ class StreamBatches:
         # Shard by shard, each in its own order: this rank's samples among those of all.
         held = dict(zip(np.flatnonzero(window.shards % world.world_size == rank).tolist(), samples, strict=True))
         runs, taken = split_runs(position.runs, world)
+        # All ranks know that a shard is at its end if it gave less than it was asked for.
+        short = bool((np.bincount(window.shards, minlength=len(self._shards)) < reader.quota).all())
         whole = len(window.shards) >= reader.quota * len(self._shards)
         key = {"seed": self.seed, "epoch": position.epoch, "number": position.window}
         try:
@@ -345,8 +351,10 @@ class StreamBatches:
             collated = self._collate(batch)
             self.loss_scale = float(scales[place])
             self.last_of_step = (place + 1) % world.micro_batches == 0
-            self._is_last = place + 1 == len(numbers) and not reader.has_more
-            self._position = position._replace(runs=(*runs, EarlierRun(world, place + 1)))
+            last = place + 1 == len(numbers)
+            self._is_last = last and not reader.has_more
+            ended = last and (short or (world.world_size == 1 and self._is_last))
+            self._position = position._replace(runs=(*runs, EarlierRun(world, place + 1)), ended=ended)
             yield collated
 
 
