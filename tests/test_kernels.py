@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise import _compile, _kernels, _random
-from lengthwise._kernels.cuts import _cut_in_lists
 from lengthwise._kernels.pool import _count_at_once as _count_groups_at_once
 from lengthwise._kernels.sorts import _count_at_once, _distinct_at_once, _look_up_at_once
 from lengthwise.choices.columns import look_up
@@ -256,9 +255,14 @@ def test_greedy_cut_is_the_rule(rows, boundaries, coefficients, budget, most, ov
     boundaries = np.array(sorted(boundary for boundary in boundaries if boundary < len(lengths)), np.int64)
     prices = np.concatenate([coefficients[:2], np.repeat(coefficients[2:], lengths.shape[1])])
     expected = cut_by_hand(lengths, boundaries.tolist(), prices, budget, most, overshoot)
-    for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func, _cut_in_lists):
+    kernels = [(kernel, lengths) for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func)]
+    if lengths.shape[1] == 1:
+        one = _kernels.greedy_cut_of_one
+        kernels += [(one, lengths[:, 0]), (one.py_func, lengths[:, 0]), (one._run_in_python, lengths[:, 0])]
+    for kernel, own in kernels:
         offsets = np.empty(len(lengths) + 1, np.int64)
-        batches = kernel(lengths, boundaries, prices, float(budget), most, overshoot, offsets)
+        arguments = own, boundaries, prices, float(budget), most, overshoot, offsets
+        batches = kernel(arguments) if kernel.__name__ == "_run_in_python" else kernel(*arguments)
         assert offsets[: batches + 1].tolist() == expected
 
 
@@ -269,17 +273,18 @@ def test_greedy_cut_is_the_rule(rows, boundaries, coefficients, budget, most, ov
     st.integers(1, 30),
     st.booleans(),
 )
-def test_greedy_cut_rounds_alike_at_the_budget_in_lists(lengths, prices, count, overshoot):
+def test_greedy_cut_rounds_alike_at_the_budget_for_one_length(lengths, prices, count, overshoot):
     lengths, (fixed, each, linear, quadratic, per_length) = np.array(lengths)[:, None], prices
     # What the first sequences cost together, to the last bit: in the order of `greedy_cut`.
     longest, count = float(lengths[:count].max()), min(count, len(lengths))
     budget = fixed + per_length * longest + count * (each + (linear * longest + quadratic * (longest * longest)))
     found = []
-    for kernel in (_kernels.greedy_cut, _cut_in_lists):
+    one = _kernels.greedy_cut_of_one
+    for kernel, own in ((_kernels.greedy_cut, lengths), (one, lengths[:, 0]), (one.py_func, lengths[:, 0].tolist())):
         offsets = np.empty(len(lengths) + 1, np.int64)
-        batches = kernel(lengths, NO_BOUNDARIES, np.array(prices), budget, 99, overshoot, offsets)
+        batches = kernel(own, NO_BOUNDARIES, np.array(prices), budget, 99, overshoot, offsets)
         found.append(offsets[: batches + 1].tolist())
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
 
 
 def test_greedy_cut_of_sorted_lengths_needs_the_fewest_batches():

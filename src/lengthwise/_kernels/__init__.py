@@ -14,6 +14,7 @@ from lengthwise._kernels.cuts import bucket_ends as bucket_ends
 from lengthwise._kernels.cuts import cut_to_multiples as cut_to_multiples
 from lengthwise._kernels.cuts import follow_back as follow_back
 from lengthwise._kernels.cuts import greedy_cut as greedy_cut
+from lengthwise._kernels.cuts import greedy_cut_of_one as greedy_cut_of_one
 from lengthwise._kernels.cuts import least_cost_cut as least_cost_cut
 from lengthwise._kernels.cuts import price_buckets as price_buckets
 from lengthwise._kernels.cuts import reach_from as reach_from

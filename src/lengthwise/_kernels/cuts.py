@@ -7,32 +7,38 @@ import numpy as np
 from lengthwise._compile import compile_kernel
 
 
-def _cut_in_lists(lengths, boundaries, prices, budget, most, overshoot, offsets):
-    """`greedy_cut`, in an eighth of the time that it takes in Python, for sequences of one length."""
-    if lengths.shape[1] > 1:
-        return greedy_cut.py_func(lengths, boundaries, prices, budget, most, overshoot, offsets)
-    fixed, alone, linear, quadratic, per_length = prices.tolist()
-
-    def price_with(length):
-        return alone + (linear * length + quadratic * (length * length)), fixed + per_length * length
-
-    borders = set(boundaries.tolist())
-    starts, size, longest, full = [], 0, -1.0, False
+@compile_kernel(linear=True, lists=True)
+def greedy_cut_of_one(lengths, boundaries, prices, budget, most, overshoot, offsets):
+    """`greedy_cut` of sequences of one length each, `lengths` [n], in two thirds of the time."""
+    fixed, alone, linear, quadratic, per_length = prices[0], prices[1], prices[2], prices[3], prices[4]
+    batches = size = passed = longest = 0
+    border = boundaries[0] if len(boundaries) else -1
     each = once = 0.0
-    for index, length in enumerate(lengths[:, 0].astype(np.float64).tolist()):
-        if length > longest:
-            longest, (each, once) = length, price_with(length)
-        over = not overshoot and once + (size + 1) * each > budget
-        if not size or full or size == most or over or index in borders:
-            starts.append(index)
-            size, longest, (each, once) = 0, length, price_with(length)
+    full = False
+    for index in range(len(lengths)):
+        length = lengths[index]
+        closed = size == 0 or full or size == most
+        if length > longest and not closed:  # all are padded to the longest: what each then costs
+            longest, padded = length, float(length)
+            each = alone + (linear * padded + quadratic * (padded * padded))
+            once = fixed + per_length * padded
+        if index == border:
+            passed += 1
+            border = boundaries[passed] if passed < len(boundaries) else -1
+            closed = True
+        if closed or (not overshoot and once + (size + 1) * each > budget):
+            offsets[batches] = index
+            batches += 1
+            size, longest, padded = 0, length, float(length)
+            each = alone + (linear * padded + quadratic * (padded * padded))
+            once = fixed + per_length * padded
         size += 1
         full = overshoot and once + size * each >= budget
-    offsets[: len(starts) + 1] = [*starts, len(lengths)]
-    return len(starts)
+    offsets[batches] = len(lengths)
+    return batches
 
 
-@compile_kernel(linear=True, in_python=_cut_in_lists)
+@compile_kernel(linear=True)
 def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
     """Cuts the sequences of `lengths` [n, dims] in order into batches, and returns how many.
 

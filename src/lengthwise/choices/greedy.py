@@ -41,7 +41,11 @@ def cut_greedily(
     # As many as there may be: of single sequences. Half of the room is enough for fewer than 2**32.
     offsets = np.empty(len(lengths) + 1, np.uint32 if len(lengths) < 2**32 else np.int64)
     if multiple == 1:
-        batches = _kernels.greedy_cut(lengths, boundaries, prices, float(budget), most, overshoot, offsets)
+        limits = boundaries, prices, float(budget), most, overshoot, offsets
+        if lengths.shape[1] == 1:
+            batches = _kernels.greedy_cut_of_one(np.ascontiguousarray(lengths[:, 0]), *limits)
+        else:
+            batches = _kernels.greedy_cut(lengths, *limits)
     else:
         batches = _kernels.cut_to_multiples(lengths, boundaries, prices, float(budget), most, multiple, offsets)
     return offsets[: batches + 1].astype(np.int64)
