@@ -25,6 +25,7 @@ import numpy as np
 BEFORE_READING = 0.2  # seconds of Python, of all kernels, before machine code is read from the disk
 BEFORE_COMPILING = 0.25  # seconds of Python, of one kernel, before it is compiled
 _EACH = 1e-6  # seconds for an entry of the arrays of a call, in Python
+_EACH_IN_LISTS = 3e-7  # where these are lists
 _EACH_AT_ONCE = 5e-8  # and by NumPy
 
 _listeners: list[Callable[[], None]] = []  # called before a kernel is compiled
@@ -74,7 +75,8 @@ class Kernel:
         self.py_func = function
         self._linear = linear
         self._take = _list if lists else _widen
-        self._in_python, self._each = (in_python, _EACH_AT_ONCE) if in_python else (function, _EACH)
+        self._in_python = in_python or function
+        self._each = _EACH_AT_ONCE if in_python else _EACH_IN_LISTS if lists else _EACH
         self._waits = True  # whether no call ran as machine code yet
         self._kept = True  # whether machine code may be on disk
         self._seconds = 0.0  # that this one ran in Python
