@@ -33,6 +33,7 @@ STAGES = {
     "edges": 11,
     "windows": 12,
     "leftovers": 13,
+    "times": 14,
 }
 
 _AT_ONCE = 2**14  # exponential numbers, which stay in the cache

@@ -1,0 +1,144 @@
+"""Times: how often epochs take each sequence, such as 0.4 times one of a large source, 2.5 times one of a small one.
+
+times    [n] float64   as asked: 2.5
+taken    [n] int64     as taken in an epoch: 2 or 3
+copies   [m] int64     sequence numbers, rising: each as often as it is taken
+
+Sequence i has a phase u from 0 to 1, which depends on the seed alone. Epoch e takes it floor((e + 1) t + u) -
+floor(e t + u) times, where t is `times[i]`. So E epochs in a row take it E t times, rounded up or down; each epoch is
+planned by itself, and nothing is remembered. The phases of sequences with equal times are evenly spaced:
+
+    t = 0.4, five sequences of phases   0.1  0.3  0.5  0.7  0.9
+    epoch 0 takes those from 0.6 on                     x    x
+    epoch 1, where they stand at        0.5  0.7  0.9  0.1  0.3
+    takes those from 0.6 on                   x    x
+
+So they are taken 5 t times together, rounded up or down, in every epoch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lengthwise import checks
+from lengthwise._random import Key, sort_by
+
+_REMEDY = "Give one number for each sequence, such as 0.5 to take it in every second epoch, or 2 for twice an epoch."
+_MOST_COPIES = 2**31  # of an epoch: their numbers take 16 GiB
+
+
+def read_times(times: ArrayLike, count: int) -> NDArray[np.float64]:
+    """Checks how often epochs take each of `count` sequences: a fresh array, [count].
+
+    Args:
+        times: [count], or one number for all.
+        count: How many sequences there are.
+
+    Raises:
+        TypeError: Not numbers.
+        ValueError: Not [count], not finite, below 0, 0 for all, or more than an epoch can hold.
+
+    >>> read_times([0.4, 2], 2), read_times(0.5, 2)
+    (array([0.4, 2. ]), array([0.5, 0.5]))
+    """
+    try:
+        given = np.asarray(times)
+    except (TypeError, ValueError, RuntimeError) as error:  # rows of several widths, a tensor on a GPU
+        raise checks.type_error("times", "a list of numbers", times, _REMEDY) from error
+    if given.dtype.kind not in "iuf":
+        raise checks.type_error("times", "a list of numbers", times, _REMEDY)
+    if given.shape not in ((), (count,)):
+        rule = f"one number for each of the {count} sequences"
+        raise checks.value_error("times", rule, f"of shape {given.shape}", _REMEDY)
+    read = np.full(count, given, np.float64) + 0.0  # of -0.0 it makes 0.0, which has another name
+    good = np.isfinite(read) & (read >= 0)
+    if not good.all():
+        at = int(np.argmin(good))
+        remedy = "Give 0 to leave a sequence out."
+        raise checks.value_error("times", "finite and at least 0", float(read[at]), remedy, at=f"sequence {at}")
+    if count and not read.any():
+        remedy = "Leave `times` out to take each sequence once an epoch."
+        raise checks.value_error("times", "above 0 for some sequence", 0.0, remedy)
+    if (most := float(np.ceil(read).sum())) > _MOST_COPIES:
+        remedy = "Give how often one epoch takes each sequence, not a share or a number of frames."
+        raise checks.value_error("times", f"at most {_MOST_COPIES} in sum, rounded up", most, remedy)
+    return read
+
+
+def name_times(times: NDArray[np.float64]) -> str:
+    """Names checked times by 16 hex digits, the same on every platform."""
+    return hashlib.blake2b(np.ascontiguousarray(times, "<f8").data, digest_size=8).hexdigest()
+
+
+class Draw(NamedTuple):
+    """What the copies of any epoch follow from: whole copies of each sequence, and a fraction with its phase.
+
+    Attributes:
+        whole: [n] int64, floor(times).
+        fraction: [n] uint64, the rest of `times` in units of 2**-64: of 2.5 it is 2**63.
+        phases: [n] uint64, in the same unit.
+    """
+
+    whole: NDArray[np.int64]
+    fraction: NDArray[np.uint64]
+    phases: NDArray[np.uint64]
+
+    def take(self, epoch: int) -> NDArray[np.int64]:
+        """How often an epoch takes each sequence: [n]."""
+        # Products and sums drop what is beyond 64 bits, which is whole epochs. So they are exact in every epoch.
+        before = self.fraction * np.uint64(epoch) + self.phases
+        return self.whole + (before + self.fraction < before)
+
+    def most(self) -> NDArray[np.int64]:
+        """The most that any epoch takes of each sequence: [n]."""
+        return self.whole + (self.fraction > 0)
+
+
+def draw_times(times: NDArray[np.float64], seed: int) -> Draw:
+    """Draws the phases of checked times.
+
+    References:
+        Systematic sampling: Madow and Madow 1944; Cochran 1977, "Sampling techniques", chapter 8. Deviation: the list
+        is in random order, by groups of equal times, and each group goes on in the next epoch where it stopped.
+
+    >>> draw = draw_times(np.array([0.4, 0.4, 0.4, 0.4, 0.4, 2.5]), seed=0)
+    >>> [draw.take(epoch).tolist() for epoch in range(3)]
+    [[0, 1, 0, 0, 1, 3], [0, 0, 1, 1, 0, 2], [1, 0, 0, 0, 1, 3]]
+    """
+    whole = np.floor(times)
+    fraction = np.ldexp(times - whole, 64).astype(np.uint64)
+    return Draw(whole.astype(np.int64), fraction, _draw_phases(times, Key(seed=seed, stage="times")))
+
+
+def _draw_phases(times: NDArray[np.float64], key: Key) -> NDArray[np.uint64]:
+    """A phase for each sequence, in units of 2**-64: of equal times evenly spaced, in random order: [n]."""
+    order = sort_by(key.permutation(len(times)), times)
+    rising = times[order]
+    starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(rising)), bool), rising[1:] != rising[:-1]]))
+    sizes = np.diff(starts, append=len(rising))
+    # The phases of a group of m are floor((k 2**64 + offset) / m) for k = 0..m-1. 2**64 itself needs 65 bits: it is
+    # step x m + rest. Two arcs of the circle that are equally long hold as many of them, or one more.
+    size = sizes.astype(np.uint64)
+    offset = key.at("times", lane=1).words(len(size))
+    step = np.negative(size) // size + np.uint64(1)
+    rest = np.negative(step * size)
+    place = (np.arange(len(rising)) - np.repeat(starts, sizes)).astype(np.uint64)
+    group = np.repeat(np.arange(len(size)), sizes)
+    phases = np.empty(len(times), np.uint64)
+    phases[order] = (
+        place * step[group] + (offset // size)[group] + (place * rest[group] + (offset % size)[group]) // size[group]
+    )
+    return phases
+
+
+def copies_of(taken: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The sequence of each copy, rising.
+
+    >>> copies_of(np.array([2, 0, 1]))
+    array([0, 0, 2])
+    """
+    return np.repeat(np.arange(len(taken)), taken)
