@@ -59,7 +59,7 @@ WITHIN = {
         *("write", "__init__"),
     ),
     "planning": (
-        *("plan_file", "plan", "times", "batches", "own", "joint", "step_multiples", "called_steps"),
+        *("times", "plan_file", "plan", "batches", "own", "joint", "step_multiples", "called_steps"),
         *("steps", "tail", "row_steps", "leftovers", "draft", "oversize", "level", "trial"),
         *(
             "fit",

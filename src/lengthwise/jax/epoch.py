@@ -148,9 +148,9 @@ def _load(dataset: Dataset, members: list[Any]) -> list[Any]:
 def _check_size(dataset: Dataset, plan: Plan) -> None:
     """Refuses a data set of another size than was planned: the lengths would be those of other sequences."""
     # A plan of chunks counts these, and some data sets tell no size.
-    if plan.spans is not None or not isinstance(dataset, Sized) or len(dataset) == plan.count:
+    if plan.spans is not None or not isinstance(dataset, Sized) or len(dataset) == plan.population:
         return
-    rule, remedy = f"of the {plan.count} sequences of the plan", "Plan the lengths of this data set, in its order."
+    rule, remedy = f"of the {plan.population} sequences of the plan", "Plan the lengths of this data set, in its order."
     raise checks.value_error("dataset", rule, len(dataset), remedy)
 
 

@@ -173,4 +173,4 @@ def _check_lengths(plans: Sequence[Plan], array: NDArray[np.int64]) -> None:
 
 def _take(plan: Plan, own: NDArray[np.int64]) -> NDArray[np.int64]:
     """The lengths of what the plan takes, sequences or chunks, in its order."""
-    return look_up(own if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1], plan.sequences)
+    return look_up(own if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1], plan.numbers)

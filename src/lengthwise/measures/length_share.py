@@ -235,7 +235,7 @@ def _members(plan: Plan) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     first = plan.first_taken
     step_of_batch[plan.grid[first]] = np.nonzero(first)[0]
     steps = step_of_batch[plan.batch_numbers]
-    return plan.sequences[steps >= 0], steps[steps >= 0]
+    return plan.numbers[steps >= 0], steps[steps >= 0]
 
 
 def _share(noise: Noise, masses: NDArray[np.float64]) -> float:

@@ -1,9 +1,10 @@
 """Planning: the stages in a row.
 
-lengths -> chunks? -> portions? -> order -> cut -> deal -> arrange -> Plan
+lengths -> copies? -> chunks? -> portions? -> order -> cut -> deal -> arrange -> Plan
 
 `make` tells the story; the other files are its sentences, in this order:
 
+times       how often the epoch takes each sequence, where that is not once
 oversize    sequences over the budget by themselves leave, or stand alone
 portions    all sequences, or each rank's own, by an order that is fitted once
 fit         an order is fitted to the lengths: by trial drafts (trial, joint), for windows once for all (shared_fit)
@@ -20,8 +21,8 @@ plan        what comes of it; plan_file holds it
 
 Other files read plans, or make many: loss, evaluation; shapes and few_shapes; windows, window_epoch and step_counts.
 
-items     [n, dims]   the lengths of what is planned: sequences, or chunks of them; in the type they came in, such as
-                      uint16, so that a sum or a product of them must be asked for in int64
+items     [n, dims]   the lengths of what is planned: sequences, copies or chunks of them; in the type they came in,
+                      such as uint16, so that a sum or a product of them must be asked for in int64
 members   [k]         the items of one portion (of all, where there are no portions)
 """
 

@@ -26,6 +26,7 @@ from lengthwise.planning.leftovers import pass_leftovers_on
 from lengthwise.planning.own import check_cuts, check_ordered, check_rows, is_own
 from lengthwise.planning.row_steps import form_row_steps
 from lengthwise.planning.steps import capacity_of, form_steps
+from lengthwise.planning.times import copies_of
 
 
 class Draft(NamedTuple):
@@ -223,11 +224,20 @@ def count_frames(drafts: Sequence[Draft], items: NDArray[np.int64]) -> tuple[int
     return useful, computed
 
 
-def take_items(array: NDArray[np.int64], batching: Batching) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """What is batched, [n, dims]: whole sequences, and None; or chunks, and which span of which sequence each is."""
+def take_items(
+    array: NDArray[np.int64], batching: Batching, times: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """What is batched, [n, dims]: whole sequences, and None; or chunks, and which span of which sequence each is.
+
+    Each sequence once, or as many copies of it as `times` [n] say.
+    """
+    copies = None if times is None else copies_of(times)
+    array = array if copies is None else array[copies]
     if batching.chunks is None:
         return (array if array.ndim == 2 else array[:, None]), None
     spans = batching.chunks(one_length(array).astype(np.int64, copy=False))
+    if copies is not None:
+        spans[:, 0] = copies[spans[:, 0]]
     return (spans[:, 2] - spans[:, 1])[:, None], spans
 
 

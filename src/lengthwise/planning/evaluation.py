@@ -102,7 +102,7 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
     remedy = "Give one list for each rank, of one output for each sequence of its batches."
     if len(outputs) != plan.world_size:
         raise checks.value_error("outputs", f"of {plan.world_size} ranks", len(outputs), remedy)
-    restored: list[Any] = [None] * plan.count
+    restored: list[Any] = [None] * plan.population
     for rank, given in enumerate(outputs):
         numbers, counted = _take(plan, rank)
         if len(given) != len(numbers):
@@ -120,5 +120,5 @@ def _take(plan: Plan, rank: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     sizes = plan.batch_sizes[batches]
     # Batches of [2, 3] sequences: `within` counts [0, 1, 0, 1, 2], to which each batch adds its own offset.
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    numbers = plan.sequences[np.repeat(plan.offsets[batches], sizes) + within]
+    numbers = plan.numbers[np.repeat(plan.offsets[batches], sizes) + within]
     return numbers, np.repeat(plan.first_taken[:, :, rank].reshape(-1), sizes)

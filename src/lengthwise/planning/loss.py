@@ -127,14 +127,14 @@ def learning_rate_scales(
 
 def batch_weights(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
     """The sum of the weights of each batch, 0 where it is taken again: [steps, micro_batches, ranks]."""
-    own = check_weights(weights, plan.count, _REMEDY)
+    own = check_weights(weights, plan.population, _REMEDY)
     check_some_weight(own)
     return sum_by_batch(plan, own)
 
 
 def sum_by_batch(plan: Plan, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """`batch_weights` of checked weights, which may all be 0."""
-    sums = np.bincount(plan.batch_numbers, weights[plan.sequences], minlength=len(plan.costs))
+    sums = np.bincount(plan.batch_numbers, weights[plan.numbers], minlength=len(plan.costs))
     return np.where(plan.first_taken, sums[plan.grid], 0.0)
 
 

@@ -11,6 +11,7 @@ from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.columns import distinct, longest_of
+from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.multiples import count_multiple, length_multiple, round_up
 from lengthwise.choices.rows import max_in_row, row_capacity, row_offsets
 from lengthwise.choices.world import check_world
@@ -21,11 +22,13 @@ from lengthwise.planning.draft import Draft, price, take_items
 from lengthwise.planning.fit import settle
 from lengthwise.planning.grid import deal_and_arrange, in_grid
 from lengthwise.planning.missed import tell_missed_waiting
+from lengthwise.planning.oversize import name_sequence
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.portions import draft_portions
 from lengthwise.planning.rest import Remainder, read_runs, take_run
-from lengthwise.planning.shared_fit import Fitted
+from lengthwise.planning.shared_fit import Fitted, stand_for_epochs
 from lengthwise.planning.tail import complete_steps
+from lengthwise.planning.times import copies_of, draw_times, read_times
 from lengthwise.planning.trial import Data
 
 
@@ -43,6 +46,7 @@ def make_plan(
     world_size: int = 1,
     micro_batches: int = 1,
     after: Sequence[Sequence[int]] = (),
+    times: ArrayLike | None = None,
 ) -> Plan:
     """Plans one epoch for every rank. Same inputs, same plan, on every platform and in every process.
 
@@ -56,15 +60,20 @@ def make_plan(
         after: Runs that took the beginning of the epoch, in turn: (world_size, micro_batches, batches that each rank
             took). What they left is planned. If a step has as many batches as before and whole steps were taken, the
             same steps follow; otherwise the batches that no rank took are dealt anew.
+        times: [n] numbers, at least 0, or one for all: how often epochs take each sequence. By default once. 2.5 is
+            twice or three times in an epoch, and five times in two of them. Sequences of equal `times` are taken
+            together as often as asked in every epoch, rounded up or down. Two copies may meet in one batch by chance.
 
     Returns:
-        A plan with the same number of steps on every rank, and every sequence in it exactly once. There are two
-        exceptions: a choice was asked to drop or repeat; or a step has more places than sequences are left to fill, and
-        some are taken again, with a weight of 0 in `loss_scales`. `plan.dropped()`, `plan.repeated()` and
+        A plan with the same number of steps on every rank, and every sequence in it exactly once, or every copy. There
+        are two exceptions: a choice was asked to drop or repeat; or a step has more places than sequences are left to
+        fill, and some are taken again, with a weight of 0 in `loss_scales`. `plan.dropped()`, `plan.repeated()` and
         `plan.over_max_cost()` list those. The plan has no steps if the runs of `after` took everything.
 
     Raises:
-        ValueError: A length is not positive, a choice does not suit the lengths, or all are to be dropped.
+        ValueError: A length is not positive, a choice does not suit the lengths, or all are to be dropped; `times` are
+            not [n], negative, not finite, or all 0.
+        TypeError: `times` are no numbers.
 
     >>> import lengthwise as lw
     >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder())
@@ -72,10 +81,11 @@ def make_plan(
     [[2, 3], [0, 1]]
     >>> [batch.tolist() for batch in make_plan([5, 9, 2, 4], batching, after=[(1, 1, 1)]).batches()]
     [[0, 1]]
+    >>> [batch.tolist() for batch in make_plan([5, 9, 2, 4], batching, times=[1, 0, 2, 1]).batches()]
+    [[2, 2], [3, 0]]
     """
-    return make_fitted(
-        lengths, batching, None, seed=seed, epoch=epoch, world_size=world_size, micro_batches=micro_batches, after=after
-    )
+    which = {"seed": seed, "epoch": epoch, "world_size": world_size, "micro_batches": micro_batches}
+    return make_fitted(lengths, batching, None, **which, after=after, times=times)
 
 
 def make_fitted(
@@ -88,6 +98,7 @@ def make_fitted(
     world_size: int,
     micro_batches: int,
     after: Sequence[Sequence[int]],
+    times: ArrayLike | None = None,
 ) -> Plan:
     """Plans as `make_plan` does, with what was `fitted` to a sample of windows for as many ranks."""
     array = view_lengths(lengths, narrow=True)
@@ -99,17 +110,26 @@ def make_fitted(
     # Runs on 8 and 6 ranks, now 4: planned for 8, then what those left for 6, then what those left for 4.
     first, *later = [*(run.world for run in runs), world]
 
-    # Chunks, or whole sequences.
+    # Each sequence once, or as often as the epoch takes it; whole, or in chunks.
+    drawn = None if times is None else draw_times(read_times(times, len(array)), key.seed)
+    taken_times = None if drawn is None else drawn.take(key.epoch)
     check_countable(array if array.ndim == 2 else array[:, None])
-    items, spans = take_items(array, batching)
+    items, spans = take_items(array, batching, taken_times)
     check_countable(round_up(items, length_multiple(batching.cut)))
 
     # Order and cut; then a tail that fills the last step.
     # The plan keeps the batching as it was given, for that is what a checkpoint compares.
     name = name_checked(array)
+    data = Data(items, name) if drawn is None else stand_for_epochs(array, batching, drawn, name)
     given = batching
-    batching = fitted.batching if fitted is not None else settle(Data(items, name), batching, first.slots)
-    drafts = draft_portions(items, batching, first, key, name=name, fitted=fitted)
+    batching = fitted.batching if fitted is not None else settle(data, batching, first.slots)
+    try:
+        drafts = draft_portions(items, batching, first, key, data=data, fitted=fitted)
+    except OversizeError as error:
+        if taken_times is None:
+            raise
+        # The draft knows the numbers of copies; the user those of the data set.
+        raise name_sequence(error, copies_of(taken_times) if spans is None else spans[:, 0]) from None
     capacity = row_capacity(batching.cut)
     batches, numbers = complete_steps(
         [price(draft, batching.cost, capacity) for draft in drafts],
@@ -126,7 +146,7 @@ def make_fitted(
     # Deal and arrange; then what earlier runs took is taken, each from what the one before it left.
     grid = deal_and_arrange(batches, numbers, first, batching, deal=key.at("deal"), arrange=key.at("arrange"))
     if not runs:  # the rest of an epoch may wait a little longer by chance
-        tell_missed_waiting(grid, batches.costs, items, batching)
+        tell_missed_waiting(grid, batches.costs, batching, name=data.name)
     left = Remainder(batches, grid, np.empty(0, np.int64))
     for number, (run, next_world) in enumerate(zip(runs, later, strict=True)):
         # Three lanes for each run. With the same ones, the second run would draw what the first drew.
@@ -150,6 +170,7 @@ def make_fitted(
         row_offsets=starts,
         spans=spans,
         delivered=distinct(taken) if runs else None,
+        times=taken_times if spans is None else None,
         count=len(items),
         batching=given.to_json(),
         seed=int(seed),

@@ -42,7 +42,12 @@ class FirstWarnings:
 
 
 def tell_missed_request(
-    had: float | None, items: NDArray[np.int64], batching: Batching, draft_by: Callable[[Order], list[Draft]]
+    had: float | None,
+    items: NDArray[np.int64],
+    batching: Batching,
+    draft_by: Callable[[Order], list[Draft]],
+    *,
+    name: str,
 ) -> None:
     """Warns if plans miss the padding or the mixing that was asked for; once for the same batching and lengths.
 
@@ -53,13 +58,14 @@ def tell_missed_request(
         items: What is planned.
         batching: The choices.
         draft_by: Drafts the same sequences by another order, to see what is possible.
+        name: Of the lengths.
     """
     order = batching.order
     if had is None or order is DEFAULT_ORDER or not finds_noise(order):
         return
     if order.padding is not None:
-        _tell_missed_padding(order.padding, had, items, batching, draft_by)
-    elif order.mixing is not None and had < order.mixing - _TOLERANCE and not _was_told("mixing", items, batching):
+        _tell_missed_padding(order.padding, had, items, batching, draft_by, name)
+    elif order.mixing is not None and had < order.mixing - _TOLERANCE and not _was_told("mixing", name, batching):
         sentence = f"`mixing` must be at least what was asked, {order.mixing:g}, but is {had:.3f}."
         why = f"Random batches mix {had:.3f} here, and nothing mixes more: make the batches larger, or ask for less."
         warnings.warn(f"{sentence} {why}", stacklevel=6)
@@ -71,8 +77,9 @@ def _tell_missed_padding(
     items: NDArray[np.int64],
     batching: Batching,
     draft_by: Callable[[Order], list[Draft]],
+    name: str,
 ) -> None:
-    if abs(had - asked) <= _TOLERANCE or _was_told("padding", items, batching):
+    if abs(had - asked) <= _TOLERANCE or _was_told("padding", name, batching):
         return
     least, most = (padding_of(draft_by(end), items) for end in (Sorted(), Shuffled()))
     if asked > most and most <= _TOLERANCE:  # all lengths are nearly equal: no order pads more
@@ -82,7 +89,9 @@ def _tell_missed_padding(
     warnings.warn(f"{sentence} {_say_why(asked, had, least, most)}", stacklevel=7)
 
 
-def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching, *, stacklevel: int = 6) -> None:
+def tell_doubted_budget(
+    over: int, items: NDArray[np.int64], batching: Batching, *, name: str = "", stacklevel: int = 6
+) -> None:
     """Warns if nearly all sequences are over the budget by themselves.
 
     For example, lengths are in samples, and the budget in frames. Without a policy for such sequences this is an error,
@@ -92,12 +101,13 @@ def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching,
         over: How many sequences are over the budget by themselves.
         items: What is planned.
         batching: The choices.
+        name: Of the lengths; by default the fingerprint of the items.
         stacklevel: Of the warning: that of the caller of the public function.
     """
     if not over or over < _NEARLY_ALL * len(items) or type(batching.cut) is not Budget:
         return
     cost = mean_cost(items, batching.cost)
-    if cost <= batching.cut.budget or _was_told("budget", items, batching):
+    if cost <= batching.cut.budget or _was_told("budget", name or fingerprint(items), batching):
         return
     rule = f"at least the cost of a sequence of the mean length, {cost:.16g}"
     remedy = (
@@ -107,22 +117,20 @@ def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching,
     warnings.warn(checks.sentence("budget", rule, batching.cut.budget, remedy), stacklevel=stacklevel)
 
 
-def tell_missed_waiting(
-    grid: NDArray[np.int64], costs: NDArray[np.float64], items: NDArray[np.int64], batching: Batching
-) -> None:
+def tell_missed_waiting(grid: NDArray[np.int64], costs: NDArray[np.float64], batching: Batching, *, name: str) -> None:
     """Warns if the ranks of a whole epoch wait longer than was asked; once for the same batching and lengths.
 
     Args:
         grid: [steps, micro_batches, ranks] of batch numbers.
         costs: What each batch costs.
-        items: What is planned.
         batching: The choices.
+        name: Of the lengths.
     """
     deal = batching.deal
     if not isinstance(deal, Balanced) or deal.waiting is None or not grid.size:
         return
     had = waiting_of((costs / (costs.max() or 1.0))[grid].sum(axis=1))
-    if had <= deal.waiting + 1e-9 or _was_told("waiting", items, batching):
+    if had <= deal.waiting + 1e-9 or _was_told("waiting", name, batching):
         return
     sentence = f"`waiting` must be at most what was asked, {deal.waiting:g}, but is {had:.3g}."
     remedy = "Cut by a budget, or ask for more." if isinstance(batching.cut, FixedSize) else "Ask for more."
@@ -130,9 +138,9 @@ def tell_missed_waiting(
     warnings.warn(f"{sentence} {why} {remedy}", stacklevel=5)
 
 
-def _was_told(what: str, items: NDArray[np.int64], batching: Batching) -> bool:
-    """Whether this process has warned of it before; from now on it has."""
-    about = (what, batching.to_json(), fingerprint(items))
+def _was_told(what: str, name: str, batching: Batching) -> bool:
+    """Whether this process has warned of it before, for lengths of this name; from now on it has."""
+    about = (what, batching.to_json(), name)
     told = about in _told
     if len(_told) >= _MOST_TOLD:  # of a stream, every window has lengths of its own
         _told.clear()

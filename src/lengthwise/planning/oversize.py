@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.columns import distinct, longest_of
 from lengthwise.choices.cost import costs_alone
+from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.multiples import length_multiple, round_up
 from lengthwise.choices.rows import row_capacity
@@ -85,6 +86,13 @@ def put_alone(ordered: Draft, alone: NDArray[np.int64], items: NDArray[np.int64]
         _boundaries_around(ordered.boundaries, int(at), len(alone), int(offsets[-1])),
         np.insert(ordered.needed, at, round_up(items[rising], multiple), axis=0),
     )
+
+
+def name_sequence(error: OversizeError, numbers: NDArray[np.int64]) -> OversizeError:
+    """The error with the number that the user knows: sequence k of what was planned has `numbers[k]`."""
+    sequence = None if error.sequence is None else int(numbers[error.sequence])
+    doubt = {} if error.mean_cost is None else {"mean_cost": error.mean_cost}  # of a cut of ours alone
+    return type(error)(error.budget, error.cost, error.position, sequence=sequence, **doubt)
 
 
 def _boundaries_around(boundaries: NDArray[np.int64], at: int, alone: int, members: int) -> NDArray[np.int64]:

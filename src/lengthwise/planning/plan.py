@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from lengthwise import _kernels, checks
 from lengthwise.planning import plan_file
+from lengthwise.planning.times import copies_of
 
-_ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "row_offsets", "spans", "delivered")
+_ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "row_offsets", "spans", "delivered", "times")
 _FACTS = ("count", "batching", "seed", "epoch", "lengths_fingerprint", "max_cost")
 
 
@@ -28,15 +29,20 @@ class Plan:
     """The plan of one epoch, or of the rest of one: read-only arrays, and the facts that they were made from.
 
     Attributes:
-        sequences: [m], sequence numbers, batch by batch; with chunks, the numbers of `spans`.
+        sequences: [m], sequence numbers, batch by batch; with chunks, the numbers of `spans`; with times, those of
+            `copies`. `numbers` has those of the data set.
         offsets: [batches + 1], batch b is `sequences[offsets[b]:offsets[b + 1]]`.
         padded_lengths: [batches, dims], what each batch is padded to.
         costs: [batches], what each batch costs, in the unit of the budget.
         grid: [steps, micro_batches, ranks], batch numbers: which batch each rank takes in each step.
         row_offsets: [rows + 1], where each packed row begins in `sequences`, and the end; None if rows are not packed.
         spans: [chunks, 3], sequence, start and stop of each chunk; None without chunks.
-        delivered: [k], sequence numbers (of `spans`) that were taken before this plan begins, rising; or None.
-        count: How many sequences (or chunks) there were to plan.
+        delivered: [k], sequence numbers (of `spans`, of `copies`) that were taken before this plan begins, rising; or
+            None.
+        times: [n], how often the epoch takes each sequence of the data set; None where it takes each once, and with
+            chunks, where `spans` tell.
+        copies: [count], the sequence of each copy, rising: of times of [2, 0, 1] it is [0, 0, 2]; None without `times`.
+        count: How many sequences (copies, chunks) there were to plan.
         batching: The batching, as JSON.
         seed: What the random numbers came from, with `epoch`.
         epoch: The number of the epoch, from 0.
@@ -52,6 +58,8 @@ class Plan:
     row_offsets: NDArray[np.int64] | None = None
     spans: NDArray[np.int64] | None
     delivered: NDArray[np.int64] | None = None
+    times: NDArray[np.int64] | None = None
+    copies: NDArray[np.int64] | None = field(init=False)
     count: int
     batching: str
     seed: int
@@ -60,7 +68,9 @@ class Plan:
     max_cost: float
 
     def __post_init__(self) -> None:
-        for name in _ARRAYS:
+        # It follows from the times: a plan file needs only these.
+        object.__setattr__(self, "copies", None if self.times is None else copies_of(self.times))
+        for name in (*_ARRAYS, "copies"):
             if (array := getattr(self, name)) is not None:
                 # In place, so that whoever made the array cannot change the plan either.
                 array.setflags(write=False)
@@ -111,6 +121,8 @@ class Plan:
         remedy = "Give the number of a batch, as in the grid."
         checks.check_whole("number", number, minimum=0, maximum=len(self.costs) - 1, remedy=remedy)
         members = self.sequences[self.offsets[number] : self.offsets[number + 1]]
+        if self.copies is not None:
+            return self.copies[members]
         return members.copy() if self.spans is None else self.spans[members]
 
     def rows(self, number: int) -> list[NDArray[np.int64]]:
@@ -143,21 +155,39 @@ class Plan:
         return np.argsort(-self.costs, kind="stable")[:count]
 
     def dropped(self) -> NDArray[np.int64]:
-        """The sequences that no batch holds, rising; without those that were delivered before the plan begins."""
+        """The sequences that no batch holds, rising; without those that were delivered before the plan begins.
+
+        Of several copies each is listed: [3, 3] are two of sequence 3.
+        """
         if self._is_each_once():
             return np.empty(0, np.int64)
         missing = self._times_planned() == 0
         if self.delivered is not None:
             missing[self.delivered] = False
-        return np.flatnonzero(missing)
+        return self._name(np.flatnonzero(missing))
 
     def repeated(self) -> NDArray[np.int64]:
-        """The sequences that the ranks take more than once, rising; `loss_scales` scales the second time by 0."""
-        return np.empty(0, np.int64) if self._is_each_once() else np.flatnonzero(self._times_planned() > 1)
+        """The sequences that the ranks take more than once, rising; `loss_scales` scales the second time by 0.
+
+        With times: those of which one copy is taken more than once.
+        """
+        if self._is_each_once():
+            return np.empty(0, np.int64)
+        return self._name(np.flatnonzero(self._times_planned() > 1))
 
     def over_max_cost(self) -> NDArray[np.int64]:
         """The numbers of the batches that cost more than `max_cost`, rising."""
         return np.flatnonzero(self.costs > self.max_cost)
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The number in the data set of each entry of `sequences`: [m]; of a plan of chunks, the number of the span."""
+        return self._name(self.sequences)
+
+    @property
+    def population(self) -> int:
+        """How many sequences the data set has; of a plan of chunks, how many chunks there are."""
+        return self.count if self.times is None else len(self.times)
 
     @property
     def batch_numbers(self) -> NDArray[np.int64]:
@@ -177,6 +207,10 @@ class Plan:
         if self.delivered is not None:  # batches are taken whole: if the first sequence was delivered, all were
             first &= ~np.isin(self.sequences[self.offsets[:-1]], self.delivered)[flat]
         return first.reshape(self.grid.shape)
+
+    def _name(self, items: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The numbers in the data set of what is planned."""
+        return items if self.copies is None else self.copies[items]
 
     def _is_each_once(self) -> bool:
         """Whether every sequence is taken once, as in most plans: asked with a byte for each, and not a counter."""

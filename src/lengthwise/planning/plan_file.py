@@ -23,9 +23,9 @@ from lengthwise import checks, files
 VERSION = 3  # 3 says `max_cost` where 2 said `limit`
 DIMS = {
     **{"sequences": 1, "offsets": 1, "padded_lengths": 2, "costs": 1, "grid": 3},
-    **{"row_offsets": 1, "spans": 2, "delivered": 1},
+    **{"row_offsets": 1, "spans": 2, "delivered": 1, "times": 1},
 }
-OPTIONAL = ("row_offsets", "spans", "delivered")
+OPTIONAL = ("row_offsets", "spans", "delivered", "times")
 _REMEDY = "This is a damaged plan file: make the plan anew."
 
 Arrays = Mapping[str, Any]  # of NumPy's arrays
@@ -193,6 +193,11 @@ def _faults_of_members(arrays: Arrays, count: int) -> Iterator[Fault]:
         yield from _out_of_range("delivered", delivered, count)
         if (delivered[1:] <= delivered[:-1]).any():
             yield "delivered", "strictly rising", delivered.tolist()
+    if (times := arrays.get("times")) is not None:
+        if spans is not None:
+            yield "times", "left out beside spans", times.tolist()
+        if (times < 0).any() or (times > count).any() or times.sum() != count:
+            yield "times", f"at least 0 and {count} in sum", times.tolist()
     if spans is not None:
         if spans.shape != (count, 3):
             yield "spans", f"of shape {(count, 3)}", spans.shape

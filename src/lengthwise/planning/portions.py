@@ -21,23 +21,24 @@ from lengthwise.planning.trial import Data, fill_steps
 
 
 def draft_portions(
-    items: NDArray[np.int64], batching: Batching, world: World, key: Key, *, name: str, fitted: Fitted | None
+    items: NDArray[np.int64], batching: Batching, world: World, key: Key, *, data: Data, fitted: Fitted | None
 ) -> list[Draft]:
     """One draft for each portion: its sequences in order, and cut; what is over the budget alone, or left out.
 
-    `name` is the fingerprint of the lengths, by which what was fitted to them is remembered; `fitted` is what was
-    fitted before, to a sample of windows.
+    `data` is what the order is fitted to: the items; or, where epochs take other copies, the same for all of them.
+    `fitted` is what was fitted before, to a sample of windows.
     """
     portions = batching.deal.portions(len(items), world, key)
     if is_own(batching.deal):
         portions = check_portions(portions, len(items), world)
     kinds = sort_out(items, batching)
-    tell_doubted_budget(kinds.over, items, batching)
+    tell_doubted_budget(kinds.over, items, batching, name=data.name)
     alone = [portion[kinds.alone[portion]] if kinds.over else np.empty(0, np.int64) for portion in portions]
     members = [_select(portion, kinds) for portion in portions]
     del portions  # the numbers of all sequences, while these are sorted, would be a fifth of the memory
     keys = [key.at("order", lane=lane) for lane in range(len(members))]
-    fit, bands = _fit(Data(items, name), kinds, batching, world, len(members), fitted)
+    to_fit = kinds if data.items is items else sort_out(data.items, batching)
+    fit, bands = _fit(data, to_fit, batching, world, len(members), fitted)
 
     def draft_by(order: Order) -> list[Draft]:
         return [
@@ -49,7 +50,7 @@ def draft_portions(
         return fill_steps(draft_by(order), batching, world.slots // len(members), alone=sum(map(len, alone)))
 
     drafts = draft_by(fit.order)
-    tell_missed_request(fit.had, items, batching, fill_by)
+    tell_missed_request(fit.had, items, batching, fill_by, name=data.name)
     # Portions differ in their number of batches: cutting one of them smaller would only give all ranks more steps.
     if len(drafts) == 1:
         drafts = [level(drafts[0], batching, world.slots, beside=len(alone[0]))]

@@ -1,5 +1,7 @@
 """Shared fit: what windows fit to their lengths is fitted once, to a sample of them, and serves all.
 
+So it is with epochs that take other copies: what is fitted is fitted to the same copies for all epochs.
+
 a window fitted by itself          drafted 16 times for every guess, in every window
 16 windows fitted together         drafted once each for every guess, once in a run
 """
@@ -16,8 +18,10 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.order import Sorted, finds_noise
 from lengthwise.lengths import fingerprint
+from lengthwise.planning.draft import take_items
 from lengthwise.planning.fit import Fit, choose_bands, fit_order, settle
 from lengthwise.planning.oversize import sort_out
+from lengthwise.planning.times import Draw
 from lengthwise.planning.trial import Data
 
 
@@ -50,6 +54,19 @@ def fit_windows(windows: Sequence[NDArray[np.int64]], batching: Batching, slots:
     if bands or not finds_noise(batching.order):
         return Fitted(batching, bands, None)
     return Fitted(batching, 0, fit_order(data, kinds, batching, portions=portions, bands=0, places=slots // portions))
+
+
+def stand_for_epochs(array: NDArray[np.int64], batching: Batching, drawn: Draw, name: str) -> Data:
+    """What stands for every epoch of the lengths `array`, of this `name`, whose copies are `drawn`.
+
+    A padding or a mixing is asked of what an epoch takes: it is fitted to the first one. Edges must hold the longest
+    sequence of every epoch, and be the same in all: they are fitted to the most copies that any epoch takes of each.
+    """
+    if finds_noise(batching.order):
+        items, _ = take_items(array, batching, drawn.take(0))
+        if sort_out(items, batching).fitted.any():
+            return Data(items, f"{name} in the first epoch of {drawn.name}")
+    return Data(take_items(array, batching, drawn.most())[0], f"{name} at most as in {drawn.name}")
 
 
 def has_fit(batching: Batching, dims: int) -> bool:

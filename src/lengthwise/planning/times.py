@@ -78,11 +78,13 @@ class Draw(NamedTuple):
     """What the copies of any epoch follow from: whole copies of each sequence, and a fraction with its phase.
 
     Attributes:
+        name: Of the times and the seed.
         whole: [n] int64, floor(times).
         fraction: [n] uint64, the rest of `times` in units of 2**-64: of 2.5 it is 2**63.
         phases: [n] uint64, in the same unit.
     """
 
+    name: str
     whole: NDArray[np.int64]
     fraction: NDArray[np.uint64]
     phases: NDArray[np.uint64]
@@ -111,7 +113,8 @@ def draw_times(times: NDArray[np.float64], seed: int) -> Draw:
     """
     whole = np.floor(times)
     fraction = np.ldexp(times - whole, 64).astype(np.uint64)
-    return Draw(whole.astype(np.int64), fraction, _draw_phases(times, Key(seed=seed, stage="times")))
+    name = f"{name_times(times)} of seed {seed}"
+    return Draw(name, whole.astype(np.int64), fraction, _draw_phases(times, Key(seed=seed, stage="times")))
 
 
 def _draw_phases(times: NDArray[np.float64], key: Key) -> NDArray[np.uint64]:

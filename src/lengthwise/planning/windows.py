@@ -34,6 +34,7 @@ from lengthwise.lengths.rules import check_dims, whole_lengths
 from lengthwise.planning.draft import take_items
 from lengthwise.planning.make import make_fitted
 from lengthwise.planning.missed import FirstWarnings
+from lengthwise.planning.oversize import name_sequence
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import EarlierRun, read_runs
 from lengthwise.planning.shared_fit import Fitted, fit_windows, has_fit
@@ -257,9 +258,7 @@ class Windows:
             with self._warnings.give():
                 plan = make_fitted(lengths, batching, fitted, **key, **self.world._asdict(), after=after)
         except OversizeError as error:  # the plan knows places in the window; the user those among all lengths
-            sequence = None if error.sequence is None else int(numbers[error.sequence])
-            doubt = {} if error.mean_cost is None else {"mean_cost": error.mean_cost}  # of a cut of ours alone
-            raise type(error)(error.budget, error.cost, error.position, sequence=sequence, **doubt) from None
+            raise name_sequence(error, numbers) from None
         return Window(plan, numbers)
 
     def _fit(self, world: World) -> Fitted | None:

@@ -62,7 +62,7 @@ def delivery(plan: Plan, lengths: ArrayLike, numbers: NDArray[np.int64] | None =
     array = as_lengths(lengths)
     whole = array if array.ndim == 1 else array.sum(axis=1)
     items = whole if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1]
-    held, first = items[plan.sequences], plan.offsets
+    held, first = items[plan.numbers], plan.offsets
     if plan.row_offsets is not None:  # a row is drawn as one sequence, as long as those that it holds
         held, first = np.add.reduceat(held, plan.row_offsets[:-1]), np.searchsorted(plan.row_offsets, plan.offsets)
     sizes = plan.row_counts[numbers]

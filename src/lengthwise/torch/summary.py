@@ -75,7 +75,7 @@ def describe_memory(device: torch.device) -> str:
 def _measure_random(plan: Plan, lengths: ArrayLike, batching: Batching) -> Measures:
     random = Batching(cut=batching.cut, order=Shuffled(), cost=batching.cost, chunks=batching.chunks)
     if batching.chunks is None:  # an order may leave out what is over the budget, and another run may have had some
-        lengths = np.asarray(lengths)[np.unique(plan.sequences)]
+        lengths = np.asarray(lengths)[np.sort(plan.numbers)]
     with warnings.catch_warnings():  # what these warn of, the plan itself has warned of
         warnings.simplefilter("ignore")
         planned = make_plan(
