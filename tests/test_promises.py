@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 import choices
 import length_sets
 import lengthwise as lw
+from lengthwise.planning.times import draw_times
 
 CASES_PER_PAIR = 8  # plans of each order with each cut
+CASES_OF_COPIES = 30  # plans of each cut
 
 
 @pytest.mark.parametrize("cut", choices.cuts(1, 1))
@@ -37,6 +39,30 @@ def test_every_order_with_every_cut_keeps_the_promises(order, cut):
         )
         shape = {"world_size": chance.randint(1, 9), "micro_batches": chance.randint(1, 4)}
         keeps_its_promises(lengths, batching, seed=chance.randint(0, 9), epoch=chance.randint(0, 9), **shape)
+
+
+@pytest.mark.parametrize("cut", choices.cuts(1, 1))
+def test_copies_keep_the_promises_with_every_cut(cut):
+    chance = random.Random(f"copies {cut}")
+    for _ in range(CASES_OF_COPIES):
+        order = choices.ORDERS[chance.choice(list(choices.ORDERS))]
+        cost = choices.COSTS[chance.choice(list(choices.COSTS))]
+        chunks = choices.CHUNKS[chance.choice(list(choices.CHUNKS))]
+        lengths = some_lengths(chance, dims=1 if choices.needs_one_length(order, chunks, cut) else 2)
+        chosen = choices.cuts(*budgets(lengths, chunks, order, cost))[cut]
+        batching = lw.Batching(
+            order=choices.suit_order(order, chosen),
+            cut=chosen,
+            deal=choices.suit(choices.DEALS[chance.choice(list(choices.DEALS))], chosen),
+            arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],
+            cost=cost,
+            chunks=chunks,
+        )
+        which = {"world_size": chance.randint(1, 9), "micro_batches": chance.randint(1, 4)}
+        which |= {"seed": chance.randint(0, 9), "epoch": chance.choice([0, 1, 5, 10**6])}
+        times = np.array([chance.choice([0.0, 0.4, 1.0, 2.5, 3 * chance.random()]) for _ in lengths], np.float64)
+        times[:1] += 0.1  # not all 0
+        keeps_its_promises(lengths, batching, **which, times=times)
 
 
 @settings(max_examples=100, derandomize=True)
@@ -172,16 +198,20 @@ def budgets(lengths, chunks, order, cost):
     return float(cost(np.array([3]), longest[None])[0]), float(cost(np.array([1]), middle[None])[0])
 
 
-def keeps_its_promises(lengths, batching, *, world_size, micro_batches, seed=0, epoch=0):
+def keeps_its_promises(lengths, batching, *, world_size, micro_batches, seed=0, epoch=0, times=None):
     places = {"world_size": world_size, "micro_batches": micro_batches}
     droppable = choices.may_drop(batching.order, batching.cut, batching.deal)
-    plan = planned(lengths, batching, droppable, seed=seed, epoch=epoch, **places)
+    plan = planned(lengths, batching, droppable, seed=seed, epoch=epoch, times=times, **places)
     if plan is None:
         return
-    items = items_of(lengths, batching.chunks)
+    taken = np.ones(len(lengths), np.int64) if times is None else draw_times(times, seed).take(epoch)
+    copies = np.repeat(np.arange(len(lengths)), taken)
+    items = items_of(lengths[copies], batching.chunks)
     steps_are_equal_on_every_rank(plan, **places)
     counts_are_hard(plan, batching)
-    sequences_are_accounted_for(plan, len(items), droppable)
+    sequences_are_accounted_for(plan, copies if batching.chunks is None else np.arange(len(items)), droppable)
+    if batching.chunks is None:
+        batches_are_of_the_data_set(plan, lengths, copies)
     nothing_is_repeated_without_need(plan, batching.deal)
     (capacity_is_hard if choices.packs(batching.cut) else budget_is_hard)(plan, items, batching)
 
@@ -204,7 +234,23 @@ def steps_are_equal_on_every_rank(plan, *, world_size, micro_batches):
         assert all(len(batch) for batch in taken)
 
 
-def sequences_are_accounted_for(plan, count, droppable):
+def batches_are_of_the_data_set(plan, lengths, copies):
+    """Whoever reads a plan of copies is told the numbers of the data set, and their lengths are those padded."""
+    assert np.array_equal(plan.numbers, copies[plan.sequences])
+    assert plan.population == len(lengths)
+    for number in range(len(plan.costs)):
+        batch = plan.batch(number)
+        assert np.array_equal(batch, plan.numbers[plan.offsets[number] : plan.offsets[number + 1]])
+        if plan.row_offsets is None:
+            assert (plan.padded_lengths[number] >= lengths.reshape(len(lengths), -1)[batch].max(axis=0)).all()
+    measured = lw.measure(plan, lengths)
+    assert measured.sequences == len(copies)
+    assert measured.dropped == len(plan.dropped())
+
+
+def sequences_are_accounted_for(plan, names, droppable):
+    """`names` [items] are the numbers by which a plan names what it was to take."""
+    count = len(names)
     assert plan.count == count
     assert plan.offsets[0] == 0
     assert plan.offsets[-1] == len(plan.sequences)
@@ -214,8 +260,8 @@ def sequences_are_accounted_for(plan, count, droppable):
     numbers = [plan.sequences[plan.offsets[b] : plan.offsets[b + 1]].tolist() for b in plan.grid.reshape(-1)]
     times = Counter(number for batch in numbers for number in batch)
     assert set(times) <= set(range(count))
-    assert plan.dropped().tolist() == sorted(set(range(count)) - set(times))
-    assert plan.repeated().tolist() == sorted(number for number, seen in times.items() if seen > 1)
+    assert plan.dropped().tolist() == sorted(names[list(set(range(count)) - set(times))].tolist())
+    assert plan.repeated().tolist() == sorted(names[number] for number, seen in times.items() if seen > 1)
     if not droppable:
         assert plan.dropped().size == 0
 

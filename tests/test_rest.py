@@ -29,16 +29,17 @@ def test_every_sequence_is_taken_once_however_the_ranks_change(order, deal):
             arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],
         )
         loses_nothing(lengths, batching, chance)
+        loses_nothing(lengths, batching, chance, times=np.array([chance.choice([0.4, 1, 2.5]) for _ in lengths]))
 
 
-def loses_nothing(lengths, batching, chance):
+def loses_nothing(lengths, batching, chance, times=None):
     """Takes an epoch in one to four runs on ever other numbers of ranks."""
     droppable = choices.may_drop(batching.order, batching.cut, batching.deal)
     runs, got = [], [np.empty(0, np.int64)]
     for left in reversed(range(chance.randint(1, 4))):
         shape = {"world_size": chance.randint(1, 6), "micro_batches": chance.randint(1, 3)}
         try:
-            plan = lw.make_plan(lengths, batching, after=runs, **shape)
+            plan = lw.make_plan(lengths, batching, after=runs, times=times, **shape)
         except ValueError as error:
             if droppable and "of at least one step" in str(error):
                 return
@@ -54,7 +55,7 @@ def loses_nothing(lengths, batching, chance):
     everything = np.concatenate(got)
     assert len(np.unique(everything)) == len(everything)
     missing = np.setdiff1d(np.arange(plan.count), everything)
-    assert np.array_equal(missing, plan.dropped())
+    assert np.array_equal(missing if times is None else plan.copies[missing], plan.dropped())
     assert droppable or not len(missing)
 
 

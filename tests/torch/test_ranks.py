@@ -56,6 +56,7 @@ def disagreements(rank):
     cases = {
         "seed": lambda: made(seed=rank),
         "lengths": lambda: made(lengths=longer),
+        "times": lambda: made(times=None if rank else 2.5),
         "batching": lambda: made(batching=lw.Batching(cut=lw.FixedSize(1 + rank))),
         "micro_batches": lambda: made(micro_batches=1 + rank),
         "runs": lambda: made().load_state_dict(state_after(1 + rank)),
@@ -138,12 +139,16 @@ def test_what_was_not_compared_before_is_with_the_first_batch(ranks):
         assert rank["another seed"].startswith(f"{MISMATCH}: `seed` must be what rank 0 has, 0, but is 1 at rank 1. ")
 
 
-@pytest.mark.parametrize("fact", ["seed", "lengths", "batching.cut.batch_size", "micro_batches", "runs", "epoch"])
+@pytest.mark.parametrize(
+    "fact", ["seed", "lengths", "times", "batching.cut.batch_size", "micro_batches", "runs", "epoch"]
+)
 def test_ranks_that_disagree_are_refused_on_every_rank(ranks, fact):
     first, second = (rank[fact.split(".")[0]] for rank in ranks)
     assert first == second
     assert first.startswith(f"{MISMATCH}: `{fact}` must be what rank 0 has, ")
-    assert first.endswith(" at rank 1. Give every rank the same lengths, batching, seed, micro_batches and checkpoint.")
+    assert first.endswith(
+        " at rank 1. Give every rank the same lengths, batching, seed, micro_batches, times and checkpoint."
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Plans under PyTorch: samplers and collate functions for `torch.utils.data.DataLoader`, and parameter averaging.
 
 sampler, windows, evaluation      what a loader is given: a plan, and a position in it
+planner                           what epochs are planned from
 position, rest, ranks, facts      where in an epoch a run stands, and whether ranks and checkpoints agree
 consumer, delivery                the loader that draws, and what it has handed on
 guard, padded, notices            what is refused, and what is warned of

@@ -6,6 +6,7 @@
 
 is of epoch 3. Each of 8 ranks had 120 batches; then each of 6 ranks had 40 of what was left. The state was saved on
 those 6 ranks, and `plan` is the fingerprint of what the 8 ranks left. A batching too long for a kilobyte is a digest.
+Where a sampler has `times`, the state has their name too.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def split_runs(runs: tuple[EarlierRun, ...], world: World) -> tuple[tuple[Earlie
 
 def write_state(facts: Mapping[str, Any], world: World, runs: tuple[EarlierRun, ...]) -> dict[str, Any]:
     """What `read_state` reads, as fresh dicts and lists; runs that took nothing are left out."""
-    state = {"version": VERSION, **facts, **world._asdict(), "runs": [run.numbers for run in runs if run.taken]}
+    known = {name: fact for name, fact in facts.items() if fact is not None}  # without times, states are as ever
+    state = {"version": VERSION, **known, **world._asdict(), "runs": [run.numbers for run in runs if run.taken]}
     if len(json.dumps(state)) > MAX_CHARACTERS:
         state["batching"] = _digest(facts["batching"])
     # Through JSON: what the caller does to the state changes nothing of the sampler's own.
@@ -85,12 +87,12 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
 
     Args:
         state: What `write_state` gave.
-        facts: Seed, lengths and batching of the sampler that is to go on.
+        facts: Seed, lengths, times and batching of the sampler that is to go on.
         sequences: How many lengths it has.
 
     Raises:
         ValueError: The state is not one that `write_state` gave.
-        PlanMismatchError: It is one of another seed, of other lengths or of another batching.
+        PlanMismatchError: It is one of another seed, of other lengths or times, or of another batching.
     """
     # The form first, then what it says: a state of another version may mean something else by the same names.
     known = isinstance(state, Mapping) and all(name in state for name in KEYS) and isinstance(state["version"], int)
@@ -104,20 +106,20 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
         facts = {**facts, "batching": _digest(facts["batching"])}
     remedy = "Resume with what the checkpoint was made with, or begin a new run."
     # The plan alone would show that something differs. This says which: the seed, the lengths, a part of the batching.
-    check_alike({name: state[name] for name in facts}, facts, whose="the checkpoint's", remedy=remedy)
+    check_alike({name: state.get(name) for name in facts}, facts, whose="the checkpoint's", remedy=remedy)
     world = check_world(state["world_size"], state["micro_batches"], remedy=DAMAGED)
     return Position(epoch, read_runs(state["runs"], name="runs", remedy=DAMAGED), world, state["plan"])
 
 
 def _check_plain(state: Mapping[str, Any]) -> None:
     """Refuses values that JSON cannot hold: arrays, which `==` does not compare, and values that contain themselves."""
-    for name in ("seed", "lengths", "batching", "plan"):
+    for name in ("seed", "lengths", "times", "batching", "plan"):
         try:
             # State files come through torch.save too, which keeps arrays and tensors.
-            json.dumps(state[name])
+            json.dumps(state.get(name))
         except (TypeError, ValueError, RecursionError) as error:
             rule = "of plain numbers and words"
-            raise checks.value_error(name, rule, type(state[name]).__name__, DAMAGED) from error
+            raise checks.value_error(name, rule, type(state.get(name)).__name__, DAMAGED) from error
 
 
 def _check_count(state: Mapping[str, Any], epoch: int, sequences: int) -> None:

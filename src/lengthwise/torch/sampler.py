@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,8 +13,6 @@ from torch.utils.data import Sampler
 from lengthwise import checks
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.world import World, check_world
-from lengthwise.lengths import as_lengths
-from lengthwise.planning import make_plan
 from lengthwise.planning.loss import loss_scales
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import EarlierRun
@@ -24,6 +21,7 @@ from lengthwise.torch.delivery import Count, Pass, Passes
 from lengthwise.torch.guard import changed, check_callers, unused
 from lengthwise.torch.notices import Notices
 from lengthwise.torch.padded import PaddedAsPlanned
+from lengthwise.torch.planner import Planner
 from lengthwise.torch.position import read_state, split_runs, write_state
 from lengthwise.torch.ranks import OwnRank
 from lengthwise.torch.rest import Rest
@@ -54,6 +52,7 @@ class BatchSampler(Sampler[list[Any]]):
         rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
         world_size: How many ranks share out the batches; by default that of torch.distributed, else 1.
         micro_batches: Batches of each rank in one optimiser step.
+        times: [n], or one number for all: how often epochs take each sequence, as in `make_plan`; by default once.
 
     Attributes:
         reads_callers: True. Set it to False for a sampler that does not look at who draws from it. Then no caller is
@@ -90,8 +89,9 @@ class BatchSampler(Sampler[list[Any]]):
         rank: int | None = None,
         world_size: int | None = None,
         micro_batches: int = 1,
+        times: ArrayLike | None = None,
     ) -> None:
-        remedy = "Give every rank the same lengths, batching, seed, micro_batches and checkpoint."
+        remedy = "Give every rank the same lengths, batching, seed, micro_batches, times and checkpoint."
         self._own_rank = OwnRank(rank, world_size, remedy=remedy)
         self.batching = batching
         self.seed = seed
@@ -104,14 +104,11 @@ class BatchSampler(Sampler[list[Any]]):
         self._epoch_taken: int | None = None  # in the pass before `set_epoch`
         self._notices, self._padded = Notices(), PaddedAsPlanned(batching)
         with self._own_rank.alike(self._facts):
-            if not isinstance(batching, Batching):
-                remedy = "Make one, such as lw.Batching(cut=lw.FixedSize(16))."
-                raise checks.type_error("batching", "a lengthwise.Batching", batching, remedy)
-            self.lengths: NDArray[Any] = self._read_lengths(lengths)
+            self._planner = self._read(lengths, times)
+            self.lengths: NDArray[Any] = self._planner.lengths
+            self.times: NDArray[np.float64] | None = self._planner.times
             self._base = self._plan_rest(0)
-            plan = self._base.plan
-            own = json.loads(plan.batching)
-            self._named = {"seed": plan.seed, "lengths": plan.lengths_fingerprint, "batching": own}
+            self._named = self._planner.facts(self._base.plan)
 
     def __repr__(self) -> str:
         count = self._latest()
@@ -382,14 +379,12 @@ class BatchSampler(Sampler[list[Any]]):
     def _plan_rest(self, epoch: int, runs: tuple[EarlierRun, ...] = (), world: World | None = None) -> Rest:
         """What `runs` left, planned for `world`; by default for the ranks and micro-batches of this run."""
         world = world or check_world(self.world_size, self.micro_batches)
-        return Rest.after(runs, self._make_plan(epoch, world, [run.numbers for run in split_runs(runs, world)[0]]))
+        earlier = [run.numbers for run in split_runs(runs, world)[0]]
+        return Rest.after(runs, self._planner.plan(epoch, world, earlier, rank=self.rank))
 
-    # A sampler over windows has other lengths and another plan, and all else as it stands here.
-    def _read_lengths(self, lengths: ArrayLike) -> NDArray[Any]:
-        return as_lengths(lengths)
-
-    def _make_plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]]) -> Plan:
-        return make_plan(self.lengths, self.batching, seed=self.seed, epoch=epoch, **world._asdict(), after=after)
+    def _read(self, lengths: ArrayLike, times: ArrayLike | None) -> Planner:
+        """What epochs are planned from. A sampler over windows has another one, and all else as it stands here."""
+        return Planner.read(lengths, self.batching, seed=self.seed, times=times)
 
     def _facts(self) -> dict[str, Any]:
         """What all ranks must share."""

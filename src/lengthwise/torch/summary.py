@@ -49,6 +49,9 @@ def summarize(
     if isinstance(plan, WindowEpoch):
         window = plan.window(plan.first)
         plan, lengths, of = window.plan, np.asarray(lengths)[window.numbers], "what the first window computes"
+    if plan.times is not None:
+        taken_ones = f"{np.count_nonzero(plan.times):,} of {words.count(len(plan.times), 'sequence')}"
+        said.append(f"It takes {taken_ones}, and {words.count(plan.count, 'copy', 'copies')} of them in all")
     own, random = measure(plan, lengths), _measure_random(plan, lengths, batching)
     item = "sequence" if batching.chunks is None else "chunk"
     mean = own.mean_batch * own.batches / own.steps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.world import World
 from lengthwise.planning.window_epoch import WindowEpoch
 from lengthwise.planning.windows import Windows
+from lengthwise.torch.planner import Planner, check_batching
 from lengthwise.torch.sampler import BatchSampler
 
 
@@ -68,7 +70,7 @@ class WindowSampler(BatchSampler):
         counts: str | os.PathLike[str] | None = None,
     ) -> None:
         self._shape = {"window": window, "block": block, "counts": counts}
-        # BatchSampler hands what it is given to `_read_lengths`, below.
+        # BatchSampler hands what it is given to `_read`, below.
         given: Any = lengths
         super().__init__(given, batching, seed=seed, rank=rank, world_size=world_size, micro_batches=micro_batches)
 
@@ -105,11 +107,18 @@ class WindowSampler(BatchSampler):
         )
         return np.fromiter(scales, np.float64)
 
-    def _read_lengths(self, lengths: ArrayLike) -> NDArray[Any]:
-        self._windows = Windows(lengths, self.batching, seed=self.seed, **self._shape)
-        return self._windows.lengths
+    def _read(self, lengths: ArrayLike, times: ArrayLike | None) -> Planner:
+        del times  # `__init__` takes none
+        check_batching(self.batching)
+        windows = Windows(lengths, self.batching, seed=self.seed, **self._shape)
+        return _WindowPlanner(windows.lengths, self.batching, self.seed, None, windows)
 
-    def _make_plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]]) -> Any:
+
+@dataclass(frozen=True, eq=False)
+class _WindowPlanner(Planner):
+    windows: Windows
+
+    def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]], *, rank: int) -> Any:
         # Planned for an earlier number of ranks, this one may have none of their numbers.
-        rank = self.rank if self.rank < world.world_size else 0
-        return WindowEpoch(self._windows.share_out(*world, rank=rank), epoch, after=after)
+        shared_out = self.windows.share_out(*world, rank=rank if rank < world.world_size else 0)
+        return WindowEpoch(shared_out, epoch, after=after)

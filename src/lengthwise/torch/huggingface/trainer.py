@@ -117,9 +117,9 @@ class PlannedTrainer(transformers.Trainer):
         values[1] = _AsPlanned(sys.maxsize)
         if len(self.batch_sampler):
             # Samples of a step, and of the run, for what the Trainer logs: it would count batches of its own size.
-            values[4] = round(
-                len(self.batch_sampler.lengths) * args.gradient_accumulation_steps / len(self.batch_sampler)
-            )
+            times = self.batch_sampler.times
+            taken = len(self.batch_sampler.lengths) if times is None else float(times.sum())
+            values[4] = round(taken * args.gradient_accumulation_steps / len(self.batch_sampler))
             if by_steps:
                 values[3] = values[4] * steps
         return tuple(values)
