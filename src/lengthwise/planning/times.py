@@ -123,18 +123,23 @@ def _draw_phases(times: NDArray[np.float64], key: Key) -> NDArray[np.uint64]:
     rising = times[order]
     starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(rising)), bool), rising[1:] != rising[:-1]]))
     sizes = np.diff(starts, append=len(rising))
+    del rising
     # The phases of a group of m are floor((k 2**64 + offset) / m) for k = 0..m-1. 2**64 itself needs 65 bits: it is
     # step x m + rest. Two arcs of the circle that are equally long hold as many of them, or one more.
     size = sizes.astype(np.uint64)
     offset = key.at("times", lane=1).words(len(size))
     step = np.negative(size) // size + np.uint64(1)
     rest = np.negative(step * size)
-    place = (np.arange(len(rising)) - np.repeat(starts, sizes)).astype(np.uint64)
-    group = np.repeat(np.arange(len(size)), sizes)
+    place = np.arange(len(times), dtype=np.uint64)
+    place -= np.repeat(starts.astype(np.uint64), sizes)
+    spaced = place * np.repeat(rest, sizes)
+    spaced += np.repeat(offset % size, sizes)
+    spaced //= np.repeat(size, sizes)
+    spaced += np.repeat(offset // size, sizes)
+    place *= np.repeat(step, sizes)
+    spaced += place
     phases = np.empty(len(times), np.uint64)
-    phases[order] = (
-        place * step[group] + (offset // size)[group] + (place * rest[group] + (offset % size)[group]) // size[group]
-    )
+    phases[order] = spaced
     return phases
 
 
