@@ -21,6 +21,7 @@ SHARE = "Give a share of the computed frames, such as 0.05."
 EDGES = "Give the longest length of each bucket, rising, in the unit of the lengths: (100, 200, 400), for example."
 LONGEST = "Give the longest length of each bucket."
 SEED = "Give a whole number from 0 to 2**64 - 1."
+TIMES = "Give one number for each sequence, such as 0.5 to take it in every second epoch, or 2 for twice an epoch."
 BUDGET = "Give the most padded frames of a batch: 16 sequences have about 16 times their mean length."
 COST = "Return an array, from counts [batches] and padded_lengths [batches, dims]."
 FEWER_CHUNKS = "Check the unit of the lengths, or give a larger size, and a larger step where one is given."
@@ -263,9 +264,34 @@ VALUES = {
     "stage": (
         lambda: lw.Key(stage="cut"),
         "`stage` must be one of examples, portions, order, ties, deal, arrange, tail, "
-        "subset, rest, steps, trial, edges, windows, leftovers, but is 'cut'. Choose one of these words.",
+        "subset, rest, steps, trial, edges, windows, leftovers, times, but is 'cut'. Choose one of these words.",
     ),
     "lane": (lambda: lw.Key(lane=-1), "`lane` must be at least 0, but is -1. Give a whole number from 0 to 2**56 - 1."),
+    "times of another count": (
+        lambda: lw.make_plan([3, 4], BATCHING, times=[1.0]),
+        f"`times` must be of shape [2], or one number for all, but is (1,). {TIMES}",
+    ),
+    "times below 0": (
+        lambda: lw.make_plan([3, 4], BATCHING, times=[1.0, -0.5]),
+        "`times` must be finite and at least 0, but is -0.5 at sequence 1. Give 0 to leave a sequence out.",
+    ),
+    "times of nothing": (
+        lambda: lw.torch.BatchSampler([3, 4], BATCHING, times=float("nan")),
+        "`times` must be finite and at least 0, but is nan at sequence 0. Give 0 to leave a sequence out.",
+    ),
+    "times without an end": (
+        lambda: lw.make_plan([3, 4], BATCHING, times=[float("inf"), 1]),
+        "`times` must be finite and at least 0, but is inf at sequence 0. Give 0 to leave a sequence out.",
+    ),
+    "times that take nothing": (
+        lambda: lw.make_plan([3, 4], BATCHING, times=[0, 0]),
+        "`times` must be above 0 for some sequence, but is 0.0. Leave `times` out to take each sequence once an epoch.",
+    ),
+    "times that no memory holds": (
+        lambda: lw.make_plan([3, 4], BATCHING, times=[1, 1e300]),
+        "`times` must be at most 2147483648 in sum, rounded up, but is 1e+300. "
+        "Give how often one epoch takes each sequence, not a share or a number of frames.",
+    ),
     "seed below 0": (lambda: lw.make_plan([3], BATCHING, seed=-1), f"`seed` must be at least 0, but is -1. {SEED}"),
     "epoch of 2**64": (
         lambda: lw.make_plan([3], BATCHING, epoch=2**64),
@@ -425,6 +451,18 @@ VALUES = {
 }
 
 TYPES = {
+    "times in words": (
+        lambda: lw.make_plan([3, 4], BATCHING, times=["1", "2"]),
+        f"`times` must be a list of numbers, but is ['1', '2']. {TIMES}",
+    ),
+    "times that are flags": (
+        lambda: lw.make_plan([3, 4], BATCHING, times=np.array([True, False])),
+        f"`times` must be a list of numbers, but is array([ True, False]). {TIMES}",
+    ),
+    "times of one name": (
+        lambda: lw.make_plan([3, 4], BATCHING, times={"a": 1.0}),
+        f"`times` must be a list of numbers, but is {{'a': 1.0}}. {TIMES}",
+    ),
     "an arrangement for an order": (
         lambda: lw.Batching(cut=FIXED, order=lw.ShuffledSteps()),
         "`order` must be a choice such as Sorted(), but is ShuffledSteps(). Give order=Sorted(), for example.",
@@ -514,6 +552,7 @@ CALLS = {
     "advise([1, 2], FixedSize(2), budget=9)": "advise(lengths, Budget(20_000), world_size=8)",
     "make_plan([1, 2])": "make_plan(lengths, Batching(budget=20_000))",
     "make_plan([1, 2], batch_size=16)": "make_plan(lengths, Batching(budget=20_000))",
+    "make_plan([1, 2], Batching(budget=9), [1, 2])": "make_plan(lengths, Batching(budget=20_000))",
     "Windows([1, 2])": "Windows(lengths, Batching(budget=20_000))",
     "Windows([1, 2], Batching(budget=9), batch_size=16)": "Windows(lengths, Batching(budget=20_000))",
     "Key(7)": "Key(seed=0, epoch=3)",

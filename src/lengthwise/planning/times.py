@@ -52,8 +52,8 @@ def read_times(times: ArrayLike, count: int) -> NDArray[np.float64]:
     if given.dtype.kind not in "iuf":
         raise checks.type_error("times", "a list of numbers", times, _REMEDY)
     if given.shape not in ((), (count,)):
-        rule = f"one number for each of the {count} sequences"
-        raise checks.value_error("times", rule, f"of shape {given.shape}", _REMEDY)
+        rule = f"of shape [{count}], or one number for all"
+        raise checks.value_error("times", rule, given.shape, _REMEDY)
     read = np.full(count, given, np.float64) + 0.0  # of -0.0 it makes 0.0, which has another name
     good = np.isfinite(read) & (read >= 0)
     if not good.all():
