@@ -193,11 +193,9 @@ def _faults_of_members(arrays: Arrays, count: int) -> Iterator[Fault]:
         yield from _out_of_range("delivered", delivered, count)
         if (delivered[1:] <= delivered[:-1]).any():
             yield "delivered", "strictly rising", delivered.tolist()
-    if (times := arrays.get("times")) is not None:
-        if spans is not None:
-            yield "times", "left out beside spans", times.tolist()
-        if (times < 0).any() or (times > count).any() or times.sum() != count:
-            yield "times", f"at least 0 and {count} in sum", times.tolist()
+    times = arrays.get("times")
+    if times is not None and ((times < 0).any() or (times > count).any() or times.sum() != count):
+        yield "times", f"at least 0, and {count} in sum", times.tolist()
     if spans is not None:
         if spans.shape != (count, 3):
             yield "spans", f"of shape {(count, 3)}", spans.shape
