@@ -47,6 +47,21 @@ def unpadded(batch, row):
     )
 
 
+def test_an_epoch_with_times_has_the_shapes_of_the_most_that_it_may_take():
+    chance = np.random.default_rng(0)
+    lengths, times = chance.integers(1, 200, 90), chance.choice([0.0, 0.4, 2.5], 90)
+    batching = lw.Batching(budget=1_000, order=lw.Bucketed(buckets=4, pad_to_edge=True))
+    shapes = lw.batch_shapes(np.repeat(lengths, np.ceil(times).astype(int)), batching)
+    samples, collate = numbered(lengths), lw.jax.PadCollate(shapes, pad_to=PAD_TO)
+    for epoch in range(4):
+        plan = lw.make_plan(lengths, batching, epoch=epoch, times=times)
+        for batch, members in zip(lw.jax.batches(samples, plan, collate), plan.batches(), strict=True):
+            assert batch["number"][: len(members)].tolist() == members.tolist()
+            assert list(batch["inputs"][0].mask.shape) in shapes.tolist()
+    with pytest.raises(ValueError, match="`dataset` must be of the 90 sequences of the plan, but is 89"):
+        lw.jax.batches(samples[1:], plan, collate)
+
+
 def test_a_batch_worked_by_hand():
     collate = lw.jax.PadCollate([[3, 4], [1, 9]], pad_to=(None, 2, None))
     inputs, labels, number = collate(

@@ -278,6 +278,27 @@ def test_the_rows_of_best_fit_are_those_of_trl(names):
     assert theirs == Counter(tuple(sorted(WITHIN_ROWS[row].tolist())) for row in rows)
 
 
+def test_the_shares_of_sources_are_those_of_the_page(names):
+    sizes, total = names["sizes"], len(names["lengths"])
+    assert sizes.sum() == total
+    for weights in (np.array([0.6, 0.4]), names["weights"]):  # the last of the page are those of the temperature
+        times = np.repeat(weights * sizes.sum() / sizes, sizes)
+        for epoch in (0, 1, 500):
+            plan = lw.make_plan(names["lengths"], lw.Batching(budget=20_000), epoch=epoch, times=times)
+            taken = np.add.reduceat(plan.times, [0, sizes[0]])
+            assert (np.abs(taken - weights * total) < 1).all()
+    assert names["weights"][0] / names["weights"][1] == pytest.approx((sizes[0] / sizes[1]) ** 0.2)
+
+
+def test_shares_of_frames_are_those_of_the_page(names):
+    lengths, sizes, weights = names["lengths"], names["sizes"], np.array([0.6, 0.4])
+    frames = np.add.reduceat(lengths, [0, sizes[0]])
+    times = np.repeat(weights * frames.sum() / frames, sizes)
+    plan = lw.make_plan(lengths, lw.Batching(budget=20_000), times=times)
+    taken = np.add.reduceat(lengths * plan.times, [0, sizes[0]])
+    assert taken / taken.sum() == pytest.approx(weights, abs=0.01)
+
+
 def test_an_arrangement_of_ones_own_is_sorted_in_the_first_epoch_alone():
     class SortedAtFirst:
         def __call__(self, costs, lengths, key):

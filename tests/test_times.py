@@ -318,3 +318,29 @@ def test_evenly_drawn_epochs_meet_other_company():
     plans = [lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(8)), epoch=epoch, times=2) for epoch in range(2)]
     batches = [{tuple(sorted(plan.batch(number).tolist())) for number in range(len(plan.costs))} for plan in plans]
     assert len(batches[0] & batches[1]) < 5
+
+
+def test_with_half_the_times_two_halves_take_turns():
+    draw = draw_times(np.full(100, 0.5), seed=0)
+    assert np.array_equal(draw.take(0), draw.take(2))
+    assert (draw.take(0) + draw.take(1) == 1).all()
+
+
+def test_where_all_times_differ_the_size_of_an_epoch_varies_by_about_a_percent():
+    """As the guide says of a thousand sequences."""
+    times = np.random.default_rng(0).uniform(0, 2, 1_000)
+    sizes = np.array([draw_times(times, seed).take(3).sum() for seed in range(200)])
+    assert sizes.mean() == pytest.approx(times.sum(), abs=5)
+    assert 0.005 < sizes.std() / times.sum() < 0.02
+
+
+def test_little_padding_brings_copies_together_more_often():
+    lengths = lw.example_lengths("speech", count=2_000)
+
+    def met(order):
+        plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(16), order=order), times=2)
+        return sum(len(batch) - len(set(batch.tolist())) for batch in plan.batches())
+
+    random, padded = met(lw.Shuffled()), met(lw.MaxEntropy(padding=0.01))
+    assert random < 40  # each of 2,000 meets its copy with a chance of 15 in 3,999
+    assert padded > 2 * random

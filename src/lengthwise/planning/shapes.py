@@ -31,7 +31,8 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     holds, not on which, and one plan shows the largest batch of each. Portions and split tails make batches smaller.
 
     Args:
-        lengths: [n] or [n, dims], as they will be planned.
+        lengths: [n] or [n, dims], as they will be planned; with `times`, those of the most copies that an epoch takes:
+            `np.repeat(lengths, np.ceil(times).astype(int), axis=0)`.
         batching: With an order that pads to edges.
 
     Returns:
