@@ -5,6 +5,7 @@ Where it is, `python tests/test_golden.py` prints the table anew.
 
 import itertools
 from collections import OrderedDict
+from functools import partial
 
 import pytest
 
@@ -226,8 +227,37 @@ def test_what_is_left_and_what_is_planned_window_by_window_is_what_it_was(row):
     assert later_fingerprints(row[0]) == row[1:]
 
 
+# Epochs that take sequences more or less often than once, and what other ranks left of one.
+OF_COPIES = """
+default f21382822626f2b7 fda15a4b5196ab4a cf4d57cb118caa9c
+budget a9cb5b7f85a14d06 d24e3a971f587538 ddffdd897a494b74
+stratified aec6c8485bb9ef32 0ddd41ab4d2f2c34 c45f7f5326a8d53c
+portions dbb685d463552a4d befa57ff971f92db 56442ac5c8276de2
+random-steps 2a74588dbb692a8a 85ebff9b28c33332 f3f7853bebba685b
+optimal:6 f2865dce919025ac 1d357310d728f2d0 ea3dc606ed3db505
+rows 583c7aedc3f1d4f7 3d57ee3d205174fe b051c17559f4000d
+chunks 2fe2d6b1f0a8ced4 836d2c2c3f7baf84 2e1f47bfea5a12ec
+multiples e093ee21eaa0ec4c ebbf4bbddb1829e4 9f3ededc1a8842ab
+"""
+
+
+def fingerprints_of_copies(strategy):
+    lengths = lw.example_lengths("speech", count=600)
+    options = {"seed": 3, "times": [0.4] * 400 + [2.5] * 160 + [1 / 3] * 40}
+    plan_for = partial(lw.make_plan, lengths, STRATEGIES[strategy], **options)
+    plans = plan_for(epoch=0), plan_for(epoch=10**6), plan_for(epoch=2, world_size=2, after=[(4, 1, 1), (3, 1, 1)])
+    return [plan.fingerprint() for plan in plans]
+
+
+@pytest.mark.parametrize("row", [line.split() for line in OF_COPIES.strip().splitlines()], ids=lambda row: row[0])
+def test_plans_of_copies_are_what_they_were(row):
+    assert fingerprints_of_copies(row[0]) == row[1:]
+
+
 if __name__ == "__main__":
     for each in itertools.product(("speech", "long-tailed"), STRATEGIES, "01"):
         print(*each, *fingerprints(*each[:2], int(each[2])))
     for each in LATER.strip().splitlines():
         print(each.split()[0], *later_fingerprints(each.split()[0]))
+    for each in OF_COPIES.strip().splitlines():
+        print(each.split()[0], *fingerprints_of_copies(each.split()[0]))

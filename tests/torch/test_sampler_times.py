@@ -4,6 +4,7 @@ import copy
 import json
 import pickle
 import random
+import re
 from collections import Counter
 
 import numpy as np
@@ -141,3 +142,35 @@ def test_the_loss_scales_take_a_weight_for_each_sequence_of_the_data_set():
 def test_the_summary_says_what_is_taken():
     told = made(BATCHINGS["padding"]).summary()
     assert "It takes 100 of 180 sequences, and 160 copies of them in all." in told.replace("\n", " ")
+
+
+REFUSED = {
+    "budget": (
+        lw.Batching(budget=100),
+        "`budget` must be at least the cost of the costliest sequence, 900, but is 100.0 at sequence 2. ",
+    ),
+    "rows": (lw.Batching(cut=lw.Rows(100)), "`capacity` must be "),
+    "edges": (
+        lw.Batching(cut=lw.FixedSize(2), order=lw.Bucketed(edges=(50,))),
+        "`edges` must be no shorter than the longest sequence, 900, but is (50,). ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("batching", "message"), REFUSED.values(), ids=REFUSED)
+def test_a_sequence_that_few_epochs_take_is_refused_at_once(batching, message):
+    lengths, times = [10, 20, 900, 30], [1, 1, 0.01, 1]
+    if "edges" not in message:  # by themselves most epochs take only what fits
+        assert lw.make_plan(lengths, batching, times=times).times.tolist() == [1, 1, 0, 1]
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        lw.torch.BatchSampler(lengths, batching, times=times)
+
+
+def test_what_no_epoch_takes_may_be_over_the_budget():
+    sampler = lw.torch.BatchSampler([10, 20, 900, 30], lw.Batching(budget=100), times=[1, 0.5, 0, 1])
+    assert {number for batch in sampler for number in batch} <= {0, 1, 3}
+
+
+def test_batches_that_only_copies_fill_are_not_refused():
+    batching = lw.Batching(cut=lw.FixedSize(4, drop_incomplete=True))
+    assert len(lw.torch.BatchSampler([10, 20], batching, times=[0.5, 8.5])) == 2

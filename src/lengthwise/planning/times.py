@@ -112,7 +112,7 @@ def draw_times(times: NDArray[np.float64], seed: int) -> Draw:
     [[0, 1, 0, 0, 1, 3], [0, 0, 1, 1, 0, 2], [1, 0, 0, 0, 1, 3]]
     """
     whole = np.floor(times)
-    fraction = np.ldexp(times - whole, 64).astype(np.uint64)
+    fraction = ((times - whole) * 2.0**64).astype(np.uint64)  # exact: a power of two
     name = f"{name_times(times)} of seed {seed}"
     return Draw(name, whole.astype(np.int64), fraction, _draw_phases(times, Key(seed=seed, stage="times")))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.deal import Balanced
+from lengthwise.choices.order import Shuffled, finds_noise
 from lengthwise.choices.world import World
 from lengthwise.lengths import as_lengths
 from lengthwise.planning import make_plan
@@ -40,7 +43,11 @@ class Planner:
         """Checks what a sampler was given; the seed is checked with the first plan."""
         check_batching(batching)
         array = as_lengths(lengths)
-        return cls(array, batching, seed, None if times is None else read_times(times, len(array)))
+        if times is None:
+            return cls(array, batching, seed, None)
+        read = read_times(times, len(array))
+        _try_all(array, batching, read)
+        return cls(array, batching, seed, read)
 
     def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]], *, rank: int) -> Plan:
         """Plans what earlier runs left of an epoch, for all ranks of `world`: `rank` says which of them asks."""
@@ -53,6 +60,16 @@ class Planner:
         times = None if self.times is None else name_times(self.times)
         named = {"seed": plan.seed, "lengths": plan.lengths_fingerprint, "times": times}
         return named | {"batching": json.loads(plan.batching)}
+
+
+def _try_all(lengths: NDArray[np.int64], batching: Batching, times: NDArray[np.float64]) -> None:
+    """Raises now what the epoch that first takes some sequence would raise days later, such as one over the budget."""
+    if ((times == 0) | (times >= 1)).all():  # every epoch takes all of them, also the first
+        return
+    order = Shuffled() if finds_noise(batching.order) else batching.order  # what is fitted refuses no sequence
+    with warnings.catch_warnings():  # the epochs warn by themselves
+        warnings.simplefilter("ignore")
+        make_plan(lengths, replace(batching, order=order, deal=Balanced()), times=np.ceil(times))
 
 
 def check_batching(batching: object) -> None:
