@@ -299,6 +299,10 @@ VALUES = {
         f"`plan` must be for the lengths of the share, of fingerprint {lw.fingerprint(LENGTHS)}, but is "
         f"'{lw.fingerprint(LENGTHS + 1)}'. Plan for the same lengths.",
     ),
+    "copies": (
+        lambda: SHARE.measure(lw.make_plan(LENGTHS, BATCHING, times=2)),
+        "`plan` must be of each sequence once, but is 'of copies'. Measure the share, and plan, without times.",
+    ),
     "chunks": (
         lambda: SHARE.measure(lw.make_plan(LENGTHS, lw.Batching(cut=lw.FixedSize(8), chunks=lw.Chunks(50)))),
         "`plan` must be of whole sequences, but is 'chunks'. Measure the share, and plan, without chunks.",

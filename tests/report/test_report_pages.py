@@ -220,6 +220,15 @@ def test_the_settings_as_code_make_the_plan_again(name, capsys):
     assert ran["batching"] == batching
 
 
+def test_the_settings_of_copies_ask_for_the_times(capsys):
+    times = np.linspace(0.1, 2, len(LENGTHS))
+    plan = lw.make_plan(LENGTHS, lw.Batching(cut=lw.FixedSize(8)), seed=3, epoch=2, times=times)
+    code = write_code(plan, loading="lengths = given")
+    assert "\ntimes = ...  # how often epochs take each sequence\n" in code
+    exec(code.replace("times = ...", "times = asked"), {"given": LENGTHS, "asked": times})
+    assert capsys.readouterr().out.strip() == plan.fingerprint()
+
+
 def test_settings_of_your_own_are_named_in_a_remark():
     def by_hand(counts, padded_lengths):
         return np.asarray(counts) * np.asarray(padded_lengths, float).max(axis=1)

@@ -139,9 +139,15 @@ def test_the_loss_scales_take_a_weight_for_each_sequence_of_the_data_set():
     assert scales.reshape(-1, 3) == pytest.approx(frames / frames.sum(axis=1, keepdims=True))
 
 
-def test_the_summary_says_what_is_taken():
-    told = made(BATCHINGS["padding"]).summary()
-    assert "It takes 100 of 180 sequences, and 160 copies of them in all." in told.replace("\n", " ")
+@pytest.mark.parametrize("name", ["padding", "chunks"])
+def test_the_summary_says_what_is_taken(name):
+    sampler, cut = made(BATCHINGS[name]), BATCHINGS[name].cut
+    told = sampler.summary().splitlines()
+    assert told[1] == "It takes 100 of 180 sequences, and 160 copies of them in all."
+    copies = np.repeat(LENGTHS, sampler.plan.times)
+    random = lw.Batching(cut=cut, order=lw.Shuffled(), chunks=BATCHINGS[name].chunks)
+    for line, plan, lengths in ((3, sampler.plan, LENGTHS), (4, lw.make_plan(copies, random, seed=9), copies)):
+        assert f" {100 * lw.measure(plan, lengths).padding_share:.1f} %" in told[line]
 
 
 REFUSED = {

@@ -196,6 +196,9 @@ class LengthShare:
         if plan.spans is not None:
             remedy = "Measure the share, and plan, without chunks."
             raise checks.value_error("plan", "of whole sequences", "chunks", remedy)
+        if plan.times is not None:  # the gradient of all copies is not that of all sequences, which is measured
+            remedy = "Measure the share, and plan, without times."
+            raise checks.value_error("plan", "of each sequence once", "of copies", remedy)
         if plan.lengths_fingerprint != self.lengths_fingerprint:
             rule = f"for the lengths of the share, of fingerprint {self.lengths_fingerprint}"
             raise checks.value_error("plan", rule, plan.lengths_fingerprint, "Plan for the same lengths.")
@@ -235,7 +238,7 @@ def _members(plan: Plan) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     first = plan.first_taken
     step_of_batch[plan.grid[first]] = np.nonzero(first)[0]
     steps = step_of_batch[plan.batch_numbers]
-    return plan.numbers[steps >= 0], steps[steps >= 0]
+    return plan.sequences[steps >= 0], steps[steps >= 0]
 
 
 def _share(noise: Noise, masses: NDArray[np.float64]) -> float:

@@ -170,7 +170,7 @@ def make_fitted(
         row_offsets=starts,
         spans=spans,
         delivered=distinct(taken) if runs else None,
-        times=taken_times if spans is None else None,
+        times=taken_times,
         count=len(items),
         batching=given.to_json(),
         seed=int(seed),

@@ -39,9 +39,9 @@ class Plan:
         spans: [chunks, 3], sequence, start and stop of each chunk; None without chunks.
         delivered: [k], sequence numbers (of `spans`, of `copies`) that were taken before this plan begins, rising; or
             None.
-        times: [n], how often the epoch takes each sequence of the data set; None where it takes each once, and with
-            chunks, where `spans` tell.
-        copies: [count], the sequence of each copy, rising: of times of [2, 0, 1] it is [0, 0, 2]; None without `times`.
+        times: [n], how often the epoch takes each sequence of the data set; None where it was not asked.
+        copies: [count], the sequence of each copy, rising: of times of [2, 0, 1] it is [0, 0, 2]; None without `times`,
+            and with chunks, whose spans have the sequence.
         count: How many sequences (copies, chunks) there were to plan.
         batching: The batching, as JSON.
         seed: What the random numbers came from, with `epoch`.
@@ -68,8 +68,9 @@ class Plan:
     max_cost: float
 
     def __post_init__(self) -> None:
-        # It follows from the times: a plan file needs only these.
-        object.__setattr__(self, "copies", None if self.times is None else copies_of(self.times))
+        # They follow from the times: a plan file needs only these.
+        whole = self.times is not None and self.spans is None
+        object.__setattr__(self, "copies", copies_of(self.times) if whole else None)
         for name in (*_ARRAYS, "copies"):
             if (array := getattr(self, name)) is not None:
                 # In place, so that whoever made the array cannot change the plan either.
@@ -187,7 +188,7 @@ class Plan:
     @property
     def population(self) -> int:
         """How many sequences the data set has; of a plan of chunks, how many chunks there are."""
-        return self.count if self.times is None else len(self.times)
+        return self.count if self.times is None or self.spans is not None else len(self.times)
 
     @property
     def batch_numbers(self) -> NDArray[np.int64]:

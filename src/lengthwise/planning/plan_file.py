@@ -194,8 +194,11 @@ def _faults_of_members(arrays: Arrays, count: int) -> Iterator[Fault]:
         if (delivered[1:] <= delivered[:-1]).any():
             yield "delivered", "strictly rising", delivered.tolist()
     times = arrays.get("times")
-    if times is not None and ((times < 0).any() or (times > count).any() or times.sum() != count):
-        yield "times", f"at least 0, and {count} in sum", times.tolist()
+    if times is not None and (times < 0).any():
+        yield "times", "at least 0", times.tolist()
+    # Each is counted by itself, for a sum of numbers beyond 2**62 may come out right.
+    if times is not None and spans is None and ((times > count).any() or times.sum() != count):
+        yield "times", f"{count} in sum", times.tolist()
     if spans is not None:
         if spans.shape != (count, 3):
             yield "spans", f"of shape {(count, 3)}", spans.shape

@@ -23,13 +23,15 @@ def write_code(plan: Plan, *, loading: str = "") -> str:
     world = {"world_size": plan.world_size, "micro_batches": plan.micro_batches}
     options = {"seed": plan.seed, "epoch": plan.epoch} | {name: size for name, size in world.items() if size > 1}
     given = ", ".join(f"{name}={value}" for name, value in options.items())
+    times = [] if plan.times is None else ["times = ...  # how often epochs take each sequence"]
     return "\n".join(
         [
             "import lengthwise as lw",
             "",
             read,
             batching,
-            f"plan = lw.make_plan(lengths, batching, {given})",
+            *times,
+            f"plan = lw.make_plan(lengths, batching, {given}{', times=times' if times else ''})",
             f"print(plan.fingerprint())  # {plan.fingerprint()}",
         ]
     )

@@ -51,7 +51,8 @@ def summarize(
         plan, lengths, of = window.plan, np.asarray(lengths)[window.numbers], "what the first window computes"
     if plan.times is not None:
         taken_ones = f"{np.count_nonzero(plan.times):,} of {words.count(len(plan.times), 'sequence')}"
-        said.append(f"It takes {taken_ones}, and {words.count(plan.count, 'copy', 'copies')} of them in all")
+        copies = words.count(int(plan.times.sum()), "copy", "copies")
+        said.append(f"It takes {taken_ones}, and {copies} of them in all")
     own, random = measure(plan, lengths), _measure_random(plan, lengths, batching)
     item = "sequence" if batching.chunks is None else "chunk"
     mean = own.mean_batch * own.batches / own.steps
@@ -79,6 +80,8 @@ def _measure_random(plan: Plan, lengths: ArrayLike, batching: Batching) -> Measu
     random = Batching(cut=batching.cut, order=Shuffled(), cost=batching.cost, chunks=batching.chunks)
     if batching.chunks is None:  # an order may leave out what is over the budget, and another run may have had some
         lengths = np.asarray(lengths)[np.sort(plan.numbers)]
+    elif plan.times is not None:
+        lengths = np.repeat(lengths, plan.times, axis=0)
     with warnings.catch_warnings():  # what these warn of, the plan itself has warned of
         warnings.simplefilter("ignore")
         planned = make_plan(
