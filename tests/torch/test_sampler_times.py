@@ -156,6 +156,10 @@ REFUSED = {
         "`budget` must be at least the cost of the costliest sequence, 900, but is 100.0 at sequence 2. ",
     ),
     "rows": (lw.Batching(cut=lw.Rows(100)), "`capacity` must be "),
+    "steps": (
+        lw.Batching(budget=100, order=lw.Shuffled(), deal=lw.RandomSteps(tail="drop")),
+        "`budget` must be at least the cost of the costliest sequence, 900, but is 100.0 at sequence 2. ",
+    ),
     "edges": (
         lw.Batching(cut=lw.FixedSize(2), order=lw.Bucketed(edges=(50,))),
         "`edges` must be no shorter than the longest sequence, 900, but is (50,). ",

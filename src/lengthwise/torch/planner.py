@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.deal import Balanced
 from lengthwise.choices.order import Shuffled, finds_noise
 from lengthwise.choices.world import World
 from lengthwise.lengths import as_lengths
@@ -69,7 +68,7 @@ def _try_all(lengths: NDArray[np.int64], batching: Batching, times: NDArray[np.f
     order = Shuffled() if finds_noise(batching.order) else batching.order  # what is fitted refuses no sequence
     with warnings.catch_warnings():  # the epochs warn by themselves
         warnings.simplefilter("ignore")
-        make_plan(lengths, replace(batching, order=order, deal=Balanced()), times=np.ceil(times))
+        make_plan(lengths, replace(batching, order=order), times=np.ceil(times))
 
 
 def check_batching(batching: object) -> None:
