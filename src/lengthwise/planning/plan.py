@@ -69,8 +69,8 @@ class Plan:
 
     def __post_init__(self) -> None:
         # They follow from the times: a plan file needs only these.
-        whole = self.times is not None and self.spans is None
-        object.__setattr__(self, "copies", copies_of(self.times) if whole else None)
+        copies = None if self.times is None or self.spans is not None else copies_of(self.times)
+        object.__setattr__(self, "copies", copies)
         for name in (*_ARRAYS, "copies"):
             if (array := getattr(self, name)) is not None:
                 # In place, so that whoever made the array cannot change the plan either.
