@@ -236,7 +236,7 @@ portions dbb685d463552a4d befa57ff971f92db 56442ac5c8276de2
 random-steps 2a74588dbb692a8a 85ebff9b28c33332 f3f7853bebba685b
 optimal:6 f2865dce919025ac 1d357310d728f2d0 ea3dc606ed3db505
 rows 583c7aedc3f1d4f7 3d57ee3d205174fe b051c17559f4000d
-chunks 2fe2d6b1f0a8ced4 836d2c2c3f7baf84 2e1f47bfea5a12ec
+chunks 23d23f287e9cd1be 874981706853caa1 d733548ef32d81e7
 multiples e093ee21eaa0ec4c ebbf4bbddb1829e4 9f3ededc1a8842ab
 """
 
