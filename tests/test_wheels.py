@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 TREES = {"lengthwise": ROOT / "src", "lengthwise_recipes": ROOT / "recipes" / "src"}
-BYTES = {"lengthwise": 600_000, "lengthwise_recipes": 500_000}  # at most; twice what the wheels were
+BYTES = {"lengthwise": 700_000, "lengthwise_recipes": 500_000}  # at most: source is small, data and pictures are not
 
 MAIN = "import sys; from lengthwise.cli import main; sys.exit(main())"
 
