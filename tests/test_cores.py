@@ -66,7 +66,12 @@ def test_parts_are_sorted_the_same_on_any_number_of_cores(on_cores, window):
 
 
 @pytest.mark.parametrize(
-    "order", [lw.Shuffled(), lw.Sorted(), lw.Windowed(320), lw.AlternatedSort(7), lw.MaxEntropy(0.1)], ids=repr
+    "order",
+    [
+        *(lw.Shuffled(), lw.Sorted(), lw.SemiSorted(0.1), lw.Windowed(320), lw.AlternatedSort(7)),
+        *(lw.Bucketed(size=300), lw.Bucketed(buckets=4), lw.MaxEntropy(0.1), lw.MaxEntropy(0.1, noise="exponential")),
+    ],
+    ids=repr,
 )
 def test_plans_are_the_same_on_any_number_of_cores(on_cores, order):
     lengths = lw.example_lengths("long-tailed", count=5_000)

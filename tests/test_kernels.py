@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise import _compile, _kernels, _random
+from lengthwise._kernels.cuts import _pad_and_price_at_once
+from lengthwise._kernels.draws import _make_whole_at_once, _put_above_at_once
 from lengthwise._kernels.pool import _count_at_once as _count_groups_at_once
 from lengthwise._kernels.sorts import _count_at_once, _distinct_at_once, _look_up_at_once
+from lengthwise._random import Key, argsort_over
 from lengthwise.choices.columns import look_up
 from lengthwise.choices.parts import sort_parts
 
@@ -490,12 +493,64 @@ def test_numbers_out_of_range_are_neither_looked_up_nor_distinct():
 def test_many_numbers_are_looked_up_in_the_type_they_have():
     chance = np.random.default_rng(5)
     index = chance.permutation(2**17)
-    for values in (chance.integers(0, 2**16, 2**17), chance.integers(0, 2**40, 2**17), index.astype("u4")):
+    whole = [chance.integers(0, 2**16, 2**17), chance.integers(0, 2**40, 2**17), index.astype("u4")]
+    for values in (*whole, whole[0].astype(np.uint16), chance.random(2**17)):
         found = look_up(values, index)
-        assert found.dtype == np.int64
+        assert found.dtype == (values.dtype if values.dtype in (np.uint16, np.float64) else np.int64)
         assert found.tolist() == values[index].tolist()
     with pytest.raises(IndexError, match="from 0 to 131071"):
         look_up(index, index + 1)
+
+
+def test_groups_stand_above_the_words():
+    for kernel in (_kernels.put_above, _kernels.put_above.py_func, _put_above_at_once):
+        words = np.array([2**64 - 1, 0b1000, 5], np.uint64)
+        with np.errstate(over="ignore"):
+            kernel(np.array([0, 5, 7], np.uint16), 3, words)
+        assert words.tolist() == [2**61 - 1, 5 << 61 | 1, 7 << 61]
+
+
+def test_floats_become_whole_numbers_in_the_same_memory():
+    for kernel in (_kernels.make_whole, _kernels.make_whole.py_func, _make_whole_at_once):
+        keys = np.array([0.0, 0.75, 1.5, 1.9999999999999998])
+        kernel(keys, 2.0**62, keys.view(np.int64))
+        assert keys.view(np.int64).tolist() == [0, 3 * 2**60, 3 * 2**61, 2**63 - 2**10]
+
+
+@pytest.mark.parametrize("scale", [1e-280, 1e-3, 1.0, 1e300, 0.0])
+def test_floats_are_sorted_over_as_by_their_values(scale):
+    keys = np.random.default_rng(8).exponential(size=5_000) * scale
+    keys[9] = keys[4_000] = 0.0
+    assert argsort_over(keys.copy()).tolist() == np.argsort(keys, kind="stable").tolist()
+
+
+def test_parts_are_shuffled_evenly_and_each_by_its_own_words():
+    ends, words = np.array([3, 4, 4, 10]), Key(seed=1).words(10).view(np.int64)
+    found = []
+    for kernel in (_kernels.shuffle_parts, _kernels.shuffle_parts.py_func):
+        numbers = np.arange(10) * 10
+        kernel(numbers, ends, words)
+        assert [sorted(part) for part in np.split(numbers, ends[:-1])] == [[0, 10, 20], [30], [], [*range(40, 100, 10)]]
+        found.append(numbers.tolist())
+    assert found[0] == found[1]
+    # Six orders of three numbers, each a sixth of 6,000 times: 1,000 more or less, with a deviation of 29.
+    threes = np.tile(np.arange(3), 6_000)
+    _kernels.shuffle_parts(threes, np.arange(3, 18_001, 3), Key(seed=2).words(18_000).view(np.int64))
+    orders, counts = np.unique(threes.reshape(-1, 3), axis=0, return_counts=True)
+    assert len(orders) == 6
+    assert abs(counts - 1_000).max() < 130
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint16])
+def test_batches_are_padded_and_priced_as_the_cost_says(kind):
+    chance = np.random.default_rng(9)
+    cost = lw.Quadratic(linear=(0.3, 0.1), quadratic=0.007, per_sequence=1.1, per_batch=0.9, per_length=0.7)
+    lengths, offsets = chance.integers(1, 2**16, (40, 2)).astype(kind), np.array([0, 1, 9, 30, 40])
+    for kernel in (_kernels.pad_and_price, _kernels.pad_and_price.py_func, _pad_and_price_at_once):
+        padded, costs = np.empty((4, 2), np.int64), np.empty(4)
+        kernel(lengths, offsets, cost.prices(2), padded, costs)
+        assert padded.tolist() == np.maximum.reduceat(lengths, offsets[:-1]).tolist()
+        assert costs.tolist() == cost(np.diff(offsets), padded).tolist()
 
 
 def test_numbers_are_counted_out_group_by_group():

@@ -83,22 +83,64 @@ def every_choice():
     yield "chunks", lw.Batching(cut=lw.FixedSize(8), chunks=lw.Chunks(200, step=50))
 
 
+def near_two_bytes():
+    """Batchings that pad 65,535 frames to more, which two bytes do not hold."""
+    edges, budget = (90, 20_000, 70_000), lw.Budget(200_000)
+    eights = lw.Budget(200_000, multiple_of=8, count_multiple_of=2)
+    yield "fixed", lw.Batching(order=lw.Windowed(30), cut=lw.FixedSize(3, multiple_of=8))
+    yield "edges", lw.Batching(order=lw.Bucketed(edges=edges, pad_to_edge=True), cut=lw.FixedSize(3))
+    yield "multiples", lw.Batching(order=lw.Shuffled(), cut=eights, deal=lw.Balanced())
+    yield "steps", lw.Batching(order=lw.Shuffled(), cut=budget, deal=lw.RandomSteps())
+    yield "steps of multiples", lw.Batching(order=lw.Shuffled(), cut=eights, deal=lw.RandomSteps())
+    yield "steps of edges", lw.Batching(order=lw.Bucketed(edges=edges, pad_to_edge=True), cut=budget)
+    yield "alone", lw.Batching(order=lw.Sorted(), cut=lw.Budget(65_535, oversize="alone", multiple_of=8))
+    yield "drop", lw.Batching(order=lw.AlternatedSort(3), cut=lw.Budget(65_535, oversize="drop", multiple_of=8))
+    yield (
+        "cheapest",
+        lw.Batching(
+            order=lw.SemiSorted(),
+            cut=lw.Budget(200_000, by="cheapest"),
+            cost=lw.Quadratic(quadratic=1e-6, per_batch=900.0),
+        ),
+    )
+    yield "rows", lw.Batching(cut=lw.Rows(70_000, rows=2))
+    yield "steps of rows", lw.Batching(cut=lw.Rows(70_000, rows=2), deal=lw.RandomSteps())
+    yield "entropy", lw.Batching(order=lw.MaxEntropy(padding=0.1), cut=lw.DynamicSize(4), deal=lw.Portions())
+    yield "by calls", lw.Batching(order=lw.Shuffled(), cut=lw.Budget(3e8), cost=choices.by_calls)
+
+
+def plan_as(lengths, batching, monkeypatch=None):
+    """A plan by lengths in two bytes; or, with `monkeypatch`, in the eight bytes of int64."""
+    fit._remembered.clear()
+    if monkeypatch is None:
+        return lw.make_plan(lengths, batching, seed=2, world_size=2)
+    with monkeypatch.context() as patch:
+        patch.setattr("lengthwise.planning.make.narrow", lambda each: each.astype(np.int64))
+        return lw.make_plan(lengths, batching, seed=2, world_size=2)
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("batching", [pytest.param(batching, id=name) for name, batching in every_choice()])
-def test_lengths_of_few_bits_give_the_plan_that_they_give_as_int64(batching):
+def test_lengths_of_few_bits_give_the_plan_that_they_give_as_int64(batching, monkeypatch):
     """They are not copied, and 255 + 1 or 300 x 300 must not be computed in their type."""
     for dtype, most in ((np.uint8, 255), (np.int16, 6_000), (np.uint16, 6_000), (np.uint32, 6_000)):
         lengths = LENGTHS[:100] % most + 1
         lengths[7] = most
-        narrow = lengths.astype(dtype)
-        plans = []
-        for given in (narrow, lengths):
-            fit._remembered.clear()
-            plans.append(lw.make_plan(given, batching, seed=2, world_size=2))
-        assert plans[0].fingerprint() == plans[1].fingerprint()
+        given = lengths.astype(dtype)
+        plans = [plan_as(given, batching), plan_as(lengths, batching), plan_as(lengths, batching, monkeypatch)]
+        assert len({plan.fingerprint() for plan in plans}) == 1
         for name in ("sequences", "offsets", "padded_lengths", "costs", "grid"):
-            assert getattr(plans[0], name).dtype == getattr(plans[1], name).dtype
-        assert np.array_equal(narrow, lengths)
+            assert len({getattr(plan, name).dtype for plan in plans}) == 1
+        assert np.array_equal(given, lengths)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("longest", [65_535, 65_536])
+@pytest.mark.parametrize("batching", [pytest.param(batching, id=name) for name, batching in near_two_bytes()])
+def test_the_longest_that_two_bytes_hold_is_padded_to_more(batching, longest, monkeypatch):
+    lengths = np.random.default_rng(6).integers(1, longest + 1, 120)
+    lengths[[7, 40]] = longest
+    assert plan_as(lengths, batching).fingerprint() == plan_as(lengths, batching, monkeypatch).fingerprint()
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.int32])

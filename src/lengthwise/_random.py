@@ -132,11 +132,8 @@ class Key:
         bits = int(groups.max(initial=0)).bit_length()
         words = self.words(len(groups))
         if bits:
-            words >>= np.uint64(bits)
-            high = groups.astype(np.uint64)
-            high <<= np.uint64(64 - bits)
-            words |= high
-            del high
+            parts = cores.split(len(words))
+            cores.call(_kernels.put_above, [(groups[part], bits, words[part]) for part in parts])
         return argsort(words)
 
     def places(self, first: int, last: int, count: int) -> NDArray[np.int64]:
@@ -193,6 +190,19 @@ def argsort(keys: NDArray[np.uint64] | NDArray[np.int64] | NDArray[np.float64]) 
     array([1, 0, 2])
     """
     return _sort(keys, np.empty(0, np.int64))
+
+
+def argsort_over(keys: NDArray[np.float64]) -> NDArray[np.int64]:
+    """`argsort` of floats, which are overwritten. Those that differ by less than 2**-62 of the largest count as equal.
+
+    As whole numbers they are spread evenly over the buckets of the sort. By their bits, half of all numbers from 0 on
+    share a bucket: those from the middle to the largest.
+    """
+    exponent = int(np.frexp(keys.max(initial=0.0))[1])
+    whole, scale = keys.view(np.int64), 2.0 ** (63 - max(exponent, -960))
+    parts = cores.split(len(keys))
+    cores.call(_kernels.make_whole, [(keys[part], scale, whole[part]) for part in parts])
+    return argsort(whole)
 
 
 def sort_by(

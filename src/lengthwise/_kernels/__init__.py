@@ -16,10 +16,14 @@ from lengthwise._kernels.cuts import follow_back as follow_back
 from lengthwise._kernels.cuts import greedy_cut as greedy_cut
 from lengthwise._kernels.cuts import greedy_cut_of_one as greedy_cut_of_one
 from lengthwise._kernels.cuts import least_cost_cut as least_cost_cut
+from lengthwise._kernels.cuts import pad_and_price as pad_and_price
 from lengthwise._kernels.cuts import price_buckets as price_buckets
 from lengthwise._kernels.cuts import reach_from as reach_from
 from lengthwise._kernels.draws import exponential as exponential
+from lengthwise._kernels.draws import make_whole as make_whole
 from lengthwise._kernels.draws import negative_log as negative_log
+from lengthwise._kernels.draws import put_above as put_above
+from lengthwise._kernels.draws import shuffle_parts as shuffle_parts
 from lengthwise._kernels.draws import threefry as threefry
 from lengthwise._kernels.laws import costliest_edges as costliest_edges
 from lengthwise._kernels.laws import fill_epoch as fill_epoch

@@ -95,6 +95,42 @@ def _price_with(lengths, index, prices, longest):
     return each, once
 
 
+def _pad_and_price_at_once(lengths, offsets, prices, padded, costs):
+    """`pad_and_price` by a few calls of NumPy."""
+    padded[:] = np.maximum.reduceat(lengths, offsets[:-1], axis=0)
+    dims = lengths.shape[1]
+    each, once = np.zeros(len(padded)), np.full(len(padded), prices[0])
+    for dim in range(dims):
+        length = padded[:, dim].astype(np.float64)
+        each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
+        once += prices[2 + 2 * dims + dim] * length
+    costs[:] = once + np.diff(offsets) * (prices[1] + each)
+
+
+@compile_kernel(linear=True, in_python=_pad_and_price_at_once)
+def pad_and_price(lengths, offsets, prices, padded, costs):
+    """Writes what each batch of `lengths` [n, dims] is padded to, and what it costs, as `cost.Quadratic` adds it up.
+
+    Args:
+        lengths: Batch by batch; `offsets` [batches + 1] say where each begins, and none is empty.
+        prices: As `greedy_cut` takes them.
+        padded: [batches, dims].
+        costs: [batches].
+    """
+    dims = lengths.shape[1]
+    for batch in range(costs.size):
+        each, once = 0.0, prices[0]
+        for dim in range(dims):
+            longest = np.int64(0)
+            for index in range(offsets[batch], offsets[batch + 1]):
+                longest = max(longest, np.int64(lengths[index, dim]))
+            padded[batch, dim] = longest
+            length = float(longest)
+            each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
+            once += prices[2 + 2 * dims + dim] * length
+        costs[batch] = once + (offsets[batch + 1] - offsets[batch]) * (prices[1] + each)
+
+
 @compile_kernel(linear=True)
 def price_buckets(lengths, counts, price, best, most):
     """The least that the lengths up to each cost where a bucket costs `price` beside its frames, in linear time.

@@ -6,6 +6,8 @@ import numpy as np
 
 from lengthwise._compile import compile_kernel
 
+_HALF = 2**32 - 1
+
 
 def _threefry_at_once(key0, key1, first, counter1, words):
     """`threefry` by a few calls of NumPy: a round takes an array of counters too."""
@@ -46,6 +48,51 @@ def threefry_block(key0, key1, counter0, counter1):
     x0, x1 = x0 + key1, x1 + key2 + np.uint64(4)
     x0, x1 = _four_rounds(x0, x1, np.uint64(16), np.uint64(42), np.uint64(12), np.uint64(31))
     return x0 + key2, x1 + key0 + np.uint64(5)
+
+
+def _put_above_at_once(groups, bits, words):
+    """`put_above` by a few calls of NumPy."""
+    words >>= np.uint64(bits)
+    words |= groups.astype(np.uint64) << np.uint64(64 - bits)
+
+
+@compile_kernel(linear=True, in_python=_put_above_at_once)
+def put_above(groups, bits, words):
+    """Puts numbers `groups` [m] of so many `bits` above the words [m], which give up as many of their lowest."""
+    low, high = np.uint64(bits), np.uint64(64 - bits)
+    for index in range(words.size):
+        words[index] = words[index] >> low | np.uint64(groups[index]) << high
+
+
+def _make_whole_at_once(keys, scale, whole):
+    """`make_whole` by NumPy."""
+    whole[:] = (keys * scale).astype(np.int64)
+
+
+@compile_kernel(linear=True, in_python=_make_whole_at_once)
+def make_whole(keys, scale, whole):
+    """Writes key x scale, which is below 2**63, as a whole number. `whole` [m], int64, may be the memory of `keys`."""
+    for index in range(keys.size):
+        whole[index] = np.int64(keys[index] * scale)
+
+
+@compile_kernel(linear=True, lists=True)
+def shuffle_parts(numbers, ends, words):
+    """Puts each part of `numbers` [n] in random order: those before ends[0], those from there to ends[1], ...
+
+    `words` [n], int64, are random in their upper halves, one for each place.
+
+    References:
+        Fisher and Yates 1938, as Durstenfeld 1964 has it.
+    """
+    start = 0
+    for part in range(len(ends)):
+        end = ends[part]
+        for place in range(end - 1, start, -1):
+            # The upper half of a word, times the number of those that are left, without its lower half: one of them.
+            other = start + ((((words[place] >> 32) & _HALF) * (place - start + 1)) >> 32)
+            numbers[place], numbers[other] = numbers[other], numbers[place]
+        start = end
 
 
 @compile_kernel

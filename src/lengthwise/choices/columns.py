@@ -22,16 +22,26 @@ def take_rows(rows: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.i
     return rows[:, 0].take(index)[:, None] if rows.shape[1] == 1 else rows.take(index, axis=0)
 
 
-def look_up(values: NDArray[np.integer[Any]], index: NDArray[np.int64]) -> NDArray[np.int64]:
-    """values[index] of whole numbers of at least 0: a fresh array, [m] int64.
+def narrow(lengths: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
+    """`lengths` [n] of at least 0 in two bytes each, where these hold them; else as they are.
+
+    Whoever computes with them must do so in int64: 300 x 300 needs more than two bytes.
+    """
+    fits = lengths.ndim == 1 and int(lengths.max(initial=0)) < 2**16
+    return lengths.astype(np.uint16, copy=False) if fits else lengths
+
+
+def look_up(values: NDArray[Any], index: NDArray[np.integer[Any]]) -> NDArray[Any]:
+    """values[index] of numbers: a fresh array, [m], uint16 or float64 where `values` are, and int64 else.
 
     Of millions in random order nearly every number is fetched from memory. In two bytes each, many are in the cache.
     """
-    if len(index) < max(_MANY, len(values) // 2):  # a narrow copy of all would take longer
-        return values.take(index).astype(np.int64, copy=False)
-    narrow = small_whole(values) if values.dtype == np.int64 else None
-    found = np.empty(len(index), np.int64)
-    looked_at = values if narrow is None else narrow
+    kind = values.dtype if values.dtype in (np.uint16, np.float64) else np.dtype(np.int64)
+    if len(index) < _MANY or len(values) > 2 * len(index):  # a narrow copy of all would take longer
+        return values.take(index).astype(kind, copy=False)
+    found = np.empty(len(index), kind)
+    whole = small_whole(values) if values.dtype == np.int64 else None
+    looked_at = values if whole is None else whole
     parts = cores.split(len(index))
     if not all(cores.call(_kernels.look_up, [(looked_at, index[part], found[part]) for part in parts])):
         raise IndexError(f"`index` must be from 0 to {len(values) - 1}.")
@@ -72,17 +82,17 @@ def apply_once(
     >>> apply_once(np.sqrt, np.array([4.0, 1.0, 4.0, 4.0]))
     array([2., 1., 2., 2.])
     """
-    whole = small_whole(sizes, np.int32)
+    whole = sizes if sizes.dtype == np.uint16 else small_whole(sizes, np.int32)
     if whole is None or not (most := float(whole.max(initial=0))) < len(sizes) / 4:
-        found, index = function(sizes), slice(None)
-    else:
-        found, index = function(np.arange(most + 1.0)), whole
-    return found.astype(dtype or found.dtype, copy=False)[index]
+        found = function(sizes)
+        return found.astype(dtype or found.dtype, copy=False)
+    found = function(np.arange(most + 1.0))
+    return look_up(found.astype(dtype or found.dtype, copy=False), whole)
 
 
 def small_whole(sizes: NDArray[Any], dtype: Any = np.uint16) -> NDArray[Any] | None:
     """`sizes` as `dtype`, or None where it does not hold them: whole numbers from 0 to 2**16 - 1, for example."""
     if sizes.min(initial=0) < 0 or not sizes.max(initial=0) <= np.iinfo(dtype).max:
         return None
-    whole = sizes.astype(dtype)
+    whole = sizes.astype(dtype, copy=False)
     return whole if sizes.dtype.kind in "iu" or (whole == sizes).all() else None

@@ -178,7 +178,7 @@ def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.i
         ValueError: Not one finite number, 0 or more, for each batch.
     """
     # A callable of the user's may write into its arguments, or give the same array every time and write into it later.
-    returned = cost(counts.copy(), padded_lengths.copy())
+    returned = cost(counts.copy(), padded_lengths.astype(np.int64))
     try:
         found = np.asarray(returned)
     except (TypeError, ValueError, RuntimeError) as error:  # lists of different lengths, a tensor on a GPU

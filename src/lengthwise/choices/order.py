@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _random, checks
-from lengthwise._random import Key
+from lengthwise._random import Key, argsort_over
 from lengthwise.choices.buckets import EDGES, find_bucket
 from lengthwise.choices.columns import apply_once, small_whole
 from lengthwise.choices.edges import check_edges, check_held
-from lengthwise.choices.parts import sort_by_size, sort_parts
+from lengthwise.choices.parts import shuffle_parts, sort_by_size, sort_parts
 from lengthwise.choices.pool import Pool, fit_pool
 from lengthwise.choices.warp import NOISES, BatchSizes, Curve, fit_warp, scale_warp
 
@@ -38,8 +38,8 @@ class Ordered(NamedTuple):
         boundaries: [k] int64, rising positions in 1..m-1 that no batch may cross; by default there are none.
         edges: [m] int64, what each of `sequences` is padded to at least, in the unit of the lengths; None for no more
             than the longest of the batch. If sequences have several lengths, [m, dims].
-        sizes: [m] int64, those of `sequences`, from an order of this package that has them at hand. To look up ten
-            million in random order takes as long as to sort them.
+        sizes: [m] int64 or uint16, those of `sequences`, from an order of this package that has them at hand. To look
+            up ten million in random order takes as long as to sort them.
     """
 
     sequences: NDArray[np.int64]
@@ -243,12 +243,13 @@ class Bucketed:
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         if self.size is not None:
-            # 5 sequences in buckets of 2: the first holds 1, so that by length they fall into [0, 1, 1, 2, 2].
+            # 5 sequences in buckets of 2: the first holds 1, so the next begin at 1 and 3.
             borders = np.arange((len(sizes) - 1) % self.size + 1, len(sizes), self.size)
-            counts = np.diff(borders, prepend=0, append=len(sizes))
-            bucket = np.empty(len(sizes), _small_type(len(counts)))
-            bucket[Sorted()(sizes, key).sequences] = np.repeat(np.arange(len(counts), dtype=bucket.dtype), counts)
-            return Ordered(_shuffle_buckets(bucket, key), borders)
+            sequences = Sorted()(sizes, key).sequences
+            # Chance of its own: `key` has put equal lengths in order, so that its words say in which bucket each is.
+            words = key.at("ties", lane=key.lane).words(len(sizes))
+            shuffle_parts(sequences, np.append(0, borders), words)
+            return Ordered(sequences, borders)
         if self.edges is None:
             raise checks.value_error(
                 "Bucketed", "fitted to the lengths first", self, "Call its `fit`, as make_plan does."
@@ -363,8 +364,8 @@ class WarpedSort:
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         moved = key.exponential(len(sizes))
         moved += self.warp(sizes)
-        moved -= moved.min(initial=0.0)  # the sort wants keys of at least 0, and would copy these
-        return Ordered(sort_by_size(None, moved))
+        moved -= moved.min(initial=0.0)
+        return Ordered(argsort_over(moved))
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,16 +46,38 @@ def sort_parts(
     if whole is None:
         found = _sort_by_part(sequences, sizes, starts)
         return (found[_turn_every_other(starts, ends)] if turned else found), None
-    found, top = np.empty_like(sequences), int(whole.max(initial=0))
-    # On each core an even number of parts, but on the last, so that every other of its own is turned.
-    firsts = [2 * (int(np.searchsorted(starts, part.start)) // 2) for part in cores.split(len(sequences))]
-    calls = []
-    for first, last in pairwise([*firsts, len(starts)]):
-        if first < last:
-            own = slice(starts[first], ends[last - 1])
-            calls.append((sequences[own], whole, top, ends[first:last] - own.start, turned, found[own]))
+    found = np.empty(len(sequences), np.uint16 if whole.dtype == np.uint16 else np.int64)
+    top = int(whole.max(initial=0))
+    shares = _share_out(starts, len(sequences))
+    calls = [(sequences[own], whole, top, ends[parts] - own.start, turned, found[own]) for parts, own in shares]
     cores.call(_kernels.sort_parts, calls)
     return sequences, found
+
+
+def shuffle_parts(sequences: NDArray[np.int64], starts: NDArray[np.int64], words: NDArray[np.uint64]) -> None:
+    """Puts each part of `sequences` [n] in random order, in place.
+
+    Args:
+        sequences: [n].
+        starts: [parts], as of `sort_parts`.
+        words: [n] random words.
+    """
+    ends = np.append(starts[1:], len(sequences))
+    drawn = words.view(np.int64)
+    shares = _share_out(starts, len(sequences))
+    calls = [(sequences[own], ends[parts] - own.start, drawn[own]) for parts, own in shares]
+    cores.call(_kernels.shuffle_parts, calls)
+
+
+def _share_out(starts: NDArray[np.int64], count: int) -> list[tuple[slice, slice]]:
+    """The parts that each core takes, and where their `count` sequences stand.
+
+    An even number of parts, but on the last, so that every other of its own is turned where every other of all is.
+    """
+    borders = np.append(starts, count)
+    firsts = [2 * (int(np.searchsorted(starts, part.start)) // 2) for part in cores.split(count)]
+    shares = [slice(*each) for each in pairwise([*firsts, len(starts)]) if each[0] < each[1]]
+    return [(share, slice(int(borders[share.start]), int(borders[share.stop]))) for share in shares]
 
 
 def _sort_by_part(

@@ -30,7 +30,10 @@ from lengthwise.planning.times import copies_of
 
 
 class Draft(NamedTuple):
-    """Members in order, cut; `needed` [k, dims] is what each must be padded to, `boundaries` the borders of buckets."""
+    """Members in order, cut; `needed` [k, dims] is what each must be padded to, `boundaries` the borders of buckets.
+
+    `needed` is uint16 where two bytes hold all lengths, and int64 elsewhere: of millions, most time goes to memory.
+    """
 
     members: NDArray[np.int64]
     offsets: NDArray[np.int64]
@@ -125,6 +128,7 @@ def _pad_to_edges(items: NDArray[np.int64], ordered: Ordered, batching: Batching
         needed = take_rows(items, sequences).astype(np.int64, copy=False)
     if edges is None:
         return needed
+    needed = needed.astype(np.int64, copy=False)  # an edge may be longer than two bytes hold
     if in_steps:
         edges = _chain_edges(needed, edges, order)
     # An order of the user's may give an edge that is too short: the sequence is then padded to its own length.
@@ -136,6 +140,8 @@ def _cut(
 ) -> tuple[_Line, NDArray[np.int64]]:
     """What the cut keeps of the line, batch after batch, and the offsets of the batches."""
     cut, cost, deal = batching.cut, batching.cost, batching.deal
+    if is_own(cut) or isinstance(cut, Rows):  # whoever computes with lengths must not do so in two bytes
+        line = line._replace(needed=line.needed.astype(np.int64, copy=False))
     sequences, needed, boundaries = line
     if isinstance(deal, RandomSteps) and not isinstance(cut, Rows):
         capacity = capacity_of(cut, cost, longest, slots)
@@ -218,10 +224,14 @@ def count_frames(drafts: Sequence[Draft], items: NDArray[np.int64]) -> tuple[int
     computed = useful = 0
     for draft in drafts:
         if len(draft.members):
-            longest = np.maximum.reduceat(draft.needed, draft.offsets[:-1]).sum(axis=1)
-            computed += int(np.diff(draft.offsets) @ longest)
+            computed += int(np.diff(draft.offsets) @ longest_in_batches(draft).sum(axis=1))
             useful += int(items[draft.members].sum())
     return useful, computed
+
+
+def longest_in_batches(draft: Draft) -> NDArray[np.int64]:
+    """What each batch of a draft that has some is padded to: [batches, dims]."""
+    return np.maximum.reduceat(draft.needed, draft.offsets[:-1]).astype(np.int64, copy=False)
 
 
 def take_items(

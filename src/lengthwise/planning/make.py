@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.columns import distinct, longest_of
+from lengthwise.choices.columns import distinct, longest_of, narrow
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.multiples import count_multiple, length_multiple, round_up
 from lengthwise.choices.rows import max_in_row, row_capacity, row_offsets
@@ -101,7 +101,7 @@ def make_fitted(
     times: ArrayLike | None = None,
 ) -> Plan:
     """Plans as `make_plan` does, with what was `fitted` to a sample of windows for as many ranks."""
-    array = view_lengths(lengths, narrow=True)
+    array = narrow(view_lengths(lengths, narrow=True))
     if not isinstance(batching, Batching):
         raise checks.type_error("batching", "a Batching", batching, "Make one, such as Batching(budget=20_000).")
     world = check_world(world_size, micro_batches)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.deal import Deal, Portions
 from lengthwise.choices.multiples import length_multiple
 from lengthwise.choices.order import Order
 from lengthwise.choices.world import World
@@ -28,14 +29,12 @@ def draft_portions(
     `data` is what the order is fitted to: the items; or, where epochs take other copies, the same for all of them.
     `fitted` is what was fitted before, to a sample of windows.
     """
-    portions = batching.deal.portions(len(items), world, key)
-    if is_own(batching.deal):
-        portions = check_portions(portions, len(items), world)
     kinds = sort_out(items, batching)
     tell_doubted_budget(kinds.over, items, batching, name=data.name)
-    alone = [portion[kinds.alone[portion]] if kinds.over else np.empty(0, np.int64) for portion in portions]
-    members = [_select(portion, kinds) for portion in portions]
-    del portions  # the numbers of all sequences, while these are sorted, would be a fifth of the memory
+    portions = _deal_portions(len(items), batching.deal, world, key)
+    alone = [_choose(portion, kinds.alone) if kinds.over else np.empty(0, np.int64) for portion in portions]
+    members = [_choose(portion, kinds.ordered) if kinds.over else portion for portion in portions]
+    del portions  # the numbers of all sequences, while these are sorted, would be a third of the memory
     keys = [key.at("order", lane=lane) for lane in range(len(members))]
     to_fit = kinds if data.items is items else sort_out(data.items, batching)
     fit, bands = _fit(data, to_fit, batching, world, len(members), fitted)
@@ -58,11 +57,19 @@ def draft_portions(
     return [put_alone(one, giants, items, multiple=multiple) for one, giants in zip(drafts, alone, strict=True)]
 
 
-def _select(portion: NDArray[np.int64], kinds: Kinds) -> NDArray[np.int64] | None:
-    """The sequences of a portion that are put in order; None for all, as they are numbered: none is looked up then."""
-    ordered = portion[kinds.ordered[portion]] if kinds.over else portion
-    is_whole = len(ordered) == len(kinds.ordered) and bool((ordered[1:] > ordered[:-1]).all())
-    return None if is_whole else ordered
+def _deal_portions(count: int, deal: Deal, world: World, key: Key) -> list[NDArray[np.int64] | None]:
+    """The sequences of each portion; None for all, as they are numbered: none is looked up then."""
+    if not is_own(deal) and not isinstance(deal, Portions):  # no other deal of this package has more than one
+        return [None]
+    portions = deal.portions(count, world, key)
+    if is_own(deal):
+        portions = check_portions(portions, count, world)
+    return [None if len(each) == count and bool((each[1:] > each[:-1]).all()) else each for each in portions]
+
+
+def _choose(portion: NDArray[np.int64] | None, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The sequences of a portion that are `chosen` [n]."""
+    return np.flatnonzero(chosen) if portion is None else portion[chosen[portion]]
 
 
 def _fit(

@@ -19,7 +19,7 @@ from lengthwise.choices.columns import distinct, longest_of
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.multiples import count_multiple
 from lengthwise.choices.order import Order
-from lengthwise.planning.draft import Draft, count_frames, draft
+from lengthwise.planning.draft import Draft, count_frames, draft, longest_in_batches
 from lengthwise.planning.joint import mixing_of_batches
 from lengthwise.planning.level import level
 from lengthwise.planning.own import check_batch_sizes
@@ -182,7 +182,7 @@ def mixing_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:
         return 1.0
     return mixing_of_batches(
         np.concatenate([items[each.members].sum(axis=1, dtype=np.int64) for each in drafts]),
-        np.concatenate([np.maximum.reduceat(each.needed, each.offsets[:-1]).sum(axis=1) for each in drafts]),
+        np.concatenate([longest_in_batches(each).sum(axis=1) for each in drafts]),
         np.concatenate([np.diff(each.offsets) for each in drafts]),
     )
 
