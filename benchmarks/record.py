@@ -35,6 +35,12 @@ def hardware() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
+def name_program(path: str) -> str:
+    """The path of a benchmark within the repository: `python -m benchmarks.planning` is told the whole path."""
+    program, root = Path(path).resolve(), Path(__file__).resolve().parents[1]
+    return program.relative_to(root).as_posix() if program.is_relative_to(root) else path
+
+
 def write(what: str, document: dict[str, Any], *, device_name: str = "") -> Path:
     """Writes benchmarks/results/<what>_<hardware>_<date>.json; a GPU that it was measured on names it."""
     now = datetime.now(UTC)
@@ -43,7 +49,7 @@ def write(what: str, document: dict[str, Any], *, device_name: str = "") -> Path
     facts = {
         "what": what,
         "date": now.isoformat(timespec="seconds"),
-        "command": shlex.join(["python", *sys.argv]),
+        "command": shlex.join(["python", name_program(sys.argv[0]), *sys.argv[1:]]),
         "machine": {"processor": hardware(), **system} | ({"device_name": device_name} if device_name else {}),
         "versions": {name: version(name) for name in ("lengthwise", "numpy", "numba")},
     }

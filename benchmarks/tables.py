@@ -17,9 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sections import GROUPS, Section, trained
-from sections.shared import processor
-
 from lengthwise import files
 from lengthwise_recipes.doetsch2017 import page as doetsch2017_page
 from lengthwise_recipes.ge2021 import page as ge2021_page
@@ -28,6 +25,8 @@ from lengthwise_recipes.pages import command_block
 from lengthwise_recipes.quality import answers as quality_answers
 from lengthwise_recipes.quality import page as quality_page
 from lengthwise_recipes.quality import power as quality_power
+from sections import GROUPS, Section, trained
+from sections.shared import processor
 
 ROOT = Path(__file__).parents[1]
 RESULTS = (ROOT / "benchmarks" / "results", ROOT / "recipes" / "results")

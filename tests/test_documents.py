@@ -137,7 +137,10 @@ def test_the_tables_are_those_of_the_committed_results():
     assert checked.returncode == 0, checked.stdout
 
 
-@pytest.mark.parametrize("name", sorted({path.stem for path in (ROOT / "benchmarks").glob("*.py")} - {"record"}))
+BENCHMARKS = sorted({path.stem for path in (ROOT / "benchmarks").glob("*.py")} - {"record", "__init__"})
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
 def test_asking_a_benchmark_for_help_measures_nothing(name, monkeypatch, capsys):
     before = sorted(path.stat().st_mtime_ns for path in (ROOT / "benchmarks" / "results").iterdir())
     monkeypatch.chdir(ROOT)
@@ -148,6 +151,17 @@ def test_asking_a_benchmark_for_help_measures_nothing(name, monkeypatch, capsys)
     assert leaving.value.code in (None, 0)
     assert capsys.readouterr().out.startswith("usage:")
     assert sorted(path.stat().st_mtime_ns for path in (ROOT / "benchmarks" / "results").iterdir()) == before
+
+
+def test_a_benchmark_is_run_as_a_module_too_and_names_itself_by_its_path_in_the_repository():
+    names = "import benchmarks, record, sys; print(*map(record.name_program, sys.argv[1:]))"
+    paths = [str(ROOT / "benchmarks" / "planning.py"), "/else/where.py"]
+    for words, told in (
+        (["-m", "benchmarks.planning", "--help"], "usage: planning.py"),
+        (["-c", names, *paths], "benchmarks/planning.py /else/where.py\n"),
+    ):
+        run = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert run.stdout.startswith(told)
 
 
 def test_links_lead_somewhere():

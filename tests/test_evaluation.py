@@ -1,5 +1,7 @@
 """Evaluation plans: each sequence once, exact averages, the order of the data set again."""
 
+import itertools
+import math
 import random
 
 import numpy as np
@@ -43,6 +45,31 @@ def test_the_costliest_comes_first_and_padding_is_that_of_sorted_batches():
     assert np.all(np.diff(plan.costs[plan.grid.reshape(-1)]) <= 0)
     assert lw.measure(plan, lengths).padding_share < 0.02
     assert lw.evaluation_plan(lengths, lw.Budget(20_000)).fingerprint() == plan.fingerprint()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_full_batches_of_a_fixed_size_pad_less(seed):
+    lengths = np.random.default_rng(seed).integers(1, 40, 9)
+    plan = lw.evaluation_plan(lengths, lw.FixedSize(3))
+
+    def least(left, batches):
+        """The fewest frames of so many batches of at most three that hold the numbers `left`."""
+        if not left or batches == 0:
+            return math.inf if left else 0
+        with_first = [left[:1] + more for size in range(3) for more in itertools.combinations(left[1:], size)]
+        return min(
+            len(batch) * max(lengths[list(batch)]) + least(tuple(n for n in left if n not in batch), batches - 1)
+            for batch in with_first
+        )
+
+    assert plan.batch_sizes @ plan.padded_lengths[:, 0] == least(tuple(range(9)), 3)
+
+
+def test_a_budget_by_optimal_pads_a_little_less_than_the_greedy_one():
+    lengths = lw.example_lengths("long-tailed")
+    cuts = lw.Budget(20_000), lw.Budget(20_000, by="optimal")
+    padding = [lw.measure(lw.evaluation_plan(lengths, cut), lengths).padding_share for cut in cuts]
+    assert [f"{share:.2%}" for share in padding] == ["0.75%", "0.69%"]
 
 
 def test_by_hand():

@@ -4,6 +4,7 @@ import os
 import random
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -278,3 +279,15 @@ GOLDEN = {
 def test_plans_of_pairs_stay_as_they_are(name):
     plans = [lw.make_plan(SENTENCES, NAMED[name], seed=1, epoch=2, world_size=ranks) for ranks in (1, 4)]
     assert " ".join(plan.fingerprint() for plan in plans) == GOLDEN[name]
+
+
+@pytest.mark.parametrize("name", ["sorted", "max-entropy:0.1", "random-steps"])
+def test_planning_pairs_takes_no_more_memory_than_the_page_on_windows_says(name):
+    lengths = lw.example_lengths("long-tailed", count=100_000)
+    pairs, batching = np.stack([lengths, lengths[::-1]], axis=1), lw.strategies(name, cut=lw.Budget(40_000))[name]
+    lw.make_plan(pairs, batching, world_size=8, epoch=1)  # compiles, and fits
+    tracemalloc.start()
+    lw.make_plan(pairs, batching, world_size=8)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 95 * len(pairs)

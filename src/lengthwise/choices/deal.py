@@ -187,7 +187,8 @@ class RandomSteps(_Whole):
 
     - With `Shuffled`, steps are random samples, whatever they pad.
     - With `MaxEntropy(padding=0.1)`, too, if that pads no more than 10 %. If it would pad more, as with few batches a
-      step, the order makes batches of 10 % padding, and they are dealt as `Stratified` deals.
+      step, the order makes batches of 10 % padding, and they are dealt as `Stratified` deals. Under `FixedSize` ranks
+      then wait long for the batch of the longest sequences.
     - With `MaxEntropy(mixing=0.5)`, batches are always dealt as `Stratified` deals: the mixing is that of batches, and
       sorted batches would have none.
 

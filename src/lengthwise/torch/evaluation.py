@@ -1,4 +1,4 @@
-"""Evaluation under a DataLoader: least padding, each sequence once, the same number of batches on every rank."""
+"""Evaluation under a DataLoader: sorted batches, each sequence once, the same number of batches on every rank."""
 
 from __future__ import annotations
 
