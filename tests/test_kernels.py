@@ -485,10 +485,12 @@ def test_numbers_out_of_range_are_neither_looked_up_nor_distinct():
         assert found.tolist() == [300, 7, 300, 0]
         for wrong in (3, -1, -3, 2**40):
             assert not look(values, np.array([2, wrong]), found[:2])
-            assert not distinct(np.array([2, wrong]), np.zeros(3, bool))
-        assert distinct(np.array([2, 0, 1]), np.zeros(3, bool))
-        assert distinct(np.array([], np.int64), np.zeros(3, bool))
-        assert not distinct(np.array([2, 0, 2]), np.zeros(3, bool))
+            assert not distinct(np.array([2, wrong]), 3, np.zeros(1, np.uint8))
+        assert distinct(np.array([2, 0, 1]), 3, np.zeros(1, np.uint8))
+        assert distinct(np.array([], np.int64), 3, np.zeros(1, np.uint8))
+        assert not distinct(np.array([2, 0, 2]), 3, np.zeros(1, np.uint8))
+        assert distinct(np.arange(20)[::-1], 20, np.zeros(3, np.uint8))
+        assert not distinct(np.array([*range(20), 17]), 20, np.zeros(3, np.uint8))
 
 
 def test_many_numbers_are_looked_up_in_the_type_they_have():
