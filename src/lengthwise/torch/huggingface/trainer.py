@@ -124,6 +124,13 @@ class PlannedTrainer(transformers.Trainer):
                 values[3] = values[4] * steps
         return tuple(values)
 
+    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
+        """The Trainer's own; beside a loss also the padding, and the frames of data a second, since the last log."""
+        if "loss" in logs:
+            (planned,) = (each for each in self.callback_handler.callbacks if isinstance(each, PlannedEpochs))
+            logs.update(planned.speed.take_log().as_log())
+        super().log(logs, *args, **kwargs)
+
     def get_batch_samples(
         self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
     ) -> tuple[list[Any], Any]:
