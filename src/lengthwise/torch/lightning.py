@@ -36,6 +36,9 @@ class PlannedEpochs(Callback):
     `accumulate_grad_batches` as the sampler has `micro_batches`; another value is refused by name. A checkpoint that
     was saved within a step goes on at the beginning of the step. What goes wrong in use: a loss without its scale.
 
+    Loggers are given `padding`, and `frames_per_second`: the frames of data of all ranks, in the epoch so far.
+    Validations do not count. Of windows there is neither.
+
     Args:
         sampler: The sampler of the loader that `fit` is given, or that `train_dataloader` makes; made without rank and
             world size. It begins with epoch 0, or where the checkpoint was saved.

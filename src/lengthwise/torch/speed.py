@@ -24,7 +24,8 @@ class Trained(NamedTuple):
 
     def since(self, before: Trained) -> Trained:
         """What was trained on after `before`."""
-        return Trained(*(now - then for now, then in zip(self, before, strict=True)))
+        steps, data, computed = (now - then for now, then in zip(self[:3], before[:3], strict=True))
+        return Trained(steps, data, computed, self.seconds - before.seconds)
 
     def as_log(self) -> dict[str, float]:
         """The share that is padding, and the frames of data a second; nothing without a step.
@@ -71,7 +72,7 @@ class Speed:
     def begin_epoch(self) -> None:
         """Counts `epoch` from here on."""
         self.skip()
-        self._epoch = self.total
+        self._epoch, self._plan = self.total, None
 
     def note_time(self) -> None:
         """Counts the time since the last step."""
@@ -92,12 +93,8 @@ class Speed:
             self._place = (sampler.start - earlier) // plan.micro_batches
         place = max((delivered - earlier) // plan.micro_batches, self._place)
         data, computed = (self._frames[place] - self._frames[self._place]).tolist()
-        self.total = Trained(
-            self.total.steps + place - self._place,
-            self.total.data + data,
-            self.total.computed + computed,
-            self.total.seconds,
-        )
+        steps, *frames, seconds = self.total
+        self.total = Trained(steps + place - self._place, frames[0] + data, frames[1] + computed, seconds)
         self._place = place
 
     def epoch(self) -> Trained:

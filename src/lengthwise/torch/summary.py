@@ -96,10 +96,12 @@ def _plan_random(plan: Plan, lengths: ArrayLike, batching: Batching, cut: Cut) -
         lengths = np.asarray(lengths)[np.sort(plan.numbers)]
     elif plan.times is not None:
         lengths = np.repeat(lengths, plan.times, axis=0)
-    world = {"world_size": plan.world_size, "micro_batches": plan.micro_batches}
     with warnings.catch_warnings():  # what these warn of, the plan itself has warned of
         warnings.simplefilter("ignore")
-        return make_plan(lengths, random, seed=plan.seed, **world), lengths
+        planned = make_plan(
+            lengths, random, seed=plan.seed, world_size=plan.world_size, micro_batches=plan.micro_batches
+        )
+    return planned, lengths
 
 
 def _beside(own: Measures, random: Measures, batching: Batching, batch_size: int | None) -> str:

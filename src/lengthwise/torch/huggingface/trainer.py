@@ -47,6 +47,9 @@ class PlannedTrainer(transformers.Trainer):
     it. What goes wrong in use: a loss that is no mean over its labels, or packed rows of a model whose attention looks
     from one sequence to another. The first batch that shows it is refused.
 
+    Each log of a loss has `padding`, and `frames_per_second`: the frames of data of all ranks, since the last log.
+    Evaluations and checkpoints do not count. Of windows there is neither.
+
     For a Trainer of another kind, put this one before it: `class Planned(PlannedTrainer, Seq2SeqTrainer): ...`.
 
     Args:
