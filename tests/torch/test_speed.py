@@ -99,6 +99,28 @@ def test_evaluations_are_left_out_and_epochs_and_logs_begin_anew(clock):
     assert found.epoch().tell(1).startswith("Epoch 1 took 2 steps in 2 s: ")
 
 
+BATCHINGS = {
+    "rows": lw.Batching(cut=lw.Rows(12_000, rows=2)),
+    "chunks": lw.Batching(budget=5_000, chunks=lw.Chunks(100)),
+    "repeated": lw.Batching(cut=lw.FixedSize(7), deal=lw.Balanced(tail="repeat")),
+    "dropped": lw.Batching(cut=lw.Budget(3_000, oversize="drop")),
+    "cost": lw.Batching(budget=20_000, cost=lw.Quadratic(quadratic=0.001)),
+}
+
+
+@pytest.mark.parametrize("times", [None, 1.5])
+@pytest.mark.parametrize("name", BATCHINGS)
+def test_an_epoch_pads_what_measure_says(clock, name, times):
+    sampler = lw.torch.BatchSampler(LENGTHS, BATCHINGS[name], rank=0, world_size=2, times=times)
+    found = Speed()
+    clock.append(1.0)
+    found.note(sampler, len(sampler))
+    said = found.total.as_log()["padding"]
+    # `measure` counts each batch once, and a batch that is taken again is computed again
+    again = 0.02 if name == "repeated" else 1e-12
+    assert said == pytest.approx(lw.measure(sampler.plan, LENGTHS).padding_share, abs=again)
+
+
 def test_of_windows_nothing_is_told(clock):
     batching = lw.Batching(cut=lw.FixedSize(10))
     sampler = lw.torch.WindowSampler(np.tile(LENGTHS, 4), batching, window=120, block=20)

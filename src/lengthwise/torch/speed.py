@@ -58,7 +58,7 @@ class Speed:
     """
 
     def __init__(self) -> None:
-        self.total = Trained()
+        self.total: Trained = Trained()
         self._epoch, self._logged = Trained(), Trained()  # the total where each began
         self._last = time.perf_counter()
         self._plan: Plan | None = None

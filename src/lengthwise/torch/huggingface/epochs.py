@@ -33,7 +33,7 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
     begun: bool = False  # whether an epoch of this run has begun
 
     def __init__(self) -> None:
-        self.speed = Speed()
+        self.speed: Speed = Speed()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         sampler = kwargs["train_dataloader"].batch_sampler
