@@ -211,6 +211,12 @@ def measure(
     )
 
 
+def sum_frames(plan: Plan, lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The frames of data of each batch, and those that are computed, padding included: [batches] each."""
+    (own,), (taken,) = read_epochs(plan, lengths)
+    return _sum_batches(own, taken), own.row_counts * batch_lengths(own)
+
+
 def straggler_waste(plan: Plan) -> float:
     """The share of rank time spent waiting: 1 - mean over ranks / costliest rank, over all steps."""
     check_plan("plan", plan)
