@@ -338,3 +338,17 @@ def test_what_does_not_fit_is_one_sentence(make, message):
     with pytest.raises(ValueError, match=r"^`") as caught:
         make()
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("wrong", [False, True, 0, ["labels"], ("labels",), {}])
+def test_a_name_of_labels_that_is_no_text_is_refused(wrong):
+    """`labels=False` would add a field `False`, and leave the first label of each sequence as it is."""
+    with pytest.raises(TypeError, match=r"^`labels` must be a text, but is .* Give the name of a field, or None for"):
+        RowCollate(4, labels=wrong)
+    with pytest.raises(TypeError, match=r"^`inputs` must be a text, but is .* Give the name of the field that labels"):
+        RowCollate(4, inputs=wrong)
+
+
+def test_one_sample_in_place_of_a_list_is_refused():
+    with pytest.raises(TypeError, match=r"^`samples` must be a list of samples, but is "):
+        RowCollate(4)({"input_ids": [1, 2]})

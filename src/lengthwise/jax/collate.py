@@ -157,8 +157,7 @@ class PadCollate:
 
 def take_columns(samples: Sequence[Any], pad_to: Any) -> tuple[list[list[NDArray[Any]]], list[int], Any]:
     """The leaves of the samples, leaf by leaf; what each is padded to, 0 for the padded length; and their tree."""
-    if not len(samples):
-        raise checks.value_error("samples", "at least one", 0, "Leave empty batches out.")
+    checks.check_samples(samples)
     leaves, trees = zip(*(jax.tree.flatten(sample) for sample in samples), strict=True)
     for number, tree in enumerate(trees):
         if tree != trees[0]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise.choices.rows import check_in_row, find_places, number_frames, row_offsets
+from lengthwise.choices.rows import check_in_row, check_names_of_labels, find_places, number_frames, row_offsets
 from lengthwise.jax.collate import IGNORED, check_column, check_names, check_value, fill, name_leaves, take_columns
 
 _UNBOUNDED = 2**62  # frames: more than any array has
@@ -84,6 +84,7 @@ class RowCollate:
         max_in_row: The most sequences in a row, as in `lw.Rows`. Without it, rows of a cut that has it hold more.
 
     Raises:
+        TypeError: `labels` or `inputs` are no names. When called: one sample in place of a list.
         ValueError: When called: samples that are not built alike, a sample that is longer than a row or has no frames,
             arrays of different lengths, a scalar, or more rows than `rows`.
 
@@ -113,11 +114,11 @@ class RowCollate:
         checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
         checks.keep(self, value=check_value(self.value), max_in_row=check_in_row(self.max_in_row))
         checks.check_flag("next_token", self.next_token)
+        check_names_of_labels(self.labels, self.inputs)
 
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
         """Makes one batch of at least one sample."""
-        if not len(samples):
-            raise checks.value_error("samples", "at least one", 0, "Leave empty batches out.")
+        checks.check_samples(samples)
         return self.lay(samples, rows=self.rows, like=samples[0])
 
     def lay(self, samples: Sequence[Any], *, rows: int, like: Any) -> PackedRows:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -291,9 +291,11 @@ def check_held(value: float, dtype: torch.dtype, name: str) -> None:
 def _check_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
     """The shapes as whole numbers, by the sum of the padded lengths, these themselves, and then the rows."""
     remedy = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], for example."
-    if not (isinstance(shapes, Iterable) and all(isinstance(shape, Iterable) for shape in shapes)):
-        raise checks.type_error("shapes", "rows of whole numbers", shapes, remedy)
-    whole = [tuple(checks.check_whole("shapes", size, minimum=1, remedy=remedy) for size in shape) for shape in shapes]
+    try:
+        rows = [list(shape) for shape in shapes]
+    except TypeError as error:  # numbers, or arrays of one number without an axis
+        raise checks.type_error("shapes", "rows of whole numbers", shapes, remedy) from error
+    whole = [tuple(checks.check_whole("shapes", size, minimum=1, remedy=remedy) for size in row) for row in rows]
     for shape in whole:
         if len(shape) < 2 or len(shape) != len(whole[0]):
             raise checks.value_error("shapes", "rows of one width, at least 2", shape, remedy)

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from lengthwise import checks
-from lengthwise.choices.rows import check_in_row, find_places, number_frames, row_offsets
+from lengthwise.choices.rows import check_in_row, check_names_of_labels, find_places, number_frames, row_offsets
 from lengthwise.torch.collate import check_held, check_value, pad_values
 from lengthwise.torch.fields import Sequences, name_fields, place, put_together, take_apart
 from lengthwise.torch.labels import IGNORED
@@ -152,6 +152,7 @@ class RowCollate:
         max_in_row: The most sequences in a row, as in `lw.Rows`. Without it, rows of a cut that has it hold more.
 
     Raises:
+        TypeError: `labels` or `inputs` are no names. When called: one sample in place of a list.
         ValueError: When called: samples that are not alike, a sample that is longer than a row or has no frames, fields
             of different lengths, or more rows than `rows`.
 
@@ -181,8 +182,10 @@ class RowCollate:
             checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
         checks.keep(self, value=check_value(self.value), max_in_row=check_in_row(self.max_in_row))
         checks.check_flag("next_token", self.next_token)
+        check_names_of_labels(self.labels, self.inputs)
 
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
+        checks.check_samples(samples)
         samples = [self._label(sample) for sample in samples]
         fields = take_apart(samples)
         sequences = [field for field in fields if isinstance(field, Sequences)]
