@@ -279,3 +279,16 @@ def test_a_name_of_labels_that_is_no_text_is_refused(wrong):
 def test_one_sample_in_place_of_a_list_is_refused(collate, one):
     with pytest.raises(TypeError, match=r"^`samples` must be a list of samples, but is .* Give the loader batch_sam"):
         collate(one)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "bool", "int64", "int8"])
+@pytest.mark.parametrize("value", [0.0, 1.0, {"labels": 1}], ids=repr)
+@pytest.mark.parametrize("next_token", [True, False])
+def test_padding_of_labels_holds_what_pad_collate_gives_it_and_targets_of_floats_are_all_kept(kind, value, next_token):
+    samples = [{"labels": np.array([1, 0, 1]).astype(kind)}, {"labels": np.array([1]).astype(kind)}]
+    padded = lw.jax.PadCollate([[2, 3]], value=value)(samples)["labels"]
+    laid = lw.jax.RowCollate(3, rows=2, value=value, next_token=next_token)(samples).fields["labels"]
+    assert laid[1, 1:].tolist() == padded.values[1, 1:].tolist()
+    left_out = next_token and (kind in ("int64", "int8") or isinstance(value, dict))
+    assert laid[:, 0].tolist() == (padded.values[1, 1:2].tolist() * 2 if left_out else [1, 1])
+    assert laid[0, 1:].tolist() == [0, 1]

@@ -240,8 +240,12 @@ def _value_of(value: float | Mapping[str, float], name: str, dtype: np.dtype[Any
         return value[name]
     usual = 0.0 if by_name else value
     own = _BY_NAME.get(name.rpartition(".")[2], usual)
-    # No loss leaves -100 out of floats, and bool does not hold it.
-    return own if dtype.kind in "iu" or own != IGNORED else usual
+    return own if leaves_out(dtype) or own != IGNORED else usual
+
+
+def leaves_out(dtype: np.dtype[Any]) -> bool:
+    """Whether losses leave labels of this dtype out where they are -100: no floats, and bool does not hold it."""
+    return dtype.kind in "iu"
 
 
 def _sizes(sample: Any, pad_to: Any) -> list[int]:

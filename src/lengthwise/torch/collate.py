@@ -257,9 +257,12 @@ def _value_of(value: float | Mapping[str, float], name: str, dtype: torch.dtype)
         return value[name]
     usual = 0.0 if by_name else value
     own = _BY_NAME.get(name.rpartition(".")[2], usual)
-    # No loss leaves -100 out of floats, and bool does not hold it.
-    is_whole = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
-    return own if is_whole or own != IGNORED else usual
+    return own if leaves_out(dtype) or own != IGNORED else usual
+
+
+def leaves_out(dtype: torch.dtype) -> bool:
+    """Whether losses leave labels of this dtype out where they are -100: no floats, and bool does not hold it."""
+    return not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
 
 
 def for_each(name: str, given: Sequence[Any], sequences: list[Sequences]) -> Sequence[Any]:

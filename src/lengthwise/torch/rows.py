@@ -21,7 +21,7 @@ from torch import Tensor
 
 from lengthwise import checks
 from lengthwise.choices.rows import check_in_row, check_names_of_labels, find_places, number_frames, row_offsets
-from lengthwise.torch.collate import check_held, check_value, pad_values
+from lengthwise.torch.collate import check_held, check_value, leaves_out, pad_values
 from lengthwise.torch.fields import Sequences, name_fields, place, put_together, take_apart
 from lengthwise.torch.labels import IGNORED
 
@@ -144,7 +144,8 @@ class RowCollate:
         rows: Rows of every batch, for one fixed shape: rows that the batch lacks are padding. By default as many as the
             batch fills.
         value: What padding holds, as in `PadCollate`: one number for all sequence fields, one for each, or numbers by
-            name. The labels hold -100, unless their name is given another number; the first ones hold it too.
+            name. The labels hold -100, unless their name is given another number; the first ones hold it too. Labels of
+            floats or of bool are as other fields, unless their name is given a number.
         labels: The field of a dict that is labels. If samples have none, `inputs` is copied; None for no labels.
         inputs: The field that labels are copied from.
         next_token: Whether labels are shifted in the network, so that the first of each sequence is -100. False for
@@ -232,9 +233,11 @@ class RowCollate:
 
     def _lay(self, field: Sequences, places: Any, rows: int, value: float) -> Tensor:
         """The sequences of one field, laid to their `places` in all rows: [R, C, ...]."""
-        is_labels = self.labels is not None and field.name == self.labels
+        given = self.value.get(field.name) if isinstance(self.value, Mapping) else None
+        # Labels of floats are targets, of which no loss leaves -100 out: they hold it only where it is asked for.
+        is_labels = field.name == self.labels and (given is not None or leaves_out(field.dtype))
         if is_labels:
-            value = self.value.get(field.name, IGNORED) if isinstance(self.value, Mapping) else IGNORED
+            value = IGNORED if given is None else given
         check_held(value, field.dtype, field.name)
         flat = field.allocate(rows * self.capacity).fill_(value)
         field.copy_to(flat[start : start + length] for start, length in zip(places, field.lengths, strict=True))
