@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -192,6 +193,25 @@ def test_a_summary_takes_nothing_and_moves_nothing():
         assert sampler.delivered == number
     sampler.set_epoch(0, restart=True)
     assert sampler.state_dict() == before
+
+
+def mixes(batching, **options):
+    """The sentence on the mixing of steps, if there is one."""
+    return re.findall("Steps mix .*", lw.torch.BatchSampler(LENGTHS, batching, **options).summary())
+
+
+def test_one_rank_that_accumulates_is_told_that_random_batches_in_a_step_cost_nothing():
+    batching = lw.Batching(cut=lw.FixedSize(4), order=lw.MaxEntropy(0.05))
+    (told,) = mixes(batching, micro_batches=4)
+    one, *others = re.findall(r"\d\.\d\d", told)
+    mixed = replace(batching, deal=lw.Mixed())
+    each = (lw.make_plan(LENGTHS, given, micro_batches=4) for given in (batching, mixed))
+    assert [one, *others] == [f"{lw.measure(plan, LENGTHS).step_mixing:.2f}" for plan in each]
+    assert told.endswith("with deal=lw.Mixed() they would mix " + others[0] + ", and one rank waits for nobody.")
+    assert not mixes(mixed, micro_batches=4)
+    assert not mixes(batching)
+    assert not mixes(batching, micro_batches=4, rank=0, world_size=2)
+    assert not mixes(replace(batching, order=lw.Shuffled()), micro_batches=4)
 
 
 class Properties:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cut import Budget, Cut, FixedSize
+from lengthwise.choices.deal import Balanced, Mixed
 from lengthwise.choices.order import Shuffled
 from lengthwise.measures.metrics import Measures, measure, sum_frames
 from lengthwise.planning import make_plan
@@ -19,6 +21,7 @@ from lengthwise.report import words
 
 _SAME = 1.005  # times as much: less than this is no difference worth a sentence
 _TIMES = 1.05  # less than this would be told as 1 times as much
+_MORE_MIXED = 0.25  # more mixing of steps: less is not worth a sentence
 _ROOM = 0.6  # of the memory: whoever uses less may want to hear of a larger budget
 
 
@@ -74,6 +77,8 @@ def summarize(
         said.append(f"Their largest batch has {theirs:,} padded frames, the plan's {ours:,}")
     if plan.world_size > 1:
         said.append(f"Ranks wait {words.percent(own.straggler_waste)} of the time for each other")
+    elif not before and of == "what is computed":
+        said += _mixed_for_free(plan, lengths, batching, own)
     said += _exceptions(own, item)
     if taken:
         said.append(f"Each rank has had {taken:,} of its {words.count(batches, 'batch', 'batches')}")
@@ -118,6 +123,22 @@ def _beside(own: Measures, random: Measures, batching: Batching, batch_size: int
         return f"{told}, and compute as much" if batch_size is not None else f"{told} too"
     more = f"{times:,.2g} times as much" if times >= _TIMES else f"{words.percent(times - 1.0)} more"
     return f"{told}, and compute {more}"
+
+
+def _mixed_for_free(plan: Plan, lengths: ArrayLike, batching: Batching, own: Measures) -> list[str]:
+    """Where one rank accumulates batches of like cost: how random batches would mix a step. Nobody waits there."""
+    of_like_cost = type(batching.deal) is Balanced and batching.deal.waiting is None
+    if not of_like_cost or plan.micro_batches == 1 or plan.times is not None:
+        return []
+    mixed = replace(batching, deal=Mixed(tail=batching.deal.tail))
+    with warnings.catch_warnings():  # what this warns of, the plan itself has warned of
+        warnings.simplefilter("ignore")
+        planned = make_plan(lengths, mixed, seed=plan.seed, epoch=plan.epoch, micro_batches=plan.micro_batches)
+    found = measure(planned, lengths).step_mixing
+    if found - own.step_mixing < _MORE_MIXED:
+        return []
+    gain = f"with deal=lw.Mixed() they would mix {found:.2f}, and one rank waits for nobody"
+    return [f"Steps mix {own.step_mixing:.2f}, where random samples mix 1; {gain}"]
 
 
 def _per_step(plan: Plan | WindowEpoch) -> str:
