@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -71,6 +72,7 @@ class _Same:
 
 
 _remembered: OrderedDict[tuple[object, ...], Any] = OrderedDict()
+_NOTHING = object()
 
 
 def settle(data: Data, batching: Batching, slots: int) -> Batching:
@@ -168,11 +170,14 @@ def _remember(find: Callable[[], _Found], about: str, name: str, batching: Batch
     chosen = [getattr(batching, field.name) for field in fields(batching)]
     own = tuple(_Same(choice) for choice in chosen if choice is not None and is_own(choice))
     known = (about, batching.to_json(), own, name, places)
-    found = _remembered[known] if known in _remembered else find()
+    found = _remembered.get(known, _NOTHING)
+    if found is _NOTHING:  # two threads may find the same at once
+        found = find()
     _remembered[known] = found
-    _remembered.move_to_end(known)
-    if len(_remembered) > _MOST_REMEMBERED:
-        _remembered.popitem(last=False)
+    with suppress(KeyError):  # another thread has made room. A lock would stay locked in a process forked meanwhile
+        _remembered.move_to_end(known)
+        if len(_remembered) > _MOST_REMEMBERED:
+            _remembered.popitem(last=False)
     return found
 
 
