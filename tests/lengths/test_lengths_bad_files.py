@@ -273,6 +273,7 @@ BAD = [
     ("a.parquet", parquet(n=[3], m=[3]), {}, ["`column` must be one of n, m, but is None at {}."]),
     ("a.parquet", parquet(s=[{"n": 3}]), {"column": "s.m"}, ["must be one of n, but is 'm' at s of {}."]),
     ("a.npz", npz(train=[3], test=[4]), {}, ["`key` must be one of train, test, but is None at {}."]),
+    ("a.npz", npz(), {}, ["`key` must be one of no arrays, but is None at {}."]),
     ("a.npz", npz(train=[3], test=[4]), {"key": "tests"}, ["`key` must be one of test, train, but is 'tests' at {}."]),
     ("a.npz", npz(train=[3]), {"key": "train", "column": "x"}, ["`key` must be left out here, but is 'train'. Give"]),
     ("a.txt", "3\n", {"column": "n"}, ["`column` must be one of 0, but is 'n' at {}. Give"]),

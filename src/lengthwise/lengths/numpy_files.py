@@ -82,7 +82,7 @@ def _choose_key(key: str | None, keys: Sequence[str], path: Path) -> str:
     if key is not None and key in keys:
         return key
     # All of them, the likeliest first.
-    names = ", ".join(difflib.get_close_matches(key or "", keys, n=len(keys), cutoff=0.0)) or "no arrays"
+    names = ", ".join(difflib.get_close_matches(key or "", keys, n=max(1, len(keys)), cutoff=0.0)) or "no arrays"
     remedy = "Give the array to read (on the command line: FILE:KEY)."
     raise value_error("key", f"one of {names}", key, remedy, at=str(path))
 
