@@ -23,6 +23,7 @@ from lengthwise.choices.order import Sorted
 from lengthwise.lengths.arrays import view_lengths
 from lengthwise.planning import make_plan
 from lengthwise.planning.loss import batch_weights
+from lengthwise.planning.own import is_own
 from lengthwise.planning.plan import Plan
 
 
@@ -73,9 +74,10 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
 
 def _at_least_cost(cut: Cut) -> Cut:
     """The cut by "optimal", where it would be greedy."""
-    fills = type(cut) is FixedSize and not cut.drop_incomplete
-    hard = type(cut) is Budget or (type(cut) is DynamicSize and cut.rule == "hard")
-    return replace(cut, by="optimal") if (fills or hard) and cut.by == "greedy" else cut
+    if not isinstance(cut, FixedSize | Budget | DynamicSize) or is_own(cut) or cut.by != "greedy":
+        return cut
+    drops, overshoots = getattr(cut, "drop_incomplete", False), getattr(cut, "rule", "") == "paper"
+    return cut if drops or overshoots else replace(cut, by="optimal")
 
 
 def evaluation_weights(plan: Plan, weights: ArrayLike | None = None) -> NDArray[np.float64]:

@@ -69,7 +69,7 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
         if 0 <= free < near:
             break
         guess = middle * (places - free) / (places - near / 2.0) if near else 0.0
-    if cut.by == "optimal":  # of no more batches than the greedy cut by the same budget
+    if getattr(cut, "by", "greedy") == "optimal":  # of no more batches than the greedy cut by the same budget
         offsets = cut_at_least_cost(*in_order, budget=high, fewest=True, **limits)
     return draft._replace(offsets=np.asarray(offsets))
 

@@ -131,12 +131,11 @@ def tell_other_deal(batching: Batching, settled: Settled, world: World, *, name:
         name: Of the lengths.
     """
     deal, order = settled.batching.deal, batching.order
-    if not isinstance(batching.cut, FixedSize) or deal == batching.deal or world.slots == 1:
+    if not isinstance(batching.cut, FixedSize) or deal == batching.deal or world.slots == 1 or not finds_noise(order):
         return
-    asked_mixing = finds_noise(order) and order.mixing is not None
-    if (settled.steps_pad is None and not asked_mixing) or _was_told("steps", name, batching):
+    if (settled.steps_pad is None and order.mixing is None) or _was_told("steps", name, batching):
         return
-    if asked_mixing:
+    if order.mixing is not None:
         sentence = (
             f"`mixing` must be left out beside RandomSteps, which sorts the steps inside, but is {order.mixing:g}."
         )
