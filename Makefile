@@ -64,8 +64,10 @@ wheel: | $(VENV)/bin/python
 	out/wheel/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
 	cd out && wheel/bin/lengthwise compare --subset 1000 --strategies random,max-entropy:0.1
 
+# Python brings a pip that takes twice as long to find out which versions go together.
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) pip
 
 $(VENV)/.demo: $(VERSIONS) | $(VENV)/bin/python
 	$(INSTALL) --editable . --editable ./recipes

@@ -46,9 +46,6 @@ with tempfile.TemporaryDirectory() as folder:
     trainer = PlannedTrainer(model, arguments, train_dataset=texts, data_collator=collate, batch_sampler=sampler)
     trainer.train()
 
-random = lw.make_plan(lengths, lw.Batching(budget=1_000, order=lw.Shuffled()))
-for name, plan in {"random": random, "planned": sampler.plan}.items():
-    print(f"padding of {name} batches: {lw.measure(plan, lengths).padding_share:.1%}")
 print(f"steps: {trainer.state.global_step} taken, {sampler.total_steps(4)} planned")
 losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
 print("loss of each epoch:", ", ".join(f"{loss:.2f}" for loss in losses))

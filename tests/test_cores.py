@@ -1,11 +1,14 @@
 """Plans on several cores: the same to the last bit, and as many cores as the process may use."""
 
+import threading
+
+import numba
 import numpy as np
 import pytest
 
 import lengthwise as lw
-from lengthwise import _random
-from lengthwise._compile import cores
+from lengthwise import _kernels, _random
+from lengthwise._compile import compile_kernel, cores
 from lengthwise._random import Key
 from lengthwise.choices.columns import look_up
 from lengthwise.choices.parts import sort_parts
@@ -102,3 +105,46 @@ def test_torchrun_limits_the_cores_by_a_variable(monkeypatch):
     monkeypatch.delattr("os.sched_getaffinity", raising=False)
     monkeypatch.setattr("os.cpu_count", lambda: None)
     assert cores.count_cores() == 1
+
+
+def test_where_numba_is_turned_off_parts_do_not_undo_each_other(monkeypatch):
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
+    threads = []
+
+    @compile_kernel(linear=True, lists=True)
+    def fill(first, places):
+        threads.append(threading.get_ident())
+        for place in range(first, first + 2):
+            places[place] = place
+
+    places = np.full(8, -1)
+    cores.call(fill, [(first, places) for first in (0, 2, 4, 6)])
+    assert places.tolist() == list(range(8))
+    assert set(threads) == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("started", [0, 1, 2])
+def test_where_the_system_starts_no_more_threads_all_parts_are_done_here(monkeypatch, started):
+    start, left = threading.Thread.start, iter(range(started))
+
+    def start_some(thread):
+        if next(left, None) is None:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    expected = Key(seed=3).words(1_000)
+    monkeypatch.setattr(cores, "LEAST", 100)
+    monkeypatch.setattr(cores, "count_cores", lambda: 4)
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    assert Key(seed=3).words(1_000).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 3])
+def test_what_a_part_raises_is_raised_once_all_parts_have_ended(wrong):
+    before, words = threading.active_count(), np.zeros((4, 10_000), np.uint64)
+    counter = [np.uint64(0)] * 4
+    parts = [(*counter, "no array" if part == wrong else words[part]) for part in range(4)]
+    with pytest.raises(numba.TypingError):
+        cores.call(_kernels.threefry, parts)
+    assert threading.active_count() == before
+    assert [bool(part.any()) for part in words] == [part != wrong for part in range(4)]

@@ -21,7 +21,11 @@ README = (ROOT / "README.md").read_text()
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
 def test_the_code_of_the_readme_runs(code, capsys):
     exec(compile(code, "README.md", "exec"), {})
-    assert re.search(r"^padding +(9\.9|10\.\d) %  of the computed frames$", capsys.readouterr().out, re.MULTILINE)
+    printed = capsys.readouterr().out.splitlines()
+    assert "Padding is 10.0 % of what is computed." in printed
+    shown = re.findall(r"^# (.*)$", code, re.MULTILINE)
+    assert len(shown) == 2
+    assert shown == printed[-2:]
 
 
 ONE_AFTER_THE_OTHER = ("index", "switch", "files", "two-lengths", "budget", "own-choices", "gradients", "theory")

@@ -227,7 +227,7 @@ def lay(*samples, **settings):
     [
         (lambda: lw.jax.RowCollate(0), "`capacity` must be at least 1, but is 0. Give the tokens of a row, as in lw."),
         (lambda: lw.jax.RowCollate(4, rows=0), "`rows` must be at least 1, but is 0. "),
-        (lambda: lw.jax.RowCollate(4)([]), "`samples` must be at least one, but is 0. "),
+        (lambda: lw.jax.RowCollate(4)([]), "`samples` must be at least one, but is []. "),
         (lambda: lay(np.ones(2), np.ones(5)), "`samples` must be 1 to 4 frames long, but is 5 at sample 1. Plan "),
         (lambda: lay(np.ones(0)), "`samples` must be 1 to 4 frames long, but is 0 at sample 0. "),
         (lambda: lay(()), "`samples` must be of at least one array, but is 0. "),
@@ -264,3 +264,31 @@ def test_what_does_not_fit_is_one_sentence(work, message):
     with pytest.raises(ValueError, match=r"^`") as caught:
         work()
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("wrong", [False, True, 0, ["labels"], {}])
+def test_a_name_of_labels_that_is_no_text_is_refused(wrong):
+    with pytest.raises(TypeError, match=r"^`labels` must be a text, but is .* Give the name of a field, or None for"):
+        lw.jax.RowCollate(4, labels=wrong)
+    with pytest.raises(TypeError, match=r"^`inputs` must be a text, but is .* Give the name of the field that labels"):
+        lw.jax.RowCollate(4, inputs=wrong)
+
+
+@pytest.mark.parametrize("collate", [lw.jax.RowCollate(4), lw.jax.PadCollate([[2, 5]])], ids=["rows", "pad"])
+@pytest.mark.parametrize("one", [{"input_ids": np.array([1, 2])}, None, np.array(3)], ids=repr)
+def test_one_sample_in_place_of_a_list_is_refused(collate, one):
+    with pytest.raises(TypeError, match=r"^`samples` must be a list of samples, but is .* Give the loader batch_sam"):
+        collate(one)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "bool", "int64", "int8"])
+@pytest.mark.parametrize("value", [0.0, 1.0, {"labels": 1}], ids=repr)
+@pytest.mark.parametrize("next_token", [True, False])
+def test_padding_of_labels_holds_what_pad_collate_gives_it_and_targets_of_floats_are_all_kept(kind, value, next_token):
+    samples = [{"labels": np.array([1, 0, 1]).astype(kind)}, {"labels": np.array([1]).astype(kind)}]
+    padded = lw.jax.PadCollate([[2, 3]], value=value)(samples)["labels"]
+    laid = lw.jax.RowCollate(3, rows=2, value=value, next_token=next_token)(samples).fields["labels"]
+    assert laid[1, 1:].tolist() == padded.values[1, 1:].tolist()
+    left_out = next_token and (kind in ("int64", "int8") or isinstance(value, dict))
+    assert laid[:, 0].tolist() == (padded.values[1, 1:2].tolist() * 2 if left_out else [1, 1])
+    assert laid[0, 1:].tolist() == [0, 1]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import lengthwise as lw
 from lengthwise import _compile, _kernels, _random
 from lengthwise._kernels.cuts import _pad_and_price_at_once
+from lengthwise._kernels.deals import _look_at_steps_at_once
 from lengthwise._kernels.draws import _make_whole_at_once, _put_above_at_once
 from lengthwise._kernels.pool import _count_at_once as _count_groups_at_once
 from lengthwise._kernels.sorts import _count_at_once, _distinct_at_once, _look_up_at_once
@@ -484,10 +485,12 @@ def test_numbers_out_of_range_are_neither_looked_up_nor_distinct():
         assert found.tolist() == [300, 7, 300, 0]
         for wrong in (3, -1, -3, 2**40):
             assert not look(values, np.array([2, wrong]), found[:2])
-            assert not distinct(np.array([2, wrong]), np.zeros(3, bool))
-        assert distinct(np.array([2, 0, 1]), np.zeros(3, bool))
-        assert distinct(np.array([], np.int64), np.zeros(3, bool))
-        assert not distinct(np.array([2, 0, 2]), np.zeros(3, bool))
+            assert not distinct(np.array([2, wrong]), 3, np.zeros(1, np.uint8))
+        assert distinct(np.array([2, 0, 1]), 3, np.zeros(1, np.uint8))
+        assert distinct(np.array([], np.int64), 3, np.zeros(1, np.uint8))
+        assert not distinct(np.array([2, 0, 2]), 3, np.zeros(1, np.uint8))
+        assert distinct(np.arange(20)[::-1], 20, np.zeros(3, np.uint8))
+        assert not distinct(np.array([*range(20), 17]), 20, np.zeros(3, np.uint8))
 
 
 def test_many_numbers_are_looked_up_in_the_type_they_have():
@@ -566,3 +569,23 @@ def test_numbers_are_counted_out_group_by_group():
         counts = np.array([5, 0, 0, 0])
         kernel(groups, counts)
         assert counts.tolist() == [7, 1, 2, 0]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_batches_of_steps_are_shared_out_and_looked_at_alike(ranks):
+    chance = np.random.default_rng(10)
+    costs, steps = chance.integers(0, 5, 80).astype(np.float64), chance.permutation(80).reshape(-1, 8)
+    found, seen = [], []
+    for kernel in (_kernels.share_out, _kernels.share_out.py_func, _kernels.share_out_at_once):
+        found.append(np.empty_like(steps))
+        kernel(steps, costs, ranks, found[-1])
+    assert len({each.tobytes() for each in found}) == 1
+    for row in costs[found[0]].reshape(10, -1, ranks):
+        row[1::2] = row[1::2, ::-1]
+        assert (np.diff(row.ravel()) <= 0).all()
+    for kernel in (_kernels.look_at_steps, _kernels.look_at_steps.py_func, _look_at_steps_at_once):
+        seen.append(np.empty((2, 10)))
+        kernel(steps, costs, costs + 3.0, *seen[-1])
+    assert len({each.tobytes() for each in seen}) == 1
+    assert seen[0][0].tolist() == costs[steps].max(axis=1).tolist()
+    assert seen[0][1].tolist() == (costs[steps] + 3.0).mean(axis=1).tolist()

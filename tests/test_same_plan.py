@@ -28,10 +28,13 @@ def steps_of(plan):
     return [frozenset(batches[number] for number in step.reshape(-1)) for step in plan.grid]
 
 
-def test_the_same_plan_in_a_fresh_process_with_and_without_compiled_kernels():
+def test_the_same_plan_in_a_fresh_process_with_and_without_compiled_kernels_on_four_cores():
+    """Threads that change after every few lines of Python show parts of a call that undo each other's work."""
     here = [lw.make_plan(LENGTHS, each, seed=5, epoch=3, world_size=2).fingerprint() for each in batchings()]
     script = (
         "from lengthwise import _compile; _compile.BEFORE_READING = _compile.BEFORE_COMPILING = 0.0\n"
+        "from lengthwise._compile import cores; cores.LEAST, cores.count_cores = 64, lambda: 4\n"
+        "import sys; sys.setswitchinterval(1e-6)\n"
         "import lengthwise as lw; lengths = lw.example_lengths(count=300)\n"
         f"batchings = [lw.strategy(name, cut=lw.Budget(20_000)) for name in {NAMES}]\n"
         "batchings += [lw.Batching(cut=lw.Rows(9_000, rows=2, by=by)) for by in ('pool', 'best-fit')]\n"

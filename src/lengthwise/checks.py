@@ -11,7 +11,7 @@ import inspect
 import math
 import numbers
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 _Called = TypeVar("_Called", bound=Callable[..., Any])
@@ -79,6 +79,27 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise value_error(name, "one of " + ", ".join(choices), value, "Choose one of these words.")
     return value
+
+
+def check_text(name: str, value: object, *, remedy: str) -> str:
+    """Returns `value` if it is a text."""
+    if not isinstance(value, str):
+        raise type_error(name, "a text", value, remedy)
+    return value
+
+
+def check_samples(samples: Any) -> int:
+    """Returns how many samples there are; refuses one in place of a list, as a loader without batches hands it on."""
+    try:
+        count = -1 if isinstance(samples, str | Mapping) else len(samples)
+    except TypeError:  # None, a number, a tensor without an axis
+        count = -1
+    if count < 0:
+        remedy = "Give the loader batch_sampler=sampler, so that it makes lists; or give [sample] for one alone."
+        raise type_error("samples", "a list of samples", samples, remedy)
+    if not count:
+        raise value_error("samples", "at least one", samples, "Leave empty batches out.")
+    return count
 
 
 def keep(choice: object, **checked: object) -> None:

@@ -426,6 +426,11 @@ def test_a_batch_that_cannot_be_padded_as_asked_is_refused(choices, samples, mes
 
 MADE_WRONG = {
     "flat": ({"shapes": (16, 100)}, TypeError, f"`shapes` must be rows of whole numbers, but is (16, 100). {SHAPE}"),
+    "no axis": (
+        {"shapes": np.array(3)},
+        TypeError,
+        f"`shapes` must be rows of whole numbers, but is array(3). {SHAPE}",
+    ),
     "half": ({"shapes": [(1, 2.5)]}, TypeError, f"`shapes` must be a whole number, but is 2.5. {SHAPE}"),
     "none": ({"shapes": [(0, 2)]}, ValueError, f"`shapes` must be at least 1, but is 0. {SHAPE}"),
     "rows only": (

@@ -114,3 +114,10 @@ REFUSED = {
 def test_samples_that_are_not_alike_are_refused_by_name(collate, samples, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         collate(samples)
+
+
+@COLLATES
+@pytest.mark.parametrize("one", [{"x": ONE}, {0: ONE}, "text", None, 3, torch.tensor(3), iter([ONE])], ids=repr)
+def test_one_sample_in_place_of_a_list_is_refused(collate, one):
+    with pytest.raises(TypeError, match=r"^`samples` must be a list of samples, but is .* Give the loader batch_sam"):
+        collate(one)

@@ -338,3 +338,32 @@ def test_what_does_not_fit_is_one_sentence(make, message):
     with pytest.raises(ValueError, match=r"^`") as caught:
         make()
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("wrong", [False, True, 0, ["labels"], ("labels",), {}])
+def test_a_name_of_labels_that_is_no_text_is_refused(wrong):
+    """`labels=False` would add a field `False`, and leave the first label of each sequence as it is."""
+    with pytest.raises(TypeError, match=r"^`labels` must be a text, but is .* Give the name of a field, or None for"):
+        RowCollate(4, labels=wrong)
+    with pytest.raises(TypeError, match=r"^`inputs` must be a text, but is .* Give the name of the field that labels"):
+        RowCollate(4, inputs=wrong)
+
+
+def test_one_sample_in_place_of_a_list_is_refused():
+    with pytest.raises(TypeError, match=r"^`samples` must be a list of samples, but is "):
+        RowCollate(4)({"input_ids": [1, 2]})
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.complex64, torch.bool, torch.int64, torch.int8])
+@pytest.mark.parametrize("value", [0.0, 1.0, {"labels": 1}], ids=repr)
+@pytest.mark.parametrize("next_token", [True, False])
+def test_padding_of_labels_holds_what_pad_collate_gives_it_and_targets_of_floats_are_all_kept(dtype, value, next_token):
+    samples = [{"labels": torch.tensor([1, 0, 1]).to(dtype)}, {"labels": torch.tensor([1]).to(dtype)}]
+    padded = PadCollate(value=value)(samples)["labels"]
+    laid = RowCollate(3, value=value, next_token=next_token)(samples).fields["labels"]
+    assert laid[1, 1:].tolist() == padded.values[1, 1:].tolist()
+    # The first label is no target of a network that predicts the next, where the loss can leave it out.
+    left_out = next_token and (dtype in (torch.int64, torch.int8) or isinstance(value, dict))
+    first = padded.values[1, 1:2].tolist() * 2 if left_out else [1, 1]
+    assert laid[:, 0].tolist() == first
+    assert laid[0, 1:].tolist() == [0, 1]

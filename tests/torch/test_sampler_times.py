@@ -13,6 +13,8 @@ import torch
 from torch.utils.data import DataLoader
 
 import lengthwise as lw
+from lengthwise.planning import make
+from lengthwise.torch import planner
 
 LENGTHS = lw.example_lengths("long-tailed", count=180)
 TIMES = np.repeat([0.4, 2.5, 0.0, 1.0], [100, 40, 20, 20])
@@ -120,6 +122,21 @@ def test_what_the_user_does_to_the_times_changes_nothing():
     own[:] = 1.0
     sampler.set_epoch(1)
     known = lw.make_plan(LENGTHS, BATCHINGS["fixed"], seed=9, epoch=1, times=TIMES)
+    assert sampler.plan.fingerprint() == known.fingerprint()
+
+
+def test_a_sampler_draws_once_for_all_epochs_what_make_plan_draws_for_each(monkeypatch):
+    drawn, draw = [], planner.draw_times
+    for module in (planner, make):
+        monkeypatch.setattr(module, "draw_times", lambda times, seed: drawn.append(seed) or draw(times, seed))
+    sampler = made()
+    for epoch in (0, 1, 5, 2):
+        sampler.set_epoch(epoch)
+        assert sampler.plan.epoch == epoch
+    assert drawn.count(9) == 1  # the seed of the run; the plan that tries all sequences has another
+    sampler.load_state_dict(sampler.state_dict(delivered=1))
+    assert drawn.count(9) == 1
+    known = lw.make_plan(LENGTHS, BATCHINGS["fixed"], seed=9, epoch=2, times=TIMES)
     assert sampler.plan.fingerprint() == known.fingerprint()
 
 

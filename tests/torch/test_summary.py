@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -65,6 +66,34 @@ def check(sampler, lengths):
     assert ("Left" in told) == bool(len(plan.dropped()))
     assert ("Taken" in told) == bool(len(plan.repeated()))
     assert ("Over" in told) == bool(len(plan.over_max_cost()))
+
+
+@pytest.mark.parametrize("world_size", [1, 3])
+@pytest.mark.parametrize("name", ["budget", "fixed", "rows"])
+def test_a_summary_stands_beside_random_batches_of_a_size_that_is_given(name, world_size):
+    sampler = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=CUTS[name]), rank=0, world_size=world_size)
+    lines = sampler.summary(batch_size=5).splitlines()
+    random = lw.make_plan(LENGTHS, lw.Batching(cut=lw.FixedSize(5), order=lw.Shuffled()), world_size=world_size)
+    padded, own = share(random, LENGTHS), share(sampler.plan, LENGTHS)
+    (told,) = [line for line in lines if line.startswith("Random")]
+    assert told.startswith(f"Random batches of 5 take {random.steps} steps, pad {100 * padded:.1f} %, and compute ")
+    assert float(re.search(r"([\d.]+) times", told)[1]) == pytest.approx((1 - own) / (1 - padded), rel=0.06)
+    largest = [int((plan.row_counts * plan.padded_lengths[:, 0]).max()) for plan in (random, sampler.plan)]
+    told = "Their largest batch has {:,} padded frames, the plan's {:,}.".format(*largest)
+    assert (told in lines) == (largest[0] != largest[1])
+
+
+def test_a_size_that_is_none_is_refused():
+    with pytest.raises(ValueError, match=r"^`batch_size` must be at least 1, but is 0"):
+        lw.torch.BatchSampler(LENGTHS, lw.Batching(budget=6_000)).summary(batch_size=0)
+
+
+def test_random_batches_are_named_by_what_limits_them():
+    def named(cut):
+        return lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=cut)).summary().partition("\nRandom ")[2]
+
+    assert named(lw.Budget(6_000)).startswith("batches under this budget pad ")
+    assert named(lw.FixedSize(8)).startswith("batches of the same cut pad ")
 
 
 CUTS = cuts(6_000, 700)
@@ -164,6 +193,25 @@ def test_a_summary_takes_nothing_and_moves_nothing():
         assert sampler.delivered == number
     sampler.set_epoch(0, restart=True)
     assert sampler.state_dict() == before
+
+
+def mixes(batching, **options):
+    """The sentence on the mixing of steps, if there is one."""
+    return re.findall("Steps mix .*", lw.torch.BatchSampler(LENGTHS, batching, **options).summary())
+
+
+def test_one_rank_that_accumulates_is_told_that_random_batches_in_a_step_cost_nothing():
+    batching = lw.Batching(cut=lw.FixedSize(4), order=lw.MaxEntropy(0.05))
+    (told,) = mixes(batching, micro_batches=4)
+    one, *others = re.findall(r"\d\.\d\d", told)
+    mixed = replace(batching, deal=lw.Mixed())
+    each = (lw.make_plan(LENGTHS, given, micro_batches=4) for given in (batching, mixed))
+    assert [one, *others] == [f"{lw.measure(plan, LENGTHS).step_mixing:.2f}" for plan in each]
+    assert told.endswith("with deal=lw.Mixed() they would mix " + others[0] + ", and one rank waits for nobody.")
+    assert not mixes(mixed, micro_batches=4)
+    assert not mixes(batching)
+    assert not mixes(batching, micro_batches=4, rank=0, world_size=2)
+    assert not mixes(replace(batching, order=lw.Shuffled()), micro_batches=4)
 
 
 class Properties:

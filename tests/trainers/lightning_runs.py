@@ -11,6 +11,7 @@ import torch
 from contract import EPOCHS, LENGTHS, MICRO_BATCHES, Model, Record, Sequences, batch_sampler, optimizer_of
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint, OnExceptionCheckpoint
+from lightning.pytorch.loggers import Logger
 from test_contract_lightning import SAVED, STOP, WAYS, WITH_WORKERS
 from torch import distributed
 from torch.utils.data import DataLoader
@@ -198,6 +199,7 @@ def alone(folder):
         "again": again(),
         "unscaled": said(task=Unscaled, max_epochs=1),
         "told": told(),
+        "logged": logged(),
         "in order": said(task=Padding, loader=padding_loader(LENGTHS)),
         "shuffled": said(task=Padding, loader=padding_loader(LENGTHS[::-1])),
         "all alike": said(task=Padding, loader=padding_loader([3_000] * len(LENGTHS))),
@@ -208,6 +210,29 @@ def again():
     """Two runs over one sampler, of which the first is left within its second epoch."""
     sampler = batch_sampler()
     return [fit(sampler=sampler, max_steps=steps) for steps in (15, -1)]
+
+
+class Heard(Logger):
+    """Keeps what it is given to log."""
+
+    name, version = "heard", 0
+
+    def __init__(self):
+        super().__init__()
+        self.metrics = []
+
+    def log_hyperparams(self, *_, **__):
+        pass
+
+    def log_metrics(self, metrics, step=None):  # noqa: ARG002
+        self.metrics.append(metrics)
+
+
+def logged():
+    """What a run gives to its logger after each step of the first two epochs."""
+    logger = Heard()
+    fit(max_epochs=2, logger=logger, log_every_n_steps=1)
+    return logger.metrics
 
 
 def told():

@@ -6,7 +6,17 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from contract import EPOCHS, MICRO_BATCHES, check_every_sequence_once, check_run, check_weights, plan, run_on_ranks
+from contract import (
+    EPOCHS,
+    LENGTHS,
+    MICRO_BATCHES,
+    batch_sampler,
+    check_every_sequence_once,
+    check_run,
+    check_weights,
+    plan,
+    run_on_ranks,
+)
 
 import lengthwise as lw
 
@@ -118,6 +128,20 @@ def test_batches_that_are_not_padded_as_planned_are_told_once(of_ranks):
 def test_the_log_of_a_run_tells_what_it_trains_on(of_ranks):
     heard, summary = of_ranks[0]["alone"]["told"]
     assert heard.count(f"Lengthwise plans the batches.\n{summary}") == 1
+    steps = batch_sampler().plan.steps  # of one rank
+    assert len([each for each in heard if each.startswith(f"Epoch 0 took {steps} steps in ")]) == 1
+
+
+def test_the_logger_is_given_padding_and_speed_of_the_epoch_so_far(of_ranks):
+    logs = [each for each in of_ranks[0]["alone"]["logged"] if "padding" in each]
+    sampler, taken = batch_sampler(), 0
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        taken += sampler.plan.steps
+        whole = lw.measure(sampler.plan, LENGTHS).padding_share
+        assert logs[taken - 1]["padding"] == pytest.approx(whole, rel=1e-5)
+    assert len(logs) == taken
+    assert all(each["frames_per_second"] > 0 for each in logs)
 
 
 def test_without_the_callback_a_longer_epoch_is_cut_and_our_sampler_says_so(of_ranks):

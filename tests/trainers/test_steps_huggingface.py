@@ -104,7 +104,7 @@ def test_the_trainer_tells_what_it_trains_on(tmp_path, capsys):
     made.train()
     total = batch_sampler().total_steps(EPOCHS)
     begun = f"Lengthwise plans {total} steps in {EPOCHS} epochs.\n{batch_sampler().summary()}\n"
-    assert capsys.readouterr().out.startswith(begun)
+    assert begun in capsys.readouterr().out  # behind what libraries say first
     _, made, _ = trainer(tmp_path, 2, log_level="warning")
     made.train(resume_from_checkpoint=f"{tmp_path}/checkpoint-13")
     told = capsys.readouterr().out
@@ -116,6 +116,35 @@ def test_the_trainer_tells_what_it_trains_on(tmp_path, capsys):
     _, made, _ = trainer(tmp_path, 2, max_steps=3)  # which asks for errors alone
     made.train()
     assert "Lengthwise" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_the_log_tells_padding_and_speed_since_the_last_log(tmp_path, capsys, micro_batches):
+    more = {
+        "log_level": "warning",
+        "logging_strategy": "steps",
+        "logging_steps": 1,
+        "eval_strategy": "steps",
+        "eval_steps": 2,
+    }
+    _, made, _ = trainer(tmp_path, micro_batches, **more)
+    made.train()
+    logs = [entry for entry in made.state.log_history if "loss" in entry]
+    plans = [batch_sampler(micro_batches=micro_batches).plan] + [
+        make_plan(LENGTHS, BATCHING, seed=SEED, epoch=epoch, micro_batches=micro_batches) for epoch in (1, 2)
+    ]
+    padding = []
+    for plan in plans:
+        for step in plan.grid:
+            batches = [LENGTHS[plan.batch(number)] for number in step.ravel()]
+            data, computed = (
+                sum(int(of(each)) for each in batches) for of in (sum, lambda each: len(each) * max(each))
+            )
+            padding.append(1 - data / computed)
+    assert [entry["padding"] for entry in logs] == pytest.approx(padding)
+    assert all(entry["frames_per_second"] > 0 for entry in logs)
+    (told,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Epoch 0 took ")]
+    assert told.startswith(f"Epoch 0 took {plans[0].steps} steps in ")
 
 
 @pytest.mark.parametrize("steps", [3, 25])  # within the first epoch, and within the second

@@ -100,6 +100,11 @@ class Kernel:
         return compiled if compiled is not self.py_func else lambda *arguments: self._run_in_python(arguments)
 
     @property
+    def is_machine_code(self) -> bool:
+        """Whether `compiled` runs as machine code, and so without Python's lock."""
+        return hasattr(self.compiled, "py_func")
+
+    @property
     def _numba_type_(self) -> Any:
         # Numba asks this of an object that it meets in a kernel: one kernel may so call another.
         return self.compiled._numba_type_

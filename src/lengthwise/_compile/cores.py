@@ -7,6 +7,7 @@ Python's lock. Threads are started for one call, and end with it: none is left w
 from __future__ import annotations
 
 import os
+import threading
 from itertools import pairwise
 from typing import Any
 
@@ -28,15 +29,55 @@ def split(count: int) -> list[slice]:
 
 
 def call(kernel: Kernel, arguments: list[tuple[Any, ...]]) -> list[Any]:
-    """What the kernel returns for each of `arguments`: one after the other, or each on a core of its own."""
-    if len(arguments) == 1:
-        return [kernel(*arguments[0])]
-    from concurrent.futures import ThreadPoolExecutor  # few programs plan millions
+    """What the kernel returns for each of `arguments`: one after the other, or each on a core of its own.
 
-    compiled = kernel.compiled  # made once, before threads ask for it
-    with ThreadPoolExecutor(len(arguments) - 1) as pool:
-        others = [pool.submit(compiled, *each) for each in arguments[1:]]
-        return [compiled(*arguments[0]), *(other.result() for other in others)]
+    Raises:
+        Exception: What the kernel raised, once all parts have ended.
+    """
+    # In Python a kernel takes lists, and copies them back whole. So two parts at once would undo each other's places.
+    if len(arguments) == 1 or not kernel.is_machine_code:
+        return [kernel(*each) for each in arguments]
+    others = [_Part(kernel.compiled, each) for each in arguments[1:]]
+    try:
+        for part in others:
+            part.begin()
+        return [kernel.compiled(*arguments[0]), *(part.end() for part in others)]
+    finally:  # whatever was raised here: the parts write to arrays of the caller
+        for part in others:
+            part.wait()
+
+
+class _Part(threading.Thread):
+    """One part of a call, on a core of its own; or here, where the system starts no more threads."""
+
+    def __init__(self, compiled: Any, arguments: tuple[Any, ...]) -> None:
+        super().__init__(daemon=True)
+        self._compiled, self._arguments = compiled, arguments
+        self._found: Any = None
+        self._error: BaseException | None = None
+
+    def begin(self) -> None:
+        try:
+            self.start()
+        except RuntimeError:  # a limit of threads, or Python ends
+            self.run()
+
+    def run(self) -> None:
+        try:
+            self._found = self._compiled(*self._arguments)
+        except BaseException as error:  # of the caller, who asks for it
+            self._error = error
+
+    def wait(self) -> None:
+        if self.ident is not None:
+            self.join()
+
+    def end(self) -> Any:
+        """What the kernel returned, once it did."""
+        self.wait()
+        if self._error is not None:
+            raise self._error
+        return self._found
 
 
 def count_cores() -> int:

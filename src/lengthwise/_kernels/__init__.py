@@ -19,6 +19,9 @@ from lengthwise._kernels.cuts import least_cost_cut as least_cost_cut
 from lengthwise._kernels.cuts import pad_and_price as pad_and_price
 from lengthwise._kernels.cuts import price_buckets as price_buckets
 from lengthwise._kernels.cuts import reach_from as reach_from
+from lengthwise._kernels.deals import look_at_steps as look_at_steps
+from lengthwise._kernels.deals import share_out as share_out
+from lengthwise._kernels.deals import share_out_at_once as share_out_at_once
 from lengthwise._kernels.draws import exponential as exponential
 from lengthwise._kernels.draws import make_whole as make_whole
 from lengthwise._kernels.draws import negative_log as negative_log

@@ -149,22 +149,31 @@ def sort_buckets(keys, first, last, width, top, words, spare, starts, lows, high
     return True
 
 
-def _distinct_at_once(numbers, seen):
+def _distinct_at_once(numbers, count, seen):
     """`are_distinct` by NumPy."""
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() < seen.size:
+    del seen
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < count:
         return False
-    seen[numbers] = True
-    return np.count_nonzero(seen) == numbers.size
+    each = np.zeros(count, bool)
+    each[numbers] = True
+    return np.count_nonzero(each) == numbers.size
 
 
 @compile_kernel(linear=True, in_python=_distinct_at_once)
-def are_distinct(numbers, seen):
-    """Whether all of `numbers` [m] are from 0 to n - 1, and no two equal. `seen` [n] is False, and is written to."""
+def are_distinct(numbers, count, seen):
+    """Whether all of `numbers` [m] are from 0 to `count` - 1, and no two equal.
+
+    `seen` [count // 8 + 1], uint8, is 0, and is written to: a bit for each number, so that those of millions stay in
+    the cache.
+    """
     for place in range(numbers.size):
         number = numbers[place]
-        if not 0 <= number < seen.size or seen[number]:
+        if not 0 <= number < count:
             return False
-        seen[number] = True
+        bit = 1 << (number & 7)
+        if seen[number >> 3] & bit:
+            return False
+        seen[number >> 3] |= bit
     return True
 
 

@@ -44,7 +44,7 @@ def fill_steps_of_multiples(needed, sizes, prices, budget, most, multiple, slots
     none = np.empty(0, np.int64)
     counts = np.empty(8192, np.int64)
     room = np.empty((2, 64), np.int64)
-    lengths = np.empty((65, needed.shape[1]), np.int64)
+    lengths = np.empty((65, needed.shape[1]), needed.dtype)
     offsets = np.empty(65, np.int64)
     start, before, steps = np.int64(0), np.int64(0), 0
     while start < count:
@@ -56,7 +56,7 @@ def fill_steps_of_multiples(needed, sizes, prices, budget, most, multiple, slots
         while True:
             if reach > room.shape[1]:
                 room = np.empty((2, 2 * reach), np.int64)
-                lengths = np.empty((2 * reach + 1, needed.shape[1]), np.int64)
+                lengths = np.empty((2 * reach + 1, needed.shape[1]), needed.dtype)
                 offsets = np.empty(2 * reach + 1, np.int64)
             positions, _ = sort_step(sizes, top, start, start + reach, room, counts)
             own = _copy_until(needed, positions, start + reach, lengths)

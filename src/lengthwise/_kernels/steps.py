@@ -260,7 +260,7 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
     ends = np.empty(slots, np.int64)
     counts = np.empty(8192, np.int64)
     room = np.empty((3, 64), np.int64)
-    lengths = np.empty((64, needed.shape[1]), np.int64)
+    lengths = np.empty((64, needed.shape[1]), needed.dtype)
     start, steps = np.int64(0), 0
     while start < count:
         left = count - start
@@ -270,7 +270,7 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
         while True:
             if reach > room.shape[1]:
                 room = np.empty((3, reach + reach // 8), np.int64)
-                lengths = np.empty((room.shape[1], needed.shape[1]), np.int64)
+                lengths = np.empty((room.shape[1], needed.shape[1]), needed.dtype)
             positions, spare = sort_step(sizes, top, start, start + reach, room, counts)
             if fits == reach:
                 break

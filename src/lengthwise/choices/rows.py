@@ -167,6 +167,13 @@ def check_in_row(most: object) -> int | None:
     return None if most is None else checks.check_whole("max_in_row", most, minimum=1, remedy=remedy)
 
 
+def check_names_of_labels(labels: object, inputs: object) -> None:
+    """Refuses names of fields that are none: a field `False` would be a copy of the inputs, and no label."""
+    if labels is not None:
+        checks.check_text("labels", labels, remedy="Give the name of a field, or None for no labels.")
+    checks.check_text("inputs", inputs, remedy="Give the name of the field that labels are copied from.")
+
+
 def row_offsets(
     lengths: NDArray[np.int64], offsets: NDArray[np.int64], capacity: int, most: int | None = None
 ) -> NDArray[np.int64]:

@@ -157,8 +157,7 @@ class PadCollate:
 
 def take_columns(samples: Sequence[Any], pad_to: Any) -> tuple[list[list[NDArray[Any]]], list[int], Any]:
     """The leaves of the samples, leaf by leaf; what each is padded to, 0 for the padded length; and their tree."""
-    if not len(samples):
-        raise checks.value_error("samples", "at least one", 0, "Leave empty batches out.")
+    checks.check_samples(samples)
     leaves, trees = zip(*(jax.tree.flatten(sample) for sample in samples), strict=True)
     for number, tree in enumerate(trees):
         if tree != trees[0]:
@@ -241,8 +240,12 @@ def _value_of(value: float | Mapping[str, float], name: str, dtype: np.dtype[Any
         return value[name]
     usual = 0.0 if by_name else value
     own = _BY_NAME.get(name.rpartition(".")[2], usual)
-    # No loss leaves -100 out of floats, and bool does not hold it.
-    return own if dtype.kind in "iu" or own != IGNORED else usual
+    return own if leaves_out(dtype) or own != IGNORED else usual
+
+
+def leaves_out(dtype: np.dtype[Any]) -> bool:
+    """Whether losses leave labels of this dtype out where they are -100: no floats, and bool does not hold it."""
+    return dtype.kind in "iu"
 
 
 def _sizes(sample: Any, pad_to: Any) -> list[int]:

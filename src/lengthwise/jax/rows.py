@@ -19,8 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise.choices.rows import check_in_row, find_places, number_frames, row_offsets
-from lengthwise.jax.collate import IGNORED, check_column, check_names, check_value, fill, name_leaves, take_columns
+from lengthwise.choices.rows import check_in_row, check_names_of_labels, find_places, number_frames, row_offsets
+from lengthwise.jax.collate import (
+    IGNORED,
+    check_column,
+    check_names,
+    check_value,
+    fill,
+    leaves_out,
+    name_leaves,
+    take_columns,
+)
 
 _UNBOUNDED = 2**62  # frames: more than any array has
 
@@ -76,7 +85,8 @@ class RowCollate:
         capacity: Frames of a row.
         rows: Rows of every batch, as in `lw.Rows`. There may be more, to share them out over devices.
         value: What padding holds, as in `PadCollate`: one number, or numbers by name. The labels hold -100, unless
-            their name is given another number; the first ones hold it too.
+            their name is given another number; the first ones hold it too. Labels of floats or of bool are as other
+            arrays, unless their name is given a number.
         labels: The field of a dict that is labels. If samples have none, `inputs` is copied; None for no labels.
         inputs: The field that labels are copied from.
         next_token: Whether labels are shifted in the loss, so that the first of each sequence is -100. False for
@@ -84,6 +94,7 @@ class RowCollate:
         max_in_row: The most sequences in a row, as in `lw.Rows`. Without it, rows of a cut that has it hold more.
 
     Raises:
+        TypeError: `labels` or `inputs` are no names. When called: one sample in place of a list.
         ValueError: When called: samples that are not built alike, a sample that is longer than a row or has no frames,
             arrays of different lengths, a scalar, or more rows than `rows`.
 
@@ -113,11 +124,11 @@ class RowCollate:
         checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
         checks.keep(self, value=check_value(self.value), max_in_row=check_in_row(self.max_in_row))
         checks.check_flag("next_token", self.next_token)
+        check_names_of_labels(self.labels, self.inputs)
 
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
         """Makes one batch of at least one sample."""
-        if not len(samples):
-            raise checks.value_error("samples", "at least one", 0, "Leave empty batches out.")
+        checks.check_samples(samples)
         return self.lay(samples, rows=self.rows, like=samples[0])
 
     def lay(self, samples: Sequence[Any], *, rows: int, like: Any) -> PackedRows:
@@ -163,8 +174,11 @@ class RowCollate:
 
     def _lay(self, column: list[NDArray[Any]], places: NDArray[np.int64], rows: int, name: str) -> NDArray[Any]:
         """One array of all samples, laid to their `places` in all rows: [R, C, ...]."""
-        is_labels = self.labels is not None and name == self.labels
-        ignored = self.value.get(name, IGNORED) if isinstance(self.value, Mapping) else IGNORED
+        given = self.value.get(name) if isinstance(self.value, Mapping) else None
+        # Labels of floats are targets, of which no loss leaves -100 out: they hold it only where it is asked for.
+        whole = leaves_out(np.result_type(*{array.dtype for array in column}))
+        is_labels = name == self.labels and (given is not None or whole)
+        ignored = IGNORED if given is None else given
         value = {name: ignored} if is_labels else self.value
         flat = fill(column, value, name, (rows * self.capacity, *column[0].shape[1:]))
         for place, array in zip(places.tolist(), column, strict=False):

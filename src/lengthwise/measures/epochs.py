@@ -1,7 +1,8 @@
 """Epochs to measure: plans, or the batches of any sampler, with their lengths; checked once.
 
 batches  [b] of [k]     sequence numbers, one list or array for each batch
-taken    [m]            the length of each item that a plan takes, in its order, summed over its dimensions
+taken    [m]            the length of each item that a plan takes, in its order, summed over its dimensions:
+                        uint16 where two bytes hold all, and int64 elsewhere
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.columns import look_up, sum_rows
+from lengthwise.choices.columns import look_up, narrow, sum_rows
 from lengthwise.choices.cost import Padded
 from lengthwise.choices.world import World, check_world
 from lengthwise.lengths.arrays import view_lengths
@@ -61,7 +62,7 @@ def read_epochs(
         TypeError: Neither plans nor batches.
     """
     several = _list(plans)
-    array = view_lengths(lengths)
+    array = narrow(view_lengths(lengths, narrow=True))
     own = array if array.ndim == 1 else sum_rows(array)
     if not any(isinstance(each, Plan) for each in several):
         world = check_world(1 if world_size is None else world_size, 1 if micro_batches is None else micro_batches)

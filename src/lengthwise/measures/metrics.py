@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
+from lengthwise.choices.columns import count_each
 from lengthwise.measures.epochs import Batches, Epochs, check_plan, read_epochs
 from lengthwise.measures.mixing import (
     batch_lengths,
@@ -210,6 +211,12 @@ def measure(
     )
 
 
+def sum_frames(plan: Plan, lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The frames of data of each batch, and those that are computed, padding included: [batches] each."""
+    (own,), (taken,) = read_epochs(plan, lengths)
+    return _sum_batches(own, taken), own.row_counts * batch_lengths(own)
+
+
 def straggler_waste(plan: Plan) -> float:
     """The share of rank time spent waiting: 1 - mean over ranks / costliest rank, over all steps."""
     check_plan("plan", plan)
@@ -258,10 +265,14 @@ def _vary(epochs: Epochs, used: Sequence[NDArray[np.int64]]) -> float:
 
 def _mean_and_variance(lengths: NDArray[np.int64]) -> tuple[float, float]:
     """Those of `lengths` [n], 0 where there are none; from sums of whole numbers where 64 bits hold them."""
-    count = len(lengths)
-    if count * int(lengths.max(initial=0)) ** 2 >= 2**63:
+    count, most = len(lengths), int(lengths.max(initial=0))
+    if count * most**2 >= 2**63:
         return float(lengths.mean()), float(lengths.var())
-    total, squares = int(lengths.sum()), int(lengths @ lengths)
+    if lengths.dtype == np.uint16:
+        counts, values = count_each(lengths), np.arange(most + 1)
+        total, squares = int(counts @ values), int(counts @ values**2)
+    else:
+        total, squares = int(lengths.sum()), int(lengths @ lengths)
     # Of [1, 3]: a sum of 4, and of 10 of the squares; (2 x 10 - 4^2) / 2^2 = 1.
     return total / max(1, count), (count * squares - total**2) / max(1, count) ** 2
 
@@ -275,7 +286,7 @@ def _count_repeated(plan: Plan, dropped: int) -> int:
 
 def _sum_batches(plan: Plan, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     """The lengths of each batch in sum: [batches]."""
-    return np.add.reduceat(sizes, plan.offsets[:-1]) if len(plan.costs) else np.empty(0, np.int64)
+    return np.add.reduceat(sizes, plan.offsets[:-1], dtype=np.int64) if len(plan.costs) else np.empty(0, np.int64)
 
 
 def _lag_one(epochs: Sequence[NDArray[np.float64]]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lengthwise import _kernels
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.world import World
@@ -26,8 +27,9 @@ def deal_and_arrange(
         grid = check_grid(grid, numbers, world)
     steps = grid.reshape(len(grid), world.slots)
     # All that an arrangement sees of a step: its costliest batch, which must fit into memory, and its mean length.
-    costliest = batches.costs[steps].max(axis=1, initial=0.0)
-    taken = batching.arrange(costliest, batches.levels[steps].mean(axis=1), arrange)
+    costliest, means = np.empty(len(steps)), np.empty(len(steps))
+    _kernels.look_at_steps(steps, batches.costs, batches.levels, costliest, means)
+    taken = batching.arrange(costliest, means, arrange)
     return grid[check_arrangement(taken, len(grid)) if is_own(batching.arrange) else taken]
 
 

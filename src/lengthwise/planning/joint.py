@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lengthwise.choices.columns import count_each, look_up
+
 
 def mixing_of_batches(lengths: NDArray[np.int64], padded: NDArray[np.int64], sizes: NDArray[np.int64]) -> float:
     """What `measure` of a plan of these batches alone says that they mix.
@@ -48,14 +50,14 @@ def bin_equally(values: NDArray[Any], weights: NDArray[Any] | None, bins: int) -
     if not len(values):
         return np.empty(0, np.uint16)
     low = values.min()
-    if values.dtype.kind == "i" and values.max() - low <= 4 * len(values):  # few enough to count, and not to sort
+    if values.dtype.kind in "iu" and values.max() - low <= 4 * len(values):  # few enough to count, and not to sort
         keys = values if 0 <= low <= len(values) else values - low
     else:
         keys = np.unique(values, return_inverse=True)[1].reshape(-1)
-    counts = np.bincount(keys, weights)
+    counts = count_each(keys) if weights is None and keys.dtype == np.uint16 else np.bincount(keys, weights)
     # A value stands at the middle of its own ranks: with counts [1, 2, 1], at [0.5, 2, 3.5] of 4.
     middle = np.cumsum(counts) - counts / 2
-    return (middle * bins / counts.sum()).clip(0, bins - 1).astype(np.uint16).take(keys)
+    return look_up((middle * bins / counts.sum()).clip(0, bins - 1).astype(np.uint16), keys)
 
 
 def mixing_of_counts(joint: NDArray[np.float64], count: int) -> float:

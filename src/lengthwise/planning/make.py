@@ -28,7 +28,7 @@ from lengthwise.planning.portions import draft_portions
 from lengthwise.planning.rest import Remainder, read_runs, take_run
 from lengthwise.planning.shared_fit import Fitted, stand_for_epochs
 from lengthwise.planning.tail import complete_steps
-from lengthwise.planning.times import copies_of, draw_times, read_times
+from lengthwise.planning.times import Draw, copies_of, draw_times, read_times
 from lengthwise.planning.trial import Data
 
 
@@ -98,9 +98,12 @@ def make_fitted(
     world_size: int,
     micro_batches: int,
     after: Sequence[Sequence[int]],
-    times: ArrayLike | None = None,
+    times: ArrayLike | Draw | None = None,
 ) -> Plan:
-    """Plans as `make_plan` does, with what was `fitted` to a sample of windows for as many ranks."""
+    """Plans as `make_plan` does, with what was `fitted` to a sample of windows for as many ranks.
+
+    `times` may be drawn already, by the same seed: the draw serves all epochs.
+    """
     array = narrow(view_lengths(lengths, narrow=True))
     if not isinstance(batching, Batching):
         raise checks.type_error("batching", "a Batching", batching, "Make one, such as Batching(budget=20_000).")
@@ -111,7 +114,7 @@ def make_fitted(
     first, *later = [*(run.world for run in runs), world]
 
     # Each sequence once, or as often as the epoch takes it; whole, or in chunks.
-    drawn = None if times is None else draw_times(read_times(times, len(array)), key.seed)
+    drawn = times if times is None or isinstance(times, Draw) else draw_times(read_times(times, len(array)), key.seed)
     taken_times = None if drawn is None else drawn.take(key.epoch)
     check_countable(array if array.ndim == 2 else array[:, None])
     items, spans = take_items(array, batching, taken_times)

@@ -214,11 +214,11 @@ class Plan:
         return items if self.copies is None else self.copies[items]
 
     def _is_each_once(self) -> bool:
-        """Whether every sequence is taken once, as in most plans: asked with a byte for each, and not a counter."""
+        """Whether every sequence is taken once, as in most plans: asked with a bit for each, and not a counter."""
         taken = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))
         if len(self.sequences) != self.count or not (taken == 1).all():
             return False
-        return bool(_kernels.are_distinct(self.sequences, np.zeros(self.count, bool)))
+        return bool(_kernels.are_distinct(self.sequences, self.count, np.zeros(self.count // 8 + 1, np.uint8)))
 
     def _times_planned(self) -> NDArray[np.int64]:
         taken = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))  # how often, of each batch

@@ -30,6 +30,8 @@ _MANY_STEPS = 100  # of more steps, filling the last one changes less than a hun
 _MOST_TRIALS = 16
 _STEPS_TRIED = 24  # more of them pad the same
 _LEAST_TRIED = 20_000  # sequences, where there are as many
+_LEAST_TRIALS = 4  # fewer do not say how far chance moves them
+_PLAIN = 6.0  # standard errors: so far off, no further trial would move the mean to the other side
 
 
 class Data(NamedTuple):
@@ -118,11 +120,22 @@ class Trial:
         # 100 batches are drafted four times: 400 batches then say what they pad.
         self.trials = max(windows, int(np.clip(_MANY / (batches * drafted), 1, most_trials)))
 
-    def padding_of(self, order: Order) -> float:
-        """The share of the computed frames that is padding, by an order that is fitted."""
-        counted = [count_frames(*each) for each in self._try(order)]
-        useful, computed = map(sum, zip(*counted, strict=True))
-        return 1.0 - useful / computed if computed else 0.0
+    def padding_of(self, order: Order, *, against: float | None = None) -> float:
+        """The share of the computed frames that is padding, by an order that is fitted.
+
+        With `against`, a padding, no more is tried as soon as it is plain that the order pads more than that, or less.
+        """
+        shares: list[float] = []
+        useful = computed = 0
+        for each in self._try(order):
+            of_trial = count_frames(*each)
+            useful, computed = useful + of_trial[0], computed + of_trial[1]
+            shares.append(_padding(*of_trial))
+            if against is not None and len(shares) >= _LEAST_TRIALS:
+                error = float(np.std(shares, ddof=1)) / len(shares) ** 0.5
+                if abs(_padding(useful, computed) - against) > _PLAIN * error:
+                    break
+        return _padding(useful, computed)
 
     def mixing_of(self, order: Order) -> float:
         """What a plan by this order mixes, by the bins of one plan: the mean over the trials."""
@@ -173,6 +186,10 @@ def fill_steps(drafts: list[Draft], batching: Batching, places: int, *, alone: i
     wanted = count_wanted([len(each.offsets) - 1 + beside for each in drafts], places, "split") - beside
     multiple = count_multiple(batching.cut)
     return [each._replace(offsets=split_largest(each.offsets, wanted, multiple)) for each in drafts]
+
+
+def _padding(useful: int, computed: int) -> float:
+    return 1.0 - useful / computed if computed else 0.0
 
 
 def mixing_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:

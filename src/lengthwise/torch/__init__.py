@@ -8,7 +8,8 @@ guard, padded, notices            what is refused, and what is warned of
 stream, window, shards            lengths that are not known ahead: a loader by itself
 collate, rows, fields, labels     batches of samples
 apart                             whether a network keeps the sequences of a packed row apart
-budget, step_meter, summary       what fits into memory, what a step costs, what an epoch computes
+budget, step_meter                what fits into memory, what a step costs
+summary, speed                    what an epoch computes, and how fast it was
 averaging, single_gradients       models of all ranks made one; how much of a gradient goes with length
 lightning, huggingface            trainers, imported by name
 """

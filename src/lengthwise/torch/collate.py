@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -257,9 +257,12 @@ def _value_of(value: float | Mapping[str, float], name: str, dtype: torch.dtype)
         return value[name]
     usual = 0.0 if by_name else value
     own = _BY_NAME.get(name.rpartition(".")[2], usual)
-    # No loss leaves -100 out of floats, and bool does not hold it.
-    is_whole = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
-    return own if is_whole or own != IGNORED else usual
+    return own if leaves_out(dtype) or own != IGNORED else usual
+
+
+def leaves_out(dtype: torch.dtype) -> bool:
+    """Whether losses leave labels of this dtype out where they are -100: no floats, and bool does not hold it."""
+    return not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
 
 
 def for_each(name: str, given: Sequence[Any], sequences: list[Sequences]) -> Sequence[Any]:
@@ -291,9 +294,11 @@ def check_held(value: float, dtype: torch.dtype, name: str) -> None:
 def _check_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
     """The shapes as whole numbers, by the sum of the padded lengths, these themselves, and then the rows."""
     remedy = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], for example."
-    if not (isinstance(shapes, Iterable) and all(isinstance(shape, Iterable) for shape in shapes)):
-        raise checks.type_error("shapes", "rows of whole numbers", shapes, remedy)
-    whole = [tuple(checks.check_whole("shapes", size, minimum=1, remedy=remedy) for size in shape) for shape in shapes]
+    try:
+        rows = [list(shape) for shape in shapes]
+    except TypeError as error:  # numbers, or arrays of one number without an axis
+        raise checks.type_error("shapes", "rows of whole numbers", shapes, remedy) from error
+    whole = [tuple(checks.check_whole("shapes", size, minimum=1, remedy=remedy) for size in row) for row in rows]
     for shape in whole:
         if len(shape) < 2 or len(shape) != len(whole[0]):
             raise checks.value_error("shapes", "rows of one width, at least 2", shape, remedy)

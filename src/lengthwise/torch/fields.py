@@ -77,14 +77,14 @@ def take_apart(samples: Sequence[Any]) -> list[Field]:
     """The fields of a batch of samples, in the order of the sample.
 
     Raises:
+        TypeError: `samples` is one sample, or anything else that is no list.
         ValueError: No samples; or samples whose fields differ, in name, kind, dtype or shape of a frame.
 
     >>> fields = take_apart([{"text": "ab", "frames": [5, 5]}, {"text": "c", "frames": [5]}])
     >>> fields[0], fields[1].name, fields[1].lengths
     (['ab', 'c'], 'frames', [2, 1])
     """
-    if len(samples) == 0:
-        raise checks.value_error("samples", "at least one", samples, "Leave empty batches out.")
+    checks.check_samples(samples)
     return list(_fields(samples, ""))
 
 

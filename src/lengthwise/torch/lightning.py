@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise.planning.plan import Plan
 from lengthwise.torch.sampler import BatchSampler
+from lengthwise.torch.speed import Speed
 from lengthwise.torch.summary import describe_memory
 
 KEY = "lengthwise"  # of the sampler's position, in a checkpoint
@@ -34,6 +35,9 @@ class PlannedEpochs(Callback):
     The Trainer needs `use_distributed_sampler=False`, `reload_dataloaders_every_n_epochs=1` and as many
     `accumulate_grad_batches` as the sampler has `micro_batches`; another value is refused by name. A checkpoint that
     was saved within a step goes on at the beginning of the step. What goes wrong in use: a loss without its scale.
+
+    Loggers are given `padding`, and `frames_per_second`: the frames of data of all ranks, in the epoch so far.
+    Validations do not count. Of windows there is neither.
 
     Args:
         sampler: The sampler of the loader that `fit` is given, or that `train_dataloader` makes; made without rank and
@@ -55,7 +59,8 @@ class PlannedEpochs(Callback):
         self.weights = weights
         self._averaged = True
         self._asked = False  # for a scale
-        self._told = False  # how much memory it took
+        self._told = False  # how fast the first epoch was, and how much memory it took
+        self._speed = Speed()
         self._scaled: tuple[Plan, NDArray[np.float64]] | None = None
 
     def scale(self, batch_idx: int) -> float:
@@ -92,11 +97,30 @@ class PlannedEpochs(Callback):
             remedy = "Without its scale, a short batch counts as much as a long one."
             warnings.warn(checks.sentence("loss", rule, "as the model gives it", remedy), stacklevel=2)
 
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+        self._speed.begin_epoch()
+
+    def on_train_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,  # noqa: ARG002
+        batch: Any,  # noqa: ARG002
+        batch_idx: int,
+    ) -> None:
+        """Logs the padding, and the frames of data a second, of the epoch so far."""
+        self._speed.note(self.sampler, batch_idx + 1)
+        if trainer.loggers:
+            pl_module.log_dict(self._speed.epoch().as_log())
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+        self._speed.skip()
+
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         """Sets the next epoch before Lightning reads its length; an epoch that was left early keeps its position."""
-        if not self._told and (memory := describe_memory(trainer.strategy.root_device)):
-            rank_zero_info(memory)
-        self._told = True
+        if not self._told and (speed := self._speed.epoch().tell(self.sampler.epoch)):
+            self._told = True
+            rank_zero_info("\n".join(filter(None, (speed, describe_memory(trainer.strategy.root_device)))))
         if self.sampler.delivered == len(self.sampler):
             self.sampler.set_epoch(trainer.current_epoch + 1)
 

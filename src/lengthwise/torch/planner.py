@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from lengthwise.choices.order import Shuffled, finds_noise
 from lengthwise.choices.world import World
 from lengthwise.lengths import as_lengths
 from lengthwise.planning import make_plan
+from lengthwise.planning.make import make_fitted
 from lengthwise.planning.plan import Plan
-from lengthwise.planning.times import name_times, read_times
+from lengthwise.planning.times import Draw, draw_times, name_times, read_times
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,12 @@ class Planner:
         """Plans what earlier runs left of an epoch, for all ranks of `world`: `rank` says which of them asks."""
         del rank  # for planners that plan a part at a time
         options = {"seed": self.seed, "epoch": epoch, **world._asdict()}
-        return make_plan(self.lengths, self.batching, **options, after=after, times=self.times)
+        return make_fitted(self.lengths, self.batching, None, **options, after=after, times=self._drawn)
+
+    @cached_property
+    def _drawn(self) -> Draw | None:
+        """Of all epochs. To draw takes as long as to plan: 24 bytes a sequence are kept in place of it."""
+        return None if self.times is None else draw_times(self.times, self.seed)
 
     def facts(self, plan: Plan) -> dict[str, Any]:
         """What checkpoints and ranks must share, of any plan that was made."""

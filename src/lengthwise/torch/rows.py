@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from lengthwise import checks
-from lengthwise.choices.rows import check_in_row, find_places, number_frames, row_offsets
-from lengthwise.torch.collate import check_held, check_value, pad_values
+from lengthwise.choices.rows import check_in_row, check_names_of_labels, find_places, number_frames, row_offsets
+from lengthwise.torch.collate import check_held, check_value, leaves_out, pad_values
 from lengthwise.torch.fields import Sequences, name_fields, place, put_together, take_apart
 from lengthwise.torch.labels import IGNORED
 
@@ -144,7 +144,8 @@ class RowCollate:
         rows: Rows of every batch, for one fixed shape: rows that the batch lacks are padding. By default as many as the
             batch fills.
         value: What padding holds, as in `PadCollate`: one number for all sequence fields, one for each, or numbers by
-            name. The labels hold -100, unless their name is given another number; the first ones hold it too.
+            name. The labels hold -100, unless their name is given another number; the first ones hold it too. Labels of
+            floats or of bool are as other fields, unless their name is given a number.
         labels: The field of a dict that is labels. If samples have none, `inputs` is copied; None for no labels.
         inputs: The field that labels are copied from.
         next_token: Whether labels are shifted in the network, so that the first of each sequence is -100. False for
@@ -152,6 +153,7 @@ class RowCollate:
         max_in_row: The most sequences in a row, as in `lw.Rows`. Without it, rows of a cut that has it hold more.
 
     Raises:
+        TypeError: `labels` or `inputs` are no names. When called: one sample in place of a list.
         ValueError: When called: samples that are not alike, a sample that is longer than a row or has no frames, fields
             of different lengths, or more rows than `rows`.
 
@@ -181,8 +183,10 @@ class RowCollate:
             checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
         checks.keep(self, value=check_value(self.value), max_in_row=check_in_row(self.max_in_row))
         checks.check_flag("next_token", self.next_token)
+        check_names_of_labels(self.labels, self.inputs)
 
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
+        checks.check_samples(samples)
         samples = [self._label(sample) for sample in samples]
         fields = take_apart(samples)
         sequences = [field for field in fields if isinstance(field, Sequences)]
@@ -229,9 +233,11 @@ class RowCollate:
 
     def _lay(self, field: Sequences, places: Any, rows: int, value: float) -> Tensor:
         """The sequences of one field, laid to their `places` in all rows: [R, C, ...]."""
-        is_labels = self.labels is not None and field.name == self.labels
+        given = self.value.get(field.name) if isinstance(self.value, Mapping) else None
+        # Labels of floats are targets, of which no loss leaves -100 out: they hold it only where it is asked for.
+        is_labels = field.name == self.labels and (given is not None or leaves_out(field.dtype))
         if is_labels:
-            value = self.value.get(field.name, IGNORED) if isinstance(self.value, Mapping) else IGNORED
+            value = IGNORED if given is None else given
         check_held(value, field.dtype, field.name)
         flat = field.allocate(rows * self.capacity).fill_(value)
         field.copy_to(flat[start : start + length] for start, length in zip(places, field.lengths, strict=True))

@@ -188,16 +188,20 @@ class BatchSampler(Sampler[list[Any]]):
         checks.check_whole("epochs", epochs, minimum=0, remedy="Give the number of epochs.")
         return sum(self._plan_rest(epoch).plan.steps for epoch in range(epochs))
 
-    def summary(self) -> str:
-        """What the epoch that is set computes, in sentences to print, beside random batches of the same cut.
+    def summary(self, *, batch_size: int | None = None) -> str:
+        """What the epoch that is set computes, in sentences to print, beside random batches.
+
+        Args:
+            batch_size: Sequences in a random batch, such as you had before; by default they are cut as the plan is.
 
         >>> import lengthwise as lw
-        >>> sampler = BatchSampler([5, 9, 2, 4] * 10, lw.Batching(cut=lw.FixedSize(4), order=lw.Sorted()))
-        >>> sampler.summary().splitlines()[-1]
-        'Random batches of the same cut pad 35.1 %, and compute 1.5 times as much.'
+        >>> sampler = BatchSampler([5, 9, 2, 4] * 10, lw.Batching(budget=40, order=lw.Sorted()))
+        >>> sampler.summary(batch_size=4).splitlines()[-2]
+        'Random batches of 4 take 10 steps, pad 35.1 %, and compute 1.5 times as much.'
         """
         rest, taken = self._position()
-        return summarize(rest.plan, self.lengths, self.batching, before=rest.before, taken=taken)
+        where = {"before": rest.before, "taken": taken}
+        return summarize(rest.plan, self.lengths, self.batching, **where, batch_size=batch_size)
 
     def loss_scales(
         self,

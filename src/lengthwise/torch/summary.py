@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.cut import Budget, Cut, FixedSize
+from lengthwise.choices.deal import Balanced, Mixed
 from lengthwise.choices.order import Shuffled
-from lengthwise.measures.metrics import Measures, measure
+from lengthwise.measures.metrics import Measures, measure, sum_frames
 from lengthwise.planning import make_plan
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.window_epoch import WindowEpoch
@@ -18,13 +21,20 @@ from lengthwise.report import words
 
 _SAME = 1.005  # times as much: less than this is no difference worth a sentence
 _TIMES = 1.05  # less than this would be told as 1 times as much
+_MORE_MIXED = 0.25  # more mixing of steps: less is not worth a sentence
 _ROOM = 0.6  # of the memory: whoever uses less may want to hear of a larger budget
 
 
 def summarize(
-    plan: Plan | WindowEpoch, lengths: ArrayLike, batching: Batching, *, before: int = 0, taken: int = 0
+    plan: Plan | WindowEpoch,
+    lengths: ArrayLike,
+    batching: Batching,
+    *,
+    before: int = 0,
+    taken: int = 0,
+    batch_size: int | None = None,
 ) -> str:
-    """The steps of an epoch, its batches and its padding, and the padding of random batches of the same cut.
+    """The steps of an epoch, its batches and its padding, and the padding of random batches.
 
     Args:
         plan: Of the epoch; of windows the first one is measured.
@@ -32,6 +42,7 @@ def summarize(
         batching: Which made the plan.
         before: Batches that each of other ranks had of the epoch; the plan is of what they left.
         taken: Batches of the plan that each rank has had.
+        batch_size: Sequences in a random batch; by default random batches are cut as the plan is.
 
     >>> lengths = [5, 9, 2, 4] * 10
     >>> batching = Batching(budget=40, padding=0.05)
@@ -39,7 +50,7 @@ def summarize(
     Epoch 0 has 4 steps of 2 batches on 1 rank.
     A batch holds 3 to 9 sequences, a step 10 on average.
     Padding is 6.5 % of what is computed.
-    Random batches of the same cut pad 32.4 %, and compute 1.4 times as much.
+    Random batches under this budget pad 32.4 %, and compute 1.4 times as much.
     Each rank has had 4 of its 8 batches.
     """
     said = [f"Epoch {plan.epoch} has {words.count(plan.steps, 'step')} {'left, ' if before else ''}{_per_step(plan)}"]
@@ -53,14 +64,21 @@ def summarize(
         taken_ones = f"{np.count_nonzero(plan.times):,} of {words.count(len(plan.times), 'sequence')}"
         copies = words.count(int(plan.times.sum()), "copy", "copies")
         said.append(f"It takes {taken_ones}, and {copies} of them in all")
-    own, random = measure(plan, lengths), _measure_random(plan, lengths, batching)
+    cut = batching.cut if batch_size is None else FixedSize(batch_size)
+    drawn, of_drawn = _plan_random(plan, lengths, batching, cut)
+    own, random = measure(plan, lengths), measure(drawn, of_drawn)
     item = "sequence" if batching.chunks is None else "chunk"
     mean = own.mean_batch * own.batches / own.steps
     said.append(f"A batch holds {_range(own, item)}, a step {_number(mean)} on average")
     said.append(f"Padding is {words.percent(own.padding_share)} of {of}")
-    said.append(_beside(own, random))
+    said.append(_beside(own, random, batching, batch_size))
+    theirs, ours = (int(sum_frames(*each)[1].max()) for each in ((drawn, of_drawn), (plan, lengths)))
+    if batch_size is not None and theirs != ours:
+        said.append(f"Their largest batch has {theirs:,} padded frames, the plan's {ours:,}")
     if plan.world_size > 1:
         said.append(f"Ranks wait {words.percent(own.straggler_waste)} of the time for each other")
+    elif not before and of == "what is computed":
+        said += _mixed_for_free(plan, lengths, batching, own)
     said += _exceptions(own, item)
     if taken:
         said.append(f"Each rank has had {taken:,} of its {words.count(batches, 'batch', 'batches')}")
@@ -76,8 +94,9 @@ def describe_memory(device: torch.device) -> str:
     return f"Training took at most {took / 2**30:.1f} of the {whole / 2**30:.1f} GiB of the GPU.{more}"
 
 
-def _measure_random(plan: Plan, lengths: ArrayLike, batching: Batching) -> Measures:
-    random = Batching(cut=batching.cut, order=Shuffled(), cost=batching.cost, chunks=batching.chunks)
+def _plan_random(plan: Plan, lengths: ArrayLike, batching: Batching, cut: Cut) -> tuple[Plan, ArrayLike]:
+    """A plan of random batches of the same sequences, and its lengths."""
+    random = Batching(cut=cut, order=Shuffled(), cost=batching.cost, chunks=batching.chunks)
     if batching.chunks is None:  # an order may leave out what is over the budget, and another run may have had some
         lengths = np.asarray(lengths)[np.sort(plan.numbers)]
     elif plan.times is not None:
@@ -87,17 +106,39 @@ def _measure_random(plan: Plan, lengths: ArrayLike, batching: Batching) -> Measu
         planned = make_plan(
             lengths, random, seed=plan.seed, world_size=plan.world_size, micro_batches=plan.micro_batches
         )
-    return measure(planned, lengths)
+    return planned, lengths
 
 
-def _beside(own: Measures, random: Measures) -> str:
+def _beside(own: Measures, random: Measures, batching: Batching, batch_size: int | None) -> str:
     # Of 100 frames of data, 10 % padding makes 111 frames, 60 % 250: 2.25 times as many.
     times = own.fill / random.fill
-    told = f"Random batches of the same cut pad {words.percent(random.padding_share)}"
+    pad = f"pad {words.percent(random.padding_share)}"
+    if batch_size is not None:
+        told = f"Random batches of {batch_size:,} take {words.count(random.steps, 'step')}, {pad}"
+    elif isinstance(batching.cut, Budget):
+        told = f"Random batches under this budget {pad}"
+    else:
+        told = f"Random batches of the same cut {pad}"
     if times <= _SAME:
-        return f"{told} too"
+        return f"{told}, and compute as much" if batch_size is not None else f"{told} too"
     more = f"{times:,.2g} times as much" if times >= _TIMES else f"{words.percent(times - 1.0)} more"
     return f"{told}, and compute {more}"
+
+
+def _mixed_for_free(plan: Plan, lengths: ArrayLike, batching: Batching, own: Measures) -> list[str]:
+    """Where one rank accumulates batches of like cost: how random batches would mix a step. Nobody waits there."""
+    of_like_cost = type(batching.deal) is Balanced and batching.deal.waiting is None
+    if not of_like_cost or plan.micro_batches == 1 or plan.times is not None:
+        return []
+    mixed = replace(batching, deal=Mixed(tail=batching.deal.tail))
+    with warnings.catch_warnings():  # what this warns of, the plan itself has warned of
+        warnings.simplefilter("ignore")
+        planned = make_plan(lengths, mixed, seed=plan.seed, epoch=plan.epoch, micro_batches=plan.micro_batches)
+    found = measure(planned, lengths).step_mixing
+    if found - own.step_mixing < _MORE_MIXED:
+        return []
+    gain = f"with deal=lw.Mixed() they would mix {found:.2f}, and one rank waits for nobody"
+    return [f"Steps mix {own.step_mixing:.2f}, where random samples mix 1; {gain}"]
 
 
 def _per_step(plan: Plan | WindowEpoch) -> str:

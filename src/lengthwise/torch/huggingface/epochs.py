@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import transformers
 from torch.optim.lr_scheduler import LambdaLR
+from tqdm.auto import tqdm
 from transformers.trainer_callback import ExportableState
 
 from lengthwise import checks
 from lengthwise.torch.sampler import BatchSampler
+from lengthwise.torch.speed import Speed
 from lengthwise.torch.summary import describe_memory
 
 
@@ -27,15 +29,18 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
     sampler: BatchSampler | None = None
     # Batches of the epoch whose step was taken. Those of the next step may be fetched before a checkpoint on SIGTERM.
     trained: int = 0
-    told: bool = False  # how much memory it took
+    told: bool = False  # how fast the first epoch was, and how much memory it took
     begun: bool = False  # whether an epoch of this run has begun
+
+    def __init__(self) -> None:
+        self.speed: Speed = Speed()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         sampler = kwargs["train_dataloader"].batch_sampler
         if not isinstance(sampler, BatchSampler):
             remedy = "Keep PlannedTrainer's get_train_dataloader, and leave its loader out of accelerator.prepare."
             raise checks.type_error("train_dataloader.batch_sampler", "the batch sampler itself", sampler, remedy)
-        self.sampler, self.begun = sampler, False
+        self.sampler, self.begun, self.told, self.speed = sampler, False, False, Speed()
         # A new run begins with epoch 0, wherever an earlier call of `train` left the sampler.
         if state.global_step:
             self._resume(sampler, args, state, kwargs.get("lr_scheduler"))
@@ -76,6 +81,7 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
         elif over:
             sampler.set_epoch(sampler.epoch + 1)
         self.trained = sampler.delivered
+        self.speed.begin_epoch()
         # Workers are seeded from the loader's own generator, so that the global one stays as the checkpoint left it.
         place = np.random.SeedSequence((args.seed, sampler.epoch, sampler.delivered))
         loader.generator.manual_seed(int(place.generate_state(1, np.uint64)[0]))
@@ -85,14 +91,23 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         sampler = kwargs["train_dataloader"].batch_sampler
-        state.epoch = sampler.epoch + sampler.delivered / len(sampler)
+        delivered = sampler.delivered
+        self.speed.note(sampler, delivered)
+        state.epoch = sampler.epoch + delivered / len(sampler)
         # Never set to False: another callback may have asked for the end before.
         control.should_epoch_stop |= not _batches_left(sampler)
 
+    def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        self.speed.skip()
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        self.speed.skip()
+
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        if not self.told:
+        epoch = kwargs["train_dataloader"].batch_sampler.epoch
+        if not self.told and (speed := self.speed.epoch().tell(epoch)):
             self.told = True
-            _tell(args, state, lambda: describe_memory(args.device))
+            _tell(args, state, lambda: "\n".join(filter(None, (speed, describe_memory(args.device)))))
 
     def state(self) -> dict[str, Any]:
         """What the Trainer writes to its checkpoint."""
@@ -104,7 +119,7 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
 def _tell(args: Any, state: Any, write: Callable[[], str]) -> None:
     """Prints what `write` writes beside the Trainer's own logs; on rank 0, unless log_level asks for errors alone."""
     if state.is_world_process_zero and args.get_process_log_level() <= logging.WARNING and (text := write()):
-        print(text)
+        tqdm.write(text)  # above the Trainer's progress bar
 
 
 def _batches_left(sampler: BatchSampler) -> int:

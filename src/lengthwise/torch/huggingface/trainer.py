@@ -47,6 +47,9 @@ class PlannedTrainer(transformers.Trainer):
     it. What goes wrong in use: a loss that is no mean over its labels, or packed rows of a model whose attention looks
     from one sequence to another. The first batch that shows it is refused.
 
+    Each log of a loss has `padding`, and `frames_per_second`: the frames of data of all ranks, since the last log.
+    Evaluations and checkpoints do not count. Of windows there is neither.
+
     For a Trainer of another kind, put this one before it: `class Planned(PlannedTrainer, Seq2SeqTrainer): ...`.
 
     Args:
@@ -123,6 +126,13 @@ class PlannedTrainer(transformers.Trainer):
             if by_steps:
                 values[3] = values[4] * steps
         return tuple(values)
+
+    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
+        """The Trainer's own; beside a loss also the padding, and the frames of data a second, since the last log."""
+        if "loss" in logs:
+            (planned,) = (each for each in self.callback_handler.callbacks if isinstance(each, PlannedEpochs))
+            logs.update(planned.speed.take_log().as_log())
+        super().log(logs, *args, **kwargs)
 
     def get_batch_samples(
         self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device

@@ -1,0 +1,130 @@
+"""What trainers log of a run: frames counted again from its batches, seconds by a clock that the tests move."""
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+from lengthwise.torch import speed as module
+from lengthwise.torch.speed import Speed, Trained
+
+LENGTHS = lw.example_lengths("long-tailed", count=120)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Its `append` says what time it is."""
+    times = [0.0]
+    monkeypatch.setattr(module.time, "perf_counter", lambda: times[-1])
+    return times
+
+
+def frames(batches, lengths=LENGTHS):
+    """Frames of data, and with padding, of batches."""
+    own = [lengths[batch].reshape(len(batch), -1) for batch in batches]
+    return sum(int(each.sum()) for each in own), sum(len(each) * int(each.max(axis=0).sum()) for each in own)
+
+
+def batches_of_all(batching, lengths=LENGTHS, *, world_size, micro_batches, start=0, state=None):
+    """The batches that each rank takes from `start` on."""
+    taken = []
+    for rank in range(world_size):
+        sampler = lw.torch.BatchSampler(
+            lengths, batching, rank=rank, world_size=world_size, micro_batches=micro_batches
+        )
+        if state is not None:
+            sampler.load_state_dict(state)
+        taken.append([*sampler][start:])
+    return taken
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS, np.stack([LENGTHS, LENGTHS[::-1]], axis=1)], ids=["one", "two"])
+@pytest.mark.parametrize(("world_size", "micro_batches"), [(1, 1), (1, 2), (3, 2)])
+def test_whole_steps_of_all_ranks_are_counted(clock, lengths, world_size, micro_batches):
+    batching, world = lw.Batching(budget=20_000), {"world_size": world_size, "micro_batches": micro_batches}
+    sampler = lw.torch.BatchSampler(lengths, batching, rank=0, **world)
+    found = Speed()
+    for delivered in range(1, len(sampler) + 1):
+        clock.append(float(delivered))
+        found.note(sampler, delivered)
+        steps = delivered // micro_batches
+        taken = [
+            batch for rank in batches_of_all(batching, lengths, **world) for batch in rank[: steps * micro_batches]
+        ]
+        assert found.total == (steps, *frames(taken, lengths), delivered)
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_what_earlier_runs_took_is_not_counted(clock, micro_batches):
+    batching = lw.Batching(budget=10_000)
+    first = lw.torch.BatchSampler(LENGTHS, batching)
+    state = first.state_dict(delivered=4)
+    world = {"world_size": 3, "micro_batches": micro_batches}
+    rest = lw.torch.BatchSampler(LENGTHS, batching, rank=1, **world)
+    rest.load_state_dict(state)
+    found = Speed()
+    clock.append(2.0)
+    found.note(rest, len(rest))
+    taken = [batch for rank in batches_of_all(batching, **world, state=state) for batch in rank]
+    assert found.total == ((len(rest) - rest.start) // micro_batches, *frames(taken), 2.0)
+    again = Speed()  # on as many ranks, the plan is the whole epoch's
+    first.load_state_dict(state)
+    again.note(first, len(first))
+    assert again.total.data == frames([*first])[0]
+
+
+def test_evaluations_are_left_out_and_epochs_and_logs_begin_anew(clock):
+    sampler = lw.torch.BatchSampler(LENGTHS, lw.Batching(budget=20_000))
+    found = Speed()
+    clock.append(10.0)
+    found.begin_epoch()
+    clock.append(11.0)
+    found.note(sampler, 1)
+    clock.append(12.0)
+    one = found.take_log()
+    assert (one.steps, one.seconds) == (1, 2.0)
+    clock.append(50.0)
+    found.skip()
+    clock.append(51.0)
+    found.note(sampler, 3)
+    two = found.take_log()
+    assert (two.steps, two.seconds) == (2, 1.0)
+    assert tuple(found.epoch()) == tuple(a + b for a, b in zip(one, two, strict=True))
+    sampler.set_epoch(1)
+    found.begin_epoch()
+    assert found.epoch() == Trained()
+    assert found.epoch().as_log() == {}
+    assert found.epoch().tell(1) == ""
+    clock.append(53.0)
+    found.note(sampler, 2)
+    assert found.epoch().tell(1).startswith("Epoch 1 took 2 steps in 2 s: ")
+
+
+BATCHINGS = {
+    "rows": lw.Batching(cut=lw.Rows(12_000, rows=2)),
+    "chunks": lw.Batching(budget=5_000, chunks=lw.Chunks(100)),
+    "repeated": lw.Batching(cut=lw.FixedSize(7), deal=lw.Balanced(tail="repeat")),
+    "dropped": lw.Batching(cut=lw.Budget(3_000, oversize="drop")),
+    "cost": lw.Batching(budget=20_000, cost=lw.Quadratic(quadratic=0.001)),
+}
+
+
+@pytest.mark.parametrize("times", [None, 1.5])
+@pytest.mark.parametrize("name", BATCHINGS)
+def test_an_epoch_pads_what_measure_says(clock, name, times):
+    sampler = lw.torch.BatchSampler(LENGTHS, BATCHINGS[name], rank=0, world_size=2, times=times)
+    found = Speed()
+    clock.append(1.0)
+    found.note(sampler, len(sampler))
+    said = found.total.as_log()["padding"]
+    # `measure` counts each batch once, and a batch that is taken again is computed again
+    again = 0.02 if name == "repeated" else 1e-12
+    assert said == pytest.approx(lw.measure(sampler.plan, LENGTHS).padding_share, abs=again)
+
+
+def test_of_windows_nothing_is_told(clock):
+    batching = lw.Batching(cut=lw.FixedSize(10))
+    sampler = lw.torch.WindowSampler(np.tile(LENGTHS, 4), batching, window=120, block=20)
+    found = Speed()
+    clock.append(1.0)
+    found.note(sampler, 3)
+    assert found.take_log().as_log() == {}
