@@ -213,7 +213,7 @@ def test_random_steps_of_a_fixed_size_that_pad_too_much_do_not_wait_long_and_say
     found = lw.measure(plan, lengths)
     assert found.straggler_waste < waits
     assert found.padding_share == pytest.approx(padding, abs=0.01)
-    as_said = lw.make_plan(lengths, replace(batching, deal=lw.Balanced(waiting=0.05)), world_size=8)
+    as_said, _ = told(lengths, replace(batching, deal=lw.Balanced(waiting=0.05)), world_size=8)
     assert np.array_equal(plan.grid, as_said.grid)
     assert not told(lengths, batching, world_size=8, epoch=1)[1]
     # It keeps what it was asked for: a checkpoint compares that.
