@@ -101,6 +101,38 @@ def test_by_calls_as_by_kernels(drawn):
         assert np.array_equal(*cuts)
 
 
+SORTED = st.tuples(
+    st.lists(st.integers(1, 40), min_size=1, max_size=60),
+    st.integers(5, 400),
+    st.one_of(st.none(), st.integers(1, 9)),
+    st.sampled_from(["padded", "quadratic", "per_length"]),
+)
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(SORTED)
+def test_sorted_lengths_are_cut_in_linear_time_as_any_others(drawn):
+    lengths, budget, most, name = drawn
+    rows, cost = np.sort(np.array(lengths))[:, None], choices.COSTS[name]
+    limits = {"budget": float(budget), "most": most, "fewest": True, "cost": cost}
+    offsets = cut_at_least_cost(rows, NONE, **limits)
+    called = cut_at_least_cost(rows, NONE, **limits | {"cost": lambda *given: cost(*given)})
+    assert len(offsets) == len(called)
+    assert sum(costs_of(rows, offsets, cost)) == pytest.approx(sum(costs_of(rows, called, cost)), rel=1e-12)
+    if name == "padded":  # of cuts that cost the same, both take the one
+        assert np.array_equal(offsets, called)
+
+
+def test_many_sorted_lengths_are_cut_as_any_others():
+    rows = np.sort(lw.example_lengths("long-tailed"))[:, None]
+    for dtype, most in itertools.product((np.int64, np.uint16), (None, 37)):
+        limits = {"budget": 30_000.0, "most": most, "fewest": True, "cost": lw.Padded()}
+        found = cut_at_least_cost(rows.astype(dtype), NONE, **limits)
+        # A boundary behind the first sequence hides that the others are sorted.
+        other = cut_at_least_cost(np.append(rows[-1:], rows, axis=0), np.array([1]), **limits)[1:] - 1
+        assert np.array_equal(found, other)
+
+
 def test_long_batches_by_calls_as_by_kernels():
     rows = lw.example_lengths(count=400)[:, None] // 30 + 1
     for multiple, fewest in itertools.product((1, 8), (True, False)):
@@ -131,6 +163,17 @@ def test_kernels_are_their_own_python():
         for kernel in (_kernels.cut_to_multiples, _kernels.cut_to_multiples.py_func):
             offsets = np.zeros(61, np.int64)
             found.append(offsets[: kernel(rows, boundaries, prices, 9_000.0, 60, multiple, offsets) + 1].tolist())
+        assert found[0] == found[1]
+
+
+def test_the_kernel_of_sorted_lengths_is_its_own_python():
+    lengths, prices = np.sort(lw.example_lengths(count=300)), lw.Quadratic(quadratic=0.01, per_length=3.0).prices(1)
+    for budget, most in ((90_000.0, 300), (np.inf, 16), (5_000.0, 7)):
+        found = []
+        for kernel in (_kernels.least_cost_cut_of_sorted.compiled, _kernels.least_cost_cut_of_sorted.py_func):
+            number, total, first, ways = np.zeros(301, np.int64), np.zeros(301), *np.zeros((2, 301), np.int64)
+            kernel(lengths, prices, budget, most, number, total, first, ways)
+            found.append([number.tolist(), total.tolist(), first.tolist()])
         assert found[0] == found[1]
 
 

@@ -187,3 +187,87 @@ def test_few_sequences_are_planned_for_many_more_ranks():
     lengths = lw.example_lengths("long-tailed", count=1_000_000)[:64]
     plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(16), order=order), world_size=1_024)
     assert plan.steps == 1
+
+
+LONG = lw.example_lengths("long-tailed")
+OF_EIGHT = "`padding` must be at least what random steps of 8 batches pad, 0.15"
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(("example", "padding", "waits"), [("long-tailed", 0.1, 0.085), ("speech", 0.05, 0.051)])
+def test_random_steps_of_a_fixed_size_that_pad_too_much_do_not_wait_long_and_say_so(example, padding, waits):
+    lengths = lw.example_lengths(example)[3:]
+    batching = lw.Batching(cut=lw.FixedSize(16), padding=padding, deal=lw.RandomSteps())
+    steps = lw.make_plan(lengths, replace(batching, order=lw.Shuffled()), world_size=8)
+    pads = lw.measure(steps, lengths).padding_share
+    plan, caught = told(lengths, batching, world_size=8)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    said = re.fullmatch(
+        rf"`padding` must be at least what random steps of 8 batches pad, (0\.\d+), but is {padding}\. So "
+        r"Balanced\(waiting=0.05\) deals the batches of the order: take more ranks or micro-batches, ask for more "
+        "padding, or cut by a budget.",
+        str(caught[0].message),
+    )
+    assert float(said[1]) == pytest.approx(pads, abs=0.005)
+    found = lw.measure(plan, lengths)
+    assert found.straggler_waste < waits
+    assert found.padding_share == pytest.approx(padding, abs=0.01)
+    as_said, _ = told(lengths, replace(batching, deal=lw.Balanced(waiting=0.05)), world_size=8)
+    assert np.array_equal(plan.grid, as_said.grid)
+    assert not told(lengths, batching, world_size=8, epoch=1)[1]
+    # It keeps what it was asked for: a checkpoint compares that.
+    assert lw.Batching.from_json(plan.batching) == batching
+
+
+def test_random_steps_of_one_rank_are_strata_and_wait_for_nobody():
+    lengths, batching = LONG[5:], lw.Batching(cut=lw.FixedSize(16), padding=0.1, deal=lw.RandomSteps())
+    plan, caught = told(lengths, batching, micro_batches=8)
+    assert str(caught[0].message).startswith(OF_EIGHT)
+    assert "but is 0.1. So Stratified() deals the batches" in str(caught[0].message)
+    assert lw.measure(plan, lengths).step_mixing > 0.8
+    assert not told(lengths, batching)[1]  # a step of one batch is what was asked
+
+
+def test_a_mixing_beside_random_steps_of_a_fixed_size_is_said():
+    batching = lw.Batching(cut=lw.FixedSize(16), order=lw.MaxEntropy(mixing=0.4), deal=lw.RandomSteps(tail="drop"))
+    plan, caught = told(LONG[7:], batching, world_size=4)
+    assert "`mixing` must be left out beside RandomSteps, which sorts" in str(caught[0].message)
+    assert len(caught) == 1
+    assert lw.measure(plan, LONG[7:]).straggler_waste < 0.1
+
+
+@pytest.mark.parametrize(
+    "batching",
+    [
+        lw.Batching(budget=20_000, padding=0.02),  # batches of a budget cost about the same
+        lw.Batching(cut=lw.DynamicSize(4), padding=0.02, deal=lw.RandomSteps()),
+        lw.Batching(cut=lw.FixedSize(16), padding=0.3, deal=lw.RandomSteps()),  # random steps are taken
+        lw.Batching(cut=lw.FixedSize(16), padding=0.1, deal=lw.Stratified()),  # strata were asked for
+        lw.Batching(cut=lw.FixedSize(16), order=lw.Shuffled(), deal=lw.RandomSteps()),
+    ],
+    ids=repr,
+)
+def test_nothing_is_said_of_other_steps(batching):
+    plan, caught = told(LONG, batching, world_size=8)
+    assert not caught
+    assert lw.measure(plan, LONG).straggler_waste < (0.7 if batching.deal == lw.Stratified() else 0.1)
+
+
+def test_windows_say_it_once():
+    batching = lw.Batching(cut=lw.FixedSize(16), padding=0.05, deal=lw.RandomSteps())
+    windows = lw.Windows(LONG, batching, window=2_048, block=64, world_size=4)
+    with pytest.warns(UserWarning, match="`padding` must be at least what random steps of 4 batches pad") as caught:
+        windows.steps(0)
+    assert len(caught) == 1
+
+
+def test_a_run_on_as_many_slots_goes_on_with_the_steps_of_its_epoch():
+    batching = lw.Batching(cut=lw.FixedSize(16), padding=0.1, deal=lw.RandomSteps())
+    whole = lw.make_plan(LONG, batching, world_size=8)
+    rest = lw.make_plan(LONG, batching, world_size=2, micro_batches=4, after=[(8, 1, 20)])
+
+    def steps(plan):
+        return [sorted(np.concatenate([plan.batch(each) for each in step.reshape(-1)]).tolist()) for step in plan.grid]
+
+    assert steps(rest) == steps(whole)[20:]

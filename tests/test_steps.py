@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -376,10 +377,13 @@ def test_a_step_is_a_random_sample_and_its_ranks_wait_for_little():
 
 def test_steps_of_a_fixed_size_with_too_few_batches_for_the_padding_wait_as_the_guide_says():
     batching = lw.Batching(cut=lw.FixedSize(16), padding=0.1, deal=lw.RandomSteps())
-    waiting = [lw.straggler_waste(lw.make_plan(LONG_TAILED, batching, world_size=ranks)) for ranks in (8, 16)]
-    assert [f"{share:.0%}" for share in waiting] == ["60%", "5%"]
-    guide = (Path(__file__).parents[1] / "docs" / "guide.md").read_text(encoding="utf-8")
-    assert "8 ranks wait 60 % of the time with `cut=lw.FixedSize(16), padding=0.1, deal=lw.RandomSteps()`" in guide
+    strata = replace(batching, deal=lw.Stratified())
+    cases = (batching, 8), (batching, 16), (strata, 8)
+    waiting = [lw.straggler_waste(lw.make_plan(LONG_TAILED, each, world_size=ranks)) for each, ranks in cases]
+    assert [f"{share:.0%}" for share in waiting] == ["8%", "5%", "60%"]
+    guide = " ".join((Path(__file__).parents[1] / "docs" / "guide.md").read_text(encoding="utf-8").split())
+    assert "`cut=lw.FixedSize(16), padding=0.1, deal=lw.RandomSteps()` then waits 8 % of the time" in guide
+    assert "in strata it would wait 60 %" in guide
 
 
 def test_the_same_steps_on_as_many_places_after_a_crash():

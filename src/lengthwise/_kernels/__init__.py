@@ -51,6 +51,7 @@ from lengthwise._kernels.rows import sort_falling as sort_falling
 from lengthwise._kernels.rows import sum_groups as sum_groups
 from lengthwise._kernels.shares import lay_rows as lay_rows
 from lengthwise._kernels.shares import share_rows as share_rows
+from lengthwise._kernels.sorted_cuts import least_cost_cut_of_sorted as least_cost_cut_of_sorted
 from lengthwise._kernels.sorts import are_distinct as are_distinct
 from lengthwise._kernels.sorts import count_buckets as count_buckets
 from lengthwise._kernels.sorts import count_keys as count_keys

@@ -139,23 +139,34 @@ class FixedSize:
         drop_incomplete: Leave out batches that are not full, as MXNet's iterator does. The plan lists what was dropped.
             A deal with `tail="split"` may still halve full batches to fill the last step: choose "drop" there too.
         multiple_of: Each batch is padded to a multiple of this length.
+        by: "greedy" fills each batch. "optimal" makes as few batches, each of at most `batch_size`, and of all such
+            cuts takes the one that costs least in sum: where the last batch is not full, others may be smaller instead.
     """
 
     batch_size: int
     _: KW_ONLY
     drop_incomplete: bool = False
     multiple_of: int = field(default=1, metadata={"later": True})
+    by: str = field(default="greedy", metadata={"later": True})
 
     def __post_init__(self) -> None:
         checks.keep(self, batch_size=checks.check_whole("batch_size", self.batch_size, minimum=1, remedy=_SIZE_REMEDY))
         checks.check_flag("drop_incomplete", self.drop_incomplete)
         checks.keep(self, multiple_of=check_multiple("multiple_of", self.multiple_of))
+        checks.check_choice("by", self.by, ("greedy", "optimal"))
+        if self.drop_incomplete and self.by == "optimal":
+            rule = '"greedy" beside drop_incomplete, by which all batches are full'
+            raise checks.value_error("by", rule, self.by, "Leave out one of the two.")
 
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
-        del cost, longest
+        del longest
         count = len(lengths)
+        # Where all batches are full, there is one cut into so few.
+        if self.by == "optimal" and (len(boundaries) or count % self.batch_size):
+            limits = {"budget": np.inf, "most": self.batch_size, "fewest": True}
+            return Cuts(None, cut_at_least_cost(lengths, boundaries, cost=cost, **limits))
         borders = distinct(np.concatenate([[0], boundaries, [count]])).astype(np.int64)
         widths = np.diff(borders)
         # Below, 7 sequences with a boundary at 3 are cut by 2: the borders are [0, 3, 7], the widths [3, 4].
@@ -275,6 +286,7 @@ class DynamicSize:
             batches. "paper" comes within 2 % of the numbers of batches in the paper (606, 449 and 419).
         multiple_of: As of `Budget`. Lmax is rounded up too.
         count_multiple_of: As of `Budget`; by the rule "hard" alone.
+        by: "greedy" or "optimal", as of `Budget`; "optimal" by the rule "hard" alone.
     """
 
     batch_size: int
@@ -282,6 +294,7 @@ class DynamicSize:
     rule: str = "hard"
     multiple_of: int = field(default=1, metadata={"later": True})
     count_multiple_of: int = field(default=1, metadata={"later": True})
+    by: str = field(default="greedy", metadata={"later": True})
 
     def __post_init__(self) -> None:
         checks.keep(self, batch_size=checks.check_whole("batch_size", self.batch_size, minimum=1, remedy=_SIZE_REMEDY))
@@ -290,12 +303,19 @@ class DynamicSize:
         if self.rule == "paper" and self.count_multiple_of > 1:
             rule = "left out by the rule of the paper"
             raise checks.value_error("count_multiple_of", rule, self.count_multiple_of, "Choose rule='hard'.")
+        checks.check_choice("by", self.by, ("greedy", "optimal"))
+        if self.rule == "paper" and self.by == "optimal":
+            rule = '"greedy" by the rule of the paper, which overshoots'
+            raise checks.value_error("by", rule, self.by, "Choose rule='hard'.")
 
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
         budget = self.max_cost(cost, longest)
         overshoot, multiple = self.rule == "paper", self.count_multiple_of
+        if self.by == "optimal":
+            limits = {"budget": budget, "multiple": multiple, "fewest": True}
+            return Cuts(None, cut_at_least_cost(lengths, boundaries, cost=cost, **limits))
         offsets = cut_greedily(lengths, boundaries, cost=cost, budget=budget, overshoot=overshoot, multiple=multiple)
         return Cuts(None, offsets)
 

@@ -188,10 +188,11 @@ class RandomSteps(_Whole):
 
     - With `Shuffled`, steps are random samples, whatever they pad.
     - With `MaxEntropy(padding=0.1)`, too, if that pads no more than 10 %. If it would pad more, as with few batches a
-      step, the order makes batches of 10 % padding, and they are dealt as `Stratified` deals. Under `FixedSize` ranks
-      then wait long for the batch of the longest sequences.
+      step, the order makes batches of 10 % padding, and they are dealt as `Stratified` deals.
     - With `MaxEntropy(mixing=0.5)`, batches are always dealt as `Stratified` deals: the mixing is that of batches, and
       sorted batches would have none.
+    - Batches of a `FixedSize` differ in cost, and several ranks would wait long in strata. In both cases they are dealt
+      as `Balanced(waiting=0.05)` deals, and one warning says so.
 
     With a `count_multiple_of`, each step takes as many sequences as make batches of multiples alone, and the last step
     takes what is left. Where the budget holds fewer sequences than the multiple, batches hold fewer.

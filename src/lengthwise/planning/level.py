@@ -7,8 +7,6 @@ cut at 88                             16 of about 88
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +16,7 @@ from lengthwise.choices.cost import Cost, costs_alone, prices_of
 from lengthwise.choices.cut import Budget, DynamicSize
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.greedy import cut_greedily
+from lengthwise.choices.least_cost import cut_at_least_cost
 from lengthwise.choices.multiples import count_multiple
 from lengthwise.planning.draft import Draft
 
@@ -49,21 +48,19 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
         return draft
     high = cut.max_cost(batching.cost, longest_of(draft.needed))
     low = _costliest_alone(draft.needed, batching.cost, high)  # no sequence is to be over the smaller budget
-    offsets = draft.offsets
+    offsets, in_order = draft.offsets, (draft.needed, draft.boundaries)
+    limits = {
+        "cost": batching.cost,
+        "most": getattr(cut, "max_sequences", None),
+        "multiple": count_multiple(cut),
+    }
     near = places // _NEAR if places >= _MANY else 0
     # A tenth less budget makes about a tenth more batches: 14 by 100 are 16 by 88. Few batches go in jumps.
     guess = high * batches / (places - near / 2.0) if near else 0.0
     # The smaller the budget, the more batches. `offsets` are always of a budget that fills no more than the places.
     for _ in range(_ROUNDS):
         middle = guess if low < guess < high else (low + high) / 2.0
-        found = cut_greedily(
-            draft.needed,
-            draft.boundaries,
-            cost=batching.cost,
-            budget=middle,
-            most=getattr(cut, "max_sequences", None),
-            multiple=count_multiple(cut),
-        )
+        found = cut_greedily(*in_order, budget=middle, **limits)
         free = places - (len(found) - 1)
         if free < 0:
             low = middle
@@ -72,8 +69,8 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
         if 0 <= free < near:
             break
         guess = middle * (places - free) / (places - near / 2.0) if near else 0.0
-    if isinstance(cut, Budget) and cut.by == "optimal":  # of no more batches than the greedy cut by the same budget
-        offsets = replace(cut, budget=high).find_offsets(draft.needed, draft.boundaries, cost=batching.cost)
+    if getattr(cut, "by", "greedy") == "optimal":  # of no more batches than the greedy cut by the same budget
+        offsets = cut_at_least_cost(*in_order, budget=high, fewest=True, **limits)
     return draft._replace(offsets=np.asarray(offsets))
 
 

@@ -21,7 +21,7 @@ from lengthwise.planning.batches import select
 from lengthwise.planning.draft import Draft, price, take_items
 from lengthwise.planning.fit import settle
 from lengthwise.planning.grid import deal_and_arrange, in_grid
-from lengthwise.planning.missed import tell_missed_waiting
+from lengthwise.planning.missed import tell_missed_waiting, tell_other_deal
 from lengthwise.planning.oversize import name_sequence
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.portions import draft_portions
@@ -125,7 +125,9 @@ def make_fitted(
     name = name_checked(array)
     data = Data(items, name) if drawn is None else stand_for_epochs(array, batching, drawn, name)
     given = batching
-    batching = fitted.batching if fitted is not None else settle(data, batching, first.slots)
+    settled = settle(data, given, first) if fitted is None else fitted.settled
+    batching = settled.batching
+    tell_other_deal(given, settled, first, name=data.name)
     try:
         drafts = draft_portions(items, batching, first, key, data=data, fitted=fitted)
     except OversizeError as error:
@@ -149,7 +151,7 @@ def make_fitted(
     # Deal and arrange; then what earlier runs took is taken, each from what the one before it left.
     grid = deal_and_arrange(batches, numbers, first, batching, deal=key.at("deal"), arrange=key.at("arrange"))
     if not runs:  # the rest of an epoch may wait a little longer by chance
-        tell_missed_waiting(grid, batches.costs, batching, name=data.name)
+        tell_missed_waiting(grid, batches.costs, given, name=data.name)
     left = Remainder(batches, grid, np.empty(0, np.int64))
     for number, (run, next_world) in enumerate(zip(runs, later, strict=True)):
         # Three lanes for each run. With the same ones, the second run would draw what the first drew.

@@ -15,8 +15,10 @@ from lengthwise.choices.cut import Budget, FixedSize
 from lengthwise.choices.deal import Balanced
 from lengthwise.choices.order import Order, Shuffled, Sorted, finds_noise
 from lengthwise.choices.waiting import waiting_of
+from lengthwise.choices.world import World
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.draft import Draft, mean_cost, padding_of
+from lengthwise.planning.fit import Settled
 
 _TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too small to act on
 _MOST_TOLD = 10_000
@@ -115,6 +117,35 @@ def tell_doubted_budget(
         f"16 sequences of the mean length cost about {float(f'{16 * cost:.3g}'):,.16g}."
     )
     warnings.warn(checks.sentence("budget", rule, batching.cut.budget, remedy), stacklevel=stacklevel)
+
+
+def tell_other_deal(batching: Batching, settled: Settled, world: World, *, name: str) -> None:
+    """Warns if random steps were asked of a fixed size, and are not taken; once for the same batching and lengths.
+
+    Under a budget nothing is said: batches of the padding that was asked share the steps by strata, as documented.
+
+    Args:
+        batching: The choices, as they were given.
+        settled: What they became.
+        world: What a step is shared out to.
+        name: Of the lengths.
+    """
+    deal, order = settled.batching.deal, batching.order
+    if not isinstance(batching.cut, FixedSize) or deal == batching.deal or world.slots == 1 or not finds_noise(order):
+        return
+    if (settled.steps_pad is None and order.mixing is None) or _was_told("steps", name, batching):
+        return
+    if order.mixing is not None:
+        sentence = (
+            f"`mixing` must be left out beside RandomSteps, which sorts the steps inside, but is {order.mixing:g}."
+        )
+        remedy = "ask for a padding, or choose that deal"
+    else:
+        least = f"what random steps of {world.slots:,} batches pad, {settled.steps_pad:.3f}"
+        sentence = f"`padding` must be at least {least}, but is {order.padding:g}."
+        remedy = "take more ranks or micro-batches, ask for more padding, or cut by a budget"
+    shown = f"Balanced(waiting={deal.waiting:g})" if isinstance(deal, Balanced) else "Stratified()"
+    warnings.warn(f"{sentence} So {shown} deals the batches of the order: {remedy}.", stacklevel=5)
 
 
 def tell_missed_waiting(grid: NDArray[np.int64], costs: NDArray[np.float64], batching: Batching, *, name: str) -> None:

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.order import Sorted, finds_noise
+from lengthwise.choices.world import World
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.draft import take_items
-from lengthwise.planning.fit import Fit, choose_bands, fit_order, settle
+from lengthwise.planning.fit import Fit, Settled, choose_bands, fit_order, settle
 from lengthwise.planning.oversize import sort_out
 from lengthwise.planning.times import Draw
 from lengthwise.planning.trial import Data
@@ -29,17 +30,17 @@ class Fitted(NamedTuple):
     """What is settled once for all windows of an epoch: see `fit_windows`.
 
     Attributes:
-        batching: As `settle` says.
+        settled: As `settle` says.
         bands: As `choose_bands` says.
         fit: As `fit_order` says; None where each window fits its own.
     """
 
-    batching: Batching
+    settled: Settled
     bands: int
     fit: Fit | None
 
 
-def fit_windows(windows: Sequence[NDArray[np.int64]], batching: Batching, slots: int, portions: int) -> Fitted:
+def fit_windows(windows: Sequence[NDArray[np.int64]], batching: Batching, world: World, portions: int) -> Fitted:
     """Fits once what every window of an epoch would fit by itself; `windows` [n, dims] each are a sample of them.
 
     An order that tries drafts is tried on all of the sample, each window drafted by itself, so that windows pad what
@@ -48,12 +49,13 @@ def fit_windows(windows: Sequence[NDArray[np.int64]], batching: Batching, slots:
     """
     items, sizes = np.concatenate(windows), [len(window) for window in windows]
     data = Data(items, f"{fingerprint(items)} in windows of {sizes}", sizes)
-    batching = settle(data, batching, slots)
+    settled = settle(data, batching, world)
+    batching, slots = settled.batching, world.slots
     kinds = sort_out(items, batching)
     bands = choose_bands(data, kinds, batching, portions=portions, slots=slots)
     if bands or not finds_noise(batching.order):
-        return Fitted(batching, bands, None)
-    return Fitted(batching, 0, fit_order(data, kinds, batching, portions=portions, bands=0, places=slots // portions))
+        return Fitted(settled, bands, None)
+    return Fitted(settled, 0, fit_order(data, kinds, batching, portions=portions, bands=0, places=slots // portions))
 
 
 def stand_for_epochs(array: NDArray[np.int64], batching: Batching, drawn: Draw, name: str) -> Data:

@@ -253,7 +253,8 @@ class Windows:
         arrange = arrange_of(self.batching.arrange, epoch)
         batching = replace(self.batching, arrange=arrange)
         if fitted is not None:
-            fitted = fitted._replace(batching=replace(fitted.batching, arrange=arrange))
+            settled = fitted.settled._replace(batching=replace(fitted.settled.batching, arrange=arrange))
+            fitted = fitted._replace(settled=settled)
         try:
             with self._warnings.give():
                 plan = make_fitted(lengths, batching, fitted, **key, **self.world._asdict(), after=after)
@@ -271,7 +272,7 @@ class Windows:
             # Of epoch 0, whatever epoch is planned: any window can be planned alone, and is the same on every rank.
             windows = [self._items(self.numbers(0, number)) for number in range(most)]
             portions = len(self.batching.deal.portions(len(windows[0]), world, Key()))
-            self._fits[world] = fit_windows(windows, self.batching, world.slots, portions)
+            self._fits[world] = fit_windows(windows, self.batching, world, portions)
         return self._fits[world]
 
     def _items(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
