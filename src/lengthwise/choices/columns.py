@@ -19,16 +19,23 @@ _MANY = 2**17  # numbers: fewer are in the cache anyway
 
 def take_rows(rows: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]:
     """rows[index] of `rows` [n, dims]: a fresh array, [m, dims]."""
-    return rows[:, 0].take(index)[:, None] if rows.shape[1] == 1 else rows.take(index, axis=0)
+    if rows.shape[1] == 1:
+        return rows[:, 0].take(index)[:, None]
+    width = rows.shape[1] * rows.itemsize
+    if len(index) < _MANY or width not in (4, 8) or not rows.flags.c_contiguous:
+        return rows.take(index, axis=0)
+    # Two lengths of two bytes each are moved as one number of four.
+    found = np.empty((len(index), rows.shape[1]), rows.dtype)
+    _look_up_on_cores(*(each.view(f"u{width}")[:, 0] for each in (rows, found)), index)
+    return found
 
 
 def narrow(lengths: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
-    """`lengths` [n] of at least 0 in two bytes each, where these hold them; else as they are.
+    """`lengths` [n] or [n, dims] of at least 0 in two bytes each, where these hold them; else as they are.
 
     Whoever computes with them must do so in int64: 300 x 300 needs more than two bytes.
     """
-    fits = lengths.ndim == 1 and int(lengths.max(initial=0)) < 2**16
-    return lengths.astype(np.uint16, copy=False) if fits else lengths
+    return lengths.astype(np.uint16, copy=False) if int(lengths.max(initial=0)) < 2**16 else lengths
 
 
 def look_up(values: NDArray[Any], index: NDArray[np.integer[Any]]) -> NDArray[Any]:
@@ -41,11 +48,15 @@ def look_up(values: NDArray[Any], index: NDArray[np.integer[Any]]) -> NDArray[An
         return values.take(index).astype(kind, copy=False)
     found = np.empty(len(index), kind)
     whole = small_whole(values) if values.dtype == np.int64 else None
-    looked_at = values if whole is None else whole
-    parts = cores.split(len(index))
-    if not all(cores.call(_kernels.look_up, [(looked_at, index[part], found[part]) for part in parts])):
-        raise IndexError(f"`index` must be from 0 to {len(values) - 1}.")
+    _look_up_on_cores(values if whole is None else whole, found, index)
     return found
+
+
+def _look_up_on_cores(values: NDArray[Any], found: NDArray[Any], index: NDArray[np.integer[Any]]) -> None:
+    """Writes values[index] into `found` [m]."""
+    parts = cores.split(len(index))
+    if not all(cores.call(_kernels.look_up, [(values, index[part], found[part]) for part in parts])):
+        raise IndexError(f"`index` must be from 0 to {len(values) - 1}.")
 
 
 def longest_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -54,11 +65,17 @@ def longest_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def sum_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The sum of each row of `rows` [n, dims]: [n]. Of one column it is that column, to be read only."""
+    """The sum of each row of `rows` [n, dims]: [n]. Of one column it is that column, to be read only.
+
+    Of several columns it is int64; or uint16, where the rows are, and two bytes hold every sum.
+    """
+    if rows.shape[1] == 1:
+        return rows[:, 0]
+    fits = rows.dtype == np.uint16 and int(longest_of(rows).sum()) < 2**16
     # Column after column: for each row by itself, as `sum(axis=1)` goes, NumPy takes ten times as long.
-    total = rows[:, 0]
+    total = rows[:, 0].astype(np.uint16 if fits else np.int64)
     for column in rows.T[1:]:
-        total = total + column
+        total += column
     return total
 
 
