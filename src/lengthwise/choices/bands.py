@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lengthwise import _kernels, _random
 from lengthwise._compile import cores
+from lengthwise.choices.columns import longest_of
 
 _COUNTED = 2**16  # places that are told apart by a table also where there are few sequences
 _COUNTED_EACH = 4  # so many places for each sequence still take less time in a table than in a sort
@@ -35,27 +36,27 @@ def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[np.int64]:
     >>> line_up(np.array([[4, 3], [5, 2], [2, 8], [6, 9], [1, 1], [9, 5]]), 2)
     array([2, 6, 3, 4, 1, 5], dtype=uint16)
     """
-    columns = [_small(column) for column in lengths.T]
+    longest = longest_of(lengths)
+    if longest.max() >= _COUNTED + len(lengths):  # too many to be counted: their ranks are not
+        lengths = np.stack([_rank(column) for column in lengths.T], axis=1)
+        longest = longest_of(lengths)
+    *columns, lasts = lengths.T
     # A band is looked up for each value of a length, and not for each sequence.
-    *tables, ranks = [_divide(column, bands) for column in columns[:-1]] + [_rank_values(_count(columns[-1]))]
+    counts = [_count(column, int(most)) for column, most in zip(lengths.T, longest, strict=True)]
+    tables, ranks = [_divide(each, bands) for each in counts[:-1]], _rank_values(counts[-1])
     cells, table, count = columns[0], *tables[0]
-    for column, (places, width) in zip(columns[1:-1], tables[1:], strict=True):
+    for column, (places, width) in zip(columns[1:], tables[1:], strict=True):
         keys = _write(cells, table, column, places, width)
         cells, table, count = keys, table[:0], count * width
     width = int(ranks[-1]) + 1
     if count * width < _COUNTED + _COUNTED_EACH * len(lengths):
-        return _look_up(cells, table, columns[-1], ranks, width, count * width)
-    return _rank(_write(cells, table, columns[-1], ranks, width)) + 1
+        return _look_up(cells, table, lasts, ranks, width, count * width)
+    return _rank(_write(cells, table, lasts, ranks, width)) + 1
 
 
-def _small(column: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers [n] in the same order, all so small that they can be counted: the lengths themselves, or their ranks."""
-    return column if int(column.max(initial=0)) < _COUNTED + _COUNTED_EACH * len(column) else _rank(column)
-
-
-def _count(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How often each number from 0 to the largest stands in `values` [n]."""
-    counts = np.empty(int(values.max(initial=0)) + 1, np.int64)
+def _count(values: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """How often each number from 0 to `most` stands in `values` [n]."""
+    counts = np.empty(most + 1, np.int64)
     _kernels.count_values(values, counts)
     return counts
 
@@ -82,14 +83,13 @@ def _rank(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     return ranks
 
 
-def _divide(values: NDArray[np.int64], bands: int) -> tuple[NDArray[np.int64], int]:
-    """The band of each number from 0 to the largest of `values` [n], and how many bands there are."""
-    counts = _count(values)
+def _divide(counts: NDArray[np.int64], bands: int) -> tuple[NDArray[np.int64], int]:
+    """The band of each value, by the `counts` of each, and how many bands there are."""
     held, ranks = counts[counts > 0], _rank_values(counts)
     if len(held) <= bands:
         return ranks, max(1, len(held))
     # Counts [1, 6, 1] in 2 bands: the middles of their ranks are at 0.06, 0.5 and 0.94, so the bands are [0, 1, 1].
-    middle = (np.cumsum(held) - held / 2) / max(1, len(values))
+    middle = (np.cumsum(held) - held / 2) / held.sum()
     # They rise, and a band that nobody is in is left out.
     band = np.minimum((middle * bands).astype(np.int64), bands - 1)
     band = np.cumsum(np.append(0, band[1:] != band[:-1]))

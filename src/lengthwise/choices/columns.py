@@ -15,6 +15,7 @@ from lengthwise import _kernels
 from lengthwise._compile import cores
 
 _MANY = 2**17  # numbers: fewer are in the cache anyway
+_FOLDED = 2**11  # rows
 
 
 def take_rows(rows: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -61,7 +62,13 @@ def _look_up_on_cores(values: NDArray[Any], found: NDArray[Any], index: NDArray[
 
 def longest_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """The largest of each column of `rows` [n, dims], 0 where there are no rows: [dims]."""
-    return np.array([column.max(initial=0) for column in rows.T], np.int64)
+    longest = rows
+    if rows.shape[1] > 1 and len(rows) >= _FOLDED and rows.flags.c_contiguous:
+        # NumPy is quick where numbers lie side by side: so many rows are looked at as one.
+        whole = len(rows) // _FOLDED * _FOLDED
+        folded = rows[:whole].reshape(-1, _FOLDED * rows.shape[1]).max(axis=0)
+        longest = np.concatenate([folded.reshape(_FOLDED, -1), rows[whole:]])
+    return np.array([column.max(initial=0) for column in longest.T], np.int64)
 
 
 def sum_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:

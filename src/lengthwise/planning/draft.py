@@ -122,10 +122,7 @@ def _pad_to_edges(items: NDArray[np.int64], ordered: Ordered, batching: Batching
         return sizes[:, None]
     if edges is not None and not in_steps and not is_own(batching.order):
         return edges.reshape(-1, items.shape[1])  # an edge of ours holds what is padded to it
-    if items.shape[1] == 1:
-        needed = look_up(items[:, 0], sequences)[:, None]
-    else:
-        needed = take_rows(items, sequences)
+    needed = look_up(items[:, 0], sequences)[:, None] if items.shape[1] == 1 else take_rows(items, sequences)
     if edges is None:
         return needed
     needed = needed.astype(np.int64, copy=False)  # an edge may be longer than two bytes hold
