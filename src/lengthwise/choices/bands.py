@@ -51,7 +51,9 @@ def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[np.int64]:
     width = int(ranks[-1]) + 1
     if count * width < _COUNTED + _COUNTED_EACH * len(lengths):
         return _look_up(cells, table, lasts, ranks, width, count * width)
-    return _rank(_write(cells, table, lasts, ranks, width)) + 1
+    places = _rank(_write(cells, table, lasts, ranks, width))
+    places += 1
+    return places
 
 
 def _count(values: NDArray[np.int64], most: int) -> NDArray[np.int64]:
@@ -77,10 +79,13 @@ def _rank(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     array([2, 0, 2, 1])
     """
     order = _random.argsort(keys.astype(np.int64, copy=False))
-    rising = keys.take(order)
-    ranks = np.empty(len(keys), np.int64)
-    ranks[order] = np.cumsum(np.append(False, rising[1:] != rising[:-1]))
-    return ranks
+    ranks = keys.take(order).astype(np.int64, copy=False)
+    del keys  # millions of them are much of the memory
+    rises = np.zeros(len(ranks), bool)
+    np.not_equal(ranks[1:], ranks[:-1], out=rises[1:])
+    found = np.empty(len(ranks), np.int64)
+    found[order] = np.cumsum(rises, out=ranks)
+    return found
 
 
 def _divide(counts: NDArray[np.int64], bands: int) -> tuple[NDArray[np.int64], int]:
@@ -117,6 +122,7 @@ def _look_up(
     seen = np.zeros(most, bool)
     _kernels.mark_keys(cells, bands, lasts, ranks, width, seen)
     places = np.cumsum(seen, dtype=np.uint32 if most < 2**32 else np.int64)
+    del seen  # of few sequences in many bands it is much of the memory
     if places[-1] < 2**16:
         places = places.astype(np.uint16)
     found = np.empty(len(cells), np.uint16 if places.dtype == np.uint16 else np.int64)

@@ -16,6 +16,7 @@ from lengthwise._compile import cores
 
 _MANY = 2**17  # numbers: fewer are in the cache anyway
 _FOLDED = 2**11  # rows
+_AT_ONCE = 2**14  # numbers, which stay in the cache
 
 
 def take_rows(rows: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -108,10 +109,21 @@ def apply_once(
     """
     whole = sizes if sizes.dtype == np.uint16 else small_whole(sizes, np.int32)
     if whole is None or not (most := float(whole.max(initial=0))) < len(sizes) / 4:
-        found = function(sizes)
-        return found.astype(dtype or found.dtype, copy=False)
-    found = function(np.arange(most + 1.0))
-    return look_up(found.astype(dtype or found.dtype, copy=False), whole)
+        return _apply_in_parts(function, sizes, dtype)
+    return look_up(_apply_in_parts(function, np.arange(most + 1.0), dtype), whole)
+
+
+def _apply_in_parts(
+    function: Callable[[NDArray[np.float64]], NDArray[Any]], sizes: NDArray[np.float64], dtype: Any
+) -> NDArray[Any]:
+    """The same, asked about some at a time: the numbers that the function computes with stay in the cache."""
+    first, *others = [slice(start, start + _AT_ONCE) for start in range(0, max(1, len(sizes)), _AT_ONCE)]
+    part = function(sizes[first])
+    found = np.empty(len(sizes), dtype or part.dtype)
+    found[first] = part
+    for other in others:
+        found[other] = function(sizes[other])
+    return found
 
 
 def small_whole(sizes: NDArray[Any], dtype: Any = np.uint16) -> NDArray[Any] | None:
