@@ -11,6 +11,8 @@ With three lengths, a band of the first is divided into bands of the second, and
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +24,7 @@ _COUNTED = 2**16  # places that are told apart by a table also where there are f
 _COUNTED_EACH = 4  # so many places for each sequence still take less time in a table than in a sort
 
 
-def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[np.int64]:
+def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[Any]:
     """The place of each sequence in the line, from 1: [n]. Sequences of one band and last length share a place.
 
     Args:
@@ -117,7 +119,7 @@ def _look_up(
     ranks: NDArray[np.int64],
     width: int,
     most: int,
-) -> NDArray[np.int64]:
+) -> NDArray[Any]:
     """The ranks of these keys, from 1: [n]. They are counted, for none is as large as `most`; so none is written."""
     seen = np.zeros(most, bool)
     _kernels.mark_keys(cells, bands, lasts, ranks, width, seen)

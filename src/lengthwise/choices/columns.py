@@ -28,7 +28,7 @@ def take_rows(rows: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.i
         return rows.take(index, axis=0)
     # Two lengths of two bytes each are moved as one number of four.
     found = np.empty((len(index), rows.shape[1]), rows.dtype)
-    _look_up_on_cores(*(each.view(f"u{width}")[:, 0] for each in (rows, found)), index)
+    _look_up_on_cores(rows.view(f"u{width}")[:, 0], found.view(f"u{width}")[:, 0], index)
     return found
 
 
@@ -81,7 +81,7 @@ def sum_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:
         return rows[:, 0]
     fits = rows.dtype == np.uint16 and int(longest_of(rows).sum()) < 2**16
     # Column after column: for each row by itself, as `sum(axis=1)` goes, NumPy takes ten times as long.
-    total = rows[:, 0].astype(np.uint16 if fits else np.int64)
+    total: NDArray[Any] = rows[:, 0].astype(np.uint16 if fits else np.int64)
     for column in rows.T[1:]:
         total += column
     return total
