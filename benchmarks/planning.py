@@ -1,11 +1,12 @@
 """How long does a plan take?
 
-    python benchmarks/planning.py [--count 1000000]
+    python benchmarks/planning.py [--count 1000000] [--dims 2]
 
 Every strategy under every kind of cut, for 1, 8 and 1,024 ranks, on log-normal lengths, after the kernels have been
-compiled. The best of some repeats, in seconds of one core: what else the machine does is left out. Before each repeat
-NumPy permutes as many numbers, so that plans are also told in its permutations. Memory is the peak beyond the lengths
-given. Then each plan is measured. At last it is made on one core and on two in turn, by the clock on the wall.
+compiled. With two lengths a sequence, the second is about as long as the first: a quarter more or less. The best of
+some repeats, in seconds of one core: what else the machine does is left out. Before each repeat NumPy permutes as many
+numbers, so that plans are also told in its permutations. Memory is the peak beyond the lengths given. Then each plan is
+measured. At last it is made on one core and on two in turn, by the clock on the wall.
 """
 
 from __future__ import annotations
@@ -34,10 +35,13 @@ def main() -> None:
     """Times every plan and writes the result."""
     options = parser(__doc__)
     options.add_argument("--count", type=int, default=1_000_000)
+    options.add_argument("--dims", type=int, choices=(1, 2), default=1)
     options.add_argument("--repeats", type=int, default=3)
     arguments = options.parse_args()
     use_cores(1)
     lengths = lw.example_lengths("long-tailed", count=arguments.count)
+    if arguments.dims == 2:
+        lengths = pairs_of(lengths)
     cases = [
         (label, name, batching, ranks)
         for name, cut in CUTS.items()
@@ -48,9 +52,16 @@ def main() -> None:
     for label, name, batching, ranks in tqdm(cases, disable=None):
         row = measured(lengths, batching, ranks, arguments.repeats)
         rows.append({"strategy": label, "cut": name, "world_size": ranks, **row})
-    path = write(f"planning-{arguments.count}", {"count": arguments.count, "rows": rows})
+    what = "planning" if arguments.dims == 1 else "planning-pairs"
+    path = write(f"{what}-{arguments.count}", {"count": arguments.count, "rows": rows})
     seconds = [row["seconds"] for row in rows]
     print(f"slowest {max(seconds):.3f} s, median {np.median(seconds):.3f} s; {path}")
+
+
+def pairs_of(lengths: np.ndarray) -> np.ndarray:
+    """Each length and another beside it, as of a sentence and its translation: [n, 2]."""
+    factors = np.random.default_rng(0).lognormal(0.0, 0.25, len(lengths))
+    return np.stack([lengths, np.maximum(1, (lengths * factors).astype(np.int64))], axis=1)
 
 
 def measured(lengths: np.ndarray, batching: lw.Batching, ranks: int, repeats: int) -> dict[str, object]:

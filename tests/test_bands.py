@@ -1,5 +1,6 @@
 """Sequences of several lengths in bands: a line without jumps, that pads less than sorting by the sum."""
 
+import itertools
 import os
 from pathlib import Path
 
@@ -9,10 +10,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
+from lengthwise import _kernels
+from lengthwise._kernels import bands as tables
 from lengthwise.choices.bands import line_up
 
+FAST = settings(max_examples=60, derandomize=True, deadline=None)
 DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SENTENCES = DATA / "lengths" / "multi30k_train_en_de_tokens.npy"
+
+
+def line_up_by_sorts(lengths, bands):
+    """The line, the long way: every rank by a sort."""
+
+    def rank(keys):
+        return np.unique(keys, return_inverse=True)[1].reshape(-1)
+
+    cell = np.zeros(len(lengths), np.int64)
+    for column in lengths.T[:-1]:
+        of_value = rank(column)
+        counts = np.bincount(of_value)
+        band = np.arange(len(counts))
+        if len(counts) > bands:
+            middle = (np.cumsum(counts) - counts / 2) / len(lengths)
+            band = rank(np.minimum((middle * bands).astype(np.int64), bands - 1))
+        band, count = band[of_value], band.max() + 1
+        cell = cell * count + np.where(cell % 2, count - 1 - band, band)
+    last = rank(lengths[:, -1])
+    return rank(cell * (last.max() + 1) + np.where(cell % 2, last.max() - last, last)) + 1
 
 
 class BySum:
@@ -54,6 +78,58 @@ def test_places_are_shared_by_equal_sequences_alone_within_a_band(dims, bands, d
         assert len(set(lengths[places == place, -1].tolist())) == 1
     for row in np.unique(lengths, axis=0):  # equal sequences stand together
         assert len(set(places[(lengths == row).all(axis=1)].tolist())) == 1
+
+
+@pytest.mark.parametrize("dims", [2, 3, 4])
+@pytest.mark.parametrize("longest", [3, 300, 65_535, 65_536, 10**6, 2**40])
+def test_a_line_is_the_same_by_tables_and_by_sorts(dims, longest, monkeypatch):
+    chance = np.random.default_rng(longest)
+    for count, bands, counted in itertools.product((1, 700, 5_000), (1, 2, 7, 256), (2**16, 0)):
+        monkeypatch.setattr("lengthwise.choices.bands._COUNTED", counted)  # 0: more is sorted
+        lengths = chance.integers(1, longest + 1, (count, dims))
+        lengths[chance.random(count) < 0.2] = lengths[0]
+        expected = line_up_by_sorts(lengths, bands)
+        kinds = [np.int64, np.int32, np.uint16] if longest < 2**16 else [np.int64]
+        for each in [lengths.astype(kind) for kind in kinds] + [np.asfortranarray(lengths)]:
+            found = line_up(each, bands)
+            assert np.array_equal(found, expected)
+            assert found.dtype == np.uint16 or expected.max() >= 2**16 or found.dtype == np.int64
+
+
+@FAST
+@given(st.integers(1, 80), st.integers(1, 9), st.integers(1, 9), st.booleans(), st.randoms(use_true_random=False))
+def test_keys_are_marked_written_and_looked_up_alike(count, bands, width, in_cells, chance):
+    """By machine code, by its own Python, and by NumPy."""
+    chance = np.random.default_rng(chance.randint(0, 999))
+    cells, lasts = chance.integers(0, 20, count).astype(np.uint16), chance.integers(0, 30, count).astype(np.uint16)
+    table = np.empty(0, np.int64) if in_cells else chance.integers(0, bands, 20)
+    most = 20 if in_cells else bands
+    ranks, places = chance.integers(0, width, 30), chance.integers(0, 2**16, most * width).astype(np.uint16)
+    cell = cells.astype(np.int64) if in_cells else table[cells]
+    keys = [own * width + (width - 1 - at if own % 2 else at) for own, at in zip(cell, ranks[lasts], strict=True)]
+    line = (cells, table, lasts, ranks, width)
+    for write in (_kernels.write_keys.compiled, _kernels.write_keys.py_func, tables._write_at_once):
+        found = np.empty(count, np.int64)
+        write(*line, found)
+        assert found.tolist() == keys
+    for mark in (_kernels.mark_keys.compiled, _kernels.mark_keys.py_func, tables._mark_at_once):
+        seen = np.zeros(most * width, bool)
+        mark(*line, seen)
+        assert np.flatnonzero(seen).tolist() == sorted(set(keys))
+    for look in (_kernels.look_up_keys.compiled, _kernels.look_up_keys.py_func, tables._look_up_at_once):
+        found = np.empty(count, np.uint16)
+        look(*line, places, found)
+        assert found.tolist() == places[keys].tolist()
+
+
+@FAST
+@given(st.lists(st.integers(0, 40), max_size=60))
+def test_values_are_counted_as_numpy_counts_them(values):
+    values = np.array(values, np.uint16)
+    for count in (_kernels.count_values.compiled, _kernels.count_values.py_func, tables._count_at_once):
+        counts = np.full(41, 7)
+        count(values, counts)
+        assert counts.tolist() == np.bincount(values, minlength=41).tolist()
 
 
 @pytest.mark.parametrize("cut", [lw.FixedSize(32), lw.Budget(2_000)], ids=repr)

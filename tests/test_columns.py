@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lengthwise.choices.columns import apply_once, longest_of, small_whole, sum_rows, take_rows
+from lengthwise.choices.columns import apply_once, longest_of, narrow, small_whole, sum_rows, take_rows
 
 FAST = settings(max_examples=100, derandomize=True)
 
@@ -19,6 +19,35 @@ def test_rows_are_taken_and_summed_as_numpy_does(dims):
     assert sum_rows(rows).tolist() == rows.sum(axis=1).tolist()
     assert longest_of(rows).tolist() == rows.max(axis=0).tolist()
     assert longest_of(rows[:0]).tolist() == [0] * dims
+
+
+@pytest.mark.parametrize("count", [2**11, 2**11 + 1, 2**17 + 5])
+@pytest.mark.parametrize(
+    ("dims", "kind"), [(2, np.uint16), (4, np.uint16), (2, np.int32), (3, np.uint16), (2, np.int64)]
+)
+def test_many_rows_are_taken_and_summed_as_numpy_does(count, dims, kind):
+    chance = np.random.default_rng(count)
+    rows, index = chance.integers(1, 2**15, (count, dims)).astype(kind), chance.permutation(count)
+    rows[-1] = 2**15
+    found = take_rows(rows, index)
+    assert found.dtype == kind
+    assert np.array_equal(found, rows[index])
+    assert longest_of(rows).tolist() == [2**15] * dims
+    for each in (rows, rows // 4):  # the sums of these are below 2**16
+        assert np.array_equal(sum_rows(each), each.sum(axis=1))
+    if count > 2**17 and kind == np.uint16 and dims == 2:
+        with pytest.raises(IndexError, match="from 0 to"):
+            take_rows(rows, index + 1)
+
+
+@pytest.mark.parametrize(
+    ("longest", "kind"), [(32_767, np.uint16), (32_768, np.int64), (65_535, np.int64), (65_536, np.int64)]
+)
+def test_sums_have_two_bytes_where_these_hold_them(longest, kind):
+    pairs = narrow(np.array([[longest, longest], [1, 2]]))
+    assert sum_rows(pairs).tolist() == [2 * longest, 3]
+    assert sum_rows(pairs).dtype == kind
+    assert pairs.dtype == (np.uint16 if longest < 2**16 else np.int64)
 
 
 @FAST

@@ -83,6 +83,21 @@ def test_plans_are_the_same_on_any_number_of_cores(on_cores, order):
     assert len(set(prints)) == 1
 
 
+@pytest.mark.parametrize(
+    "batching",
+    [
+        *(lw.Batching(budget=2_000, order=order) for order in (lw.Sorted(), lw.Shuffled(), lw.MaxEntropy(0.1))),
+        lw.Batching(budget=2_000, order=lw.Shuffled(), deal=lw.RandomSteps()),
+    ],
+    ids=repr,
+)
+def test_plans_of_pairs_are_the_same_on_any_number_of_cores(on_cores, monkeypatch, batching):
+    monkeypatch.setattr("lengthwise.choices.columns._MANY", 100)
+    pairs = np.random.default_rng(4).integers(1, 90, (5_000, 2))
+    prints = on_cores(lambda: lw.make_plan(pairs, batching, world_size=2).fingerprint())
+    assert len(set(prints)) == 1
+
+
 def test_a_number_out_of_range_is_found_on_the_last_core(on_cores, monkeypatch):
     monkeypatch.setattr("lengthwise.choices.columns._MANY", 100)
     index = np.arange(1500)

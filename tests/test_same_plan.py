@@ -112,6 +112,41 @@ def near_two_bytes():
     yield "by calls", lw.Batching(order=lw.Shuffled(), cut=lw.Budget(3e8), cost=choices.by_calls)
 
 
+def pairs_near_two_bytes():
+    """Batchings of pairs, whose lengths two bytes hold, and whose sums and padded lengths they do not."""
+    edges, budget = ((90, 70_000), (20_000, 20_000), (70_000, 70_000)), lw.Budget(500_000)
+    eights = lw.Budget(500_000, multiple_of=8, count_multiple_of=2)
+    attention = lw.Quadratic(linear=(1.0, 2.0), quadratic=1e-6, per_batch=900.0)
+    for name, order in choices.OF_PAIRS.items():
+        if "edges" not in name:  # they would drop or refuse nearly all
+            yield name, lw.Batching(order=order, cut=lw.FixedSize(3))
+    for order in (lw.Sorted(), lw.Shuffled(), lw.Windowed(30)):
+        yield f"{order} by multiples", lw.Batching(order=order, cut=eights, deal=lw.Balanced())
+    for order in (lw.Sorted(), lw.Shuffled(), lw.MaxEntropy(padding=0.3), lw.MaxEntropy(scale=9_000.0)):
+        yield f"{order} by cost", lw.Batching(order=order, cut=budget, cost=attention, deal=lw.Stratified())
+    yield "edges", lw.Batching(order=lw.Bucketed(edges=edges, pad_to_edge=True), cut=lw.FixedSize(3))
+    for name, cut in (
+        ("fixed", lw.FixedSize(3)),
+        ("budget", budget),
+        ("eights", eights),
+        ("dynamic", lw.DynamicSize(2)),
+    ):
+        yield f"steps of {name}", lw.Batching(order=lw.Shuffled(), cut=cut, deal=lw.RandomSteps())
+    yield "steps by cost", lw.Batching(order=lw.Shuffled(), cut=budget, cost=attention, deal=lw.RandomSteps())
+    by_calls = lw.Batching(order=lw.Shuffled(), cut=lw.Budget(3e9), cost=choices.by_calls, deal=lw.RandomSteps())
+    yield "steps by calls", by_calls
+    for name in ("optimal", "uniform"):
+        order = lw.Bucketed(buckets=4, by=name, pad_to_edge=True)
+        yield f"steps of {name} edges", lw.Batching(order=order, cut=budget, deal=lw.RandomSteps())
+    for oversize in ("alone", "drop"):
+        cut = lw.Budget(110_000, oversize=oversize)
+        yield oversize, lw.Batching(order=lw.Sorted(), cut=cut)
+        yield f"steps, {oversize}", lw.Batching(order=lw.Shuffled(), cut=cut, deal=lw.RandomSteps())
+    for by in ("optimal", "cheapest"):
+        yield by, lw.Batching(order=lw.SemiSorted(), cut=lw.Budget(500_000, by=by), cost=attention)
+    yield "portions", lw.Batching(order=lw.Sorted(), cut=budget, deal=lw.Portions())
+
+
 def plan_as(lengths, batching, monkeypatch=None):
     """A plan by lengths in two bytes; or, with `monkeypatch`, in the eight bytes of int64."""
     fit._remembered.clear()
@@ -144,6 +179,21 @@ def test_the_longest_that_two_bytes_hold_is_padded_to_more(batching, longest, mo
     lengths = np.random.default_rng(6).integers(1, longest + 1, 120)
     lengths[[7, 40]] = longest
     assert plan_as(lengths, batching).fingerprint() == plan_as(lengths, batching, monkeypatch).fingerprint()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("longest", [255, 65_535, 65_536])
+@pytest.mark.parametrize("batching", [pytest.param(each, id=name) for name, each in pairs_near_two_bytes()])
+def test_pairs_of_few_bits_give_the_plan_that_they_give_as_int64(batching, longest, monkeypatch):
+    pairs = np.random.default_rng(6).integers(1, longest + 1, (120, 2))
+    pairs[[7, 40]] = longest  # a sum of 131,070
+    pairs[9], pairs[11] = (longest, 1), (1, longest)
+    plans = [plan_as(pairs, batching), plan_as(pairs, batching, monkeypatch)]
+    plans += [plan_as(pairs.astype(dtype), batching) for dtype in (np.min_scalar_type(longest), np.int32)]
+    plans.append(plan_as(np.asfortranarray(pairs), batching))
+    assert len({plan.fingerprint() for plan in plans}) == 1
+    for name in ("sequences", "offsets", "padded_lengths", "costs", "grid"):
+        assert len({getattr(plan, name).dtype for plan in plans}) == 1
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.int32])

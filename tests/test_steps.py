@@ -152,7 +152,7 @@ def test_a_step_takes_the_most_that_fit_and_its_costliest_batch_costs_the_least(
 
 
 @pytest.mark.parametrize("cost", [lw.Padded(), QUADRATIC], ids=repr)
-@pytest.mark.parametrize("dims", [1, 2])
+@pytest.mark.parametrize("dims", [1, 2, 3])
 def test_kernels_their_python_and_calls_form_the_same_steps(cost, dims, monkeypatch):
     chance = np.random.default_rng(dims)
     for slots in (1, 3, 8):
@@ -168,6 +168,22 @@ def test_kernels_their_python_and_calls_form_the_same_steps(cost, dims, monkeypa
                 for name in ("sort_steps", "fill_steps", "cut_steps", "split_widest"):
                     patched.setattr(_kernels, name, getattr(_kernels, name).py_func)
                 assert by_steps(needed[:60], cut, slots, cost=cost) == few
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 99), st.integers(1, 99)), min_size=1, max_size=40), st.data())
+def test_pairs_by_their_padded_frames_are_cut_as_by_any_prices(pairs, data):
+    """In whole numbers. A third length of 0 costs nothing, and is cut by the kernel of any prices."""
+    budget = data.draw(st.one_of(st.floats(1.0, 900.0), st.integers(1, 900).map(float), st.just(np.inf)))
+    most, slots = data.draw(st.sampled_from([1, 2, 7, 2**62])), data.draw(st.integers(1, 9))
+    found, none = [], np.empty(0, np.int64)
+    of_three = np.pad(np.array(pairs), ((0, 0), (0, 1)))
+    for lengths in (of_three, of_three[:, :2].copy(), of_three[:, :2].astype(np.uint16)):
+        prices = lw.Padded().prices(lengths.shape[1])
+        for kernel in (_kernels.cut_falling.compiled, _kernels.cut_falling.py_func):
+            ends = np.zeros(slots, np.int64)
+            found.append((*kernel(lengths, none, prices, budget, most, slots, ends), ends.tolist()))
+    assert all(each == found[0] for each in found)
 
 
 def cuts_to_multiples(rows, slots, cost, budget, multiple, *, loose):
@@ -220,7 +236,7 @@ def test_a_step_of_multiples_is_the_most_that_leaves_nothing_and_its_costliest_b
 
 
 @pytest.mark.parametrize("cost", [lw.Padded(), QUADRATIC], ids=repr)
-@pytest.mark.parametrize("dims", [1, 2])
+@pytest.mark.parametrize("dims", [1, 2, 3])
 def test_kernels_their_python_and_calls_form_the_same_steps_of_multiples(cost, dims, monkeypatch):
     needed = np.random.default_rng(dims).lognormal(4, 0.9, (300, dims)).astype(np.int64) + 1
     for slots, multiple in ((1, 8), (3, 4), (8, 2)):

@@ -17,7 +17,8 @@ def planning(document: dict[str, Any]) -> tuple[str, ...]:
     rows = [(f"`{label}`", *(f"{seconds[label, cut, ranks]:.2f}" for cut, ranks in columns)) for label in labels]
     heads = ("strategy", *(f"{cut}, {ranks} rank{'s' * (ranks > 1)}" for cut, ranks in columns))
     low, high = min(seconds.values()), max(seconds.values())
-    answer = f"One core plans {document['count']:,} lengths in {low:.2f} to {high:.2f} seconds"
+    planned = "pairs of lengths" if document["what"].startswith("planning-pairs") else "lengths"
+    answer = f"One core plans {document['count']:,} {planned} in {low:.2f} to {high:.2f} seconds"
     note = "Each number is in seconds of one core; a column is a cut and a number of ranks."
     of_8 = (0, *(at for at, head in enumerate(heads) if head.endswith(", 8 ranks")))
     shown = folded(heads, rows, lambda _: True, of_8)

@@ -5,6 +5,10 @@ Every kernel is plain Python too (`kernel.py_func`), and the tests hold the two 
 
 from __future__ import annotations
 
+from lengthwise._kernels.bands import count_values as count_values
+from lengthwise._kernels.bands import look_up_keys as look_up_keys
+from lengthwise._kernels.bands import mark_keys as mark_keys
+from lengthwise._kernels.bands import write_keys as write_keys
 from lengthwise._kernels.boxes import find_boxes as find_boxes
 from lengthwise._kernels.boxes import hold_cells as hold_cells
 from lengthwise._kernels.boxes import move_boxes as move_boxes

@@ -11,57 +11,124 @@ With three lengths, a band of the first is divided into bands of the second, and
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-_COUNTED = 2**16  # keys up to here are counted also where there are few of them
-_COUNTED_EACH = 4  # so many keys for each sequence still take less time to count than to sort
+from lengthwise import _kernels, _random
+from lengthwise._compile import cores
+from lengthwise.choices.columns import longest_of
+
+_COUNTED = 2**16  # places that are told apart by a table also where there are few sequences
+_COUNTED_EACH = 4  # so many places for each sequence still take less time in a table than in a sort
 
 
-def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[np.float64]:
+def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[Any]:
     """The place of each sequence in the line, from 1: [n]. Sequences of one band and last length share a place.
 
     Args:
-        lengths: [n, dims].
+        lengths: [n, dims], two or more of each sequence, in integers of any type.
         bands: Into how many bands each length but the last is divided, of about equal counts; of a length that has
             fewer values, each is a band. 1 goes by the last length alone.
 
+    Returns:
+        uint16 where there are fewer than 2**16 places, else int64.
+
     >>> line_up(np.array([[4, 3], [5, 2], [2, 8], [6, 9], [1, 1], [9, 5]]), 2)
-    array([2., 6., 3., 4., 1., 5.])
+    array([2, 6, 3, 4, 1, 5], dtype=uint16)
     """
-    cell = np.zeros(len(lengths), np.int64)
-    for dim in range(lengths.shape[1] - 1):
-        band, count = _divide(lengths[:, dim], bands)
-        # Every other cell is gone through backwards, so that the line does not jump where the next begins.
-        cell = cell * count + np.where((cell & 1) == 1, count - 1 - band, band)
-    last = _rank(lengths[:, -1])
-    along = np.where((cell & 1) == 1, last.max(initial=0) - last, last)
-    # The place goes by the cell, and in it by the last length: one number for both.
-    return _rank(cell * (last.max(initial=0) + 1) + along).astype(np.float64) + 1.0
+    longest = longest_of(lengths)
+    if longest.max() >= _COUNTED + len(lengths):  # too many to be counted: their ranks are not
+        lengths = np.stack([_rank(column) for column in lengths.T], axis=1)
+        longest = longest_of(lengths)
+    *columns, lasts = lengths.T
+    # A band is looked up for each value of a length, and not for each sequence.
+    counts = [_count(column, int(most)) for column, most in zip(lengths.T, longest, strict=True)]
+    tables, ranks = [_divide(each, bands) for each in counts[:-1]], _rank_values(counts[-1])
+    cells, table, count = columns[0], *tables[0]
+    for column, (places, width) in zip(columns[1:], tables[1:], strict=True):
+        keys = _write(cells, table, column, places, width)
+        cells, table, count = keys, table[:0], count * width
+    width = int(ranks[-1]) + 1
+    if count * width < _COUNTED + _COUNTED_EACH * len(lengths):
+        return _look_up(cells, table, lasts, ranks, width, count * width)
+    places = _rank(_write(cells, table, lasts, ranks, width))
+    places += 1
+    return places
+
+
+def _count(values: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """How often each number from 0 to `most` stands in `values` [n]."""
+    counts = np.empty(most + 1, np.int64)
+    _kernels.count_values(values, counts)
+    return counts
+
+
+def _rank_values(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many smaller values there are, by the `counts` of each value; of one that there is not, any number.
+
+    >>> _rank_values(np.array([0, 2, 0, 1]))
+    array([0, 0, 0, 1])
+    """
+    return np.maximum(np.cumsum(counts > 0) - 1, 0)
 
 
 def _rank(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many smaller values there are among `keys` [n], from 0 on; equal keys share a rank.
+    """How many smaller values there are among `keys` [n], at least 0, from 0 on; equal keys share a rank.
 
     >>> _rank(np.array([30, 10, 30, 20]))
     array([2, 0, 2, 1])
     """
-    most = int(keys.max(initial=0))
-    if most < _COUNTED + _COUNTED_EACH * len(keys):  # few enough to count, and not to sort
-        seen = np.zeros(most + 1, bool)
-        seen[keys] = True
-        # Narrow, because what is looked up at random should lie in the cache.
-        return (np.cumsum(seen, dtype=np.int32 if most < 2**31 else np.int64) - 1).take(keys).astype(np.int64)
-    return np.unique(keys, return_inverse=True)[1].reshape(-1)
+    order = _random.argsort(keys.astype(np.int64, copy=False))
+    ranks = keys.take(order).astype(np.int64, copy=False)
+    del keys  # millions of them are much of the memory
+    rises = np.zeros(len(ranks), bool)
+    np.not_equal(ranks[1:], ranks[:-1], out=rises[1:])
+    found = np.empty(len(ranks), np.int64)
+    found[order] = np.cumsum(rises, out=ranks)
+    return found
 
 
-def _divide(lengths: NDArray[np.int64], bands: int) -> tuple[NDArray[np.int64], int]:
-    """The band of each of `lengths` [n], and how many bands there are. Equal lengths are of one band."""
-    of_value = _rank(lengths)
-    counts = np.bincount(of_value)
-    if len(counts) <= bands:
-        return of_value, max(1, len(counts))
+def _divide(counts: NDArray[np.int64], bands: int) -> tuple[NDArray[np.int64], int]:
+    """The band of each value, by the `counts` of each, and how many bands there are."""
+    held, ranks = counts[counts > 0], _rank_values(counts)
+    if len(held) <= bands:
+        return ranks, max(1, len(held))
     # Counts [1, 6, 1] in 2 bands: the middles of their ranks are at 0.06, 0.5 and 0.94, so the bands are [0, 1, 1].
-    middle = (np.cumsum(counts) - counts / 2) / max(1, len(lengths))
-    used, band = np.unique(np.minimum((middle * bands).astype(np.int64), bands - 1), return_inverse=True)
-    return band.reshape(-1).take(of_value), len(used)
+    middle = (np.cumsum(held) - held / 2) / held.sum()
+    # They rise, and a band that nobody is in is left out.
+    band = np.minimum((middle * bands).astype(np.int64), bands - 1)
+    band = np.cumsum(np.append(0, band[1:] != band[:-1]))
+    return band.take(ranks), int(band[-1]) + 1
+
+
+def _write(
+    cells: NDArray[np.int64], bands: NDArray[np.int64], lasts: NDArray[np.int64], ranks: NDArray[np.int64], width: int
+) -> NDArray[np.int64]:
+    """The keys of the module `_kernels.bands`, one for each sequence: [n]."""
+    keys = np.empty(len(cells), np.int64)
+    _kernels.write_keys(cells, bands, lasts, ranks, width, keys)
+    return keys
+
+
+def _look_up(
+    cells: NDArray[np.int64],
+    bands: NDArray[np.int64],
+    lasts: NDArray[np.int64],
+    ranks: NDArray[np.int64],
+    width: int,
+    most: int,
+) -> NDArray[Any]:
+    """The ranks of these keys, from 1: [n]. They are counted, for none is as large as `most`; so none is written."""
+    seen = np.zeros(most, bool)
+    _kernels.mark_keys(cells, bands, lasts, ranks, width, seen)
+    places = np.cumsum(seen, dtype=np.uint32 if most < 2**32 else np.int64)
+    del seen  # of few sequences in many bands it is much of the memory
+    if places[-1] < 2**16:
+        places = places.astype(np.uint16)
+    found = np.empty(len(cells), np.uint16 if places.dtype == np.uint16 else np.int64)
+    parts = cores.split(len(cells))
+    calls = [(cells[part], bands, lasts[part], ranks, width, places, found[part]) for part in parts]
+    cores.call(_kernels.look_up_keys, calls)
+    return found

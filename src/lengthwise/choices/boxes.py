@@ -45,7 +45,7 @@ def sort_rows(edges: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def find_boxes(lengths: NDArray[np.int64] | NDArray[np.float64], edges: NDArray[np.int64]) -> NDArray[np.int64]:
     """The bucket of each sequence, [n]: the number of its row; as many as there are rows where none holds it."""
-    whole = lengths if lengths.dtype.kind == "i" else np.ceil(lengths)
+    whole = lengths if lengths.dtype.kind in "iu" else np.ceil(lengths)
     found = np.empty(len(lengths), np.int64)
     _kernels.find_boxes(np.ascontiguousarray(whole, np.int64), np.ascontiguousarray(edges, np.int64), found)
     return found

@@ -7,6 +7,7 @@ part, would move every sequence through the whole memory each time.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ def sort_parts(
         turned: Whether the second part, the fourth and so on fall, where the others rise.
 
     >>> sort_parts(np.array([3, 0, 2, 1, 4]), np.array([5.0, 9.0, 2.0, 7.0, 8.0]), np.array([0, 3]), turned=True)
-    (array([2, 0, 3, 1, 4]), array([2, 5, 7, 9, 8]))
+    (array([2, 0, 3, 1, 4]), array([2, 5, 7, 9, 8], dtype=uint16))
     """
     ends = np.append(starts[1:], len(sequences))
     # The fewer bytes, the more of the sizes lie in the cache, where they are looked up in random order.
@@ -46,7 +47,7 @@ def sort_parts(
     if whole is None:
         found = _sort_by_part(sequences, sizes, starts)
         return (found[_turn_every_other(starts, ends)] if turned else found), None
-    found = np.empty(len(sequences), np.uint16 if whole.dtype == np.uint16 else np.int64)
+    found: NDArray[Any] = np.empty(len(sequences), np.uint16 if whole.dtype == np.uint16 else np.int64)
     top = int(whole.max(initial=0))
     shares = _share_out(starts, len(sequences))
     calls = [(sequences[own], whole, top, ends[parts] - own.start, turned, found[own]) for parts, own in shares]

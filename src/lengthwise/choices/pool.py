@@ -19,6 +19,7 @@ the draws pad is what was asked for.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +60,8 @@ class Pool:
         pool = np.empty(int(min(room.max() + 1, len(sizes))), np.int64)
         words = key.words(len(sizes) + 1).view(np.int64)
         _kernels.draw_batches(sequences, values.astype(np.int64), ends, opened, fits, most, words, pool)
-        return sequences, words[:-1].astype(np.uint16) if sizes.dtype == np.uint16 else words[:-1]
+        found: NDArray[Any] = words[:-1].astype(np.uint16) if sizes.dtype == np.uint16 else words[:-1]
+        return sequences, found
 
 
 def fit_pool(sizes: NDArray[np.float64], padding: float, *, batch_sizes: BatchSizes, share: float = 1.0) -> Pool:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise.checks import sentence, type_error, value_error
-from lengthwise.lengths.rules import Place, check_dims, freeze, whole_lengths
+from lengthwise.lengths.rules import MOST_DIMS, Place, check_dims, freeze, whole_lengths
 
 COUNT_THEM = "Give the length of each sequence, as `[len(sequence) for sequence in sequences]`."
 
@@ -61,7 +61,9 @@ def view_lengths(values: ArrayLike, *, narrow: bool = False) -> NDArray[np.int64
     array: Any = values
     plain = type(array) is np.ndarray and array.dtype.kind in "iu" and array.dtype.isnative
     plain = plain and (array.dtype == np.int64 or (narrow and array.itemsize < 8))
-    if plain and array.ndim == 1 and array.flags.c_contiguous and array.min(initial=1) >= 1:
+    # Of other shapes `as_lengths` says what is wrong.
+    plain = plain and (array.ndim == 1 or (array.ndim == 2 and 1 <= array.shape[1] <= MOST_DIMS))
+    if plain and array.flags.c_contiguous and array.min(initial=1) >= 1:
         return freeze(array.view())
     return as_lengths(values)
 

@@ -19,7 +19,7 @@ from lengthwise.choices.cost import Cost, costs_alone
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.multiples import length_multiple, round_up
-from lengthwise.choices.order import Bucketed, Order, Ordered
+from lengthwise.choices.order import Bucketed, Order, Ordered, Shuffled
 from lengthwise.choices.rows import Rows, max_in_row, row_capacity
 from lengthwise.planning.batches import Batches, pad
 from lengthwise.planning.leftovers import pass_leftovers_on
@@ -122,10 +122,7 @@ def _pad_to_edges(items: NDArray[np.int64], ordered: Ordered, batching: Batching
         return sizes[:, None]
     if edges is not None and not in_steps and not is_own(batching.order):
         return edges.reshape(-1, items.shape[1])  # an edge of ours holds what is padded to it
-    if items.shape[1] == 1:
-        needed = look_up(items[:, 0], sequences)[:, None]
-    else:
-        needed = take_rows(items, sequences).astype(np.int64, copy=False)
+    needed = look_up(items[:, 0], sequences)[:, None] if items.shape[1] == 1 else take_rows(items, sequences)
     if edges is None:
         return needed
     needed = needed.astype(np.int64, copy=False)  # an edge may be longer than two bytes hold
@@ -174,10 +171,11 @@ def _chain_edges(needed: NDArray[np.int64], edges: NDArray[np.int64], order: Ord
 
 
 def _narrow_sizes(items: NDArray[np.int64], batching: Batching, order: Order) -> NDArray[Any]:
-    """As `sizes_of`; the one length of each sequence as it is, for an order of this package, which only reads it."""
-    if items.shape[1] > 1 or is_own(batching.order):
+    """As `sizes_of`, but in whole numbers, for an order of this package; it only reads them."""
+    if is_own(batching.order) or _is_in_boxes(items, order):
         return sizes_of(items, order)
-    sizes = items[:, 0]
+    # A random order asks only how many there are.
+    sizes = items[:, 0] if type(order) is Shuffled else sum_rows(items)
     if sizes.dtype in (np.int64, np.uint16):
         return sizes
     whole = small_whole(sizes)
@@ -191,8 +189,12 @@ def mean_cost(items: NDArray[np.int64], cost: Cost) -> float:
 
 def sizes_of(items: NDArray[np.int64], order: Order) -> NDArray[np.float64]:
     """What an order is given of `items` [n, dims]: their sum; all their lengths, if it has edges for each."""
-    in_boxes = isinstance(order, Bucketed) and order.size is None and items.shape[1] > 1
-    return items.astype(np.float64) if in_boxes else sum_rows(items).astype(np.float64)
+    return (items if _is_in_boxes(items, order) else sum_rows(items)).astype(np.float64)
+
+
+def _is_in_boxes(items: NDArray[np.int64], order: Order) -> bool:
+    """Whether the order has an edge for each of several lengths."""
+    return isinstance(order, Bucketed) and order.size is None and items.shape[1] > 1
 
 
 def price(draft: Draft, cost: Cost, capacity: int | None = None) -> Batches:

@@ -262,7 +262,7 @@ def _fit_to_lengths(
         return batching.order
     if isinstance(batching.order, Bucketed) and batching.order.edges is None:
         # Its edges are to be lengths that batches are padded to.
-        items = round_up(items, length_multiple(batching.cut))
+        items = round_up(items, length_multiple(batching.cut)).astype(np.int64, copy=False)
         if items.shape[1] > 1 and batching.order.pad_to_edge and isinstance(batching.deal, RandomSteps):
             return _fit_chain(items, batching.order)
     if bands and isinstance(batching.order, MaxEntropy):
@@ -271,7 +271,7 @@ def _fit_to_lengths(
         size = len(items) / portions / estimate_batches(items, batching, portions)
         return WarpedSort(
             fit_warp(
-                line_up(items, bands),
+                line_up(items, bands).astype(np.float64),
                 batching.order.padding or 0.0,
                 noise=batching.order.noise,
                 batch_sizes=lambda places: np.full(len(places), max(1.0, size)),

@@ -104,8 +104,8 @@ def capacity_of(cut: Cut, cost: Cost, longest: NDArray[np.int64], slots: int) ->
 
 def _sizes_of(needed: NDArray[np.int64], bands: int) -> NDArray[np.int64]:
     """By what sequences are sorted: [m], spread over less than 2**31, so that a size and a place fit into one word."""
-    sizes = line_up(needed, bands).astype(np.int64) if bands else np.ascontiguousarray(sum_rows(needed))
-    if sizes.max(initial=0) - sizes.min(initial=0) < 2**31:
+    sizes = line_up(needed, bands) if bands else np.ascontiguousarray(sum_rows(needed))
+    if sizes.dtype == np.uint16 or sizes.max(initial=0) - sizes.min(initial=0) < 2**31:
         return sizes
     return np.unique(sizes, return_inverse=True)[1].reshape(-1)
 
