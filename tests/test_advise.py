@@ -1,9 +1,11 @@
 """What `advise` recommends: the rule by brute force, prices by hand, and the papers' strategies beside it."""
 
+import os
 import re
 import warnings
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from lengthwise.advice.snippet import write_batching
 from lengthwise.choices.world import World
 from lengthwise.measures.pooled import measure_pooled
 
+DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 PAPERS = ("optimal:8", "alternated:58", "semi-sorted:0.1", "bucketed:1024")
 FIXED, BUDGET = lw.FixedSize(16), lw.Budget(12_928)
 WORLDS = {"one": {}, "eight": {"world_size": 8}, "accumulated": {"world_size": 8, "micro_batches": 4}}
@@ -98,12 +101,9 @@ def test_no_strategy_of_papers_costs_less_and_mixes_more_on_any_lengths(lengths,
 
 
 def ljspeech():
-    import os
-    from pathlib import Path
-
-    path = Path(os.environ.get("LENGTHWISE_DATA", "missing")) / "ljspeech" / "ljspeech_lengths.csv"
+    path = DATA / "ljspeech" / "ljspeech_lengths.csv"
     if not path.exists():
-        pytest.skip("the lengths of LJSpeech are not here")
+        pytest.skip(f"no {path}: set LENGTHWISE_DATA to the folder with the real lengths")
     return lw.read_lengths(path, column="frames_12p5ms")
 
 
