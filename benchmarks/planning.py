@@ -28,7 +28,7 @@ STRATEGIES = (
     "random,sorted,semi-sorted:0.1,alternated:1000,windowed:4096,bucketed:1024,optimal:16,quantile:16,mxnet:16,"
     "max-entropy:0.05,max-entropy:0.05,noise=exponential,random-steps"
 )
-CUTS = {"fixed:16": lw.FixedSize(16), "budget:20000": lw.Budget(20_000), "dynamic:16": lw.DynamicSize(16)}
+BUDGET = 20_000  # padded frames, for each length of a sequence
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def main() -> None:
         lengths = pairs_of(lengths)
     cases = [
         (label, name, batching, ranks)
-        for name, cut in CUTS.items()
+        for name, cut in cuts(BUDGET * arguments.dims).items()
         for label, batching in lw.strategies(STRATEGIES, cut=cut).items()
         for ranks in (1, 8, 1024)
     ]
@@ -56,6 +56,10 @@ def main() -> None:
     path = write(f"{what}-{arguments.count}", {"count": arguments.count, "rows": rows})
     seconds = [row["seconds"] for row in rows]
     print(f"slowest {max(seconds):.3f} s, median {np.median(seconds):.3f} s; {path}")
+
+
+def cuts(budget: int) -> dict[str, lw.FixedSize | lw.Budget | lw.DynamicSize]:
+    return {"fixed:16": lw.FixedSize(16), f"budget:{budget}": lw.Budget(budget), "dynamic:16": lw.DynamicSize(16)}
 
 
 def pairs_of(lengths: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise import _compile, _kernels, _random
-from lengthwise._kernels.cuts import _pad_and_price_at_once
+from lengthwise._kernels.cuts import _costliest_at_once, _pad_and_price_at_once
 from lengthwise._kernels.deals import _look_at_steps_at_once
 from lengthwise._kernels.draws import _make_whole_at_once, _put_above_at_once
 from lengthwise._kernels.pool import _count_at_once as _count_groups_at_once
@@ -589,3 +589,16 @@ def test_batches_of_steps_are_shared_out_and_looked_at_alike(ranks):
     assert len({each.tobytes() for each in seen}) == 1
     assert seen[0][0].tolist() == costs[steps].max(axis=1).tolist()
     assert seen[0][1].tolist() == (costs[steps] + 3.0).mean(axis=1).tolist()
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint16])
+def test_the_costliest_sequence_within_the_budget_is_found(kind):
+    chance = np.random.default_rng(11)
+    cost = lw.Quadratic(linear=(0.3, 0.1), quadratic=0.007, per_sequence=1.1, per_batch=0.9, per_length=0.7)
+    lengths = chance.integers(1, 2**16, (60, 2)).astype(kind)
+    alone = cost(np.ones(60), lengths)
+    for budget in (0.0, float(np.median(alone)), float(np.sort(alone)[20]), 1e300):
+        expected = alone[alone <= budget].max(initial=0.0)
+        for kernel in (_kernels.costliest_alone, _kernels.costliest_alone.py_func, _costliest_at_once):
+            assert kernel(lengths, cost.prices(2), budget) == expected
+            assert kernel(lengths[:0], cost.prices(2), budget) == 0.0

@@ -15,6 +15,7 @@ from lengthwise._kernels.boxes import move_boxes as move_boxes
 from lengthwise._kernels.boxes import place_box as place_box
 from lengthwise._kernels.cuts import add_box as add_box
 from lengthwise._kernels.cuts import bucket_ends as bucket_ends
+from lengthwise._kernels.cuts import costliest_alone as costliest_alone
 from lengthwise._kernels.cuts import cut_to_multiples as cut_to_multiples
 from lengthwise._kernels.cuts import follow_back as follow_back
 from lengthwise._kernels.cuts import greedy_cut as greedy_cut

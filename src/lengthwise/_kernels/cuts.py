@@ -131,6 +131,31 @@ def pad_and_price(lengths, offsets, prices, padded, costs):
         costs[batch] = once + (offsets[batch + 1] - offsets[batch]) * (prices[1] + each)
 
 
+def _costliest_at_once(lengths, prices, budget):
+    """`costliest_alone` by NumPy."""
+    offsets, padded, costs = np.arange(len(lengths) + 1), np.empty(lengths.shape, np.int64), np.empty(len(lengths))
+    if len(lengths):
+        _pad_and_price_at_once(lengths, offsets, prices, padded, costs)
+    return costs[costs <= budget].max(initial=0.0)
+
+
+@compile_kernel(linear=True, in_python=_costliest_at_once)
+def costliest_alone(lengths, prices, budget):
+    """The most that one of `lengths` [n, dims] costs by itself, of those within the budget; `prices` as `greedy_cut`."""
+    dims = lengths.shape[1]
+    most = 0.0
+    for index in range(lengths.shape[0]):
+        each, once = 0.0, prices[0]
+        for dim in range(dims):
+            length = float(lengths[index, dim])
+            each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
+            once += prices[2 + 2 * dims + dim] * length
+        cost = once + (prices[1] + each)
+        if most < cost <= budget:
+            most = cost
+    return most
+
+
 @compile_kernel(linear=True)
 def price_buckets(lengths, counts, price, best, most):
     """The least that the lengths up to each cost where a bucket costs `price` beside its frames, in linear time.

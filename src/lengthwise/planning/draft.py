@@ -172,8 +172,10 @@ def _chain_edges(needed: NDArray[np.int64], edges: NDArray[np.int64], order: Ord
 
 def _narrow_sizes(items: NDArray[np.int64], batching: Batching, order: Order) -> NDArray[Any]:
     """As `sizes_of`, but in whole numbers, for an order of this package; it only reads them."""
-    if is_own(batching.order) or _is_in_boxes(items, order):
+    if is_own(batching.order):
         return sizes_of(items, order)
+    if _is_in_boxes(items, order):
+        return items
     # A random order asks only how many there are.
     sizes = items[:, 0] if type(order) is Shuffled else sum_rows(items)
     if sizes.dtype in (np.int64, np.uint16):

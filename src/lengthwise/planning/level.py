@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lengthwise import _kernels
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.columns import longest_of
 from lengthwise.choices.cost import Cost, costs_alone, prices_of
@@ -82,5 +83,7 @@ def _costliest_alone(needed: NDArray[np.int64], cost: Cost, budget: float) -> fl
         most = float(costs_alone(cost, longest[None, :])[0])
         if most <= budget:
             return most
+    if (prices := prices_of(cost, needed.shape[1])) is not None:
+        return float(_kernels.costliest_alone(needed, prices, budget))
     alone = costs_alone(cost, needed)
     return float(alone[alone <= budget].max(initial=0.0))
