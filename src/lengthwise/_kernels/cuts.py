@@ -141,7 +141,10 @@ def _costliest_at_once(lengths, prices, budget):
 
 @compile_kernel(linear=True, in_python=_costliest_at_once)
 def costliest_alone(lengths, prices, budget):
-    """The most that one of `lengths` [n, dims] costs by itself, of those within the budget; prices as of `greedy_cut`."""
+    """The most that one of `lengths` [n, dims] costs by itself, of those within the budget.
+
+    `prices` are those of `greedy_cut`.
+    """
     dims = lengths.shape[1]
     most = 0.0
     for index in range(lengths.shape[0]):
