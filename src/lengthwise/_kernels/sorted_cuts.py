@@ -9,7 +9,8 @@ from lengthwise._compile import compile_kernel
 def least_cost_cut_of_sorted(lengths, prices, budget, most, number, total, first, ways):
     """What `least_cost_cut` does where `fewest`, for rising lengths [n], no boundaries and no multiple.
 
-    The positions of one `number` follow each other, and a batch leads from those of one number to those of the next:
+    `number` is the fewest batches up to a position. Positions of one number follow each other. A batch leads from those
+    of one number to those of the next:
 
         lengths     2 6 19 20 30 33 37 38    in batches of at most 3
         number    0 1 1  1  2  2  2  3  3    a batch up to the last position starts at one of the three of 2

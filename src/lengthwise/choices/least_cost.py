@@ -7,9 +7,10 @@
 A cut is a path over the positions 0..m, and a batch a step from its first sequence to behind its last. The best way to
 each position is found once, from the front: by costs, or, for the fewest batches, by (batches, costs).
 
-With one length a sequence, the best cut of the sorted order is the best of all ways to make as few batches: give the
-shortest sequences to the batch that was padded least, as many as it has, the next to the next, and none is padded to
-more than before. There, and by a cost of this package, it takes no longer than a greedy cut.
+With one length a sequence, the best cut of the sorted order is the best of all ways to make as few batches. Why? Take
+any batches, and keep how many sequences each holds. Give the shortest sequences to the batch that is padded least, the
+next to the next. Then no batch is padded to more than before. There, and by a cost of this package, it takes no longer
+than a greedy cut.
 """
 
 from __future__ import annotations

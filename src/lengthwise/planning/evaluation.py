@@ -30,8 +30,8 @@ from lengthwise.planning.plan import Plan
 def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, world_size: int = 1) -> Plan:
     """Plans an evaluation: sorted by length, the costliest step first, each sequence once, equal steps on every rank.
 
-    With one length a sequence, its batches cost least: of all ways to make as few batches within the cut, no other
-    costs less in sum, or pads less where costs are padded frames. For this a greedy `Budget`, `FixedSize` or
+    With one length a sequence, its batches cost least: no other way to make as few batches within the cut costs less
+    in sum. Where costs are padded frames, no other way pads less. For this a greedy `Budget`, `FixedSize` or
     `DynamicSize` is taken by "optimal". There are these exceptions:
 
     - Two lengths are sorted in bands and cut greedily. Another line, or another cut, might pad less.
