@@ -1,14 +1,20 @@
 """The cache of compiled kernels: a damaged file counts as missing, and a folder that cannot be written is told once."""
 
+import ast
 import importlib
+import inspect
 import os
 import pickle
+import pkgutil
 import runpy
 import shutil
 import subprocess
 import sys
+import textwrap
 import threading
+import types
 import warnings
+from collections import Counter
 from contextlib import contextmanager
 
 import numba
@@ -16,7 +22,7 @@ import numpy as np
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
-from lengthwise import _compile
+from lengthwise import _compile, _kernels
 from lengthwise._compile import machine_code
 
 MODULE = """
@@ -490,41 +496,60 @@ def test_what_runs_in_python_in_one_thread_does_not_in_another(small_kernels, mo
     assert not run_as_machine_code(made["add"])  # called by a kernel in Python
 
 
-NO_LITERALS = """
-from numba.core.dispatcher import Dispatcher
-
-import lengthwise as lw
-from lengthwise import _compile
-
-compiled, compile_one = [], Dispatcher.compile
-
-
-def note(self, signature):
-    before = len(self.overloads)
-    found = compile_one(self, signature)
-    if len(self.overloads) > before and self.py_func.__module__.startswith("lengthwise"):
-        compiled.append(f"{self.py_func.__name__}{signature}")
-    return found
+KERNELS = {
+    kernel.py_func: kernel
+    for module in pkgutil.iter_modules(_kernels.__path__, "lengthwise._kernels.")
+    for kernel in vars(importlib.import_module(module.name)).values()
+    if isinstance(kernel, _compile.Kernel)
+}
 
 
-Dispatcher.compile = note
-_compile.BEFORE_READING = _compile.BEFORE_COMPILING = 0.0
-lengths = lw.example_lengths("long-tailed", count=400)
-buckets = lw.Batching(budget=20_000, order=lw.Bucketed(buckets=3), deal=lw.Stratified())
-multiples = lw.Batching(cut=lw.Budget(20_000, count_multiple_of=4), order=lw.Shuffled(), deal=lw.RandomSteps())
-rows = lw.Batching(cut=lw.Rows(9_000, rows=4), deal=lw.RandomSteps())
-for batching in (lw.Batching(budget=20_000), buckets, multiples, rows):
-    lw.make_plan(lengths, batching, world_size=8)
-print(len(compiled), [each for each in compiled if "Literal" in each])
-"""
+def literals_given_to_kernels(function):
+    """Each number or truth value that the source of `function` writes as it calls a kernel."""
+    tree, names = ast.parse(textwrap.dedent(inspect.getsource(function))), function.__globals__
+    calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
+    calls = [each for each in calls if isinstance(names.get(each.func.id), _compile.Kernel)]
+    given = [each for call in calls for each in (*call.args, *(keyword.value for keyword in call.keywords))]
+    known = constants_of(tree, names)
+    return [ast.unparse(each) for each in given if is_literal(each, known)]
 
 
-@pytest.mark.slow
-def test_no_kernel_is_compiled_a_second_time_for_a_number_written_in_the_source(tmp_path):
+def constants_of(tree, names):
+    """Names that stand for one number: constants of the module, and what is set once, to a number."""
+    stored = Counter(
+        each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    )
+    known = {name for name, value in names.items() if isinstance(value, int)}.difference(stored)
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Assign) and len(each.targets) == 1 and isinstance(each.targets[0], ast.Name):
+            name = each.targets[0].id
+            known |= {name} if stored[name] == 1 and is_literal(each.value, known) else set()
+    return known
+
+
+def is_literal(node, known):
+    if isinstance(node, ast.UnaryOp):
+        return is_literal(node.operand, known)
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, int)  # of a truth value, too
+    return isinstance(node, ast.Name) and node.id in known
+
+
+def test_no_kernel_is_compiled_a_second_time_for_a_number_written_in_the_source():
     """`helper(values, 0)` compiles `helper` for a literal, and again for a number: half a second for nothing."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", NO_LITERALS], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    count, _, literals = done.stdout.partition(" ")
-    assert int(count) > 20
-    assert literals.strip() == "[]"
+    found = {function.__name__: literals_given_to_kernels(function) for function in KERNELS}
+    assert {name: each for name, each in found.items() if each} == {}
+    assert len(found) > 50
+
+
+def test_a_number_that_is_written_out_is_found():
+    def caller(values):
+        one, two = values
+        five = 5
+        six = 6
+        six += 1
+        helper(values, one, two, five, six, -7, True, EIGHT, 1.5, key=9)  # noqa: F821
+
+    names = {"helper": next(iter(KERNELS.values())), "EIGHT": 8}
+    caller = types.FunctionType(caller.__code__, names)
+    assert literals_given_to_kernels(caller) == ["five", "-7", "True", "EIGHT", "9"]

@@ -108,7 +108,7 @@ def move_boxes(cells, counts, levels, sizes, boxes):
     move, so there is an end; dimensions come in pairs, because a single edge is often held fast by the other.
     """
     held = np.empty(len(cells), np.int64)
-    hold_cells(cells, boxes, -1, held)
+    hold_cells(cells, boxes, np.int64(-1), held)  # no literal: it would be compiled twice
     frames = np.sum(counts * held)
     moved = True
     while moved:

@@ -26,10 +26,11 @@ def longest_of_batches(levels, masses, heights, lows, highs, sizes, longest):
         total[j] = total[j - 1] + masses[j]
         above[j] = above[j - 1] * np.exp(heights[j - 1] - heights[j]) + masses[j]
         begun[j] = total[j] - above[j]
+    yes, no = np.bool_(True), np.bool_(False)  # no literals: `_count_below` would be compiled twice
     for batch in range(sizes.size):
         low, high = lows[batch], highs[batch]
-        top = max(0, _count_below(begun, high, False) - 1)
-        bottom = max(0, _count_below(begun, low, True) - 1)
+        top = max(0, _count_below(begun, high, no) - 1)
+        bottom = max(0, _count_below(begun, low, yes) - 1)
         low_key = heights[bottom] - np.log(max(total[bottom] - low, 1e-300) / above[bottom])
         high_key = heights[top] - np.log(max(total[top] - high, 1e-300) / above[top])
         longest[batch] = levels[top]

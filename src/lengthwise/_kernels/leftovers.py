@@ -40,6 +40,7 @@ def pass_on(added, within, end, rows, full, costs, carried, before):
     A batch of the box has `rows` rows, and costs `full`. One batch that is not full, the only one of its box, has no
     more rows than sequences, and is taken to cost in proportion.
     """
+    none = np.int64(0)  # no literal: `_keep_label` would be compiled twice
     for number in range(within.size):
         begin = within[number]
         for count in range(1, costs.shape[1]):
@@ -54,4 +55,4 @@ def pass_on(added, within, end, rows, full, costs, carried, before):
                 if left > 0 and batches > 0:
                     _keep_label(known + batches * full, left, begin, label, costs[place], carried[place], before[place])
                 closed = known + (held * full / rows if batches == 0 else -(-held // rows) * full)
-                _keep_label(closed, 0, begin, label, costs[place], carried[place], before[place])
+                _keep_label(closed, none, begin, label, costs[place], carried[place], before[place])
