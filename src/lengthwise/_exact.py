@@ -7,6 +7,8 @@ and threads. A test reads the source and checks it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,28 +33,28 @@ def exp(value: float) -> float:
     return float(exps(np.array([float(value)]))[0])
 
 
-def logs(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def logs(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """The natural logarithms of finite numbers from 0 on: [n]."""
     out = np.empty(len(values))
     _kernels.logs(values, out)
     return out
 
 
-def exps(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def exps(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """The power of e to each of `values`: [n]."""
     out = np.empty(len(values))
     _kernels.exps(values, out)
     return out
 
 
-def expm1s(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def expm1s(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """The power of e to each of `values`, less 1: [n]."""
     out = np.empty(len(values))
     _kernels.expm1s(values, out)
     return out
 
 
-def add_logs(parts: NDArray[np.float64]) -> NDArray[np.float64]:
+def add_logs(parts: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """log(e^parts[0] + ... + e^parts[i]) for each i: [n]."""
     out = np.empty(len(parts))
     _kernels.add_logs(parts, out)
@@ -78,7 +80,7 @@ def cosines(turns: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(half > 0.25, -1.0, 1.0) * np.where(by_sine, angle * sine, cosine)
 
 
-def dot(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+def dot(left: NDArray[Any], right: NDArray[Any]) -> float:
     """The sum of left[i] x right[i], added one after the other.
 
     >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
