@@ -48,6 +48,44 @@ def unstable_sorts(path):
     ]
 
 
+# Functions that NumPy and C libraries round in ways of their own. `sqrt`, `frexp` and `ldexp` are exact everywhere.
+ROUNDED = frozenset(
+    (
+        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "logaddexp2", "pow", "power"),
+        *("float_power", "cbrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "hypot"),
+        *("asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "erf", "erfc", "gamma", "lgamma", "fma"),
+        *("geomspace", "logspace", "interp", "quantile", "percentile", "polyfit", "corrcoef", "cov"),
+        *("dot", "vdot", "inner", "matmul", "einsum", "tensordot", "linalg", "fft", "random"),
+    )
+)
+
+
+def rounded_otherwise(path):
+    """The lines of a file that compute what another platform may round otherwise.
+
+    These are calls of such functions, powers of all but 2, and products of vectors: in which order these are added
+    depends on the processor and on threads.
+    """
+    return sorted({node.lineno for node in ast.walk(tree_of(path)) if _rounds_otherwise(node)})
+
+
+def _rounds_otherwise(node):
+    match node:
+        case ast.Attribute(value=ast.Name(id="np" | "math"), attr=name):
+            return name in ROUNDED
+        case ast.ImportFrom(module="math" | "cmath" | "numpy", names=names):
+            return not ROUNDED.isdisjoint(alias.name for alias in names)
+        case ast.BinOp(left=ast.Constant(value=2), op=ast.Pow()):
+            return False
+        case ast.BinOp(op=ast.Pow() | ast.MatMult()) | ast.AugAssign(op=ast.Pow() | ast.MatMult()):
+            return True
+        case ast.Call(func=ast.Name(id="pow")):
+            return True
+        case ast.Call(func=ast.Attribute(value=value, attr="dot")):
+            return getattr(value, "id", "") != "_exact"  # which adds one after the other
+    return False
+
+
 def spans_of_functions(paths):
     """How many lines the functions of files have, their docstrings left out."""
     nodes = [node for path in paths for node in ast.walk(tree_of(path))]

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from sources import asserts, imported, spans_of_functions, unstable_sorts
+from sources import asserts, imported, rounded_otherwise, spans_of_functions, unstable_sorts
 
 SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
 
 # A module may import only rooms above its own, and its own. `__init__` is the front door: `import lengthwise as lw`.
 ROOMS = (
-    *("_command", "checks", "_names", "files", "_compile", "_kernels", "_random"),
+    *("_command", "checks", "_names", "files", "_compile", "_kernels", "_exact", "_random"),
     *("lengths", "engines", "choices", "planning", "measures", "advice", "__init__"),
     *("plot", "report", "torch", "jax", "cli", "__main__"),
 )
@@ -168,6 +168,29 @@ def test_a_file_is_short_and_asserts_nothing(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
     assert asserts(path) == []
     assert unstable_sorts(path) == [], "equals come in another order on another platform, and so do plans"
+
+
+# What makes plans, and the example lengths.
+OF_PLANS = [
+    path
+    for path in FILES
+    if room_of(path) in ("_kernels", "_exact", "_random", "choices", "planning")
+    or relative(path) == "lengths/examples.py"
+]
+
+
+@pytest.mark.parametrize("path", OF_PLANS, ids=relative)
+def test_plans_are_computed_by_what_every_platform_rounds_the_same(path):
+    assert rounded_otherwise(path) == [], "a platform that rounds otherwise makes another plan: see `_exact`"
+
+
+def test_what_platforms_round_otherwise_is_found(tmp_path):
+    (tmp_path / "some.py").write_text(
+        "from math import log\nimport numpy as np\nlow = np.exp(1.0)\nsides = low ** 0.5\nmean = sides @ low\n"
+        "low.dot(sides)\nlow **= 0.5\npow(low, 0.5)\n"
+        "exact = 2.0**-30 * np.sqrt(low) * _exact.dot(low, low) * _exact.log(low)\n"
+    )
+    assert rounded_otherwise(tmp_path / "some.py") == [1, 3, 4, 5, 6, 7, 8]
 
 
 def test_every_function_of_the_source_is_readable_at_a_glance():

@@ -33,6 +33,10 @@ from lengthwise._kernels.draws import negative_log as negative_log
 from lengthwise._kernels.draws import put_above as put_above
 from lengthwise._kernels.draws import shuffle_parts as shuffle_parts
 from lengthwise._kernels.draws import threefry as threefry
+from lengthwise._kernels.exact import add_logs as add_logs
+from lengthwise._kernels.exact import expm1s as expm1s
+from lengthwise._kernels.exact import exps as exps
+from lengthwise._kernels.exact import logs as logs
 from lengthwise._kernels.laws import costliest_edges as costliest_edges
 from lengthwise._kernels.laws import fill_epoch as fill_epoch
 from lengthwise._kernels.laws import information_in_batches as information_in_batches

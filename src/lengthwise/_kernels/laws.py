@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from lengthwise._compile import compile_kernel
+from lengthwise._kernels.exact import exp, expm1, log, power
 
 
 @compile_kernel
@@ -24,20 +23,20 @@ def longest_of_batches(levels, masses, heights, lows, highs, sizes, longest):
     total[0], above[0], begun[0] = masses[0], masses[0], 0.0
     for j in range(1, count):
         total[j] = total[j - 1] + masses[j]
-        above[j] = above[j - 1] * np.exp(heights[j - 1] - heights[j]) + masses[j]
+        above[j] = above[j - 1] * exp(heights[j - 1] - heights[j]) + masses[j]
         begun[j] = total[j] - above[j]
     yes, no = np.bool_(True), np.bool_(False)  # no literals: `_count_below` would be compiled twice
     for batch in range(sizes.size):
         low, high = lows[batch], highs[batch]
         top = max(0, _count_below(begun, high, no) - 1)
         bottom = max(0, _count_below(begun, low, yes) - 1)
-        low_key = heights[bottom] - np.log(max(total[bottom] - low, 1e-300) / above[bottom])
-        high_key = heights[top] - np.log(max(total[top] - high, 1e-300) / above[top])
+        low_key = heights[bottom] - log(max(total[bottom] - low, 1e-300) / above[bottom])
+        high_key = heights[top] - log(max(total[top] - high, 1e-300) / above[top])
         longest[batch] = levels[top]
         for j in range(top - 1, -1, -1):
-            share = above[j] * np.exp(heights[j] - low_key) if j <= bottom else total[j] - low
-            share -= above[j] * np.exp(heights[j] - high_key)
-            below = min(1.0, max(0.0, share / (high - low))) ** sizes[batch]  # every draw at level j or lower
+            share = above[j] * exp(heights[j] - low_key) if j <= bottom else total[j] - low
+            share -= above[j] * exp(heights[j] - high_key)
+            below = power(min(1.0, max(0.0, share / (high - low))), sizes[batch])  # every draw at level j or lower
             longest[batch] -= (levels[j + 1] - levels[j]) * below
             if below < 1e-7:
                 break
@@ -57,12 +56,13 @@ def _count_below(rising, value, or_equal):
 
 
 @compile_kernel(linear=True, lists=True)
-def least_flows(sizes, reached, floors, beta, flows, prices):
+def least_flows(sizes, reached, floors, beta, rises, flows, prices):
     """Writes the flows between neighbouring levels that tell least at the price `beta` of a frame, and floors' prices.
 
     Sequences stand at `sizes` [levels], rising; the share up to level s is reached[s]. Flow s, of levels - 1, is the
     share that is open between level s and s + 1, at least floors[s]. What has closed, reached[s] - flows[s], must not
-    fall from one level to the next. prices[s] is what a higher floor s costs, in nats.
+    fall from one level to the next. rises[s] is exp(beta (sizes[s + 1] - sizes[s])) - 1, computed for all at once.
+    prices[s] is what a higher floor s costs, in nats; of no length, `prices` are not asked for.
     """
     # As none opens again, no more has closed at a level than the floors beyond it allow. Kept in `flows` until used.
     most = np.inf
@@ -78,8 +78,8 @@ def least_flows(sizes, reached, floors, beta, flows, prices):
         start = level
         while True:
             risen = reached[level + 1] - reached[start]
-            # At most 700, beyond which Python says that it overflows: the flow is nothing there.
-            flow = risen / math.expm1(min(700.0, beta * (sizes[level + 1] - sizes[start])))
+            rise = rises[level] if start == level else expm1(beta * (sizes[level + 1] - sizes[start]))
+            flow = risen / rise
             flow = min(reached[start], max(flow, flows[start]))
             if count == 0 or reached[start] - flow >= reached[starts[count - 1]] - opened[count - 1]:
                 break
@@ -92,11 +92,13 @@ def least_flows(sizes, reached, floors, beta, flows, prices):
         end = starts[stretch + 1] if stretch + 1 < count else len(flows)
         for level in range(start, end):
             flows[level] = opened[stretch] + (reached[level] - reached[start])
+        if len(prices) == 0:
+            continue
         # What floors cost is borne by the last levels that stand on theirs: beyond them, none would rather close.
         borne = 0.0
         for level in range(end - 1, start - 1, -1):
             share = flows[level] / (flows[level] + (reached[level + 1] - reached[level]))
-            borne += math.log(max(share, 1e-300)) + beta * (sizes[level + 1] - sizes[level])
+            borne += log(max(share, 1e-300)) + beta * (sizes[level + 1] - sizes[level])
             stands = flows[level] - floors[level] <= 1e-12
             prices[level] = max(0.0, borne) if stands else 0.0
             borne -= prices[level]
@@ -127,7 +129,7 @@ def mix_in_batches(decays, masses, most, rounds, marginal, factors, weights):
             own = masses[level] / weights[level]
             # Of those padded to t the share exp(price) own / (shorter + exp(price) own) are of length t: 1 in `most`.
             raised = max(1.0, shorter / max(1e-300, (most[level] - 1.0) * own))  # exp(price)
-            factors[0, level] = math.exp(-math.log(raised) / most[level]) if raised > 1.0 else 1.0
+            factors[0, level] = exp(-log(raised) / most[level]) if raised > 1.0 else 1.0
             factors[1, level] = raised * factors[0, level]
             marginal[level] = max(1e-300, marginal[level] * (shorter * factors[0, level] + own * factors[1, level]))
 
@@ -148,9 +150,9 @@ def information_in_batches(decays, masses, most, weights):
         elif batch == 1.0:
             allowed = 1.0
         else:
-            allowed = np.exp(-np.log(batch) - (batch - 1.0) * np.log(shorter * batch / (batch - 1.0)))
+            allowed = exp(-log(batch) - (batch - 1.0) * log(shorter * batch / (batch - 1.0)))
         own = min(allowed, masses[level] / weights[level])
-        total += masses[level] * np.log(own / masses[level])
+        total += masses[level] * log(own / masses[level])
         if level < masses.size - 1:
             shorter = decays[level] * (shorter + own)
     return total
@@ -171,7 +173,7 @@ def costliest_edges(sizes, prices, beta, edges):
     count = sizes.size
     held = np.empty(count)
     for level in range(count):
-        before = held[level - 1] * np.exp(-beta * (sizes[level] - sizes[level - 1])) if level else 0.0
+        before = held[level - 1] * exp(-beta * (sizes[level] - sizes[level - 1])) if level else 0.0
         held[level] = before + prices[level]
     best, better = held.copy(), np.empty(count)
     first = np.zeros((edges.size, count), np.int32)  # the i of each j: 0 where fewer edges do
@@ -185,7 +187,7 @@ def costliest_edges(sizes, prices, beta, edges):
             middle = (low + high) // 2
             value, start = held[middle], 0
             for i in range(max(1, least), min(middle, most) + 1):
-                padded = held[i - 1] * np.exp(-beta * (sizes[middle] - sizes[i - 1]))
+                padded = held[i - 1] * exp(-beta * (sizes[middle] - sizes[i - 1]))
                 gain = best[i - 1] + (held[middle] - padded)
                 if gain > value:
                     value, start = gain, i

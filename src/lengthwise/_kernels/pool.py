@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from lengthwise._compile import compile_kernel
+from lengthwise._kernels.exact import power
 
 _HALF = 2**32 - 1  # bits of a random word: the lower ones say how full the pool gets, the upper ones choose a sequence
 _NUMBER = 2**33 - 1  # the lower bits of an entry of the pool; the level stands above, in thirty
@@ -93,6 +92,7 @@ def shorter_in_pool(sizes, counts, opened, stay, most, looked_at, shorter):
     wait beyond it, which is a share of stay[s], both of levels - 1; and most[s] fill a batch there. Writes `shorter`,
     of the levels `looked_at`, both [k].
     """
+    half, halved = 0.5, 1.0
     for index in range(len(looked_at)):
         level = looked_at[index]
         before = opened[level - 1] if level else 0.0
@@ -105,7 +105,8 @@ def shorter_in_pool(sizes, counts, opened, stay, most, looked_at, shorter):
             share = waiting / (before + counts[level])
             if turn < 2:
                 # The lowest level beyond which half of the batches hold no sequence.
-                half = math.pow(0.5, 1.0 / batch)
+                if batch != halved:
+                    half, halved = power(0.5, 1.0 / batch), batch
                 lowest, still = level, share
                 while lowest and max(0.0, 1.0 - (waiting - still * opened[lowest - 1]) / apart) > half:
                     lowest -= 1
@@ -113,10 +114,18 @@ def shorter_in_pool(sizes, counts, opened, stay, most, looked_at, shorter):
                 if most[lowest] != batch:
                     batch = most[lowest]
                     continue
+            whole, part = int(batch), batch % 1.0
             shorter[index] = 0.0
             for below in range(level - 1, -1, -1):
                 longer = waiting - share * opened[below]  # of those that wait, they are longer than level `below`
-                none_longer = math.pow(max(0.0, 1.0 - longer / apart), batch)
+                no_longer = max(0.0, 1.0 - longer / apart)
+                # no_longer ** batch, as `power` has it: in Python, a call would take longer than what it does.
+                none_longer, times = power(no_longer, part) if part > 0.0 else 1.0, whole
+                while times:
+                    if times & 1:
+                        none_longer *= no_longer
+                    no_longer *= no_longer
+                    times >>= 1
                 shorter[index] += (sizes[below + 1] - sizes[below]) * none_longer
                 if none_longer < 1e-7:
                     break

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from lengthwise._compile import compile_kernel
@@ -272,7 +274,7 @@ def _fit_most(lengths, positions, start, fits, guess, prices, budget, most, slot
         spare, more: [m], room to work in.
         kept: [m, dims], room to work in.
     """
-    beyond, spread = np.int64(positions.size), int(guess**0.5) + 1
+    beyond, spread = np.int64(positions.size), int(math.sqrt(guess)) + 1
     first = max(fits, guess - 4 * spread)
     late = _find_late(positions, start + first, spare)
     if first > fits:
@@ -318,7 +320,7 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
     while start < count:
         left = count - start
         # Random steps take about as many as the one before: of 100, some 10 more or less; of 10,000, some 100.
-        reach = min(left, guess + 4 * (int(guess**0.5) + 1))
+        reach = min(left, guess + 4 * (int(math.sqrt(guess)) + 1))
         fits = min(slots, left)
         while True:
             if reach > room.shape[1]:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import _kernels, checks
+from lengthwise import _exact, _kernels, checks
 from lengthwise.choices.boxes import cross_edges, find_boxes, optimal_rows, sort_rows
 from lengthwise.choices.columns import distinct
 from lengthwise.lengths import as_lengths
@@ -113,8 +113,10 @@ def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     if array.ndim == 2:
         return cross_edges(array, _check_buckets(buckets), exponential_edges)
     low, high = _ends_of(array)
-    most = math.ceil(high * math.log(high / low)) + 1  # buckets, where the widest is less than a frame
-    return _whole(low, high, lambda steps: low * (high / low) ** steps, min(_check_buckets(buckets), most))
+    most = math.ceil(high * _exact.log(high / low)) + 1  # buckets, where the widest is less than a frame
+    return _whole(
+        low, high, lambda steps: low * _exact.exps(steps * _exact.log(high / low)), min(_check_buckets(buckets), most)
+    )
 
 
 @checks.show_call("quantile_edges(lengths, 8)")
@@ -173,7 +175,7 @@ def padded_frames(lengths: ArrayLike, edges: ArrayLike) -> int:
         raise checks.value_error("edges", rule, edges.tolist(), _EDGES_REMEDY)
     padded = edges[np.searchsorted(edges, values)]  # edges (2, 10) for the lengths [1, 2, 9, 10]: [2, 2, 10, 10]
     _check_countable("edges", int(padded[-1]), len(array))
-    return int(padded @ counts)
+    return int((padded * counts).sum())
 
 
 def find_bucket(lengths: NDArray[np.int64] | NDArray[np.float64], edges: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -12,13 +12,14 @@ pad least nearly are one: on Multi30k the best chain pads as little as the best 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels
+from lengthwise import _exact, _kernels
 from lengthwise.choices.boxes import Divide, sort_rows
 
 MOST_BOXES = 4_096  # that are tried: the time grows with their square
@@ -65,7 +66,9 @@ def tight_boxes(lengths: NDArray[np.int64], divide: Divide, most: int) -> Boxes:
         most: How many boxes at most, about.
     """
     dims = lengths.shape[1]
-    levels = [_levels(column, divide, max(2, int(most ** (1.0 / dims) + 1e-9))) for column in lengths.T]
+    along = round(_exact.exp(_exact.log(most) / dims))
+    along -= math.prod([along] * dims) > most  # the root, rounded down
+    levels = [_levels(column, divide, max(2, along)) for column in lengths.T]
     places = tuple(np.searchsorted(each, column) for each, column in zip(levels, lengths.T, strict=True))
     shape = tuple(len(each) for each in levels)
     cells, longest = np.zeros(shape, np.int64), np.zeros((dims, *shape), np.int64)
@@ -128,7 +131,7 @@ def passing_chains(
         most: How many boxes at most.
     """
     count = len(boxes.edges)
-    if count**2 * most > _MOST_TRIED:
+    if count * count * most > _MOST_TRIED:
         return []
     shape = (count + 1, min(most, count) + 1, _LABELS)
     costs, carried = np.full(shape, np.inf), np.zeros(shape, np.int64)

@@ -144,8 +144,8 @@ def _bounds_within(
     """A count that is within the budget, or 1, and a larger one that is not, or 2**40, at each of `lengths`."""
     if (prices := prices_of(cost, lengths.shape[1])) is not None:
         linear, quadratic, per_length = np.split(prices[2:], 3)
-        each = prices[1] + lengths @ linear + (lengths * lengths.astype(np.float64)) @ quadratic
-        left = budget - prices[0] - lengths @ per_length
+        each = prices[1] + (lengths * linear + lengths * lengths.astype(np.float64) * quadratic).sum(axis=1)
+        left = budget - prices[0] - (lengths * per_length).sum(axis=1)
         count = np.divide(left, each, out=np.full(len(lengths), float(_MOST_COUNTED)), where=each > 0)
         near = count.clip(2, _MOST_COUNTED - 1).astype(np.int64)
         low, high = near - 1, np.minimum(near + 2, _MOST_COUNTED)  # one to either side for what was rounded

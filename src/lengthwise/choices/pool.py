@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels
+from lengthwise import _exact, _kernels
 from lengthwise._compile import cores
 from lengthwise._random import Key
 from lengthwise.choices.columns import small_whole
@@ -67,8 +67,8 @@ class Pool:
 def fit_pool(sizes: NDArray[np.float64], padding: float, *, batch_sizes: BatchSizes, share: float = 1.0) -> Pool:
     """The pool whose batches pad by a share of `padding`, found on the histogram of `sizes` [n], without a trial plan.
 
-    Padding falls as beta rises, so beta is found between bounds. It is rounded to four digits, so that every platform
-    finds the same. A padding that even random batching does not reach gives (nearly) random batching.
+    Padding falls as beta rises, so beta is found between bounds, and rounded to four digits. A padding that even
+    random batching does not reach gives (nearly) random batching.
 
     Args:
         sizes: [n], the lengths.
@@ -84,13 +84,13 @@ def fit_pool(sizes: NDArray[np.float64], padding: float, *, batch_sizes: BatchSi
     most = np.clip(batch_sizes(levels.sizes), 1.0, levels.total)
 
     def excess(logarithm: float) -> float:
-        return _padding_share(levels, least_flows(levels, float(np.exp(logarithm))), most) - padding
+        return _padding_share(levels, least_flows(levels, _exact.exp(logarithm)), most) - padding
 
     # At the lower bound a frame costs nothing, and all wait; at the upper one none does. Beta spans many decades, so
     # its logarithm is what is halved.
-    root = find_root(excess, np.log(1e-4 / spread), np.log(1e4 * len(levels.sizes) / spread))
-    flows = np.append(least_flows(levels, float(f"{np.exp(root):.3e}")), 0.0)
-    # Rounded to 2**-40, because exp differs between platforms in the last bits.
+    root = find_root(excess, _exact.log(1e-4 / spread), _exact.log(1e4 * len(levels.sizes) / spread))
+    flows = np.append(least_flows(levels, float(f"{_exact.exp(root):.3e}")), 0.0)
+    # Rounded to 2**-40 since exp differed between platforms in the last bits: plans of before are to stay as they are.
     return Pool(
         open_share=Curve(lengths=levels.sizes, heights=np.round(flows * 2.0**40) / 2.0**40), batch_sizes=batch_sizes
     )
@@ -123,7 +123,7 @@ def _padding_share(levels: Levels, flows: NDArray[np.float64], most: NDArray[np.
     counts = levels.masses * levels.total
     came = np.cumsum(counts)
     batches = levels.total * flows / most[:-1]
-    opened = np.where(batches < 1.0, (1.0 + batches**2) / 2.0, batches) * most[:-1] - 0.5
+    opened = np.where(batches < 1.0, (1.0 + batches * batches) / 2.0, batches) * most[:-1] - 0.5
     opened = np.minimum(np.maximum(opened, 0.0), came[:-1])
     closed = np.diff(np.maximum.accumulate(came - np.append(opened, 0.0)), prepend=0.0)
     # What is drawn is shorter than the level it is drawn at. By how much is asked at some levels, for those near them.
@@ -133,4 +133,4 @@ def _padding_share(levels: Levels, flows: NDArray[np.float64], most: NDArray[np.
     stay = np.minimum(1.0, opened / (np.append(0.0, opened[:-1]) + counts[:-1]))
     _kernels.shorter_in_pool(levels.sizes, counts, opened, stay, most, looked_at, shorter)
     near = np.searchsorted((looked_at[1:] + looked_at[:-1]) / 2.0, np.arange(len(counts)))
-    return 1.0 - float(levels.sizes @ counts) / float(closed @ (levels.sizes - shorter[near]))
+    return 1.0 - _exact.dot(levels.sizes, counts) / _exact.dot(closed, levels.sizes - shorter[near])

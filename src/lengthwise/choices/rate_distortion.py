@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels
+from lengthwise import _exact, _kernels
 from lengthwise.choices.columns import distinct
 
 _HALVINGS = 60  # of the range of beta: beyond the 53 bits to which a float is exact
@@ -83,14 +83,15 @@ def least_flows(levels: Levels, beta: float, floors: NDArray[np.float64] | None 
     array([0.5])
     """
     flows = np.empty(len(levels.sizes) - 1)
-    floors = np.zeros(len(flows)) if floors is None else floors
-    _kernels.least_flows(levels.sizes, np.cumsum(levels.masses), floors, beta, flows, np.empty(len(flows)))
+    floors, no_prices = np.zeros(len(flows)) if floors is None else floors, np.empty(0)
+    rises = _exact.expm1s(beta * np.diff(levels.sizes))
+    _kernels.least_flows(levels.sizes, np.cumsum(levels.masses), floors, beta, rises, flows, no_prices)
     return flows
 
 
 def padding_of_flows(levels: Levels, flows: NDArray[np.float64]) -> float:
     """E[T - X], in the unit of the lengths."""
-    return float(np.diff(levels.sizes) @ flows)
+    return _exact.dot(np.diff(levels.sizes), flows)
 
 
 def information_of_flows(levels: Levels, flows: NDArray[np.float64]) -> float:
@@ -98,8 +99,8 @@ def information_of_flows(levels: Levels, flows: NDArray[np.float64]) -> float:
     masses = levels.masses
     opened = flows + masses[1:]
     # phi(F) - phi(F + p) = -p log(F + p) - F log(1 + p / F): no difference of two large numbers.
-    longer = np.log1p(np.divide(masses[1:], flows, out=np.zeros_like(flows), where=flows > 1e-300))
-    return float(-masses[0] * np.log(masses[0]) - masses[1:] @ np.log(opened) - flows @ longer)
+    longer = _exact.logs(1.0 + np.divide(masses[1:], flows, out=np.zeros_like(flows), where=flows > 1e-300))
+    return -masses[0] * _exact.log(masses[0]) - _exact.dot(masses[1:], _exact.logs(opened)) - _exact.dot(flows, longer)
 
 
 def ends_of_betas(levels: Levels) -> tuple[float, float]:
@@ -119,6 +120,7 @@ def least_information(levels: Levels, target: float, floors: NDArray[np.float64]
     beta = low
     for _ in range(_HALVINGS):
         beta = float(np.sqrt(low * high))  # halfway between their logarithms: beta spans many decades
-        _kernels.least_flows(levels.sizes, reached, floors, beta, flows, prices)
+        rises = _exact.expm1s(beta * np.diff(levels.sizes))
+        _kernels.least_flows(levels.sizes, reached, floors, beta, rises, flows, prices)
         low, high = (beta, high) if padding_of_flows(levels, flows) > target else (low, beta)
     return information_of_flows(levels, flows) + beta * (padding_of_flows(levels, flows) - target), prices

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels
+from lengthwise import _exact, _kernels
 from lengthwise.choices.columns import apply_once, distinct
 from lengthwise.choices.rate_distortion import Levels, group_levels, least_flows
 
@@ -50,8 +50,8 @@ def fit_warp(
 ) -> Curve:
     """The warp whose sort pads by a share of `padding`, found on the histogram of `sizes` [n], without a trial plan.
 
-    Padding falls as beta rises, so beta is found between bounds. It is rounded to four digits, so that every platform
-    finds the same. A padding that even random batching does not reach gives (nearly) random batching.
+    Padding falls as beta rises, so beta is found between bounds, and rounded to four digits. A padding that even
+    random batching does not reach gives (nearly) random batching.
 
     Args:
         batch_sizes: Maps padded lengths [k] to how many sequences such a batch holds, [k].
@@ -65,12 +65,12 @@ def fit_warp(
     warp_at, least = _law(levels, noise)
 
     def excess(logarithm: float) -> float:
-        return _padding_share(levels, warp_at(float(np.exp(logarithm)) + least), batch_sizes) - padding
+        return _padding_share(levels, warp_at(_exact.exp(logarithm) + least), batch_sizes) - padding
 
     # At the lower bound the noise is 10,000 times the range of lengths: random. At the upper one it is far below the
     # gap between two levels: sorted. Beta spans many decades, so its logarithm is what is halved.
-    root = find_root(excess, np.log(1e-4 / spread), np.log(1e4 * len(levels.sizes) / spread))
-    return warp_at(float(f"{np.exp(root):.3e}") + least)
+    root = find_root(excess, _exact.log(1e-4 / spread), _exact.log(1e4 * len(levels.sizes) / spread))
+    return warp_at(float(f"{_exact.exp(root):.3e}") + least)
 
 
 def scale_warp(sizes: NDArray[np.float64], scale: float, *, noise: str) -> Curve:
@@ -123,16 +123,16 @@ def _warp_of_flows(levels: Levels, beta: float) -> Curve:
     """Rises at each length by -log of the share of the open sequences that stay open."""
     flows = least_flows(levels, beta)
     opened = np.append(0.0, flows[:-1]) + levels.masses[:-1]
-    rises = np.log(opened / np.maximum(flows, opened * 1e-20))  # none stays open: far enough to sort by
-    # Rounded to 2**-30, because exp and log differ between platforms in the last bits.
+    rises = _exact.logs(opened / np.maximum(flows, opened * 1e-20))  # none stays open: far enough to sort by
+    # Rounded to 2**-30 since exp and log differed between platforms in the last bits: plans of before are to stay.
     heights = np.round(np.append(0.0, np.cumsum(rises)) * 2.0**30) / 2.0**30
     return Curve(lengths=levels.sizes, heights=heights)
 
 
 def _truncated_warp(sizes: NDArray[np.float64], beta: float) -> Curve:
     """-log of the sum of exp(-beta t) over all t from a length to the longest, each as wide as the gaps about it."""
-    parts = np.log(np.gradient(sizes)) - beta * sizes
-    heights = -np.logaddexp.accumulate(parts[::-1])[::-1]
+    parts = _exact.logs(np.gradient(sizes)) - beta * sizes
+    heights = -_exact.add_logs(parts[::-1])[::-1]
     return Curve(lengths=sizes, heights=np.round((heights - heights[0]) * 2.0**30) / 2.0**30)
 
 
@@ -140,7 +140,8 @@ def _padding_share(levels: Levels, warp: Curve, batch_sizes: BatchSizes) -> floa
     """The padding share of batches cut from the sort by warp(length) + a standard exponential."""
     # In the sorted sequence, the batch about the quantile m reaches from m - s/2n to m + s/2n, of s in n sequences.
     heights = warp(levels.sizes)
-    sizes = batch_sizes(np.full(1, levels.sizes @ levels.masses))
+    mean = _exact.dot(levels.sizes, levels.masses)
+    sizes = batch_sizes(np.full(1, mean))
     middles = _positions(float(sizes[0]) / levels.total)
     longest = levels.sizes[np.minimum(np.searchsorted(np.cumsum(levels.masses), middles), len(levels.sizes) - 1)]
     for _ in range(2):  # the size of a batch depends on its longest, which depends on its size
@@ -151,7 +152,7 @@ def _padding_share(levels: Levels, warp: Curve, batch_sizes: BatchSizes) -> floa
         _kernels.longest_of_batches(levels.sizes, levels.masses, heights, lows, highs, sizes, longest)
     # Each batch that was looked at stands for the quantiles nearer to it than to its neighbours.
     borders = np.concatenate([[0.0], (middles[1:] + middles[:-1]) / 2, [1.0]])
-    return 1.0 - float(levels.sizes @ levels.masses) / float(longest @ np.diff(borders))
+    return 1.0 - mean / _exact.dot(longest, np.diff(borders))
 
 
 def _positions(batch: float) -> NDArray[np.float64]:
@@ -163,7 +164,8 @@ def _positions(batch: float) -> NDArray[np.float64]:
     ends = batch * (np.arange(48) + 0.5)
     behind, reach = 48 * batch, 1 / 24  # at 1/24, an eighth of the way is 1/192
     if behind < 1 / 192:
-        steps = 2 + int(np.log(reach / behind) / np.log(1.125))
-        ends = np.concatenate([ends, np.geomspace(behind, reach, steps)[1:-1]])
+        growth = _exact.log(reach / behind)
+        steps = 1 + int(growth / _exact.log(1.125))
+        ends = np.concatenate([ends, behind * _exact.exps(np.arange(1, steps) * (growth / steps))])
     middles = np.concatenate([(np.arange(192) + 0.5) / 192, ends, 1.0 - ends])
     return distinct(middles[(middles > 0.0) & (middles < 1.0)]).astype(np.float64)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from lengthwise import _exact
 from lengthwise._random import Key, negative_log
 from lengthwise.checks import check_choice, check_whole
 from lengthwise.lengths.rules import freeze
@@ -50,11 +51,15 @@ def example_lengths(name: str = "long-tailed", *, count: int | None = None, seed
 
 
 def _speech(key: Key, count: int) -> NDArray[np.int64]:
-    return np.rint(np.interp(key.uniform(count), SPEECH_SHARES, SPEECH_FRAMES)).astype(np.int64)
+    # As `np.interp`, whose product and sum some builds of NumPy fuse: those round otherwise.
+    drawn, shares, frames = key.uniform(count), np.array(SPEECH_SHARES), np.array(SPEECH_FRAMES, np.float64)
+    cell = np.searchsorted(shares, drawn, side="right") - 1
+    slopes = np.diff(frames) / np.diff(shares)
+    return np.rint(slopes[cell] * (drawn - shares[cell]) + frames[cell]).astype(np.int64)
 
 
 def _long_tailed(key: Key, count: int) -> NDArray[np.int64]:
-    lengths = np.rint(np.exp(6.0 + 0.7 * _normal(key, count)))
+    lengths = np.rint(_exact.exps(6.0 + 0.7 * _normal(key, count)))
     return np.clip(lengths, SHORTEST, LONGEST).astype(np.int64)
 
 
@@ -62,7 +67,7 @@ def _normal(key: Key, count: int) -> NDArray[np.float64]:
     """Draws standard normal numbers, each from two uniform ones (Box and Muller 1958)."""
     # Two for each, though Box and Muller give two: so a smaller count gives the first of a larger one.
     pairs = key.uniform(2 * count).reshape(count, 2)
-    return np.sqrt(2.0 * negative_log(1.0 - pairs[:, 0])) * np.cos(2.0 * np.pi * pairs[:, 1])
+    return np.sqrt(2.0 * negative_log(1.0 - pairs[:, 0])) * _exact.cosines(pairs[:, 1])
 
 
 EXAMPLES: dict[str, Callable[[Key, int], NDArray[np.int64]]] = {"long-tailed": _long_tailed, "speech": _speech}

@@ -228,7 +228,7 @@ def count_frames(drafts: Sequence[Draft], items: NDArray[np.int64]) -> tuple[int
     computed = useful = 0
     for draft in drafts:
         if len(draft.members):
-            computed += int(np.diff(draft.offsets) @ longest_in_batches(draft).sum(axis=1))
+            computed += int((np.diff(draft.offsets) * longest_in_batches(draft).sum(axis=1)).sum())
             useful += int(items[draft.members].sum())
     return useful, computed
 

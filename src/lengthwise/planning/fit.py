@@ -8,6 +8,7 @@ pad it. `MaxEntropy(mixing=...)` is fitted by trials alone: the padding is moved
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lengthwise import _exact
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.boxes import sort_rows
@@ -147,7 +149,8 @@ def choose_bands(data: Data, kinds: Kinds, batching: Batching, *, portions: int,
         within = data.select(kinds.fitted)
         if prices_of(batching.cost, dims) is None:  # a cost that must be called takes seconds to try with
             batches = estimate_batches(within.items, batching, portions * max(1, len(data.windows)))
-            return 2 ** round(np.log2(2.0 * max(1.0, batches) ** 0.5))
+            mantissa, power = math.frexp(2.0 * math.sqrt(max(1.0, batches)))
+            return 2 ** (power if mantissa > math.sqrt(0.5) else power - 1)  # the nearest on a logarithmic scale
 
         def pad_by(bands: int) -> float:
             steps = slots if in_steps else 1
@@ -371,7 +374,7 @@ def _fit_mixing(fit_to: Callable[[float], Order], trial: Trial, mixing: float) -
 
     # No place pads more than random batches, and a fit to more than they pad would be slow.
     share = float(np.clip(1.1 * trial.padding_of(Shuffled()), 1e-3, 0.99))
-    root = find_root(excess, float(np.log(1.0 / share - 1.0)), _PLACES[1], near=_NEAR_OF_FEW)
+    root = find_root(excess, _exact.log(1.0 / share - 1.0), _PLACES[1], near=_NEAR_OF_FEW)
     if root != tried[-1][0]:
         excess(root)
     enough = [(place, fitted) for place, fitted in tried if fitted.had is not None and fitted.had >= mixing]
@@ -380,9 +383,9 @@ def _fit_mixing(fit_to: Callable[[float], Order], trial: Trial, mixing: float) -
 
 def _place_of(padding: float) -> float:
     """The `place` of a padding, as far as one is sought."""
-    return float(np.clip(np.log(1.0 / max(padding, 1e-9) - 1.0), *_PLACES))
+    return float(np.clip(_exact.log(1.0 / max(padding, 1e-9) - 1.0), *_PLACES))
 
 
 def _padding_at(place: float) -> float:
     """A padding from 1 to 0 for a `place` from minus infinity to infinity, evenly fine at both ends."""
-    return min(0.99, float(1.0 / (1.0 + np.exp(place))))
+    return min(0.99, 1.0 / (1.0 + _exact.exp(place)))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lengthwise import _exact
 from lengthwise.choices.columns import count_each, look_up
 
 
@@ -64,20 +65,20 @@ def mixing_of_counts(joint: NDArray[np.float64], count: int) -> float:
     """exp(-I) of a joint histogram [bins, bins] of `count` sequences, its bias corrected as `mixing` says."""
     rows, columns = joint.sum(axis=1), joint.sum(axis=0)
     # Below 10 sequences for each cell the first-order correction is no longer enough.
-    if len(joint) > 2 and count < 10 * (len(joint) - 1) ** 2:
+    if len(joint) > 2 and count < 10 * (len(joint) - 1) * (len(joint) - 1):
         information = _entropy(rows, count) + _entropy(columns, count) - _entropy(joint, count)
-        return float(np.exp(-max(0.0, information)))
+        return _exact.exp(-max(0.0, information))
     seen = joint > 0
-    information = np.sum(joint[seen] * np.log(joint[seen] * count / np.outer(rows, columns)[seen])) / count
+    information = _exact.dot(joint[seen], _exact.logs(joint[seen] * count / np.outer(rows, columns)[seen])) / count
     # Miller-Madow: an entropy from counts is too small by (filled cells - 1) / 2n, so the information is too large.
     bias = (seen.sum() - (rows > 0).sum() - (columns > 0).sum() + 1) / (2 * count)
-    return float(np.exp(-max(0.0, information - bias)))
+    return _exact.exp(-max(0.0, information - bias))
 
 
 def _entropy(counts: NDArray[np.float64], count: int) -> float:
     """Grassberger's estimate, in nats: log n less the mean over all n of G(how many share its cell)."""
     sharing = counts[counts > 0].astype(np.int64)
-    return float(np.log(count) - sharing @ _grassberger(int(sharing.max()))[sharing] / count)
+    return _exact.log(count) - _exact.dot(sharing, _grassberger(int(sharing.max()))[sharing]) / count
 
 
 def _grassberger(most: int) -> NDArray[np.float64]:
@@ -87,4 +88,4 @@ def _grassberger(most: int) -> NDArray[np.float64]:
     """
     halves = np.cumsum(2.0 / np.arange(1, most + 2, 2))
     pairs = np.concatenate([[0.0], np.repeat(halves, 2)])  # of 1, then of 2 and 3, of 4 and 5, ...
-    return np.concatenate([[0.0], pairs[:most] - np.euler_gamma - np.log(2.0)])
+    return np.concatenate([[0.0], pairs[:most] - np.euler_gamma - _exact.log(2.0)])

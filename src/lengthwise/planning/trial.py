@@ -7,6 +7,7 @@ an order that spends 10 % of padding by the histogram of lengths
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -132,7 +133,7 @@ class Trial:
             useful, computed = useful + of_trial[0], computed + of_trial[1]
             shares.append(_padding(*of_trial))
             if against is not None and len(shares) >= _LEAST_TRIALS:
-                error = float(np.std(shares, ddof=1)) / len(shares) ** 0.5
+                error = float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
                 if abs(_padding(useful, computed) - against) > _PLAIN * error:
                     break
         return _padding(useful, computed)

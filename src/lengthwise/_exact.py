@@ -1,0 +1,89 @@
+"""What NumPy and C libraries round in ways of their own, the same to the last bit on every platform.
+
+The planner compares what it computes: a sequence more or less in a pool is another plan. So nothing that decides about
+a plan is computed by `np.log` and its like, nor by a product of vectors, whose order of addition depends on processor
+and threads. A test reads the source and checks it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import _kernels
+
+
+def log(value: float) -> float:
+    """The natural logarithm of a finite number from 0 on; of 0, minus infinity.
+
+    >>> log(1.0), log(2.0)
+    (0.0, 0.6931471805599453)
+    """
+    return float(logs(np.array([float(value)]))[0])
+
+
+def exp(value: float) -> float:
+    """The power of e to a number; nothing below -708, and infinity above 709.
+
+    >>> exp(0.0), round(exp(1.0), 12)
+    (1.0, 2.718281828459)
+    """
+    return float(exps(np.array([float(value)]))[0])
+
+
+def logs(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """The natural logarithms of finite numbers from 0 on: [n]."""
+    out = np.empty(len(values))
+    _kernels.logs(values, out)
+    return out
+
+
+def exps(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """The power of e to each of `values`: [n]."""
+    out = np.empty(len(values))
+    _kernels.exps(values, out)
+    return out
+
+
+def expm1s(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """The power of e to each of `values`, less 1: [n]."""
+    out = np.empty(len(values))
+    _kernels.expm1s(values, out)
+    return out
+
+
+def add_logs(parts: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """log(e^parts[0] + ... + e^parts[i]) for each i: [n]."""
+    out = np.empty(len(parts))
+    _kernels.add_logs(parts, out)
+    return out
+
+
+def cosines(turns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The cosines of angles in turns, from 0 to 1: [n].
+
+    >>> cosines(np.array([0.0, 0.25, 0.5, 1.0]))
+    array([ 1.,  0., -1.,  1.])
+    """
+    # An eighth of a turn, from either axis, stands for all: each difference here is exact.
+    half = np.minimum(turns, 1.0 - turns)
+    quarter = np.minimum(half, 0.5 - half)
+    by_sine = quarter > 0.125
+    angle = 2.0 * np.pi * np.where(by_sine, 0.25 - quarter, quarter)
+    square = angle * angle
+    sine = cosine = np.ones_like(square)
+    for term in range(9, 0, -1):  # Horner: cos t = 1 - t^2 / 2 (1 - t^2 / 12 (1 - ...)); less than 1e-17 is left
+        cosine = 1.0 - square / (2 * term * (2 * term - 1)) * cosine
+        sine = 1.0 - square / (2 * term * (2 * term + 1)) * sine
+    return np.where(half > 0.25, -1.0, 1.0) * np.where(by_sine, angle * sine, cosine)
+
+
+def dot(left: NDArray[Any], right: NDArray[Any]) -> float:
+    """The sum of left[i] x right[i], added one after the other.
+
+    >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    11.0
+    """
+    return float(np.add.accumulate(left * right)[-1]) if len(left) else 0.0

@@ -1,0 +1,154 @@
+"""The same bits on every platform: what golden fingerprints leave out, and a process that rounds otherwise.
+
+This machine is another platform without the instructions that NumPy, its BLAS, the C library and Numba choose among:
+they then round logarithms, products of vectors and the like otherwise, as they do on another processor.
+"""
+
+import hashlib
+import itertools
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import choices
+import lengthwise as lw
+from lengthwise import _exact, _kernels
+from lengthwise._kernels import exact
+from lengthwise._random import Key
+from lengthwise.choices.rate_distortion import group_levels, information_of_flows, least_flows
+from lengthwise.choices.warp import fit_warp
+from lengthwise.planning.joint import mixing_of_batches
+
+AROUND = np.concatenate([np.linspace(-30.0, 30.0, 3_001), np.linspace(-0.4, 0.4, 801), [-800.0, -708.0, 709.0, 800.0]])
+ABOVE = np.concatenate([[0.0, 5e-324, 1e-300, 1e300], np.linspace(0.01, 3.0, 3_001), 2.0 ** np.arange(-60, 60)])
+
+
+def digest(*arrays):
+    """16 hex digits of the bits of arrays, the same for either order of bytes."""
+    whole = [each.astype(np.float64).view(np.int64).astype("<i8").tobytes() for each in arrays]
+    return hashlib.sha256(b"".join(whole)).hexdigest()[:16]
+
+
+def plans():
+    """Fingerprints of plans by each order of the table, once of one length a sequence and once of two."""
+    tables = [choices.cuts, choices.padding_cuts]
+    of_cuts, of_deals, of_costs, of_arrangements = map(
+        itertools.cycle, (tables[0](1, 1), choices.DEALS, list(choices.COSTS)[:4], choices.ARRANGEMENTS)
+    )
+    drawn = Key(seed=5, stage="examples").words(300).reshape(150, 2) >> np.uint64(57)
+    for dims, orders in (1, choices.ORDERS), (2, choices.OF_PAIRS):
+        lengths = 1 + drawn.astype(np.int64)[:, :dims].reshape((150, dims)[:dims])
+        for name, order in orders.items():
+            cost = choices.COSTS[next(of_costs)]
+            budget = float(cost(np.array([8]), np.full((1, dims), 160))[0])
+            cut = tables[dims - 1](budget, budget).get(next(of_cuts), lw.FixedSize(7))
+            batching = lw.Batching(
+                order=choices.suit_order(order, cut),
+                cut=cut,
+                deal=choices.suit(choices.DEALS[next(of_deals)], cut),
+                cost=cost,
+                arrange=choices.ARRANGEMENTS[next(of_arrangements)],
+            )
+            yield name, lw.make_plan(lengths, batching, seed=3, epoch=2, world_size=2).fingerprint()
+
+
+def fits():
+    """The bits of what orders are fitted by, before any rounding hides them."""
+    lengths = lw.example_lengths(count=3_000).astype(np.float64)
+    levels = group_levels(lengths, 256)
+    flows = least_flows(levels, 3e-4)
+    warps = [
+        fit_warp(lengths, 0.1, noise=noise, batch_sizes=lambda sizes: 20_000 / sizes).heights
+        for noise in ("optimal", "truncated", "exponential")
+    ]
+    padded = np.maximum.reduceat(np.sort(lengths), np.arange(0, 3_000, 20)).astype(np.int64)
+    mixing = mixing_of_batches(lengths.astype(np.int64), padded, np.full(150, 20))
+    told = np.array([information_of_flows(levels, flows), mixing, _exact.dot(lengths / 7.0, lengths)])
+    at_once = _exact.logs(lengths / 7.0), _exact.exps(lengths / -700.0), _exact.expm1s(lengths / 7_000.0)
+    return digest(lengths, flows, *warps, told, *at_once), digest(*functions())
+
+
+def functions():
+    """What machine code makes of logarithms and exponentials, and NumPy of cosines."""
+    found = [np.empty(len(AROUND)), np.empty(len(AROUND)), np.empty(len(ABOVE))]
+    for kernel, given, out in zip(
+        (_kernels.exps, _kernels.expm1s, _kernels.logs), (AROUND, AROUND, ABOVE), found, strict=True
+    ):
+        kernel.compiled(given, out)
+    return [*found, _exact.cosines(np.linspace(0.0, 1.0, 997)), Key(seed=2).exponential(1_000)]
+
+
+def test_exact_functions_are_near_and_the_same_in_python_by_numpy_and_as_machine_code():
+    exps, expm1s, logs, cosines, _ = functions()
+    with np.errstate(over="ignore", divide="ignore"):
+        assert exps[AROUND > -708] == pytest.approx(np.exp(AROUND[AROUND > -708]), rel=4e-16)
+        assert expm1s == pytest.approx(np.expm1(AROUND), rel=8e-16)
+        assert logs == pytest.approx(np.log(ABOVE), rel=4e-16, abs=1e-16)
+    assert cosines == pytest.approx(np.cos(2 * np.pi * np.linspace(0.0, 1.0, 997)), abs=7e-16)
+    for kernel, one, given, found in (
+        (_kernels.exps, exact.exp, AROUND, exps),
+        (_kernels.expm1s, exact.expm1, AROUND, expm1s),
+        (_kernels.logs, exact.log, ABOVE, logs),
+    ):
+        at_once = np.empty(len(given))
+        kernel._in_python(given, at_once)
+        assert at_once.tolist() == found.tolist()
+        assert [one.compiled(value) for value in given.tolist()] == found.tolist()
+        assert [one.py_func(value) for value in given.tolist()] == found.tolist()
+
+
+@pytest.mark.parametrize(
+    ("base", "exponent"), [(0.5, 1.0), (0.9, 37.0), (0.9, 37.25), (0.3, 0.125), (0.0, 3.0), (1.0, 9.5)]
+)
+def test_powers_are_near_and_the_same_as_machine_code(base, exponent):
+    assert exact.power.compiled(base, exponent) == pytest.approx(base**exponent, rel=1e-14)
+    assert exact.power.compiled(base, exponent) == exact.power.py_func(base, exponent)
+
+
+def test_logarithms_of_sums_are_added_one_after_the_other():
+    parts = np.linspace(-3.0, 5.0, 50)
+    assert _exact.add_logs(parts) == pytest.approx(np.logaddexp.accumulate(parts), rel=1e-14)
+
+
+# The same on x86-64, AArch64 and s390x. `python tests/test_platforms.py` prints them on another platform.
+PLANS, FITS = "fc12cab281499073", ("16b0b28ea138338e", "8253a1a482b70534")
+
+
+def plans_digest():
+    return hashlib.sha256(" ".join(f"{name} {found}" for name, found in plans()).encode()).hexdigest()[:16]
+
+
+def test_plans_of_all_orders_and_the_bits_of_fits_are_what_they_were():
+    assert (plans_digest(), fits()) == (PLANS, FITS)
+
+
+# Kernels of the fits are compiled for a processor that has nothing but the least. For plans that takes ten seconds.
+@pytest.mark.parametrize(
+    ("asked", "expected", "settings"),
+    [
+        ("here.fits()", FITS, {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}),
+        ("here.plans_digest()", PLANS, {}),
+    ],
+    ids=["fits", "plans"],
+)
+def test_a_process_without_the_instructions_of_this_processor_finds_the_same(asked, expected, settings):
+    settings |= {
+        "NPY_DISABLE_CPU_FEATURES": " ".join(np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])),
+        "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4,-AVX2",
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
+    }
+    if platform.machine() in ("x86_64", "AMD64"):
+        settings["OPENBLAS_CORETYPE"] = "Prescott"
+    script = f"import test_platforms as here; print({asked})"
+    command = [sys.executable, "-W", "ignore::UserWarning", "-c", script]  # of paddings that so few lengths miss
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | settings)
+    assert (done.stdout.strip(), done.stderr) == (str(expected), "")
+
+
+if __name__ == "__main__":
+    print(plans_digest(), *fits())
