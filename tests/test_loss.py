@@ -77,7 +77,10 @@ def test_weights_that_are_all_0_are_refused(scale):
 
 @pytest.mark.parametrize("scale", SCALES, ids=["losses", "learning rates", "evaluation"])
 def test_weights_that_are_0_for_all_that_is_taken_are_refused(scale):
-    size, message = lw.FixedSize(1), r"^`weights` must be above 0 for some sequence of the plan, but is 0\.0\. All that "
+    size, message = (
+        lw.FixedSize(1),
+        r"^`weights` must be above 0 for some sequence of the plan, but is 0\.0\. All that ",
+    )
     some = lw.make_plan([5, 6, 7], lw.Batching(cut=size), times=[1, 1, 0])
     short = lw.make_plan([5, 6, 7], lw.Batching(cut=lw.Budget(6, oversize="drop")))
     for plan in (some, short):
