@@ -101,6 +101,15 @@ def test_small_plans_are_the_same_before_kernels_are_compiled(deal, run_in_pytho
     assert plans[0] == plans[1]
 
 
+@pytest.mark.parametrize("deal", choices.DEALS)
+def test_what_an_order_drops_whole_is_told_by_every_cut(deal):
+    order, lengths = lw.Bucketed(edges=(20, 90), longer="drop"), np.array([100, 200, 100])
+    for name, cut in choices.cuts(1_000.0, 250.0).items():
+        batching = lw.Batching(order=order, cut=cut, deal=choices.suit(choices.DEALS[deal], cut))
+        with pytest.raises(ValueError, match=r"^`plan` must be of at least one step, but is '0 batches'\. "):
+            print(name, lw.make_plan(lengths, batching, world_size=2))
+
+
 @settings(max_examples=100, derandomize=True)
 @given(
     st.one_of(length_sets.flat, length_sets.pairs),

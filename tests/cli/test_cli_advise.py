@@ -62,7 +62,7 @@ def test_a_note_says_what_the_heads_mean(run):
     assert "waiting: " not in run("advise", "--subset", 1_000).out  # one rank waits for nobody
 
 
-def test_advise_says_why_random_waits_longer_than_elsewhere(run, tmp_path):
+def test_advise_says_why_random_waits_longer_than_elsewhere(run):
     given = ("--subset", 1_000, "--world-size", 4)
     said = " ".join(run("advise", *given).out.split())
     assert "waiting: the share of time that ranks wait, dealt as trainers do (`compare` deals by cost)" in said
