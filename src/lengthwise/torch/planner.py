@@ -58,29 +58,34 @@ class Planner:
         """Plans what earlier runs left of an epoch, for all ranks of `world`: `rank` says which of them asks."""
         del rank  # for planners that plan a part at a time
         options = {"seed": self.seed, "epoch": epoch, **world._asdict()}
-        plan = make_fitted(self.lengths, self.batching, None, **options, after=after, times=self._drawn)
-        if self.times is not None and not plan.count:  # trainers cannot count in an epoch without a batch
-            rule = "enough for each epoch to take some sequence"
-            raise checks.value_error("times", rule, "too small", _MORE, at=f"epoch {epoch}")
-        return plan
+        if self._drawn is not None:
+            check_taken(self._drawn, epoch)
+        return make_fitted(self.lengths, self.batching, None, **options, after=after, times=self._drawn)
 
     def try_epochs(self, first: Plan, world: World) -> None:
         """Raises now what a later epoch would raise within a training: that it has no step, or takes no sequence.
 
         How many batches an epoch has changes with its order and its copies. Where the first has many steps, none does.
         """
-        varies = self.times is not None or may_drop_all(self.batching)
-        if not varies or not len(self.lengths) or first.steps > _FEW_STEPS:
+        count = len(self.lengths)
+        tried = min(_TRIED_EPOCHS, _TRIED_SEQUENCES // max(count, first.count, 1))
+        if first.steps > _FEW_STEPS or not count:
             return
-        tried = min(_TRIED_EPOCHS, _TRIED_SEQUENCES // max(len(self.lengths), first.count))
-        with warnings.catch_warnings():  # the epochs warn by themselves
-            warnings.simplefilter("ignore")
+        if self._drawn is not None:
             for epoch in range(1, tried):
-                try:
-                    self.plan(epoch, world, (), rank=0)
-                except NoStepError:
-                    rule, value = "of at least one step in every epoch", "without one"
-                    raise NoStepError(checks.sentence("plan", rule, value, REMEDY, at=f"epoch {epoch}")) from None
+                check_taken(self._drawn, epoch)
+        if may_drop_all(self.batching):
+            with warnings.catch_warnings():  # the epochs warn by themselves
+                warnings.simplefilter("ignore")
+                for epoch in range(1, tried):
+                    self._try(epoch, world)
+
+    def _try(self, epoch: int, world: World) -> None:
+        try:
+            self.plan(epoch, world, (), rank=0)
+        except NoStepError:
+            rule, value = "of at least one step in every epoch", "without one"
+            raise NoStepError(checks.sentence("plan", rule, value, REMEDY, at=f"epoch {epoch}")) from None
 
     @cached_property
     def _drawn(self) -> Draw | None:
@@ -102,6 +107,13 @@ def _check_sum(times: NDArray[np.float64]) -> None:
     # Ten times 0.1 are a little less than 1, as they are rounded.
     if len(times) and (total := float(times.sum())) < 1.0 - 1e-9:
         raise checks.value_error("times", "at least 1 in sum, for each epoch to take some sequence", total, _MORE)
+
+
+def check_taken(drawn: Draw, epoch: int) -> None:
+    """Refuses an epoch that takes nothing: trainers divide by its batches."""
+    if len(drawn.whole) and not drawn.take(epoch).any():
+        rule = "enough for each epoch to take some sequence"
+        raise checks.value_error("times", rule, "too small", _MORE, at=f"epoch {epoch}")
 
 
 def may_drop_all(batching: Batching) -> bool:
