@@ -590,6 +590,8 @@ def test_batches_of_steps_are_shared_out_and_looked_at_alike(ranks):
     assert len({each.tobytes() for each in seen}) == 1
     assert seen[0][0].tolist() == costs[steps].max(axis=1).tolist()
     assert seen[0][1].tolist() == (costs[steps] + 3.0).mean(axis=1).tolist()
+    for kernel in (_kernels.share_out, _kernels.share_out.py_func, _kernels.share_out_at_once):
+        kernel(steps[:0], costs, ranks, np.empty_like(steps[:0]))  # no step is no error
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint16])

@@ -75,6 +75,23 @@ def test_weights_that_are_all_0_are_refused(scale):
     assert scale(lw.make_plan([], lw.Batching(cut=lw.FixedSize(1))), weights=[]).size == 0
 
 
+@pytest.mark.parametrize("scale", SCALES, ids=["losses", "learning rates", "evaluation"])
+def test_weights_that_are_0_for_all_that_is_taken_are_refused(scale):
+    size, message = (
+        lw.FixedSize(1),
+        r"^`weights` must be above 0 for some sequence of the plan, but is 0\.0\. All that ",
+    )
+    some = lw.make_plan([5, 6, 7], lw.Batching(cut=size), times=[1, 1, 0])
+    short = lw.make_plan([5, 6, 7], lw.Batching(cut=lw.Budget(6, oversize="drop")))
+    for plan in (some, short):
+        with pytest.raises(ValueError, match=message):
+            scale(plan, weights=[0, 0, 2])
+    # The rest of an epoch may weigh nothing.
+    batching = lw.Batching(cut=size, order=lw.Sorted(), arrange=lw.InOrder())
+    rest = lw.make_plan([5, 6, 7], batching, after=[(1, 1, 1)])
+    assert not scale(rest, weights=[2, 0, 0]).any()
+
+
 def test_learning_rates_follow_the_size_of_the_step():
     plan = lw.make_plan([1] * 12, lw.Batching(cut=lw.FixedSize(4)))
     assert lw.learning_rate_scales(plan, 1).tolist() == [4.0, 4.0, 4.0]

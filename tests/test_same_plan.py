@@ -244,3 +244,45 @@ def test_an_epoch_needs_no_other():
     for epoch in range(8):
         last = lw.make_plan(LENGTHS, batching, epoch=epoch).fingerprint()
     assert last == alone
+
+
+LONGEST = (255, 256, 65_527, 65_528, 65_535, 65_536)
+LIMITS = (2**16 - 1, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**32 + 65_536)
+
+
+def squares(counts, padded_lengths):
+    """A cost in the numbers that it is given: those of 65,535 do not fit into 32 bits, nor those of 2 rows into 33."""
+    return (np.asarray(counts)[:, None] * padded_lengths * padded_lengths).sum(axis=1)
+
+
+def any_near_a_limit(chance, longest, dims):
+    """A batching whose multiples leave two bytes, and whose budget lies at a power of two."""
+    multiple = chance.choice([1, 7, 8, 1_000, 65_535, 65_536])
+    most = -(-longest // multiple) * multiple
+    own = {"multiple_of": multiple, "by": chance.choice(["greedy", "optimal"])}
+    budget = chance.choice([dims * most, 3 * dims * most, *(limit for limit in LIMITS if limit >= dims * most)])
+    cut = chance.choice(
+        [lw.FixedSize(3, **own), lw.DynamicSize(2, **own), lw.Budget(budget, **own)]
+        + [lw.Rows(max(longest, limit), rows=2) for limit in LIMITS[:2] if dims == 1]
+    )
+    cost = lw.Padded() if isinstance(cut, lw.Budget) else chance.choice([squares, *choices.COSTS.values()])
+    names = [name for name, order in choices.ORDERS.items() if getattr(order, "edges", None) is None]
+    order = choices.suit_order(choices.ORDERS[chance.choice(names)], cut)
+    deal = choices.suit(choices.DEALS[chance.choice([name for name in choices.DEALS if "drop" not in name])], cut)
+    return lw.Batching(order=order, cut=cut, deal=deal, cost=cost)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("longest", LONGEST)
+def test_near_every_power_of_two_the_plans_of_few_bits_are_those_of_int64(longest, monkeypatch):
+    chance = random.Random(longest)
+    for _ in range(40):
+        dims, count = chance.choice([1, 1, 2]), chance.choice([1, 2, 7, 40])
+        lengths = np.array([chance.randint(1, longest) for _ in range(count * dims)])
+        lengths[0] = longest
+        lengths = lengths.reshape(-1, dims) if dims > 1 else lengths
+        batching = any_near_a_limit(chance, longest, dims)
+        plans = [plan_as(lengths, batching), plan_as(lengths, batching, monkeypatch)]
+        assert len({plan.fingerprint() for plan in plans}) == 1, batching
+        if isinstance(batching.cut, lw.Budget):
+            assert plans[0].costs.max() <= batching.cut.budget

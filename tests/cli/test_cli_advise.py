@@ -62,6 +62,19 @@ def test_a_note_says_what_the_heads_mean(run):
     assert "waiting: " not in run("advise", "--subset", 1_000).out  # one rank waits for nobody
 
 
+def test_advise_says_why_random_waits_longer_than_elsewhere(run):
+    given = ("--subset", 1_000, "--world-size", 4)
+    said = " ".join(run("advise", *given).out.split())
+    assert "waiting: the share of time that ranks wait, dealt as trainers do (`compare` deals by cost)" in said
+    rows = run("advise", *given, "--json", "-").json["candidates"]
+    waiting = {"advise": next(row["straggler_waste"] for row in rows if row["strategy"] == "random")}
+    for deal in ("balanced", "in-turn"):
+        plan = run("plan", *given, "--strategy", "random", "--deal", deal, "--json", "-").json
+        waiting[deal] = plan["measures"]["straggler_waste"]
+    assert waiting["balanced"] < 0.2 < waiting["in-turn"]
+    assert waiting["advise"] == pytest.approx(waiting["in-turn"], rel=0.1)
+
+
 @pytest.mark.parametrize("columns", [80, 100])
 def test_it_fits_on_one_screen(run, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))

@@ -21,6 +21,7 @@ FLAGS = (
     *("--disable-component-update", "--disable-sync", "--enable-logging=stderr"),
 )
 WIDTHS = (320, 360, 640, 1200)
+PHONES = WIDTHS[:3]
 # Each width is that of a frame, for a window of a browser without a screen is at least 500 wide.
 PROBE = """
 <script>
@@ -40,6 +41,9 @@ onload = () => {
       wide: own.innerWidth, scroll: root.scrollWidth, over: over.map(each => each.outerHTML.slice(0, 80)),
       paper: own.getComputedStyle(page.body).backgroundColor, copy: page.querySelectorAll(".code button").length,
       heads: page.querySelectorAll("h2").length,
+      sideways: [...page.querySelectorAll(".scroll")].filter(
+        each => each.scrollWidth > each.clientWidth && !each.closest("details")
+      ).map(each => each.getAttribute("aria-label")),
     };
   });
   document.documentElement.dataset.found = JSON.stringify(found);
@@ -101,3 +105,4 @@ def test_nothing_runs_over_the_edge_in_light_and_in_dark(report, tmp_path, schem
     for each in found:
         assert (each["over"], each["scroll"] <= each["wide"]) == ([], True)
         assert (each["paper"], each["copy"], each["heads"]) == (paper, 1, 9)
+        assert each["sideways"] == [] or each["wide"] not in PHONES

@@ -201,3 +201,63 @@ def test_what_no_epoch_takes_may_be_over_the_budget():
 def test_batches_that_only_copies_fill_are_not_refused():
     batching = lw.Batching(cut=lw.FixedSize(4, drop_incomplete=True))
     assert len(lw.torch.BatchSampler([10, 20], batching, times=[0.5, 8.5])) == 2
+
+
+@pytest.mark.parametrize(
+    ("count", "times", "message"),
+    [
+        (4, 0.2, "`times` must be at least 1 in sum, for each epoch to take some sequence, but is 0.8. Give larger"),
+        (2, [0.6, 0.7], "`times` must be enough for each epoch to take some sequence, but is 'too small' at epoch 3. "),
+    ],
+)
+def test_times_of_which_an_epoch_takes_nothing_are_refused_at_once(count, times, message):
+    """Trainers divide by the batches of an epoch. `make_plan` plans such an epoch, of no batch."""
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        lw.torch.BatchSampler([10, 20, 30, 40][:count], lw.Batching(cut=lw.FixedSize(2)), seed=1, times=times)
+
+
+@pytest.mark.parametrize(("count", "times"), [(3, 1 / 3), (10, 0.1), (49, 1 / 49)])
+def test_times_that_are_rounded_to_a_little_less_than_one_in_sum_are_taken(count, times):
+    sampler = lw.torch.BatchSampler(LENGTHS[:count], BATCHINGS["fixed"], times=times)
+    for epoch in range(count):
+        sampler.set_epoch(epoch)
+        assert len(list(sampler)) == 1
+
+
+def test_an_epoch_that_takes_nothing_is_refused_when_it_is_set():
+    """Epochs that are far off are not tried when the sampler is made."""
+    sampler = lw.torch.BatchSampler([10, 20], lw.Batching(cut=lw.FixedSize(2)), times=[0.5003, 0.5001])
+    empty = next(epoch for epoch in range(10**4) if not sampler._planner._drawn.take(epoch).any())
+    assert empty >= 100
+    with pytest.raises(ValueError, match=f"^`times` must be enough .* 'too small' at epoch {empty}\\. "):
+        sampler.set_epoch(empty)
+
+
+FEW = {
+    "times": (
+        lw.Batching(cut=lw.FixedSize(4, drop_incomplete=True), deal=lw.Stratified(tail="drop")),
+        np.repeat([0.26, 0.27, 0.28, 0.2], 16),
+    ),
+    "tail": (lw.Batching(budget=640, order=lw.Shuffled(), deal=lw.Stratified(tail="drop")), None),
+    "oversize": (lw.Batching(cut=lw.Budget(40, oversize="drop")), 1 / 16),
+    "longer": (lw.Batching(cut=lw.FixedSize(1), order=lw.Bucketed(edges=(40,), longer="drop")), 1 / 16),
+}
+
+
+@pytest.mark.parametrize(("batching", "times"), FEW.values(), ids=FEW)
+def test_a_later_epoch_without_a_step_is_refused_at_once(batching, times):
+    """The first epoch has a step or more; of a later one all batches are dropped, in the middle of a training."""
+    lengths = np.random.default_rng(3).integers(5, 99, 64 if times is not None else 25)
+    which, failed = {"seed": 2, "times": times}, []
+    for epoch in range(100):
+        try:
+            lw.make_plan(lengths, batching, world_size=4, epoch=epoch, **which)
+        except ValueError:
+            failed.append(epoch)
+    assert failed
+    assert failed[0] > 0
+    message = (
+        "`plan` must be of at least one step in every epoch, but is 'without one' at epoch {}. Choose tail='split'"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message.format(failed[0]))}"):
+        lw.torch.BatchSampler(lengths, batching, world_size=4, rank=1, **which)

@@ -121,10 +121,47 @@ def test_an_epoch_pads_what_measure_says(clock, name, times):
     assert said == pytest.approx(lw.measure(sampler.plan, LENGTHS).padding_share, abs=again)
 
 
-def test_of_windows_nothing_is_told(clock):
-    batching = lw.Batching(cut=lw.FixedSize(10))
-    sampler = lw.torch.WindowSampler(np.tile(LENGTHS, 4), batching, window=120, block=20)
-    found = Speed()
+@pytest.mark.parametrize("chunks", [None, lw.Chunks(100)], ids=["whole", "chunks"])
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_windows_are_counted_as_plans_are(clock, micro_batches, chunks):
+    """In every step of two epochs; the second goes on where another number of ranks stopped, within a window."""
+    batching = lw.Batching(cut=lw.FixedSize(3), chunks=chunks)
+    given = {"window": 40, "block": 10, "micro_batches": micro_batches}
+    ranks = [lw.torch.WindowSampler(LENGTHS, batching, rank=rank, world_size=2, **given) for rank in range(2)]
+    one = lw.torch.WindowSampler(LENGTHS, batching, rank=0, world_size=1, **given)
+    one.set_epoch(1)
+    state, found = one.state_dict(delivered=3 * micro_batches), Speed()
+    assert one.plan.find(3 * micro_batches)[1] > 0
+    for epoch in range(2):
+        for sampler in ranks:
+            sampler.set_epoch(epoch) if epoch == 0 else sampler.load_state_dict(state)
+        found.begin_epoch()
+        start, taken = ranks[0].start, [[*sampler] for sampler in ranks]
+        for delivered in range(start + 1, len(ranks[0]) + 1):
+            found.note(ranks[0], delivered)
+            steps = (delivered - start) // micro_batches
+            batches = [batch for own in taken for batch in own[: steps * micro_batches]]
+            assert found.epoch()[:3] == (steps, *frames_of_items(batches))
+        assert found.epoch().steps >= 3
     clock.append(1.0)
-    found.note(sampler, 3)
-    assert found.take_log().as_log() == {}
+    found.note_time()
+    assert 0 < found.take_log().as_log()["padding"] < 0.5
+
+
+def frames_of_items(batches):
+    """Frames of data, and with padding, of batches of numbers or of chunks."""
+    sizes = [
+        [item[2] - item[1] if isinstance(item, tuple) else int(LENGTHS[item]) for item in each] for each in batches
+    ]
+    return sum(map(sum, sizes)), sum(len(each) * max(each) for each in sizes)
+
+
+def test_a_window_is_planned_no_second_time_to_be_counted(monkeypatch):
+    sampler, found = lw.torch.WindowSampler(LENGTHS, lw.Batching(budget=9_000), window=40, block=10), Speed()
+    assert len(sampler) > 9  # which plans all windows once, to count their steps
+    planned, plan_anew = [], lw.Windows._plan_anew
+    monkeypatch.setattr(lw.Windows, "_plan_anew", lambda *given: planned.append(1) or plan_anew(*given))
+    for delivered, _ in enumerate(sampler, 1):
+        found.note(sampler, delivered)
+    assert 1 <= len(planned) <= len(sampler.windows)
+    assert found.total.data == LENGTHS.sum()

@@ -169,6 +169,18 @@ def test_of_windows_the_first_is_measured():
     assert percent(told["Padding"]) == pytest.approx(share(window.plan, lengths[window.numbers]), rel=0.06)
 
 
+def test_of_windows_the_first_that_has_a_batch_is_measured():
+    """One batch fills three places of a step. A run took it, and stopped in the middle of the step."""
+    batching = lw.Batching(cut=lw.FixedSize(8), order=lw.Sorted(), deal=lw.Mixed(tail="repeat"))
+    first = lw.torch.WindowSampler([5, 9, 2, 4], batching, window=2, block=2, micro_batches=3)
+    other = lw.torch.WindowSampler([5, 9, 2, 4], batching, window=2, block=2, rank=0, world_size=2)
+    other.load_state_dict(first.state_dict(delivered=1))
+    assert other.plan.window(0).plan.steps == 0
+    told = said(other)
+    assert told["Epoch"] == "Epoch 0 has 1 step left, of 1 batch on each of 2 ranks."
+    assert told["A"] == "A batch holds 2 sequences, a step 2 on average."
+
+
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_few_sequences_are_summed_up_too(count):
     sampler = lw.torch.BatchSampler(LENGTHS[:count], lw.Batching(budget=6_000))

@@ -10,7 +10,7 @@ from lengthwise._compile import compile_kernel
 def share_out_at_once(steps, costs, ranks, shared):
     """`share_out` by NumPy, which sorts a step of many batches sooner than they are put in order one by one."""
     ranked = np.take_along_axis(steps, np.argsort(-costs[steps], axis=1, kind="stable"), axis=1)
-    grid = ranked.reshape(len(steps), -1, ranks)
+    grid = ranked.reshape(len(steps), steps.shape[1] // ranks, ranks)  # -1 is refused where there are no steps
     # Who has the costliest batch of one row has the cheapest of the next. NumPy copies first what it would overwrite.
     grid[:, 1::2] = grid[:, 1::2, ::-1]
     shared[:] = grid.reshape(steps.shape)

@@ -54,7 +54,7 @@ def loss_scales(
         [steps, micro_batches, ranks] float64. All zero in a step whose sequences weigh nothing: its gradient is 0.
 
     Raises:
-        ValueError: `weights` not [n], negative, not finite, or 0 for all sequences.
+        ValueError: `weights` not [n], negative, not finite, or 0 for all sequences that the epoch takes.
 
     >>> import lengthwise as lw
     >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder())
@@ -129,7 +129,12 @@ def batch_weights(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
     """The sum of the weights of each batch, 0 where it is taken again: [steps, micro_batches, ranks]."""
     own = check_weights(weights, plan.population, _REMEDY)
     check_some_weight(own)
-    return sum_by_batch(plan, own)
+    sums = sum_by_batch(plan, own)
+    # What is left of an epoch may weigh nothing; a whole epoch of nothing to learn is a mistake.
+    if plan.delivered is None and sums.size and not sums.any():
+        remedy = "All that weighs something is left out: look at `times`, and at what is dropped."
+        raise checks.value_error("weights", "above 0 for some sequence of the plan", 0.0, remedy)
+    return sums
 
 
 def sum_by_batch(plan: Plan, weights: NDArray[np.float64]) -> NDArray[np.float64]:

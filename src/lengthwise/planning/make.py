@@ -31,6 +31,8 @@ from lengthwise.planning.tail import complete_steps
 from lengthwise.planning.times import Draw, copies_of, draw_times, read_times
 from lengthwise.planning.trial import Data
 
+REMEDY = "Choose tail='split', smaller batches, or a policy that drops less."
+
 
 class NoStepError(ValueError):
     """The choices drop every batch, though there are sequences."""
@@ -145,8 +147,7 @@ def make_fitted(
         multiple=count_multiple(batching.cut),
     )
     if len(items) and not numbers.size:
-        remedy = "Choose tail='split', smaller batches, or a policy that drops less."
-        raise NoStepError(checks.sentence("plan", "of at least one step", f"{len(batches.costs)} batches", remedy))
+        raise NoStepError(checks.sentence("plan", "of at least one step", f"{len(batches.costs)} batches", REMEDY))
 
     # Deal and arrange; then what earlier runs took is taken, each from what the one before it left.
     grid = deal_and_arrange(batches, numbers, first, batching, deal=key.at("deal"), arrange=key.at("arrange"))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
+from lengthwise.choices.columns import longest_of
 from lengthwise.choices.cost import Cost, costs_of_rows
 from lengthwise.choices.cut import Cuts
 from lengthwise.choices.deal import RandomSteps
@@ -46,7 +47,7 @@ def form_row_steps(needed: NDArray[np.int64], cut: Rows, deal: RandomSteps, slot
         OversizeError: A sequence is longer than a row.
     """
     # A batch as large as a step: the packer then puts whole steps of rows one after another.
-    packed = replace(cut, rows=slots * cut.rows)(needed, _NO_BOUNDARIES, cost=cost, longest=needed.max(axis=0))
+    packed = replace(cut, rows=slots * cut.rows)(needed, _NO_BOUNDARIES, cost=cost, longest=longest_of(needed))
     kept = np.arange(len(needed)) if packed.kept is None else packed.kept
     lengths = needed[kept]
     starts = row_offsets(one_of_each(lengths), packed.offsets, cut.capacity, cut.max_in_row)

@@ -37,7 +37,7 @@ class PlannedEpochs(Callback):
     was saved within a step goes on at the beginning of the step. What goes wrong in use: a loss without its scale.
 
     Loggers are given `padding`, and `frames_per_second`: the frames of data of all ranks, in the epoch so far.
-    Validations do not count. Of windows there is neither.
+    Validations do not count.
 
     Args:
         sampler: The sampler of the loader that `fit` is given, or that `train_dataloader` makes; made without rank and

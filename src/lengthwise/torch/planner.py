@@ -18,9 +18,12 @@ from lengthwise.choices.order import Shuffled, finds_noise
 from lengthwise.choices.world import World
 from lengthwise.lengths import as_lengths
 from lengthwise.planning import make_plan
-from lengthwise.planning.make import make_fitted
+from lengthwise.planning.make import REMEDY, NoStepError, make_fitted
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.times import Draw, draw_times, name_times, read_times
+
+# Epochs that are tried when a sampler is made: so many, of so many sequences together, where the first has few steps.
+_TRIED_EPOCHS, _TRIED_SEQUENCES, _FEW_STEPS = 100, 10**6, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,7 @@ class Planner:
         if times is None:
             return cls(array, batching, seed, None)
         read = read_times(times, len(array))
+        _check_sum(read)
         _try_all(array, batching, read)
         return cls(array, batching, seed, read)
 
@@ -54,7 +58,34 @@ class Planner:
         """Plans what earlier runs left of an epoch, for all ranks of `world`: `rank` says which of them asks."""
         del rank  # for planners that plan a part at a time
         options = {"seed": self.seed, "epoch": epoch, **world._asdict()}
+        if self._drawn is not None:
+            check_taken(self._drawn, epoch)
         return make_fitted(self.lengths, self.batching, None, **options, after=after, times=self._drawn)
+
+    def try_epochs(self, first: Plan, world: World) -> None:
+        """Raises now what a later epoch would raise within a training: that it has no step, or takes no sequence.
+
+        How many batches an epoch has changes with its order and its copies. Where the first has many steps, none does.
+        """
+        count = len(self.lengths)
+        tried = min(_TRIED_EPOCHS, _TRIED_SEQUENCES // max(count, first.count, 1))
+        if first.steps > _FEW_STEPS or not count:
+            return
+        if self._drawn is not None:
+            for epoch in range(1, tried):
+                check_taken(self._drawn, epoch)
+        if may_drop_all(self.batching):
+            with warnings.catch_warnings():  # the epochs warn by themselves
+                warnings.simplefilter("ignore")
+                for epoch in range(1, tried):
+                    self._try(epoch, world)
+
+    def _try(self, epoch: int, world: World) -> None:
+        try:
+            self.plan(epoch, world, (), rank=0)
+        except NoStepError:
+            rule, value = "of at least one step in every epoch", "without one"
+            raise NoStepError(checks.sentence("plan", rule, value, REMEDY, at=f"epoch {epoch}")) from None
 
     @cached_property
     def _drawn(self) -> Draw | None:
@@ -66,6 +97,30 @@ class Planner:
         times = None if self.times is None else name_times(self.times)
         named = {"seed": plan.seed, "lengths": plan.lengths_fingerprint, "times": times}
         return named | {"batching": json.loads(plan.batching)}
+
+
+_MORE = "Give larger ones, so that epochs are longer and fewer: twice as large for half as many epochs."
+
+
+def _check_sum(times: NDArray[np.float64]) -> None:
+    """Refuses times of which many an epoch takes no sequence at all."""
+    # Ten times 0.1 are a little less than 1, as they are rounded.
+    if len(times) and (total := float(times.sum())) < 1.0 - 1e-9:
+        raise checks.value_error("times", "at least 1 in sum, for each epoch to take some sequence", total, _MORE)
+
+
+def check_taken(drawn: Draw, epoch: int) -> None:
+    """Refuses an epoch that takes nothing: trainers divide by its batches."""
+    if len(drawn.whole) and not drawn.take(epoch).any():
+        rule = "enough for each epoch to take some sequence"
+        raise checks.value_error("times", rule, "too small", _MORE, at=f"epoch {epoch}")
+
+
+def may_drop_all(batching: Batching) -> bool:
+    """Whether the choices may leave an epoch without a step, though it has sequences."""
+    cut, order = batching.cut, batching.order
+    drops = batching.deal.tail == "drop" or getattr(cut, "drop_incomplete", False)
+    return drops or "drop" in (getattr(cut, "oversize", ""), getattr(order, "longer", ""))
 
 
 def _try_all(lengths: NDArray[np.int64], batching: Batching, times: NDArray[np.float64]) -> None:

@@ -108,6 +108,7 @@ class BatchSampler(Sampler[list[Any]]):
             self.lengths: NDArray[Any] = self._planner.lengths
             self.times: NDArray[np.float64] | None = self._planner.times
             self._base = self._plan_rest(0)
+            self._planner.try_epochs(self._base.plan, check_world(self.world_size, self.micro_batches))
             self._named = self._planner.facts(self._base.plan)
 
     def __repr__(self) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise.measures.metrics import sum_frames
 from lengthwise.planning.plan import Plan
+from lengthwise.planning.window_epoch import WindowEpoch
 from lengthwise.report import words
 from lengthwise.torch.sampler import BatchSampler
 
@@ -51,7 +52,7 @@ class Trained(NamedTuple):
 
 
 class Speed:
-    """Counts what a sampler's trainer has trained on. Of windows it counts nothing: their plans are not at hand.
+    """Counts what a sampler's trainer has trained on.
 
     Attributes:
         total: All that was trained on.
@@ -61,8 +62,8 @@ class Speed:
         self.total: Trained = Trained()
         self._epoch, self._logged = Trained(), Trained()  # the total where each began
         self._last = time.perf_counter()
-        self._plan: Plan | None = None
-        self._frames = np.zeros((1, 2), np.int64)
+        self._plan: Plan | WindowEpoch | None = None
+        self._part = _Part(0, np.zeros((1, 2), np.int64))
         self._place = 0  # steps of the plan that are counted
 
     def skip(self) -> None:
@@ -83,19 +84,21 @@ class Speed:
     def note(self, sampler: BatchSampler, delivered: int) -> None:
         """Counts the steps that are done once a rank has trained on `delivered` batches of the epoch."""
         self.note_time()
-        plan = sampler.plan
-        if not isinstance(plan, Plan):
-            return
+        plan: Plan | WindowEpoch = sampler.plan
         # The plan may be of what earlier runs left: 24 batches of the epoch, of which the plan has the last 10.
         earlier = len(sampler) - plan.steps * plan.micro_batches
         if plan is not self._plan:
-            self._plan, self._frames = plan, _frames_of_steps(plan, sampler.lengths)
+            self._plan, self._part = plan, _Part(0, np.zeros((1, 2), np.int64))
             self._place = (sampler.start - earlier) // plan.micro_batches
-        place = max((delivered - earlier) // plan.micro_batches, self._place)
-        data, computed = (self._frames[place] - self._frames[self._place]).tolist()
-        steps, *frames, seconds = self.total
-        self.total = Trained(steps + place - self._place, frames[0] + data, frames[1] + computed, seconds)
-        self._place = place
+        stop = max((delivered - earlier) // plan.micro_batches, self._place)
+        while self._place < stop:
+            if not self._part.has(self._place):
+                self._part = _part_at(plan, sampler.lengths, self._place)
+            place, frames = min(stop, self._part.stop), self._part.frames
+            data, computed = (frames[place - self._part.first] - frames[self._place - self._part.first]).tolist()
+            steps, *before, seconds = self.total
+            self.total = Trained(steps + place - self._place, before[0] + data, before[1] + computed, seconds)
+            self._place = place
 
     def epoch(self) -> Trained:
         """What was trained on since the epoch began."""
@@ -106,6 +109,36 @@ class Speed:
         self.note_time()
         found, self._logged = self.total.since(self._logged), self.total
         return found
+
+
+class _Part(NamedTuple):
+    """Steps in a row, from the step `first` on.
+
+    Attributes:
+        first: Counted from the beginning of the plan.
+        frames: [steps + 1, 2], the frames of data, and with padding, of the first k steps, of all ranks.
+    """
+
+    first: int
+    frames: NDArray[np.int64]
+
+    @property
+    def stop(self) -> int:
+        return self.first + len(self.frames) - 1
+
+    def has(self, step: int) -> bool:
+        """Whether `step` is one of them."""
+        return self.first <= step < self.stop
+
+
+def _part_at(plan: Plan | WindowEpoch, lengths: NDArray[Any], step: int) -> _Part:
+    """The part that has `step`: the whole plan, or the window that the pass has planned for it."""
+    if isinstance(plan, Plan):
+        return _Part(0, _frames_of_steps(plan, lengths))
+    number, batch = plan.find(step * plan.micro_batches)
+    window = plan.window(number)
+    own = np.asarray(lengths)[window.numbers]  # of a mapped file, only these are read
+    return _Part(step - batch // plan.micro_batches, _frames_of_steps(window.plan, own))
 
 
 def _frames_of_steps(plan: Plan, lengths: ArrayLike) -> NDArray[np.int64]:

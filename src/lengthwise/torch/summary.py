@@ -58,7 +58,8 @@ def summarize(
         return f"{said[0]}."
     of, batches = "what is computed", len(plan)
     if isinstance(plan, WindowEpoch):
-        window = plan.window(plan.first)
+        # Of the window that the epoch begins in, an earlier run may have left only batches that were to be taken again.
+        window = plan.window(plan.find(0)[0])
         plan, lengths, of = window.plan, np.asarray(lengths)[window.numbers], "what the first window computes"
     if plan.times is not None:
         taken_ones = f"{np.count_nonzero(plan.times):,} of {words.count(len(plan.times), 'sequence')}"

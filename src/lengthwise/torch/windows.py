@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.world import World
+from lengthwise.planning.plan import Plan
 from lengthwise.planning.window_epoch import WindowEpoch
 from lengthwise.planning.windows import Windows
 from lengthwise.torch.planner import Planner, check_batching
@@ -122,3 +123,6 @@ class _WindowPlanner(Planner):
         # Planned for an earlier number of ranks, this one may have none of their numbers.
         shared_out = self.windows.share_out(*world, rank=rank if rank < world.world_size else 0)
         return WindowEpoch(shared_out, epoch, after=after)
+
+    def try_epochs(self, first: Plan, world: World) -> None:
+        """Tries none: of many windows, each epoch plans its own."""

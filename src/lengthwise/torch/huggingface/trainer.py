@@ -48,7 +48,7 @@ class PlannedTrainer(transformers.Trainer):
     from one sequence to another. The first batch that shows it is refused.
 
     Each log of a loss has `padding`, and `frames_per_second`: the frames of data of all ranks, since the last log.
-    Evaluations and checkpoints do not count. Of windows there is neither.
+    Evaluations and checkpoints do not count.
 
     For a Trainer of another kind, put this one before it: `class Planned(PlannedTrainer, Seq2SeqTrainer): ...`.
 
