@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from lengthwise._compile import compile_kernel
+from lengthwise._kernels.cuts import fill_padded, is_padded
 from lengthwise._kernels.step_sorts import keep_until, largest, sort_step
 
 _TRIES = 8  # by what the try before says; then bisection, which needs no luck
+_SURE = 4  # tries of a step from which on what a try says of the next is mostly chance
+_NEAR = 64  # sequences: the bisection of so few takes no more tries
 
 
 @compile_kernel
@@ -62,33 +65,6 @@ def _fill_batch(lengths, start, prices, budget, most, longest):
 
 
 @compile_kernel
-def _fill_padded(lengths, start, budget, most):
-    """`_fill_batch` of two lengths a sequence by their padded frames, in half the time.
-
-    Whole numbers, which are exact, and no branch that nobody can foresee.
-    """
-    first, second, size = np.int64(0), np.int64(0), np.int64(0)
-    whole = np.int64(min(budget, 2.0**62))
-    for row in range(start, lengths.shape[0]):
-        longer, wider = max(first, np.int64(lengths[row, 0])), max(second, np.int64(lengths[row, 1]))
-        grown = (size + 1) * (longer + wider)
-        if size > 0 and (grown > whole or size == most):
-            return size, float(size * (first + second)), float(grown)
-        first, second = longer, wider
-        size += 1
-    return size, float(size * (first + second)), np.inf
-
-
-@compile_kernel
-def _is_padded(prices, dims):
-    """Whether a batch of two lengths a sequence costs the frames that it is padded to."""
-    plain = dims == 2 and prices[2] == 1.0 and prices[3] == 1.0
-    for place in range(prices.size):
-        plain = plain and (prices[place] == 0.0 or place in (2, 3))
-    return plain
-
-
-@compile_kernel
 def cut_falling(lengths, prices, budget, most, slots, ends):
     """Cuts a step, its sequences sorted from the longest, into batches of at most `budget` in cost each.
 
@@ -103,7 +79,7 @@ def cut_falling(lengths, prices, budget, most, slots, ends):
       and half as many sequences as stand in the second are left over.
     """
     longest = np.empty(lengths.shape[1], np.int64)
-    count, padded = lengths.shape[0], _is_padded(prices, longest.size)
+    count, padded = lengths.shape[0], is_padded(prices, longest.size)
     # No literals: what is called with one is compiled a second time.
     start, batches, size = np.int64(0), 0, np.int64(0)
     cost, costliest, more, filled = 0.0, 0.0, np.inf, 0.0
@@ -113,7 +89,7 @@ def cut_falling(lengths, prices, budget, most, slots, ends):
         if longest.size == 1:
             size, cost, grown = _divide_budget(float(lengths[start, 0]), count - start, prices, budget, most)
         elif padded:
-            size, cost, grown = _fill_padded(lengths, start, budget, most)
+            size, cost, grown = fill_padded(lengths, start, budget, most)
         else:
             size, cost, grown = _fill_batch(lengths, start, prices, budget, most, longest)
         # A batch that is full by count takes no more under any budget.
@@ -189,8 +165,9 @@ def level_step(lengths, prices, budget, most, slots, ends, guess):
     Returns:
         How many batches there are, and what the costliest costs.
     """
-    low, tries = 0.0, 0
-    _, high, _, _ = cut_falling(lengths, prices, budget, most, slots, ends)
+    low, tries, kept = 0.0, 0, np.empty(slots, np.int64)
+    enough, high, _, _ = cut_falling(lengths, prices, budget, most, slots, ends)
+    kept[:] = ends
     middle = guess if guess < high else high * (1.0 - 2.0**-10)  # full steps need nearly all of the budget
     while low < high and slots > 1:
         middle = low + (high - low) / 2.0 if tries >= _TRIES else max(low, min(middle, high - high * 2.0**-52))
@@ -200,11 +177,12 @@ def level_step(lengths, prices, budget, most, slots, ends, guess):
         if batches > slots:
             low = more
         else:
-            high = costliest
+            enough, high = batches, costliest
+            kept[:] = ends
         middle *= filled / slots
         tries += 1
-    batches, _, _, _ = cut_falling(lengths, prices, high, most, slots, ends)
-    return split_widest(ends, batches, slots), high
+    ends[:] = kept
+    return split_widest(ends, enough, slots), high
 
 
 @compile_kernel
@@ -217,18 +195,18 @@ def _cut_padded_until(lengths, positions, end, count, budget, most, slots, ends)
     first, second, size, batches, passed = np.int64(0), np.int64(0), np.int64(0), 0, np.int64(0)
     whole = np.int64(min(budget, 2.0**62))
     for row in range(lengths.shape[0]):
-        inside = np.int64(positions[row] < end)
-        longer, wider = max(first, inside * lengths[row, 0]), max(second, inside * lengths[row, 1])
-        if size > 0 and ((size + inside) * (longer + wider) > whole or size == most):
+        if positions[row] >= end:
+            continue
+        longer, wider = max(first, np.int64(lengths[row, 0])), max(second, np.int64(lengths[row, 1]))
+        if size > 0 and ((size + 1) * (longer + wider) > whole or size == most):
             passed += size
             ends[batches] = passed
             batches += 1
             if batches == slots:
-                left = count - passed
-                return slots + (left > 0), slots + left / size
-            longer, wider, size = inside * lengths[row, 0], inside * lengths[row, 1], np.int64(0)
+                return slots + 1, slots + (count - passed) / size
+            longer, wider, size = np.int64(lengths[row, 0]), np.int64(lengths[row, 1]), np.int64(0)
         first, second = longer, wider
-        size += inside
+        size += 1
     if size > 0:
         ends[batches] = count
         batches += 1
@@ -267,7 +245,7 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
         sequences: [n], receives the positions of the sequences, step by step, each step from its largest.
     """
     count, dims = needed.shape
-    padded, top = _is_padded(prices, dims), largest(sizes)
+    padded, top = is_padded(prices, dims), largest(sizes)
     ends = np.empty(slots, np.int64)
     counts = np.empty(8192, np.int64)
     # One room for what is sorted and then for what is cut: of a step of a third of all, each is a byte a sequence.
@@ -278,7 +256,7 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
     while start < count:
         left = count - start
         fits, reach = min(slots, left), np.int64(0)  # so many fit, and so many are sorted
-        beyond, middle, tries = fits + 1, guess, 0
+        beyond, middle, tries, further = fits + 1, guess, 0, 0
         while True:
             if beyond - fits == 1:
                 if fits < reach or reach == left:
@@ -302,12 +280,15 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
             else:
                 own = copy_until(needed, positions, end, lengths)
                 batches, _, _, filled = cut_falling(own, prices, budget, most, slots, ends)
+            # Ever further in the same direction, until what fits lies between two tries.
             if batches > slots:
-                beyond = middle
+                beyond, further = middle, min(further, 0) * 2 - 1
             else:
-                fits = middle
+                fits, further = middle, max(further, 0) * 2 + 1
             middle = int(middle * slots / filled)
             tries += 1
+            if tries >= _SURE:
+                middle = (fits + beyond) // 2 if beyond - fits <= _NEAR else middle + further // 2
         keep_until(positions, start + fits, positions)
         guess = fits if steps == 0 else guess + (fits - guess) // 4
         taken[steps] = fits
