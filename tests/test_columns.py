@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lengthwise.choices.columns import apply_once, longest_of, narrow, small_whole, sum_rows, take_rows
+from lengthwise.choices.columns import add_once, apply_once, longest_of, narrow, small_whole, sum_rows, take_rows
 
 FAST = settings(max_examples=100, derandomize=True)
 
@@ -70,3 +70,23 @@ def test_a_function_of_many_small_lengths_is_asked_about_few():
 def test_small_whole_numbers_are_told_from_others(sizes, whole):
     found = small_whole(np.array(sizes))
     assert (found if found is None else found.tolist()) == whole
+
+
+def test_whole_numbers_are_held_in_the_first_kind_that_has_room():
+    for numbers, kind in (
+        ([0, 65_535], np.uint16),
+        ([65_536], np.uint32),
+        ([2**32], None),
+        ([-1], None),
+        ([0.5], None),
+    ):
+        for each in (np.array(numbers), np.array(numbers, np.float64)):
+            held = small_whole(each, np.uint16, np.uint32)
+            assert held is None if kind is None else (held.dtype, held.tolist()) == (kind, numbers)
+
+
+def test_a_function_is_added_in_place_whether_sizes_are_told_by_a_table_or_not():
+    for sizes in (np.arange(40_000) % 700, np.arange(40_000) * 10.5, np.arange(40_000, dtype=np.uint32) * 1_000):
+        sums = np.ones(len(sizes))
+        add_once(np.sqrt, sizes, sums)
+        assert np.array_equal(sums, 1.0 + np.sqrt(sizes))

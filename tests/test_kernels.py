@@ -291,6 +291,24 @@ def test_greedy_cut_rounds_alike_at_the_budget_for_one_length(lengths, prices, c
     assert found[0] == found[1] == found[2]
 
 
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 99), st.integers(1, 99)), min_size=1, max_size=40), st.data())
+def test_greedy_cut_of_pairs_by_their_padded_frames_is_that_by_any_prices(pairs, data):
+    """A third length of 0 costs nothing, and is cut by the loop of any prices."""
+    budget = data.draw(st.one_of(st.floats(1.0, 900.0), st.integers(1, 900).map(float), st.just(np.inf)))
+    most = data.draw(st.sampled_from([1, 2, 7, 2**40]))
+    borders = data.draw(st.sets(st.integers(1, len(pairs) - 1), max_size=5)) if len(pairs) > 1 else set()
+    found, boundaries = [], np.array(sorted(borders), np.int64)
+    of_three = np.pad(np.array(pairs), ((0, 0), (0, 1)))
+    for lengths in (of_three, of_three[:, :2].copy(), of_three[:, :2].astype(np.uint16)):
+        prices = lw.Padded().prices(lengths.shape[1])
+        for kernel in (_kernels.greedy_cut.compiled, _kernels.greedy_cut.py_func):
+            offsets = np.zeros(len(pairs) + 1, np.int64)
+            batches = kernel(lengths, boundaries, prices, budget, most, False, offsets)
+            found.append(offsets[: batches + 1].tolist())
+    assert all(each == found[0] for each in found)
+
+
 def test_greedy_cut_of_sorted_lengths_needs_the_fewest_batches():
     """Brute force over all ways to cut n <= 8 sorted lengths under a padded budget."""
     chance = np.random.default_rng(3)

@@ -121,7 +121,7 @@ def test_argsort_reads_numbers_of_every_kind():
         assert _random.argsort(array).tolist() == np.argsort(array, kind="stable").tolist()
 
 
-@pytest.mark.parametrize("groups", [[0], [2, 0, 2, 1, 0, 0], [65_535, 0] * 40, [7] * 50])
+@pytest.mark.parametrize("groups", [[0], [2, 0, 2, 1, 0, 0], [65_535, 0] * 40, [7] * 50, [2**24 - 1, 9] * 40])
 def test_a_permutation_within_groups_is_the_permutation_sorted_by_group(groups):
     groups = np.array(groups)
     for epoch in range(20):

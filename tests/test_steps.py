@@ -176,13 +176,13 @@ def test_pairs_by_their_padded_frames_are_cut_as_by_any_prices(pairs, data):
     """In whole numbers. A third length of 0 costs nothing, and is cut by the kernel of any prices."""
     budget = data.draw(st.one_of(st.floats(1.0, 900.0), st.integers(1, 900).map(float), st.just(np.inf)))
     most, slots = data.draw(st.sampled_from([1, 2, 7, 2**62])), data.draw(st.integers(1, 9))
-    found, none = [], np.empty(0, np.int64)
+    found = []
     of_three = np.pad(np.array(pairs), ((0, 0), (0, 1)))
     for lengths in (of_three, of_three[:, :2].copy(), of_three[:, :2].astype(np.uint16)):
         prices = lw.Padded().prices(lengths.shape[1])
         for kernel in (_kernels.cut_falling.compiled, _kernels.cut_falling.py_func):
             ends = np.zeros(slots, np.int64)
-            found.append((*kernel(lengths, none, prices, budget, most, slots, ends), ends.tolist()))
+            found.append((*kernel(lengths, prices, budget, most, slots, ends), ends.tolist()))
     assert all(each == found[0] for each in found)
 
 
@@ -469,7 +469,7 @@ def test_a_batch_of_a_step_holds_what_its_budget_pays_for_to_the_last_bit():
         for count in (1, 2, 3, 5):
             for budget in (np.nextafter(once + count * each, 0.0), once + count * each):
                 fits = max([size for size in range(1, 7) if once + size * each <= budget], default=1)
-                batches, _, _ = _kernels.cut_falling(lengths, ends[:0], prices, budget, 6, 6, ends)
+                batches, *_ = _kernels.cut_falling(lengths, prices, budget, 6, 6, ends)
                 assert np.diff(ends[:batches], prepend=0).max() == fits
                 checked += (budget - once) / each >= fits + 1
     assert checked > 0, "no division was rounded up"

@@ -36,6 +36,7 @@ STAGES = {
     "times": 14,
 }
 
+MOST_GROUPS = 2**24  # that numbers are sorted by: 40 bits of a random word are left to each number
 _AT_ONCE = 2**14  # exponential numbers, which stay in the cache
 _ROUNDS = 10  # of the Feistel network; four suffice in theory, where the halves are wide
 
@@ -119,22 +120,28 @@ class Key:
     def permutation_within(self, groups: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         """The numbers 0..n-1 by their group, and in random order within each: [n] int64.
 
-        The order is that of `permutation`, sorted stably by group. But a word gives up its lowest bits to the group, 16
-        at most: two numbers of one group whose words agree in the others stand as they are numbered. Of ten million
-        numbers there is at most one such pair in five draws.
-
-        Args:
-            groups: [n], from 0 to 2**16 - 1.
-
         >>> Key(seed=7, epoch=3).permutation_within(np.array([1, 0, 1, 0, 0]))
         array([3, 4, 1, 0, 2])
+        """
+        return argsort(self.words_within(groups))
+
+    def words_within(self, groups: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
+        """Words that sort the numbers 0..n-1 by their group, and at random within each: [n] uint64.
+
+        The order is that of `permutation`, sorted stably by group. But a word gives up its lowest bits to the group:
+        two numbers of one group whose words agree in the others stand as they are numbered. Of ten million numbers in
+        2**16 groups there is at most one such pair in five draws. In 2**24 there are some 50 of them if nearly all
+        numbers are in one group, and one in a thousand draws if there are about ten in each.
+
+        Args:
+            groups: [n], from 0 to `MOST_GROUPS` - 1.
         """
         bits = int(groups.max(initial=0)).bit_length()
         words = self.words(len(groups))
         if bits:
             parts = cores.split(len(words))
             cores.call(_kernels.put_above, [(groups[part], bits, words[part]) for part in parts])
-        return argsort(words)
+        return words
 
     def places(self, first: int, last: int, count: int) -> NDArray[np.int64]:
         """Draws the entries `first`..`last - 1` of a random order of 0..count-1: [last - first] int64.

@@ -13,8 +13,9 @@ from lengthwise._kernels.boxes import find_boxes as find_boxes
 from lengthwise._kernels.boxes import hold_cells as hold_cells
 from lengthwise._kernels.boxes import move_boxes as move_boxes
 from lengthwise._kernels.boxes import place_box as place_box
+from lengthwise._kernels.buckets import bucket_ends as bucket_ends
+from lengthwise._kernels.buckets import price_buckets as price_buckets
 from lengthwise._kernels.cuts import add_box as add_box
-from lengthwise._kernels.cuts import bucket_ends as bucket_ends
 from lengthwise._kernels.cuts import costliest_alone as costliest_alone
 from lengthwise._kernels.cuts import cut_to_multiples as cut_to_multiples
 from lengthwise._kernels.cuts import follow_back as follow_back
@@ -22,7 +23,6 @@ from lengthwise._kernels.cuts import greedy_cut as greedy_cut
 from lengthwise._kernels.cuts import greedy_cut_of_one as greedy_cut_of_one
 from lengthwise._kernels.cuts import least_cost_cut as least_cost_cut
 from lengthwise._kernels.cuts import pad_and_price as pad_and_price
-from lengthwise._kernels.cuts import price_buckets as price_buckets
 from lengthwise._kernels.cuts import reach_from as reach_from
 from lengthwise._kernels.deals import look_at_steps as look_at_steps
 from lengthwise._kernels.deals import share_out as share_out

@@ -1,4 +1,4 @@
-"""Batches cut in order, and buckets of the least padding."""
+"""Batches cut in order."""
 
 from __future__ import annotations
 
@@ -50,6 +50,8 @@ def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
     `cost.Quadratic`, so that both round alike at the budget.
     """
     count, dims = lengths.shape
+    if not overshoot and is_padded(prices, dims):
+        return _cut_padded(lengths, boundaries, budget, most, offsets)
     longest = np.zeros(dims, np.int64)
     batches = 0
     size = 0
@@ -78,6 +80,50 @@ def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
             each, once = _price_with(lengths, index, prices, longest)
         size += 1
         full = overshoot and once + size * (prices[1] + each) >= budget
+    offsets[batches] = count
+    return batches
+
+
+@compile_kernel
+def fill_padded(lengths, start, budget, most):
+    """The batch of pairs from row `start` on by their padded frames: how many, its cost, and its cost with one more.
+
+    It takes one at least. Where none is left, one more costs infinity. Whole numbers, which are exact, and no branch
+    that nobody can foresee: half the time that any prices take.
+    """
+    first, second, size = np.int64(0), np.int64(0), np.int64(0)
+    whole = np.int64(min(budget, 2.0**62))
+    for row in range(start, lengths.shape[0]):
+        longer, wider = max(first, np.int64(lengths[row, 0])), max(second, np.int64(lengths[row, 1]))
+        grown = (size + 1) * (longer + wider)
+        if size > 0 and (grown > whole or size == most):
+            return size, float(size * (first + second)), float(grown)
+        first, second = longer, wider
+        size += 1
+    return size, float(size * (first + second)), np.inf
+
+
+@compile_kernel
+def is_padded(prices, dims):
+    """Whether a batch of two lengths a sequence costs the frames that it is padded to."""
+    plain = dims == 2 and prices[2] == 1.0 and prices[3] == 1.0
+    for place in range(prices.size):
+        plain = plain and (prices[place] == 0.0 or place in (2, 3))
+    return plain
+
+
+@compile_kernel
+def _cut_padded(lengths, boundaries, budget, most, offsets):
+    """`greedy_cut` of pairs by their padded frames."""
+    count, start, batches, passed = np.int64(lengths.shape[0]), np.int64(0), 0, 0
+    while start < count:
+        while passed < boundaries.size and boundaries[passed] <= start:
+            passed += 1
+        own = lengths[: boundaries[passed]] if passed < boundaries.size else lengths
+        while start < own.shape[0]:
+            offsets[batches] = start
+            batches += 1
+            start += fill_padded(own, start, budget, most)[0]
     offsets[batches] = count
     return batches
 
@@ -157,63 +203,6 @@ def costliest_alone(lengths, prices, budget):
         if most < cost <= budget:
             most = cost
     return most
-
-
-@compile_kernel(linear=True)
-def price_buckets(lengths, counts, price, best, most):
-    """The least that the lengths up to each cost where a bucket costs `price` beside its frames, in linear time.
-
-    best[i] = min over j < i of best[j] + price + lengths[i] (counts[i] - counts[j]), and most[i] the most buckets that
-    cost so little. `lengths` are the distinct lengths, rising, with lengths[0] = 0 for the empty prefix; `counts` how
-    many sequences are no longer. Position j is a line in x = lengths[i], of slope -counts[j] and height best[j];
-    slopes fall and queries rise, so the lower envelope is a queue read from its front. Lines meet at whole x by floor
-    division: no product that could overflow. Of lines that are equally low the last is taken: it has the most buckets.
-    """
-    queue = np.empty(lengths.size, np.int64)
-    front, back = 0, 0
-    best[0], most[0] = 0, 0
-    for i in range(1, lengths.size):
-        # Line i - 1 enters. It is no higher than line a from x >= meet(a, i - 1); the last line goes if it is never
-        # needed.
-        entering = i - 1
-        # If the newest line meets the last one no later than the last meets the one before, the last is nowhere lowest.
-        while back - front >= 2:
-            last, previous = queue[back - 1], queue[back - 2]
-            rise = best[last] - best[previous]
-            meet_last = -((-rise) // (counts[last] - counts[previous]))
-            rise = best[entering] - best[last]
-            meet_entering = -((-rise) // (counts[entering] - counts[last]))
-            if meet_entering > meet_last:
-                break
-            back -= 1
-        queue[back] = entering
-        back += 1
-        # Queries rise: a line at the front that the next one has passed is never lowest again.
-        x = lengths[i]
-        while back - front >= 2:
-            first, second = queue[front], queue[front + 1]
-            if best[second] - counts[second] * x > best[first] - counts[first] * x:
-                break
-            front += 1
-        j = queue[front]
-        best[i] = best[j] + price + x * (counts[i] - counts[j])
-        most[i] = most[j] + 1
-
-
-@compile_kernel(linear=True)
-def bucket_ends(lengths, counts, price, best, most, ends):
-    """Follows `best` and `most` of `price_buckets` back, over as many buckets as `ends` [buckets] receives.
-
-    The last bucket ends at the last length. Where several ways to divide what is left pad equally little, its bucket is
-    the widest of them.
-    """
-    i = lengths.size - 1
-    for bucket in range(ends.size - 1, -1, -1):
-        ends[bucket] = i
-        j = np.searchsorted(most, bucket)  # the first that `bucket` buckets may end at: `most` never falls
-        while best[j] + price + lengths[i] * (counts[i] - counts[j]) != best[i]:
-            j += 1
-        i = j
 
 
 @compile_kernel(linear=True)

@@ -11,18 +11,7 @@ from lengthwise._compile import compile_kernel
 from lengthwise._kernels.cuts import cut_to_multiples, follow_back
 from lengthwise._kernels.multiples import reach_multiples, split_multiples
 from lengthwise._kernels.step_sorts import keep_until, largest, sort_step
-from lengthwise._kernels.steps import level_step
-
-
-@compile_kernel
-def _copy_until(needed, positions, end, lengths):
-    """The rows of `needed` at those `positions` that are below `end`, in the first rows of `lengths`."""
-    row = 0
-    for position in positions:
-        for dim in range(needed.shape[1]):
-            lengths[row, dim] = needed[position, dim]
-        row += position < end  # if not, the next one takes its place
-    return lengths[:row]
+from lengthwise._kernels.steps import copy_until, level_step
 
 
 @compile_kernel
@@ -43,7 +32,7 @@ def fill_steps_of_multiples(needed, sizes, prices, budget, most, multiple, slots
     top = largest(sizes)
     none = np.empty(0, np.int64)
     counts = np.empty(8192, np.int64)
-    room = np.empty((2, 64), np.int64)
+    spare = np.empty(64, sequences.dtype)
     lengths = np.empty((65, needed.shape[1]), needed.dtype)
     offsets = np.empty(65, np.int64)
     start, before, steps = np.int64(0), np.int64(0), 0
@@ -54,26 +43,27 @@ def fill_steps_of_multiples(needed, sizes, prices, budget, most, multiple, slots
         reach = min(left, before + before // 8 + 1 if steps > 0 else 2 * slots)
         reach = max(reach, fits)
         while True:
-            if reach > room.shape[1]:
-                room = np.empty((2, 2 * reach), np.int64)
+            if reach > spare.size:
+                spare = np.empty(2 * reach, sequences.dtype)
                 lengths = np.empty((2 * reach + 1, needed.shape[1]), needed.dtype)
                 offsets = np.empty(2 * reach + 1, np.int64)
-            positions, _ = sort_step(sizes, top, start, start + reach, room, counts)
-            own = _copy_until(needed, positions, start + reach, lengths)
+            positions = sequences[start : start + reach]
+            sort_step(sizes, top, start, start + reach, positions, spare, counts)
+            own = copy_until(needed, positions, start + reach, lengths)
             if reach <= fits or cut_to_multiples(own, none, prices, budget, most, multiple, offsets) > slots:
                 break
             fits, reach = reach, min(left, 2 * reach)
         # `fits` sequences fit, and `reach` do not: a part of the positions sorted last are those of each try.
         while reach - fits > 1:
             middle = (fits + reach) // 2
-            own = _copy_until(needed, positions, start + middle, lengths)
+            own = copy_until(needed, positions, start + middle, lengths)
             if cut_to_multiples(own, none, prices, budget, most, multiple, offsets) > slots:
                 reach = middle
             else:
                 fits = middle
         if fits < left:
             fits = _round(needed, positions, start, fits, prices, budget, most, multiple, slots, lengths)
-        keep_until(positions, start + fits, sequences[start:])
+        keep_until(positions, start + fits, positions)
         taken[steps] = fits
         steps += 1
         start += fits
@@ -90,7 +80,7 @@ def _round(needed, positions, start, fits, prices, budget, most, multiple, slots
     number, paid, first = np.empty(fits + 1, np.int64), np.empty(fits + 1), np.empty(fits + 1, np.int64)
     loose = multiple < 1  # never
     for size in range(fits, max(slots, fits - multiple + 1) - 1, -1):
-        own = _copy_until(needed, positions, start + size, lengths)
+        own = copy_until(needed, positions, start + size, lengths)
         reach_multiples(own, prices, budget, budget, most, multiple, loose, number[: size + 1], paid, first)
         if 0 <= number[size] <= slots:
             return size

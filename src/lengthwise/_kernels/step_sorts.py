@@ -10,56 +10,51 @@ _BY_HAND = 40  # sequences: to count digits would take longer than to put so few
 
 
 @compile_kernel
-def sort_step(sizes, top, start, stop, room, counts):
-    """The positions start..stop-1 from the largest of `sizes`, equals as they come; and room for as many numbers.
+def sort_step(sizes, top, start, stop, found, spare, counts):
+    """Writes the positions start..stop-1 from the largest of `sizes`, equals as they come, into `found`.
 
-    No size is above `top`. Both stand in `room` [2, m] until the next call. `counts` is [2048]. NumPy's sort takes
-    seconds to compile.
+    No size is above `top`. `spare` is room for as many numbers, of the type of `found`; `counts` is [8192]. NumPy's
+    sort takes seconds to compile.
     """
     size = stop - start
-    found, spare = room[0, :size], room[1, :size]
-    # Each word is what the size lacks to `top`, above the place in the step. The sizes [7, 9, 2] are
-    # [0b0010_00, 0b0000_01, 0b0111_10] where `top` is 9.
-    shift = 0
-    while size >> shift > 0:
-        shift += 1
-    most = np.int64(0)
-    for index in range(size):
-        found[index] = (top - sizes[start + index]) << shift | index
-        most = max(most, found[index])
     if size <= _BY_HAND:
-        for index in range(1, size):
-            word, place = found[index], index
-            while place > 0 and found[place - 1] > word:
+        for index in range(size):
+            place = index
+            while place > 0 and sizes[found[place - 1]] < sizes[start + index]:
                 found[place] = found[place - 1]
                 place -= 1
-            found[place] = word
-    else:
-        width = 0
-        while most >> (shift + width) > 0:
-            width += 1
-        # Digits of equal width. Of a short step most counts of a long digit would be 0, and to go through them would
-        # take longer than to sort.
-        passes = -(-width // (13 if size > 65536 else 11 if size > 4096 else 8))
-        bits = -(-width // max(1, passes))
-        for number in range(passes):
-            low, mask = shift + number * bits, (1 << bits) - 1
-            for digit in range(mask + 1):
-                counts[digit] = 0
-            for index in range(size):
-                counts[(found[index] >> low) & mask] += 1
-            # From here on the counts say where the next word of each digit goes: [2, 0, 3] become [0, 2, 2].
-            place = 0
-            for digit in range(mask + 1):
-                place, counts[digit] = place + counts[digit], place
-            for index in range(size):
-                digit = (found[index] >> low) & mask
-                spare[counts[digit]] = found[index]
-                counts[digit] += 1
-            found, spare = spare, found
-    for index in range(size):
-        found[index] = start + (found[index] & ((1 << shift) - 1))
-    return found, spare
+            found[place] = start + index
+        return
+    # They are sorted by what each size lacks to `top`: [2, 0, 7] of the sizes [7, 9, 2] where `top` is 9.
+    most = np.int64(0)
+    for index in range(start, stop):
+        most = max(most, top - sizes[index])
+    width = 0
+    while most >> width > 0:
+        width += 1
+    # Digits of equal width. Of a short step most counts of a long digit would be 0, and to go through them would take
+    # longer than to sort.
+    passes = max(1, -(-width // (13 if size > 65536 else 11 if size > 4096 else 8)))
+    bits = -(-width // passes)
+    mask = (1 << bits) - 1
+    # From the one to the other and back, so that the last pass writes into `found`.
+    before, after = (found, spare) if passes % 2 == 0 else (spare, found)
+    for number in range(passes):
+        low = number * bits
+        for digit in range(mask + 1):
+            counts[digit] = 0
+        for index in range(start, stop):
+            counts[((top - sizes[index]) >> low) & mask] += 1
+        # From here on the counts say where the next position of each digit goes: [2, 0, 3] become [0, 2, 2].
+        place = 0
+        for digit in range(mask + 1):
+            place, counts[digit] = place + counts[digit], place
+        for index in range(size):
+            position = np.int64(before[index]) if number > 0 else start + index
+            digit = ((top - sizes[position]) >> low) & mask
+            after[counts[digit]] = position
+            counts[digit] += 1
+        before, after = after, before
 
 
 @compile_kernel
@@ -80,13 +75,11 @@ def sort_steps(sizes, taken, sequences):
         sequences: [n], receives the positions of the sequences, step by step.
     """
     top = largest(sizes)
-    room = np.empty((2, largest(taken)), np.int64)
+    spare = np.empty(largest(taken), sequences.dtype)
     counts = np.empty(8192, np.int64)
     start = np.int64(0)
     for size in taken:
-        positions, _ = sort_step(sizes, top, start, start + size, room, counts)
-        for index in range(size):
-            sequences[start + index] = positions[index]
+        sort_step(sizes, top, start, start + size, sequences[start : start + size], spare, counts)
         start += size
 
 
@@ -105,27 +98,27 @@ def sort_parts(sequences, sizes, top, ends, turned, found):
     for end in ends:
         width = max(width, end - start)
         start = end
-    own, room = np.empty(width, np.int64), np.empty((2, width), np.int64)
+    own, lacks = np.empty(width, np.int64), np.empty(width, np.int64)
+    positions, spare = np.empty(width, np.int64), np.empty(width, np.int64)
     counts = np.empty(8192, np.int64)
     start = np.int64(0)
     for part in range(ends.size):
         size = ends[part] - start
         for index in range(size):
-            own[index] = top - sizes[sequences[start + index]]  # because a step is sorted from the largest
-        positions, spare = sort_step(own, top, np.int64(0), size, room, counts)
-        for index in range(size):
-            spare[index] = sequences[start + index]
+            own[index] = sequences[start + index]
+            lacks[index] = top - sizes[own[index]]  # because a step is sorted from the largest
+        sort_step(lacks, top, np.int64(0), size, positions, spare, counts)
         back = turned and part % 2 == 1
         for index in range(size):
             place = start + (size - 1 - index if back else index)
-            sequences[place] = spare[positions[index]]
-            found[place] = top - own[positions[index]]
+            sequences[place] = own[positions[index]]
+            found[place] = top - lacks[positions[index]]
         start = ends[part]
 
 
 @compile_kernel
 def keep_until(positions, end, sequences):
-    """Writes those of `positions` that are below `end` into `sequences`, in their order."""
+    """Writes those of `positions` that are below `end` into `sequences`, in their order; they may be one memory."""
     place = 0
     for position in positions:
         if position < end:

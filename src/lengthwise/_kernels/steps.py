@@ -7,7 +7,12 @@ import math
 import numpy as np
 
 from lengthwise._compile import compile_kernel
+from lengthwise._kernels.cuts import fill_padded, is_padded
 from lengthwise._kernels.step_sorts import keep_until, largest, sort_step
+
+_TRIES = 8  # by what the try before says; then bisection, which needs no luck
+_SURE = 4  # tries of a step from which on what a try says of the next is mostly chance
+_NEAR = 64  # sequences: the bisection of so few takes no more tries
 
 
 @compile_kernel
@@ -27,17 +32,6 @@ def _divide_budget(length, left, prices, budget, most):
         while size > 1 and once + size * each > budget:
             size -= 1
     return size, once + size * each, once + (size + 1) * each if size < left else np.inf
-
-
-@compile_kernel
-def _pass_by(out, passed, place):
-    """How many rows of `out`, rising, stand before the row that is at `place` without them; `passed` are known to.
-
-    Without the rows [1, 2] of 5, the rows at the places 0, 1 and 2 are 0, 3 and 4.
-    """
-    while passed < out.size and out[passed] <= place + passed:
-        passed += 1
-    return passed
 
 
 @compile_kernel
@@ -73,59 +67,31 @@ def _fill_batch(lengths, start, prices, budget, most, longest):
 
 
 @compile_kernel
-def _fill_padded(lengths, start, budget, most):
-    """`_fill_batch` of two lengths a sequence by their padded frames, in half the time.
-
-    Whole numbers, which are exact, and no branch that nobody can foresee.
-    """
-    first, second, size = np.int64(0), np.int64(0), np.int64(0)
-    whole = np.int64(min(budget, 2.0**62))
-    for row in range(start, lengths.shape[0]):
-        longer, wider = max(first, np.int64(lengths[row, 0])), max(second, np.int64(lengths[row, 1]))
-        grown = (size + 1) * (longer + wider)
-        if size > 0 and (grown > whole or size == most):
-            return size, float(size * (first + second)), float(grown)
-        first, second = longer, wider
-        size += 1
-    return size, float(size * (first + second)), np.inf
-
-
-@compile_kernel
-def _is_padded(prices, dims):
-    """Whether a batch of two lengths a sequence costs the frames that it is padded to."""
-    plain = dims == 2 and prices[2] == 1.0 and prices[3] == 1.0
-    for place in range(prices.size):
-        plain = plain and (prices[place] == 0.0 or place in (2, 3))
-    return plain
-
-
-@compile_kernel
-def cut_falling(lengths, out, prices, budget, most, slots, ends):
+def cut_falling(lengths, prices, budget, most, slots, ends):
     """Cuts a step, its sequences sorted from the longest, into batches of at most `budget` in cost each.
 
     A sequence of `lengths` [m, dims] that is over the budget by itself stands alone. Of one length a sequence, a batch
-    is as long as its first: this takes time for the batches, and not for the sequences. There, rows `out`, rising, may
-    take no part; of several lengths there are no such rows. `ends` [slots] receives how many sequences stand in the
-    batches up to each. Returns
+    is as long as its first: this takes time for the batches, and not for the sequences. `ends` [slots] receives how
+    many sequences stand in the batches up to each. Returns
 
     - how many batches there are, or slots + 1 as soon as the sequences need more than `slots`;
     - what the costliest of them costs, without those that stand alone over the budget;
-    - the least budget under which one of them would take another sequence: infinite where none can.
+    - the least budget under which one of them would take another sequence: infinite where none can;
+    - about how many batches all sequences fill. It is 2.5 if the third of three is half full, and if only two may be,
+      and half as many sequences as stand in the second are left over.
     """
     longest = np.empty(lengths.shape[1], np.int64)
-    count, padded = lengths.shape[0] - out.size, _is_padded(prices, longest.size)
+    count, padded = lengths.shape[0], is_padded(prices, longest.size)
     # No literals: what is called with one is compiled a second time.
-    start, passed, batches = np.int64(0), np.int64(0), 0
-    costliest, more = 0.0, np.inf
+    start, batches, size = np.int64(0), 0, np.int64(0)
+    cost, costliest, more, filled = 0.0, 0.0, np.inf, 0.0
     while start < count:
         if batches == slots:
-            return slots + 1, costliest, more
+            return slots + 1, costliest, more, slots + (count - start) / size
         if longest.size == 1:
-            passed = _pass_by(out, passed, start)
-            longest_of_all = float(lengths[start + passed, 0])
-            size, cost, grown = _divide_budget(longest_of_all, count - start, prices, budget, most)
+            size, cost, grown = _divide_budget(float(lengths[start, 0]), count - start, prices, budget, most)
         elif padded:
-            size, cost, grown = _fill_padded(lengths, start, budget, most)
+            size, cost, grown = fill_padded(lengths, start, budget, most)
         else:
             size, cost, grown = _fill_batch(lengths, start, prices, budget, most, longest)
         # A batch that is full by count takes no more under any budget.
@@ -134,7 +100,9 @@ def cut_falling(lengths, out, prices, budget, most, slots, ends):
         start += size
         ends[batches] = start
         batches += 1
-    return batches, costliest, more
+    if batches > 0:
+        filled = batches - 1.0 + max(min(1.0, cost / budget) if budget > 0.0 else 1.0, size / most)
+    return batches, costliest, more, filled
 
 
 @compile_kernel
@@ -193,157 +161,141 @@ def level_step(lengths, prices, budget, most, slots, ends, guess):
     """Cuts a step into `slots` batches, the costliest of which costs the least possible.
 
     Bisection on the budget, exact because both ends move to costs that occur: a budget that is too small is raised to
-    the next that changes a batch, and one that is enough is lowered to the costliest batch under it. So the `guess`
-    changes only how many tries it takes. The next tries are ever further from it, until the least lies between two.
+    the next that changes a batch, and one that is enough is lowered to the costliest batch under it. So what is tried
+    changes only how many tries it takes: first the `guess`, and then what each try says of the next.
 
     Returns:
         How many batches there are, and what the costliest costs.
     """
-    none = ends[:0]
-    _, high, _ = cut_falling(lengths, none, prices, budget, most, slots, ends)
-    # Full steps need nearly all of the budget: the first try is a little below it.
-    guess = min(guess, high)
-    low, stride = 0.0, guess / 1024.0
-    guess -= stride
+    low, tries, kept = 0.0, 0, np.empty(slots, np.int64)
+    enough, high, _, _ = cut_falling(lengths, prices, budget, most, slots, ends)
+    kept[:] = ends
+    middle = guess if guess < high else high * (1.0 - 2.0**-10)  # full steps need nearly all of the budget
     while low < high and slots > 1:
-        middle = guess if low < guess < high else low + (high - low) / 2.0
+        middle = low + (high - low) / 2.0 if tries >= _TRIES else max(low, min(middle, high - high * 2.0**-52))
         if middle >= high:  # neighbours among the floats
             break
-        batches, costliest, more = cut_falling(lengths, none, prices, middle, most, slots, ends)
+        batches, costliest, more, filled = cut_falling(lengths, prices, middle, most, slots, ends)
         if batches > slots:
-            low, guess = more, middle + stride
+            low = more
         else:
-            high, guess = costliest, middle - stride
-        stride *= 2.0
-    batches, _, _ = cut_falling(lengths, none, prices, high, most, slots, ends)
-    return split_widest(ends, batches, slots), high
+            enough, high = batches, costliest
+            kept[:] = ends
+        middle *= filled / slots
+        tries += 1
+    ends[:] = kept
+    return split_widest(ends, enough, slots), high
 
 
 @compile_kernel
-def _copy_rows(needed, positions, lengths):
-    """The rows of `needed` at those `positions`, in the first rows of `lengths`."""
-    for dim in range(needed.shape[1]):
-        for row in range(positions.size):
-            lengths[row, dim] = needed[positions[row], dim]
-    return lengths[: positions.size]
+def _cut_padded_until(lengths, positions, end, count, budget, most, slots, ends):
+    """`cut_falling` of pairs by their padded frames, of the `count` rows whose position is below `end`.
 
-
-@compile_kernel
-def _find_late(positions, first, late):
-    """The ranks, rising, of those whose position is `first` or beyond; they stand in `late`."""
-    count = 0
-    for rank in range(positions.size):
-        late[count] = rank
-        count += positions[rank] >= first
-    return late[:count]
-
-
-@compile_kernel
-def _cut_until(lengths, positions, late, end, prices, budget, most, slots, ends, more, kept):
-    """How many batches `cut_falling` makes of those whose position is below `end`: all but some of `late`.
-
-    `more` [m] and `kept` [m, dims] are room to work in.
+    To pass the others by takes less time than to copy these. Returns how many batches there are, and about how many
+    all rows fill.
     """
-    count, dims = 0, lengths.shape[1]
-    if dims == 1:
-        for rank in late:
-            more[count] = rank
-            count += positions[rank] >= end
-        batches, _, _ = cut_falling(lengths, more[:count], prices, budget, most, slots, ends)
-        return batches
-    # Of several lengths every row is looked at, and it is quicker to copy those that stay than to pass others by.
-    for row in range(positions.size):
-        kept[count, 0], kept[count, 1] = lengths[row, 0], lengths[row, 1]
+    first, second, size, batches, passed = np.int64(0), np.int64(0), np.int64(0), 0, np.int64(0)
+    whole = np.int64(min(budget, 2.0**62))
+    for row in range(lengths.shape[0]):
+        if positions[row] >= end:
+            continue
+        longer, wider = max(first, np.int64(lengths[row, 0])), max(second, np.int64(lengths[row, 1]))
+        if size > 0 and ((size + 1) * (longer + wider) > whole or size == most):
+            passed += size
+            ends[batches] = passed
+            batches += 1
+            if batches == slots:
+                return slots + 1, slots + (count - passed) / size
+            longer, wider, size = np.int64(lengths[row, 0]), np.int64(lengths[row, 1]), np.int64(0)
+        first, second = longer, wider
+        size += 1
+    if size > 0:
+        ends[batches] = count
+        batches += 1
+    return batches, batches - 1.0 + max(min(1.0, size * (first + second) / budget), size / most)
+
+
+@compile_kernel
+def copy_until(needed, positions, end, lengths):
+    """The rows of `needed` at those `positions` that are below `end`, in the first rows of `lengths`."""
+    row, dims = 0, needed.shape[1]
+    second = min(1, dims - 1)
+    for position in positions:
+        # One or two without a loop: that would take longer than the rest.
+        lengths[row, 0] = needed[position, 0]
+        lengths[row, second] = needed[position, second]
         for dim in range(2, dims):
-            kept[count, dim] = lengths[row, dim]
-        count += positions[row] < end  # if not, the next one takes its place
-    batches, _, _ = cut_falling(kept[:count], more[:0], prices, budget, most, slots, ends)
-    return batches
-
-
-@compile_kernel
-def _fit_most(lengths, positions, start, fits, guess, prices, budget, most, slots, ends, spare, more, kept):
-    """The most sequences, from position `start` on, that `slots` batches hold: `fits` do, and all of them do not.
-
-    Each try leaves out those beyond a number of them. The first is a little below the guess, so that the next ones
-    need only look at what is beyond. They are ever further from the guess; then follows bisection.
-
-    Args:
-        lengths: [m, dims], sorted from the longest.
-        positions: [m], of each in order, from `start` on.
-        spare, more: [m], room to work in.
-        kept: [m, dims], room to work in.
-    """
-    beyond, spread = np.int64(positions.size), int(math.sqrt(guess)) + 1
-    first = max(fits, guess - 4 * spread)
-    late = _find_late(positions, start + first, spare)
-    if first > fits:
-        end = start + first
-        if _cut_until(lengths, positions, late, end, prices, budget, most, slots, ends, more, kept) <= slots:
-            fits = first
-        else:
-            beyond = first
-            late = _find_late(positions, start + fits, spare)
-    stride = spread // 2 + 1
-    while beyond - fits > 1:
-        middle = guess if fits < guess < beyond else (fits + beyond) // 2
-        end = start + middle
-        if _cut_until(lengths, positions, late, end, prices, budget, most, slots, ends, more, kept) > slots:
-            beyond, guess = middle, middle - stride
-        else:
-            fits, guess = middle, middle + stride
-        stride *= 2
-    return fits
+            lengths[row, dim] = needed[position, dim]
+        row += position < end  # if not, the next one takes its place
+    return lengths[:row]
 
 
 @compile_kernel(linear=True)
 def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequences):
     """Fills steps in order, each with the most sequences that `slots` batches under the budget hold. Returns how many.
 
+    More sequences than a step may take are sorted. Each try leaves out those beyond a number of them, and says about
+    how many more or fewer fit. After some tries, bisection follows.
+
     Args:
         needed: [n, dims], what each sequence must be padded to, in order.
-        sizes: [n] int64, by which a step is sorted before it is cut.
+        sizes: [n], whole numbers by which a step is sorted before it is cut.
         prices, budget, most: As in `greedy_cut`.
         slots: Batches of a step.
         guess: About how many sequences the first step takes, at least one: it changes nothing but the time.
         taken: [n], receives how many sequences each step takes.
         sequences: [n], receives the positions of the sequences, step by step, each step from its largest.
     """
-    count = needed.shape[0]
-    top = largest(sizes)
+    count, dims = needed.shape
+    padded, top = is_padded(prices, dims), largest(sizes)
     ends = np.empty(slots, np.int64)
     counts = np.empty(8192, np.int64)
-    room = np.empty((3, 64), np.int64)
-    copies = min(2, needed.shape[1])  # of one length, tries need no rows of their own
-    lengths = np.empty((copies, 64, needed.shape[1]), needed.dtype)
+    # One room for what is sorted and then for what is cut: of a step of a third of all, each is a byte a sequence.
+    width = max(sequences.itemsize, dims * needed.itemsize)
+    room = np.empty(64 * width, np.uint8)
+    positions, lengths = sequences[:0], room[:0].view(needed.dtype).reshape((0, dims))
     start, steps = np.int64(0), 0
     while start < count:
         left = count - start
-        # Random steps take about as many as the one before: of 100, some 10 more or less; of 10,000, some 100.
-        reach = min(left, guess + 4 * (int(math.sqrt(guess)) + 1))
-        fits = min(slots, left)
+        fits, reach = min(slots, left), np.int64(0)  # so many fit, and so many are sorted
+        beyond, middle, tries, further = fits + 1, guess, 0, 0
         while True:
-            if reach > room.shape[1]:
-                room = np.empty((3, reach + reach // 8), np.int64)
-                lengths = np.empty((copies, room.shape[1], needed.shape[1]), needed.dtype)
-            positions, spare = sort_step(sizes, top, start, start + reach, room, counts)
-            if fits == reach:
-                break
-            own = _copy_rows(needed, positions, lengths[0])
-            batches, _, _ = cut_falling(own, room[2, :0], prices, budget, most, slots, ends)
+            if beyond - fits == 1:
+                if fits < reach or reach == left:
+                    break
+                # Random steps take about as many as those before: of 100, some 10 more or less; of 10,000, some 100.
+                reach = min(left, max(fits, 2 * reach if reach > 0 else guess + 3 * (int(math.sqrt(guess)) + 1)))
+                if reach * width > room.size:
+                    room = np.empty((reach + reach // 8) * width, np.uint8)
+                spare = room[: reach * sequences.itemsize].view(sequences.dtype)
+                lengths = room[: reach * dims * needed.itemsize].view(needed.dtype).reshape((reach, dims))
+                positions = sequences[start : start + reach]
+                sort_step(sizes, top, start, start + reach, positions, spare, counts)
+                if padded:
+                    copy_until(needed, positions, start + reach, lengths)
+                beyond = reach + 1
+                continue
+            middle = (fits + beyond) // 2 if tries >= _TRIES else max(fits + 1, min(middle, beyond - 1))
+            end = start + middle
+            if padded:
+                batches, filled = _cut_padded_until(lengths, positions, end, middle, budget, most, slots, ends)
+            else:
+                own = copy_until(needed, positions, end, lengths)
+                batches, _, _, filled = cut_falling(own, prices, budget, most, slots, ends)
+            # Ever further in the same direction, until what fits lies between two tries.
             if batches > slots:
-                limits = (prices, budget, most, slots, ends, spare, room[2], lengths[copies - 1])
-                fits = _fit_most(own, positions, start, fits, guess, *limits)
-                break
-            fits = reach
-            if reach == left:
-                break
-            reach = min(left, 2 * reach)
-        keep_until(positions, start + fits, sequences[start:])
+                beyond, further = middle, min(further, 0) * 2 - 1
+            else:
+                fits, further = middle, max(further, 0) * 2 + 1
+            middle = int(middle * slots / filled)
+            tries += 1
+            if tries >= _SURE:
+                middle = (fits + beyond) // 2 if beyond - fits <= _NEAR else middle + further // 2
+        keep_until(positions, start + fits, positions)
+        guess = fits if steps == 0 else guess + (fits - guess) // 4
         taken[steps] = fits
         steps += 1
         start += fits
-        guess = fits
     return steps
 
 

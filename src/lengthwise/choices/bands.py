@@ -33,7 +33,7 @@ def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[Any]:
             fewer values, each is a band. 1 goes by the last length alone.
 
     Returns:
-        uint16 where there are fewer than 2**16 places, else int64.
+        Whole numbers of two or four bytes; of eight where there are 2**32 sequences or more.
 
     >>> line_up(np.array([[4, 3], [5, 2], [2, 8], [6, 9], [1, 1], [9, 5]]), 2)
     array([2, 6, 3, 4, 1, 5], dtype=uint16)
@@ -85,7 +85,7 @@ def _rank(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     del keys  # millions of them are much of the memory
     rises = np.zeros(len(ranks), bool)
     np.not_equal(ranks[1:], ranks[:-1], out=rises[1:])
-    found = np.empty(len(ranks), np.int64)
+    found: NDArray[Any] = np.empty(len(ranks), np.uint32 if len(ranks) < 2**32 else np.int64)
     found[order] = np.cumsum(rises, out=ranks)
     return found
 
@@ -127,7 +127,7 @@ def _look_up(
     del seen  # of few sequences in many bands it is much of the memory
     if places[-1] < 2**16:
         places = places.astype(np.uint16)
-    found = np.empty(len(cells), np.uint16 if places.dtype == np.uint16 else np.int64)
+    found = np.empty(len(cells), places.dtype)
     parts = cores.split(len(cells))
     calls = [(cells[part], bands, lasts[part], ranks, width, places, found[part]) for part in parts]
     cores.call(_kernels.look_up_keys, calls)

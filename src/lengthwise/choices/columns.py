@@ -21,15 +21,29 @@ _AT_ONCE = 2**14  # numbers, which stay in the cache
 
 def take_rows(rows: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]:
     """rows[index] of `rows` [n, dims]: a fresh array, [m, dims]."""
-    if rows.shape[1] == 1:
-        return rows[:, 0].take(index)[:, None]
-    width = rows.shape[1] * rows.itemsize
-    if len(index) < _MANY or width not in (4, 8) or not rows.flags.c_contiguous:
-        return rows.take(index, axis=0)
-    # Two lengths of two bytes each are moved as one number of four.
-    found = np.empty((len(index), rows.shape[1]), rows.dtype)
-    _look_up_on_cores(rows.view(f"u{width}")[:, 0], found.view(f"u{width}")[:, 0], index)
+    numbers = as_numbers(rows)
+    taken = numbers.take(index, axis=0) if len(index) < _MANY or rows.shape[1] == 1 else take_numbers(numbers, index)
+    return taken.view(rows.dtype).reshape(len(index), rows.shape[1])
+
+
+def take_numbers(numbers: NDArray[Any], index: NDArray[np.integer[Any]]) -> NDArray[Any]:
+    """numbers[index] of `numbers` [n] or [n, dims]: a fresh array. NumPy's `take` copies an index of four bytes."""
+    if numbers.ndim == 2:
+        return numbers.take(index, axis=0)
+    found = np.empty(len(index), numbers.dtype)
+    _look_up_on_cores(numbers, found, index)
     return found
+
+
+def as_numbers(rows: NDArray[Any]) -> NDArray[Any]:
+    """The memory of `rows` [n] or [n, dims] as one number each, [n], where that is possible; else as they are.
+
+    Two lengths of two bytes each are moved as one number of four, many times as fast.
+    """
+    if rows.ndim == 1 or rows.shape[1] == 1:
+        return rows.reshape(len(rows))
+    width = rows.shape[1] * rows.itemsize
+    return rows.view(f"u{width}")[:, 0] if width in (4, 8) and rows.flags.c_contiguous else rows
 
 
 def narrow(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -120,17 +134,44 @@ def apply_once(
     >>> apply_once(np.sqrt, np.array([4.0, 1.0, 4.0, 4.0]))
     array([2., 1., 2., 2.])
     """
-    whole: NDArray[Any] | None = sizes if sizes.dtype == np.uint16 else small_whole(sizes, np.int32)
+    table, whole = _tabulate(function, sizes, dtype)
+    return _apply_in_parts(function, sizes, dtype) if table is None else look_up(table, whole)
+
+
+def add_once(
+    function: Callable[[NDArray[np.float64]], NDArray[Any]], sizes: NDArray[np.float64], sums: NDArray[np.float64]
+) -> None:
+    """Adds what `apply_once` gives of each size to `sums` [n], in place: numbers beside them would be as large.
+
+    >>> sums = np.array([0.5, 1.0])
+    >>> add_once(np.sqrt, np.array([4.0, 9.0]), sums)
+    >>> sums
+    array([2.5, 4. ])
+    """
+    table, whole = _tabulate(function, sizes, None)
+    for part in _parts_of(sizes):
+        sums[part] += function(sizes[part]) if table is None else table.take(whole[part])
+
+
+def _tabulate(
+    function: Callable[[NDArray[np.float64]], NDArray[Any]], sizes: NDArray[np.float64], dtype: Any
+) -> tuple[NDArray[Any] | None, NDArray[Any]]:
+    """What the function gives of 0, 1, 2, ..., and `sizes` as places in it; None where that is not worth it."""
+    whole = small_whole(sizes, np.uint16, np.uint32)
     if whole is None or not (most := float(whole.max(initial=0))) < len(sizes) / 4:
-        return _apply_in_parts(function, sizes, dtype)
-    return look_up(_apply_in_parts(function, np.arange(most + 1.0), dtype), whole)
+        return None, sizes
+    return _apply_in_parts(function, np.arange(most + 1.0), dtype), whole
+
+
+def _parts_of(sizes: NDArray[Any]) -> list[slice]:
+    return [slice(start, start + _AT_ONCE) for start in range(0, max(1, len(sizes)), _AT_ONCE)]
 
 
 def _apply_in_parts(
     function: Callable[[NDArray[np.float64]], NDArray[Any]], sizes: NDArray[np.float64], dtype: Any
 ) -> NDArray[Any]:
     """The same, asked about some at a time: the numbers that the function computes with stay in the cache."""
-    first, *others = [slice(start, start + _AT_ONCE) for start in range(0, max(1, len(sizes)), _AT_ONCE)]
+    first, *others = _parts_of(sizes)
     part = function(sizes[first])
     found = np.empty(len(sizes), dtype or part.dtype)
     found[first] = part
@@ -139,9 +180,14 @@ def _apply_in_parts(
     return found
 
 
-def small_whole(sizes: NDArray[Any], dtype: Any = np.uint16) -> NDArray[Any] | None:
-    """`sizes` as `dtype`, or None where it does not hold them: whole numbers from 0 to 2**16 - 1, for example."""
-    if sizes.min(initial=0) < 0 or not sizes.max(initial=0) <= np.iinfo(dtype).max:
-        return None
-    whole = sizes.astype(dtype, copy=False)
-    return whole if sizes.dtype.kind in "iu" or (whole == sizes).all() else None
+def small_whole(sizes: NDArray[Any], *kinds: type[np.integer[Any]]) -> NDArray[Any] | None:
+    """`sizes`, where they are whole and at least 0, in the first of `kinds` that holds them; None where none does.
+
+    Without `kinds`, uint16: from 0 to 2**16 - 1.
+    """
+    least, most = sizes.min(initial=0), sizes.max(initial=0)
+    for kind in kinds or (np.uint16,):
+        if 0 <= least <= most <= np.iinfo(kind).max:
+            whole = sizes.astype(kind, copy=False)
+            return whole if sizes.dtype.kind in "iu" or (whole == sizes).all() else None
+    return None

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lengthwise import _random, checks
 from lengthwise._random import Key, argsort_over
 from lengthwise.choices.buckets import EDGES, find_bucket
-from lengthwise.choices.columns import apply_once, small_whole
+from lengthwise.choices.columns import apply_once, narrow, small_whole
 from lengthwise.choices.edges import check_edges, check_held
 from lengthwise.choices.parts import shuffle_parts, sort_by_size, sort_parts
 from lengthwise.choices.pool import Pool, fit_pool
@@ -36,8 +36,8 @@ class Ordered(NamedTuple):
     Attributes:
         sequences: [m] int64, numbers from 0 to n - 1, each at most once; m < n only where the order was asked to drop.
         boundaries: [k] int64, rising positions in 1..m-1 that no batch may cross; by default there are none.
-        edges: [m] int64, what each of `sequences` is padded to at least, in the unit of the lengths; None for no more
-            than the longest of the batch. If sequences have several lengths, [m, dims].
+        edges: [m] int64 or uint16, what each of `sequences` is padded to at least, in the unit of the lengths; None
+            for no more than the longest of the batch. If sequences have several lengths, [m, dims].
         sizes: [m] int64 or uint16, those of `sequences`, from an order of this package that has them at hand. To look
             up ten million in random order takes as long as to sort them.
     """
@@ -92,9 +92,11 @@ class Sorted:
         checks.check_flag("descending", self.descending)
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        whole = small_whole(sizes)
-        if whole is not None:
-            return Ordered(key.permutation_within(whole.max(initial=0) - whole if self.descending else whole))
+        whole = small_whole(sizes, np.uint16, np.uint32)
+        if whole is not None and (most := whole.max(initial=0)) < _random.MOST_GROUPS:
+            words = key.words_within(most - whole if self.descending else whole)
+            del sizes, whole  # before they are sorted: of two lengths a sequence, they are a sixth of the memory
+            return Ordered(_random.argsort(words))
         # The sort is stable: equal lengths keep the random order that they come in.
         return Ordered(sort_by_size(key.permutation(len(sizes)), -sizes if self.descending else sizes))
 
@@ -262,7 +264,7 @@ class Bucketed:
         counts = np.bincount(bucket, minlength=len(edges))[: len(edges)]
         sequences = _shuffle_buckets(bucket, key)[: counts.sum()]
         boundaries = np.cumsum(counts[counts > 0])[:-1]
-        return Ordered(sequences, boundaries, np.repeat(edges, counts, axis=0) if self.pad_to_edge else None)
+        return Ordered(sequences, boundaries, np.repeat(narrow(edges), counts, axis=0) if self.pad_to_edge else None)
 
     def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Bucketed:
         """The same buckets with their edges found on `sizes` [n] or [n, dims], so that all portions share them."""
@@ -363,7 +365,8 @@ class WarpedSort:
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         moved = key.exponential(len(sizes))
-        moved += self.warp(sizes)
+        self.warp.add_to(moved, sizes)
+        del sizes  # before they are sorted, as in `Sorted`
         moved -= moved.min(initial=0.0)
         return Ordered(argsort_over(moved))
 

@@ -41,9 +41,7 @@ def sort_parts(
     """
     ends = np.append(starts[1:], len(sequences))
     # The fewer bytes, the more of the sizes lie in the cache, where they are looked up in random order.
-    whole = small_whole(sizes)
-    if whole is None:
-        whole = small_whole(sizes, np.int32)
+    whole = small_whole(sizes, np.uint16, np.int32)
     if whole is None:
         found = _sort_by_part(sequences, sizes, starts)
         return (found[_turn_every_other(starts, ends)] if turned else found), None

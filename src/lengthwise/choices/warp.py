@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _exact, _kernels
-from lengthwise.choices.columns import apply_once, distinct
+from lengthwise.choices.columns import add_once, apply_once, distinct
 from lengthwise.choices.rate_distortion import Levels, group_levels, least_flows
 
 BatchSizes = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -37,6 +37,10 @@ class Curve:
 
     def __call__(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
         return apply_once(self._interpolate, lengths)
+
+    def add_to(self, sums: NDArray[np.float64], lengths: NDArray[np.float64]) -> None:
+        """Adds the height at each of `lengths` [n] to `sums` [n], in place."""
+        add_once(self._interpolate, lengths, sums)
 
     def _interpolate(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
         # Multiplied and added by separate operations: fused ones would differ between platforms in the last bit.

@@ -15,7 +15,8 @@ from lengthwise.choices.cost import Cost, check_finite, costs_of, costs_of_rows,
 class Batches(NamedTuple):
     """Batch b is members[offsets[b]:offsets[b + 1]].
 
-    needed          [m, dims]         what each member must be padded to at least, int64 or uint16
+    needed          [m, dims]         what each member must be padded to at least, int64 or uint16; or [0, dims], once
+                                      no batch is split or packed any more
     padded_lengths  [batches, dims]   what each batch is padded to: the most that its members need
     costs           [batches]
     buckets         [batches]         how long the longest of each batch's bucket is; None where there are no buckets
@@ -33,7 +34,12 @@ class Batches(NamedTuple):
     @property
     def levels(self) -> NDArray[np.float64]:
         """The length by which steps are put in order: of the batch's bucket, or, without buckets, of the batch."""
-        return self.padded_lengths.sum(axis=1).astype(np.float64) if self.buckets is None else self.buckets
+        if self.buckets is not None:
+            return self.buckets
+        levels = self.padded_lengths[:, 0].astype(np.float64)  # below 2**53, and exact
+        for column in self.padded_lengths.T[1:]:
+            levels += column
+        return levels
 
 
 def pad(
@@ -91,7 +97,7 @@ def select(batches: Batches, chosen: NDArray[np.bool_]) -> Batches:
     return Batches(
         batches.members[kept],
         np.concatenate([[0], np.cumsum(sizes[chosen])]),
-        batches.needed[kept],
+        batches.needed[kept] if len(batches.needed) else batches.needed,
         batches.padded_lengths[chosen],
         batches.costs[chosen],
         None if batches.buckets is None else batches.buckets[chosen],

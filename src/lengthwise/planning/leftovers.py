@@ -124,7 +124,7 @@ def pass_leftovers_on(
     """
     counts = np.diff(boundaries, prepend=0, append=len(sequences))
     edges = needed[np.append(0, boundaries)]
-    passed = settle_leftovers(describe_buckets(counts, edges, cut, cost, longest)).passed
+    passed = settle_leftovers(describe_buckets(counts, edges.astype(np.int64), cut, cost, longest)).passed
     if not passed.any():
         return sequences, needed, boundaries
     # The last 3 of a bucket are those before its border: the border moves, and they are in the next.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,10 +15,10 @@ from lengthwise.choices.columns import distinct, longest_of, narrow
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.multiples import count_multiple, length_multiple, round_up
 from lengthwise.choices.rows import max_in_row, row_capacity, row_offsets
-from lengthwise.choices.world import check_world
+from lengthwise.choices.world import World, check_world
 from lengthwise.lengths.arrays import view_lengths
 from lengthwise.lengths.description import name_checked
-from lengthwise.planning.batches import select
+from lengthwise.planning.batches import Batches, select
 from lengthwise.planning.draft import Draft, price, take_items
 from lengthwise.planning.fit import settle
 from lengthwise.planning.grid import deal_and_arrange, in_grid
@@ -106,7 +107,6 @@ def make_fitted(
 
     `times` may be drawn already, by the same seed: the draw serves all epochs.
     """
-    array = narrow(view_lengths(lengths, narrow=True))
     if not isinstance(batching, Batching):
         raise checks.type_error("batching", "a Batching", batching, "Make one, such as Batching(budget=20_000).")
     world = check_world(world_size, micro_batches)
@@ -114,50 +114,32 @@ def make_fitted(
     key = Key(seed=seed, epoch=epoch)
     # Runs on 8 and 6 ranks, now 4: planned for 8, then what those left for 6, then what those left for 4.
     first, *later = [*(run.world for run in runs), world]
-
-    # Each sequence once, or as often as the epoch takes it; whole, or in chunks.
-    drawn = times if times is None or isinstance(times, Draw) else draw_times(read_times(times, len(array)), key.seed)
-    taken_times = None if drawn is None else drawn.take(key.epoch)
-    check_countable(array if array.ndim == 2 else array[:, None])
-    items, spans = take_items(array, batching, taken_times)
-    check_countable(round_up(items, length_multiple(batching.cut)))
-
-    # Order and cut; then a tail that fills the last step.
-    # The plan keeps the batching as it was given, for that is what a checkpoint compares.
-    name = name_checked(array)
-    data = Data(items, name) if drawn is None else stand_for_epochs(array, batching, drawn, name)
-    given = batching
-    settled = settle(data, given, first) if fitted is None else fitted.settled
-    batching = settled.batching
-    tell_other_deal(given, settled, first, name=data.name)
-    try:
-        drafts = draft_portions(items, batching, first, key, data=data, fitted=fitted)
-    except OversizeError as error:
-        if taken_times is None:
-            raise
-        # The draft knows the numbers of copies; the user those of the data set.
-        raise name_sequence(error, copies_of(taken_times) if spans is None else spans[:, 0]) from None
-    capacity = row_capacity(batching.cut)
+    # Order and cut, in a call of its own: the lengths in two bytes are let go of with it. Then a tail that fills the
+    # last step.
+    portions, made = _make_batches(lengths, batching, fitted, key, first, times)
+    settled, capacity = made.batching, row_capacity(made.batching.cut)
     batches, numbers = complete_steps(
-        [price(draft, batching.cost, capacity) for draft in drafts],
-        first.slots // len(drafts),
-        tail=batching.deal.tail,
-        cost=batching.cost,
-        keys=[key.at("tail", lane=lane) for lane in range(len(drafts))],
-        multiple=count_multiple(batching.cut),
+        portions,
+        first.slots // len(portions),
+        tail=settled.deal.tail,
+        cost=settled.cost,
+        keys=[key.at("tail", lane=lane) for lane in range(len(portions))],
+        multiple=count_multiple(settled.cut),
     )
-    if len(items) and not numbers.size:
+    if made.items and not numbers.size:
         raise NoStepError(checks.sentence("plan", "of at least one step", f"{len(batches.costs)} batches", REMEDY))
+    if not runs and capacity is None:  # nobody splits or packs these batches from here on
+        batches = batches._replace(needed=batches.needed[:0].copy())
 
     # Deal and arrange; then what earlier runs took is taken, each from what the one before it left.
-    grid = deal_and_arrange(batches, numbers, first, batching, deal=key.at("deal"), arrange=key.at("arrange"))
+    grid = deal_and_arrange(batches, numbers, first, settled, deal=key.at("deal"), arrange=key.at("arrange"))
     if not runs:  # the rest of an epoch may wait a little longer by chance
-        tell_missed_waiting(grid, batches.costs, given, name=data.name)
+        tell_missed_waiting(grid, batches.costs, batching, name=made.data_name)
     left = Remainder(batches, grid, np.empty(0, np.int64))
     for number, (run, next_world) in enumerate(zip(runs, later, strict=True)):
         # Three lanes for each run. With the same ones, the second run would draw what the first drew.
         keys = [key.at("rest", lane=3 * number + use) for use in range(3)]
-        left = take_run(left, run, next_world, batching, keys)
+        left = take_run(left, run, next_world, settled, keys)
     batches, grid, taken = left
 
     # Batches that no rank takes, for a tail that drops or a run that took them, leave.
@@ -166,7 +148,7 @@ def make_fitted(
         batches, grid = select(batches, held), (np.cumsum(held) - 1)[grid]
     starts = None
     if capacity is not None:
-        starts = row_offsets(batches.needed[:, 0], batches.offsets, capacity, max_in_row(batching.cut))
+        starts = row_offsets(batches.needed[:, 0], batches.offsets, capacity, max_in_row(settled.cut))
     return Plan(
         sequences=batches.members,
         offsets=batches.offsets,
@@ -174,16 +156,70 @@ def make_fitted(
         costs=batches.costs,
         grid=np.ascontiguousarray(grid),
         row_offsets=starts,
-        spans=spans,
+        spans=made.spans,
         delivered=distinct(taken) if runs else None,
-        times=taken_times,
-        count=len(items),
-        batching=given.to_json(),
+        times=made.times,
+        count=made.items,
+        batching=batching.to_json(),
         seed=int(seed),
         epoch=int(epoch),
-        lengths_fingerprint=name,
-        max_cost=_max_cost(items, drafts, batching),
+        lengths_fingerprint=made.name,
+        max_cost=made.max_cost,
     )
+
+
+class _Made(NamedTuple):
+    """What batches were made of, and by what.
+
+    spans       [items, 3]   which chunk of which sequence each item is, or None
+    times       [n]          how often the epoch takes each sequence, or None
+    name                     the fingerprint of the lengths
+    data_name                the name of what the order is fitted to
+    batching                 the choices as they were settled for these lengths
+    """
+
+    spans: NDArray[np.int64] | None
+    times: NDArray[np.int64] | None
+    items: int
+    name: str
+    data_name: str
+    max_cost: float
+    batching: Batching
+
+
+def _make_batches(
+    lengths: ArrayLike,
+    batching: Batching,
+    fitted: Fitted | None,
+    key: Key,
+    world: World,
+    times: ArrayLike | Draw | None,
+) -> tuple[list[Batches], _Made]:
+    """Lengths ordered, cut, padded and priced: the batches of each portion."""
+    array = narrow(view_lengths(lengths, narrow=True))
+    # Each sequence once, or as often as the epoch takes it; whole, or in chunks.
+    drawn = times if times is None or isinstance(times, Draw) else draw_times(read_times(times, len(array)), key.seed)
+    taken_times = None if drawn is None else drawn.take(key.epoch)
+    check_countable(array if array.ndim == 2 else array[:, None])
+    items, spans = take_items(array, batching, taken_times)
+    check_countable(round_up(items, length_multiple(batching.cut)))
+
+    # The plan keeps the batching as it was given, for that is what a checkpoint compares.
+    name = name_checked(array)
+    data = Data(items, name) if drawn is None else stand_for_epochs(array, batching, drawn, name)
+    settled = settle(data, batching, world) if fitted is None else fitted.settled
+    tell_other_deal(batching, settled, world, name=data.name)
+    batching = settled.batching
+    try:
+        drafts = draft_portions(items, batching, world, key, data=data, fitted=fitted)
+    except OversizeError as error:
+        if taken_times is None:
+            raise
+        # The draft knows the numbers of copies; the user those of the data set.
+        raise name_sequence(error, copies_of(taken_times) if spans is None else spans[:, 0]) from None
+    most = _max_cost(items, drafts, batching)
+    portions = [price(draft, batching.cost, row_capacity(batching.cut)) for draft in drafts]
+    return portions, _Made(spans, taken_times, len(items), name, data.name, most, batching)
 
 
 def _max_cost(items: NDArray[np.int64], drafts: list[Draft], batching: Batching) -> float:

@@ -70,7 +70,7 @@ def tell_missed_request(
     elif order.mixing is not None and had < order.mixing - _TOLERANCE and not _was_told("mixing", name, batching):
         sentence = f"`mixing` must be at least what was asked, {order.mixing:g}, but is {had:.3f}."
         why = f"Random batches mix {had:.3f} here, and nothing mixes more: make the batches larger, or ask for less."
-        warnings.warn(f"{sentence} {why}", stacklevel=6)
+        warnings.warn(f"{sentence} {why}", stacklevel=7)
 
 
 def _tell_missed_padding(
@@ -88,11 +88,11 @@ def _tell_missed_padding(
         return
     sentence = f"`padding` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {had:.3f}."
     # The level is that of the caller of make_plan, which is decorated; so it is of the other warnings.
-    warnings.warn(f"{sentence} {_say_why(asked, had, least, most)}", stacklevel=7)
+    warnings.warn(f"{sentence} {_say_why(asked, had, least, most)}", stacklevel=8)
 
 
 def tell_doubted_budget(
-    over: int, items: NDArray[np.int64], batching: Batching, *, name: str = "", stacklevel: int = 6
+    over: int, items: NDArray[np.int64], batching: Batching, *, name: str = "", stacklevel: int = 7
 ) -> None:
     """Warns if nearly all sequences are over the budget by themselves.
 
@@ -145,7 +145,7 @@ def tell_other_deal(batching: Batching, settled: Settled, world: World, *, name:
         sentence = f"`padding` must be at least {least}, but is {order.padding:g}."
         remedy = "take more ranks or micro-batches, ask for more padding, or cut by a budget"
     shown = f"Balanced(waiting={deal.waiting:g})" if isinstance(deal, Balanced) else "Stratified()"
-    warnings.warn(f"{sentence} So {shown} deals the batches of the order: {remedy}.", stacklevel=5)
+    warnings.warn(f"{sentence} So {shown} deals the batches of the order: {remedy}.", stacklevel=6)
 
 
 def tell_missed_waiting(grid: NDArray[np.int64], costs: NDArray[np.float64], batching: Batching, *, name: str) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lengthwise import _kernels
 from lengthwise.choices.bands import line_up
-from lengthwise.choices.columns import distinct, longest_of, sum_rows
+from lengthwise.choices.columns import as_numbers, distinct, longest_of, sum_rows, take_numbers
 from lengthwise.choices.cost import Cost, costs_alone, prices_of
 from lengthwise.choices.cut import Cut, FixedSize, keep_within
 from lengthwise.choices.deal import RandomSteps
@@ -77,6 +77,7 @@ def form_steps(
         steps = steps if _is_full(queue, steps.taken, capacity) else _drop_last(steps)
     else:
         steps = _lend(queue, steps, capacity)
+    del queue  # as many sizes as sequences
     sequences, needed = (_put_in_steps(each, steps) for each in (sequences, needed))
     if deal.even:
         return sequences, needed, _cut_evenly(needed, steps.taken, capacity)
@@ -85,12 +86,12 @@ def form_steps(
 
 def _put_in_steps(rows: NDArray[np.int64], steps: Steps) -> NDArray[np.int64]:
     """`rows` [m] or [m, dims] in the order of the positions, moved within the array: a copy would be a third of all."""
-    moved = rows[:, 0] if rows.ndim == 2 and rows.shape[1] == 1 else rows  # NumPy is slow on rows of one number
+    moved = as_numbers(rows)
     ends, count = np.cumsum(steps.taken), len(steps.positions)
     # A step holds the rows that stood there. So some steps at once are moved by themselves: they stay in the cache.
     blocks = ends[distinct(np.searchsorted(ends, np.arange(_MOVED, count, _MOVED)))].tolist()
     for start, stop in pairwise([0, *blocks, count]):
-        moved[start:stop] = moved.take(steps.positions[start:stop], axis=0)
+        moved[start:stop] = take_numbers(moved, steps.positions[start:stop])
     return rows[:count]
 
 
@@ -155,6 +156,8 @@ def lend(sizes: NDArray[np.int64], slots: int, multiple: int = 1) -> NDArray[np.
 
 def _lend(queue: Queue, steps: Steps, capacity: Capacity) -> Steps:
     """As `lend`, by multiples where the budget allows it, with the steps that lent or were given some sorted anew."""
+    if not len(steps.taken) or steps.taken[-1] >= capacity.slots:
+        return steps
     taken = lend(steps.taken, capacity.slots, capacity.multiple)
     changed = _changed(steps.taken, taken)
     if capacity.multiple > 1 and not all(fits_in_step(queue, *each, capacity) for each in changed):

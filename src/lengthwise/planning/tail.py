@@ -21,7 +21,7 @@ from lengthwise.planning.batches import Batches, join, pad
 
 
 def complete_steps(
-    portions: Sequence[Batches],
+    portions: list[Batches],
     places: int,
     *,
     tail: str,
@@ -32,6 +32,7 @@ def complete_steps(
     """Brings all portions to the same number of batches, a multiple of the `places` that each has in a step.
 
     Args:
+        portions: The list is emptied, so that each is let go of as soon as it is split.
         keys: One for each portion, to draw what is dropped.
         multiple: What the numbers of sequences in batches are multiples of.
 
@@ -40,7 +41,7 @@ def complete_steps(
     """
     wanted = count_wanted([len(portion.costs) for portion in portions], places, tail)
     if tail == "split":
-        portions = [_split(portion, wanted, cost, multiple) for portion in portions]
+        portions = [_split(portions.pop(0), wanted, cost, multiple) for _ in range(len(portions))]
         # Single sequences cannot be split: a portion may still have too few batches, and `_fill` repeats some.
         wanted = count_wanted([len(portion.costs) for portion in portions], places, tail)
     batches = join(portions)
@@ -117,15 +118,17 @@ def _split(batches: Batches, wanted: int, cost: Cost, multiple: int) -> Batches:
         return batches
     # Offsets [0, 2, 6] split to [0, 2, 4, 6] come from the batches [0, 1, 1]. The halves alone are padded anew.
     offsets, origins = _halve_largest(batches.offsets, wanted, multiple)
-    halves = np.flatnonzero(np.bincount(origins)[origins] > 1)
+    twice = origins[1:] == origins[:-1]
+    halves = np.flatnonzero(np.append(twice, False) | np.append(False, twice))
     sizes = np.diff(offsets)[halves]
     own = np.concatenate([[0], np.cumsum(sizes)])
     places = np.arange(own[-1]) + np.repeat(offsets[halves] - own[:-1], sizes)
     padded = pad(batches.members[places], own, batches.needed[places], cost, capacity=batches.capacity)
-    lengths, costs = batches.padded_lengths[origins], batches.costs[origins]
-    lengths[halves], costs[halves] = padded.padded_lengths, padded.costs
-    buckets = None if batches.buckets is None else batches.buckets[origins]
-    return batches._replace(offsets=offsets, padded_lengths=lengths, costs=costs, buckets=buckets)
+    # One array after another takes the place of the one before.
+    batches = batches._replace(offsets=offsets, padded_lengths=batches.padded_lengths[origins])
+    batches = batches._replace(costs=batches.costs[origins])
+    batches.padded_lengths[halves], batches.costs[halves] = padded.padded_lengths, padded.costs
+    return batches if batches.buckets is None else batches._replace(buckets=batches.buckets[origins])
 
 
 def _fill(numbers: NDArray[np.int64], costs: NDArray[np.float64], wanted: int, key: Key) -> NDArray[np.int64]:
