@@ -6,6 +6,7 @@ they then round logarithms, products of vectors and the like otherwise, as they 
 
 import hashlib
 import itertools
+import math
 import os
 import platform
 import subprocess
@@ -100,6 +101,34 @@ def test_exact_functions_are_near_and_the_same_in_python_by_numpy_and_as_machine
         assert at_once.tolist() == found.tolist()
         assert [one.compiled(value) for value in given.tolist()] == found.tolist()
         assert [one.py_func(value) for value in given.tolist()] == found.tolist()
+
+
+# Where a logarithm or a difference is near 0, and where exponentials meet their bounds, most bits are lost.
+NEAR_ONE = 1.0 + np.concatenate([sign * np.geomspace(1e-12, 0.3, 4_000) for sign in (-1, 1)])
+WIDE = np.concatenate([NEAR_ONE, np.geomspace(2.3e-308, 1.7e308, 4_000), np.linspace(0.5, 2.0, 4_001)])
+STEEP = np.concatenate([np.linspace(-708.0, 709.0, 8_001), np.linspace(-1.0, 1.0, 8_001)])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "given", "expected"),
+    [(_exact.logs, WIDE, math.log), (_exact.exps, STEEP, math.exp), (_exact.expm1s, STEEP, math.expm1)],
+    ids=["log", "exp", "expm1"],
+)
+def test_errors_are_below_four_units_in_the_last_place(kernel, given, expected):
+    wanted = np.array([expected(value) for value in given.tolist()])
+    assert (abs(kernel(given) - wanted) <= 4.0 * np.spacing(abs(wanted))).all()
+
+
+def test_powers_of_arrays_are_those_of_numbers_to_the_last_bit():
+    base = np.concatenate([[0.0, 5e-324, 0.5, 1.0, 1.5, 1e200], 1.0 - np.geomspace(1e-12, 0.9, 40)])
+    exponent = np.array([1e-9, 0.125, 0.9, 1.0, 2.0, 3.75, 64.0, 999.5, 2.0**40])
+    with np.errstate(all="ignore"):  # as kernels run in Python
+        found = exact.powers_at_once(base[:, None], exponent)
+        apart = exact.powers_at_once(base[:, None], np.floor(exponent) + 1.0)
+    by_numbers = [[exact.power.compiled(one, to) for to in exponent.tolist()] for one in base.tolist()]
+    assert found.tolist() == by_numbers
+    whole = [[exact.power.compiled(one, math.floor(to) + 1.0) for to in exponent.tolist()] for one in base.tolist()]
+    assert apart.tolist() == whole
 
 
 @pytest.mark.parametrize(
