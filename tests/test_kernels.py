@@ -490,7 +490,7 @@ def test_what_a_pool_draws_is_as_much_shorter_by_numpy_in_python_and_as_machine_
     counts = draw.integers(1, 40, levels).astype(np.float64)
     opened = np.minimum(waiting * batch * draw.random(levels - 1), np.cumsum(counts)[:-1])
     stay = np.minimum(1.0, opened / (np.append(0.0, opened[:-1]) + counts[:-1]))
-    most = np.maximum(1.0, batch * np.geomspace(1.0, draw.uniform(0.05, 1.0), levels))
+    most = np.maximum(1.0, batch * draw.random(levels))  # so that each other level is another batch
     most = np.floor(most) if batch % 1.0 == 0.0 else most
     looked_at = np.unique(draw.integers(0, levels, 20))
     given_ = sizes, counts, opened, stay, most, looked_at
