@@ -9,6 +9,7 @@ import itertools
 import math
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -117,6 +118,24 @@ STEEP = np.concatenate([np.linspace(-708.0, 709.0, 8_001), np.linspace(-1.0, 1.0
 def test_errors_are_below_four_units_in_the_last_place(kernel, given, expected):
     wanted = np.array([expected(value) for value in given.tolist()])
     assert (abs(kernel(given) - wanted) <= 4.0 * np.spacing(abs(wanted))).all()
+
+
+@pytest.mark.parametrize("value", [5e-324, 2.2e-308, 2.3e-308, 0.5, 1.0, 0.1, 8.0, 3e300])
+def test_numbers_are_split_and_scaled_as_by_the_standard_library(value):
+    assert exact.split.compiled(value) == exact.split.py_func(value) == math.frexp(value)
+    for exponent in (-1_021, -1, 0, 1, 1_023):
+        expected = math.ldexp(0.75, exponent)
+        assert exact.scale.compiled(0.75, exponent) == exact.scale.py_func(0.75, exponent) == expected
+
+
+def test_the_logarithm_of_what_is_no_finite_number_is_none():
+    assert all(np.isnan(find(value)) for find in (exact.log.compiled, _exact.log) for value in (math.inf, math.nan))
+
+
+def test_kernels_call_nothing_for_an_exponent_that_is_slow_as_machine_code():
+    # By `math.ldexp` a million exponentials took ten times as long.
+    for path in Path(exact.__file__).parent.glob("*.py"):
+        assert not re.search(r"\b(frexp|ldexp)\(", re.sub(r"np\.(frexp|ldexp)", "", path.read_text())), path
 
 
 def test_powers_of_arrays_are_those_of_numbers_to_the_last_bit():

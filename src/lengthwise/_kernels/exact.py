@@ -25,13 +25,30 @@ _PER_LN2 = 1.4426950408889634
 _LEAST, _MOST = -708.0, 709.0  # what is below is nothing, and what is above infinite
 
 
+@compile_kernel(in_python=math.frexp)
+def split(value):
+    """Finds m from 1/2 to 1 and k, with value = m 2^k above 0: `math.frexp`, which as machine code is a slow call."""
+    less = 0
+    if value < 2.2250738585072014e-308:  # subnormal: its exponent is that of its leading bit
+        value, less = value * 2.0**54, 54
+    bits = np.float64(value).view(np.int64)
+    mantissa = np.int64((bits & (2**52 - 1)) | (1022 << 52)).view(np.float64)
+    return mantissa, (bits >> 52) - 1022 - less
+
+
+@compile_kernel(in_python=math.ldexp)
+def scale(value, exponent):
+    """Finds value x 2^exponent, of exponents from -1022 to 1023: `math.ldexp`, which as machine code is a slow call."""
+    return value * np.int64((exponent + 1023) << 52).view(np.float64)
+
+
 @compile_kernel
 def log(value):
     """The natural logarithm of a finite number from 0 on; of 0, minus infinity."""
-    if value == 0.0:
-        return -math.inf
+    if not 0.0 < value < math.inf:  # `split` would take infinity for a number
+        return -math.inf if value == 0.0 else math.nan
     # value = m 2^k with m in (sqrt(1/2), sqrt(2)]; see `series_of_log`.
-    mantissa, exponent = math.frexp(value)
+    mantissa, exponent = split(value)
     if mantissa <= _ROOT:
         mantissa, exponent = mantissa * 2.0, exponent - 1
     return exponent * _LN2 + series_of_log(mantissa)
@@ -69,7 +86,7 @@ def exp(value):
     # value = k log 2 + r with |r| <= log(2) / 2
     halves = math.floor(value * _PER_LN2 + 0.5)
     rest = (value - halves * _LN2_HIGH) - halves * _LN2_LOW
-    return math.ldexp(1.0 + series_of_exp(rest), int(halves))
+    return scale(1.0 + series_of_exp(rest), int(halves))
 
 
 @compile_kernel
