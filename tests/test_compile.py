@@ -445,6 +445,17 @@ def test_what_is_given_for_python_runs_in_place_of_the_kernel(small_kernels):
     assert len(ran) == 1
 
 
+def test_what_is_given_for_python_of_a_single_number_runs_within_a_kernel_that_runs_in_python(small_kernels):
+    small_kernels()
+    halve = _compile.compile_kernel(in_python=lambda number: number / 2)(lambda number: number * 0.5 + 1_000)
+
+    @_compile.compile_kernel(linear=True)
+    def halve_first(numbers):
+        return halve(numbers[0])
+
+    assert halve_first(np.array([6.0])) == 3
+
+
 def test_a_kernel_that_takes_lists_is_handed_them_and_writes_its_arrays(small_kernels):
     small_kernels()
 

@@ -15,6 +15,7 @@ from lengthwise._kernels.cuts import _costliest_at_once, _pad_and_price_at_once
 from lengthwise._kernels.deals import _look_at_steps_at_once
 from lengthwise._kernels.draws import _make_whole_at_once, _put_above_at_once
 from lengthwise._kernels.pool import _count_at_once as _count_groups_at_once
+from lengthwise._kernels.pool import _shorter_at_once
 from lengthwise._kernels.sorts import _count_at_once, _distinct_at_once, _look_up_at_once
 from lengthwise._random import Key, argsort_over
 from lengthwise.choices.columns import look_up
@@ -492,6 +493,31 @@ def test_batches_are_drawn_the_same_in_plain_python_and_each_sequence_once():
             assert used[:-1].tolist() == size_of[drawn].tolist()
         assert found[0].tolist() == found[1].tolist()
         assert sorted(found[0]) == list(range(count))
+
+
+@FAST
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(2, 150),  # levels: far more than NumPy looks at together
+    st.sampled_from([0.0, 1e-3, 0.3, 1.0, 30.0]),  # how many wait, in batches
+    st.sampled_from([1.0, 2.0, 7.5, 64.0, 300.0]),
+)
+def test_what_a_pool_draws_is_as_much_shorter_by_numpy_in_python_and_as_machine_code(seed, levels, waiting, batch):
+    draw = np.random.default_rng(seed)
+    sizes = np.cumsum(draw.integers(1, 9, levels)).astype(np.float64)
+    counts = draw.integers(1, 40, levels).astype(np.float64)
+    opened = np.minimum(waiting * batch * draw.random(levels - 1), np.cumsum(counts)[:-1])
+    stay = np.minimum(1.0, opened / (np.append(0.0, opened[:-1]) + counts[:-1]))
+    most = np.maximum(1.0, batch * draw.random(levels))  # so that each other level is another batch
+    most = np.floor(most) if batch % 1.0 == 0.0 else most
+    looked_at = np.unique(draw.integers(0, levels, 20))
+    given_ = sizes, counts, opened, stay, most, looked_at
+    machine_code, in_python, by_numpy = (np.full(len(looked_at), np.nan) for _ in range(3))
+    _kernels.shorter_in_pool.compiled(*given_, machine_code)
+    _kernels.shorter_in_pool.py_func(*given_, in_python)
+    with np.errstate(all="ignore"):  # as kernels run in Python
+        _shorter_at_once(*given_, by_numpy)
+    assert machine_code.tolist() == in_python.tolist() == by_numpy.tolist()
 
 
 def test_numbers_out_of_range_are_neither_looked_up_nor_distinct():

@@ -6,8 +6,10 @@ they then round logarithms, products of vectors and the like otherwise, as they 
 
 import hashlib
 import itertools
+import math
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +102,52 @@ def test_exact_functions_are_near_and_the_same_in_python_by_numpy_and_as_machine
         assert at_once.tolist() == found.tolist()
         assert [one.compiled(value) for value in given.tolist()] == found.tolist()
         assert [one.py_func(value) for value in given.tolist()] == found.tolist()
+
+
+# Where a logarithm or a difference is near 0, and where exponentials meet their bounds, most bits are lost.
+NEAR_ONE = 1.0 + np.concatenate([sign * np.geomspace(1e-12, 0.3, 4_000) for sign in (-1, 1)])
+WIDE = np.concatenate([NEAR_ONE, np.geomspace(2.3e-308, 1.7e308, 4_000), np.linspace(0.5, 2.0, 4_001)])
+STEEP = np.concatenate([np.linspace(-708.0, 709.0, 8_001), np.linspace(-1.0, 1.0, 8_001)])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "given", "expected"),
+    [(_exact.logs, WIDE, math.log), (_exact.exps, STEEP, math.exp), (_exact.expm1s, STEEP, math.expm1)],
+    ids=["log", "exp", "expm1"],
+)
+def test_errors_are_below_four_units_in_the_last_place(kernel, given, expected):
+    wanted = np.array([expected(value) for value in given.tolist()])
+    assert (abs(kernel(given) - wanted) <= 4.0 * np.spacing(abs(wanted))).all()
+
+
+@pytest.mark.parametrize("value", [5e-324, 2.2e-308, 2.3e-308, 0.5, 1.0, 0.1, 8.0, 3e300])
+def test_numbers_are_split_and_scaled_as_by_the_standard_library(value):
+    assert exact.split.compiled(value) == exact.split.py_func(value) == math.frexp(value)
+    for exponent in (-1_021, -1, 0, 1, 1_023):
+        expected = math.ldexp(0.75, exponent)
+        assert exact.scale.compiled(0.75, exponent) == exact.scale.py_func(0.75, exponent) == expected
+
+
+def test_the_logarithm_of_what_is_no_finite_number_is_none():
+    assert all(np.isnan(find(value)) for find in (exact.log.compiled, _exact.log) for value in (math.inf, math.nan))
+
+
+def test_kernels_call_nothing_for_an_exponent_that_is_slow_as_machine_code():
+    # By `math.ldexp` a million exponentials took ten times as long.
+    for path in Path(exact.__file__).parent.glob("*.py"):
+        assert not re.search(r"\b(frexp|ldexp)\(", re.sub(r"np\.(frexp|ldexp)", "", path.read_text())), path
+
+
+def test_powers_of_arrays_are_those_of_numbers_to_the_last_bit():
+    base = np.concatenate([[0.0, 5e-324, 0.5, 1.0, 1.5, 1e200], 1.0 - np.geomspace(1e-12, 0.9, 40)])
+    exponent = np.array([1e-9, 0.125, 0.9, 1.0, 2.0, 3.75, 64.0, 999.5, 2.0**40])
+    with np.errstate(all="ignore"):  # as kernels run in Python
+        found = exact.powers_at_once(base[:, None], exponent)
+        apart = exact.powers_at_once(base[:, None], np.floor(exponent) + 1.0)
+    by_numbers = [[exact.power.compiled(one, to) for to in exponent.tolist()] for one in base.tolist()]
+    assert found.tolist() == by_numbers
+    whole = [[exact.power.compiled(one, math.floor(to) + 1.0) for to in exponent.tolist()] for one in base.tolist()]
+    assert apart.tolist() == whole
 
 
 @pytest.mark.parametrize(

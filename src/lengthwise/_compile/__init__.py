@@ -56,7 +56,8 @@ def compile_kernel(
         lists: Whether it then takes lists in place of arrays, whose numbers Python reads in a third of the time. Such a
             kernel asks its arrays for nothing but their `len` and single entries, counts in no more than 63 bits, and
             divides by no 0: machine code gives infinity, and Python raises.
-        in_python: What runs then in place of the function, does the same, and takes less time.
+        in_python: What runs then in place of the function, does the same, and takes less time. In place of a kernel
+            that is not linear it runs where a kernel in Python calls it.
     """
     if function is None:
         return partial(compile_kernel, linear=linear, lists=lists, in_python=in_python)
@@ -76,6 +77,7 @@ class Kernel:
         self._linear = linear
         self._take = _list if lists else _widen
         self._in_python = in_python or function
+        self._within = function if linear else self._in_python  # a NumPy variant is for arrays alone, and not for lists
         self._each = _EACH_AT_ONCE if in_python else _EACH_IN_LISTS if lists else _EACH
         self._waits = True  # whether no call ran as machine code yet
         self._kept = True  # whether machine code may be on disk
@@ -84,7 +86,7 @@ class Kernel:
     def __call__(self, *arguments: Any) -> Any:
         if self._waits:
             if _here.in_python:  # called by a kernel that runs in Python
-                return self.py_func(*arguments)
+                return self._within(*arguments)
             if self._linear:
                 return self._call_or_wait(arguments)
             self._waits = False
