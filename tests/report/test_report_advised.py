@@ -1,11 +1,13 @@
 """What `advise` recommends, in a report: drawn from what its answer holds."""
 
+import re
 from typing import NamedTuple
 
 import pytest
 
 import lengthwise as lw
 from html_pages import Page
+from lengthwise.report import save
 from lengthwise.report.advised import advice_section
 from lengthwise.report.contents import Contents
 from lengthwise.report.reports import write_page
@@ -111,3 +113,17 @@ def test_ranks_have_their_own_columns(ranks, heads):
     assert section.table.rows[-1][-1] == f"{advice.best.price:.2f}"
     assert chart.y_label == heads[-2]
     assert chart.x_label == "frames computed for each frame of data" + ", of the slowest rank" * (ranks > 1)
+
+
+def test_on_a_phone_each_cell_of_a_wide_table_has_its_head_and_an_empty_one_is_left_out(tmp_path):
+    lengths = lw.example_lengths(count=200)
+    save(tmp_path / "page.html", lengths, {"a": lw.make_plan(lengths, lw.Batching(budget=20_000))})
+    page = (tmp_path / "page.html").read_text()
+    tables = re.findall(r'<table class="many">.*?</table>', page, re.DOTALL)
+    assert tables
+    for table in tables:
+        heads = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', table)
+        told = re.findall(r'<td data-head="(.*?)"', table)
+        assert set(told) <= set(heads)
+        assert len(told) == table.count("<td")
+    assert re.search(r"\.many td:empty \{ display: none; \}", page)
