@@ -37,13 +37,13 @@ from lengthwise._kernels.exact import add_logs as add_logs
 from lengthwise._kernels.exact import expm1s as expm1s
 from lengthwise._kernels.exact import exps as exps
 from lengthwise._kernels.exact import logs as logs
-from lengthwise._kernels.laws import costliest_edges as costliest_edges
-from lengthwise._kernels.laws import fill_epoch as fill_epoch
-from lengthwise._kernels.laws import information_in_batches as information_in_batches
 from lengthwise._kernels.laws import least_flows as least_flows
 from lengthwise._kernels.laws import longest_of_batches as longest_of_batches
-from lengthwise._kernels.laws import mix_in_batches as mix_in_batches
 from lengthwise._kernels.leftovers import pass_on as pass_on
+from lengthwise._kernels.limits import costliest_edges as costliest_edges
+from lengthwise._kernels.limits import fill_epoch as fill_epoch
+from lengthwise._kernels.limits import information_in_batches as information_in_batches
+from lengthwise._kernels.limits import mix_in_batches as mix_in_batches
 from lengthwise._kernels.multiples import reach_multiples_from as reach_multiples_from
 from lengthwise._kernels.multiples import split_multiples as split_multiples
 from lengthwise._kernels.pool import count_groups as count_groups
