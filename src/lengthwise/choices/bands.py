@@ -77,14 +77,15 @@ def _rank_values(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 def _rank(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many smaller values there are among `keys` [n], at least 0, from 0 on; equal keys share a rank.
 
-    >>> _rank(np.array([30, 10, 30, 20]))
-    array([2, 0, 2, 1])
+    >>> _rank(np.array([30, 10, 30, 20])).tolist()
+    [2, 0, 2, 1]
     """
     order = _random.argsort(keys.astype(np.int64, copy=False))
     ranks = keys.take(order).astype(np.int64, copy=False)
     del keys  # millions of them are much of the memory
     rises = np.zeros(len(ranks), bool)
     np.not_equal(ranks[1:], ranks[:-1], out=rises[1:])
+    # Four bytes hold a rank of all but billions of pairs.
     found: NDArray[Any] = np.empty(len(ranks), np.uint32 if len(ranks) < 2**32 else np.int64)
     found[order] = np.cumsum(rises, out=ranks)
     return found
