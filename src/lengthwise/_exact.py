@@ -1,8 +1,8 @@
 """What NumPy and C libraries round in ways of their own, the same to the last bit on every platform.
 
-The planner compares what it computes: a sequence more or less in a pool is another plan. So nothing that decides about
-a plan is computed by `np.log` and its like, nor by a product of vectors, whose order of addition depends on processor
-and threads. A test reads the source and checks it.
+A last bit may decide about a plan: whether one more sequence waits in a pool, for example. So the planner does not use
+`np.log` and its like. Nor does it use products of vectors, whose order of addition depends on processor and threads. A
+test reads the source and checks it.
 """
 
 from __future__ import annotations
@@ -35,29 +35,27 @@ def exp(value: float) -> float:
 
 def logs(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """The natural logarithms of finite numbers from 0 on: [n]."""
-    out = np.empty(len(values))
-    _kernels.logs(values, out)
-    return out
+    return _apply(_kernels.logs, values)
 
 
 def exps(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """The power of e to each of `values`: [n]."""
-    out = np.empty(len(values))
-    _kernels.exps(values, out)
-    return out
+    return _apply(_kernels.exps, values)
 
 
 def expm1s(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """The power of e to each of `values`, less 1: [n]."""
-    out = np.empty(len(values))
-    _kernels.expm1s(values, out)
-    return out
+    return _apply(_kernels.expm1s, values)
 
 
 def add_logs(parts: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """log(e^parts[0] + ... + e^parts[i]) for each i: [n]."""
-    out = np.empty(len(parts))
-    _kernels.add_logs(parts, out)
+    return _apply(_kernels.add_logs, parts)
+
+
+def _apply(kernel: Any, values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    out = np.empty(len(values))
+    kernel(values, out)
     return out
 
 

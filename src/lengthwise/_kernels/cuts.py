@@ -88,8 +88,8 @@ def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
 def fill_padded(lengths, start, budget, most):
     """The batch of pairs from row `start` on by their padded frames: how many, its cost, and its cost with one more.
 
-    It takes one at least. Where none is left, one more costs infinity. Whole numbers, which are exact, and no branch
-    that nobody can foresee: half the time that any prices take.
+    It takes one at least. Where none is left, one more costs infinity. It computes in whole numbers, without a branch
+    for which sequence is longer: this takes half of the time that other prices take.
     """
     first, second, size = np.int64(0), np.int64(0), np.int64(0)
     whole = np.int64(min(budget, 2.0**62))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lengthwise._compile import compile_kernel
+from lengthwise._kernels.exact import LN2, series_of_log
 
 _HALF = 2**32 - 1
 
@@ -127,33 +128,17 @@ def negative_log(fractions, out):
 
 @compile_kernel
 def _negative_log(fraction):
-    """-log(x) by exact IEEE operations only, so that every platform agrees to the last bit.
-
-    x = m 2^-k with m in (sqrt(1/2), sqrt(2)]; log m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172: ten terms
-    leave less than 1e-17.
-    """
+    """-log(x), as `exact.log` finds it, but without a branch: then the compiler computes several numbers at once."""
+    # x = m 2^-k with m in (sqrt(1/2), sqrt(2)].
     # Doubled until it is above sqrt(1/2), 63 times at most: first 32 times at once where it needs as many, then 16.
-    # 0.2 is doubled twice, and m is 0.8. Without a branch the compiler computes several numbers at once.
+    # 0.2 is doubled twice, and m is 0.8.
     mantissa, halvings = _double(fraction, 0.0, 32.0, 2.0**32)
     mantissa, halvings = _double(mantissa, halvings, 16.0, 2.0**16)
     mantissa, halvings = _double(mantissa, halvings, 8.0, 2.0**8)
     mantissa, halvings = _double(mantissa, halvings, 4.0, 2.0**4)
     mantissa, halvings = _double(mantissa, halvings, 2.0, 2.0**2)
     mantissa, halvings = _double(mantissa, halvings, 1.0, 2.0)
-    s = (mantissa - 1.0) / (mantissa + 1.0)
-    square = s * s
-    # Horner: atanh(s) = s (1 + s^2 / 3 + s^4 / 5 + ... + s^20 / 21). In a loop, each term would be divided anew.
-    series = square * (1.0 / 21.0) + 1.0 / 19.0
-    series = series * square + 1.0 / 17.0
-    series = series * square + 1.0 / 15.0
-    series = series * square + 1.0 / 13.0
-    series = series * square + 1.0 / 11.0
-    series = series * square + 1.0 / 9.0
-    series = series * square + 1.0 / 7.0
-    series = series * square + 1.0 / 5.0
-    series = series * square + 1.0 / 3.0
-    series = series * square + 1.0
-    return halvings * 0.6931471805599453 - 2.0 * s * series
+    return halvings * LN2 - series_of_log(mantissa)
 
 
 @compile_kernel

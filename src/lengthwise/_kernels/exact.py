@@ -2,9 +2,10 @@
 
 IEEE 754 says of these what the last bit is, so every platform agrees. It does not say so of `math.log` and its like:
 those of NumPy differ between processors with and without AVX-512, and those of C libraries with and without fused
-multiplication. A plan that is found by them may be another one elsewhere. Errors here are below four units in the last
-place, and of a power below as many as its exponent, and four. No product and sum are fused: NumPy and Numba do not,
-unless told to.
+multiplication. A plan that is found by them may be another one elsewhere. No product and sum are
+fused: NumPy and Numba do not, unless told to.
+
+Errors here are below four units in the last place. Those of a power are below four and its exponent.
 """
 
 from __future__ import annotations
@@ -16,11 +17,9 @@ import numpy as np
 from lengthwise._compile import compile_kernel
 
 _ROOT = 0.7071067811865476  # of 1/2
-_LN2 = 0.6931471805599453
-_LN2_HIGH, _LN2_LOW = (
-    6.93147180369123816490e-01,
-    1.90821492927058770002e-10,
-)  # the first has 32 bits: k times it is exact
+LN2 = 0.6931471805599453
+_LN2_HIGH = 6.93147180369123816490e-01  # of 32 bits, so that k times it is exact
+_LN2_LOW = 1.90821492927058770002e-10  # the rest
 _PER_LN2 = 1.4426950408889634
 _LEAST, _MOST = -708.0, 709.0  # what is below is nothing, and what is above infinite
 
@@ -51,7 +50,7 @@ def log(value):
     mantissa, exponent = split(value)
     if mantissa <= _ROOT:
         mantissa, exponent = mantissa * 2.0, exponent - 1
-    return exponent * _LN2 + series_of_log(mantissa)
+    return exponent * LN2 + series_of_log(mantissa)
 
 
 @compile_kernel
@@ -150,7 +149,7 @@ def _logs_at_once(values, out):
     """`logs` by NumPy."""
     mantissas, exponents = np.frexp(values)
     small = mantissas <= _ROOT
-    found = (exponents - small) * _LN2 + series_of_log.py_func(np.where(small, mantissas * 2.0, mantissas))
+    found = (exponents - small) * LN2 + series_of_log.py_func(np.where(small, mantissas * 2.0, mantissas))
     out[:] = np.where(values == 0.0, -np.inf, found)
 
 

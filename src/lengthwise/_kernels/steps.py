@@ -77,8 +77,8 @@ def cut_falling(lengths, prices, budget, most, slots, ends):
     - how many batches there are, or slots + 1 as soon as the sequences need more than `slots`;
     - what the costliest of them costs, without those that stand alone over the budget;
     - the least budget under which one of them would take another sequence: infinite where none can;
-    - about how many batches all sequences fill. It is 2.5 if the third of three is half full, and if only two may be,
-      and half as many sequences as stand in the second are left over.
+    - about how many batches all sequences fill: 2.5 if the third of three is half full. If there may be only two, it is
+      2.5 where half as many sequences are left over as stand in the second.
     """
     longest = np.empty(lengths.shape[1], np.int64)
     count, padded = lengths.shape[0], is_padded(prices, longest.size)
@@ -191,8 +191,8 @@ def level_step(lengths, prices, budget, most, slots, ends, guess):
 def _cut_padded_until(lengths, positions, end, count, budget, most, slots, ends):
     """`cut_falling` of pairs by their padded frames, of the `count` rows whose position is below `end`.
 
-    To pass the others by takes less time than to copy these. Returns how many batches there are, and about how many
-    all rows fill.
+    It looks at all rows, which takes less time than to copy these. Returns how many batches there are, and about how
+    many all of them fill.
     """
     first, second, size, batches, passed = np.int64(0), np.int64(0), np.int64(0), 0, np.int64(0)
     whole = np.int64(min(budget, 2.0**62))

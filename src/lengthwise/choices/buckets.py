@@ -113,10 +113,9 @@ def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     if array.ndim == 2:
         return cross_edges(array, _check_buckets(buckets), exponential_edges)
     low, high = _ends_of(array)
-    most = math.ceil(high * _exact.log(high / low)) + 1  # buckets, where the widest is less than a frame
-    return _whole(
-        low, high, lambda steps: low * _exact.exps(steps * _exact.log(high / low)), min(_check_buckets(buckets), most)
-    )
+    growth = _exact.log(high / low)
+    most = math.ceil(high * growth) + 1  # buckets, where the widest is less than a frame
+    return _whole(low, high, lambda steps: low * _exact.exps(steps * growth), min(_check_buckets(buckets), most))
 
 
 @checks.show_call("quantile_edges(lengths, 8)")

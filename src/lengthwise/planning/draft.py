@@ -110,7 +110,8 @@ def _order(items: NDArray[np.int64], batching: Batching, order: Order, key: Key,
     """What the order gives; checked, where it is the user's own."""
     # Most orders sort by one number: the length, the sum of several, or the place in a line of bands.
     in_bands = bands and not isinstance(batching.deal, RandomSteps)
-    # A call of the method hands the sizes over: the order may let go of them, as soon as it needs them no more.
+    # Of millions of pairs, the sizes are much of the memory. So the order deletes them before it sorts. That frees them
+    # only if nothing else holds them: `order(...)` would keep them until it returns, and a call of the method does not.
     ordered = order.__call__(line_up(items, bands) if in_bands else _narrow_sizes(items, batching, order), key)
     return check_ordered(ordered, *items.shape) if is_own(batching.order) else ordered
 
@@ -212,10 +213,9 @@ def price(draft: Draft, cost: Cost, capacity: int | None = None) -> Batches:
     # Batches that begin at [0, 3, 5], with a boundary at 3, are of the buckets [0, 1, 1].
     bucket = np.searchsorted(draft.boundaries, draft.offsets[:-1], side="right")
     longest = np.zeros(len(draft.boundaries) + 1)
-    if capacity is None:
-        np.maximum.at(longest, bucket, batches.levels)
-    else:  # packed rows are all padded to the capacity, which says nothing of their bucket
-        np.maximum.at(longest, bucket, np.maximum.reduceat(draft.needed[:, 0], draft.offsets[:-1]))
+    # Packed rows are all padded to the capacity, which says nothing of their bucket.
+    own = batches.levels if capacity is None else np.maximum.reduceat(draft.needed[:, 0], draft.offsets[:-1])
+    np.maximum.at(longest, bucket, own)
     return batches._replace(buckets=longest[bucket])
 
 

@@ -84,8 +84,8 @@ class Planner:
         try:
             self.plan(epoch, world, (), rank=0)
         except NoStepError:
-            rule, value = "of at least one step in every epoch", "without one"
-            raise NoStepError(checks.sentence("plan", rule, value, REMEDY, at=f"epoch {epoch}")) from None
+            rule = "at least 1 in every epoch"
+            raise NoStepError(checks.sentence("plan.steps", rule, 0, REMEDY, at=f"epoch {epoch}")) from None
 
     @cached_property
     def _drawn(self) -> Draw | None:
@@ -112,8 +112,9 @@ def _check_sum(times: NDArray[np.float64]) -> None:
 def check_taken(drawn: Draw, epoch: int) -> None:
     """Refuses an epoch that takes nothing: trainers divide by its batches."""
     if len(drawn.whole) and not drawn.take(epoch).any():
-        rule = "enough for each epoch to take some sequence"
-        raise checks.value_error("times", rule, "too small", _MORE, at=f"epoch {epoch}")
+        total = round(float(drawn.whole.sum()) + float(drawn.fraction.astype(np.float64).sum()) / 2.0**64, 6)
+        rule = "enough in sum for each epoch to take some sequence"
+        raise checks.value_error("times", rule, total, _MORE, at=f"epoch {epoch}")
 
 
 def may_drop_all(batching: Batching) -> bool:
