@@ -210,13 +210,13 @@ def price(draft: Draft, cost: Cost, capacity: int | None = None) -> Batches:
     batches = pad(draft.members, draft.offsets, draft.needed, cost, capacity=capacity)
     if not len(draft.boundaries):
         return batches
-    # Batches that begin at [0, 3, 5], with a boundary at 3, are of the buckets [0, 1, 1].
-    bucket = np.searchsorted(draft.boundaries, draft.offsets[:-1], side="right")
-    longest = np.zeros(len(draft.boundaries) + 1)
     # Packed rows are all padded to the capacity, which says nothing of their bucket.
     own = batches.levels if capacity is None else np.maximum.reduceat(draft.needed[:, 0], draft.offsets[:-1])
-    np.maximum.at(longest, bucket, own)
-    return batches._replace(buckets=longest[bucket])
+    # Batches that begin at [0, 3, 5], with a boundary at 3: the first bucket has one of them, the second two.
+    ends = np.concatenate([[0], np.searchsorted(draft.offsets[:-1], draft.boundaries), [len(own)]])
+    counts = np.diff(ends)
+    longest = np.maximum.reduceat(own, ends[:-1][counts > 0]).astype(np.float64, copy=False)
+    return batches._replace(buckets=np.repeat(longest, counts[counts > 0]))
 
 
 def padding_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:

@@ -48,16 +48,17 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
     if not batches or places - batches < _WORTH * places:
         return draft
     high = cut.max_cost(batching.cost, longest_of(draft.needed))
-    low = _costliest_alone(draft.needed, batching.cost, high)  # no sequence is to be over the smaller budget
+    near = places // _NEAR if places >= _MANY else 0
+    # A tenth less budget makes about a tenth more batches: 14 by 100 are 16 by 88. Few batches go in jumps.
+    guess = high * batches / (places - near / 2.0) if near else 0.0
+    # No sequence is to be over the smaller budget, which is sought near the guess.
+    low = _costliest_alone(draft.needed, batching.cost, high, enough=guess / 2.0)
     offsets, in_order = draft.offsets, (draft.needed, draft.boundaries)
     limits = {
         "cost": batching.cost,
         "most": getattr(cut, "max_sequences", None),
         "multiple": count_multiple(cut),
     }
-    near = places // _NEAR if places >= _MANY else 0
-    # A tenth less budget makes about a tenth more batches: 14 by 100 are 16 by 88. Few batches go in jumps.
-    guess = high * batches / (places - near / 2.0) if near else 0.0
     # The smaller the budget, the more batches. `offsets` are always of a budget that fills no more than the places.
     for _ in range(_ROUNDS):
         middle = guess if low < guess < high else (low + high) / 2.0
@@ -67,7 +68,8 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
             low = middle
         else:
             high, offsets = middle, found
-        if 0 <= free < near:
+        # Of equal batches, one sequence more or less in each is a leap from too few to too many.
+        if 0 <= free < near or high - low < high * near / places:
             break
         guess = middle * (places - free) / (places - near / 2.0) if near else 0.0
     if getattr(cut, "by", "greedy") == "optimal":  # of no more batches than the greedy cut by the same budget
@@ -75,15 +77,15 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
     return draft._replace(offsets=np.asarray(offsets))
 
 
-def _costliest_alone(needed: NDArray[np.int64], cost: Cost, budget: float) -> float:
-    """The most that a sequence costs by itself, of those within the budget."""
-    longest = longest_of(needed)
-    if len(longest) == 1 and prices_of(cost, 1) is not None:
-        # A cost of this package does not fall as lengths rise: if the longest is within the budget, it is the one.
-        most = float(costs_alone(cost, longest[None, :])[0])
-        if most <= budget:
-            return most
+def _costliest_alone(needed: NDArray[np.int64], cost: Cost, budget: float, *, enough: float) -> float:
+    """The most that a sequence costs by itself, of those within the budget; or a bound of it that is `enough`."""
     if (prices := prices_of(cost, needed.shape[1])) is not None:
+        # A cost of this package does not fall as lengths rise: if the longest is within the budget, it is the one. Of
+        # several lengths, the longest of each may be of two sequences, of which neither costs as much.
+        longest = longest_of(needed)
+        most = float(costs_alone(cost, longest[None, :])[0])
+        if most <= (budget if len(longest) == 1 else enough):
+            return most
         return float(_kernels.costliest_alone(needed, prices, budget))
     alone = costs_alone(cost, needed)
     return float(alone[alone <= budget].max(initial=0.0))

@@ -218,8 +218,9 @@ def _make_batches(
         # The draft knows the numbers of copies; the user those of the data set.
         raise name_sequence(error, copies_of(taken_times) if spans is None else spans[:, 0]) from None
     most = _max_cost(items, drafts, batching)
-    portions = [price(draft, batching.cost, row_capacity(batching.cut)) for draft in drafts]
-    return portions, _Made(spans, taken_times, len(items), name, data.name, most, batching)
+    made = _Made(spans, taken_times, len(items), name, data.name, most, batching)
+    del array, items, data  # the drafts have what they need of these, and batches take the room
+    return [price(draft, batching.cost, row_capacity(batching.cut)) for draft in drafts], made
 
 
 def _max_cost(items: NDArray[np.int64], drafts: list[Draft], batching: Batching) -> float:

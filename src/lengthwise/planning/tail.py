@@ -74,15 +74,19 @@ def _halve_largest(
     origins = np.arange(len(offsets) - 1)
     # A halving adds one batch for each that it splits, so a large `batches` takes several rounds.
     while (missing := batches - len(origins)) > 0:
-        sizes = np.diff(offsets)
-        largest = _find_largest(sizes, missing)
+        largest, halves = _choose_halves(np.diff(offsets), missing, multiple)
         if not len(largest):
             break
-        halves = sizes[largest] // 2
-        halves = np.where(sizes[largest] > multiple, np.maximum(multiple, halves // multiple * multiple), halves)
         offsets = np.insert(offsets, largest + 1, offsets[largest] + halves)
         origins = np.insert(origins, largest + 1, origins[largest])
     return offsets, origins
+
+
+def _choose_halves(sizes: NDArray[np.int64], most: int, multiple: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The numbers of up to `most` batches to split, and how many sequences the first part of each takes."""
+    largest = _find_largest(sizes, most)
+    halves = sizes[largest] // 2
+    return largest, np.where(sizes[largest] > multiple, np.maximum(multiple, halves // multiple * multiple), halves)
 
 
 def _find_largest(sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
@@ -125,7 +129,8 @@ def _split(batches: Batches, wanted: int, cost: Cost, multiple: int) -> Batches:
     places = np.arange(own[-1]) + np.repeat(offsets[halves] - own[:-1], sizes)
     padded = pad(batches.members[places], own, batches.needed[places], cost, capacity=batches.capacity)
     # One array after another takes the place of the one before.
-    batches = batches._replace(offsets=offsets, padded_lengths=batches.padded_lengths[origins])
+    batches = batches._replace(offsets=offsets)
+    batches = batches._replace(padded_lengths=batches.padded_lengths[origins])
     batches = batches._replace(costs=batches.costs[origins])
     batches.padded_lengths[halves], batches.costs[halves] = padded.padded_lengths, padded.costs
     return batches if batches.buckets is None else batches._replace(buckets=batches.buckets[origins])
