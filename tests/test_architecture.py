@@ -60,7 +60,7 @@ WITHIN = {
     ),
     "planning": (
         *("times", "plan_file", "plan", "batches", "own", "joint", "step_multiples", "called_steps"),
-        *("steps", "tail", "row_steps", "leftovers", "draft", "oversize", "level", "trial"),
+        *("steps", "tail", "row_steps", "leftovers", "draft", "oversize", "level", "trial", "noise"),
         *(
             "fit",
             "missed",

@@ -85,15 +85,30 @@ def scale_warp(sizes: NDArray[np.float64], scale: float, *, noise: str) -> Curve
     return _law(levels, noise)[0](1.0 / max(scale, 1e-100))  # less would be the same order, and overflow
 
 
-def find_root(function: Callable[[float], float], low: float, high: float, *, near: float = 1e-5) -> float:
+def find_root(
+    function: Callable[[float], float],
+    low: float,
+    high: float,
+    *,
+    near: float = 1e-5,
+    ends: tuple[float, float] = (np.inf, -np.inf),
+    most: int = 1_000,
+) -> float:
     """Where a falling `function` crosses zero, to `near` in either; the nearer bound where it does not cross.
 
-    The function is flat at both ends, so the interval is halved until it is 3 long. From there the secant is quicker.
+    What the function is at both bounds may be given as `ends`; then the secant is taken from the first call on. Else
+    the function is taken to be flat at both ends: the interval is halved until it is 3 long.
+
+    Args:
+        most: At most so many calls are made.
     """
-    at_low, at_high = np.inf, -np.inf
+    at_low, at_high = ends
+    flat = not np.isfinite(at_low - at_high)
     kept = 0
-    while high - low > near:
-        straight = high - low < 3.0 and np.isfinite(at_low) and np.isfinite(at_high)
+    for _ in range(most):
+        if high - low <= near:
+            break
+        straight = not flat or (high - low < 3.0 and np.isfinite(at_low - at_high))
         middle = low + (high - low) * (at_low / (at_low - at_high) if straight else 0.5)
         value = function(middle)
         if abs(value) < near:

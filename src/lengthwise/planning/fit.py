@@ -1,9 +1,8 @@
 """Fit: what depends on all sequences is settled once for a plan, and remembered for the next epoch.
 
 `settle` says whether a batching of `RandomSteps` takes random steps, or deals batches of the order.
-`fit_order` fits `MaxEntropy(padding=...)` on the histogram of lengths, and a trial draft says what it pads. Where that
-is not what was asked, because batches or steps are few or sequences have two lengths, the request is moved until trials
-pad it. `MaxEntropy(mixing=...)` is fitted by trials alone: the padding is moved until they mix what was asked.
+`choose_bands` says how sequences of several lengths are put in line.
+`fit_order` fits edges, and the noise of `MaxEntropy`, which `noise` then corrects by trials.
 """
 
 from __future__ import annotations
@@ -13,13 +12,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _exact
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.boxes import sort_rows
@@ -31,34 +29,19 @@ from lengthwise.choices.cut import Cut, FixedSize, OversizeError
 from lengthwise.choices.deal import Balanced, Deal, RandomSteps, Stratified
 from lengthwise.choices.multiples import length_multiple, round_up
 from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Sorted, WarpedSort, finds_noise
-from lengthwise.choices.warp import find_root, fit_warp
+from lengthwise.choices.warp import fit_warp
 from lengthwise.choices.world import World
 from lengthwise.planning.draft import sizes_of
+from lengthwise.planning.noise import Fit, fit_to_mixing, fit_to_padding
 from lengthwise.planning.oversize import Kinds, sort_out
 from lengthwise.planning.own import check_batch_sizes, is_own
 from lengthwise.planning.trial import Data, Trial, estimate_batches
 
-_NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # how near trials come to the padding: chance moves plans by more
-# Between these a padding is sought: 99 % and 0.03 %. By its logit, small shares are told apart as well as large ones.
-_PLACES = -5.0, 8.0
-_GUESSES = 3  # by a rule of three; where these miss, lengths lie far apart, and bounds are halved
 _MOST_MIXED = 200_000  # sequences of a trial that measures mixing: they fill all the bins
 _MOST_REMEMBERED = 16
 _MAY_WAIT = 0.05  # of the time of ranks, where batches of different costs share a step that was to be random
-_MOST_BANDS = 8  # powers of two: 256 bands
-
 
 _Found = TypeVar("_Found")
-
-
-class Fit(NamedTuple):
-    """An order fitted to its sequences; `had` is what trials by it had on average, None if there were none.
-
-    It is the share of the computed frames that is padding, or, if a mixing was asked for, the mixing: both 0..1.
-    """
-
-    order: Order
-    had: float | None = None
 
 
 class _Same:
@@ -147,22 +130,37 @@ def choose_bands(data: Data, kinds: Kinds, batching: Batching, *, portions: int,
 
     def find() -> int:
         within = data.select(kinds.fitted)
+        batches = estimate_batches(within.items, batching, portions * max(1, len(data.windows)))
+        likely = _likely_bands(min(batches, slots) if in_steps else batches)
         if prices_of(batching.cost, dims) is None:  # a cost that must be called takes seconds to try with
-            batches = estimate_batches(within.items, batching, portions * max(1, len(data.windows)))
-            mantissa, power = math.frexp(2.0 * math.sqrt(max(1.0, batches)))
-            return 2 ** (power if mantissa > math.sqrt(0.5) else power - 1)  # the nearest on a logarithmic scale
+            return likely
 
+        @cache
         def pad_by(bands: int) -> float:
             steps = slots if in_steps else 1
             return Trial(within, batching, portions=portions, slots=steps, bands=bands).padding_of(tried)
 
-        return min((0, *(2**power for power in range(_MOST_BANDS + 1))), key=pad_by)
+        return min(0, _walk_down(pad_by, likely), key=pad_by)
 
     try:
         # One number names both: a step has at most 2**20 slots.
         return _remember(find, "bands", data.name, batching, portions * 2**20 + slots)
     except OversizeError:  # the plan itself will say which sequence it is
         return 0
+
+
+def _likely_bands(batches: float) -> int:
+    """About twice the square root of the batches, the nearest power of two on a logarithmic scale."""
+    mantissa, power = math.frexp(2.0 * math.sqrt(max(1.0, batches)))
+    return 2 ** (power if mantissa > math.sqrt(0.5) else power - 1)
+
+
+def _walk_down(pad_by: Callable[[int], float], bands: int) -> int:
+    """From so many bands to half as many, or to twice as many, for as long as that pads less."""
+    for fewer in (True, False):
+        while (further := bands // 2 if fewer else 2 * bands) and pad_by(further) < pad_by(bands):
+            bands = further
+    return bands
 
 
 def fit_order(data: Data, kinds: Kinds, batching: Batching, *, portions: int, bands: int, places: int) -> Fit:
@@ -252,8 +250,8 @@ def _fit_noise(
         return _fit_to_lengths(within.items, to_padding, portions * windows, bands, filled=trial.filled)
 
     if order.padding is not None:
-        return _fit_padding(fit_to, trial, order.padding)
-    return _fit_mixing(fit_to, trial, order.mixing or 0.0)
+        return fit_to_padding(fit_to, trial, order.padding)
+    return fit_to_mixing(fit_to, trial, order.mixing or 0.0)
 
 
 def _fit_to_lengths(
@@ -270,14 +268,15 @@ def _fit_to_lengths(
             return _fit_chain(items, batching.order)
     if bands and isinstance(batching.order, MaxEntropy):
         # A place in the line is no length, and how many sequences fill a batch there is not known: so noise is added to
-        # it, in place of drawing batches. One of the mean size stands for all, and trials correct it.
-        size = len(items) / portions / estimate_batches(items, batching, portions)
+        # it, in place of drawing batches. One of the mean size stands for all, and trials correct it. Of a single
+        # sequence, none would be padded.
+        size = max(2.0, round(len(items) / portions / estimate_batches(items, batching, portions)))
         return WarpedSort(
             fit_warp(
                 line_up(items, bands).astype(np.float64),
                 batching.order.padding or 0.0,
                 noise=batching.order.noise,
-                batch_sizes=lambda places: np.full(len(places), max(1.0, size)),
+                batch_sizes=lambda places: np.full(len(places), size),
                 share=1.0 / portions,
             )
         )
@@ -300,92 +299,3 @@ def _fit_chain(items: NDArray[np.int64], order: Bucketed) -> Order:
     chains = [nest(rows), *([optimal_chain(items, buckets, optimal_edges)] if order.by == "optimal" else [])]
     chain = min(chains, key=lambda chain: padded_frames(items, chain))
     return Bucketed(edges=tuple(map(tuple, chain.tolist())), pad_to_edge=True)
-
-
-def _fit_padding(fit_to: Callable[[float], Order], trial: Trial, padding: float) -> Fit:
-    """The noise under which trials pad what was asked; `fit_to` fits it to a padding on the histogram of lengths."""
-    near = _NEAR_OF_FEW if trial.few else _NEAR_OF_MANY
-    fitted = fit_to(padding)
-    try:
-        achieved = trial.padding_of(fitted)
-    except OversizeError:  # the plan itself will say which sequence it is
-        return Fit(fitted)
-    # A fit this near is kept: the search below drafts all sequences again for every guess. But 2.4 % is not near 2 %.
-    if abs(achieved - padding) <= min(10 * _NEAR_OF_MANY, max(near, padding / 5.0)):
-        return Fit(fitted, achieved)
-    # Random batches that pad no more than was asked are as random as can be. Sorted ones that pad no less are as
-    # near as can be.
-    tried = [Fit(fitted, achieved)]
-    order_at_end, reaches = (Shuffled(), padding.__ge__) if achieved < padding else (Sorted(), padding.__le__)
-    at_end = trial.padding_of(order_at_end, against=padding)
-    if reaches(at_end):
-        return Fit(order_at_end, trial.padding_of(order_at_end))
-    tried.append(Fit(order_at_end, at_end))
-
-    def excess(place: float) -> float:
-        order = fit_to(_padding_at(place))
-        tried.append(Fit(order, had := trial.padding_of(order)))
-        return had - padding
-
-    place, had = _place_of(padding), achieved
-    for _ in range(_GUESSES):
-        # Who asked for 10 % and had 8 % asks for 12.5 % next: on this scale, both lie about as far from 10 %.
-        place = float(np.clip(place + _place_of(padding) - _place_of(had), *_PLACES))
-        before, had = had, padding + excess(place)
-        if abs(had - padding) <= near:
-            return tried[-1]
-        if had == before:
-            break
-    # No pool may come nearer: the one that pads least, or most, tells.
-    furthest = _PLACES[1 if had > padding else 0]
-    if (had - padding) * excess(furthest) < 0:
-        excess(find_root(excess, *_bracket(excess, place, had - padding), near=near))  # tries what is found, too
-    # Where few lengths lie far apart, the pool that pads least may pad 14 % and sorting 9 %: sorting is nearer to 10 %.
-    return min(tried, key=lambda each: abs((each.had or 0.0) - padding))
-
-
-def _bracket(excess: Callable[[float], float], place: float, at_place: float) -> tuple[float, float]:
-    """Two places between which a falling `excess` crosses zero, near `place`, where it is `at_place`; or the last."""
-    # Steps of a half, 1, 2, ... towards zero. Where it is above zero at 3 and at 3.5, and below at 4.5: (3.5, 4.5).
-    side, step = (1.0 if at_place > 0 else -1.0), 0.5
-    while True:
-        further = float(np.clip(place + side * step, *_PLACES))
-        if further in _PLACES or side * excess(further) <= 0:
-            return (place, further) if side > 0 else (further, place)
-        place, step = further, 2.0 * step
-
-
-def _fit_mixing(fit_to: Callable[[float], Order], trial: Trial, mixing: float) -> Fit:
-    """The noise of the least padding tried under which trials mix what was asked."""
-    try:
-        most = trial.mixing_of(Shuffled())
-    except OversizeError:  # the plan itself will say which sequence it is
-        return Fit(Shuffled())
-    if mixing >= most:
-        return Fit(Shuffled(), most)
-    if mixing <= (least := trial.mixing_of(Sorted())):
-        return Fit(Sorted(), least)
-    tried: list[tuple[float, Fit]] = []
-
-    def excess(place: float) -> float:
-        order = fit_to(_padding_at(place))
-        tried.append((place, Fit(order, had := trial.mixing_of(order))))
-        return had - mixing - _NEAR_OF_FEW  # aims a little higher, so as not to end below
-
-    # No place pads more than random batches, and a fit to more than they pad would be slow.
-    share = float(np.clip(1.1 * trial.padding_of(Shuffled()), 1e-3, 0.99))
-    root = find_root(excess, _exact.log(1.0 / share - 1.0), _PLACES[1], near=_NEAR_OF_FEW)
-    if root != tried[-1][0]:
-        excess(root)
-    enough = [(place, fitted) for place, fitted in tried if fitted.had is not None and fitted.had >= mixing]
-    return max(enough, key=lambda each: each[0])[1] if enough else Fit(Shuffled(), most)  # the last pads least
-
-
-def _place_of(padding: float) -> float:
-    """The `place` of a padding, as far as one is sought."""
-    return float(np.clip(_exact.log(1.0 / max(padding, 1e-9) - 1.0), *_PLACES))
-
-
-def _padding_at(place: float) -> float:
-    """A padding from 1 to 0 for a `place` from minus infinity to infinity, evenly fine at both ends."""
-    return min(0.99, 1.0 / (1.0 + _exact.exp(place)))

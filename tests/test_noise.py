@@ -1,0 +1,110 @@
+"""The noise of an order is found by few trials, and bands of two lengths as if all were tried."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import lengthwise as lw
+from lengthwise.choices.warp import find_root
+from lengthwise.planning import fit, noise
+from lengthwise.planning.trial import Data, Trial
+
+FAST = settings(max_examples=100, derandomize=True, deadline=None)
+
+
+def falling(root, bend, steepness):
+    """A falling function that is 0 at `root`, of a slope that grows or falls a hundredfold within ten."""
+    return lambda place: steepness * (math.exp(bend * root) - math.exp(bend * place)) / (bend * math.exp(bend * root))
+
+
+@FAST
+@given(st.floats(-4.9, 7.9), st.floats(0.01, 0.45) | st.floats(-0.45, -0.01), st.floats(0.2, 5.0))
+def test_a_root_between_known_ends_is_found_by_few_calls(root, bend, steepness):
+    function, called = falling(root, bend, steepness), []
+
+    def counted(place):
+        called.append(place)
+        return function(place)
+
+    found = find_root(counted, -5.0, 8.0, near=1e-3, ends=(function(-5.0), function(8.0)))
+    assert abs(function(found)) < 1e-3 or abs(found - root) < 1e-3
+    assert len(called) <= 16
+    assert all(-5.0 <= place <= 8.0 for place in called)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_no_more_calls_are_made_than_asked(most):
+    called = []
+    find_root(lambda place: called.append(place) or 1.0, 0.0, 1.0, ends=(1.0, -1.0), most=most)
+    assert len(called) == most
+
+
+@FAST
+@given(st.floats(-4.9, 7.9), st.floats(-4.9, 7.9), st.floats(0.01, 0.45), st.floats(0.2, 2.0))
+def test_what_is_sought_is_found_from_anywhere(start, root, bend, steepness):
+    function, called = falling(root, bend, steepness), []
+
+    def excess(place):
+        value = function(place)
+        called.append(place)
+        return 0.0 if abs(value) < 0.01 else value
+
+    assume(function(start))
+    noise._seek_root(excess, start, function(start))
+    assert min(min(abs(function(place)), abs(place - root)) for place in called) < 0.02
+    assert len(called) <= 12
+    assert all(-5.0 <= place <= 8.0 for place in called)
+
+
+@pytest.mark.parametrize("value", [0.7, -0.7])
+def test_what_never_changes_is_soon_given_up(value):
+    called = []
+    noise._seek_root(lambda place: called.append(place) or value, 2.0, value)
+    assert len(called) <= 3
+    assert called[-1] == (8.0 if value > 0 else -5.0)
+
+
+def pairs_of(count, name):
+    lengths = lw.example_lengths(name, count=count)
+    return np.stack([lengths, np.maximum(1, lengths * (3 + np.arange(count) * 7_919 % 5) // 5)], axis=1)
+
+
+@pytest.mark.parametrize("name", ["speech", "long-tailed"])
+@pytest.mark.parametrize("count", [300, 2_000, 20_000])
+@pytest.mark.parametrize("cut", [lw.FixedSize(16), lw.Budget(40_000)], ids=repr)
+def test_bands_pad_no_more_than_the_best_of_all(cut, count, name):
+    pairs, batching = pairs_of(count, name), lw.Batching(cut=cut, order=lw.Sorted())
+
+    def pad_by(bands):
+        return Trial(Data(pairs, ""), batching, portions=1, slots=1, bands=bands).padding_of(lw.Sorted())
+
+    kinds = fit.sort_out(pairs, batching)
+    chosen = fit.choose_bands(Data(pairs, f"{name} {count}"), kinds, batching, portions=1, slots=1)
+    near = 1.02 if count > 300 else 1.05  # of 20 batches or fewer, chance says which pad least
+    assert pad_by(chosen) <= near * min(pad_by(bands) for bands in (0, *(2**power for power in range(12))))
+
+
+def test_more_sequences_are_sorted_in_more_bands():
+    def bands_of(count):
+        pairs, batching = pairs_of(count, "long-tailed"), lw.Batching(cut=lw.FixedSize(16), order=lw.Sorted())
+        kinds = fit.sort_out(pairs, batching)
+        return fit.choose_bands(Data(pairs, f"more {count}"), kinds, batching, portions=1, slots=1)
+
+    assert 8 <= bands_of(1_000) < bands_of(30_000) < bands_of(1_000_000)
+
+
+@pytest.mark.parametrize("padding", [0.1, 0.15, 0.2])
+@pytest.mark.parametrize("name", ["speech", "long-tailed"])
+def test_a_padding_of_two_lengths_takes_few_trials(name, padding, monkeypatch):
+    trials, found = [], Trial.padding_of
+    monkeypatch.setattr(
+        Trial, "padding_of", lambda self, order, **how: trials.append(order) or found(self, order, **how)
+    )
+    pairs = pairs_of(5_000, name)
+    batching = lw.Batching(cut=lw.FixedSize(16), padding=padding, deal=lw.Stratified())
+    plans = [lw.make_plan(pairs, batching, epoch=epoch) for epoch in range(4)]
+    assert len(trials) <= 15
+    assert lw.measure(plans, pairs).padding_share == pytest.approx(padding, abs=0.006)
