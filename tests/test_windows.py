@@ -141,10 +141,13 @@ def test_one_window_is_an_ordinary_plan():
     assert [b.tolist() for b in windows.plan(0, 0).batches()] == [b.tolist() for b in ordinary.batches()]
 
 
+@pytest.mark.parametrize("dims", [1, 2])
 @pytest.mark.parametrize("world_size", [1, 4])
 @pytest.mark.parametrize("chosen", [{"padding": 0.1}, {"mixing": 0.4}])
-def test_windows_have_on_average_what_was_asked(chosen, world_size):
+def test_windows_have_on_average_what_was_asked(chosen, world_size, dims):
     lengths = lw.example_lengths("speech", count=30_000)
+    if dims == 2:
+        lengths = np.stack([lengths, np.maximum(1, lengths * (3 + np.arange(30_000) * 7_919 % 5) // 5)], axis=1)
     batching = lw.Batching(cut=lw.FixedSize(16), order=lw.MaxEntropy(**chosen), deal=lw.Stratified())
     windows = lw.Windows(lengths, batching, window=1024, block=16, world_size=world_size)
     found = [
@@ -169,12 +172,13 @@ def test_a_window_that_is_planned_alone_is_that_of_the_epoch(dims, deal):
         assert alone.plan(1, 4).plan.fingerprint() == names[4]
 
 
-def test_one_fit_serves_all_windows_and_epochs(monkeypatch):
+@pytest.mark.parametrize("lengths", [LENGTHS, np.stack([LENGTHS, LENGTHS[::-1]], axis=1)], ids=["one", "two"])
+def test_one_fit_serves_all_windows_and_epochs(lengths, monkeypatch):
     tried = []
     trial = fit.Trial
     monkeypatch.setattr(fit, "Trial", lambda *given, **named: tried.append(1) or trial(*given, **named))
     batching = lw.Batching(cut=lw.FixedSize(8), order=lw.MaxEntropy(0.23))
-    windows = lw.Windows(LENGTHS, batching, window=128, block=4)
+    windows = lw.Windows(lengths, batching, window=128, block=4)
     windows.plan(2, 3)
     first = len(tried)
     windows.steps(0)

@@ -361,11 +361,13 @@ def finds_noise(order: object) -> TypeGuard[MaxEntropy]:
 class WarpedSort:
     """Sorts by warp(length) + standard exponential noise: what `MaxEntropy` becomes where it draws from no pool."""
 
-    warp: Curve
+    warp: Curve  # of lengths; or of places in a line
+    places: int = 0  # how many that line had; the warp is stretched to a line of fewer or more. 0 for lengths
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         moved = key.exponential(len(sizes))
-        self.warp.add_to(moved, sizes)
+        warp = self.warp.stretch(int(sizes.max(initial=1)) / self.places) if self.places else self.warp
+        warp.add_to(moved, sizes)
         del sizes  # before they are sorted, as in `Sorted`
         moved -= moved.min(initial=0.0)
         return Ordered(argsort_over(moved))

@@ -42,6 +42,10 @@ class Curve:
         """Adds the height at each of `lengths` [n] to `sums` [n], in place."""
         add_once(self._interpolate, lengths, sums)
 
+    def stretch(self, times: float) -> Curve:
+        """The same heights at `times` the lengths."""
+        return Curve(lengths=times * self.lengths, heights=self.heights)
+
     def _interpolate(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
         # Multiplied and added by separate operations: fused ones would differ between platforms in the last bit.
         cell = np.clip(np.searchsorted(self.lengths, lengths, side="right") - 1, 0, len(self.lengths) - 2)

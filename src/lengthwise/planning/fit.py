@@ -271,15 +271,15 @@ def _fit_to_lengths(
         # it, in place of drawing batches. One of the mean size stands for all, and trials correct it. Of a single
         # sequence, none would be padded.
         size = max(2.0, round(len(items) / portions / estimate_batches(items, batching, portions)))
-        return WarpedSort(
-            fit_warp(
-                line_up(items, bands).astype(np.float64),
-                batching.order.padding or 0.0,
-                noise=batching.order.noise,
-                batch_sizes=lambda places: np.full(len(places), size),
-                share=1.0 / portions,
-            )
+        line = line_up(items, bands)
+        warp = fit_warp(
+            line.astype(np.float64),
+            batching.order.padding or 0.0,
+            noise=batching.order.noise,
+            batch_sizes=lambda places: np.full(len(places), size),
+            share=1.0 / portions,
         )
+        return WarpedSort(warp, int(line.max()))
     longest = longest_of(items)
     shares = items.sum(axis=0) / items.sum()  # of each dimension in the size of a sequence
 

@@ -44,8 +44,7 @@ def fit_windows(windows: Sequence[NDArray[np.int64]], batching: Batching, world:
     """Fits once what every window of an epoch would fit by itself; `windows` [n, dims] each are a sample of them.
 
     An order that tries drafts is tried on all of the sample, each window drafted by itself, so that windows pad what
-    was asked on average. Edges of buckets are left to each window, whose longest sequence they must hold. So is the
-    noise on a line of bands: a place there counts the sequences before it, and windows differ in how many they have.
+    was asked on average. Edges of buckets are left to each window, whose longest sequence they must hold.
     """
     items, sizes = np.concatenate(windows), [len(window) for window in windows]
     data = Data(items, f"{fingerprint(items)} in windows of {sizes}", sizes)
@@ -53,9 +52,10 @@ def fit_windows(windows: Sequence[NDArray[np.int64]], batching: Batching, world:
     batching, slots = settled.batching, world.slots
     kinds = sort_out(items, batching)
     bands = choose_bands(data, kinds, batching, portions=portions, slots=slots)
-    if bands or not finds_noise(batching.order):
+    if not finds_noise(batching.order):
         return Fitted(settled, bands, None)
-    return Fitted(settled, 0, fit_order(data, kinds, batching, portions=portions, bands=0, places=slots // portions))
+    fit = fit_order(data, kinds, batching, portions=portions, bands=bands, places=slots // portions)
+    return Fitted(settled, bands, fit)
 
 
 def stand_for_epochs(array: NDArray[np.int64], batching: Batching, drawn: Draw, name: str) -> Data:

@@ -303,7 +303,7 @@ class Windows:
             "epoch": epoch,
             "window": self.window,
             "block": self.block,
-            "fit": "shared",  # counts of plans that fitted each window by itself are of other plans
+            "fit": "shared by all",  # counts of plans that fitted some windows by themselves are of other plans
             **self.world._asdict(),
         }
         return _keep(self._counts, known, StepCounts(facts, len(self), self._folder), _EPOCHS_KEPT)
