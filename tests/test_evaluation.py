@@ -177,6 +177,14 @@ def test_training_plans_are_restored_too():
     assert lw.restore_order(plan, outputs) == list(range(500))
 
 
+def test_of_several_copies_the_first_output_is_restored():
+    batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder())
+    plan = lw.make_plan([5, 9, 2, 4], batching, times=[2, 0, 1, 1])
+    outputs = [(int(number), place) for place, number in enumerate(np.concatenate(list(plan.batches())))]
+    assert outputs == [(2, 0), (3, 1), (0, 2), (0, 3)]
+    assert lw.restore_order(plan, [outputs]) == [(0, 2), None, (2, 0), (3, 1)]
+
+
 def test_the_budget_counts_the_cost_that_is_given():
     plan = lw.evaluation_plan([2, 9, 4, 11, 5], lw.Budget(132), cost=lw.Quadratic(quadratic=1.0))
     assert sorted(plan.costs.tolist()) == [90.0, 90.0, 132.0]  # 3 x (5 + 5^2), 9 + 9^2, 11 + 11^2

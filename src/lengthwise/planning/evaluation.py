@@ -86,6 +86,9 @@ def evaluation_weights(plan: Plan, weights: ArrayLike | None = None) -> NDArray[
     The exact average of a loss is the sum, over all batches of all ranks, of weight x mean of the batch. Most loops
     report the mean of batch means, in which the sequences of small batches count more.
 
+    What goes wrong in use: the weighted mean of a batch that weighs nothing is 0/0, and 0 times that is NaN. Leave out
+    batches of weight 0.
+
     Args:
         plan: The plan that is evaluated.
         weights: [n], as for `loss_scales`: 1 each for a mean over sequences, their tokens for a mean over tokens.
@@ -114,8 +117,8 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
         outputs: One list for each rank, an output for every sequence of its batches, batch after batch.
 
     Returns:
-        n outputs, the first of each sequence; None for a sequence that the plan drops. For a plan of chunks, one for
-        each chunk.
+        n outputs, the first of each sequence; None for a sequence that the plan does not take. For a plan of chunks,
+        one for each chunk.
 
     Raises:
         ValueError: A rank has more or fewer outputs than it took sequences.
@@ -130,14 +133,17 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
     if len(outputs) != plan.world_size:
         raise checks.value_error("outputs", f"of {plan.world_size} ranks", len(outputs), remedy)
     restored: list[Any] = [None] * plan.population
+    missing = np.ones(plan.population, bool)
     for rank, given in enumerate(outputs):
         numbers, counted = _take(plan, rank)
         if len(given) != len(numbers):
             rule = f"{len(numbers)} outputs, one for each sequence it took"
             raise checks.value_error("outputs", rule, len(given), remedy, at=f"rank {rank}")
         for number, counts, output in zip(numbers.tolist(), counted.tolist(), given, strict=True):
-            if counts:  # the second output of a batch that is taken twice is dropped
+            # The second output of a batch that is taken twice is dropped, and so is that of a second copy.
+            if counts and missing[number]:
                 restored[number] = output
+                missing[number] = False
     return restored
 
 
