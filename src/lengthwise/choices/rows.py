@@ -59,7 +59,9 @@ class Rows:
     then rows of like lengths.
 
     What goes wrong in use: sequences that attend to each other, or a loss across their border. Batches are padded to
-    `capacity`, and cost what their sequences cost alone, in sum. Sequences need one length each.
+    `capacity`, and cost what their sequences cost alone, in sum. By default these are their frames, which full rows
+    have equally many of: give a cost that counts attention, such as `Quadratic(linear=1, quadratic=0.001)`, or several
+    ranks wait for the slowest. Sequences need one length each.
 
     Args:
         capacity: Frames (tokens) in a row, 2**24 at most.
