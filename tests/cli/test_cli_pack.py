@@ -84,6 +84,9 @@ def test_a_plan_of_rows_is_saved(run, lengths, tmp_path, words):
     written = [line.split() for line in run("plan", lengths, *words).out.splitlines()]
     assert ["pair", "mixing", f"{done.json['measures']['pair_mixing']:.3f}"] in written
     assert ["mixing", "1.000"] not in written
+    printed = " ".join(run("plan", lengths, *words).out.split())
+    assert "estimated on this epoch alone, where `lengthwise compare` pools epochs" in printed
+    assert "Costs, their spread and waiting count frames of data; `lengthwise compare` counts attention." in printed
     assert ["fill", f"{100 * done.json['measures']['fill']:.2f}", "%"] in written
 
 
