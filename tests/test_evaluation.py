@@ -135,6 +135,17 @@ def test_other_cuts_stay_as_they_are(cut):
     assert lw.Batching.from_json(plan.batching).cut == cut
 
 
+@pytest.mark.parametrize("by", ["pool", "best-fit"])
+def test_packed_rows_are_as_full_as_those_of_training(by):
+    lengths, cut = lw.example_lengths("long-tailed").clip(max=4_096), lw.Rows(4_096, rows=8, by=by)
+    plan = lw.evaluation_plan(lengths, cut, world_size=3)
+    assert plan.fingerprint() == lw.evaluation_plan(lengths, cut, world_size=3).fingerprint()
+    assert lw.measure(plan, lengths).fill > 0.998
+    taken = np.concatenate([plan.batch(number) for number in range(len(plan.costs))])
+    assert sorted(taken.tolist()) == list(range(len(lengths)))
+    assert (np.diff(plan.costs[plan.grid].max(axis=(1, 2))) <= 0).all()
+
+
 def test_a_cut_that_extends_ours_stays_as_it_is():
     class Mine(lw.FixedSize):
         """As its parent, but not of this package."""

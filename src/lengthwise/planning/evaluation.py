@@ -19,7 +19,8 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.deal import Balanced
-from lengthwise.choices.order import Sorted
+from lengthwise.choices.order import Shuffled, Sorted
+from lengthwise.choices.rows import Rows
 from lengthwise.lengths.arrays import view_lengths
 from lengthwise.planning import make_plan
 from lengthwise.planning.loss import batch_weights
@@ -38,6 +39,7 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
     - A cost of your own that falls as sequences grow longer, or as there are more of them, may have a cheaper way.
     - With a `count_multiple_of`, no other cut of the sorted sequences by its rules costs less.
     - A cut that drops incomplete batches, one of your own, `Rows` and `DynamicSize(rule="paper")` stay as they are.
+      `Rows` that a pool fills take the sequences in a random order, always the same: sorted ones leave rows emptier.
 
     Where the batches do not fill the last step, the cheapest are taken twice. `evaluation_weights` weighs the second
     time 0, and `restore_order` leaves it out.
@@ -64,7 +66,9 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
     array = view_lengths(lengths, narrow=True)
     batching = Batching(
         cut=cut if array.ndim == 2 and array.shape[1] > 1 else _at_least_cost(cut),
-        order=Sorted(),
+        # A pool of like lengths has no short sequence for the gap that long ones leave: of the long-tailed example, rows
+        # of 4,096 are 89.1 % full in sorted order, and 99.8 % in a random one.
+        order=Shuffled() if type(cut) is Rows and cut.by == "pool" else Sorted(),
         deal=Balanced(tail="repeat"),
         arrange=CostliestFirst(steps=None),
         cost=cost or Padded(),
