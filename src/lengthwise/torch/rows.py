@@ -149,8 +149,8 @@ class RowCollate:
 
     Args:
         capacity: Frames of a row.
-        rows: Rows of every batch, for one fixed shape: rows that the batch lacks are padding. By default as many as the
-            batch fills.
+        rows: Rows of every batch, for one fixed shape of all but the `offsets`: rows that the batch lacks are padding.
+            By default as many as the batch fills.
         value: What padding holds, as in `PadCollate`: one number for all sequence fields, one for each, or numbers by
             name. The labels hold -100, unless their name is given another number; the first ones hold it too. Labels of
             floats or of bool are as other fields, unless their name is given a number. Unsigned ones become int64.
