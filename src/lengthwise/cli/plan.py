@@ -181,9 +181,9 @@ def _print(document: dict[str, Any], title: str, *, packed: bool) -> None:
     )
     if packed:
         note = (
-            "pair mixing: 1 where a sequence tells nothing about the length of another in its row, else less; estimated "
-            "on this epoch alone, where `lengthwise compare` pools epochs. Costs, their spread and waiting count frames "
-            "of data; `lengthwise compare` counts attention."
+            "pair mixing: 1 where a sequence tells nothing about the length of another in its row, else less; "
+            "estimated on this epoch alone, where `lengthwise compare` pools epochs. Costs, their spread and waiting "
+            "count frames of data; `lengthwise compare` counts attention."
         )
     meant = "Lengths are in frames, costs in the unit of the budget. help(lengthwise.Measures) explains each measure."
     title = f"{title}\nplan {document['plan']['fingerprint']}"
