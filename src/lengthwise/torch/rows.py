@@ -68,15 +68,17 @@ class PackedRows(NamedTuple):
         The attention of many decoders finds the sequences of a row by these positions: Llama, Mistral, GPT-2. What goes
         wrong in use: models that do not look for them, so that sequences of a row attend to each other (transformers
         5.23). So `use_cache` is False, because a model with a cache does not look. An `attention_mask` of the samples
-        is left out, because beside one no model looks. BERT, T5 and OPT never look: give them `causal`. And flash
-        attention looks in batches of one row alone: it needs `flat=True`, as `DataCollatorWithFlattening` gives it.
+        is left out, because beside one no model looks. BERT, T5, OPT, Falcon and MPT never look: give them `causal`.
+        Nor do Bloom and GPT-OSS, and layers with a state (Mamba, Bamba, RWKV) carry it into the next sequence: pad.
+        Flash attention looks in batches of one row alone: it needs `flat=True`, as `DataCollatorWithFlattening` has it.
 
         Args:
             flat: Lays all rows end to end, [1, R x C], and adds `cu_seq_lens_q`, `cu_seq_lens_k`, `max_length_q` and
                 `max_length_k`.
             causal: Adds an `attention_mask`, float32 [R, 1, C, C]: 0 where attention may look, the least float
                 elsewhere. False for encoders, which look at later places too. Not for models in which a place looks
-                at its neighbours alone (ModernBERT): the mask takes the place of theirs.
+                at its neighbours alone (ModernBERT, a Mistral with a sliding window): the mask takes the place of
+                theirs.
 
         Raises:
             TypeError: The samples were no dicts.
