@@ -135,6 +135,17 @@ def test_other_cuts_stay_as_they_are(cut):
     assert lw.Batching.from_json(plan.batching).cut == cut
 
 
+@pytest.mark.parametrize("by", ["pool", "best-fit"])
+def test_packed_rows_are_as_full_as_those_of_training(by):
+    lengths, cut = lw.example_lengths("long-tailed").clip(max=4_096), lw.Rows(4_096, rows=8, by=by)
+    plan = lw.evaluation_plan(lengths, cut, world_size=3)
+    assert plan.fingerprint() == lw.evaluation_plan(lengths, cut, world_size=3).fingerprint()
+    assert lw.measure(plan, lengths).fill > 0.998
+    taken = np.concatenate([plan.batch(number) for number in range(len(plan.costs))])
+    assert sorted(taken.tolist()) == list(range(len(lengths)))
+    assert (np.diff(plan.costs[plan.grid].max(axis=(1, 2))) <= 0).all()
+
+
 def test_a_cut_that_extends_ours_stays_as_it_is():
     class Mine(lw.FixedSize):
         """As its parent, but not of this package."""
@@ -175,6 +186,14 @@ def test_training_plans_are_restored_too():
     plan = lw.make_plan(lengths, batching, epoch=3, world_size=3, micro_batches=2)
     outputs = [[number for batch in plan.batches(rank) for number in batch] for rank in ranks(plan)]
     assert lw.restore_order(plan, outputs) == list(range(500))
+
+
+def test_of_several_copies_the_first_output_is_restored():
+    batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder())
+    plan = lw.make_plan([5, 9, 2, 4], batching, times=[2, 0, 1, 1])
+    outputs = [(int(number), place) for place, number in enumerate(np.concatenate(list(plan.batches())))]
+    assert outputs == [(2, 0), (3, 1), (0, 2), (0, 3)]
+    assert lw.restore_order(plan, [outputs]) == [(0, 2), None, (2, 0), (3, 1)]
 
 
 def test_the_budget_counts_the_cost_that_is_given():

@@ -187,6 +187,29 @@ def test_samples_of_any_structure_are_packed_leaf_by_leaf():
         lw.jax.RowCollate(4, next_token="no")
 
 
+def test_lists_of_numbers_are_arrays_in_every_part_of_a_sample():
+    sample = ([5, 6], {"more": [[1, 2], (3, 4, [7, 8])]})
+    with pytest.raises(ValueError, match=r"^`samples` must be of arrays alone, but is 3\. "):
+        lw.jax.RowCollate(3)([sample])
+    ids, more = lw.jax.RowCollate(3)([([5, 6], {"more": [[1, 2], ([3, 4],)]})]).fields
+    assert (ids.tolist(), more["more"][0].tolist()) == ([[5, 6, 0]], [[1, 2, 0]])
+    assert more["more"][1][0].tolist() == [[3, 4, 0]]
+
+
+def test_labels_of_a_sample_within_a_sample_end_at_borders_too():
+    samples = [{"text": {"input_ids": ids, "labels": ids}} for ids in ([5, 6, 7], [8, 9])]
+    text = lw.jax.RowCollate(6)(samples).fields["text"]
+    assert text["labels"].tolist() == [[-100, 6, 7, -100, 9, -100]]
+    assert text["input_ids"].tolist() == [[5, 6, 7, 8, 9, 0]]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_sample_without_labels_beside_one_with_labels_is_refused(first):
+    samples = [{"input_ids": [5, 6], "labels": [-100, 6]}, {"input_ids": [1, 2]}]
+    with pytest.raises(ValueError, match=r"^`samples` must be built as PyTreeDef\("):
+        lw.jax.RowCollate(6)([samples[first], samples[1 - first]])
+
+
 def test_rows_of_at_most_so_many_sequences_are_those_of_the_plan():
     batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=3, max_in_row=2), deal=lw.RandomSteps())
     plan, collate = lw.make_plan(LENGTHS, batching, world_size=2), lw.jax.RowCollate(CAPACITY, rows=3, max_in_row=2)

@@ -40,6 +40,8 @@ def test_the_table_says_what_its_heads_mean(run, lengths):
     done = run("compare", lengths, *PACKED)
     assert "batches of 4 rows of at most 4,096 frames" in done.out
     assert "fill: the share of computed frames that hold data; pair mixing: 1 where" in " ".join(done.out.split())
+    # `lengthwise plan` says another number for the same rows: 3,000 sequences of one epoch fill fewer bins.
+    assert "(over 32 epochs, where `lengthwise plan` has one epoch and fewer bins)" in " ".join(done.out.split())
     assert "waiting" not in done.out
     assert "waiting: the share" in run("compare", lengths, *PACKED, "--world-size", 4).out
 
@@ -82,6 +84,9 @@ def test_a_plan_of_rows_is_saved(run, lengths, tmp_path, words):
     written = [line.split() for line in run("plan", lengths, *words).out.splitlines()]
     assert ["pair", "mixing", f"{done.json['measures']['pair_mixing']:.3f}"] in written
     assert ["mixing", "1.000"] not in written
+    printed = " ".join(run("plan", lengths, *words).out.split())
+    assert "estimated on this epoch alone, where `lengthwise compare` pools epochs" in printed
+    assert "Costs, their spread and waiting count frames of data; `lengthwise compare` counts attention." in printed
     assert ["fill", f"{100 * done.json['measures']['fill']:.2f}", "%"] in written
 
 

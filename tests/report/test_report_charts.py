@@ -279,6 +279,11 @@ def test_the_numbers_that_matter():
     assert told(slots=4) == steps
     assert told(slots=4, ranks=2) == steps | {"waiting": ("", "25.0 %")}
     assert told(packed=True)["pair mixing"] == ("0.70", "0.20")
+    for packed, meaning in ((False, "ranks"), (True, "ranks, by the cost of the plan")):
+        (waiting,) = (
+            tile for tile in headline.tiles(rows, slots=4, ranks=2, packed=packed, seconds={}) if tile.name == "waiting"
+        )
+        assert waiting.meaning == f"of the time of all {meaning}"
     assert told(seconds={"random": 4.0, "mine": 2.5})["seconds"] == ("4", "2.5")
     assert "seconds" not in told(seconds={"mine": 2.5, "other": 1.0})
 

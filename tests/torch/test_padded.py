@@ -221,6 +221,17 @@ def test_rows_of_more_sequences_than_planned_are_told_once():
     assert said(LENGTHS, LENGTHS, sampler=again, collate=collate, epochs=4) == []
 
 
+@pytest.mark.parametrize(("most", "limit"), [(None, ""), (3, ", max_in_row=3")])
+def test_rows_of_another_capacity_than_planned_are_told_once(most, limit):
+    sampler = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Rows(500, rows=2, max_in_row=most)))
+    collate = lw.torch.RowCollate(600, max_in_row=most)
+    (told,) = said(LENGTHS, LENGTHS, sampler=sampler, collate=collate, epochs=4)
+    assert told == (
+        "`batches` must be rows of 500, as planned, but is 'rows of 600'. Collate with "
+        f"lw.torch.RowCollate(500{limit}), or plan with the capacity of your rows."
+    )
+
+
 @pytest.mark.parametrize("collate", [end_to_end, rows_and_prompts, with_a_vector, list])
 def test_rows_that_are_laid_end_to_end_or_stand_beside_something_padded_say_nothing(collate):
     sampler = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Rows(500, rows=2)))

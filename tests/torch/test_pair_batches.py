@@ -51,6 +51,24 @@ def test_each_field_is_padded_to_its_own_edge_in_the_shape_that_was_planned():
     assert sorted(taken) == list(range(COUNT))
 
 
+def test_a_sample_of_three_fields_takes_a_column_for_each():
+    shapes = lw.batch_shapes(PAIRS.lengths, BATCHING)
+    samples = [
+        {"input_ids": source, "attention_mask": torch.ones_like(source), "labels": target, "number": number}
+        for source, number, target in map(PAIRS.__getitem__, range(COUNT))
+    ]
+    sampler = lw.torch.BatchSampler(PAIRS.lengths, BATCHING, world_size=2, rank=1)
+    collate = lw.torch.PadCollate(shapes=shapes[:, [0, 1, 1, 2]])
+    planned = [members.tolist() for members in sampler.plan.batches(1)]
+    for batch, members in zip(DataLoader(samples, batch_sampler=sampler, collate_fn=collate), planned, strict=True):
+        tokens, mask, labels = (batch[name].values for name in ("input_ids", "attention_mask", "labels"))
+        assert tokens.shape == mask.shape
+        assert [len(tokens), tokens.shape[1], labels.shape[1]] in shapes.tolist()
+        assert batch["number"][: len(members)].tolist() == members
+        assert mask.sum() == PAIRS.lengths[members, 0].sum()
+        assert (labels != -100).sum() == PAIRS.lengths[members, 1].sum()
+
+
 def test_the_shape_of_the_least_sum_is_taken():
     collate = lw.torch.PadCollate(shapes=[(2, 3, 9), (2, 4, 4), (2, 9, 9)])
     for source, target, shape in ((2, 4, (4, 4)), (3, 4, (4, 4)), (3, 5, (3, 9)), (5, 1, (9, 9))):

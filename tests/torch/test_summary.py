@@ -239,3 +239,18 @@ def test_memory_that_is_left_is_told(monkeypatch, gibibytes, more):
     told = f"Training took at most {gibibytes}.0 of the 80.0 GiB of the GPU.{more}"
     assert describe_memory(torch.device("cuda")) == told
     assert describe_memory(torch.device("cpu")) == ""
+
+
+@pytest.mark.parametrize("cut", [lw.Rows(4_096, rows=2), lw.Budget(9_000)], ids=["rows", "padded"])
+@pytest.mark.parametrize("cost", [lw.Padded(), lw.Quadratic(linear=1, quadratic=0.001)], ids=["frames", "attention"])
+def test_waiting_of_rows_by_their_frames_leaves_attention_out(cut, cost):
+    lengths = LENGTHS.clip(max=4_096)
+    budget = lw.Budget(1e6) if isinstance(cut, lw.Budget) and cost != lw.Padded() else cut
+    sampler = lw.torch.BatchSampler(lengths, lw.Batching(cut=budget, cost=cost), rank=0, world_size=2)
+    told = said(sampler)["Ranks"]
+    if isinstance(cut, lw.Rows) and cost == lw.Padded():
+        assert told.endswith(
+            " % of the time for each other, attention left out: cost=lw.Quadratic(linear=1, quadratic=0.001) counts it."
+        )
+    else:
+        assert told.endswith(" % of the time for each other.")

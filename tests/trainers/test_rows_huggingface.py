@@ -83,6 +83,16 @@ def test_a_model_whose_attention_looks_across_sequences_is_refused(tmp_path):
         train_packed(tmp_path, "bert", flat=True)
 
 
+@pytest.mark.parametrize("given", [{}, {"causal": True}, {"flat": True}])
+def test_a_model_with_a_state_that_runs_on_into_the_next_sequence_is_refused(tmp_path, given, monkeypatch):
+    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_heads": 2, "head_dim": 8, "state_size": 4, "n_groups": 1}
+    config = transformers.Mamba2Config(vocab_size=WORDS, **size)
+    monkeypatch.setitem(MODELS, "mamba2", lambda _: transformers.Mamba2ForCausalLM(config))
+    message = r"^`attention_mask` must be one by which Mamba2ForCausalLM .* or layers with a state, as Mamba has\.$"
+    with pytest.raises(ValueError, match=message):
+        train_packed(tmp_path, "mamba2", **given)
+
+
 def mask_of(positions):
     """What a place may look at: its own sequence."""
     hidden = ~block_mask(torch.ones_like(positions).cumsum(1) - positions, causal=False)

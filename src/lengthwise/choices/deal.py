@@ -198,8 +198,8 @@ class RandomSteps(_Whole):
     takes what is left. Where the budget holds fewer sequences than the multiple, batches hold fewer.
 
     Under `Rows(4_096, rows=8)` a step takes the next 8 packed rows for each of its batches, which share them so that
-    they cost the same. The rows are those of any other deal. With 8 rows in a batch or more, ranks wait little. With
-    one row there is nothing to share, and they wait as with `Mixed`.
+    they cost the same, by a cost that counts attention. The rows are those of any other deal. With 8 rows in a batch or
+    more, ranks wait little. With one row there is nothing to share, and they wait as with `Mixed`.
 
     A cut by "optimal" or "cheapest" is refused. A step takes sequences until one more would not fit, so that the ways
     to cut it differ little in the sum of costs, and ranks would wait longer for the costliest batch.

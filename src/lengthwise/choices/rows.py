@@ -9,8 +9,10 @@ each other; `lengthwise.torch.RowCollate` gives what attention needs for that.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +59,9 @@ class Rows:
     then rows of like lengths.
 
     What goes wrong in use: sequences that attend to each other, or a loss across their border. Batches are padded to
-    `capacity`, and cost what their sequences cost alone, in sum. Sequences need one length each.
+    `capacity`, and cost what their sequences cost alone, in sum. By default these are their frames, which full rows
+    have equally many of: give a cost that counts attention, such as `Quadratic(linear=1, quadratic=0.001)`, or several
+    ranks wait for the slowest. Sequences need one length each.
 
     Args:
         capacity: Frames (tokens) in a row, 2**24 at most.
@@ -172,6 +176,30 @@ def check_names_of_labels(labels: object, inputs: object) -> None:
     if labels is not None:
         checks.check_text("labels", labels, remedy="Give the name of a field, or None for no labels.")
     checks.check_text("inputs", inputs, remedy="Give the name of the field that labels are copied from.")
+
+
+def copy_labels(samples: Sequence[Any], labels: str | None, inputs: str) -> list[Any]:
+    """The samples, with the field `inputs` as their `labels` where they are dicts without labels.
+
+    If some have labels and others do not, none is copied, and whoever compares their fields refuses them: a copy would
+    learn a prompt that the others hide.
+
+    >>> copy_labels([{"ids": [5, 6]}], "labels", "ids")
+    [{'ids': [5, 6], 'labels': [5, 6]}]
+    """
+    dicts = all(isinstance(sample, Mapping) for sample in samples)
+    if labels is None or not dicts or any(labels in sample for sample in samples):
+        return list(samples)
+    return [{**sample, labels: sample[inputs]} if inputs in sample else sample for sample in samples]
+
+
+def is_name_of(field: str, labels: str | None) -> bool:
+    """Whether a field is the labels: it has their name, or has it last, in a sample within a sample.
+
+    >>> is_name_of("labels", "labels"), is_name_of("text.labels", "labels"), is_name_of("text.tags", "labels")
+    (True, True, False)
+    """
+    return labels is not None and labels in (field, field.rpartition(".")[2])
 
 
 def row_offsets(

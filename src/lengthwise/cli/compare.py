@@ -142,7 +142,7 @@ def _print(rows: list[dict[str, Any]], title: str, *, steps: bool, packed: bool)
         ("strategy", *columns),
         cells,
         title=title,
-        notes=_notes_of_rows(steps=steps) if packed else _notes(rows[0], steps=steps),
+        notes=_notes_of_rows(rows[0], steps=steps) if packed else _notes(rows[0], steps=steps),
         legend=_LEGEND,
         spare=spare,
     )
@@ -167,11 +167,13 @@ def _notes(row: dict[str, Any], *, steps: bool) -> tuple[str, ...]:
     return mixing, of_steps
 
 
-def _notes_of_rows(*, steps: bool) -> tuple[str, ...]:
+def _notes_of_rows(row: dict[str, Any], *, steps: bool) -> tuple[str, ...]:
     """What the heads mean where rows are packed."""
+    epochs = row["mixing_epochs"]
+    pooled = f" (over {epochs} epochs, where `lengthwise plan` has one epoch and fewer bins)" if epochs > 1 else ""
     rows = (
         "fill: the share of computed frames that hold data; pair mixing: 1 where a sequence tells nothing about the "
-        "length of another in its row, near 0 where it tells all; cost spread: the standard deviation of what "
+        f"length of another in its row, near 0 where it tells all{pooled}; cost spread: the standard deviation of what "
         "attention costs in a batch (the squares of the lengths), as a share of the mean."
     )
     of_steps = (

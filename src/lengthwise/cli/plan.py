@@ -180,7 +180,11 @@ def _print(document: dict[str, Any], title: str, *, packed: bool) -> None:
         "`lengthwise compare` prints another number for short data: it pools epochs, 32 at most, to fill 256 bins."
     )
     if packed:
-        note = "pair mixing: 1 where a sequence tells nothing about the length of another in its row, else less."
+        note = (
+            "pair mixing: 1 where a sequence tells nothing about the length of another in its row, else less; "
+            "estimated on this epoch alone, where `lengthwise compare` pools epochs. Costs, their spread and waiting "
+            "count frames of data; `lengthwise compare` counts attention."
+        )
     meant = "Lengths are in frames, costs in the unit of the budget. help(lengthwise.Measures) explains each measure."
     title = f"{title}\nplan {document['plan']['fingerprint']}"
     show.table(("measure", "value"), rows, title=title, notes=(note, meant))

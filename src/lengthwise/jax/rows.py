@@ -19,7 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise.choices.rows import check_in_row, check_names_of_labels, find_places, number_frames, row_offsets
+from lengthwise.choices.rows import (
+    check_in_row,
+    check_names_of_labels,
+    copy_labels,
+    find_places,
+    is_name_of,
+    number_frames,
+    row_offsets,
+)
 from lengthwise.jax.collate import (
     IGNORED,
     check_column,
@@ -87,10 +95,11 @@ class RowCollate:
         value: What padding holds, as in `PadCollate`: one number, or numbers by name. The labels hold -100, unless
             their name is given another number; the first ones hold it too. Labels of floats or of bool are as other
             arrays, unless their name is given a number.
-        labels: The field of a dict that is labels. If samples have none, `inputs` is copied; None for no labels.
+        labels: The field of a dict that is labels, also in a dict within the sample. If no sample has it, `inputs` is
+            copied. None for no labels.
         inputs: The field that labels are copied from.
         next_token: Whether labels are shifted in the loss, so that the first of each sequence is -100. False for
-            labels of each place itself, as in tagging.
+            labels of each place itself, as in tagging, and for those that the data set has shifted already.
         max_in_row: The most sequences in a row, as in `lw.Rows`. Without it, rows of a cut that has it hold more.
 
     Raises:
@@ -133,7 +142,8 @@ class RowCollate:
 
     def lay(self, samples: Sequence[Any], *, rows: int, like: Any) -> PackedRows:
         """Makes a batch of so many `rows`, which may hold no sample: it is built of arrays `like` those of a sample."""
-        given = [_as_arrays(self._label(sample)) for sample in (samples if len(samples) else [like])]
+        labelled = copy_labels(samples if len(samples) else [like], self.labels, self.inputs)
+        given = [_as_arrays(sample) for sample in labelled]
         columns, _, tree = take_columns(given, None)
         lengths = self._lengths(columns)[: len(samples)]
         starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity, self.max_in_row)
@@ -146,11 +156,6 @@ class RowCollate:
         laid = [self._lay(column, places, rows, name) for column, name in zip(columns, names, strict=True)]
         positions, segments, _ = number_frames(lengths, places, starts, rows, self.capacity)
         return PackedRows(jax.tree.unflatten(tree, laid), positions.astype(np.int32), segments.astype(np.int32))
-
-    def _label(self, sample: Any) -> Any:
-        """The sample with labels, where it is a dict that has inputs and no labels."""
-        wants = isinstance(sample, Mapping) and self.labels is not None and self.labels not in sample
-        return {**sample, self.labels: sample[self.inputs]} if wants and self.inputs in sample else sample
 
     def _lengths(self, columns: list[list[NDArray[Any]]]) -> NDArray[np.int64]:
         """The length of each sample, which all its arrays have."""
@@ -177,7 +182,7 @@ class RowCollate:
         given = self.value.get(name) if isinstance(self.value, Mapping) else None
         # Labels of floats are targets, of which no loss leaves -100 out: they hold it only where it is asked for.
         whole = leaves_out(np.result_type(*{array.dtype for array in column}))
-        is_labels = name == self.labels and (given is not None or whole)
+        is_labels = is_name_of(name, self.labels) and (given is not None or whole)
         ignored = IGNORED if given is None else given
         value = {name: ignored} if is_labels else self.value
         flat = fill(column, value, name, (rows * self.capacity, *column[0].shape[1:]))
@@ -189,8 +194,12 @@ class RowCollate:
 
 
 def _as_arrays(sample: Any) -> Any:
-    """The sample, with a list of numbers as an array: JAX takes a list for a part of the tree."""
+    """The sample, with each list of numbers as an array: JAX takes a list for a part of the tree."""
     if isinstance(sample, Mapping):
         return {key: _as_arrays(part) for key, part in sample.items()}
-    is_list = isinstance(sample, list) and all(np.ndim(part) == 0 for part in sample)
-    return np.asarray(sample) if is_list else sample
+    if isinstance(sample, list) and all(np.ndim(part) == 0 for part in sample):
+        return np.asarray(sample)
+    if not isinstance(sample, list | tuple):
+        return sample
+    parts = [_as_arrays(part) for part in sample]
+    return type(sample)(*parts) if hasattr(sample, "_fields") else type(sample)(parts)

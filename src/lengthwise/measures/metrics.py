@@ -45,7 +45,8 @@ class Measures:
             length.
         weighted_zero_padding_rate: The same, batches weighted by their size (section 4, for dynamic batch sizes).
         padding_share: The share of all computed frames that are padding: what the hardware pays.
-        fill: The share that is not: how full batches are, or packed rows.
+        fill: The share that is not: how full batches are, or packed rows. Rows that a collate function adds do not
+            count, for one fixed shape say.
         average_batch_length: ABL, the plain mean over batches of the padded length.
         weighted_average_batch_length: The same, batches weighted by their size.
         smallest_batch: Sequences in the smallest batch.

@@ -19,7 +19,8 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.deal import Balanced
-from lengthwise.choices.order import Sorted
+from lengthwise.choices.order import Shuffled, Sorted
+from lengthwise.choices.rows import Rows
 from lengthwise.lengths.arrays import view_lengths
 from lengthwise.planning import make_plan
 from lengthwise.planning.loss import batch_weights
@@ -38,6 +39,7 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
     - A cost of your own that falls as sequences grow longer, or as there are more of them, may have a cheaper way.
     - With a `count_multiple_of`, no other cut of the sorted sequences by its rules costs less.
     - A cut that drops incomplete batches, one of your own, `Rows` and `DynamicSize(rule="paper")` stay as they are.
+      `Rows` that a pool fills take the sequences in a random order, always the same: sorted ones leave rows emptier.
 
     Where the batches do not fill the last step, the cheapest are taken twice. `evaluation_weights` weighs the second
     time 0, and `restore_order` leaves it out.
@@ -64,7 +66,9 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
     array = view_lengths(lengths, narrow=True)
     batching = Batching(
         cut=cut if array.ndim == 2 and array.shape[1] > 1 else _at_least_cost(cut),
-        order=Sorted(),
+        # A pool of like lengths has no short sequence for the gaps of long ones. Of the long-tailed example, rows
+        # of 4,096 are 89.1 % full in sorted order, and 99.8 % in a random one.
+        order=Shuffled() if type(cut) is Rows and cut.by == "pool" else Sorted(),
         deal=Balanced(tail="repeat"),
         arrange=CostliestFirst(steps=None),
         cost=cost or Padded(),
@@ -85,6 +89,9 @@ def evaluation_weights(plan: Plan, weights: ArrayLike | None = None) -> NDArray[
 
     The exact average of a loss is the sum, over all batches of all ranks, of weight x mean of the batch. Most loops
     report the mean of batch means, in which the sequences of small batches count more.
+
+    What goes wrong in use: the weighted mean of a batch that weighs nothing is 0/0, and 0 times that is NaN. Leave out
+    batches of weight 0.
 
     Args:
         plan: The plan that is evaluated.
@@ -114,8 +121,8 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
         outputs: One list for each rank, an output for every sequence of its batches, batch after batch.
 
     Returns:
-        n outputs, the first of each sequence; None for a sequence that the plan drops. For a plan of chunks, one for
-        each chunk.
+        n outputs, the first of each sequence; None for a sequence that the plan does not take. For a plan of chunks,
+        one for each chunk.
 
     Raises:
         ValueError: A rank has more or fewer outputs than it took sequences.
@@ -130,14 +137,17 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
     if len(outputs) != plan.world_size:
         raise checks.value_error("outputs", f"of {plan.world_size} ranks", len(outputs), remedy)
     restored: list[Any] = [None] * plan.population
+    missing = np.ones(plan.population, bool)
     for rank, given in enumerate(outputs):
         numbers, counted = _take(plan, rank)
         if len(given) != len(numbers):
             rule = f"{len(numbers)} outputs, one for each sequence it took"
             raise checks.value_error("outputs", rule, len(given), remedy, at=f"rank {rank}")
         for number, counts, output in zip(numbers.tolist(), counted.tolist(), given, strict=True):
-            if counts:  # the second output of a batch that is taken twice is dropped
+            # The second output of a batch that is taken twice is dropped, and so is that of a second copy.
+            if counts and missing[number]:
                 restored[number] = output
+                missing[number] = False
     return restored
 
 

@@ -69,7 +69,9 @@ def tiles(rows: Mapping[str, Row], *, slots: int, ranks: int, packed: bool, seco
     else:
         found.append(tile("mixing", number("mixing"), "1: a batch tells nothing of the lengths in it"))
     if ranks > 1:
-        found.append(tile("waiting", share("straggler_waste"), "of the time of all ranks"))
+        # Full rows have equally many frames, so the waiting depends on how the cost counts attention.
+        counted = ", by the cost of the plan" if packed else ""
+        found.append(tile("waiting", share("straggler_waste"), f"of the time of all ranks{counted}"))
     if len(seconds) > 1 and first in seconds and last in seconds:
         found.append(tile("seconds", lambda label: f"{seconds[label]:.3g}", "of an epoch, measured"))
     found.append(tile("steps", lambda label: f"{rows[label]['steps']:,}", "of an epoch"))

@@ -114,7 +114,8 @@ class EvaluationSampler(Sampler[list[int]]):
     def weights(self, weights: ArrayLike | None = None) -> NDArray[np.float64]:
         """The weight of each of this rank's batches in the mean over everything: [batches].
 
-        Add up weight x mean of the batch over the batches, then over the ranks (`torch.distributed.all_reduce`).
+        Add up weight x mean of the batch over the batches, then over the ranks (`torch.distributed.all_reduce`). Leave
+        out batches of weight 0: where all their weights are 0, their mean is NaN.
 
         Args:
             weights: [n]: 1 each (the default) for a mean over sequences, their tokens for a mean over tokens.

@@ -46,7 +46,8 @@ class _Batch(NamedTuple):
     sizes: dict[Place, int]
     rows: frozenset[Place]  # those of `sizes` that are the number of sequences
     padded: frozenset[Place]  # those that padding decides
-    in_row: int  # the most sequences in a row, as far as the batch says it
+    in_row: int  # the most sequences in a row, as far as the batch says it: 0 where it does not
+    capacity: int  # of a row, likewise
 
 
 class PaddedAsPlanned:
@@ -95,8 +96,9 @@ class PaddedAsPlanned:
         padded = frozenset(
             (*part, axis) for *part, axis in sizes if any((*part, other) in rows for other in {0, 1} - {axis})
         )
-        in_row = int(batch.segments.max()) if isinstance(batch, PackedRows) else 0
-        self._seen.append(_Batch(planned.max(axis=0), planned.sum(axis=0), sizes, rows, padded, in_row))
+        packed = isinstance(batch, PackedRows)
+        in_row, capacity = (int(batch.segments.max()), batch.segments.shape[1]) if packed else (0, 0)
+        self._seen.append(_Batch(planned.max(axis=0), planned.sum(axis=0), sizes, rows, padded, in_row, capacity))
         if len(self._seen) % _BATCHES == 0 and (_tell(self._seen, self._batching.cut) or len(self._seen) >= _MOST):
             self._looks = False
             self._seen.clear()
@@ -106,7 +108,7 @@ class PaddedAsPlanned:
 def _tell(seen: Sequence[_Batch], cut: Cut) -> bool:
     """Warns if the batches are not as planned; returns False if they do not tell yet."""
     if isinstance(cut, Rows):
-        return _tell_of_limit(seen, cut) or _tell_of_rows(seen, cut.capacity)
+        return _tell_of_limit(seen, cut) or _tell_of_capacity(seen, cut) or _tell_of_rows(seen, cut.capacity)
     longest, total = (np.array([getattr(each, name) for each in seen]) for name in ("longest", "total"))
     low, high = np.quantile(longest, (0.25, 0.75), axis=0)
     if (high < _VARIED * low).all():
@@ -145,6 +147,18 @@ def _tell_of_limit(seen: Sequence[_Batch], cut: Rows) -> bool:
     remedy = f"Collate with lw.torch.RowCollate({cut.capacity}, max_in_row={cut.max_in_row})."
     rule = f"of at most {cut.max_in_row} sequences in a row, as planned"
     warnings.warn(checks.sentence("batches", rule, most, remedy), stacklevel=5)
+    return True
+
+
+def _tell_of_capacity(seen: Sequence[_Batch], cut: Rows) -> bool:
+    """Warns of rows of another capacity: sequences would be packed in another way than was planned and measured."""
+    others = {each.capacity for each in seen} - {0, cut.capacity}
+    if not others:
+        return False
+    limit = "" if cut.max_in_row is None else f", max_in_row={cut.max_in_row}"
+    remedy = f"Collate with lw.torch.RowCollate({cut.capacity}{limit}), or plan with the capacity of your rows."
+    rule, given = f"rows of {cut.capacity}, as planned", f"rows of {min(others)}"
+    warnings.warn(checks.sentence("batches", rule, given, remedy), stacklevel=5)
     return True
 
 

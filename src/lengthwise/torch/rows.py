@@ -20,7 +20,15 @@ import torch
 from torch import Tensor
 
 from lengthwise import checks
-from lengthwise.choices.rows import check_in_row, check_names_of_labels, find_places, number_frames, row_offsets
+from lengthwise.choices.rows import (
+    check_in_row,
+    check_names_of_labels,
+    copy_labels,
+    find_places,
+    is_name_of,
+    number_frames,
+    row_offsets,
+)
 from lengthwise.torch.collate import check_held, check_value, leaves_out, pad_values
 from lengthwise.torch.fields import Sequences, name_fields, place, put_together, take_apart
 from lengthwise.torch.labels import IGNORED
@@ -60,15 +68,17 @@ class PackedRows(NamedTuple):
         The attention of many decoders finds the sequences of a row by these positions: Llama, Mistral, GPT-2. What goes
         wrong in use: models that do not look for them, so that sequences of a row attend to each other (transformers
         5.23). So `use_cache` is False, because a model with a cache does not look. An `attention_mask` of the samples
-        is left out, because beside one no model looks. BERT, T5 and OPT never look: give them `causal`. And flash
-        attention looks in batches of one row alone: it needs `flat=True`, as `DataCollatorWithFlattening` gives it.
+        is left out, because beside one no model looks. BERT, T5, OPT, Falcon and MPT never look: give them `causal`.
+        Nor do Bloom and GPT-OSS, and layers with a state (Mamba, Bamba, RWKV) carry it into the next sequence: pad.
+        Flash attention looks in batches of one row alone: it needs `flat=True`, as `DataCollatorWithFlattening` has it.
 
         Args:
             flat: Lays all rows end to end, [1, R x C], and adds `cu_seq_lens_q`, `cu_seq_lens_k`, `max_length_q` and
                 `max_length_k`.
             causal: Adds an `attention_mask`, float32 [R, 1, C, C]: 0 where attention may look, the least float
                 elsewhere. False for encoders, which look at later places too. Not for models in which a place looks
-                at its neighbours alone (ModernBERT): the mask takes the place of theirs.
+                at its neighbours alone (ModernBERT, a Mistral with a sliding window): the mask takes the place of
+                theirs.
 
         Raises:
             TypeError: The samples were no dicts.
@@ -141,21 +151,22 @@ class RowCollate:
 
     Args:
         capacity: Frames of a row.
-        rows: Rows of every batch, for one fixed shape: rows that the batch lacks are padding. By default as many as the
-            batch fills.
+        rows: Rows of every batch, for one fixed shape of all but the `offsets`: rows that the batch lacks are padding.
+            By default as many as the batch fills.
         value: What padding holds, as in `PadCollate`: one number for all sequence fields, one for each, or numbers by
             name. The labels hold -100, unless their name is given another number; the first ones hold it too. Labels of
-            floats or of bool are as other fields, unless their name is given a number.
-        labels: The field of a dict that is labels. If samples have none, `inputs` is copied; None for no labels.
+            floats or of bool are as other fields, unless their name is given a number. Unsigned ones become int64.
+        labels: The field of a dict that is labels, also in a dict within the sample. If no sample has it, `inputs` is
+            copied. None for no labels.
         inputs: The field that labels are copied from.
         next_token: Whether labels are shifted in the network, so that the first of each sequence is -100. False for
-            labels of each place itself, as in tagging.
+            labels of each place itself, as in tagging, and for those that the data set has shifted already.
         max_in_row: The most sequences in a row, as in `lw.Rows`. Without it, rows of a cut that has it hold more.
 
     Raises:
         TypeError: `labels` or `inputs` are no names. When called: one sample in place of a list.
-        ValueError: When called: samples that are not alike, a sample that is longer than a row or has no frames, fields
-            of different lengths, or more rows than `rows`.
+        ValueError: When called: samples that are not alike, as where some have labels and others none; a sample that is
+            longer than a row or has no frames; fields of different lengths; or more rows than `rows`.
 
     >>> batch = RowCollate(6)([{"input_ids": [5, 6, 7]}, {"input_ids": [8, 9]}, {"input_ids": [3, 4]}])
     >>> batch.fields["input_ids"].tolist()
@@ -187,12 +198,15 @@ class RowCollate:
 
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
         checks.check_samples(samples)
-        samples = [self._label(sample) for sample in samples]
+        samples = copy_labels(samples, self.labels, self.inputs)
         fields = take_apart(samples)
         sequences = [field for field in fields if isinstance(field, Sequences)]
         lengths = self._lengths(sequences)
         starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity, self.max_in_row)
         rows = self._count(len(starts) - 1)
+        if rows * self.capacity >= 2**31:
+            rule, remedy = "below 2**31 frames in all, which int32 offsets can count", "Plan fewer rows in a batch."
+            raise checks.value_error("samples", rule, rows * self.capacity, remedy)
         places = find_places(lengths, starts, self.capacity)
         values = pad_values(self.value, fields, name_fields(samples[0]))
         laid = [self._lay(field, places, rows, value) for field, value in zip(sequences, values, strict=True)]
@@ -202,11 +216,6 @@ class RowCollate:
         positions, segments, offsets = (torch.from_numpy(array).to(device) for array in frames)
         longest = int(np.diff(borders).max())
         return PackedRows(put_together(samples[0], fields, laid), positions, segments, offsets, longest)
-
-    def _label(self, sample: Any) -> Any:
-        """The sample with labels, where it is a dict that has inputs and no labels."""
-        wants = isinstance(sample, Mapping) and self.labels is not None and self.labels not in sample
-        return {**sample, self.labels: sample[self.inputs]} if wants and self.inputs in sample else sample
 
     def _lengths(self, sequences: list[Sequences]) -> np.ndarray[Any, np.dtype[np.int64]]:
         if not sequences:
@@ -235,9 +244,11 @@ class RowCollate:
         """The sequences of one field, laid to their `places` in all rows: [R, C, ...]."""
         given = self.value.get(field.name) if isinstance(self.value, Mapping) else None
         # Labels of floats are targets, of which no loss leaves -100 out: they hold it only where it is asked for.
-        is_labels = field.name == self.labels and (given is not None or leaves_out(field.dtype))
+        is_labels = is_name_of(field.name, self.labels) and (given is not None or leaves_out(field.dtype))
         if is_labels:
             value = IGNORED if given is None else given
+        if is_labels and leaves_out(field.dtype) and not field.dtype.is_signed:
+            field = dataclasses.replace(field, dtype=torch.int64)  # tokens are often uint16, which holds no -100
         check_held(value, field.dtype, field.name)
         flat = field.allocate(rows * self.capacity).fill_(value)
         field.copy_to(flat[start : start + length] for start, length in zip(places, field.lengths, strict=True))

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.cost import Padded
 from lengthwise.choices.cut import Budget, Cut, FixedSize
 from lengthwise.choices.deal import Balanced, Mixed
 from lengthwise.choices.order import Shuffled
@@ -77,7 +78,8 @@ def summarize(
     if batch_size is not None and theirs != ours:
         said.append(f"Their largest batch has {theirs:,} padded frames, the plan's {ours:,}")
     if plan.world_size > 1:
-        said.append(f"Ranks wait {words.percent(own.straggler_waste)} of the time for each other")
+        waiting = words.percent(own.straggler_waste)
+        said.append(f"Ranks wait {waiting} of the time for each other{_left_out(plan, batching)}")
     elif not before and of == "what is computed":
         said += _mixed_for_free(plan, lengths, batching, own)
     said += _exceptions(own, item)
@@ -140,6 +142,13 @@ def _mixed_for_free(plan: Plan, lengths: ArrayLike, batching: Batching, own: Mea
         return []
     gain = f"with deal=lw.Mixed() they would mix {found:.2f}, and one rank waits for nobody"
     return [f"Steps mix {own.step_mixing:.2f}, where random samples mix 1; {gain}"]
+
+
+def _left_out(plan: Plan, batching: Batching) -> str:
+    """What the waiting leaves out: full rows have equally many frames, and attention takes longer in some of them."""
+    if plan.row_offsets is None or type(batching.cost) is not Padded:
+        return ""
+    return ", attention left out: cost=lw.Quadratic(linear=1, quadratic=0.001) counts it"
 
 
 def _per_step(plan: Plan | WindowEpoch) -> str:

@@ -321,7 +321,10 @@ class PlannedTrainer(transformers.Trainer):
                 # The whole may give its part a mask: in a forward of its own, or a hook.
                 apart = are_apart(part, pair) is not False or are_apart(whole, pair)
         if apart is False:
-            remedy = "Give batch.for_transformers(causal=False) for an encoder, causal=True for others; or pad."
+            remedy = (
+                "Give batch.for_transformers(causal=False) for an encoder, causal=True for others. Pad if the model "
+                "has sliding windows, or layers with a state, as Mamba has."
+            )
             rule = f"one by which {type(whole).__name__} keeps the sequences of a packed row apart"
             mask = batch.get("attention_mask")
             raise checks.value_error("attention_mask", rule, None if mask is None else list(mask.shape), remedy)

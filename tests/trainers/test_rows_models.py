@@ -1,0 +1,93 @@
+"""Which models of Hugging Face keep the sequences of a packed row apart: those that the page on packed rows names."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import lengthwise as lw
+
+transformers = pytest.importorskip("transformers")
+
+WORDS = 17
+TOKENS = [[5, 6, 7, 8], [9, 3, 4], [2, 11, 5, 6, 7]]
+WIDE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "initializer_range": 0.5}
+USUAL = {**WIDE, "intermediate_size": 16, "num_key_value_heads": 2, "head_dim": 8}
+GATED = {**USUAL, "num_local_experts": 2, "num_experts_per_tok": 2}
+STATE = {"mamba_n_heads": 4, "mamba_d_head": 8, "mamba_d_state": 4, "mamba_n_groups": 1, "attn_layer_indices": [1]}
+
+BY_POSITIONS = {
+    "Llama": USUAL,
+    "Mistral": {**USUAL, "sliding_window": 2},
+    "Qwen2": USUAL,
+    "Qwen3": USUAL,
+    "Gemma2": USUAL,
+    "Phi3": USUAL,
+    "GPT2": {"n_embd": 16, "n_layer": 2, "n_head": 2, "initializer_range": 0.5},
+}
+BY_A_MASK = {
+    "OPT": {**WIDE, "ffn_dim": 16, "word_embed_proj_dim": 16, "init_std": 0.5},
+    "Falcon": WIDE,
+    "Mpt": {"d_model": 16, "n_layers": 2, "n_heads": 2, "initializer_range": 0.5},
+    "BioGpt": {**WIDE, "intermediate_size": 16},
+    "XGLM": {"d_model": 16, "num_layers": 2, "attention_heads": 2, "ffn_dim": 16, "init_std": 0.5},
+}
+NEVER = {
+    "Falcon": {**WIDE, "alibi": True},
+    "Bloom": {"hidden_size": 16, "n_layer": 2, "n_head": 2, "initializer_range": 0.5},
+    "GptOss": {**GATED, "sliding_window": 2},
+    "Mamba2": {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_heads": 4,
+        "head_dim": 8,
+        "state_size": 4,
+        "n_groups": 1,
+    },
+    "Rwkv": {"hidden_size": 16, "num_hidden_layers": 2},
+    "Bamba": {**WIDE, "intermediate_size": 16, "num_key_value_heads": 2, **STATE},
+}
+NAMES = {"Mpt": "MPT", "GPT2": "GPT-2", "BioGpt": "BioGPT", "GptOss": "GPT-OSS", "Mamba2": "Mamba", "Rwkv": "RWKV"}
+NAMES |= {"Qwen2": "Qwen", "Qwen3": "Qwen", "Gemma2": "Gemma", "Phi3": "Phi"}
+
+
+def far_from_alone(name, settings, **given):
+    """How far the outputs of packed sequences are from those of each alone, relative to the greatest."""
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}Config")(vocab_size=WORDS, pad_token_id=0, **settings)
+    kind = "GPT2LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM"
+    model = getattr(transformers, kind)(config).eval()
+    batch = lw.torch.RowCollate(16, labels=None)([{"input_ids": each} for each in TOKENS])
+    with torch.no_grad():
+        alone = [model(input_ids=torch.tensor([each]), use_cache=False).logits[0] for each in TOKENS]
+        packed = model(**batch.for_transformers(**given)).logits[0]
+    found = [packed[batch.segments[0] == number + 1] for number in range(len(TOKENS))]
+    furthest = max((one - other).abs().max() for one, other in zip(found, alone, strict=True))
+    return float(furthest / torch.cat(alone).abs().max())
+
+
+@pytest.mark.parametrize("name", BY_POSITIONS)
+def test_models_that_find_sequences_by_their_positions(name):
+    assert far_from_alone(name, BY_POSITIONS[name]) < 1e-4
+
+
+@pytest.mark.parametrize("name", BY_A_MASK)
+def test_models_that_need_a_mask(name):
+    assert far_from_alone(name, BY_A_MASK[name]) > 0.01
+    assert far_from_alone(name, BY_A_MASK[name], causal=True) < 1e-4
+
+
+@pytest.mark.parametrize("name", NEVER)
+@pytest.mark.parametrize("given", [{}, {"causal": True}, {"flat": True}], ids=str)
+def test_models_that_must_be_padded(name, given):
+    try:
+        far = far_from_alone(name, NEVER[name], **given)
+    except (ValueError, RuntimeError):  # no mask of four dimensions, for example
+        return
+    assert far > 0.01
+
+
+def test_the_page_names_them():
+    page = " ".join((Path(__file__).parents[2] / "docs" / "packing.md").read_text(encoding="utf-8").split())
+    for name in (*BY_POSITIONS, *BY_A_MASK, *NEVER):
+        assert NAMES.get(name, name) in page
