@@ -93,7 +93,8 @@ def write_lengths(
         max_bad: More bad rows than this stop the run, because the column is most likely another one.
         engine: For files: "ray" or "dask" reads them on your cluster; None reads them here, in threads.
         workers: For a Hugging Face data set: its `num_proc`.
-        batch_size: The most rows in memory at once, in each process.
+        batch_size: The most rows that are measured at once; of Parquet, also the most in memory, in each process. Files
+            of lines of text are read 16 MiB at once, others by the batches that they were written in.
         resume: Whether to go on where an earlier run stopped, and to return at once if it had finished.
         progress: Whether to show a bar, on a terminal.
 
@@ -251,7 +252,7 @@ class _Run:
 
 
 def _assemble(path: Path, described: dict[str, Any], run: _Run, tails: list[Tail], bad: str) -> None:
-    """Writes the file of lengths, and before it what it is made of."""
+    """Writes the file of lengths, and after it what it is made of."""
     listed = run.bad_rows()
     if listed and bad == "error":
         _refuse(run, listed, sum(tail.rows for tail in tails))
@@ -265,12 +266,15 @@ def _assemble(path: Path, described: dict[str, Any], run: _Run, tails: list[Tail
     dtype = smallest_type(max(1, *(tail.longest for tail in tails)))
     pieces = [[*piece, tail.rows] for piece, tail in zip(run.source.pieces, tails, strict=True)]
     facts = {"bad": bad, "shape": whole, "dtype": dtype.str, "facts": described["facts"]}
-    files.write(sidecar_of(path), json.dumps(facts | {"pieces": pieces, "bad_rows": listed}))
     with files.draft(path) as more:
         more(_header(dtype, whole))
         for number, tail in enumerate(tails):
             for lengths in run.parts.blocks(number, tail, shape or ()):
                 more(_settle(lengths, bad).astype(dtype).tobytes())
+        # Two files cannot change at once. A run that is killed between them leaves lengths without a .json, which are
+        # not taken for finished; lengths beside the .json of others would be.
+        files.remove(sidecar_of(path))
+    files.write(sidecar_of(path), json.dumps(facts | {"pieces": pieces, "bad_rows": listed}))
 
 
 def _settle(lengths: NDArray[Any], bad: str) -> NDArray[Any]:
