@@ -1,4 +1,4 @@
-"""Files that a stranger has: long lines, texts of several lines, views, odd names, leftovers; and runs that break off."""
+"""Files that a stranger has: long lines, views, odd names, what other programs leave; and runs that break off."""
 
 import json
 import os
@@ -50,7 +50,9 @@ def test_a_text_of_several_lines_is_one_row_at_the_border_of_a_block_too(tmp_pat
 def test_a_number_that_becomes_a_fraction_late_in_a_text_file_is_a_bad_row(tmp_path, out):
     (tmp_path / "rows.jsonl").write_text('{"n": 3}\n' * 200_000 + '{"n": 3.5}\n')
     found = lw.write_lengths(tmp_path / "rows.jsonl", out, column="n", bad="one")
-    assert [(each.row, each.reason[:34]) for each in found.bad_rows] == [(200_000, "n must be a whole number, but is 3")]
+    assert [(each.row, each.reason[:34]) for each in found.bad_rows] == [
+        (200_000, "n must be a whole number, but is 3")
+    ]
 
 
 @pytest.mark.parametrize("kind", ["string", "large_string", "string_view"])
