@@ -476,9 +476,9 @@ def test_counts_that_cannot_be_written_warn_and_are_counted_all_the_same(tmp_pat
 
 @pytest.mark.parametrize("whole", [int, np.int64, np.int32, np.uint8])
 def test_epochs_windows_and_ranks_may_be_numbers_of_numpy(tmp_path, whole):
-    named = {"window": whole(64), "block": whole(4)}
+    named = {"window": whole(64), "block": whole(4), "seed": whole(2), "world_size": whole(2)}
     windows = lw.Windows(LENGTHS, BATCHING, **named, counts=tmp_path)
-    expected = lw.Windows(LENGTHS, BATCHING, window=64, block=4)
+    expected = lw.Windows(LENGTHS, BATCHING, window=64, block=4, seed=2, world_size=2)
     assert windows.steps(whole(3), [whole(1)]).tolist() == expected.steps(3, [1]).tolist()
     for epoch in (3, 200):
         own = windows.plan(whole(epoch), whole(1))

@@ -112,7 +112,7 @@ class WindowEpoch:
     def find(self, number: int) -> tuple[int, int]:
         """The window of each rank's batch `number`, and which batch of that window it is."""
         remedy = "Give the number of a batch of this epoch."
-        checks.check_whole("number", number, minimum=0, maximum=len(self) - 1, remedy=remedy)
+        number = checks.check_whole("number", number, minimum=0, maximum=len(self) - 1, remedy=remedy)
         # Windows of 50, 40 and 60 batches end at 50, 90 and 150: batch 90 is the first of the third.
         at = int(np.searchsorted(self._ends, number, side="right"))
         return self.first + at, number - (int(self._ends[at - 1]) if at else 0)

@@ -140,7 +140,7 @@ class Windows:
         self.batching: Batching = batching
         self.world: World = check_world(world_size, micro_batches)
         self.rank: int = 0
-        self.seed: int = Key(seed=seed).seed
+        self.seed: int = int(Key(seed=seed).seed)
         self.block: int = checks.check_whole(
             "block", block, minimum=1, remedy="Give how many neighbours to read, such as 2048."
         )

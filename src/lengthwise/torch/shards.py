@@ -10,7 +10,6 @@ from typing import Any
 from torch.utils.data import DataLoader, default_collate
 
 from lengthwise import checks
-from lengthwise.lengths import as_lengths
 
 # Where a shard stood: {"read": samples, "source": its own state, or None, "ended": whether its end was seen}
 Start = Mapping[str, Any]
@@ -24,12 +23,10 @@ def list_shards(source: Any) -> list[Iterable[Any]]:
     for each in source if isinstance(source, list | tuple) else [source]:
         # Read as an iterable, a dict gives its keys: of the splits of a data set their names.
         if isinstance(each, Mapping):
-            raise checks.type_error(
-                "shards",
-                "iterables of samples and no dict, which gives its keys",
-                each,
-                "Name one of them: data['train'].",
-            )
+            rule, advice = "iterables of samples and no dict, which gives its keys", "Name one of them: data['train']."
+            if each is not source:
+                advice = "If the dicts are samples, give [samples] for one shard; else name a split: data['train']."
+            raise checks.type_error("shards", rule, each, advice)
     if isinstance(source, list | tuple):
         shards = list(source)
     elif hasattr(source, "num_shards") and hasattr(source, "shard"):
@@ -59,13 +56,25 @@ def _check_single(shard: object) -> None:
 
 def check_whole(shards: Sequence[Any]) -> None:
     """Refuses, on several ranks, shards that each rank has other ones of: shared out again, most are never read."""
-    for shard in shards:
+    for source in map(_read_by, shards):
         # What `datasets.distributed.split_dataset_by_node` notes in a Hugging Face stream (datasets 5.2).
-        split: Any = getattr(shard, "_distributed", None)
+        split: Any = getattr(source, "_distributed", None)
         if split is not None and split.world_size > 1:
             given = f"those of node {split.rank} of {split.world_size}"
             remedy = "Leave out split_dataset_by_node: StreamBatches shares the shards out."
             raise checks.value_error("shards", "the same on every rank", given, remedy)
+
+
+def tell_epoch(shards: Sequence[Any], epoch: int) -> None:
+    """Tells the epoch to those that have a `set_epoch`; to the data sets of loaders, which have none."""
+    for source in map(_read_by, shards):
+        if callable(getattr(source, "set_epoch", None)):
+            source.set_epoch(epoch)
+
+
+def _read_by(shard: Any) -> Any:
+    """What a loader reads; any other shard itself."""
+    return shard.dataset if isinstance(shard, DataLoader) else shard
 
 
 class Shard:
@@ -105,7 +114,8 @@ class Shard:
         if _keeps_state(self._source):
             # A source that was told where to go on, or was left in the middle, would begin there in every pass.
             self._source = _copy(self._source)
-        if self._start["source"] is not None:
+        # A state of shards that had one, resumed with shards that have none, such as loaders of them: read again.
+        if self._start["source"] is not None and _keeps_state(self._source):
             self._source.load_state_dict(copy.deepcopy(self._start["source"]))
             return iter(self._source)
         samples = iter(self._source)
@@ -162,30 +172,6 @@ class Reader:
         return samples, shards, starts
 
 
-def name_sample(place: int, shards: Sequence[int], starts: Mapping[int, Start] | Sequence[Start]) -> str:
-    """Which sample of which shard stands at a place of a window, where samples stand shard by shard.
-
-    >>> name_sample(3, [0, 0, 2, 2], {0: BEGIN, 2: {"read": 40, "source": None, "ended": False}})
-    'sequence 41 of shard 2'
-    """
-    shard = int(shards[place])
-    return f"sequence {starts[shard]['read'] + place - list(shards).index(shard)} of shard {shard}"
-
-
-def check_measured(measured: list[Any], shards: Sequence[int], starts: Mapping[int, Start]) -> list[Any]:
-    """The lengths of a window's samples; an error names the shard, because nobody knows places in a window."""
-    try:
-        return as_lengths(measured).tolist() if measured else []
-    except (ValueError, TypeError):
-        for place, value in enumerate(measured):
-            try:
-                as_lengths([value])
-            except (ValueError, TypeError) as error:
-                sentence = str(error).replace("sequence 0", name_sample(place, shards, starts))
-                raise type(error)(sentence) from None
-        raise
-
-
 def _copy(source: Any) -> Any:
     """A shallow copy, whose own state is not that of the source."""
     copied = copy.copy(source)
@@ -208,6 +194,7 @@ def read_starts(starts: object, shards: int, *, remedy: str) -> tuple[Start, ...
         if not isinstance(start, Mapping) or start.keys() != BEGIN.keys():
             raise error
         checks.check_whole("starts", start["read"], minimum=0, remedy=remedy)
+        checks.check_flag("ended", start["ended"])
     return tuple(starts)
 
 
