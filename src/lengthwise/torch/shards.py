@@ -81,7 +81,8 @@ class Shard:
     """One shard, read from `start` on.
 
     A source with `state_dict` and `load_state_dict` (Hugging Face streams, torchdata's loaders) is asked where it
-    stands, and goes on from there. Of any other, the samples that were read before are read again, and left out.
+    stands, and goes on from there. Of any other, the samples that were read before are read again, and left out. So are
+    those of a shuffled Hugging Face stream, which forgets what it holds in its buffer.
     """
 
     def __init__(self, source: Any, start: Start) -> None:
@@ -111,7 +112,7 @@ class Shard:
         return taken
 
     def _begin(self) -> Iterator[Any]:
-        if _keeps_state(self._source):
+        if _has_state(self._source):
             # A source that was told where to go on, or was left in the middle, would begin there in every pass.
             self._source = _copy(self._source)
         # A state of shards that had one, resumed with shards that have none, such as loaders of them: read again.
@@ -181,8 +182,24 @@ def _copy(source: Any) -> Any:
     return copied
 
 
-def _keeps_state(source: Any) -> bool:
+def _has_state(source: Any) -> bool:
     return callable(getattr(source, "state_dict", None)) and callable(getattr(source, "load_state_dict", None))
+
+
+def _keeps_state(source: Any) -> bool:
+    """Whether a source goes on exactly where its state was saved."""
+    return _has_state(source) and not _is_shuffled(_read_by(source))
+
+
+def _is_shuffled(source: Any) -> bool:
+    """Whether this is a Hugging Face stream with a shuffle buffer, whose state leaves the buffer out (datasets 5.2)."""
+    stages = [getattr(source, "_ex_iterable", None)]
+    while stages:
+        stage = stages.pop()
+        if type(stage).__name__ == "BufferShuffledExamplesIterable":
+            return True
+        stages += [stage.ex_iterable] if hasattr(stage, "ex_iterable") else getattr(stage, "ex_iterables", [])
+    return False
 
 
 def read_starts(starts: object, shards: int, *, remedy: str) -> tuple[Start, ...]:
