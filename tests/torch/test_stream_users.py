@@ -176,6 +176,28 @@ def test_a_run_may_go_on_with_sources_that_keep_a_state_or_not(before, now):
     assert sorted(taken) == sorted(name for shard in shards for name, _ in shard)
 
 
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+@pytest.mark.parametrize("loader", [DataLoader, "torchdata"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"shuffle": True},
+        {"shuffle": True, "generator": torch.Generator().manual_seed(3)},
+        {"sampler": torch.utils.data.SubsetRandomSampler(range(9))},
+        {"shuffle": True, "batch_size": 1, "collate_fn": lambda batch: batch[0]},
+    ],
+)
+def test_a_loader_of_another_order_in_every_pass_is_refused(loader, given):
+    """A resumed run would go on in the middle of another order: some sequences were lost, and others taken twice."""
+    if loader == "torchdata":
+        loader = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+    shard = loader(samples(20), **{"batch_size": None, **given})
+    with pytest.raises(
+        ValueError, match=r"^`shards` must be loaders of one order, but is 'one with a \w*RandomSampler'"
+    ):
+        stream_of([shard], BUDGET)
+
+
 class ByEpoch(IterableDataset):
     """As a Hugging Face stream that is shuffled, it gives other samples in every epoch."""
 

@@ -14,6 +14,8 @@ from lengthwise import checks
 # Where a shard stood: {"read": samples, "source": its own state, or None, "ended": whether its end was seen}
 Start = Mapping[str, Any]
 
+_RANDOM = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
+
 BEGIN: Start = {"read": 0, "source": None, "ended": False}
 
 
@@ -37,21 +39,29 @@ def list_shards(source: Any) -> list[Iterable[Any]]:
         # A generator can be read once: the second epoch would be empty, and nobody would be told.
         if not isinstance(shard, Iterable) or isinstance(shard, Iterator | str | bytes):
             raise checks.type_error("shards", "iterables that can be read in every epoch", shard, remedy)
-        _check_single(shard)
+        _check_loader(shard)
     if not shards:
         raise checks.value_error("shards", "at least one", shards, remedy)
     return shards
 
 
-def _check_single(shard: object) -> None:
-    """Refuses a loader that gives batches: the length of a batch [1, T] is 1, and no budget would be kept."""
-    if not isinstance(shard, DataLoader) or shard.batch_sampler is None:
+def _check_loader(shard: object) -> None:
+    """Refuses a loader that gives batches, and one that gives another order whenever it is read."""
+    if not isinstance(shard, DataLoader):
         return
-    # Batches of one may be taken apart again: collate_fn=lambda batch: batch[0].
-    if shard.batch_size != 1 or shard.collate_fn is default_collate:
+    # The length of a batch [1, T] is 1, and no budget would be kept. Batches of one may be taken apart again:
+    # collate_fn=lambda batch: batch[0].
+    if shard.batch_sampler is not None and (shard.batch_size != 1 or shard.collate_fn is default_collate):
         given = "a batch_sampler" if shard.batch_size is None else f"batch_size={shard.batch_size}"
         remedy = "Give it batch_size=None: StreamBatches makes the batches."
         raise checks.value_error("shards", "loaders of single samples", given, remedy)
+    # A resumed run would begin in the middle of another order. By name: torchdata has classes of its own.
+    if (sampler := type(shard.sampler).__name__) in _RANDOM:
+        remedy = (
+            "Leave shuffle=True out: each window is shuffled; for more, a data set may give another order after"
+            " `set_epoch`, which StreamBatches calls."
+        )
+        raise checks.value_error("shards", "loaders of one order", f"one with a {sampler}", remedy)
 
 
 def check_whole(shards: Sequence[Any]) -> None:
