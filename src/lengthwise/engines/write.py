@@ -111,11 +111,12 @@ def write_lengths(
     target = _check_out(out)
     if column is not None and not isinstance(column, str):
         raise type_error("column", "text", column, 'Write a name, or several columns as "source,target".')
-    found = open_source(source, engine=engine, workers=workers, batch_size=batch_size)
+    check_flag("resume", resume)
+    found = open_source(source, engine=engine, workers=workers, batch_size=batch_size, resume=resume)
     rule = _make_rule(found, column, length, (frame_shift, sample_rate), check_count(count, tokenizer))
     check_choice("bad", bad, BAD)
     described = describe_source(found.facts | rule.facts, found.pieces)
-    again = check_flag("resume", resume) and found.resumes
+    again = resume and found.resumes
     if again and (finished := _find_finished(target, described, bad)):
         return finished
     most, shown = _check_max(max_bad), check_flag("progress", progress)
