@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 import torch
-from streams import names, samples, shards_of, stream_of
+from streams import length, names, samples, shards_of, stream_of
 from torch import distributed
 from torch.utils.data import DataLoader, IterableDataset
 
@@ -236,11 +236,18 @@ def without_samples(rank, folder):
         if rank == 0:
             told = "`window` must be read on every rank, but is 'not read' at rank 1. KeyError: 'no such'; `weight` "
             assert str(caught.value) == told + "raised this at sequence 0 of shard 1, ('bad', 3)."
+        # Rank 1 takes the same sample in every step: what is done to a list of it changes no later one.
+        stream = lw.torch.StreamBatches([samples(30), []], BUDGET, length=length, collate_fn=pop_all, buffer=40)
+        assert all(stream)
         # One number on rank 0, two on rank 1.
         with pytest.raises(ValueError, match=r"^`lengths` must be as wide at .* at sequence 0 of shard 1. Give each"):
             list(stream_of([samples(30), [(1, (2, 3))]], BUDGET))
     finally:
         distributed.destroy_process_group()
+
+
+def pop_all(batch):
+    return [batch.pop() for _ in range(len(batch))]
 
 
 def weigh(sample):

@@ -351,7 +351,7 @@ class StreamBatches:
         scales = found.scales[:, :, rank].reshape(-1)
         for place in range(taken, len(numbers)):
             own = found.owners[numbers[place]] == rank
-            batch = [held[number] for number in found.batch(int(numbers[place])).tolist()] if own else spare
+            batch = [held[number] for number in found.batch(int(numbers[place])).tolist()] if own else list(spare)
             # The next window is read bit by bit, so that no step waits for all of it.
             reader.read_ahead((place + 1) / len(numbers))
             # Before the state counts it: a batch that cannot be collated was not yielded.
