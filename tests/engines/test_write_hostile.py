@@ -160,3 +160,18 @@ def test_lengths_without_their_json_are_not_taken_for_finished(tmp_path, out):
     os.unlink(f"{out}.json")
     np.save(out, np.array([9, 9], np.uint8))
     assert lw.write_lengths(path, out, column="n").lengths.tolist() == [3, 4]
+
+
+def test_more_lengths_than_a_sequence_may_have_are_refused_before_they_are_read(tmp_path, out):
+    path = one_file(tmp_path / "0.parquet", n=[3, 4])
+    with pytest.raises(ValueError, match=r"^`lengths` must be at most 8 for each sequence, but is 9\."):
+        lw.write_lengths(path, out, column=",".join("n" * 9))
+    assert lw.write_lengths(path, out, column=",".join("n" * 8)).lengths.shape == (2, 8)
+
+
+def test_a_folder_in_the_place_of_the_file_is_refused_before_anything_is_read(tmp_path, out):
+    out.mkdir()
+    path = one_file(tmp_path / "data" / "0.parquet", n=[3, 4])
+    with pytest.raises(ValueError, match=r"^`out` must be a file, and no folder, but is "):
+        lw.write_lengths(path, out, column="n")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "lengths.npy"]

@@ -30,6 +30,7 @@ from lengthwise.engines.rows import Block, Measure, Rule
 from lengthwise.engines.source import Source
 from lengthwise.lengths.columns import check_sample_shift
 from lengthwise.lengths.counts import TextCount, check_count
+from lengthwise.lengths.rules import check_dims
 
 BAD = ("error", "one", "drop")
 _SHOWN = 3  # bad rows in an error; the others are in a file
@@ -149,6 +150,8 @@ def _check_out(out: str | os.PathLike[str]) -> Path:
         remedy = "Plans map it into memory: write it to a disk, and copy it from there."
         raise value_error("out", "the path of a .npy file on a disk", os.fspath(out), remedy)
     files.check_folder("out", path)
+    if path.is_dir():  # found when all is read, it would have been read for nothing
+        raise value_error("out", "a file, and no folder", os.fspath(out), "Name a file in it, or remove it.")
     return path
 
 
@@ -171,7 +174,9 @@ def _make_rule(
             remedy = "Give samples in a second, such as 16_000."
             sample_rate = check_number("sample_rate", sample_rate, remedy=remedy, above=True)
             check_sample_shift(frame_shift)
-        return Rule(names=source.names(column), frame_shift=frame_shift, sample_rate=sample_rate, count=count)
+        names = source.names(column)
+        check_dims(len(names))
+        return Rule(names=names, frame_shift=frame_shift, sample_rate=sample_rate, count=count)
     if not callable(length):
         remedy = "Give one that takes a pyarrow.RecordBatch and returns one number for each of its rows."
         raise type_error("length", "a function", length, remedy)
