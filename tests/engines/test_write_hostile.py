@@ -75,8 +75,8 @@ def test_an_arrow_stream_is_refused_with_the_way_to_read_it(tmp_path, out):
     path = tmp_path / "rows.arrow"
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, pa.schema([("n", pa.int64())])) as writer:
         writer.write_table(pa.table({"n": [3, 4]}))
-    message = rf"^`source` must be of files that can be read together, but is '{path}'\. Arrow streams, as `datasets` "
-    with pytest.raises(ValueError, match=message + r"saves them, .*datasets\.load_from_disk\(folder\)"):
+    message = rf"^`source` must be of files that can be read together, but is '{path}'\. If it is an Arrow stream, as `"
+    with pytest.raises(ValueError, match=message + r"datasets` saves them, .*datasets\.load_from_disk\(folder\)"):
         lw.write_lengths(path, out, column="n")
 
 

@@ -78,8 +78,8 @@ def open_files(source: Any) -> Any:
         remedy = f"Mend or leave out the one that is told of ({brief(error, 400)})."
         if kind == "arrow" and "Not an Arrow file" in str(error):
             remedy = (
-                "Arrow streams, as `datasets` saves them, cannot be read in parts: give"
-                f" datasets.load_from_disk(folder), or write files by pyarrow.ipc.new_file ({brief(error, 400)})."
+                "If it is an Arrow stream, as `datasets` saves them, it cannot be read in parts: give"
+                f" datasets.load_from_disk(folder); else write it anew ({brief(error, 400)})."
             )
         raise source_error("of files that can be read together", _show(source), remedy) from error
 
