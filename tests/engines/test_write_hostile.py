@@ -175,3 +175,19 @@ def test_a_folder_in_the_place_of_the_file_is_refused_before_anything_is_read(tm
     with pytest.raises(ValueError, match=r"^`out` must be a file, and no folder, but is "):
         lw.write_lengths(path, out, column="n")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "lengths.npy"]
+
+
+@pytest.mark.parametrize("removed", [["source.json"], ["source.json", "00000001.part"]])
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_run_that_is_killed_while_it_removes_its_parts_is_in_nobodys_way(tmp_path, out, removed, resume):
+    for number, rows in enumerate([[3, 4], [5, None]]):
+        one_file(tmp_path / "data" / f"{number}.parquet", n=pa.array(rows, pa.int64()))
+    with pytest.raises(ValueError, match=r"^`source` must be rows that have a length each"):
+        lw.write_lengths(tmp_path / "data", out, column="n")
+    parts = out.with_name(out.name + ".parts")
+    for name in removed:
+        (parts / name).unlink()
+    for number in range(2):  # of which the parts that are left say nothing
+        one_file(tmp_path / "data" / f"{number}.parquet", n=[8, 9])
+    assert lw.write_lengths(tmp_path / "data", out, column="n", resume=resume).lengths.tolist() == [8, 9, 8, 9]
+    assert not parts.exists()

@@ -25,7 +25,7 @@ from lengthwise.checks import (
 )
 from lengthwise.engines.dispatch import open_source
 from lengthwise.engines.lengths_file import BadRow, LengthsFile, sidecar_of
-from lengthwise.engines.parts import Parts, Tail, check_shape, describe_source, remove_parts, smallest_type
+from lengthwise.engines.parts import BAD_ROWS, Parts, Tail, check_shape, describe_source, remove_parts, smallest_type
 from lengthwise.engines.rows import Block, Measure, Rule
 from lengthwise.engines.source import Source
 from lengthwise.lengths.columns import check_sample_shift
@@ -128,7 +128,7 @@ def write_lengths(
     with _hold(folder, target):
         run = _Run(found, rule, Parts(folder, described), most)
         _assemble(target, described, run, run.measure(shown), bad)
-        files.remove_folder(folder)
+        remove_parts(folder)
     return LengthsFile(target)
 
 
@@ -291,7 +291,7 @@ def _settle(lengths: NDArray[Any], bad: str) -> NDArray[Any]:
 
 
 def _refuse(run: _Run, listed: list[BadRow], rows: int) -> None:
-    path = run.parts.folder / "bad_rows.json"
+    path = run.parts.folder / BAD_ROWS
     files.write(path, "".join(json.dumps(each._asdict()) + "\n" for each in listed))
     shown = "; ".join(f"row {each.row}, {each.reason} (row {each.row_in_piece} of {each.piece})" for each in listed[:3])
     found = f"{len(listed)} of {rows} rows have none: {shown}"
