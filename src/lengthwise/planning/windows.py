@@ -367,8 +367,9 @@ def _open(lengths: ArrayLike | str | os.PathLike[str]) -> NDArray[Any]:
     """The lengths as they lie in memory or on disk, without a copy; what is no array of whole numbers is converted."""
     if isinstance(lengths, str | os.PathLike):
         lengths = map_file(lengths)
-    whole = isinstance(lengths, np.ndarray) and lengths.dtype.kind in "iu"
-    if not whole or lengths.ndim not in (1, 2) or lengths.shape[1:] == (0,):
+    if not isinstance(lengths, np.ndarray) or lengths.dtype.kind not in "iu" or lengths.ndim not in (1, 2):
+        return as_lengths(lengths)
+    if lengths.shape[1:] == (0,):  # of which it says what is wrong
         return as_lengths(lengths)
     check_dims(1 if lengths.ndim == 1 else lengths.shape[1])
     return keep_mapped(lengths)

@@ -47,14 +47,14 @@ def check_length(length: Callable[[Any], Any], samples: Sequence[Any]) -> None:
     """Refuses `len` of samples whose number of fields it would give."""
     if length is not len or not samples:
         return
-    first, fields = samples[0], ""
+    first, kind, example = samples[0], "", ""
     if isinstance(first, Mapping):
-        fields, example = "dict", "len(sample['input_ids'])"
+        kind, example = "dict", "len(sample['input_ids'])"
     # Of (frames, label) it is 2, whatever the frames are; but a sequence may be a tuple of words.
     elif isinstance(first, tuple) and any(isinstance(part, Tensor | np.ndarray) for part in first):
-        fields, example = "tuple", "len(sample[0])"
-    if fields:
-        rule = f"the length of a sequence, not the number of a {fields}'s fields"
+        kind, example = "tuple", "len(sample[0])"
+    if kind:
+        rule = f"the length of a sequence, not the number of a {kind}'s fields"
         raise checks.type_error("length", rule, length, f"Give lambda sample: {example}, for example.")
 
 

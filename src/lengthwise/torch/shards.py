@@ -203,7 +203,7 @@ def _keeps_state(source: Any) -> bool:
 
 def _is_shuffled(source: Any) -> bool:
     """Whether this is a Hugging Face stream with a shuffle buffer, whose state leaves the buffer out (datasets 5.2)."""
-    stages = [getattr(source, "_ex_iterable", None)]
+    stages: list[Any] = [getattr(source, "_ex_iterable", None)]
     while stages:
         stage = stages.pop()
         if type(stage).__name__ == "BufferShuffledExamplesIterable":
