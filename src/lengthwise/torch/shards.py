@@ -40,6 +40,7 @@ def list_shards(source: Any) -> list[Iterable[Any]]:
         if not isinstance(shard, Iterable) or isinstance(shard, Iterator | str | bytes):
             raise checks.type_error("shards", "iterables that can be read in every epoch", shard, remedy)
         _check_loader(shard)
+        _check_order(_read_by(shard))
     if not shards:
         raise checks.value_error("shards", "at least one", shards, remedy)
     return shards
@@ -62,6 +63,19 @@ def _check_loader(shard: object) -> None:
             " `set_epoch`, which StreamBatches calls."
         )
         raise checks.value_error("shards", "loaders of one order", f"one with a {sampler}", remedy)
+
+
+def _check_order(source: Any) -> None:
+    """Refuses a WebDataset that shuffles by the time of day (webdataset 1.0)."""
+    for stage in getattr(source, "pipeline", None) or ():
+        function = getattr(stage, "f", None)
+        if getattr(function, "__module__", "") != "webdataset.filters" or function.__name__ != "_shuffle":
+            continue
+        # _shuffle(data, bufsize=1000, initial=100, rng=None, seed=None), without the data
+        given = dict(zip(("bufsize", "initial", "rng", "seed"), stage.args, strict=False)) | stage.kw
+        if given.get("bufsize", True) and given.get("rng") is None and given.get("seed") is None:
+            remedy = "Give it a seed, as .shuffle(1000, seed=0), or leave it out: each window is shuffled."
+            raise checks.value_error("shards", "of one order whenever they are read", "one with .shuffle", remedy)
 
 
 def check_whole(shards: Sequence[Any]) -> None:
