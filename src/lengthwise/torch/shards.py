@@ -15,6 +15,7 @@ from lengthwise import checks
 Start = Mapping[str, Any]
 
 _RANDOM = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
+_SHUFFLE = ("webdataset.filters", "_shuffle")
 
 BEGIN: Start = {"read": 0, "source": None, "ended": False}
 
@@ -69,7 +70,7 @@ def _check_order(source: Any) -> None:
     """Refuses a WebDataset that shuffles by the time of day (webdataset 1.0)."""
     for stage in getattr(source, "pipeline", None) or ():
         function = getattr(stage, "f", None)
-        if getattr(function, "__module__", "") != "webdataset.filters" or function.__name__ != "_shuffle":
+        if (getattr(function, "__module__", ""), getattr(function, "__name__", "")) != _SHUFFLE:
             continue
         # _shuffle(data, bufsize=1000, initial=100, rng=None, seed=None), without the data
         given = dict(zip(("bufsize", "initial", "rng", "seed"), stage.args, strict=False)) | stage.kw
