@@ -1,8 +1,10 @@
 """Windows: an epoch of windows keeps the promises of a plan, reads only what it needs, and is counted once."""
 
+import copy
 import hashlib
 import itertools
 import json
+import mmap
 import pickle
 import re
 import tracemalloc
@@ -455,6 +457,51 @@ def test_a_damaged_file_of_counts_is_written_anew(tmp_path, monkeypatch, damage)
     assert kept.read_text() == text
 
 
+@pytest.mark.parametrize("lost", ["folder", "file"])
+def test_counts_that_cannot_be_written_warn_and_are_counted_all_the_same(tmp_path, lost):
+    folder = tmp_path / "counts"
+    folder.mkdir()
+    named = {"window": 64, "block": 4}
+    right = lw.Windows(LENGTHS, BATCHING, **named).steps(0).tolist()
+    windows = lw.Windows(LENGTHS, BATCHING, **named, counts=folder)
+    if lost == "folder":
+        folder.rmdir()
+    else:
+        lw.Windows(LENGTHS, BATCHING, **named, counts=folder).steps(0)
+        (kept,) = folder.iterdir()
+        kept.unlink()
+        kept.mkdir()
+    with pytest.warns(
+        match="^`counts` must be a folder that can be written to, but is .*Until it is, every process counts"
+    ):
+        assert windows.steps(0).tolist() == right
+    assert len(lw.WindowEpoch(windows, 0)) == sum(right)
+
+
+@pytest.mark.parametrize("whole", [int, np.int64, np.int32, np.uint8])
+def test_epochs_windows_and_ranks_may_be_numbers_of_numpy(tmp_path, whole):
+    named = {"window": whole(64), "block": whole(4), "seed": whole(2), "world_size": whole(2)}
+    windows = lw.Windows(LENGTHS, BATCHING, **named, counts=tmp_path)
+    expected = lw.Windows(LENGTHS, BATCHING, window=64, block=4, seed=2, world_size=2)
+    assert windows.steps(whole(3), [whole(1)]).tolist() == expected.steps(3, [1]).tolist()
+    for epoch in (3, 200):
+        own = windows.plan(whole(epoch), whole(1))
+        assert own.plan.fingerprint() == expected.plan(epoch, 1).plan.fingerprint()
+        assert own.plan.epoch == epoch * 2**32 + 1
+        assert lw.WindowEpoch(windows, whole(epoch)).fingerprint() == lw.WindowEpoch(expected, epoch).fingerprint()
+
+
+def test_a_copy_of_windows_keeps_its_file_mapped(tmp_path):
+    np.save(tmp_path / "a.npy", LENGTHS.astype(np.uint16))
+    windows = lw.Windows(tmp_path / "a.npy", BATCHING, window=64, block=4)
+    copied = copy.deepcopy(windows)
+    assert copied.lengths is windows.lengths
+    assert copied.steps(0).tolist() == windows.steps(0).tolist()
+    part = copy.deepcopy(windows.lengths[:9])  # a part is copied as any array is
+    assert part.base is None or not isinstance(part.base, mmap.mmap)
+    assert part.tolist() == LENGTHS[:9].tolist()
+
+
 def test_counts_of_other_plans_are_refused(tmp_path):
     width = 3
 
@@ -519,6 +566,26 @@ def test_an_error_names_the_sequence_among_all_lengths():
         (
             lambda: list(lw.WindowEpoch(lw.Windows([3], BATCHING), 0).loss_scales([1, 2])),
             "`weights` must be of shape [1], but is (2,). Give one weight",
+        ),
+        (
+            lambda: list(lw.WindowEpoch(lw.Windows([3], BATCHING), 0).loss_scales(rank=-1)),
+            "`rank` must be at least 0, but is -1. Give windows for the world_size of the run.",
+        ),
+        (
+            lambda: list(lw.WindowEpoch(lw.Windows([3], BATCHING), 0).loss_scales(start=2)),
+            "`start` must be at most 1, but is 2. Start the next epoch instead.",
+        ),
+        (lambda: lw.WindowEpoch(lw.Windows([3], BATCHING), "3"), "`epoch` must be a whole number, but is '3'. Give"),
+        (lambda: lw.WindowEpoch([3], 0), "`windows` must be a lengthwise.Windows, but is [3]. Make them of"),
+        (lambda: lw.Windows([3], BATCHING).numbers(0, None), "`number` must be a whole number, but is None. Windows"),
+        (lambda: lw.Windows([3], BATCHING).steps(0, [1]), "`number` must be at most 0, but is 1. Windows count"),
+        (lambda: lw.Windows([3], BATCHING).steps(0, [-1]), "`number` must be at least 0, but is -1. Windows count"),
+        (lambda: lw.Windows([3], BATCHING).steps(0, [0.5]), "`number` must be a whole number, but is 0.5. Windows"),
+        (lambda: lw.Windows([3], BATCHING).steps(0, 0), "`numbers` must be a list of windows, but is 0. Give [number]"),
+        (lambda: lw.Windows([3], BATCHING, counts=5), "`counts` must be the path of a folder, but is 5. Give"),
+        (
+            lambda: lw.Windows(np.ones((2, 0), int), BATCHING),
+            "`lengths` must be an array of shape [n] or [n, dims], but is (2, 0). Give one number",
         ),
         (lambda: lw.Windows("/nowhere/a.npy", BATCHING), "`path` must be a file that can be read, but is"),
         (lambda: lw.Windows(LENGTHS, BATCHING, counts="/dev/null"), "`counts` must be a folder that is there, but"),

@@ -136,6 +136,16 @@ def hold_folder(path: str | os.PathLike[str]) -> Iterator[bool]:
         file.close()
 
 
+def remove(path: str | os.PathLike[str]) -> None:
+    """Removes a file; one that is not there is no error. Of a link the target goes, which `write` writes.
+
+    Raises:
+        OSError: The system refuses.
+    """
+    with refusals(path, "removed"), suppress(FileNotFoundError):
+        os.unlink(os.path.realpath(path))
+
+
 def remove_folder(path: str | os.PathLike[str]) -> None:
     """Removes a folder and all that is in it; one that is not there is no error.
 

@@ -263,6 +263,30 @@ def test_ranges_that_were_done_are_not_mapped_again(saved, out, monkeypatch):
     assert len(lw.write_lengths(saved, out, length=PAIRS, bad="one")) == 200
 
 
+def test_an_edited_function_is_called_again_whatever_hugging_face_has_kept(saved, out, monkeypatch, tmp_path):
+    """`datasets` knows a function of a module by its name alone, and would take the lengths of the old one."""
+    text = "HOP = 1\n\n\ndef length(batch):\n    return [HOP * n for n in batch['n'].to_pylist()]\n"
+    (tmp_path / "own_lengths.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    import own_lengths
+
+    def write(**given):
+        return lw.write_lengths(saved, out, length=own_lengths.length, **given).lengths.tolist()
+
+    def edit(old, new):
+        path = tmp_path / "own_lengths.py"
+        path.write_text(path.read_text().replace(old, new))
+        code = compile(path.read_text(), str(path), "exec")  # `reload` may find the file as it was compiled before
+        exec(code, vars(own_lengths))
+
+    assert write() == LENGTHS
+    edit("HOP * n", "HOP * n + 7")
+    assert write() == [n + 7 for n in LENGTHS]
+    edit("HOP = 1", "HOP = 3")  # a global variable, which is not compared
+    assert write() == [n + 7 for n in LENGTHS]
+    assert write(resume=False) == [3 * n + 7 for n in LENGTHS]
+
+
 def test_splits_and_streams_of_hugging_face_are_refused(hub, saved, out):
     for wrong in (hub.DatasetDict(train=saved), saved.to_iterable_dataset()):
         with pytest.raises(ValueError, match=r"^`source` must be a datasets.Dataset, but is '\w+'\. Name one of its"):

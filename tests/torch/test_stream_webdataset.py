@@ -102,3 +102,27 @@ def test_a_data_set_that_shares_the_shards_out_itself_is_refused_on_several_rank
     run_ranks(on_two_ranks, tmp_path, urls, True)
     for rank in (0, 1):
         assert "nodesplitter" in torch.load(tmp_path / f"{rank}.pt")
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_shuffle_without_a_seed_is_refused_and_one_with_a_seed_resumes(urls, loaded):
+    def shards_of(*given, **named):
+        shuffled = [each.shuffle(*given, **named) for each in datasets_of(urls)]
+        return [DataLoader(each, batch_size=None) for each in shuffled] if loaded else shuffled
+
+    with pytest.raises(ValueError, match=r"^`shards` must be of one order whenever they are read, but is 'one with"):
+        stream_of(shards_of(20))
+    running = stream_of(shards_of(20, seed=5))
+    running.set_epoch(1)
+    whole = names(stream_of_epoch(shards_of(20, seed=5), 1))
+    taken = names(itertools.islice(iter(running), 9))
+    resumed = stream_of(shards_of(20, seed=5))
+    resumed.load_state_dict(running.state_dict())
+    assert taken + names(resumed) == whole
+    assert whole != names(stream_of_epoch(datasets_of(urls), 1))
+
+
+def stream_of_epoch(shards, epoch):
+    stream = stream_of(shards)
+    stream.set_epoch(epoch)
+    return stream

@@ -156,3 +156,22 @@ def test_a_sequence_longer_than_a_row_is_told_as_such_in_windows_too():
         lw.OversizeError, match=r"^`capacity` must be at least the longest sequence, 40, .* sequence 137\."
     ):
         list(sampler)
+
+
+def test_an_epoch_may_be_a_number_of_numpy_and_nothing_else_than_a_number():
+    (sampler,), (other,) = samplers(1), samplers(1)
+    sampler.set_epoch(np.int64(3))
+    other.set_epoch(3)
+    assert list(sampler) == list(other)
+    assert json.loads(json.dumps(sampler.state_dict())) == other.state_dict()
+    for epoch in ("4", 2**32, -1, 0.5):
+        with pytest.raises((ValueError, TypeError), match=r"^`epoch` must be (a whole number|at most|at least)"):
+            sampler.set_epoch(epoch)
+    assert sampler.epoch == 3  # what was refused has changed nothing
+
+
+def test_a_summary_says_that_random_batches_are_those_of_the_first_window():
+    (sampler,) = samplers(1)
+    window = sampler.plan.window(0)
+    random = lw.make_plan(LENGTHS[window.numbers], lw.Batching(cut=lw.FixedSize(5), order=lw.Shuffled()))
+    assert f"Random batches of 5 take {random.steps} steps there, pad " in sampler.summary(batch_size=5)

@@ -6,6 +6,8 @@ A piece is a range of rows, mapped by itself, so that a run that is killed loses
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -27,6 +29,7 @@ class MappedSource:
         dataset: The data set.
         batch_size: The rows that are measured at once.
         workers: Processes that measure; None for this one.
+        resume: Whether what `map` has kept in its cache is taken from there.
 
     Raises:
         ValueError: A dict of data sets, or a stream.
@@ -34,7 +37,7 @@ class MappedSource:
 
     resumes = True
 
-    def __init__(self, dataset: Any, *, batch_size: int, workers: int | None) -> None:
+    def __init__(self, dataset: Any, *, batch_size: int, workers: int | None, resume: bool) -> None:
         if not isinstance(dataset, datasets.Dataset):
             remedy = "Name one of its splits; lengths of a stream are planned by `lengthwise.torch.StreamBatches`."
             raise value_error("source", "a datasets.Dataset", type(dataset).__name__, remedy)
@@ -43,6 +46,7 @@ class MappedSource:
         self._dataset = dataset
         self._batch_size = batch_size
         self._workers = workers
+        self._resume = resume
         # `datasets` names by it what `map` keeps: it follows from the files and all that was done to their rows. There
         # is no public name for it.
         starts = range(0, len(dataset), ROWS)
@@ -73,9 +77,19 @@ class MappedSource:
                 # Not more than there are rows, which `map` would warn of.
                 num_proc=None if self._workers is None else min(self._workers, len(part)),
                 remove_columns=part.column_names,
+                # Of a function in a module, `datasets` compares the name alone: an edited one would be found in the
+                # cache. So would a tokenizer.json that was written anew.
+                new_fingerprint=_name(part, rule, self._batch_size),
+                load_from_cache_file=self._resume,
             )
         for table in found.iter(self._batch_size):
             yield from unpack_blocks(table)
+
+
+def _name(part: Any, rule: Rule, batch_size: int) -> str:
+    """What the cache calls the lengths of these rows by this rule."""
+    facts = json.dumps([part._fingerprint, rule.facts, batch_size])
+    return hashlib.blake2b(facts.encode(), digest_size=8).hexdigest()
 
 
 def _measure(table: Any, rule: Rule) -> Any:

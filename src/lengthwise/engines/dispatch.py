@@ -11,8 +11,8 @@ from lengthwise.engines.source import Source
 ENGINES = ("ray", "dask")
 
 
-def open_source(source: Any, *, engine: str | None, workers: int | None, batch_size: int) -> Source:
-    """Opens a data set in the engine it belongs to.
+def open_source(source: Any, *, engine: str | None, workers: int | None, batch_size: int, resume: bool) -> Source:
+    """Opens a data set in the engine it belongs to; one that keeps a cache takes from it where `resume`.
 
     Raises:
         TypeError: It belongs to none.
@@ -30,7 +30,7 @@ def open_source(source: Any, *, engine: str | None, workers: int | None, batch_s
     if home == "datasets":
         from lengthwise.engines.datasets import MappedSource
 
-        return MappedSource(source, batch_size=batch_size, workers=workers)
+        return MappedSource(source, batch_size=batch_size, workers=workers, resume=resume)
     if home == "ray":
         from lengthwise.engines.ray import StreamedSource
 

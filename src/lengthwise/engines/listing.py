@@ -22,6 +22,7 @@ FORMATS = {
     ".ndjson": "json",
     ".orc": "orc",
 }
+_TEXT_BLOCK = 2**24  # bytes of CSV or JSON lines that are read at once
 _OTHERS = f"Known are {', '.join(FORMATS)}; files of other kinds are given as a `pyarrow.dataset.Dataset`."
 
 
@@ -43,9 +44,8 @@ def open_files(source: Any) -> Any:
     """Opens files as one `pyarrow.dataset.Dataset`.
 
     Files of a folder or a pattern are sorted by their paths; those of a list keep its order. Names that begin with a
-    dot or an underscore are passed over, and in a folder those of no known suffix; links to folders are not followed.
-    A folder `year=2024` gives the rows
-    below it a column `year`.
+    dot or an underscore are passed over, unless the pattern has such a name; so are, in a folder, those of no known
+    suffix. Links to folders are not followed. A folder `year=2024` gives the rows below it a column `year`.
 
     Raises:
         FileNotFoundError: Nothing is there.
@@ -64,11 +64,11 @@ def open_files(source: Any) -> Any:
     paths = [path for each in listed for path in each.paths]
     kind = _format(paths, source)
     if any(each.filesystem != listed[0].filesystem for each in listed):
-        raise source_error("on one file system", show_value(source), "Write the lengths of each by itself.")
+        raise source_error("on one file system", _show(source), "Write the lengths of each by itself.")
     try:
         return dataset.dataset(
             paths,
-            format=kind,
+            format=_reader(kind),
             filesystem=listed[0].filesystem,
             partitioning="hive",
             partition_base_dir=listed[0].root if len(listed) == 1 and listed[0].root else None,
@@ -76,7 +76,28 @@ def open_files(source: Any) -> Any:
     except (ArrowException, OSError, UnicodeError) as error:
         # A link to nothing, an empty first file, or a folder x=1 above files with another column x.
         remedy = f"Mend or leave out the one that is told of ({brief(error, 400)})."
-        raise source_error("of files that can be read together", show_value(source), remedy) from error
+        if kind == "arrow" and "Not an Arrow file" in str(error):
+            remedy = (
+                "If it is an Arrow stream, as `datasets` saves them, it cannot be read in parts: give"
+                f" datasets.load_from_disk(folder); else write it anew ({brief(error, 400)})."
+            )
+        raise source_error("of files that can be read together", _show(source), remedy) from error
+
+
+def _reader(kind: str) -> Any:
+    """How pyarrow reads files of a format: of lines of text, rows longer than its 1 MiB too."""
+    from pyarrow import csv, dataset, json
+
+    # A row must fit into a block, and the types of columns are those of the first block.
+    if kind == "csv":
+        # Without the second, a text of two lines at the border of two blocks would be two rows.
+        return dataset.CsvFileFormat(
+            read_options=csv.ReadOptions(block_size=_TEXT_BLOCK),
+            parse_options=csv.ParseOptions(newlines_in_values=True),
+        )
+    if kind == "json":
+        return dataset.JsonFileFormat(read_options=json.ReadOptions(block_size=_TEXT_BLOCK))
+    return kind
 
 
 def _list_files(text: str) -> Listed:
@@ -89,7 +110,7 @@ def _list_files(text: str) -> Listed:
     if os.path.isdir(path):
         names = (os.path.join(folder, name) for folder, _, found in os.walk(path) for name in found)
         return Listed(fs.LocalFileSystem(), path, _data_files(names, path))
-    found = [path] if os.path.exists(path) else sorted(filter(os.path.isfile, glob.glob(path, recursive=True)))
+    found = [path] if os.path.exists(path) else _shown(filter(os.path.isfile, glob.glob(path, recursive=True)), path)
     return Listed(fs.LocalFileSystem(), "", found or _refuse(text))
 
 
@@ -102,13 +123,31 @@ def _list_remote(url: str) -> Listed:
         raise ModuleNotFoundError(sentence("fsspec", "installed to read URLs", None, remedy)) from error
     from pyarrow import fs
 
-    store, path = url_to_fs(url)
+    try:
+        store, path = url_to_fs(url)
+    except ImportError as error:  # s3fs, for example
+        told = source_sentence("at a URL whose file system is installed", url, f"{brief(error)}.")
+        raise ModuleNotFoundError(told) from error
+    except ValueError as error:
+        raise source_error("at a URL that fsspec knows", url, f"Check it ({brief(error)}).") from error
     wrapped = fs.PyFileSystem(fs.FSSpecHandler(store))
-    if glob.has_magic(path):
-        return Listed(wrapped, "", sorted(store.glob(path)) or _refuse(url))
+    # What is there first: a name may have brackets in it, and an address of the web a question mark.
     if store.isfile(path):
         return Listed(wrapped, "", [path])
-    return Listed(wrapped, path, _data_files(store.find(path), path) if store.exists(path) else _refuse(url))
+    if store.exists(path):
+        return Listed(wrapped, path, _data_files(store.find(path), path))
+    matched = store.glob(path, detail=True) if glob.has_magic(path) else {}
+    found = [name for name, facts in matched.items() if facts["type"] == "file"]
+    return Listed(wrapped, "", _shown(found, path) or _refuse(url))
+
+
+def _shown(paths: Iterable[str], pattern: str) -> list[str]:
+    """What a pattern matches, sorted, but for names that begin with . or _ where the pattern has none of these."""
+    parts = PurePath(pattern).parts
+    # The part before the first * is no pattern: a _folder may be named there.
+    fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    hidden = tuple({".", "_"} - {part[0] for part in parts[fixed:]})
+    return sorted(path for path in paths if not any(part.startswith(hidden) for part in PurePath(path).parts[fixed:]))
 
 
 def _data_files(paths: Iterable[str], root: str) -> list[str]:
@@ -125,8 +164,12 @@ def _format(paths: list[str], source: object) -> str:
         raise source_error("a file or folder of a known format", str(unknown), _OTHERS)
     if len(kinds) > 1:
         remedy = f"Name those of one kind, as {PurePath('tokens') / '*.parquet'}."
-        raise source_error(f"of files of one format, and not of {' and '.join(kinds)}", show_value(source), remedy)
+        raise source_error(f"of files of one format, and not of {' and '.join(kinds)}", _show(source), remedy)
     return next(iter(kinds))
+
+
+def _show(source: object) -> str:
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else show_value(source)
 
 
 def _refuse(text: str) -> list[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +29,9 @@ from lengthwise.checks import value_error
 from lengthwise.engines.rows import Block
 from lengthwise.lengths.sources import source_error
 
+_SOURCE = "source.json"
+BAD_ROWS = "bad_rows.json"
+_LEFTOVER = re.compile(rf"\.lengthwise-.*|{re.escape(BAD_ROWS)}|\d{{8,}}\.part")
 _SIZE = 8  # bytes at the end, little-endian: of the JSON before them
 
 
@@ -78,9 +82,12 @@ class Parts:
         self._source = source
         files.make_folder(folder)
         found = _read_source(folder)
+        if found is None:  # what a run left that was killed while it removed its parts: of which source, nobody knows
+            for path in folder.glob("*.part"):
+                files.remove(path)
         # A run that was refused at its first row has left no part, and the next one may be told otherwise.
         if found is None or not any(folder.glob("*.part")):
-            files.write(folder / "source.json", json.dumps(self._source))
+            files.write(folder / _SOURCE, json.dumps(self._source))
         else:
             self._check_source(found)
 
@@ -168,6 +175,7 @@ def remove_parts(folder: Path) -> None:
     """
     if folder.is_dir():
         _read_source(folder)
+        files.remove(folder / _SOURCE)  # first: without it, no part is taken for one of a run
         files.remove_folder(folder)
 
 
@@ -205,14 +213,14 @@ def _parse_tail(found: dict[str, Any]) -> Tail:
 
 
 def _read_source(folder: Path) -> dict[str, Any] | None:
-    """What an earlier run wrote; None of a folder that is empty."""
+    """What an earlier run wrote; None of a folder that is empty, or holds the leftovers of a run."""
     try:
-        found = json.loads((folder / "source.json").read_text(encoding="utf-8"))
+        found = json.loads((folder / _SOURCE).read_text(encoding="utf-8"))
         if found.keys() == {"facts", "pieces"}:
             return found
     except (OSError, ValueError, AttributeError):
-        # The draft of a run that was killed before it had written anything is nothing.
-        if all(name.startswith(".lengthwise-") for name in os.listdir(folder)):
+        # Of a run that was killed before it had written anything, or while it removed what it had written.
+        if all(_LEFTOVER.fullmatch(name) for name in os.listdir(folder)):
             return None
     raise source_error("a folder of parts, or none", folder, "Move it away, or write the lengths to another path.")
 

@@ -190,6 +190,8 @@ def unpack_blocks(table: Any) -> Iterator[Block]:
 
 
 def _decode(array: Any) -> Any:
+    if str(array.type) in ("string_view", "binary_view"):  # as Polars writes them; PyArrow 26 drops no nulls of views
+        return array.cast(f"large_{array.type}".removesuffix("_view"))
     # A column of few distinct values may be stored as indices, which are no lengths.
     return array.dictionary_decode() if load_pyarrow().types.is_dictionary(array.type) else array
 

@@ -25,11 +25,12 @@ from lengthwise.checks import (
 )
 from lengthwise.engines.dispatch import open_source
 from lengthwise.engines.lengths_file import BadRow, LengthsFile, sidecar_of
-from lengthwise.engines.parts import Parts, Tail, check_shape, describe_source, remove_parts, smallest_type
+from lengthwise.engines.parts import BAD_ROWS, Parts, Tail, check_shape, describe_source, remove_parts, smallest_type
 from lengthwise.engines.rows import Block, Measure, Rule
 from lengthwise.engines.source import Source
 from lengthwise.lengths.columns import check_sample_shift
 from lengthwise.lengths.counts import TextCount, check_count
+from lengthwise.lengths.rules import check_dims
 
 BAD = ("error", "one", "drop")
 _SHOWN = 3  # bad rows in an error; the others are in a file
@@ -93,7 +94,8 @@ def write_lengths(
         max_bad: More bad rows than this stop the run, because the column is most likely another one.
         engine: For files: "ray" or "dask" reads them on your cluster; None reads them here, in threads.
         workers: For a Hugging Face data set: its `num_proc`.
-        batch_size: The most rows in memory at once, in each process.
+        batch_size: The most rows that are measured at once; of Parquet, also the most in memory, in each process. Files
+            of lines of text are read 16 MiB at once, others by the batches that they were written in.
         resume: Whether to go on where an earlier run stopped, and to return at once if it had finished.
         progress: Whether to show a bar, on a terminal.
 
@@ -110,11 +112,12 @@ def write_lengths(
     target = _check_out(out)
     if column is not None and not isinstance(column, str):
         raise type_error("column", "text", column, 'Write a name, or several columns as "source,target".')
-    found = open_source(source, engine=engine, workers=workers, batch_size=batch_size)
+    check_flag("resume", resume)
+    found = open_source(source, engine=engine, workers=workers, batch_size=batch_size, resume=resume)
     rule = _make_rule(found, column, length, (frame_shift, sample_rate), check_count(count, tokenizer))
     check_choice("bad", bad, BAD)
     described = describe_source(found.facts | rule.facts, found.pieces)
-    again = check_flag("resume", resume) and found.resumes
+    again = resume and found.resumes
     if again and (finished := _find_finished(target, described, bad)):
         return finished
     most, shown = _check_max(max_bad), check_flag("progress", progress)
@@ -125,7 +128,7 @@ def write_lengths(
     with _hold(folder, target):
         run = _Run(found, rule, Parts(folder, described), most)
         _assemble(target, described, run, run.measure(shown), bad)
-        files.remove_folder(folder)
+        remove_parts(folder)
     return LengthsFile(target)
 
 
@@ -147,6 +150,8 @@ def _check_out(out: str | os.PathLike[str]) -> Path:
         remedy = "Plans map it into memory: write it to a disk, and copy it from there."
         raise value_error("out", "the path of a .npy file on a disk", os.fspath(out), remedy)
     files.check_folder("out", path)
+    if path.is_dir():  # found when all is read, it would have been read for nothing
+        raise value_error("out", "a file, and no folder", os.fspath(out), "Name a file in it, or remove it.")
     return path
 
 
@@ -169,7 +174,9 @@ def _make_rule(
             remedy = "Give samples in a second, such as 16_000."
             sample_rate = check_number("sample_rate", sample_rate, remedy=remedy, above=True)
             check_sample_shift(frame_shift)
-        return Rule(names=source.names(column), frame_shift=frame_shift, sample_rate=sample_rate, count=count)
+        names = source.names(column)
+        check_dims(len(names))
+        return Rule(names=names, frame_shift=frame_shift, sample_rate=sample_rate, count=count)
     if not callable(length):
         remedy = "Give one that takes a pyarrow.RecordBatch and returns one number for each of its rows."
         raise type_error("length", "a function", length, remedy)
@@ -251,7 +258,7 @@ class _Run:
 
 
 def _assemble(path: Path, described: dict[str, Any], run: _Run, tails: list[Tail], bad: str) -> None:
-    """Writes the file of lengths, and before it what it is made of."""
+    """Writes the file of lengths, and after it what it is made of."""
     listed = run.bad_rows()
     if listed and bad == "error":
         _refuse(run, listed, sum(tail.rows for tail in tails))
@@ -265,12 +272,15 @@ def _assemble(path: Path, described: dict[str, Any], run: _Run, tails: list[Tail
     dtype = smallest_type(max(1, *(tail.longest for tail in tails)))
     pieces = [[*piece, tail.rows] for piece, tail in zip(run.source.pieces, tails, strict=True)]
     facts = {"bad": bad, "shape": whole, "dtype": dtype.str, "facts": described["facts"]}
-    files.write(sidecar_of(path), json.dumps(facts | {"pieces": pieces, "bad_rows": listed}))
     with files.draft(path) as more:
         more(_header(dtype, whole))
         for number, tail in enumerate(tails):
             for lengths in run.parts.blocks(number, tail, shape or ()):
                 more(_settle(lengths, bad).astype(dtype).tobytes())
+        # Two files cannot change at once. A run that is killed between them leaves lengths without a .json, which are
+        # not taken for finished; lengths beside the .json of others would be.
+        files.remove(sidecar_of(path))
+    files.write(sidecar_of(path), json.dumps(facts | {"pieces": pieces, "bad_rows": listed}))
 
 
 def _settle(lengths: NDArray[Any], bad: str) -> NDArray[Any]:
@@ -281,7 +291,7 @@ def _settle(lengths: NDArray[Any], bad: str) -> NDArray[Any]:
 
 
 def _refuse(run: _Run, listed: list[BadRow], rows: int) -> None:
-    path = run.parts.folder / "bad_rows.json"
+    path = run.parts.folder / BAD_ROWS
     files.write(path, "".join(json.dumps(each._asdict()) + "\n" for each in listed))
     shown = "; ".join(f"row {each.row}, {each.reason} (row {each.row_in_piece} of {each.piece})" for each in listed[:3])
     found = f"{len(listed)} of {rows} rows have none: {shown}"

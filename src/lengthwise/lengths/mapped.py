@@ -22,6 +22,10 @@ _SAMPLE = 1024  # lengths read at each of those places
 class MappedLengths(np.memmap):
     """A `numpy.memmap` that is pickled as its path: the process that unpickles it maps the same file."""
 
+    def __deepcopy__(self, memo: dict[int, Any] | None, /) -> Any:
+        # It is read-only. That of `numpy.ndarray` would read the whole file into memory.
+        return self if _is_whole(self) else super().__deepcopy__(memo)
+
     def __reduce__(self) -> Any:
         if not _is_whole(self):  # a part of it, or what was computed of it
             return np.asarray(self).__reduce__()

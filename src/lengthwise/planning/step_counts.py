@@ -3,7 +3,7 @@
     {"facts": {"lengths": "9f...", "seed": 0, "epoch": 3, ...}, "steps": [1310, 1309, -1, -1], "checksum": "3a..."}
 
 -1 stands for a window that was not counted. A file is read for its own facts alone: one that is damaged, or of other
-facts, is ignored and written anew.
+facts, is ignored and written anew. One that cannot be written warns: what it keeps only saves time.
 
 Ranks that count one epoch at the same time share the work through the file, and wait for nobody. Each begins at
 another window, goes round, and looks into the file after every few windows for what the others have counted:
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import files
+from lengthwise import checks, files
 
 UNCOUNTED = -1
 _TOGETHER = 8  # windows that are counted before the file is looked at
@@ -71,7 +72,12 @@ class StepCounts:
         self._steps = np.maximum(self._steps, found)
         if not np.array_equal(self._steps, found):
             content = {"facts": self._facts, "steps": self._steps.tolist()}
-            files.write(self.path, json.dumps(content | {"checksum": _digest(content)}) + "\n")
+            try:
+                files.write(self.path, json.dumps(content | {"checksum": _digest(content)}) + "\n")
+            except OSError as error:  # a full disk, say: no reason to end a training on one of its ranks
+                remedy = f"Until it is, every process counts by itself ({error})."
+                rule = "a folder that can be written to"
+                warnings.warn(checks.sentence("counts", rule, str(self.path.parent), remedy), stacklevel=2)
 
 
 def _read(path: Path | None, facts: dict[str, Any], windows: int) -> NDArray[np.int64]:

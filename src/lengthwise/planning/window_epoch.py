@@ -50,9 +50,11 @@ class WindowEpoch:
     """
 
     def __init__(self, windows: Windows, epoch: int, *, after: Sequence[Sequence[int]] = ()) -> None:
+        if not isinstance(windows, Windows):
+            raise checks.type_error("windows", "a lengthwise.Windows", windows, "Make them of the lengths.")
         self.windows: Windows = windows
-        self.epoch: int = epoch
-        first, runs = locate(windows, epoch, read_runs(after))
+        self.epoch: int = windows.check_epoch(epoch)
+        first, runs = locate(windows, self.epoch, read_runs(after))
         self.first: int = first
         self.after: list[tuple[int, int, int]] = [run.numbers for run in runs]
 
@@ -110,7 +112,7 @@ class WindowEpoch:
     def find(self, number: int) -> tuple[int, int]:
         """The window of each rank's batch `number`, and which batch of that window it is."""
         remedy = "Give the number of a batch of this epoch."
-        checks.check_whole("number", number, minimum=0, maximum=len(self) - 1, remedy=remedy)
+        number = checks.check_whole("number", number, minimum=0, maximum=len(self) - 1, remedy=remedy)
         # Windows of 50, 40 and 60 batches end at 50, 90 and 150: batch 90 is the first of the third.
         at = int(np.searchsorted(self._ends, number, side="right"))
         return self.first + at, number - (int(self._ends[at - 1]) if at else 0)
@@ -121,9 +123,7 @@ class WindowEpoch:
         Raises:
             ValueError: `rank` is not one of the ranks, or `start` lies beyond the epoch.
         """
-        remedy = "Give windows for the world_size of the run."
-        checks.check_whole("rank", rank, minimum=0, maximum=self.world_size - 1, remedy=remedy)
-        checks.check_whole("start", start, minimum=0, maximum=len(self), remedy="Start the next epoch instead.")
+        self._check_place(rank, start)
         return (batch for window, begin in self._windows_from(start) for batch in window.batches(rank, begin))
 
     def loss_scales(
@@ -147,8 +147,9 @@ class WindowEpoch:
             micro_batches_averaged: As in `lengthwise.loss_scales`.
 
         Raises:
-            ValueError: As `lengthwise.loss_scales`, when the first factor is asked for.
+            ValueError: As `lengthwise.loss_scales` and `batches`, when the first factor is asked for.
         """
+        self._check_place(rank, start)
         known = None if weights is None else self._check_weights(np.asanyarray(weights))
         for window, begin in self._windows_from(start):
             plan = window.plan
@@ -173,6 +174,11 @@ class WindowEpoch:
         planned = self.window(self.first).plan.fingerprint() if len(self) else ""
         content = json.dumps([facts, self.first, self.after, self._ends.tolist(), planned])
         return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+
+    def _check_place(self, rank: int, start: int) -> None:
+        remedy = "Give windows for the world_size of the run."
+        checks.check_whole("rank", rank, minimum=0, maximum=self.world_size - 1, remedy=remedy)
+        checks.check_whole("start", start, minimum=0, maximum=len(self), remedy="Start the next epoch instead.")
 
     def _windows_from(self, start: int) -> Iterator[tuple[Window, int]]:
         """Each window from that of the batch `start` on, and which of its batches is the first."""

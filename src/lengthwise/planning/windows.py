@@ -140,7 +140,7 @@ class Windows:
         self.batching: Batching = batching
         self.world: World = check_world(world_size, micro_batches)
         self.rank: int = 0
-        self.seed: int = Key(seed=seed).seed
+        self.seed: int = int(Key(seed=seed).seed)
         self.block: int = checks.check_whole(
             "block", block, minimum=1, remedy="Give how many neighbours to read, such as 2048."
         )
@@ -155,9 +155,7 @@ class Windows:
             raise checks.value_error(
                 "window", f"one of at most {_MOST} in an epoch", self.window, "Give larger windows."
             )
-        if counts is not None and not os.path.isdir(counts):
-            raise checks.value_error("counts", "a folder that is there", os.fspath(counts), "Make the folder first.")
-        self._folder = None if counts is None else Path(counts)
+        self._folder: Path | None = None if counts is None else _check_folder(counts)
         self._warnings = FirstWarnings()
         self._fits: dict[World, Fitted] = {}
         self._plans: OrderedDict[tuple[object, ...], Window] = OrderedDict()
@@ -192,11 +190,10 @@ class Windows:
 
     def numbers(self, epoch: int, number: int) -> NDArray[np.int64]:
         """The sequences of the window `number` of `epoch`, rising: [k] int64."""
+        key = Key(seed=self.seed, epoch=self.check_epoch(epoch), stage="windows")
+        number = self._check_number(number)
         # 7 blocks in 3 windows of at most 3 are shared out as 2, 2 and 3: no window is a small rest.
         first, last = (self._blocks * end // len(self) for end in (number, number + 1))
-        key = Key(seed=self.seed, epoch=self._check_epoch(epoch), stage="windows")
-        remedy = f"Windows count from 0 to {len(self) - 1}."
-        checks.check_whole("number", number, minimum=0, maximum=len(self) - 1, remedy=remedy)
         # Rising, so that the disk is read in one direction; the plan has a random order of its own.
         blocks = np.sort(key.places(first, last, self._blocks))
         numbers = (blocks[:, None] * self.block + np.arange(self.block)).reshape(-1)
@@ -214,6 +211,7 @@ class Windows:
         Raises:
             ValueError: As `make_plan`; the sentence names a sequence by its number among all lengths.
         """
+        epoch, number = self.check_epoch(epoch), self._check_number(number)
         known = (epoch, number, self.world, tuple(map(tuple, after)))
         window = self._plans[known] if known in self._plans else self._plan_anew(epoch, number, after)
         return _keep(self._plans, known, window, _PLANS_KEPT)
@@ -227,7 +225,7 @@ class Windows:
         Raises:
             ValueError: As of `plan`.
         """
-        asked = range(len(self)) if numbers is None else numbers
+        asked = range(len(self)) if numbers is None else self._check_numbers(numbers)
         begin = self.rank / self.world.world_size
         return self._counts_of(epoch).of(asked, lambda number: self.plan(epoch, number).plan.steps, begin=begin)
 
@@ -293,7 +291,8 @@ class Windows:
         return found.reshape(raw.shape)
 
     def _counts_of(self, epoch: int) -> StepCounts:
-        known = (self._check_epoch(epoch), self.world)
+        epoch = self.check_epoch(epoch)
+        known = (epoch, self.world)
         if known in self._counts:
             return _keep(self._counts, known, self._counts[known], _EPOCHS_KEPT)
         facts = {
@@ -308,9 +307,19 @@ class Windows:
         }
         return _keep(self._counts, known, StepCounts(facts, len(self), self._folder), _EPOCHS_KEPT)
 
-    def _check_epoch(self, epoch: int) -> int:
+    def check_epoch(self, epoch: int) -> int:
+        """The epoch as a number of Python: multiplied by 2**32, one of NumPy would overflow."""
         remedy = "Give a whole number from 0 to 2**32 - 1."
         return checks.check_whole("epoch", epoch, minimum=0, maximum=_MOST - 1, remedy=remedy)
+
+    def _check_number(self, number: int) -> int:
+        remedy = f"Windows count from 0 to {len(self) - 1}."
+        return checks.check_whole("number", number, minimum=0, maximum=len(self) - 1, remedy=remedy)
+
+    def _check_numbers(self, numbers: Sequence[int]) -> list[int]:
+        if np.ndim(numbers) != 1:
+            raise checks.type_error("numbers", "a list of windows", numbers, "Give [number] for one alone.")
+        return [self._check_number(number) for number in numbers]
 
 
 def locate(windows: Windows, epoch: int, runs: Sequence[EarlierRun]) -> tuple[int, list[EarlierRun]]:
@@ -337,6 +346,14 @@ def locate(windows: Windows, epoch: int, runs: Sequence[EarlierRun]) -> tuple[in
     return number, taken
 
 
+def _check_folder(counts: object) -> Path:
+    if not isinstance(counts, str | os.PathLike):
+        raise checks.type_error("counts", "the path of a folder", counts, 'Give "counts", for example.')
+    if not os.path.isdir(counts):
+        raise checks.value_error("counts", "a folder that is there", os.fspath(counts), "Make the folder first.")
+    return Path(counts)
+
+
 def _keep(kept: OrderedDict[Any, Any], known: object, value: Any, most: int) -> Any:
     """Keeps `value` as the last of at most so many, and returns it."""
     kept[known] = value
@@ -351,6 +368,8 @@ def _open(lengths: ArrayLike | str | os.PathLike[str]) -> NDArray[Any]:
     if isinstance(lengths, str | os.PathLike):
         lengths = map_file(lengths)
     if not isinstance(lengths, np.ndarray) or lengths.dtype.kind not in "iu" or lengths.ndim not in (1, 2):
+        return as_lengths(lengths)
+    if lengths.shape[1:] == (0,):  # of which it says what is wrong
         return as_lengths(lengths)
     check_dims(1 if lengths.ndim == 1 else lengths.shape[1])
     return keep_mapped(lengths)

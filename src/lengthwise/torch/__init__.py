@@ -6,6 +6,7 @@ position, rest, ranks, facts      where in an epoch a run stands, and whether ra
 consumer, delivery                the loader that draws, and what it has handed on
 guard, padded, notices            what is refused, and what is warned of
 stream, window, shards            lengths that are not known ahead: a loader by itself
+measured, spare                   what is asked of a stream's samples; what a rank without any takes
 collate, rows, fields, labels     batches of samples
 apart                             whether a network keeps the sequences of a packed row apart
 budget, step_meter                what fits into memory, what a step costs

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,7 +99,7 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
     if not known or state["version"] != VERSION:
         rule = f"what BatchSampler.state_dict gives, of version {VERSION}"
         raise checks.value_error("state", rule, state, DAMAGED)
-    _check_plain(state)
+    check_plain(state, ("seed", "lengths", "times", "batching", "plan"))
     epoch = checks.check_whole("epoch", state["epoch"], minimum=0, remedy=DAMAGED)
     _check_count(state, epoch, sequences)
     if isinstance(state["batching"], str):  # a batching too long for a kilobyte was saved as its digest
@@ -111,9 +111,9 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
     return Position(epoch, read_runs(state["runs"], name="runs", remedy=DAMAGED), world, state["plan"])
 
 
-def _check_plain(state: Mapping[str, Any]) -> None:
+def check_plain(state: Mapping[str, Any], names: Iterable[str]) -> None:
     """Refuses values that JSON cannot hold: arrays, which `==` does not compare, and values that contain themselves."""
-    for name in ("seed", "lengths", "times", "batching", "plan"):
+    for name in names:
         try:
             # State files come through torch.save too, which keeps arrays and tensors.
             json.dumps(state.get(name))

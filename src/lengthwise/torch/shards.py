@@ -10,10 +10,12 @@ from typing import Any
 from torch.utils.data import DataLoader, default_collate
 
 from lengthwise import checks
-from lengthwise.lengths import as_lengths
 
 # Where a shard stood: {"read": samples, "source": its own state, or None, "ended": whether its end was seen}
 Start = Mapping[str, Any]
+
+_RANDOM = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
+_SHUFFLE = ("webdataset.filters", "_shuffle")
 
 BEGIN: Start = {"read": 0, "source": None, "ended": False}
 
@@ -24,12 +26,10 @@ def list_shards(source: Any) -> list[Iterable[Any]]:
     for each in source if isinstance(source, list | tuple) else [source]:
         # Read as an iterable, a dict gives its keys: of the splits of a data set their names.
         if isinstance(each, Mapping):
-            raise checks.type_error(
-                "shards",
-                "iterables of samples and no dict, which gives its keys",
-                each,
-                "Name one of them: data['train'].",
-            )
+            rule, advice = "iterables of samples and no dict, which gives its keys", "Name one of them: data['train']."
+            if each is not source:
+                advice = "If the dicts are samples, give [samples] for one shard; else name a split: data['train']."
+            raise checks.type_error("shards", rule, each, advice)
     if isinstance(source, list | tuple):
         shards = list(source)
     elif hasattr(source, "num_shards") and hasattr(source, "shard"):
@@ -40,39 +40,74 @@ def list_shards(source: Any) -> list[Iterable[Any]]:
         # A generator can be read once: the second epoch would be empty, and nobody would be told.
         if not isinstance(shard, Iterable) or isinstance(shard, Iterator | str | bytes):
             raise checks.type_error("shards", "iterables that can be read in every epoch", shard, remedy)
-        _check_single(shard)
+        _check_loader(shard)
+        _check_order(_read_by(shard))
     if not shards:
         raise checks.value_error("shards", "at least one", shards, remedy)
     return shards
 
 
-def _check_single(shard: object) -> None:
-    """Refuses a loader that gives batches: the length of a batch [1, T] is 1, and no budget would be kept."""
-    if not isinstance(shard, DataLoader) or shard.batch_sampler is None:
+def _check_loader(shard: object) -> None:
+    """Refuses a loader that gives batches, and one that gives another order whenever it is read."""
+    if not isinstance(shard, DataLoader):
         return
-    # Batches of one may be taken apart again: collate_fn=lambda batch: batch[0].
-    if shard.batch_size != 1 or shard.collate_fn is default_collate:
+    # The length of a batch [1, T] is 1, and no budget would be kept. Batches of one may be taken apart again:
+    # collate_fn=lambda batch: batch[0].
+    if shard.batch_sampler is not None and (shard.batch_size != 1 or shard.collate_fn is default_collate):
         given = "a batch_sampler" if shard.batch_size is None else f"batch_size={shard.batch_size}"
         remedy = "Give it batch_size=None: StreamBatches makes the batches."
         raise checks.value_error("shards", "loaders of single samples", given, remedy)
+    # A resumed run would begin in the middle of another order. By name: torchdata has classes of its own.
+    if (sampler := type(shard.sampler).__name__) in _RANDOM:
+        remedy = (
+            "Leave shuffle=True out: each window is shuffled; for more, a data set may give another order after"
+            " `set_epoch`, which StreamBatches calls."
+        )
+        raise checks.value_error("shards", "loaders of one order", f"one with a {sampler}", remedy)
+
+
+def _check_order(source: Any) -> None:
+    """Refuses a WebDataset that shuffles by the time of day (webdataset 1.0)."""
+    for stage in getattr(source, "pipeline", None) or ():
+        function = getattr(stage, "f", None)
+        if (getattr(function, "__module__", ""), getattr(function, "__name__", "")) != _SHUFFLE:
+            continue
+        # _shuffle(data, bufsize=1000, initial=100, rng=None, seed=None), without the data
+        given = dict(zip(("bufsize", "initial", "rng", "seed"), stage.args, strict=False)) | stage.kw
+        if given.get("bufsize", True) and given.get("rng") is None and given.get("seed") is None:
+            remedy = "Give it a seed, as .shuffle(1000, seed=0), or leave it out: each window is shuffled."
+            raise checks.value_error("shards", "of one order whenever they are read", "one with .shuffle", remedy)
 
 
 def check_whole(shards: Sequence[Any]) -> None:
     """Refuses, on several ranks, shards that each rank has other ones of: shared out again, most are never read."""
-    for shard in shards:
+    for source in map(_read_by, shards):
         # What `datasets.distributed.split_dataset_by_node` notes in a Hugging Face stream (datasets 5.2).
-        split: Any = getattr(shard, "_distributed", None)
+        split: Any = getattr(source, "_distributed", None)
         if split is not None and split.world_size > 1:
             given = f"those of node {split.rank} of {split.world_size}"
             remedy = "Leave out split_dataset_by_node: StreamBatches shares the shards out."
             raise checks.value_error("shards", "the same on every rank", given, remedy)
 
 
+def tell_epoch(shards: Sequence[Any], epoch: int) -> None:
+    """Tells the epoch to those that have a `set_epoch`; to the data sets of loaders, which have none."""
+    for source in map(_read_by, shards):
+        if callable(getattr(source, "set_epoch", None)):
+            source.set_epoch(epoch)
+
+
+def _read_by(shard: Any) -> Any:
+    """What a loader reads; any other shard itself."""
+    return shard.dataset if isinstance(shard, DataLoader) else shard
+
+
 class Shard:
     """One shard, read from `start` on.
 
     A source with `state_dict` and `load_state_dict` (Hugging Face streams, torchdata's loaders) is asked where it
-    stands, and goes on from there. Of any other, the samples that were read before are read again, and left out.
+    stands, and goes on from there. Of any other, the samples that were read before are read again, and left out. So are
+    those of a shuffled Hugging Face stream, which forgets what it holds in its buffer.
     """
 
     def __init__(self, source: Any, start: Start) -> None:
@@ -102,10 +137,11 @@ class Shard:
         return taken
 
     def _begin(self) -> Iterator[Any]:
-        if _keeps_state(self._source):
+        if _has_state(self._source):
             # A source that was told where to go on, or was left in the middle, would begin there in every pass.
             self._source = _copy(self._source)
-        if self._start["source"] is not None:
+        # A state of shards that had one, resumed with shards that have none, such as loaders of them: read again.
+        if self._start["source"] is not None and _keeps_state(self._source):
             self._source.load_state_dict(copy.deepcopy(self._start["source"]))
             return iter(self._source)
         samples = iter(self._source)
@@ -162,30 +198,6 @@ class Reader:
         return samples, shards, starts
 
 
-def name_sample(place: int, shards: Sequence[int], starts: Mapping[int, Start] | Sequence[Start]) -> str:
-    """Which sample of which shard stands at a place of a window, where samples stand shard by shard.
-
-    >>> name_sample(3, [0, 0, 2, 2], {0: BEGIN, 2: {"read": 40, "source": None, "ended": False}})
-    'sequence 41 of shard 2'
-    """
-    shard = int(shards[place])
-    return f"sequence {starts[shard]['read'] + place - list(shards).index(shard)} of shard {shard}"
-
-
-def check_measured(measured: list[Any], shards: Sequence[int], starts: Mapping[int, Start]) -> list[Any]:
-    """The lengths of a window's samples; an error names the shard, because nobody knows places in a window."""
-    try:
-        return as_lengths(measured).tolist() if measured else []
-    except (ValueError, TypeError):
-        for place, value in enumerate(measured):
-            try:
-                as_lengths([value])
-            except (ValueError, TypeError) as error:
-                sentence = str(error).replace("sequence 0", name_sample(place, shards, starts))
-                raise type(error)(sentence) from None
-        raise
-
-
 def _copy(source: Any) -> Any:
     """A shallow copy, whose own state is not that of the source."""
     copied = copy.copy(source)
@@ -195,8 +207,24 @@ def _copy(source: Any) -> Any:
     return copied
 
 
-def _keeps_state(source: Any) -> bool:
+def _has_state(source: Any) -> bool:
     return callable(getattr(source, "state_dict", None)) and callable(getattr(source, "load_state_dict", None))
+
+
+def _keeps_state(source: Any) -> bool:
+    """Whether a source goes on exactly where its state was saved."""
+    return _has_state(source) and not _is_shuffled(_read_by(source))
+
+
+def _is_shuffled(source: Any) -> bool:
+    """Whether this is a Hugging Face stream with a shuffle buffer, whose state leaves the buffer out (datasets 5.2)."""
+    stages: list[Any] = [getattr(source, "_ex_iterable", None)]
+    while stages:
+        stage = stages.pop()
+        if type(stage).__name__ == "BufferShuffledExamplesIterable":
+            return True
+        stages += [stage.ex_iterable] if hasattr(stage, "ex_iterable") else getattr(stage, "ex_iterables", [])
+    return False
 
 
 def read_starts(starts: object, shards: int, *, remedy: str) -> tuple[Start, ...]:
@@ -208,6 +236,7 @@ def read_starts(starts: object, shards: int, *, remedy: str) -> tuple[Start, ...
         if not isinstance(start, Mapping) or start.keys() != BEGIN.keys():
             raise error
         checks.check_whole("starts", start["read"], minimum=0, remedy=remedy)
+        checks.check_flag("ended", start["ended"])
     return tuple(starts)
 
 

@@ -10,35 +10,36 @@ import numpy as np
 from torch.utils.data import default_collate
 
 from lengthwise import checks
+from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.world import World, check_world
 from lengthwise.lengths import as_lengths
-from lengthwise.planning.loss import check_weights
 from lengthwise.planning.missed import FirstWarnings
 from lengthwise.planning.plan import Plan, PlanMismatchError
 from lengthwise.planning.rest import EarlierRun, read_runs
 from lengthwise.torch.facts import check_alike
 from lengthwise.torch.guard import changed
+from lengthwise.torch.measured import ask, check_length, check_measured, check_weighed, name_sample, tell
 from lengthwise.torch.notices import Notices
-from lengthwise.torch.position import split_runs
+from lengthwise.torch.position import DAMAGED, check_plain, split_runs
 from lengthwise.torch.ranks import OwnRank, gather
 from lengthwise.torch.shards import (
     BEGIN,
     Reader,
     Shard,
     Start,
-    check_measured,
     check_whole,
     list_shards,
-    name_sample,
     numbers_of,
     read_starts,
+    tell_epoch,
 )
-from lengthwise.torch.window import Deliveries, Window, deliver, name_window
+from lengthwise.torch.spare import share_spare
+from lengthwise.torch.window import Window, check_taken, deliver, name_window
 
 _VERSION = 1
-_DAMAGED = "Load the state as it was saved."
+_LAST_EPOCH = 2**31
 
 
 class _Position(NamedTuple):
@@ -134,10 +135,18 @@ class StreamBatches:
             raise checks.value_error("batching", "without chunks", batching.chunks, remedy)
         if not callable(length):
             raise checks.type_error("length", "a function of a sample", length, "Give length=len, for example.")
+        if not callable(collate_fn):
+            raise checks.type_error(
+                "collate_fn", "a function of a list of samples", collate_fn, "Give list to see them."
+            )
+        if weight is not None and not callable(weight):
+            raise checks.type_error(
+                "weight", "a function of a sample, or None", weight, "Leave it out to count each as 1."
+            )
         self._shards = list_shards(shards)
         self.batching = batching
         self.buffer: int = checks.check_whole("buffer", buffer, minimum=1, remedy="Give 10_000, for example.")
-        self.seed: int = checks.check_whole("seed", seed, minimum=0, remedy="Give a whole number.")
+        self.seed: int = int(Key(seed=seed).seed)
         self.micro_batches: int = check_world(1, micro_batches).micro_batches
         self._length, self._weight, self._collate = length, weight, collate_fn
         self._own_rank = OwnRank(None, None, remedy="Give every rank the same shards, batching, seed and buffer.")
@@ -161,7 +170,7 @@ class StreamBatches:
         An epoch whose state was just loaded goes on where it was. Set before a pass begins: a pass that is under way
         raises with its next batch.
         """
-        checks.check_whole("epoch", epoch, minimum=0, maximum=2**31, remedy="Count epochs from 0.")
+        epoch = checks.check_whole("epoch", epoch, minimum=0, maximum=_LAST_EPOCH, remedy="Count epochs from 0.")
         loaded = self._position
         unread = bool(loaded.starts) and not loaded.has_ended
         if self._resumes and (epoch < loaded.epoch or (epoch > loaded.epoch and unread)):
@@ -169,14 +178,9 @@ class StreamBatches:
         elif self._unfinished and epoch != loaded.epoch:
             self._notices.warn_early_end_of_stream(loaded.epoch)
             self._unfinished = False
-        self._tell_epoch(epoch)
+        tell_epoch(self._shards, epoch)
         if not (self._resumes and self._position.epoch == epoch):
             self._position, self._resumes = _Position(epoch=epoch), False
-
-    def _tell_epoch(self, epoch: int) -> None:
-        for shard in self._shards:
-            if callable(getattr(shard, "set_epoch", None)):
-                shard.set_epoch(epoch)  # type: ignore[attr-defined]
 
     def __len__(self) -> int:
         """Raises: nobody knows how many batches a stream has. A `DataLoader` would ask for that first."""
@@ -256,21 +260,23 @@ class StreamBatches:
         """
         facts = self._facts()
         keys = {"version", "epoch", "window", "starts", "runs", "lengths", *facts}
-        if not isinstance(state, Mapping) or not keys <= state.keys() or state["version"] != _VERSION:
+        known = isinstance(state, Mapping) and keys <= state.keys() and isinstance(state["version"], int)
+        if not known or state["version"] != _VERSION:
             rule = f"what StreamBatches.state_dict gives, of version {_VERSION}"
-            raise checks.value_error("state", rule, state, _DAMAGED)
+            raise checks.value_error("state", rule, state, DAMAGED)
+        check_plain(state, facts)
         remedy = "Resume with what the checkpoint was made with, or begin a new run."
         check_alike({name: state[name] for name in facts}, facts, whose="the checkpoint's", remedy=remedy)
         self._position = _Position(
-            epoch=checks.check_whole("epoch", state["epoch"], minimum=0, remedy=_DAMAGED),
-            window=checks.check_whole("window", state["window"], minimum=0, remedy=_DAMAGED),
-            starts=read_starts(state["starts"], len(self._shards), remedy=_DAMAGED),
-            runs=read_runs(state["runs"], name="runs", remedy=_DAMAGED),
+            epoch=checks.check_whole("epoch", state["epoch"], minimum=0, maximum=_LAST_EPOCH, remedy=DAMAGED),
+            window=checks.check_whole("window", state["window"], minimum=0, remedy=DAMAGED),
+            starts=read_starts(state["starts"], len(self._shards), remedy=DAMAGED),
+            runs=read_runs(state["runs"], name="runs", remedy=DAMAGED),
             lengths=str(state["lengths"]),
             ended=checks.check_flag("ended", state.get("ended", False)),  # which older states do not have
         )
         self._resumes, self._taken, self._unfinished = True, None, False
-        self._tell_epoch(self._position.epoch)
+        tell_epoch(self._shards, self._position.epoch)
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -293,13 +299,13 @@ class StreamBatches:
         try:
             read = self._describe(reader, position)
         except Exception as error:  # the other ranks are waiting: it is told first, and raised after
-            gather(f"{type(error).__name__}: {error}")
+            gather(tell(error))
             raise
         told = gather(read._replace(samples=[]))
         for rank, each in enumerate(told):
             if isinstance(each, str):  # the error of that rank
                 rule = "read on every rank"
-                raise PlanMismatchError(checks.sentence("window", rule, each, "Look there.", at=f"rank {rank}"))
+                raise PlanMismatchError(checks.sentence("window", rule, "not read", each, at=f"rank {rank}"))
         remedy = "Set the same epoch on every rank, and give each the same state and micro_batches."
         for rank, each in enumerate(told):
             check_alike(told[0].place, each.place, whose="what rank 0 has", remedy=remedy, at=f"rank {rank}")
@@ -309,14 +315,14 @@ class StreamBatches:
 
     def _describe(self, reader: Reader, position: _Position) -> _Read:
         samples, shards, starts = reader.take()
-        weights = [1.0 if self._weight is None else float(self._weight(sample)) for sample in samples]
-        remedy = "Give one number for a sample."
-        check_weights(weights, len(weights), remedy, name=lambda place: name_sample(place, shards, starts))
-        if samples and self._length is len and isinstance(samples[0], Mapping):
-            remedy = "Give lambda sample: len(sample['input_ids']), for example."
-            rule = "the length of a sequence, not the number of a dict's fields"
-            raise checks.type_error("length", rule, len, remedy)
-        lengths = check_measured([self._length(sample) for sample in samples], shards, starts)
+        check_length(self._length, samples)
+
+        def named(place: int) -> str:
+            return name_sample(place, shards, starts)
+
+        lengths = check_measured(ask("length", self._length, samples, named), shards, starts)
+        weighed = [1.0] * len(samples) if self._weight is None else ask("weight", self._weight, samples, named)
+        weights = check_weighed(weighed, named)
         return _Read(samples, starts, lengths, weights, shards, self._place(position))
 
     def _deliver(
@@ -339,12 +345,13 @@ class StreamBatches:
                 error.args = (str(error).replace(f" at sequence {error.sequence}.", f" at {named}."),)
             raise
         self.plan = found.plan
-        spare = _share_spare(found, window, held, world.world_size)
+        spare = share_spare(found, window, held, world.world_size)
+        check_taken(taken, found.plan)
         numbers = found.plan.grid[:, :, rank].reshape(-1)
         scales = found.scales[:, :, rank].reshape(-1)
         for place in range(taken, len(numbers)):
             own = found.owners[numbers[place]] == rank
-            batch = [held[number] for number in found.batch(int(numbers[place])).tolist()] if own else spare
+            batch = [held[number] for number in found.batch(int(numbers[place])).tolist()] if own else list(spare)
             # The next window is read bit by bit, so that no step waits for all of it.
             reader.read_ahead((place + 1) / len(numbers))
             # Before the state counts it: a batch that cannot be collated was not yielded.
@@ -362,20 +369,9 @@ def _join(told: list[_Read]) -> Window:
     """The window of all ranks, shard by shard: the same on any number of ranks."""
     shards = np.array([number for each in told for number in each.shards], np.int64)
     order = np.argsort(shards, kind="stable")
-    lengths = [length for each in told for length in each.lengths]
+    starts = {number: start for each in told for number, start in each.starts.items()}
+    # Those of one rank may be numbers, and those of another pairs.
+    lengths = check_measured([length for each in told for length in each.lengths], shards.tolist(), starts)
     weights = np.array([weight for each in told for weight in each.weights])
     array = as_lengths(lengths) if lengths else np.empty((0, 1), np.int64)
     return Window(array[order], weights[order], shards[order])
-
-
-def _share_spare(found: Deliveries, window: Window, held: Mapping[int, Any], ranks: int) -> list[Any]:
-    """A sample for ranks that must keep the others company; a collective if some have nothing of a window.
-
-    The shortest that this rank has in the plan: one that the plan dropped may be over the budget.
-    """
-    planned = [number for number in found.members[found.plan.sequences].tolist() if number in held]
-    shortest = sorted(planned, key=lambda number: int(window.lengths[number].sum()))[:1]
-    own = [held[number] for number in shortest]
-    if len(np.unique(found.owners)) in (0, ranks):
-        return own
-    return next(each for each in gather(own) if each)

@@ -73,7 +73,7 @@ def summarize(
     mean = own.mean_batch * own.batches / own.steps
     said.append(f"A batch holds {_range(own, item)}, a step {_number(mean)} on average")
     said.append(f"Padding is {words.percent(own.padding_share)} of {of}")
-    said.append(_beside(own, random, batching, batch_size))
+    said.append(_beside(own, random, batching, batch_size, there="" if of == "what is computed" else " there"))
     theirs, ours = (int(sum_frames(*each)[1].max()) for each in ((drawn, of_drawn), (plan, lengths)))
     if batch_size is not None and theirs != ours:
         said.append(f"Their largest batch has {theirs:,} padded frames, the plan's {ours:,}")
@@ -112,12 +112,12 @@ def _plan_random(plan: Plan, lengths: ArrayLike, batching: Batching, cut: Cut) -
     return planned, lengths
 
 
-def _beside(own: Measures, random: Measures, batching: Batching, batch_size: int | None) -> str:
+def _beside(own: Measures, random: Measures, batching: Batching, batch_size: int | None, *, there: str) -> str:
     # Of 100 frames of data, 10 % padding makes 111 frames, 60 % 250: 2.25 times as many.
     times = own.fill / random.fill
     pad = f"pad {words.percent(random.padding_share)}"
     if batch_size is not None:
-        told = f"Random batches of {batch_size:,} take {words.count(random.steps, 'step')}, {pad}"
+        told = f"Random batches of {batch_size:,} take {words.count(random.steps, 'step')}{there}, {pad}"
     elif isinstance(batching.cut, Budget):
         told = f"Random batches under this budget {pad}"
     else:

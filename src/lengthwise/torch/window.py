@@ -25,6 +25,7 @@ from lengthwise.lengths import fingerprint
 from lengthwise.planning.make import NoStepError, make_plan
 from lengthwise.planning.plan import Plan, PlanMismatchError
 from lengthwise.planning.rest import EarlierRun
+from lengthwise.torch.position import DAMAGED
 
 _MOST_WINDOWS, _MOST_RUNS = 2**24, 2**8  # of an epoch, and of a window: they share the epoch of a key with it
 
@@ -125,6 +126,7 @@ def deliver(
         for place, run in enumerate(runs):
             key = key_epoch(epoch, number, place)
             own = _plan(window, members, batching, run.world, seed=seed, key=key, whole=whole and not place)
+            check_taken(run.taken, own.plan)
             rows = own.plan.grid.reshape(-1, run.world.world_size)[: run.taken]
             # A batch counts as taken where its owner had it: elsewhere it only filled a place.
             taken = np.unique(rows[own.owners[rows] == np.arange(run.world.world_size)])
@@ -132,6 +134,11 @@ def deliver(
             members = np.setdiff1d(members, np.concatenate([np.empty(0, np.int64), *seen]))
         key = key_epoch(epoch, number, len(runs))
         return _plan(window, members, batching, world, seed=seed, key=key, whole=whole and not runs)
+
+
+def check_taken(taken: int, plan: Plan) -> None:
+    """Refuses a run that took more batches than there were: those of the window would be lost without a word."""
+    checks.check_whole("runs", taken, minimum=0, maximum=len(plan), remedy=DAMAGED)
 
 
 def _plan(
