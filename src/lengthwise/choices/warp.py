@@ -46,6 +46,10 @@ class Curve:
         """The same heights at `times` the lengths."""
         return Curve(lengths=times * self.lengths, heights=self.heights)
 
+    def steepen(self, times: float) -> Curve:
+        """`times` the heights at the same lengths."""
+        return Curve(lengths=self.lengths, heights=times * self.heights)
+
     def _interpolate(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
         # Multiplied and added by separate operations: fused ones would differ between platforms in the last bit.
         cell = np.clip(np.searchsorted(self.lengths, lengths, side="right") - 1, 0, len(self.lengths) - 2)

@@ -39,6 +39,7 @@ from lengthwise.planning.trial import Data, Trial, estimate_batches
 
 _MOST_MIXED = 200_000  # sequences of a trial that measures mixing: they fill all the bins
 _MOST_REMEMBERED = 16
+_FINEST_IN_LINE = 1e-3  # what is padded along a line of bands; below, noise is finer than the levels of a warp
 _MAY_WAIT = 0.05  # of the time of ranks, where batches of different costs share a step that was to be random
 
 _Found = TypeVar("_Found")
@@ -271,15 +272,16 @@ def _fit_to_lengths(
         # it, in place of drawing batches. One of the mean size stands for all, and trials correct it. Of a single
         # sequence, none would be padded.
         size = max(2.0, round(len(items) / portions / estimate_batches(items, batching, portions)))
-        line = line_up(items, bands)
+        line, asked = line_up(items, bands), max(batching.order.padding or 0.0, 1e-9)
         warp = fit_warp(
             line.astype(np.float64),
-            batching.order.padding or 0.0,
-            noise=batching.order.noise,
+            max(asked, _FINEST_IN_LINE),
+            noise=batching.order.noise if asked >= _FINEST_IN_LINE else "exponential",
             batch_sizes=lambda places: np.full(len(places), size),
             share=1.0 / portions,
         )
-        return WarpedSort(warp, int(line.max()))
+        # Half the noise pads half as much along the line, where that is little.
+        return WarpedSort(warp.steepen(max(1.0, _FINEST_IN_LINE / asked)), int(line.max()))
     longest = longest_of(items)
     shares = items.sum(axis=0) / items.sum()  # of each dimension in the size of a sequence
 

@@ -27,6 +27,7 @@ from lengthwise.planning.trial import Trial
 _NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # how near trials come to the padding: chance moves plans by more
 # Between these a padding is sought: 99 % and 0.03 %. By its logit, small shares are told apart as well as large ones.
 _PLACES = -5.0, 8.0
+_FURTHEST_IN_LINE = 14.0  # of a line of hundreds of bands, which pads 8 % where noise pads 0.03 % along the line
 _GUESSES = 3  # by the secant; where these miss, the last of all places tells whether any hits
 _FLAT = 0.1  # the least slope of a secant
 _MOST_TRIED = 8  # between two places of which one pads too little
@@ -69,18 +70,20 @@ def fit_to_padding(fit_to: Callable[[float], Order], trial: Trial, padding: floa
         tried.append(Fit(order, had := trial.padding_of(order)))
         return 0.0 if abs(had - padding) <= near else asked - _place_of(had)
 
-    _seek_root(excess, asked, asked - _place_of(achieved))
+    _seek_root(excess, asked, asked - _place_of(achieved), _places_of(trial))
     # Where few lengths lie far apart, the pool that pads least may pad 14 % and sorting 9 %: sorting is nearer to 10 %.
     return min(tried, key=lambda each: abs((each.had or 0.0) - padding))
 
 
-def _seek_root(excess: Callable[[float], float], place: float, at_place: float) -> None:
+def _seek_root(
+    excess: Callable[[float], float], place: float, at_place: float, places: tuple[float, float] = _PLACES
+) -> None:
     """Calls a falling `excess`, which is `at_place` at `place`, until it is 0, or until nothing comes nearer to 0."""
     points, slope = [(place, at_place)], 1.0
     # Who asked for 10 % and had 8 % asks for 12.5 % next: on this scale, both lie about as far from 10 %. What comes of
     # that says how far they do lie.
     for _ in range(_GUESSES):
-        (before, at_before), place = points[-1], float(np.clip(points[-1][0] + points[-1][1] / slope, *_PLACES))
+        (before, at_before), place = points[-1], float(np.clip(points[-1][0] + points[-1][1] / slope, *places))
         if place == before:
             return
         points.append((place, at_place := excess(place)))
@@ -88,7 +91,7 @@ def _seek_root(excess: Callable[[float], float], place: float, at_place: float) 
             break
         slope = max(_FLAT, (at_before - at_place) / (place - before))
     if points[-1][1] * points[0][1] > 0.0:  # no pool may come nearer: the one that pads least, or most, tells
-        furthest = _PLACES[1 if points[-1][1] > 0.0 else 0]
+        furthest = places[1 if points[-1][1] > 0.0 else 0]
         points.append((furthest, excess(furthest)))
     (low, at_low), (high, at_high) = sorted(points[-2:])
     if at_low > 0.0 > at_high:
@@ -114,11 +117,16 @@ def fit_to_mixing(fit_to: Callable[[float], Order], trial: Trial, mixing: float)
 
     # No place pads more than random batches, and a fit to more than they pad would be slow.
     share = float(np.clip(1.1 * trial.padding_of(Shuffled()), 1e-3, 0.99))
-    root = find_root(excess, _exact.log(1.0 / share - 1.0), _PLACES[1], near=_NEAR_OF_FEW)
+    root = find_root(excess, _exact.log(1.0 / share - 1.0), _places_of(trial)[1], near=_NEAR_OF_FEW)
     if root != tried[-1][0]:
         excess(root)
     enough = [(place, fitted) for place, fitted in tried if fitted.had is not None and fitted.had >= mixing]
     return max(enough, key=lambda each: each[0])[1] if enough else Fit(Shuffled(), most)  # the last pads least
+
+
+def _places_of(trial: Trial) -> tuple[float, float]:
+    """Between which places noise is sought."""
+    return _PLACES[0], _FURTHEST_IN_LINE if trial.bands else _PLACES[1]
 
 
 def _place_of(padding: float) -> float:
