@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise import _kernels
+from lengthwise import _compile, _kernels
 from lengthwise._kernels import bands as tables
 from lengthwise.choices.bands import line_up
 
@@ -130,6 +131,21 @@ def test_values_are_counted_as_numpy_counts_them(values):
         counts = np.full(41, 7)
         count(values, counts)
         assert counts.tolist() == np.bincount(values, minlength=41).tolist()
+
+
+@pytest.mark.parametrize("bands", [16, 128, 256, 512, 4_096])
+def test_a_line_takes_little_memory(bands, monkeypatch):
+    """By a table of up to four places for each sequence, and by a sort."""
+    monkeypatch.setattr(_compile, "BEFORE_READING", 0.0)  # NumPy, which runs small calls, takes more
+    monkeypatch.setattr(_compile, "BEFORE_COMPILING", 0.0)
+    lengths = lw.example_lengths("long-tailed", count=300_000)
+    pairs = np.stack([lengths, lengths[::-1]], axis=1).astype(np.uint16)
+    line_up(pairs, bands)  # compiles
+    tracemalloc.start()
+    line_up(pairs, bands)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 20 * len(pairs) + 2e6
 
 
 @pytest.mark.parametrize("cut", [lw.FixedSize(32), lw.Budget(2_000)], ids=repr)

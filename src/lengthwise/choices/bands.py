@@ -21,6 +21,7 @@ from lengthwise._compile import cores
 from lengthwise.choices.columns import longest_of
 
 _COUNTED = 2**16  # places that are told apart by a table also where there are few sequences
+_PIECE = 2**16  # keys
 _COUNTED_EACH = 4  # so many places for each sequence still take less time in a table than in a sort
 
 
@@ -81,14 +82,22 @@ def _rank(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     [2, 0, 2, 1]
     """
     order = _random.argsort(keys.astype(np.int64, copy=False))
-    ranks = keys.take(order).astype(np.int64, copy=False)
-    del keys  # millions of them are much of the memory
-    rises = np.zeros(len(ranks), bool)
-    np.not_equal(ranks[1:], ranks[:-1], out=rises[1:])
-    # Four bytes hold a rank of all but billions of pairs.
-    found: NDArray[Any] = np.empty(len(ranks), np.uint32 if len(ranks) < 2**32 else np.int64)
-    found[order] = np.cumsum(rises, out=ranks)
+    rises = np.zeros(len(keys), bool)
+    # In pieces: millions of keys once more, in their order, would be much of the memory.
+    for start in range(1, len(keys), _PIECE):
+        near = keys.take(order[start - 1 : start + _PIECE])
+        np.not_equal(near[1:], near[:-1], out=rises[start : start + _PIECE])
+    del keys
+    ranks = _count_up(rises)
+    found = np.empty_like(ranks)
+    found[order] = ranks
     return found
+
+
+def _count_up(marks: NDArray[np.bool_]) -> NDArray[Any]:
+    """How many of `marks` [n] are set up to each: of all but billions in four bytes, and in half the room of NumPy."""
+    counts: NDArray[Any] = marks.astype(np.uint32 if len(marks) < 2**32 else np.int64)
+    return np.cumsum(counts, out=counts)
 
 
 def _divide(counts: NDArray[np.int64], bands: int) -> tuple[NDArray[np.int64], int]:
@@ -124,7 +133,7 @@ def _look_up(
     """The ranks of these keys, from 1: [n]. They are counted, for none is as large as `most`; so none is written."""
     seen = np.zeros(most, bool)
     _kernels.mark_keys(cells, bands, lasts, ranks, width, seen)
-    places = np.cumsum(seen, dtype=np.uint32 if most < 2**32 else np.int64)
+    places = _count_up(seen)
     del seen  # of few sequences in many bands it is much of the memory
     if places[-1] < 2**16:
         places = places.astype(np.uint16)
