@@ -1,6 +1,7 @@
 """Streams of sequences that are a name and a length, for the tests."""
 
 import numpy as np
+from torch.utils.data import IterableDataset
 
 import lengthwise as lw
 
@@ -25,3 +26,16 @@ def stream_of(shards, batching, **given):
 
 def names(batches):
     return [[name for name, _ in batch] for batch in batches]
+
+
+class ByEpoch(IterableDataset):
+    """A source that gives other samples in every epoch, as a Hugging Face stream that is shuffled."""
+
+    def __init__(self, count):
+        self.count, self.epoch = count, 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __iter__(self):
+        return iter(samples(self.count, seed=self.epoch))

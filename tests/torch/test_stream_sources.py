@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pytest
 import torch
-from streams import length, names, samples, shards_of, stream_of
+from streams import ByEpoch, length, names, samples, shards_of, stream_of
 from torch.utils.data import DataLoader
 
 import lengthwise as lw
@@ -139,19 +139,6 @@ def test_a_window_has_a_sequence_of_each_shard_at_least():
     shards = shards_of([3, 5, 2])
     taken = itertools.chain.from_iterable(names(stream_of(shards, BUDGET, buffer=1)))
     assert sorted(taken) == sorted(name for shard in shards for name, _ in shard)
-
-
-class ByEpoch:
-    """A source that gives other samples in every epoch."""
-
-    def __init__(self, count):
-        self.count, self.epoch = count, 0
-
-    def set_epoch(self, epoch):
-        self.epoch = epoch
-
-    def __iter__(self):
-        return iter(samples(self.count, seed=self.epoch))
 
 
 def test_shards_are_told_the_epoch_of_a_state():

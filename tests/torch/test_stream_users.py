@@ -7,9 +7,9 @@ import threading
 import numpy as np
 import pytest
 import torch
-from streams import length, names, samples, shards_of, stream_of
+from streams import ByEpoch, length, names, samples, shards_of, stream_of
 from torch import distributed
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader
 
 import lengthwise as lw
 from ranks import run_ranks
@@ -196,19 +196,6 @@ def test_a_loader_of_another_order_in_every_pass_is_refused(loader, given):
         ValueError, match=r"^`shards` must be loaders of one order, but is 'one with a \w*RandomSampler'"
     ):
         stream_of([shard], BUDGET)
-
-
-class ByEpoch(IterableDataset):
-    """As a Hugging Face stream that is shuffled, it gives other samples in every epoch."""
-
-    def __init__(self, count):
-        self.count, self.epoch = count, 0
-
-    def set_epoch(self, epoch):
-        self.epoch = epoch
-
-    def __iter__(self):
-        return iter(samples(self.count, seed=self.epoch))
 
 
 def test_the_data_set_of_a_loader_is_told_the_epoch():
