@@ -39,3 +39,23 @@ class ByEpoch(IterableDataset):
 
     def __iter__(self):
         return iter(samples(self.count, seed=self.epoch))
+
+
+class Stateful:
+    """A source that knows where it stands, and notes where it was read from."""
+
+    def __init__(self, own):
+        self.own, self.at, self.begun = own, 0, []
+
+    def __iter__(self):
+        self.begun.append(self.at)
+        while self.at < len(self.own):
+            self.at += 1
+            yield self.own[self.at - 1]
+        self.at = 0
+
+    def state_dict(self):
+        return {"at": self.at}
+
+    def load_state_dict(self, state):
+        self.at = state["at"]

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pytest
 import torch
-from streams import ByEpoch, length, names, samples, shards_of, stream_of
+from streams import ByEpoch, Stateful, length, names, samples, shards_of, stream_of
 from torch.utils.data import DataLoader
 
 import lengthwise as lw
@@ -17,26 +17,6 @@ BUDGET = lw.Batching(budget=400)
 
 class Splits(dict):
     """As the dict of splits of Hugging Face."""
-
-
-class Stateful:
-    """A source that knows where it stands, and notes where it was read from."""
-
-    def __init__(self, own):
-        self.own, self.at, self.begun = own, 0, []
-
-    def __iter__(self):
-        self.begun.append(self.at)
-        while self.at < len(self.own):
-            self.at += 1
-            yield self.own[self.at - 1]
-        self.at = 0
-
-    def state_dict(self):
-        return {"at": self.at}
-
-    def load_state_dict(self, state):
-        self.at = state["at"]
 
 
 def test_a_source_with_a_state_is_not_read_again():

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 import torch
-from streams import ByEpoch, length, names, samples, shards_of, stream_of
+from streams import ByEpoch, Stateful, length, names, samples, shards_of, stream_of
 from torch import distributed
 from torch.utils.data import DataLoader
 
@@ -143,23 +143,6 @@ def test_a_state_that_no_stream_wrote_is_refused(damage, told):
     with pytest.raises((ValueError, TypeError)) as caught:
         resume()
     assert str(caught.value).startswith(told)
-
-
-class Stateful:
-    def __init__(self, own):
-        self.own, self.at = own, 0
-
-    def __iter__(self):
-        while self.at < len(self.own):
-            self.at += 1
-            yield self.own[self.at - 1]
-        self.at = 0
-
-    def state_dict(self):
-        return {"at": self.at}
-
-    def load_state_dict(self, state):
-        self.at = state["at"]
 
 
 @pytest.mark.parametrize(("before", "now"), [(Stateful, list), (list, Stateful), (Stateful, Stateful)])

@@ -1,7 +1,7 @@
 """Noise: how much of it `MaxEntropy` needs, so that trials pad, or mix, what was asked.
 
-A padding is fitted on the histogram of lengths, and a trial draft says what that pads. Where it is not what was asked,
-because batches or steps are few or sequences have two lengths, the request is moved until trials pad it:
+A padding is fitted on the histogram of lengths, and a trial draft says what that pads. It may not be what was asked: if
+batches or steps are few, or if sequences have two lengths. Then the request is moved until trials pad what was asked:
 
     asked for 10 %     fitted to 10 %     trials pad 24 %
                        fitted to  4 %     trials pad 20 %

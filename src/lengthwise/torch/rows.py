@@ -165,8 +165,8 @@ class RowCollate:
 
     Raises:
         TypeError: `labels` or `inputs` are no names. When called: one sample in place of a list.
-        ValueError: When called: samples that are not alike, as where some have labels and others none; a sample that is
-            longer than a row or has no frames; fields of different lengths; or more rows than `rows`.
+        ValueError: When called: samples that are not alike. Some may have labels, and others none. Or a sample that is
+            longer than a row or has no frames, fields of different lengths, or more rows than `rows`.
 
     >>> batch = RowCollate(6)([{"input_ids": [5, 6, 7]}, {"input_ids": [8, 9]}, {"input_ids": [3, 4]}])
     >>> batch.fields["input_ids"].tolist()

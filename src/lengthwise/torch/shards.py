@@ -91,7 +91,7 @@ def check_whole(shards: Sequence[Any]) -> None:
 
 
 def tell_epoch(shards: Sequence[Any], epoch: int) -> None:
-    """Tells the epoch to those that have a `set_epoch`; to the data sets of loaders, which have none."""
+    """Tells the epoch to shards that have a `set_epoch`. Loaders have none: their data sets are told."""
     for source in map(_read_by, shards):
         if callable(getattr(source, "set_epoch", None)):
             source.set_epoch(epoch)

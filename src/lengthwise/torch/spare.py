@@ -1,4 +1,7 @@
-"""A sample for ranks that have nothing of a window: they take it again and again, scaled by 0, to stay in step."""
+"""A sample for ranks that have nothing of a window.
+
+They take it again and again, scaled by 0, so that they stay in step.
+"""
 
 from __future__ import annotations
 
