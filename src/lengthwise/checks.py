@@ -10,9 +10,14 @@ import functools
 import inspect
 import math
 import numbers
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+
+# Whose code stands between a call of the user's and a warning of ours: functools has `cached_property`, importlib asks
+# for names of a module, and PyTorch's loaders draw from samplers.
+_PASSED_OVER = ("lengthwise", "functools", "importlib", "torch")
 
 _Called = TypeVar("_Called", bound=Callable[..., Any])
 
@@ -128,6 +133,16 @@ def show_value(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:47]}...{text[-30:]}"
 
 
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warns at the line of the user's that led here, however many functions of ours lie between."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
+        frame = frame.f_back
+    # As `warnings.warn` does, which counts frames instead: the count would change with every function between.
+    module, registry = frame.f_globals.get("__name__"), frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(text, category, frame.f_code.co_filename, frame.f_lineno, module, registry)
+
+
 def warn_deprecated(name: str, instead: str, *, gone_in: str) -> None:
     """Warns that a public name will go, with the name to use in its place.
 
@@ -137,7 +152,7 @@ def warn_deprecated(name: str, instead: str, *, gone_in: str) -> None:
         gone_in: The version that will not have the old one.
     """
     rule = f"written {instead}: version {gone_in} will not have the old name"
-    warnings.warn(sentence(name, rule, name, f"Write {instead}."), DeprecationWarning, stacklevel=3)
+    warn(sentence(name, rule, name, f"Write {instead}."), DeprecationWarning)
 
 
 def show_call(example: str) -> Callable[[_Called], _Called]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 import types
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -128,8 +127,7 @@ def tell_infinite(values: list[float]) -> None:
     """Warns that a step trains on NaN, which may take another time than training does."""
     if values:
         remedy = "Lower the learning rate, or make batches more like your data: such a step may take another time."
-        # The level is that of the caller of `measure_step`, which is decorated, and called us.
-        warnings.warn(checks.sentence("step", _FINITE, values[0], remedy), stacklevel=4)
+        checks.warn(checks.sentence("step", _FINITE, values[0], remedy))
 
 
 def place_of(shape: NDArray[np.int64]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import files
-from lengthwise.checks import sentence, value_error
+from lengthwise.checks import sentence, value_error, warn
 from lengthwise.lengths.columns import Column
 from lengthwise.lengths.sources import source_error
 from lengthwise.lengths.text import KALDI_FILES
@@ -109,7 +108,7 @@ def _warn_of_links(folder: Path, links: Sequence[Path]) -> None:
     if left_out:
         others = f", as {len(left_out) - 1} more" if len(left_out) > 1 else ""
         remedy = f"Its audio is left out{others}: read that folder by itself, or link the files."
-        warnings.warn(str(source_error("without links to folders of audio", left_out[0], remedy)), stacklevel=2)
+        warn(str(source_error("without links to folders of audio", left_out[0], remedy)))
 
 
 def _leads_to_audio(link: Path, *, outside: Path) -> bool:

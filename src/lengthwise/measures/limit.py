@@ -137,7 +137,7 @@ def _check_small(in_step: int, batch_size: int | None, budget: float | None) -> 
 def _doubt_budget(budget: float, lengths: NDArray[np.float64]) -> None:
     """Warns of a budget in another unit than the lengths, as a plan of batches under it would."""
     batching = Batching(cut=Budget(budget, oversize="alone"))
-    tell_doubted_budget(int((lengths > budget).sum()), lengths.astype(np.int64)[:, None], batching, stacklevel=4)
+    tell_doubted_budget(int((lengths > budget).sum()), lengths.astype(np.int64)[:, None], batching)
 
 
 def _most_in_batches(padded: NDArray[np.float64], batch_size: int | None, budget: float | None) -> NDArray[np.float64]:

@@ -206,7 +206,7 @@ def _shapes_of(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Shapes:
     check_countable(array)
     padded = round_up(array, length_multiple(cut))
     check_countable(padded)
-    tell_doubted_budget(_count_over(padded, cut, cost), padded, Batching(cut=cut, cost=cost), stacklevel=5)
+    tell_doubted_budget(_count_over(padded, cut, cost), padded, Batching(cut=cut, cost=cost))
     padded = padded[_is_kept(padded, cut, cost)]
     longest, budget = padded.max(axis=0), cut.max_cost(cost, padded.max(axis=0))
     alone = float(costs_alone(cost, longest[None])[0])

@@ -70,7 +70,7 @@ def tell_missed_request(
     elif order.mixing is not None and had < order.mixing - _TOLERANCE and not _was_told("mixing", name, batching):
         sentence = f"`mixing` must be at least what was asked, {order.mixing:g}, but is {had:.3f}."
         why = f"Random batches mix {had:.3f} here, and nothing mixes more: make the batches larger, or ask for less."
-        warnings.warn(f"{sentence} {why}", stacklevel=7)
+        checks.warn(f"{sentence} {why}")
 
 
 def _tell_missed_padding(
@@ -87,13 +87,10 @@ def _tell_missed_padding(
     if asked > most and most <= _TOLERANCE:  # all lengths are nearly equal: no order pads more
         return
     sentence = f"`padding` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {had:.3f}."
-    # The level is that of the caller of make_plan, which is decorated; so it is of the other warnings.
-    warnings.warn(f"{sentence} {_say_why(asked, had, least, most)}", stacklevel=8)
+    checks.warn(f"{sentence} {_say_why(asked, had, least, most)}")
 
 
-def tell_doubted_budget(
-    over: int, items: NDArray[np.int64], batching: Batching, *, name: str = "", stacklevel: int = 7
-) -> None:
+def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching, *, name: str = "") -> None:
     """Warns if nearly all sequences are over the budget by themselves.
 
     For example, lengths are in samples, and the budget in frames. Without a policy for such sequences this is an error,
@@ -104,7 +101,6 @@ def tell_doubted_budget(
         items: What is planned.
         batching: The choices.
         name: Of the lengths; by default the fingerprint of the items.
-        stacklevel: Of the warning: that of the caller of the public function.
     """
     if not over or over < _NEARLY_ALL * len(items) or type(batching.cut) is not Budget:
         return
@@ -116,7 +112,7 @@ def tell_doubted_budget(
         f"{over:,} of {len(items):,} sequences are over it: give it in the unit of the lengths. "
         f"16 sequences of the mean length cost about {float(f'{16 * cost:.3g}'):,.16g}."
     )
-    warnings.warn(checks.sentence("budget", rule, batching.cut.budget, remedy), stacklevel=stacklevel)
+    checks.warn(checks.sentence("budget", rule, batching.cut.budget, remedy))
 
 
 def tell_other_deal(batching: Batching, settled: Settled, world: World, *, name: str) -> None:
@@ -145,7 +141,7 @@ def tell_other_deal(batching: Batching, settled: Settled, world: World, *, name:
         sentence = f"`padding` must be at least {least}, but is {order.padding:g}."
         remedy = "take more ranks or micro-batches, ask for more padding, or cut by a budget"
     shown = f"Balanced(waiting={deal.waiting:g})" if isinstance(deal, Balanced) else "Stratified()"
-    warnings.warn(f"{sentence} So {shown} deals the batches of the order: {remedy}.", stacklevel=6)
+    checks.warn(f"{sentence} So {shown} deals the batches of the order: {remedy}.")
 
 
 def tell_missed_waiting(grid: NDArray[np.int64], costs: NDArray[np.float64], batching: Batching, *, name: str) -> None:
@@ -166,7 +162,7 @@ def tell_missed_waiting(grid: NDArray[np.int64], costs: NDArray[np.float64], bat
     sentence = f"`waiting` must be at most what was asked, {deal.waiting:g}, but is {had:.3g}."
     remedy = "Cut by a budget, or ask for more." if isinstance(batching.cut, FixedSize) else "Ask for more."
     why = "All batches make one step." if len(grid) == 1 else "Batches of like cost share the steps already."
-    warnings.warn(f"{sentence} {why} {remedy}", stacklevel=5)
+    checks.warn(f"{sentence} {why} {remedy}")
 
 
 def _was_told(what: str, name: str, batching: Batching) -> bool:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -77,7 +76,7 @@ class StepCounts:
             except OSError as error:  # a full disk, say: no reason to end a training on one of its ranks
                 remedy = f"Until it is, every process counts by itself ({error})."
                 rule = "a folder that can be written to"
-                warnings.warn(checks.sentence("counts", rule, str(self.path.parent), remedy), stacklevel=2)
+                checks.warn(checks.sentence("counts", rule, str(self.path.parent), remedy))
 
 
 def _read(path: Path | None, facts: dict[str, Any], windows: int) -> NDArray[np.int64]:

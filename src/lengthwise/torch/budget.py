@@ -174,7 +174,7 @@ def _leave_free(limit: float, share: float, least: float) -> float:
     # The least of four costs may be below that of one sequence of the longest, where another length takes more memory.
     rule = f"at most {max(0.0, 1 - least / limit):.3g}, because one sequence of the longest needs the rest"
     remedy = "Cut sequences into chunks, or make the model smaller."
-    warnings.warn(checks.sentence("margin", rule, share, remedy), stacklevel=4)
+    checks.warn(checks.sentence("margin", rule, share, remedy))
     return least
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dis
 import sys
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from inspect import CO_GENERATOR
@@ -221,6 +220,6 @@ def consumer_of(found: Sequence[Caller]) -> Consumer | None:
     if one_by_one and not isinstance(vars(loader).get("_num_yielded"), int):
         remedy = "Give state_dict the batches that were delivered, and set the sampler's reads_callers to False."
         rule = "one that counts the batches it hands on, as PyTorch's does"
-        warnings.warn(checks.sentence("loader", rule, type(loader).__name__, remedy), stacklevel=2)
+        checks.warn(checks.sentence("loader", rule, type(loader).__name__, remedy))
         return None
     return Consumer(loader, one_by_one=one_by_one)

@@ -95,7 +95,7 @@ class PlannedEpochs(Callback):
             self._asked = True  # warns once
             rule = "multiplied by planned.scale(batch_idx) in training_step"
             remedy = "Without its scale, a short batch counts as much as a long one."
-            warnings.warn(checks.sentence("loss", rule, "as the model gives it", remedy), stacklevel=2)
+            checks.warn(checks.sentence("loss", rule, "as the model gives it", remedy))
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         self._speed.begin_epoch()

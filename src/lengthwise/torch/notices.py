@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 from lengthwise import checks
 from lengthwise.torch.delivery import Count
 
@@ -87,4 +85,4 @@ class Notices:
         # Once for each kind, not for each epoch: a run of 100 epochs has the same cause 100 times.
         if name not in self._said:
             self._said.add(name)
-            warnings.warn(checks.sentence(name, rule, value, remedy, at=at), stacklevel=4)
+            checks.warn(checks.sentence(name, rule, value, remedy, at=at))

@@ -10,7 +10,6 @@ was planned as packed rows is many times as large where the collate function pad
 
 from __future__ import annotations
 
-import warnings
 from collections import UserDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -146,7 +145,7 @@ def _tell_of_limit(seen: Sequence[_Batch], cut: Rows) -> bool:
         return False
     remedy = f"Collate with lw.torch.RowCollate({cut.capacity}, max_in_row={cut.max_in_row})."
     rule = f"of at most {cut.max_in_row} sequences in a row, as planned"
-    warnings.warn(checks.sentence("batches", rule, most, remedy), stacklevel=5)
+    checks.warn(checks.sentence("batches", rule, most, remedy))
     return True
 
 
@@ -158,7 +157,7 @@ def _tell_of_capacity(seen: Sequence[_Batch], cut: Rows) -> bool:
     limit = "" if cut.max_in_row is None else f", max_in_row={cut.max_in_row}"
     remedy = f"Collate with lw.torch.RowCollate({cut.capacity}{limit}), or plan with the capacity of your rows."
     rule, given = f"rows of {cut.capacity}, as planned", f"rows of {min(others)}"
-    warnings.warn(checks.sentence("batches", rule, given, remedy), stacklevel=5)
+    checks.warn(checks.sentence("batches", rule, given, remedy))
     return True
 
 
@@ -177,7 +176,7 @@ def _tell_of_rows(seen: Sequence[_Batch], capacity: int) -> bool:
         most = max(found, key=lambda size: size.sum())
         remedy = f"Collate with lw.torch.RowCollate({capacity}), or cut by a Budget: batches are far too large."
         given = f"padded to their longest sequence, {most.min()} to {most.max()}"
-        warnings.warn(checks.sentence("batches", f"rows of {capacity}, as planned", given, remedy), stacklevel=5)
+        checks.warn(checks.sentence("batches", f"rows of {capacity}, as planned", given, remedy))
     return bool(found)
 
 
@@ -192,7 +191,7 @@ def _tell_of_order(longest: NDArray[np.int64], padded: dict[Place, NDArray[np.in
     (low, high), (short, long) = longest[ends, 0], padded[place][ends]
     given = f"{low} and {high} for batches that are padded to {short} and {long}"
     remedy = "Measure them once the dataset is shuffled, filtered and tokenized, in its order."
-    warnings.warn(checks.sentence("lengths", "those of the dataset, in its order", given, remedy), stacklevel=5)
+    checks.warn(checks.sentence("lengths", "those of the dataset, in its order", given, remedy))
     return True
 
 
@@ -205,7 +204,7 @@ def _tell_of_one_size(longest: NDArray[np.int64], padded: list[NDArray[np.int64]
         return False
     rule = f"padded to what is planned, {longest[:, 0].min()} to {longest[:, 0].max()}"
     remedy = "Let the collate function alone pad, to the longest sequence of the batch: no tokenizer before it."
-    warnings.warn(checks.sentence("batches", rule, f"{min(alike)} for all", remedy), stacklevel=5)
+    checks.warn(checks.sentence("batches", rule, f"{min(alike)} for all", remedy))
     return True
 
 

@@ -6,7 +6,6 @@ import math
 import os
 import platform
 import time
-import warnings
 from typing import Any
 
 import torch
@@ -155,7 +154,7 @@ def check_trained(model: nn.Module | None, before: list[tuple[int, float]]) -> N
     tell_infinite([total for _, total in after if not math.isfinite(total)])
     if not model.training:
         rule, remedy = "in training mode after a step", "Call model.train(), before or in the step: dropout costs time."
-        warnings.warn(checks.sentence("model", rule, "in evaluation mode", remedy), stacklevel=4)
+        checks.warn(checks.sentence("model", rule, "in evaluation mode", remedy))
 
 
 def _name(device: torch.device) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -67,7 +66,7 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
                 _move_schedule(schedule, done)
         if state.global_step >= state.max_steps:
             rule, remedy = f"below max_steps, {state.max_steps}", "Raise num_train_epochs or max_steps to train on."
-            warnings.warn(checks.sentence("global_step", rule, state.global_step, remedy), stacklevel=2)
+            checks.warn(checks.sentence("global_step", rule, state.global_step, remedy))
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         loader = kwargs["train_dataloader"]

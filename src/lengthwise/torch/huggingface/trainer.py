@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -361,7 +360,7 @@ class PlannedTrainer(transformers.Trainer):
             remedy = "The batching of the sampler decides how many sequences a batch holds."
             given = self.args.per_device_train_batch_size
             rule = "left out beside a batch sampler"
-            warnings.warn(checks.sentence("per_device_train_batch_size", rule, given, remedy), stacklevel=3)
+            checks.warn(checks.sentence("per_device_train_batch_size", rule, given, remedy))
 
 
 class _AsPlanned(int):
