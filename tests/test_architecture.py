@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
 ROOMS = (
     *("_command", "checks", "_names", "files", "_compile", "_kernels", "_exact", "_random"),
     *("lengths", "engines", "choices", "planning", "measures", "advice", "__init__"),
-    *("plot", "report", "torch", "jax", "cli", "__main__"),
+    *("plot", "report", "_samples", "torch", "jax", "cli", "__main__"),
 )
 
 # So it is within the rooms that have an order of their own; `__init__` stands below what it imports.

@@ -77,7 +77,9 @@ def test_chunks_come_as_spans():
 def test_an_epoch_that_never_advances_warns_once():
     sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
     list(sampler)
-    with pytest.warns(UserWarning, match=r"`epoch` must be another for every epoch, but is 0 at the second pass") as told:
+    with pytest.warns(
+        UserWarning, match=r"`epoch` must be another for every epoch, but is 0 at the second pass"
+    ) as told:
         list(DataLoader(LENGTHS, batch_sampler=sampler))
     assert [each.filename for each in told] == [__file__]  # of the loop, and not of PyTorch's loader
     with warnings.catch_warnings():

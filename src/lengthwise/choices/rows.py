@@ -9,10 +9,8 @@ each other; `lengthwise.torch.RowCollate` gives what attention needs for that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,37 +167,6 @@ def check_in_row(most: object) -> int | None:
     """Returns the most sequences in a row as an int, or None."""
     remedy = "Give the most sequences in a row, such as 64, or leave it out."
     return None if most is None else checks.check_whole("max_in_row", most, minimum=1, remedy=remedy)
-
-
-def check_names_of_labels(labels: object, inputs: object) -> None:
-    """Refuses names of fields that are none: a field `False` would be a copy of the inputs, and no label."""
-    if labels is not None:
-        checks.check_text("labels", labels, remedy="Give the name of a field, or None for no labels.")
-    checks.check_text("inputs", inputs, remedy="Give the name of the field that labels are copied from.")
-
-
-def copy_labels(samples: Sequence[Any], labels: str | None, inputs: str) -> list[Any]:
-    """The samples, with the field `inputs` as their `labels` where they are dicts without labels.
-
-    If some have labels and others do not, none is copied, and whoever compares their fields refuses them: a copy would
-    learn a prompt that the others hide.
-
-    >>> copy_labels([{"ids": [5, 6]}], "labels", "ids")
-    [{'ids': [5, 6], 'labels': [5, 6]}]
-    """
-    dicts = all(isinstance(sample, Mapping) for sample in samples)
-    if labels is None or not dicts or any(labels in sample for sample in samples):
-        return list(samples)
-    return [{**sample, labels: sample[inputs]} if inputs in sample else sample for sample in samples]
-
-
-def is_name_of(field: str, labels: str | None) -> bool:
-    """Whether a field is the labels: it has their name, or has it last, in a sample within a sample.
-
-    >>> is_name_of("labels", "labels"), is_name_of("text.labels", "labels"), is_name_of("text.tags", "labels")
-    (True, True, False)
-    """
-    return labels is not None and labels in (field, field.rpartition(".")[2])
 
 
 def row_offsets(

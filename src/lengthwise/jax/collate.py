@@ -16,13 +16,9 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import checks
+from lengthwise import _samples, checks
 from lengthwise.choices.boxes import sort_rows
 from lengthwise.choices.buckets import find_bucket
-
-IGNORED = -100  # the label of what counts in no loss, as in `lengthwise.torch`
-# What padding holds in arrays of these names, whatever the others hold.
-_BY_NAME = {"labels": IGNORED, "label": IGNORED, "attention_mask": 0}
 
 _SHAPES_REMEDY = "Give lw.batch_shapes(lengths, batching), as planned, and lengths in the order of the dataset."
 _ORDER_REMEDY = "Plan the lengths of this dataset, in its order; give other arrays their length in pad_to."
@@ -215,8 +211,8 @@ def fill(
         shape: Of the array.
     """
     dtype = np.result_type(*{array.dtype for array in column})
-    held = _value_of(value, name, dtype)
-    if held == IGNORED and dtype.kind == "u":  # -100 wants a sign: of uint16 it makes int32
+    held = _samples.padding_value(value, name, ignores=leaves_out(dtype))
+    if held == _samples.IGNORED and dtype.kind == "u":  # -100 wants a sign: of uint16 it makes int32
         dtype = np.result_type(dtype, np.int8) if dtype.itemsize < 8 else np.dtype(np.int64)
     if not _holds(dtype, held):
         remedy = "Give one that it holds; if other arrays need another, by name, as a dict."
@@ -232,15 +228,6 @@ def _holds(dtype: np.dtype[Any], value: float) -> bool:
         return True
     low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     return float(value).is_integer() and low <= value <= high
-
-
-def _value_of(value: float | Mapping[str, float], name: str, dtype: np.dtype[Any]) -> float:
-    by_name = isinstance(value, Mapping)
-    if by_name and name in value:
-        return value[name]
-    usual = 0.0 if by_name else value
-    own = _BY_NAME.get(name.rpartition(".")[2], usual)
-    return own if leaves_out(dtype) or own != IGNORED else usual
 
 
 def leaves_out(dtype: np.dtype[Any]) -> bool:

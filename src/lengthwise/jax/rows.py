@@ -18,18 +18,14 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import checks
+from lengthwise import _samples, checks
 from lengthwise.choices.rows import (
     check_in_row,
-    check_names_of_labels,
-    copy_labels,
     find_places,
-    is_name_of,
     number_frames,
     row_offsets,
 )
 from lengthwise.jax.collate import (
-    IGNORED,
     check_column,
     check_names,
     check_value,
@@ -133,7 +129,7 @@ class RowCollate:
         checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
         checks.keep(self, value=check_value(self.value), max_in_row=check_in_row(self.max_in_row))
         checks.check_flag("next_token", self.next_token)
-        check_names_of_labels(self.labels, self.inputs)
+        _samples.check_names_of_labels(self.labels, self.inputs)
 
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
         """Makes one batch of at least one sample."""
@@ -142,7 +138,7 @@ class RowCollate:
 
     def lay(self, samples: Sequence[Any], *, rows: int, like: Any) -> PackedRows:
         """Makes a batch of so many `rows`, which may hold no sample: it is built of arrays `like` those of a sample."""
-        labelled = copy_labels(samples if len(samples) else [like], self.labels, self.inputs)
+        labelled = _samples.copy_labels(samples if len(samples) else [like], self.labels, self.inputs)
         given = [_as_arrays(sample) for sample in labelled]
         columns, _, tree = take_columns(given, None)
         lengths = self._lengths(columns)[: len(samples)]
@@ -182,8 +178,8 @@ class RowCollate:
         given = self.value.get(name) if isinstance(self.value, Mapping) else None
         # Labels of floats are targets, of which no loss leaves -100 out: they hold it only where it is asked for.
         whole = leaves_out(np.result_type(*{array.dtype for array in column}))
-        is_labels = is_name_of(name, self.labels) and (given is not None or whole)
-        ignored = IGNORED if given is None else given
+        is_labels = _samples.is_name_of(name, self.labels) and (given is not None or whole)
+        ignored = _samples.IGNORED if given is None else given
         value = {name: ignored} if is_labels else self.value
         flat = fill(column, value, name, (rows * self.capacity, *column[0].shape[1:]))
         for place, array in zip(places.tolist(), column, strict=False):

@@ -25,14 +25,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
-from lengthwise import checks
+from lengthwise import _samples, checks
 from lengthwise.choices.multiples import check_multiple
 from lengthwise.torch.fields import Field, Sequences, name_fields, place, put_together, take_apart
-from lengthwise.torch.labels import IGNORED
-
-# What padding holds in fields of these names, whatever the others hold: labels that a loss leaves out, and what
-# attention must not look at.
-_BY_NAME = {"labels": IGNORED, "label": IGNORED, "attention_mask": 0}
 
 
 class PaddedSequences(NamedTuple):
@@ -141,7 +136,9 @@ class PadCollate:
         # Sequences are padded later, and an object that nobody gave cannot be made up.
         if not isinstance(field, Tensor) or len(field) == rows:
             return field
-        value = _value_of(self.value if isinstance(self.value, Mapping) else 0.0, name, field.dtype)
+        value = _samples.padding_value(
+            self.value if isinstance(self.value, Mapping) else 0.0, name, ignores=leaves_out(field.dtype)
+        )
         check_held(value, field.dtype, name)
         return torch.cat([field, field.new_full((rows - len(field),), value)])
 
@@ -247,17 +244,7 @@ def pad_values(value: Any, fields: list[Field], names: list[str]) -> Sequence[fl
         if name not in known:
             rule = f"by the names of fields that are padded ({', '.join(known)})"
             raise checks.value_error("value", rule, name, "Write the name as the samples have it, or leave it out.")
-    return [_value_of(value, field.name, field.dtype) for field in sequences]
-
-
-def _value_of(value: float | Mapping[str, float], name: str, dtype: torch.dtype) -> float:
-    """What a field of this name and dtype holds where nothing was given."""
-    by_name = isinstance(value, Mapping)
-    if by_name and name in value:
-        return value[name]
-    usual = 0.0 if by_name else value
-    own = _BY_NAME.get(name.rpartition(".")[2], usual)
-    return own if leaves_out(dtype) or own != IGNORED else usual
+    return [_samples.padding_value(value, field.name, ignores=leaves_out(field.dtype)) for field in sequences]
 
 
 def leaves_out(dtype: torch.dtype) -> bool:

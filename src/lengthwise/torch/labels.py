@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 
-IGNORED = -100
+from lengthwise._samples import IGNORED
+
 TOLERANCE = 0.05  # relative: losses in bfloat16 are exact to 0.01, and what is no mean over labels misses by a factor
 LABELS, NEXT_LABELS, OTHER = MEANS = ("labels", "next labels", "other")
 

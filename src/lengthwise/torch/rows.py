@@ -19,19 +19,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lengthwise import checks
+from lengthwise import _samples, checks
 from lengthwise.choices.rows import (
     check_in_row,
-    check_names_of_labels,
-    copy_labels,
     find_places,
-    is_name_of,
     number_frames,
     row_offsets,
 )
 from lengthwise.torch.collate import check_held, check_value, leaves_out, pad_values
 from lengthwise.torch.fields import Sequences, name_fields, place, put_together, take_apart
-from lengthwise.torch.labels import IGNORED
 
 _LEAST = torch.finfo(torch.float32).min
 
@@ -194,11 +190,11 @@ class RowCollate:
             checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
         checks.keep(self, value=check_value(self.value), max_in_row=check_in_row(self.max_in_row))
         checks.check_flag("next_token", self.next_token)
-        check_names_of_labels(self.labels, self.inputs)
+        _samples.check_names_of_labels(self.labels, self.inputs)
 
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
         checks.check_samples(samples)
-        samples = copy_labels(samples, self.labels, self.inputs)
+        samples = _samples.copy_labels(samples, self.labels, self.inputs)
         fields = take_apart(samples)
         sequences = [field for field in fields if isinstance(field, Sequences)]
         lengths = self._lengths(sequences)
@@ -244,9 +240,9 @@ class RowCollate:
         """The sequences of one field, laid to their `places` in all rows: [R, C, ...]."""
         given = self.value.get(field.name) if isinstance(self.value, Mapping) else None
         # Labels of floats are targets, of which no loss leaves -100 out: they hold it only where it is asked for.
-        is_labels = is_name_of(field.name, self.labels) and (given is not None or leaves_out(field.dtype))
+        is_labels = _samples.is_name_of(field.name, self.labels) and (given is not None or leaves_out(field.dtype))
         if is_labels:
-            value = IGNORED if given is None else given
+            value = _samples.IGNORED if given is None else given
         if is_labels and leaves_out(field.dtype) and not field.dtype.is_signed:
             field = dataclasses.replace(field, dtype=torch.int64)  # tokens are often uint16, which holds no -100
         check_held(value, field.dtype, field.name)
