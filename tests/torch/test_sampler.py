@@ -151,7 +151,7 @@ def test_global_generators_are_left_alone():
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
-        ({"batching": 16}, TypeError, r"`batching` must be a lengthwise.Batching, but is 16"),
+        ({"batching": 16}, TypeError, r"`batching` must be a Batching, but is 16"),
         ({"rank": 1}, ValueError, r"`rank` must be given together with world_size, but is 'rank=1, world_size=None'"),
         ({"rank": 2, "world_size": 2}, ValueError, r"`rank` must be at most 1, but is 2"),
         ({"rank": 0, "world_size": 0}, ValueError, r"`world_size` must be at least 1, but is 0"),

@@ -511,7 +511,7 @@ VALUES = {
     ),
     "none": (lambda: stream_of([], LONG), ValueError, "`shards` must be at least one, but is []."),
     "number": (lambda: stream_of(7, LONG), TypeError, "`shards` must be iterables"),
-    "batching": (lambda: stream_of([[]], 16), TypeError, "`batching` must be a lengthwise.Batching, but is 16."),
+    "batching": (lambda: stream_of([[]], 16), TypeError, "`batching` must be a Batching, but is 16."),
     "chunks": (
         lambda: stream_of([[]], lw.Batching(budget=90, chunks=lw.Chunks(5))),
         ValueError,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from lengthwise import checks
 from lengthwise.advice.progress import measured_steps
-from lengthwise.choices.batching import Batching, default_deal
+from lengthwise.choices.batching import Batching, check_batching, default_deal
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.length_share import LengthShare, StepNoise
@@ -93,8 +93,7 @@ def recommend(
     """
     if not isinstance(share, LengthShare):
         raise checks.type_error("share", "a LengthShare", share, "Measure it: lw.torch.length_share(...), for example.")
-    if not isinstance(batching, Batching):
-        raise checks.type_error("batching", "a Batching", batching, "Give lw.Batching(budget=20_000), for example.")
+    check_batching(batching)
     array = as_lengths(lengths)
     plan = partial(make_plan, array, seed=seed, world_size=world_size, micro_batches=micro_batches)
 

@@ -208,6 +208,13 @@ _CHOICES = {
 }
 
 
+def check_batching(batching: object) -> None:
+    """Refuses what is no batching."""
+    if not isinstance(batching, Batching):
+        remedy = "Make one, such as Batching(budget=20_000)."
+        raise checks.type_error("batching", "a Batching", batching, remedy)
+
+
 def check_choice(name: str, choice: object) -> None:
     """Refuses what is no choice for `name`, such as "cut": a number, a name, and a class that was not called."""
     if choice is None and name == "chunks":

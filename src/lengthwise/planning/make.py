@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
-from lengthwise.choices.batching import Batching
+from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.columns import distinct, longest_of, narrow
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.multiples import count_multiple, length_multiple, round_up
@@ -107,8 +107,7 @@ def make_fitted(
 
     `times` may be drawn already, by the same seed: the draw serves all epochs.
     """
-    if not isinstance(batching, Batching):
-        raise checks.type_error("batching", "a Batching", batching, "Make one, such as Batching(budget=20_000).")
+    check_batching(batching)
     world = check_world(world_size, micro_batches)
     runs = read_runs(after)
     key = Key(seed=seed, epoch=epoch)

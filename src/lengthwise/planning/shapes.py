@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.batching import Batching
+from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.boxes import sort_rows
 from lengthwise.choices.buckets import find_bucket
 from lengthwise.choices.cut import Budget, DynamicSize, FixedSize
@@ -52,8 +52,7 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     array([[ 4, 10],
            [ 2, 40]])
     """
-    if not isinstance(batching, Batching):
-        raise checks.type_error("batching", "a Batching", batching, "Make one, such as Batching(budget=20_000).")
+    check_batching(batching)
     if not (isinstance(batching.order, Bucketed) and batching.order.pad_to_edge):
         remedy = "Take order=lw.Bucketed(buckets=8, pad_to_edge=True)."
         raise checks.value_error("order", "one that pads every batch to an edge", batching.order, remedy)

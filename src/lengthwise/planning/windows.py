@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.arrange import arrange_of
-from lengthwise.choices.batching import Batching
+from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.world import World, check_world
 from lengthwise.lengths import as_lengths
@@ -135,8 +135,7 @@ class Windows:
         micro_batches: int = 1,
         counts: str | os.PathLike[str] | None = None,
     ) -> None:
-        if not isinstance(batching, Batching):
-            raise checks.type_error("batching", "a Batching", batching, "Make one, such as Batching(budget=20_000).")
+        check_batching(batching)
         self.batching: Batching = batching
         self.world: World = check_world(world_size, micro_batches)
         self.rank: int = 0

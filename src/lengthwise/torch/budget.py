@@ -24,7 +24,7 @@ from lengthwise.advice.step_checks import (
 )
 from lengthwise.advice.step_timing import make_once, ran_out, try_once
 from lengthwise.advice.trial_shapes import trial_lengths
-from lengthwise.choices.batching import Batching
+from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.cost import costs_of
 from lengthwise.choices.cut import Budget
 from lengthwise.choices.multiples import round_up
@@ -317,8 +317,7 @@ def _check(
 ) -> tuple[Batching, Budget]:
     """The batching, and its cut with the most sequences that it may have."""
     chosen = Batching(budget=1.0) if batching is None else batching
-    if not isinstance(chosen, Batching):
-        raise checks.type_error("batching", "a Batching", chosen, "Make one, such as Batching(budget=1, padding=0.1).")
+    check_batching(chosen)
     if type(chosen.cut) is not Budget:
         rule = "cut by a budget"
         raise checks.value_error(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.batching import Batching
+from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.order import Shuffled, finds_noise
 from lengthwise.choices.world import World
 from lengthwise.lengths import as_lengths
@@ -132,10 +132,3 @@ def _try_all(lengths: NDArray[np.int64], batching: Batching, times: NDArray[np.f
     with warnings.catch_warnings():  # the epochs warn by themselves
         warnings.simplefilter("ignore")
         make_plan(lengths, replace(batching, order=order), times=np.ceil(times))
-
-
-def check_batching(batching: object) -> None:
-    """Refuses what is no batching."""
-    if not isinstance(batching, Batching):
-        remedy = "Make one, such as lw.Batching(cut=lw.FixedSize(16))."
-        raise checks.type_error("batching", "a lengthwise.Batching", batching, remedy)

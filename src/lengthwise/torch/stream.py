@@ -11,7 +11,7 @@ from torch.utils.data import default_collate
 
 from lengthwise import checks
 from lengthwise._random import Key
-from lengthwise.choices.batching import Batching
+from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.world import World, check_world
 from lengthwise.lengths import as_lengths
@@ -127,9 +127,7 @@ class StreamBatches:
         seed: int = 0,
         micro_batches: int = 1,
     ) -> None:
-        if not isinstance(batching, Batching):
-            remedy = "Make one, such as lw.Batching(budget=20_000)."
-            raise checks.type_error("batching", "a lengthwise.Batching", batching, remedy)
+        check_batching(batching)
         if batching.chunks is not None:
             remedy = "Cut sequences into chunks before they are streamed."
             raise checks.value_error("batching", "without chunks", batching.chunks, remedy)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.batching import Batching
+from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.world import World
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.window_epoch import WindowEpoch
 from lengthwise.planning.windows import Windows
-from lengthwise.torch.planner import Planner, check_batching
+from lengthwise.torch.planner import Planner
 from lengthwise.torch.sampler import BatchSampler
 
 
