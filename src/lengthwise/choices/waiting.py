@@ -83,11 +83,11 @@ def order_within(
         beta = np.array(middle << _HALF).view(np.float64)
         # Multiplied and added by separate operations: fused ones would differ between platforms in the last bit.
         found = _random.argsort(costs * beta + noise)
-        had = waits(found)
-        if had > waiting + ROUNDING:
+        waited = waits(found)
+        if waited > waiting + ROUNDING:
             low = middle
             continue
         high, order = middle, found
-        if had > waiting - _NEAR:
+        if waited > waiting - _NEAR:
             break
     return order

@@ -44,7 +44,7 @@ class FirstWarnings:
 
 
 def tell_missed_request(
-    had: float | None,
+    achieved: float | None,
     items: NDArray[np.int64],
     batching: Batching,
     draft_by: Callable[[Order], list[Draft]],
@@ -56,38 +56,40 @@ def tell_missed_request(
     The default order does not warn: nobody asked for its padding.
 
     Args:
-        had: What trials by the fitted order pad, or mix, on average; None if there were none.
+        achieved: What trials by the fitted order pad, or mix, on average; None if there were none.
         items: What is planned.
         batching: The choices.
         draft_by: Drafts the same sequences by another order, to see what is possible.
         name: Of the lengths.
     """
     order = batching.order
-    if had is None or order is DEFAULT_ORDER or not finds_noise(order):
+    if achieved is None or order is DEFAULT_ORDER or not finds_noise(order):
         return
     if order.padding is not None:
-        _tell_missed_padding(order.padding, had, items, batching, draft_by, name)
-    elif order.mixing is not None and had < order.mixing - _TOLERANCE and not _was_told("mixing", name, batching):
-        sentence = f"`mixing` must be at least what was asked, {order.mixing:g}, but is {had:.3f}."
-        why = f"Random batches mix {had:.3f} here, and nothing mixes more: make the batches larger, or ask for less."
+        _tell_missed_padding(order.padding, achieved, items, batching, draft_by, name)
+    elif order.mixing is not None and achieved < order.mixing - _TOLERANCE and not _was_told("mixing", name, batching):
+        sentence = f"`mixing` must be at least what was asked, {order.mixing:g}, but is {achieved:.3f}."
+        why = (
+            f"Random batches mix {achieved:.3f} here, and nothing mixes more: make the batches larger, or ask for less."
+        )
         checks.warn(f"{sentence} {why}")
 
 
 def _tell_missed_padding(
     asked: float,
-    had: float,
+    achieved: float,
     items: NDArray[np.int64],
     batching: Batching,
     draft_by: Callable[[Order], list[Draft]],
     name: str,
 ) -> None:
-    if abs(had - asked) <= _TOLERANCE or _was_told("padding", name, batching):
+    if abs(achieved - asked) <= _TOLERANCE or _was_told("padding", name, batching):
         return
     least, most = (padding_of(draft_by(end), items) for end in (Sorted(), Shuffled()))
     if asked > most and most <= _TOLERANCE:  # all lengths are nearly equal: no order pads more
         return
-    sentence = f"`padding` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {had:.3f}."
-    checks.warn(f"{sentence} {_say_why(asked, had, least, most)}")
+    sentence = f"`padding` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {achieved:.3f}."
+    checks.warn(f"{sentence} {_say_why(asked, achieved, least, most)}")
 
 
 def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching, *, name: str = "") -> None:
@@ -156,10 +158,10 @@ def tell_missed_waiting(grid: NDArray[np.int64], costs: NDArray[np.float64], bat
     deal = batching.deal
     if not isinstance(deal, Balanced) or deal.waiting is None or not grid.size:
         return
-    had = waiting_of((costs / (costs.max() or 1.0))[grid].sum(axis=1))
-    if had <= deal.waiting + 1e-9 or _was_told("waiting", name, batching):
+    achieved = waiting_of((costs / (costs.max() or 1.0))[grid].sum(axis=1))
+    if achieved <= deal.waiting + 1e-9 or _was_told("waiting", name, batching):
         return
-    sentence = f"`waiting` must be at most what was asked, {deal.waiting:g}, but is {had:.3g}."
+    sentence = f"`waiting` must be at most what was asked, {deal.waiting:g}, but is {achieved:.3g}."
     remedy = "Cut by a budget, or ask for more." if isinstance(batching.cut, FixedSize) else "Ask for more."
     why = "All batches make one step." if len(grid) == 1 else "Batches of like cost share the steps already."
     checks.warn(f"{sentence} {why} {remedy}")

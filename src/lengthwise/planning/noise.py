@@ -35,13 +35,13 @@ _SAME_PLACE = 0.01  # so near to each other, two fits pad alike but for chance
 
 
 class Fit(NamedTuple):
-    """An order fitted to its sequences; `had` is what trials by it had on average, None if there were none.
+    """An order fitted to its sequences; `achieved` is what trials by it have on average, None if there were none.
 
     It is the share of the computed frames that is padding, or, if a mixing was asked for, the mixing: both 0..1.
     """
 
     order: Order
-    had: float | None = None
+    achieved: float | None = None
 
 
 def fit_to_padding(fit_to: Callable[[float], Order], trial: Trial, padding: float) -> Fit:
@@ -67,12 +67,12 @@ def fit_to_padding(fit_to: Callable[[float], Order], trial: Trial, padding: floa
 
     def excess(place: float) -> float:
         order = fit_to(_padding_at(place))
-        tried.append(Fit(order, had := trial.padding_of(order)))
-        return 0.0 if abs(had - padding) <= near else asked - _place_of(had)
+        tried.append(Fit(order, achieved := trial.padding_of(order)))
+        return 0.0 if abs(achieved - padding) <= near else asked - _place_of(achieved)
 
     _seek_root(excess, asked, asked - _place_of(achieved), _places_of(trial))
     # Where few lengths lie far apart, the pool that pads least may pad 14 % and sorting 9 %: sorting is nearer to 10 %.
-    return min(tried, key=lambda each: abs((each.had or 0.0) - padding))
+    return min(tried, key=lambda each: abs((each.achieved or 0.0) - padding))
 
 
 def _seek_root(
@@ -112,15 +112,15 @@ def fit_to_mixing(fit_to: Callable[[float], Order], trial: Trial, mixing: float)
 
     def excess(place: float) -> float:
         order = fit_to(_padding_at(place))
-        tried.append((place, Fit(order, had := trial.mixing_of(order))))
-        return had - mixing - _NEAR_OF_FEW  # aims a little higher, so as not to end below
+        tried.append((place, Fit(order, achieved := trial.mixing_of(order))))
+        return achieved - mixing - _NEAR_OF_FEW  # aims a little higher, so as not to end below
 
     # No place pads more than random batches, and a fit to more than they pad would be slow.
     share = float(np.clip(1.1 * trial.padding_of(Shuffled()), 1e-3, 0.99))
     root = find_root(excess, _exact.log(1.0 / share - 1.0), _places_of(trial)[1], near=_NEAR_OF_FEW)
     if root != tried[-1][0]:
         excess(root)
-    enough = [(place, fitted) for place, fitted in tried if fitted.had is not None and fitted.had >= mixing]
+    enough = [(place, fitted) for place, fitted in tried if fitted.achieved is not None and fitted.achieved >= mixing]
     return max(enough, key=lambda each: each[0])[1] if enough else Fit(Shuffled(), most)  # the last pads least
 
 
