@@ -107,7 +107,7 @@ def test_costs_never_rise_and_are_as_many_as_asked():
 
 def test_of_too_many_lengths_those_are_tried_that_pad_least(monkeypatch):
     exact = lw.shape_costs(LENGTHS, 8, lw.Budget(9_000))
-    monkeypatch.setattr(few_shapes, "_MOST_LEVELS", 64)
+    monkeypatch.setattr(few_shapes, "MOST_BOXES", 64)
     coarse = lw.shape_costs(LENGTHS, 8, lw.Budget(9_000))
     assert (coarse >= exact).all()
     assert (coarse <= 1.05 * exact).all()

@@ -31,12 +31,11 @@ from lengthwise.planning.leftovers import describe_buckets, settle_leftovers
 from lengthwise.planning.make import check_countable
 from lengthwise.planning.missed import tell_doubted_budget
 
-_MOST_LEVELS = MOST_BOXES  # padded lengths that are tried
 _MOST_SHAPES = 2**20  # more is a mistake
 _MOST_PASSING = 128  # shapes that are fitted to leftovers passed on
 
 
-class _Shapes(NamedTuple):
+class _Candidates(NamedTuple):
     """Boxes that shapes may be padded to, the most rows of each, [v], and what batches of them cost.
 
     `multiple` is that of the counts.
@@ -118,13 +117,13 @@ def optimal_shapes(
         programme finds the cheapest chain of several lengths, because how many sequences a box adds to the one before
         it does not depend on the others.
     """
-    among, shapes = _shapes_of(lengths, cut, cost), _check_shapes(shapes)
-    best = best_costs(among.boxes, among.price, shapes)
+    candidates, shapes = _read_candidates(lengths, cut, cost), _check_shapes(shapes)
+    best = best_costs(candidates.boxes, candidates.price, shapes)
     if _passes_on(leftovers):
-        return min(_settled(among, best), key=lambda found: found.cost).shapes
-    chain = best_chain(among.boxes, among.price, best, shapes)
-    rows = [among.rows_of(box, np.array([count])) for box, count in chain]
-    return np.column_stack([np.concatenate(rows), among.boxes.edges[[box for box, _ in chain]]])
+        return min(_pass_leftovers(candidates, best), key=lambda found: found.cost).shapes
+    chain = best_chain(candidates.boxes, candidates.price, best, shapes)
+    rows = [candidates.rows_of(box, np.array([count])) for box, count in chain]
+    return np.column_stack([np.concatenate(rows), candidates.boxes.edges[[box for box, _ in chain]]])
 
 
 @checks.show_call("shape_costs(lengths, 32, Budget(20_000))")
@@ -142,34 +141,34 @@ def shape_costs(
     >>> shape_costs([1, 1, 1, 1, 2, 9, 9], 3, lw.Budget(18))
     array([72., 28., 24.])
     """
-    among, shapes = _shapes_of(lengths, cut, cost), _check_shapes(shapes)
-    best = best_costs(among.boxes, among.price, shapes)
+    candidates, shapes = _read_candidates(lengths, cut, cost), _check_shapes(shapes)
+    best = best_costs(candidates.boxes, candidates.price, shapes)
     found = best[-1, 1:].copy()
-    for settled in _settled(among, best) if _passes_on(leftovers) else []:
-        at = len(settled.shapes) - 1
-        found[at] = min(found[at], settled.cost)
+    for priced in _pass_leftovers(candidates, best) if _passes_on(leftovers) else []:
+        at = len(priced.shapes) - 1
+        found[at] = min(found[at], priced.cost)
     found = np.minimum.accumulate(found)
     return np.append(found, np.full(shapes - len(found), found[-1]))
 
 
-class _Settled(NamedTuple):
+class _Priced(NamedTuple):
     """Shapes that pass their leftovers on, and what their batches cost."""
 
     shapes: NDArray[np.int64]
     cost: float
 
 
-def _settled(among: _Shapes, best: NDArray[np.float64]) -> Iterator[_Settled]:
+def _pass_leftovers(candidates: _Candidates, best: NDArray[np.float64]) -> Iterator[_Priced]:
     """Of each number of shapes the chain that is best without leftovers passed on, and the best that was found with."""
     most = min(best.shape[1] - 1, _MOST_PASSING)
-    chains = [best_chain(among.boxes, among.price, best, count) for count in range(1, most + 1)]
-    for chain in [*chains, *passing_chains(among.boxes, among.rows, among.full, most)]:
-        edges = among.boxes.edges[[box for box, _ in chain]]
+    chains = [best_chain(candidates.boxes, candidates.price, best, count) for count in range(1, most + 1)]
+    for chain in [*chains, *passing_chains(candidates.boxes, candidates.rows, candidates.full, most)]:
+        edges = candidates.boxes.edges[[box for box, _ in chain]]
         counts = np.array([count for _, count in chain])
-        buckets = describe_buckets(counts, edges, among.cut, among.cost, among.longest)
+        buckets = describe_buckets(counts, edges, candidates.cut, candidates.cost, candidates.longest)
         passed, cost = settle_leftovers(buckets)
         held = counts - passed + np.append(0, passed[:-1])
-        yield _Settled(np.column_stack([np.minimum(buckets.rows, fill_up(held, among.multiple)), edges]), cost)
+        yield _Priced(np.column_stack([np.minimum(buckets.rows, fill_up(held, candidates.multiple)), edges]), cost)
 
 
 def _passes_on(leftovers: str) -> bool:
@@ -191,13 +190,15 @@ def cost_of_edges(
     needed = padded[find_boxes(round_up(array, length_multiple(cut)), padded)]
     needed = needed[_is_kept(needed, cut, cost or Padded())]
     boxes = Boxes(*np.unique(needed, axis=0, return_counts=True))
-    among = _among(boxes, cut, cost or Padded())
+    candidates = _candidates_of(boxes, cut, cost or Padded())
     if _passes_on(leftovers):
-        return settle_leftovers(describe_buckets(boxes.inside, boxes.edges, cut, among.cost, among.longest)).cost
-    return float(sum(among.price(box, boxes.inside[box : box + 1])[0] for box in range(len(boxes.inside))))
+        return settle_leftovers(
+            describe_buckets(boxes.inside, boxes.edges, cut, candidates.cost, candidates.longest)
+        ).cost
+    return float(sum(candidates.price(box, boxes.inside[box : box + 1])[0] for box in range(len(boxes.inside))))
 
 
-def _shapes_of(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Shapes:
+def _read_candidates(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Candidates:
     array, cost = _as_rows(lengths), Padded() if cost is None else cost
     check_choice("cut", cut)
     check_choice("cost", cost)
@@ -214,13 +215,13 @@ def _shapes_of(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Shapes:
         # Each sequence is within it, (9, 2) and (2, 9) for example; but the last shape holds all of them.
         rule = f"at least the cost of one sequence of the longest of each length, {alone:.16g}"
         raise checks.value_error("budget", rule, budget, "Raise it, or take the boxes of optimal_edges.")
-    return _among(tight_boxes(padded, optimal_edges, _MOST_LEVELS), cut, cost)
+    return _candidates_of(tight_boxes(padded, optimal_edges, MOST_BOXES), cut, cost)
 
 
-def _among(boxes: Boxes, cut: Cut, cost: Cost) -> _Shapes:
+def _candidates_of(boxes: Boxes, cut: Cut, cost: Cost) -> _Candidates:
     longest = boxes.edges.max(axis=0)
     rows = cut.batch_sizes(boxes.edges, cost=cost, longest=longest)
-    return _Shapes(boxes, np.clip(rows, 1, 2**40).astype(np.int64), count_multiple(cut), cost, cut, longest)
+    return _Candidates(boxes, np.clip(rows, 1, 2**40).astype(np.int64), count_multiple(cut), cost, cut, longest)
 
 
 def _as_rows(lengths: ArrayLike) -> NDArray[np.int64]:

@@ -43,7 +43,7 @@ class Buckets(NamedTuple):
     price: Callable[[int, int], float]
 
 
-class Settled(NamedTuple):
+class Leftovers(NamedTuple):
     """How many sequences each bucket passes on, [k], and what all batches then cost, each as its full shape."""
 
     passed: NDArray[np.int64]
@@ -68,7 +68,7 @@ def describe_buckets(
     return Buckets(counts, edges, rows, costs_of(cost, rows, edges), holds & fits, price)
 
 
-def settle_leftovers(buckets: Buckets) -> Settled:
+def settle_leftovers(buckets: Buckets) -> Leftovers:
     """Which buckets pass their leftovers on under which all batches cost least: exact.
 
     Between two buckets that pass nothing on, all that are between them do: so the best way to close each bucket is
@@ -99,7 +99,7 @@ def settle_leftovers(buckets: Buckets) -> Settled:
             carried = (counts[bucket] + carried) % rows[bucket]
             passed[bucket] = carried
         end = begin
-    return Settled(passed, float(best[count]))
+    return Leftovers(passed, float(best[count]))
 
 
 def pass_leftovers_on(
