@@ -95,7 +95,7 @@ def settle(data: Data, batching: Batching, world: World) -> Settled:
         return trial.padding_of(in_steps.order, against=asked)
 
     try:
-        padding = _remember(measure_steps, "steps", data.name, batching, slots)
+        padding = _remember(measure_steps, "steps", data.name, batching, (1, slots))
     except OversizeError:  # the plan itself will say which sequence it is
         return Settled(of_batches)
     return Settled(in_steps) if padding <= asked else Settled(of_batches, padding)
@@ -144,8 +144,7 @@ def choose_bands(data: Data, kinds: Kinds, batching: Batching, *, portions: int,
         return min(0, _walk_down(pad_by, likely), key=pad_by)
 
     try:
-        # One number names both: a step has at most 2**20 slots.
-        return _remember(find, "bands", data.name, batching, portions * 2**20 + slots)
+        return _remember(find, "bands", data.name, batching, (portions, slots))
     except OversizeError:  # the plan itself will say which sequence it is
         return 0
 
@@ -181,11 +180,11 @@ def fit_order(data: Data, kinds: Kinds, batching: Batching, *, portions: int, ba
     if type(batching.deal) is Balanced:  # what may be waited for moves batches to other steps, and changes none
         batching = replace(batching, deal=Balanced(tail=batching.deal.tail))
     fit = partial(_fit_anew, data, kinds, batching, portions, bands, places)
-    return _remember(fit, "order", data.name, batching, portions * 2**20 + places)
+    return _remember(fit, "order", data.name, batching, (portions, places))
 
 
-def _remember(find: Callable[[], _Found], about: str, name: str, batching: Batching, places: int) -> _Found:
-    """What `find` returns, found once for the same lengths, of this `name`, and choices.
+def _remember(find: Callable[[], _Found], about: str, name: str, batching: Batching, world: tuple[int, int]) -> _Found:
+    """What `find` returns, found once for the same lengths, of this `name`, choices, and `world`: (portions, batches).
 
     A choice of the user's is the same where it is the same object. An order of the user's is fitted for every plan.
     """
@@ -193,7 +192,7 @@ def _remember(find: Callable[[], _Found], about: str, name: str, batching: Batch
         return find()
     chosen = [getattr(batching, field.name) for field in fields(batching)]
     own = tuple(_Same(choice) for choice in chosen if choice is not None and is_own(choice))
-    known = (about, batching.to_json(), own, name, places)
+    known = (about, batching.to_json(), own, name, world)
     found = _remembered.get(known, _NOTHING)
     if found is _NOTHING:  # two threads may find the same at once
         found = find()
