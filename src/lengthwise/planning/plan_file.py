@@ -21,11 +21,8 @@ from numpy.typing import NDArray
 from lengthwise import checks, files
 
 VERSION = 3  # 3 says `max_cost` where 2 said `limit`
-DIMS = {
-    **{"sequences": 1, "offsets": 1, "padded_lengths": 2, "costs": 1, "grid": 3},
-    **{"row_offsets": 1, "spans": 2, "delivered": 1, "times": 1},
-}
-OPTIONAL = ("row_offsets", "spans", "delivered", "times")
+_REQUIRED = {"sequences": 1, "offsets": 1, "padded_lengths": 2, "costs": 1, "grid": 3}  # each array and its dimensions
+DIMS = _REQUIRED | {"row_offsets": 1, "spans": 2, "delivered": 1, "times": 1}
 _REMEDY = "This is a damaged plan file: make the plan anew."
 
 Arrays = Mapping[str, Any]  # of NumPy's arrays
@@ -146,7 +143,7 @@ def _faults_of_facts(facts: Facts) -> Iterator[Fault]:
 def _faults_of_forms(arrays: Arrays) -> Iterator[Fault]:
     for name, dims in DIMS.items():
         if name not in arrays:
-            if name not in OPTIONAL:
+            if name in _REQUIRED:
                 yield name, "in the file", None
             continue
         form = (arrays[name].dtype.name, arrays[name].ndim)
