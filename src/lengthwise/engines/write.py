@@ -293,7 +293,9 @@ def _settle(lengths: NDArray[Any], bad: str) -> NDArray[Any]:
 def _refuse(run: _Run, listed: list[BadRow], rows: int) -> None:
     path = run.parts.folder / BAD_ROWS
     files.write(path, "".join(json.dumps(each._asdict()) + "\n" for each in listed))
-    shown = "; ".join(f"row {each.row}, {each.reason} (row {each.row_in_piece} of {each.piece})" for each in listed[:3])
+    shown = "; ".join(
+        f"row {each.row}, {each.reason} (row {each.row_in_piece} of {each.piece})" for each in listed[:_SHOWN]
+    )
     found = f"{len(listed)} of {rows} rows have none: {shown}"
     remedy = f'Repair them, or call again with bad="drop" or bad="one"; all are listed in {path}'
     raise ValueError(f"`source` must be rows that have a length each, but is bad: {found}. {remedy}.")

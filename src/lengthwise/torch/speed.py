@@ -71,7 +71,7 @@ class Speed:
         self._last = time.perf_counter()
 
     def begin_epoch(self) -> None:
-        """Counts `epoch` from here on."""
+        """Begins an epoch: its time and its steps count from here on."""
         self.skip()
         self._epoch, self._plan = self.total, None
 
