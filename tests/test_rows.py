@@ -420,7 +420,7 @@ def test_a_packer_of_the_users_own_keeps_no_sequence_that_is_longer_than_a_row()
         lw.make_plan([5, 9, 2], lw.Batching(cut=NextFit(8)))
     with pytest.raises(TypeError, match=r"^`max_in_row` must be a whole number, but is 2\.5\. "):
         lw.make_plan([5, 2], lw.Batching(cut=NextFit(8, 2.5)))
-    with pytest.raises(ValueError, match=r"^`lengths` must be of shape \[n\], but is \(1, 2\)\. "):
+    with pytest.raises(ValueError, match=r"^`lengths` must be of one length each for rows, but is \(1, 2\)\. "):
         lw.make_plan([[5, 2]], lw.Batching(cut=NextFit(8)))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import choices
 import lengthwise as lw
 from lengthwise import _kernels
-from lengthwise.planning.steps import capacity_of, form_steps, lend
+from lengthwise.planning.steps import bounds_of, form_steps, lend
 
 LONG_TAILED = lw.example_lengths()
 QUADRATIC = choices.COSTS["per_length"]
@@ -24,9 +24,9 @@ def by_steps(needed, cut, slots, *, cost=None, **deal):
     needed = np.array(needed, np.int64).reshape(len(needed), -1)  # a copy: steps move its rows
     longest = needed.max(axis=0)
     cost = cost or lw.Padded()
-    capacity = capacity_of(cut, cost, longest, slots)
+    bounds = bounds_of(cut, cost, longest, slots)
     positions = np.arange(len(needed))
-    members, _, offsets = form_steps(positions, needed, cut, lw.RandomSteps(**deal), capacity, bands=0)
+    members, _, offsets = form_steps(positions, needed, cut, lw.RandomSteps(**deal), bounds, bands=0)
     assert [offsets[0], offsets[-1]] == [0, len(members)]
     batches = [part.tolist() for part in np.split(members, offsets[1:-1])]
     return [batches[first : first + slots] for first in range(0, len(batches), slots)]

@@ -165,8 +165,9 @@ class FixedSize:
         count = len(lengths)
         # Where all batches are full, there is one cut into so few.
         if self.by == "optimal" and (len(boundaries) or count % self.batch_size):
-            limits = {"budget": np.inf, "most": self.batch_size, "fewest": True}
-            return Cuts(None, cut_at_least_cost(lengths, boundaries, cost=cost, **limits))
+            size = self.batch_size
+            offsets = cut_at_least_cost(lengths, boundaries, cost=cost, budget=np.inf, most=size, fewest=True)
+            return Cuts(None, offsets)
         borders = distinct(np.concatenate([[0], boundaries, [count]])).astype(np.int64)
         widths = np.diff(borders)
         # Below, 7 sequences with a boundary at 3 are cut by 2: the borders are [0, 3, 7], the widths [3, 4].
@@ -314,8 +315,8 @@ class DynamicSize:
         budget = self.max_cost(cost, longest)
         overshoot, multiple = self.rule == "paper", self.count_multiple_of
         if self.by == "optimal":
-            limits = {"budget": budget, "multiple": multiple, "fewest": True}
-            return Cuts(None, cut_at_least_cost(lengths, boundaries, cost=cost, **limits))
+            offsets = cut_at_least_cost(lengths, boundaries, cost=cost, budget=budget, multiple=multiple, fewest=True)
+            return Cuts(None, offsets)
         offsets = cut_greedily(lengths, boundaries, cost=cost, budget=budget, overshoot=overshoot, multiple=multiple)
         return Cuts(None, offsets)
 

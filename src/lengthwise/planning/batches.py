@@ -19,7 +19,7 @@ class Batches(NamedTuple):
                                       no batch is split or packed any more
     padded_lengths  [batches, dims]   what each batch is padded to: the most that its members need
     costs           [batches]
-    buckets         [batches]         how long the longest of each batch's bucket is; None where there are no buckets
+    bucket_lengths  [batches]         how long the longest of each batch's bucket is; None where there are no buckets
     capacity                          of a row, where sequences are packed into rows
     """
 
@@ -28,18 +28,18 @@ class Batches(NamedTuple):
     needed: NDArray[np.int64]
     padded_lengths: NDArray[np.int64]
     costs: NDArray[np.float64]
-    buckets: NDArray[np.float64] | None
+    bucket_lengths: NDArray[np.float64] | None
     capacity: int | None = None
 
     @property
-    def levels(self) -> NDArray[np.float64]:
+    def lengths(self) -> NDArray[np.float64]:
         """The length by which steps are put in order: of the batch's bucket, or, without buckets, of the batch."""
-        if self.buckets is not None:
-            return self.buckets
-        levels = self.padded_lengths[:, 0].astype(np.float64)  # below 2**53, and exact
+        if self.bucket_lengths is not None:
+            return self.bucket_lengths
+        lengths = self.padded_lengths[:, 0].astype(np.float64)  # below 2**53, and exact
         for column in self.padded_lengths.T[1:]:
-            levels += column
-        return levels
+            lengths += column
+        return lengths
 
 
 def pad(
@@ -47,7 +47,6 @@ def pad(
     offsets: NDArray[np.int64],
     needed: NDArray[np.int64],
     cost: Cost,
-    buckets: NDArray[np.float64] | None = None,
     capacity: int | None = None,
 ) -> Batches:
     """The batches that `offsets` cut `members` into, padded and priced.
@@ -55,21 +54,19 @@ def pad(
     Where rows have a `capacity`, each batch is padded to it.
     """
     if len(offsets) == 1:  # no batches: `reduceat` wants at least one start
-        return Batches(
-            members, offsets, needed, np.empty((0, needed.shape[1]), np.int64), np.empty(0), buckets, capacity
-        )
+        return Batches(members, offsets, needed, np.empty((0, needed.shape[1]), np.int64), np.empty(0), None, capacity)
     if capacity is not None:
         lengths = np.full((len(offsets) - 1, 1), capacity)
         costs = costs_of_rows(cost, needed, offsets, capacity)
-        return Batches(members, offsets, needed, lengths, costs, buckets, capacity)
+        return Batches(members, offsets, needed, lengths, costs, None, capacity)
     # Members that need [5, 9, 2, 4], cut at [0, 2, 4], are padded to [9, 4].
     if (prices := prices_of(cost, needed.shape[1])) is not None:
         lengths, costs = np.empty((len(offsets) - 1, needed.shape[1]), np.int64), np.empty(len(offsets) - 1)
         _kernels.pad_and_price(needed, offsets, prices, lengths, costs)
         check_finite(costs)
-        return Batches(members, offsets, needed, lengths, costs, buckets)
+        return Batches(members, offsets, needed, lengths, costs, None)
     lengths = np.maximum.reduceat(needed, offsets[:-1], axis=0).astype(np.int64, copy=False)
-    return Batches(members, offsets, needed, lengths, costs_of(cost, np.diff(offsets), lengths), buckets)
+    return Batches(members, offsets, needed, lengths, costs_of(cost, np.diff(offsets), lengths), None)
 
 
 def join(parts: Sequence[Batches]) -> Batches:
@@ -85,7 +82,7 @@ def join(parts: Sequence[Batches]) -> Batches:
         np.concatenate([part.needed for part in parts]),
         np.concatenate([part.padded_lengths for part in parts]),
         np.concatenate([part.costs for part in parts]),
-        None if parts[0].buckets is None else np.concatenate([part.levels for part in parts]),
+        None if parts[0].bucket_lengths is None else np.concatenate([part.lengths for part in parts]),
         parts[0].capacity,
     )
 
@@ -100,6 +97,6 @@ def select(batches: Batches, chosen: NDArray[np.bool_]) -> Batches:
         batches.needed[kept] if len(batches.needed) else batches.needed,
         batches.padded_lengths[chosen],
         batches.costs[chosen],
-        None if batches.buckets is None else batches.buckets[chosen],
+        None if batches.bucket_lengths is None else batches.bucket_lengths[chosen],
         batches.capacity,
     )

@@ -20,12 +20,12 @@ from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.multiples import length_multiple, round_up
 from lengthwise.choices.order import Bucketed, Order, Ordered, Shuffled
-from lengthwise.choices.rows import Rows, max_in_row, row_capacity
+from lengthwise.choices.rows import Rows, max_in_row, one_of_each, row_capacity
 from lengthwise.planning.batches import Batches, pad
 from lengthwise.planning.leftovers import pass_leftovers_on
 from lengthwise.planning.own import check_cuts, check_ordered, check_rows, is_own
 from lengthwise.planning.row_steps import form_row_steps
-from lengthwise.planning.steps import capacity_of, form_steps
+from lengthwise.planning.steps import bounds_of, form_steps
 from lengthwise.planning.times import copies_of
 
 
@@ -143,8 +143,8 @@ def _cut(
         line = line._replace(needed=line.needed.astype(np.int64, copy=False))
     sequences, needed, boundaries = line
     if isinstance(deal, RandomSteps) and not isinstance(cut, Rows):
-        capacity = capacity_of(cut, cost, longest, slots)
-        sequences, needed, offsets = form_steps(sequences, needed, cut, deal, capacity, bands=bands)
+        bounds = bounds_of(cut, cost, longest, slots)
+        sequences, needed, offsets = form_steps(sequences, needed, cut, deal, bounds, bands=bands)
         return _Line(sequences, needed, boundaries), offsets
     if isinstance(deal, RandomSteps) and isinstance(cut, Rows):
         cuts = form_row_steps(needed, cut, deal, slots, cost=cost)
@@ -154,7 +154,7 @@ def _cut(
     if kept is None:
         return line, offsets
     if is_own(cut) and (capacity := row_capacity(cut)) is not None:
-        check_rows(one_length(needed)[kept], capacity, max_in_row(cut))
+        check_rows(one_of_each(needed)[kept], capacity, max_in_row(cut))
     # Boundaries count what stays: if the positions [0, 2, 3] do, the boundary 2 becomes 1. A packer reorders between
     # boundaries, so that `kept` need not rise; but all that is below a boundary stands before all that is not.
     return _Line(sequences.take(kept), take_rows(needed, kept), np.searchsorted(kept, boundaries)), offsets
@@ -211,17 +211,21 @@ def price(draft: Draft, cost: Cost, capacity: int | None = None) -> Batches:
     if not len(draft.boundaries):
         return batches
     # Packed rows are all padded to the capacity, which says nothing of their bucket.
-    own = batches.levels if capacity is None else np.maximum.reduceat(draft.needed[:, 0], draft.offsets[:-1])
+    own = batches.lengths if capacity is None else np.maximum.reduceat(draft.needed[:, 0], draft.offsets[:-1])
     # Batches that begin at [0, 3, 5], with a boundary at 3: the first bucket has one of them, the second two.
     ends = np.concatenate([[0], np.searchsorted(draft.offsets[:-1], draft.boundaries), [len(own)]])
     counts = np.diff(ends)
     longest = np.maximum.reduceat(own, ends[:-1][counts > 0]).astype(np.float64, copy=False)
-    return batches._replace(buckets=np.repeat(longest, counts[counts > 0]))
+    return batches._replace(bucket_lengths=np.repeat(longest, counts[counts > 0]))
 
 
 def padding_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:
     """The share of the frames computed under `drafts` of `items` that is padding; 0 where they hold nothing."""
-    useful, computed = count_frames(drafts, items)
+    return share_of_padding(*count_frames(drafts, items))
+
+
+def share_of_padding(useful: int, computed: int) -> float:
+    """The share of `computed` frames that are not `useful`; 0 where nothing is computed."""
     return 1.0 - useful / computed if computed else 0.0
 
 
@@ -251,13 +255,14 @@ def take_items(
     array = array if copies is None else array[copies]
     if batching.chunks is None:
         return (array if array.ndim == 2 else array[:, None]), None
-    spans = batching.chunks(one_length(array).astype(np.int64, copy=False))
+    spans = batching.chunks(_one_length(array).astype(np.int64, copy=False))
     if copies is not None:
         spans[:, 0] = copies[spans[:, 0]]
     return (spans[:, 2] - spans[:, 1])[:, None], spans
 
 
-def one_length(array: NDArray[np.int64]) -> NDArray[np.int64]:
+def _one_length(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Lengths [n] or [n, 1] as [n]; several lengths cannot be cut into chunks, and are refused."""
     flat = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
     if flat.ndim != 1:
         remedy = "Give one length each, such as lengths[:, 0] (on the command line: FILE:0), for chunks."

@@ -28,7 +28,7 @@ def deal_and_arrange(
     steps = grid.reshape(len(grid), world.slots)
     # All that an arrangement sees of a step: its costliest batch, which must fit into memory, and its mean length.
     costliest, means = np.empty(len(steps)), np.empty(len(steps))
-    _kernels.look_at_steps(steps, batches.costs, batches.levels, costliest, means)
+    _kernels.look_at_steps(steps, batches.costs, batches.lengths, costliest, means)
     taken = batching.arrange(costliest, means, arrange)
     return grid[check_arrangement(taken, len(grid)) if is_own(batching.arrange) else taken]
 

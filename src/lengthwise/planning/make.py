@@ -26,7 +26,7 @@ from lengthwise.planning.missed import tell_missed_waiting, tell_other_deal
 from lengthwise.planning.oversize import name_sequence
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.portions import draft_portions
-from lengthwise.planning.rest import Remainder, read_runs, take_run
+from lengthwise.planning.rest import read_runs, take_runs
 from lengthwise.planning.shared_fit import Fitted, stand_for_epochs
 from lengthwise.planning.tail import complete_steps
 from lengthwise.planning.times import Draw, copies_of, draw_times, read_times
@@ -112,7 +112,7 @@ def make_fitted(
     runs = read_runs(after)
     key = Key(seed=seed, epoch=epoch)
     # Runs on 8 and 6 ranks, now 4: planned for 8, then what those left for 6, then what those left for 4.
-    first, *later = [*(run.world for run in runs), world]
+    first = runs[0].world if runs else world
     # Order and cut, in a call of its own: when it returns, it frees the lengths in two bytes. Then a tail fills the
     # last step.
     portions, made = _make_batches(lengths, batching, fitted, key, first, times)
@@ -134,12 +134,7 @@ def make_fitted(
     grid = deal_and_arrange(batches, numbers, first, settled, deal=key.at("deal"), arrange=key.at("arrange"))
     if not runs:  # the rest of an epoch may wait a little longer by chance
         tell_missed_waiting(grid, batches.costs, batching, name=made.data_name)
-    left = Remainder(batches, grid, np.empty(0, np.int64))
-    for number, (run, next_world) in enumerate(zip(runs, later, strict=True)):
-        # Three lanes for each run. With the same ones, the second run would draw what the first drew.
-        keys = [key.at("rest", lane=3 * number + use) for use in range(3)]
-        left = take_run(left, run, next_world, settled, keys)
-    batches, grid, taken = left
+    batches, grid, taken = take_runs(batches, grid, runs, world, settled, key)
 
     # Batches that no rank takes, for a tail that drops or a run that took them, leave.
     held = in_grid(batches, grid)

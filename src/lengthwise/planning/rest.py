@@ -80,7 +80,29 @@ class Remainder(NamedTuple):
     taken: NDArray[np.int64]
 
 
-def take_run(left: Remainder, run: EarlierRun, world: World, batching: Batching, keys: Sequence[Key]) -> Remainder:
+def take_runs(
+    batches: Batches, grid: NDArray[np.int64], runs: Sequence[EarlierRun], world: World, batching: Batching, key: Key
+) -> Remainder:
+    """Takes what `runs` took, one after another, each of what the one before it left.
+
+    Args:
+        batches: Of the epoch.
+        grid: [steps, micro_batches, ranks], that of the first run.
+        runs: In turn.
+        world: Of the run that is planned.
+        batching: The choices.
+        key: Of the epoch.
+    """
+    left = Remainder(batches, grid, np.empty(0, np.int64))
+    worlds = [*(run.world for run in runs), world]
+    for number, (run, next_world) in enumerate(zip(runs, worlds[1:], strict=True)):
+        # Three lanes for each run. With the same ones, the second run would draw what the first drew.
+        keys = [key.at("rest", lane=3 * number + use) for use in range(3)]
+        left = _take_run(left, run, next_world, batching, keys)
+    return left
+
+
+def _take_run(left: Remainder, run: EarlierRun, world: World, batching: Batching, keys: Sequence[Key]) -> Remainder:
     """Takes what `run` took of what was left to it, and shares out the rest to the next run's `world`.
 
     Args:
@@ -122,7 +144,7 @@ def _deal_again(
     )
     if isinstance(batching.deal, RandomSteps):  # what is left of steps of another number makes steps of every length
         batching = replace(batching, deal=Stratified(tail=batching.deal.tail))
-        numbers = numbers[np.argsort(batches.levels[numbers], kind="stable")]
+        numbers = numbers[np.argsort(batches.lengths[numbers], kind="stable")]
     portions = len(batching.deal.portions(0, world, deal))
     if portions > 1:  # the ranks' portions cannot be kept apart by now: each gets batches of every cost, in turn
         numbers = numbers[np.argsort(batches.costs[numbers], kind="stable")]

@@ -20,7 +20,7 @@ from lengthwise.choices.greedy import LEAST_AHEAD, price_from
 from lengthwise.choices.multiples import fill_up
 
 
-class Capacity(NamedTuple):
+class StepBounds(NamedTuple):
     """What a step holds: `slots` batches of at most `budget` in `cost`, and of `most` sequences, each a `multiple`.
 
     Where `step_size` is not 0, that many sequences make a full step, and not as many as the batches hold.
@@ -41,23 +41,23 @@ class _Found(NamedTuple):
     costliest: float
 
 
-def leaves_nothing(lengths: NDArray[np.int64], capacity: Capacity) -> bool:
+def leaves_nothing(lengths: NDArray[np.int64], bounds: StepBounds) -> bool:
     """Whether a step of `lengths` [n, dims], in the order they are cut, is whole batches of multiples alone."""
-    found = _Ways(lengths, capacity).find(capacity.budget, loose=False)
-    return found is not None and len(found.offsets) - 1 <= capacity.slots
+    found = _Ways(lengths, bounds).find(bounds.budget, loose=False)
+    return found is not None and len(found.offsets) - 1 <= bounds.slots
 
 
-def level_multiples(lengths: NDArray[np.int64], capacity: Capacity) -> NDArray[np.int64] | None:
+def level_multiples(lengths: NDArray[np.int64], bounds: StepBounds) -> NDArray[np.int64] | None:
     """Cuts a step into at most `slots` batches of multiples, the costliest of which costs the least possible.
 
     Returns:
         [batches + 1], where batches begin, and the end. What is over a multiple is in the last batch, if that cannot be
         avoided. None where even so the step needs more batches.
     """
-    ways = _Ways(lengths, capacity)
+    ways = _Ways(lengths, bounds)
     for loose in (False, True):
-        best = ways.find(capacity.budget, loose=loose)
-        if best is None or len(best.offsets) - 1 > capacity.slots:
+        best = ways.find(bounds.budget, loose=loose)
+        if best is None or len(best.offsets) - 1 > bounds.slots:
             continue
         # Both ends move to costs that occur, as in the kernel `level_step`, and so they meet exactly.
         low = 0.0
@@ -66,7 +66,7 @@ def level_multiples(lengths: NDArray[np.int64], capacity: Capacity) -> NDArray[n
             if middle >= best.costliest:  # neighbours among the floats
                 break
             found = ways.find(middle, loose=loose)
-            if found is None or len(found.offsets) - 1 > capacity.slots:
+            if found is None or len(found.offsets) - 1 > bounds.slots:
                 low = ways.more
             else:
                 best = found
@@ -77,17 +77,17 @@ def level_multiples(lengths: NDArray[np.int64], capacity: Capacity) -> NDArray[n
 class _Ways:
     """All ways to cut a step whose cost must be called; it is called once for all of them."""
 
-    def __init__(self, lengths: NDArray[np.int64], capacity: Capacity) -> None:
-        self.count, self.capacity = len(lengths), capacity
+    def __init__(self, lengths: NDArray[np.int64], bounds: StepBounds) -> None:
+        self.count, self.bounds = len(lengths), bounds
         self.more = np.inf  # the next budget above that of the last try which may allow another batch
-        self.costs, self.full = _price(lengths, capacity)
+        self.costs, self.full = _price(lengths, bounds)
 
     def find(self, budget: float, *, loose: bool) -> _Found | None:
         """The fewest batches of at most `budget` each; None where no way leads to the end."""
-        count, capacity = self.count, self.capacity
+        count, bounds = self.count, self.bounds
         number, first = np.empty(count + 1, np.int64), np.zeros(count + 1, np.int64)
         paid = np.empty(count + 1)
-        limits = (float(budget), float(capacity.budget), capacity.most, capacity.multiple, loose)
+        limits = (float(budget), float(bounds.budget), bounds.most, bounds.multiple, loose)
         self.more = _kernels.reach_multiples_from(self.costs, self.full, *limits, number, paid, first)
         if number[count] < 0:
             return None
@@ -96,14 +96,14 @@ class _Ways:
         return _Found(offsets, float(paid[count]))
 
 
-def _price(lengths: NDArray[np.int64], capacity: Capacity) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _price(lengths: NDArray[np.int64], bounds: StepBounds) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """What the next 1, 2, ... sequences from each on cost, filled up, as far as any fit; and what a multiple costs."""
     count, ahead = len(lengths), LEAST_AHEAD
-    most, multiple, cost = min(count, capacity.most), capacity.multiple, capacity.cost
+    most, multiple, cost = min(count, bounds.most), bounds.multiple, bounds.cost
     while True:
         ahead = min(ahead, most)
         costs = price_from(lengths, 0, count, fill_up(np.arange(1, ahead + 1), multiple), cost)
-        open_ended = costs[: count - ahead, -1] <= capacity.budget
+        open_ended = costs[: count - ahead, -1] <= bounds.budget
         if ahead == most or not open_ended.any():
             break
         ahead *= 2

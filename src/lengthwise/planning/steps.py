@@ -30,7 +30,7 @@ from lengthwise.planning.called_steps import (
     fits_in_step,
     make_room,
 )
-from lengthwise.planning.step_multiples import Capacity
+from lengthwise.planning.step_multiples import StepBounds
 
 _UNBOUNDED = 2**62  # sequences in a batch: more than any data set has
 _ASKED = 1_000  # sequences that tell about how many a step takes
@@ -42,7 +42,7 @@ def form_steps(
     needed: NDArray[np.int64],
     cut: Cut,
     deal: RandomSteps,
-    capacity: Capacity,
+    bounds: StepBounds,
     *,
     bands: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -56,7 +56,7 @@ def form_steps(
         needed: [m, dims], what each of them must be padded to at least. As `sequences`.
         cut: What becomes of a sequence over the budget.
         deal: What becomes of the last step, and whether batches may differ in count.
-        capacity: What a step holds.
+        bounds: What a step holds.
         bands: How sequences of several lengths are sorted inside of a step: by `line_up`, or, for 0, by their sum.
 
     Returns:
@@ -67,21 +67,21 @@ def form_steps(
         OversizeError: A sequence costs more than the budget by itself, and the cut does not say what becomes of it.
     """
     oversize = getattr(cut, "oversize", "alone")
-    kept = keep_within(needed, longest_of(needed), cost=capacity.cost, budget=capacity.budget, oversize=oversize)
+    kept = keep_within(needed, longest_of(needed), cost=bounds.cost, budget=bounds.budget, oversize=oversize)
     if kept is not None:
         sequences, needed = sequences[kept], needed[kept]
     queue = Queue(needed, _sizes_of(needed, bands))
-    steps = _fill(queue, capacity)
+    steps = _fill(queue, bounds)
     # The last step may be short of sequences. It is left out, or given one for each of its batches.
     if deal.tail == "drop" or getattr(cut, "drop_incomplete", False):
-        steps = steps if _is_full(queue, steps.taken, capacity) else _drop_last(steps)
+        steps = steps if _is_full(queue, steps.taken, bounds) else _drop_last(steps)
     else:
-        steps = _lend(queue, steps, capacity)
+        steps = _lend(queue, steps, bounds)
     del queue  # as many sizes as sequences
     sequences, needed = (_put_in_steps(each, steps) for each in (sequences, needed))
     if deal.even:
-        return sequences, needed, _cut_evenly(needed, steps.taken, capacity)
-    return sequences, needed, _cut_by_count(steps.taken, capacity.slots)
+        return sequences, needed, _cut_evenly(needed, steps.taken, bounds)
+    return sequences, needed, _cut_by_count(steps.taken, bounds.slots)
 
 
 def _put_in_steps(rows: NDArray[np.int64], steps: Steps) -> NDArray[np.int64]:
@@ -95,12 +95,12 @@ def _put_in_steps(rows: NDArray[np.int64], steps: Steps) -> NDArray[np.int64]:
     return rows[:count]
 
 
-def capacity_of(cut: Cut, cost: Cost, longest: NDArray[np.int64], slots: int) -> Capacity:
+def bounds_of(cut: Cut, cost: Cost, longest: NDArray[np.int64], slots: int) -> StepBounds:
     """What a step holds by a cut that `check_cut` lets pass."""
     if isinstance(cut, FixedSize):
-        return Capacity(slots, np.inf, _UNBOUNDED, cost, step_size=cut.batch_size * slots)
+        return StepBounds(slots, np.inf, _UNBOUNDED, cost, step_size=cut.batch_size * slots)
     most, multiple = settle_most(getattr(cut, "max_sequences", None), count_multiple(cut), _UNBOUNDED)
-    return Capacity(slots, cut.max_cost(cost, longest), most, cost, multiple)
+    return StepBounds(slots, cut.max_cost(cost, longest), most, cost, multiple)
 
 
 def _sizes_of(needed: NDArray[np.int64], bands: int) -> NDArray[np.int64]:
@@ -116,16 +116,16 @@ def _drop_last(steps: Steps) -> Steps:
     return Steps(taken, steps.positions[: taken.sum()])
 
 
-def _is_full(queue: Queue, taken: NDArray[np.int64], capacity: Capacity) -> bool:
+def _is_full(queue: Queue, taken: NDArray[np.int64], bounds: StepBounds) -> bool:
     """Whether the last step has no room for another sequence as short as its shortest."""
     if not len(taken):
         return True
-    if capacity.step_size:
-        return bool(taken[-1] == capacity.step_size)
+    if bounds.step_size:
+        return bool(taken[-1] == bounds.step_size)
     stop = int(taken.sum())
     step = queue.needed[queue.sort(stop - int(taken[-1]), stop)]
     # The same step with its shortest sequence twice: if that needs one batch more, the step was full.
-    return count_batches(np.concatenate([step, step[-1:]]), capacity) > capacity.slots
+    return count_batches(np.concatenate([step, step[-1:]]), bounds) > bounds.slots
 
 
 def lend(sizes: NDArray[np.int64], slots: int, multiple: int = 1) -> NDArray[np.int64]:
@@ -154,14 +154,14 @@ def lend(sizes: NDArray[np.int64], slots: int, multiple: int = 1) -> NDArray[np.
     return lent if multiple == 1 or lent.min() >= slots else lend(sizes, slots)
 
 
-def _lend(queue: Queue, steps: Steps, capacity: Capacity) -> Steps:
+def _lend(queue: Queue, steps: Steps, bounds: StepBounds) -> Steps:
     """As `lend`, by multiples where the budget allows it, with the steps that lent or were given some sorted anew."""
-    if not len(steps.taken) or steps.taken[-1] >= capacity.slots:
+    if not len(steps.taken) or steps.taken[-1] >= bounds.slots:
         return steps
-    taken = lend(steps.taken, capacity.slots, capacity.multiple)
+    taken = lend(steps.taken, bounds.slots, bounds.multiple)
     changed = _changed(steps.taken, taken)
-    if capacity.multiple > 1 and not all(fits_in_step(queue, *each, capacity) for each in changed):
-        taken = lend(steps.taken, capacity.slots)
+    if bounds.multiple > 1 and not all(fits_in_step(queue, *each, bounds) for each in changed):
+        taken = lend(steps.taken, bounds.slots)
         changed = _changed(steps.taken, taken)
     for start, stop in changed:
         steps.positions[start:stop] = queue.sort(start, stop)
@@ -175,51 +175,51 @@ def _changed(taken: NDArray[np.int64], lent: NDArray[np.int64]) -> list[tuple[in
     return list(zip((stops - lent)[changed].tolist(), stops[changed].tolist(), strict=True))
 
 
-def _fill(queue: Queue, capacity: Capacity) -> Steps:
+def _fill(queue: Queue, bounds: StepBounds) -> Steps:
     """Steps in order, the last of them of what is left."""
     count = len(queue.needed)
     taken = None
-    if capacity.step_size:
+    if bounds.step_size:
         # 10 sequences in steps of 4: [4, 4, 2].
-        taken = np.minimum(capacity.step_size, count - np.arange(0, count, capacity.step_size))
-    elif capacity.slots == 1 and capacity.multiple == 1:
+        taken = np.minimum(bounds.step_size, count - np.arange(0, count, bounds.step_size))
+    elif bounds.slots == 1 and bounds.multiple == 1:
         # What one batch costs does not change with the order of its sequences.
-        limits = {"budget": capacity.budget, "most": capacity.most}
-        taken = np.diff(cut_greedily(queue.needed, np.empty(0, np.int64), cost=capacity.cost, **limits))
+        none, cost, budget = np.empty(0, np.int64), bounds.cost, bounds.budget
+        taken = np.diff(cut_greedily(queue.needed, none, cost=cost, budget=budget, most=bounds.most))
     if taken is not None:
         positions = make_room(count, count)
         _kernels.sort_steps(queue.sizes, taken, positions)
         return Steps(taken, positions)
-    prices = prices_of(capacity.cost, queue.needed.shape[1])
+    prices = prices_of(bounds.cost, queue.needed.shape[1])
     if prices is None:
-        return fill_by_calls(queue, capacity)
+        return fill_by_calls(queue, bounds)
     # As many steps as there may be: of one sequence in each batch.
-    taken, positions = make_room(-(-count // capacity.slots), count), make_room(count, count)
-    slots, budget, most, multiple = capacity.slots, capacity.budget, capacity.most, capacity.multiple
+    taken, positions = make_room(-(-count // bounds.slots), count), make_room(count, count)
+    slots, budget, most, multiple = bounds.slots, bounds.budget, bounds.most, bounds.multiple
     if multiple > 1:
         limits = (prices, budget, most, multiple, slots)
         steps = _kernels.fill_steps_of_multiples(*queue, *limits, taken, positions)
     else:
-        steps = _kernels.fill_steps(*queue, prices, budget, most, slots, _guess(queue, capacity), taken, positions)
+        steps = _kernels.fill_steps(*queue, prices, budget, most, slots, _guess(queue, bounds), taken, positions)
     return Steps(taken[:steps].astype(np.int64), positions)
 
 
-def _guess(queue: Queue, capacity: Capacity) -> int:
+def _guess(queue: Queue, bounds: StepBounds) -> int:
     """About how many sequences the budget of a step pays for, were they not padded: 1 at least."""
-    asked = costs_alone(capacity.cost, queue.needed[:_ASKED])
-    mean = max(float(asked.sum()) / max(1, len(asked)), capacity.budget / capacity.most)
+    asked = costs_alone(bounds.cost, queue.needed[:_ASKED])
+    mean = max(float(asked.sum()) / max(1, len(asked)), bounds.budget / bounds.most)
     count = len(queue.needed)
-    return max(1, int(min(count, capacity.slots * capacity.budget / mean)) if mean > 0.0 else count)
+    return max(1, int(min(count, bounds.slots * bounds.budget / mean)) if mean > 0.0 else count)
 
 
-def _cut_evenly(needed: NDArray[np.int64], taken: NDArray[np.int64], capacity: Capacity) -> NDArray[np.int64]:
+def _cut_evenly(needed: NDArray[np.int64], taken: NDArray[np.int64], bounds: StepBounds) -> NDArray[np.int64]:
     """The offsets of the batches: the costliest of each step as cheap as can be. `needed` [m, dims] is sorted."""
-    slots, budget, most, multiple = capacity.slots, capacity.budget, capacity.most, capacity.multiple
+    slots, budget, most, multiple = bounds.slots, bounds.budget, bounds.most, bounds.multiple
     if slots == 1:
         return np.concatenate([[0], np.cumsum(taken)])
-    prices = prices_of(capacity.cost, needed.shape[1])
+    prices = prices_of(bounds.cost, needed.shape[1])
     if prices is None:
-        return cut_evenly_by_calls(needed, taken, capacity)
+        return cut_evenly_by_calls(needed, taken, bounds)
     offsets = np.empty(len(taken) * slots + 1, np.int64)
     if multiple > 1:
         batches = _kernels.cut_steps_to_multiples(needed, taken, prices, budget, most, multiple, slots, offsets)

@@ -133,7 +133,9 @@ def _split(batches: Batches, wanted: int, cost: Cost, multiple: int) -> Batches:
     batches = batches._replace(padded_lengths=batches.padded_lengths[origins])
     batches = batches._replace(costs=batches.costs[origins])
     batches.padded_lengths[halves], batches.costs[halves] = padded.padded_lengths, padded.costs
-    return batches if batches.buckets is None else batches._replace(buckets=batches.buckets[origins])
+    if batches.bucket_lengths is None:
+        return batches
+    return batches._replace(bucket_lengths=batches.bucket_lengths[origins])
 
 
 def _fill(numbers: NDArray[np.int64], costs: NDArray[np.float64], wanted: int, key: Key) -> NDArray[np.int64]:

@@ -20,7 +20,7 @@ from lengthwise.choices.columns import distinct, longest_of
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.multiples import count_multiple
 from lengthwise.choices.order import Order
-from lengthwise.planning.draft import Draft, count_frames, draft, longest_in_batches
+from lengthwise.planning.draft import Draft, count_frames, draft, longest_in_batches, share_of_padding
 from lengthwise.planning.joint import mixing_of_batches
 from lengthwise.planning.level import level
 from lengthwise.planning.own import check_batch_sizes
@@ -131,12 +131,12 @@ class Trial:
         for each in self._try(order):
             of_trial = count_frames(*each)
             useful, computed = useful + of_trial[0], computed + of_trial[1]
-            shares.append(_padding(*of_trial))
+            shares.append(share_of_padding(*of_trial))
             if against is not None and len(shares) >= _LEAST_TRIALS:
                 error = float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
-                if abs(_padding(useful, computed) - against) > _PLAIN * error:
+                if abs(share_of_padding(useful, computed) - against) > _PLAIN * error:
                     break
-        return _padding(useful, computed)
+        return share_of_padding(useful, computed)
 
     def mixing_of(self, order: Order) -> float:
         """What a plan by this order mixes, by the bins of one plan: the mean over the trials."""
@@ -187,10 +187,6 @@ def fill_steps(drafts: list[Draft], batching: Batching, places: int, *, alone: i
     wanted = count_wanted([len(each.offsets) - 1 + beside for each in drafts], places, "split") - beside
     multiple = count_multiple(batching.cut)
     return [each._replace(offsets=split_largest(each.offsets, wanted, multiple)) for each in drafts]
-
-
-def _padding(useful: int, computed: int) -> float:
-    return 1.0 - useful / computed if computed else 0.0
 
 
 def mixing_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:
