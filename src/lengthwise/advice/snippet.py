@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from typing import Any
 
 from lengthwise.choices.batching import Batching, arguments_of
+from lengthwise.choices.tags import tag_of
 
 _WIDTH = 79  # columns of a line of code
 
@@ -46,23 +47,26 @@ def write_batching(batching: Batching) -> str:
     given = arguments_of(batching)
     if batching.order == Batching(cut=batching.cut).order:
         given = {name: value for name, value in given.items() if name not in ("order", "padding")}
-    return f"lw.Batching({', '.join(f'{name}={_write(value)}' for name, value in given.items())})"
+    return f"lw.Batching({', '.join(f'{name}={write_choice(value)}' for name, value in given.items())})"
 
 
-def _write(value: Any) -> str:
-    if hasattr(value, "__dataclass_fields__"):
-        return _write_choice(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and value == int(value):
+def write_choice(value: Any) -> str:
+    """A choice as the call that makes it, without defaults; a number as 20_000 in place of 20000.0.
+
+    >>> from lengthwise.choices.cut import FixedSize
+    >>> write_choice(FixedSize(16, multiple_of=8))
+    'lw.FixedSize(16, multiple_of=8)'
+    """
+    if tag_of(value) is not None:
+        chosen = [field for field in fields(value) if field.init]
+        given = [(field, getattr(value, field.name)) for field in chosen]
+        # The first by its place, as pages and advice write it.
+        words = [
+            write_choice(own) if field is chosen[0] and not field.kw_only else f"{field.name}={write_choice(own)}"
+            for field, own in given
+            if own != field.default
+        ]
+        return f"lw.{type(value).__name__}({', '.join(words)})"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return f"{int(value):_}"
-    return repr(value)
-
-
-def _write_choice(choice: Any) -> str:
-    """`lw.SemiSorted(0.1)`: the fields that differ from their defaults, by name where they must be."""
-    words = []
-    for field in fields(choice):
-        value = getattr(choice, field.name)
-        if field.default is not MISSING and value == field.default:
-            continue
-        words.append(f"{field.name}={_write(value)}" if field.kw_only or words else _write(value))
-    return f"lw.{type(choice).__name__}({', '.join(words)})"
+    return f"{value:_}" if isinstance(value, int) and not isinstance(value, bool) else repr(value)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
+from lengthwise.advice.snippet import write_choice
 from lengthwise.choices.batching import Batching, arguments_of
-from lengthwise.choices.tags import tag_of
 from lengthwise.planning.plan import Plan
 
 _WIDE = 88
@@ -42,27 +40,6 @@ def _write_batching(plan: Plan) -> str:
         batching = Batching.from_json(plan.batching)
     except ValueError:  # an order of the user's own, for example, or batches of another sampler
         return f"batching = ...  # {plan.batching}"
-    said = [f"{name}={_write(value)}" for name, value in arguments_of(batching).items()]
+    said = [f"{name}={write_choice(value)}" for name, value in arguments_of(batching).items()]
     one = f"batching = lw.Batching({', '.join(said)})"
     return one if len(one) <= _WIDE else "\n".join(["batching = lw.Batching(", *(f"    {each}," for each in said), ")"])
-
-
-def _write(value: object) -> str:
-    """A choice as the call that makes it; a number as 20_000 in place of 20000.0.
-
-    >>> from lengthwise.choices.cut import FixedSize
-    >>> _write(FixedSize(16))
-    'lw.FixedSize(16)'
-    """
-    if tag_of(value) is not None:
-        chosen = [each for each in fields(value) if each.init]  # type: ignore[arg-type]
-        given = [(each, getattr(value, each.name)) for each in chosen if getattr(value, each.name) != each.default]
-        # The first by its place, as pages and advice write it.
-        said = [
-            _write(own) if place == 0 and each == chosen[0] and not each.kw_only else f"{each.name}={_write(own)}"
-            for place, (each, own) in enumerate(given)
-        ]
-        return f"lw.{type(value).__name__}({', '.join(said)})"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return f"{int(value):_}"
-    return f"{value:_}" if isinstance(value, int) and not isinstance(value, bool) else repr(value)
