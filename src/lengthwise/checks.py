@@ -170,10 +170,10 @@ def show_call(example: str) -> Callable[[_Called], _Called]:
 
     def decorate(called: Any) -> Any:
         # A class is called through its __init__, which is wrapped in place: isinstance and repr stay as they are.
-        if not isinstance(called, type):
-            return _wrap_call(called, called.__name__, example)
-        called.__init__ = _wrap_call(called.__init__, called.__name__, example)  # type: ignore[misc]
-        return called
+        if inspect.isclass(called):
+            called.__init__ = _wrap_call(called.__init__, called.__name__, example)
+            return called
+        return _wrap_call(called, called.__name__, example)
 
     return decorate
 

@@ -16,7 +16,7 @@ from lengthwise.lengths.rules import Place
 from lengthwise.lengths.sources import source_error
 
 # Kaldi names the file, not the column. reco2dur and reco2num_frames are the same for whole recordings.
-KALDI_UNITS: dict[str, Unit] = {
+_KALDI_UNITS: dict[str, Unit] = {
     "utt2num_frames": "counts",
     "reco2num_frames": "counts",
     "utt2dur": "seconds",
@@ -35,11 +35,14 @@ def open_text(path: Path) -> Iterator[TextIO]:
     Raises:
         ValueError: When a line that is read is not UTF-8, or the gzip file is damaged or ends early.
     """
-    opener = gzip.open if path.suffix == ".gz" else open
     try:
         # Spreadsheets begin files with a byte order mark, which "utf-8-sig" skips. csv wants line ends as they are.
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-            yield file  # type: ignore[misc]
+        if path.suffix == ".gz":
+            with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as unpacked:
+                yield unpacked
+        else:
+            with open(path, encoding="utf-8-sig", newline="") as file:
+                yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         remedy = f"Write it anew: {_lower(error)}."
         raise source_error("a whole gzip file", path, remedy) from error
@@ -78,7 +81,7 @@ def read_kaldi(path: Path) -> list[Column]:
     name = kaldi_name(path)
     words, _, place = _read_words(path, 2)
     values = parse_numbers(words[1::2], name=name, place=place)
-    return [Column(name=name, values=values, place=place, unit=KALDI_UNITS[name])]
+    return [Column(name=name, values=values, place=place, unit=_KALDI_UNITS[name])]
 
 
 def kaldi_file(folder: Path) -> Path | None:
@@ -93,7 +96,7 @@ def kaldi_name(path: Path) -> str:
     'utt2num_frames'
     """
     stem = path.name.partition(".")[0]
-    return stem if stem in KALDI_UNITS else ""
+    return stem if stem in _KALDI_UNITS else ""
 
 
 def line_place(lines: Sequence[int], path: Path) -> Place:
