@@ -21,7 +21,7 @@ from lengthwise.measures.length_share import LengthShare
 
 SAMPLE = 262_144  # sequences to measure at most, 10 million would take minutes; but as many as make `STEPS`
 STEPS = 16  # of a sample that is a single step, sorted batches would look as mixed as random ones
-WITHIN_WORK = 0.01  # of the least work: the share may grow, and so may what mixing is worth
+_WITHIN_WORK = 0.01  # of the least work: the share may grow, and so may what mixing is worth
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +53,7 @@ class Question:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """[n], of all sequences, summed over the dimensions."""
-        return sum_dims(self.lengths)
+        return _sum_dims(self.lengths)
 
     @property
     def unit(self) -> str:
@@ -74,7 +74,7 @@ class Question:
         return self.world.world_size / max(1.0, float(self.sample.sum(dtype=np.float64)))
 
 
-def sum_dims(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def _sum_dims(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """[n], the lengths summed over the dimensions."""
     return lengths if lengths.ndim == 1 else lengths.sum(axis=1)
 
@@ -89,7 +89,7 @@ def read_question(lengths: ArrayLike, cut: Any, *, world_size: int, micro_batche
     world = check_world(world_size, micro_batches)
     seed = options["seed"]
     sample = array
-    size = max(SAMPLE, STEPS * world.world_size * world.micro_batches * batch_size(cut, sum_dims(array)))
+    size = max(SAMPLE, STEPS * world.world_size * world.micro_batches * batch_size(cut, _sum_dims(array)))
     if len(array) > size:
         # In the order of the data, in which neighbours may be alike.
         chosen = np.sort(Key(seed=seed, stage="subset").permutation(len(array))[:size])
@@ -154,5 +154,5 @@ def _check_cost(cost: Any, *, dims: int) -> Any:
 
 def _check_within(within: Any, share: Any) -> float:
     if within is None:
-        return WITHIN if share is None else WITHIN_WORK
+        return WITHIN if share is None else _WITHIN_WORK
     return checks.check_number("within", within, remedy="Give a share of the least, such as 0.05.")

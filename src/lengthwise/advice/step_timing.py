@@ -202,7 +202,7 @@ def _ends(shapes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.stack([short[0], short[-1], long[0]])
 
 
-def run_once(
+def _run_once(
     step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter: Meter, losses: list[float]
 ) -> tuple[float, float | None]:
     """One step on a fresh batch of `shape` [1 + dims]: its seconds, and the most bytes it held or None.
@@ -275,8 +275,8 @@ def _measure_round(
     """Every shape, in an order of the round's own: what each took and held, in the order of `shapes`."""
     measured = {}
     for index in Key(epoch=number, stage="order").permutation(len(shapes)).tolist():
-        run_once(step, make_batch, shapes[index], meter, losses)  # compiles, allocates, and fills the caches
-        measured[index] = run_once(step, make_batch, shapes[index], meter, losses)
+        _run_once(step, make_batch, shapes[index], meter, losses)  # compiles, allocates, and fills the caches
+        measured[index] = _run_once(step, make_batch, shapes[index], meter, losses)
     return [measured[index] for index in range(len(shapes))]
 
 

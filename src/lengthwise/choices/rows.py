@@ -20,7 +20,7 @@ from lengthwise.choices.columns import distinct
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Cuts, OversizeError
 
-METHODS = ("pool", "best-fit")
+_METHODS = ("pool", "best-fit")
 
 _POOL = 1_024
 # Lengths that the pool tries in pairs. With 0, 16 and 64 of them, rows of lengths of mean 1,400 were 0.9964, 0.9959 and
@@ -95,7 +95,7 @@ class Rows:
         capacity = checks.check_whole("capacity", self.capacity, minimum=1, maximum=_MOST, remedy=remedy)
         rows = checks.check_whole("rows", self.rows, minimum=1, remedy="Give the rows in a batch, such as 8.")
         checks.keep(self, capacity=capacity, rows=rows)
-        checks.check_choice("by", self.by, METHODS)
+        checks.check_choice("by", self.by, _METHODS)
         checks.check_choice("oversize", self.oversize, ("error", "drop"))
         checks.keep(self, max_in_row=check_in_row(self.max_in_row))
         if self.pool is not None:

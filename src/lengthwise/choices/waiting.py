@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from lengthwise import _random
 from lengthwise._random import Key
 
-ROUNDING = 1e-12  # sums of costs are rounded: a waiting that is more than was asked by less than this is what was asked
+# Sums of costs are rounded: a waiting that is more than was asked by less than this is what was asked.
+_ROUNDING = 1e-12
 _NEAR = 1e-4  # a search that is so near to what was asked is over
 _HALF = 32  # bits of a float that are searched: the sign, the exponent, and 20 of the fraction
 
@@ -69,9 +70,9 @@ def order_within(
         [batches], positions in `costs`. Where random steps wait no longer than was asked, `key.permutation`.
     """
     shuffled, by_cost = key.permutation(len(costs)), order_by(costs, key)
-    if waits(shuffled) <= waiting + ROUNDING:
+    if waits(shuffled) <= waiting + _ROUNDING:
         return shuffled
-    if waits(by_cost) > waiting + ROUNDING:
+    if waits(by_cost) > waiting + _ROUNDING:
         return by_cost
     noise, order = key.exponential(len(costs)), by_cost
     # At the lower bound noise is far beyond the largest cost, which is about 1; at the upper one it is below the gap
@@ -84,7 +85,7 @@ def order_within(
         # Multiplied and added by separate operations: fused ones would differ between platforms in the last bit.
         found = _random.argsort(costs * beta + noise)
         waited = waits(found)
-        if waited > waiting + ROUNDING:
+        if waited > waiting + _ROUNDING:
             low = middle
             continue
         high, order = middle, found

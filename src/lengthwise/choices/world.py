@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lengthwise import checks
 
-MAX_SLOTS = 2**20  # batches in a step: more is a mistake, and the grid of its plan would fill the memory
+_MAX_SLOTS = 2**20  # batches in a step: more is a mistake, and the grid of its plan would fill the memory
 
 
 class World(NamedTuple):
@@ -43,8 +43,8 @@ def check_world(world_size: object, micro_batches: object = 1, *, remedy: str = 
     ranks = checks.check_whole("world_size", world_size, minimum=1, remedy=remedy or "Give the number of ranks.")
     fix = remedy or "Give the batches a rank takes in a step."
     world = World(ranks, checks.check_whole("micro_batches", micro_batches, minimum=1, remedy=fix))
-    if world.slots > MAX_SLOTS:
-        rule = f"at most {MAX_SLOTS} batches in a step"
+    if world.slots > _MAX_SLOTS:
+        rule = f"at most {_MAX_SLOTS} batches in a step"
         fix = remedy or "Check world_size and micro_batches."
         raise checks.value_error("world_size x micro_batches", rule, world.slots, fix)
     return world

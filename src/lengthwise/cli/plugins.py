@@ -25,19 +25,19 @@ from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-GROUP = "lengthwise.commands"
+_GROUP = "lengthwise.commands"
 RECIPES = "lengthwise-recipes"
 COMMANDS_OF_RECIPES = {
     "study": "train under several batching strategies and compare time and loss",
     "reproduce": "rerun a paper: its numbers beside ours",
 }
-INSTALL = f"pip install {RECIPES}"
+_INSTALL = f"pip install {RECIPES}"
 
 
 def find(taken: Sequence[str]) -> dict[str, EntryPoint]:
     """The commands of installed packages by name, in alphabetical order, without the names in `taken`."""
     # A name twice: the package that comes last has it. The names of this package are not to be had.
-    found = {entry.name: entry for entry in entry_points(group=GROUP)}
+    found = {entry.name: entry for entry in entry_points(group=_GROUP)}
     return {name: found[name] for name in sorted(found) if name not in taken}
 
 
@@ -66,7 +66,7 @@ def add(subparsers: Any, entry: EntryPoint, *, load: bool) -> None:
 def recipes_hint(found: dict[str, EntryPoint]) -> str:
     """How to get the commands of the recipes, for the help; nothing where they are installed."""
     missing = [name for name in COMMANDS_OF_RECIPES if name not in found]
-    return f"More commands, {' and '.join(missing)}: {INSTALL}" if missing else ""
+    return f"More commands, {' and '.join(missing)}: {_INSTALL}" if missing else ""
 
 
 def check_installed(command: str | None, found: dict[str, EntryPoint]) -> None:
@@ -77,7 +77,7 @@ def check_installed(command: str | None, found: dict[str, EntryPoint]) -> None:
     """
     if command in COMMANDS_OF_RECIPES and command not in found:
         raise ImportError(
-            f"`{RECIPES}` must be installed for `lengthwise {command}`, but is not. Install it: {INSTALL}"
+            f"`{RECIPES}` must be installed for `lengthwise {command}`, but is not. Install it: {_INSTALL}"
         )
 
 

@@ -35,7 +35,7 @@ class ArrowSource:
     """
 
     def __init__(self, dataset: Any, *, batch_size: int, spread: InOrder | None) -> None:
-        self._dataset = dataset if is_dataset(dataset) else open_files(dataset)
+        self._dataset = dataset if _is_dataset(dataset) else open_files(dataset)
         self._batch_size = batch_size
         self._spread = spread
         self._fragments = _fragments(self._dataset)
@@ -63,7 +63,7 @@ class ArrowSource:
         return self._spread(gather, [self._fragments[number] for number in numbers])
 
 
-def is_dataset(source: Any) -> bool:
+def _is_dataset(source: Any) -> bool:
     """Says whether this is a `pyarrow.dataset.Dataset`, without an import of pyarrow."""
     return any(kind.__module__ == "pyarrow._dataset" and kind.__name__ == "Dataset" for kind in type(source).__mro__)
 

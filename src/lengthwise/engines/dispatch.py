@@ -8,7 +8,7 @@ from lengthwise.checks import check_choice, check_whole, sentence, value_error
 from lengthwise.engines.arrow import ArrowSource
 from lengthwise.engines.source import Source
 
-ENGINES = ("ray", "dask")
+_ENGINES = ("ray", "dask")
 
 
 def open_source(source: Any, *, engine: str | None, workers: int | None, batch_size: int, resume: bool) -> Source:
@@ -21,7 +21,7 @@ def open_source(source: Any, *, engine: str | None, workers: int | None, batch_s
     batch_size = check_whole("batch_size", batch_size, minimum=1, remedy="Give rows that fit in memory, such as 4096.")
     home = type(source).__module__.partition(".")[0]
     if engine is not None:
-        check_choice("engine", engine, ENGINES)
+        check_choice("engine", engine, _ENGINES)
         if home in ("datasets", "ray", "dask"):
             raise value_error("engine", "left out here", engine, f"A data set of {home} is read by {home}.")
     if home != "datasets" and workers is not None:

@@ -19,7 +19,7 @@ from lengthwise.checks import type_error, value_error
 from lengthwise.lengths.mapped import keep_mapped
 from lengthwise.lengths.sources import source_error, source_sentence
 
-SIDECAR = ".json"
+_SIDECAR = ".json"
 
 
 class BadRow(NamedTuple):
@@ -131,7 +131,7 @@ class LengthsFile:
             remedy = "Call it for each; `rows` takes many."
             raise type_error("sequence", "one whole number", sequence, remedy)
         row = int(self.rows(sequence))
-        return locate_row(self.pieces, self._ends, row)
+        return _locate_row(self.pieces, self._ends, row)
 
     def is_of(self, source: dict[str, Any]) -> bool:
         """Says whether it was made of the same pieces by the same rule."""
@@ -146,10 +146,10 @@ class LengthsFile:
         return np.cumsum([rows for _, rows in self.pieces])
 
 
-def locate_row(pieces: list[tuple[str, int]], ends: NDArray[np.int64], row: int) -> tuple[str, int]:
+def _locate_row(pieces: list[tuple[str, int]], ends: NDArray[np.int64], row: int) -> tuple[str, int]:
     """The piece that holds a row of the data set, and the number of the row there.
 
-    >>> locate_row([("a", 3), ("b", 2)], np.array([3, 5]), 4)
+    >>> _locate_row([("a", 3), ("b", 2)], np.array([3, 5]), 4)
     ('b', 1)
     """
     at = int(np.searchsorted(ends, row, side="right"))
@@ -157,7 +157,7 @@ def locate_row(pieces: list[tuple[str, int]], ends: NDArray[np.int64], row: int)
 
 
 def sidecar_of(path: Path) -> Path:
-    return path.with_name(path.name + SIDECAR)
+    return path.with_name(path.name + _SIDECAR)
 
 
 def _read_sidecar(path: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from lengthwise.checks import sentence, show_value, type_error
 from lengthwise.lengths.arrow import load_pyarrow
 from lengthwise.lengths.sources import brief, source_error, source_sentence
 
-FORMATS = {
+_FORMATS = {
     ".parquet": "parquet",
     ".pq": "parquet",
     ".arrow": "arrow",
@@ -23,7 +23,7 @@ FORMATS = {
     ".orc": "orc",
 }
 _TEXT_BLOCK = 2**24  # bytes of CSV or JSON lines that are read at once
-_OTHERS = f"Known are {', '.join(FORMATS)}; files of other kinds are given as a `pyarrow.dataset.Dataset`."
+_OTHERS = f"Known are {', '.join(_FORMATS)}; files of other kinds are given as a `pyarrow.dataset.Dataset`."
 
 
 class Listed(NamedTuple):
@@ -154,13 +154,13 @@ def _data_files(paths: Iterable[str], root: str) -> list[str]:
     """Those of a known suffix, below a folder, that are not hidden; sorted by their path, with / between its parts."""
     below = {PurePath(path).relative_to(root).as_posix(): path for path in paths}
     shown = [name for name in below if not any(part.startswith((".", "_")) for part in name.split("/"))]
-    return [below[name] for name in sorted(shown) if PurePath(name).suffix.lower() in FORMATS]
+    return [below[name] for name in sorted(shown) if PurePath(name).suffix.lower() in _FORMATS]
 
 
 def _format(paths: list[str], source: object) -> str:
-    kinds = dict.fromkeys(FORMATS.get(PurePath(path).suffix.lower(), "") for path in paths)
+    kinds = dict.fromkeys(_FORMATS.get(PurePath(path).suffix.lower(), "") for path in paths)
     if not paths or "" in kinds:
-        unknown = next((path for path in paths if PurePath(path).suffix.lower() not in FORMATS), source)
+        unknown = next((path for path in paths if PurePath(path).suffix.lower() not in _FORMATS), source)
         raise source_error("a file or folder of a known format", str(unknown), _OTHERS)
     if len(kinds) > 1:
         remedy = f"Name those of one kind, as {PurePath('tokens') / '*.parquet'}."

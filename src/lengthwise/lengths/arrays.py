@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise.checks import sentence, type_error, value_error
 from lengthwise.lengths.rules import MOST_DIMS, Place, check_dims, freeze, whole_lengths
 
-COUNT_THEM = "Give the length of each sequence, as `[len(sequence) for sequence in sequences]`."
+_COUNT_THEM = "Give the length of each sequence, as `[len(sequence) for sequence in sequences]`."
 
 
 def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
@@ -121,7 +121,7 @@ def _list_remedy(values: object) -> str:
         return "Give a list: a set has no order, and holds equal lengths once."
     if isinstance(values, str | bytes | os.PathLike):
         return "Read the lengths of a file with `read_lengths(path)`."
-    return "Put its numbers in a list: `list(lengths)`." if isinstance(values, Iterable) else COUNT_THEM
+    return "Put its numbers in a list: `list(lengths)`." if isinstance(values, Iterable) else _COUNT_THEM
 
 
 def sequence_place(raw: NDArray[Any], of: str = "") -> Place:
@@ -185,4 +185,4 @@ def _from_objects(raw: NDArray[np.object_], place: Place) -> NDArray[Any]:
 
 
 def _not_a_number(value: object, at: str) -> TypeError:
-    return TypeError(sentence("lengths", "whole numbers", value, COUNT_THEM, at=at))
+    return TypeError(sentence("lengths", "whole numbers", value, _COUNT_THEM, at=at))

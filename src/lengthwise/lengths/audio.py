@@ -20,8 +20,8 @@ from lengthwise.lengths.sources import source_error
 from lengthwise.lengths.text import KALDI_FILES
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif")
-CACHE_NAME = ".lengthwise-cache.json"
-CACHE_VERSION = 1
+_CACHE_NAME = ".lengthwise-cache.json"
+_CACHE_VERSION = 1
 READERS = 16  # the threads wait for the disk, not for the processor
 
 
@@ -52,12 +52,12 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
             first and counts the others; samples wanted of files whose sampling rates differ.
     """
     names = _names_or_refuse(folder, also=f", and for {' and '.join(KALDI_FILES)} in it")
-    cache = cache and _may_keep(folder / CACHE_NAME)
-    kept = load_cache(folder) if cache else {}
+    cache = cache and _may_keep(folder / _CACHE_NAME)
+    kept = _load_cache(folder) if cache else {}
     headers, failures = _measure(folder, names, kept, progress)
     # Kept before a failure is told: after the repair of one file, the others are not read again.
     if cache and headers != kept:
-        save_cache(folder, headers)
+        _save_cache(folder, headers)
     if failures:
         name, reason = next(iter(failures.items()))
         others = f", as {len(failures) - 1} more" if len(failures) > 1 else ""
@@ -203,11 +203,11 @@ def _may_keep(path: Path) -> bool:
     return path.is_file() or not os.path.lexists(path)
 
 
-def load_cache(folder: Path) -> dict[str, Header]:
+def _load_cache(folder: Path) -> dict[str, Header]:
     """Returns the headers kept by an earlier call, by path; none where the cache is absent or damaged."""
     try:
-        found = json.loads((folder / CACHE_NAME).read_text(encoding="utf-8"))
-        if found["version"] != CACHE_VERSION:
+        found = json.loads((folder / _CACHE_NAME).read_text(encoding="utf-8"))
+        if found["version"] != _CACHE_VERSION:
             return {}
         headers = {name: Header(*fields) for name, fields in found["files"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -220,7 +220,7 @@ def _is_whole(header: Header) -> bool:
     return set(map(type, header)) == {int} and _is_measured(header.samples, header.rate)
 
 
-def save_cache(folder: Path, headers: dict[str, Header]) -> None:
+def _save_cache(folder: Path, headers: dict[str, Header]) -> None:
     """Writes the cache, if the folder can be written; otherwise the files are measured again next time."""
     with suppress(OSError):
-        files.write(folder / CACHE_NAME, json.dumps({"version": CACHE_VERSION, "files": headers}))
+        files.write(folder / _CACHE_NAME, json.dumps({"version": _CACHE_VERSION, "files": headers}))

@@ -31,11 +31,11 @@ from lengthwise.lengths.rules import (
 Unit = Literal["seconds", "counts", "unknown"]
 
 SECONDS_NAMES = ("duration", "seconds", "dur")
-SAMPLES_NAMES = ("num_samples", "samples", "n_samples")
-COUNT_NAMES = ("num_frames",)
-MOST_NAMES = 20  # that an error lists
-MOST_SECONDS = 7200  # of a whole number that nothing says is in seconds: 48,000 is more likely a count of samples
-DROP_LINE = "Put a number there or drop the line."
+_SAMPLES_NAMES = ("num_samples", "samples", "n_samples")
+_COUNT_NAMES = ("num_frames",)
+_MOST_NAMES = 20  # that an error lists
+_MOST_SECONDS = 7200  # of a whole number that nothing says is in seconds: 48,000 is more likely a count of samples
+_DROP_LINE = "Put a number there or drop the line."
 DROP_SEQUENCE = "Put a number there or drop the sequence."
 
 
@@ -105,9 +105,9 @@ def _check_unit(column: Column, frame_shift: float) -> None:
         remedy = "Give it in the unit of the durations: 0.01 for seconds, 160 for samples at 16 kHz."
         raise value_error("frame_shift", f"at most the longest duration, {values.max():g}", frame_shift, remedy)
     unsure = column.unit == "unknown" and last_part(column.name) not in SECONDS_NAMES and not has_fractions(values)
-    if frame_shift < 1 and unsure and values.max() > MOST_SECONDS:
-        at = int(np.argmax(values > MOST_SECONDS))
-        rule = f"at most {MOST_SECONDS} seconds in whole numbers, with `frame_shift` in seconds"
+    if frame_shift < 1 and unsure and values.max() > _MOST_SECONDS:
+        at = int(np.argmax(values > _MOST_SECONDS))
+        rule = f"at most {_MOST_SECONDS} seconds in whole numbers, with `frame_shift` in seconds"
         remedy = (
             "If these are samples, give the shift in samples too, as 160 for 0.01 s at 16 kHz (on the command line: "
             "--frame-shift 160); if they are seconds, divide them by the shift first."
@@ -143,14 +143,14 @@ def shifts_in_samples(
         ValueError: None does, or one that should is known to be of another unit.
     """
     frame_shift = check_sample_shift(frame_shift)
-    sampled = [len(names) == 1 or last_part(name) in SAMPLES_NAMES for name in names]
+    sampled = [len(names) == 1 or last_part(name) in _SAMPLES_NAMES for name in names]
     for name, unit, takes in zip(names, units, sampled, strict=True):
         if takes and unit != "unknown":
             held = "counts of frames or items" if unit == "counts" else unit
             remedy = f"It turns samples into frames, but {name} holds {held}."
             raise value_error("sample_rate", "left out here", sample_rate, remedy)
     if not any(sampled):
-        remedy = f"Of several columns it applies to those named {', '.join(SAMPLES_NAMES)}."
+        remedy = f"Of several columns it applies to those named {', '.join(_SAMPLES_NAMES)}."
         raise value_error("sample_rate", "left out here", sample_rate, remedy)
     # Six decimals, as of frames: 0.0001 * 22050 is 2.205 and not 2.2050000000000005.
     shift = round(frame_shift * sample_rate, 6)
@@ -185,14 +185,14 @@ def unit_of(name: str) -> Unit:
     >>> unit_of("features.num_frames"), unit_of("duration")
     ('counts', 'unknown')
     """
-    return "counts" if last_part(name) in COUNT_NAMES else "unknown"
+    return "counts" if last_part(name) in _COUNT_NAMES else "unknown"
 
 
 def last_part(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def parse_numbers(texts: Sequence[str], *, name: str, place: Place, remedy: str = DROP_LINE) -> NDArray[Any]:
+def parse_numbers(texts: Sequence[str], *, name: str, place: Place, remedy: str = _DROP_LINE) -> NDArray[Any]:
     """Reads [n] texts as int64 if all are whole, else as float64.
 
     Texts that only Python reads as numbers are refused: 1_000, and the digits of other scripts.
@@ -218,7 +218,7 @@ def parse_numbers(texts: Sequence[str], *, name: str, place: Place, remedy: str 
 
 
 def read_cells(
-    texts: Sequence[str], *, name: str, place: Place, count: TextCount | None, alone: bool, remedy: str = DROP_LINE
+    texts: Sequence[str], *, name: str, place: Place, count: TextCount | None, alone: bool, remedy: str = _DROP_LINE
 ) -> Column:
     """Makes a column of [n] texts: their counts, or the numbers that they are.
 
@@ -356,4 +356,4 @@ def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    return ", ".join(names[:MOST_NAMES]) + ", ..." * (len(names) > MOST_NAMES) or "no names"
+    return ", ".join(names[:_MOST_NAMES]) + ", ..." * (len(names) > _MOST_NAMES) or "no names"

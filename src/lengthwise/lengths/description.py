@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise.lengths.arrays import as_lengths
 
 _HASHED = 1 << 16  # lengths that are narrowed at a time: few enough to stay in the cache of a core
-PERCENTS = (1, 5, 25, 50, 75, 95, 99)
+_PERCENTS = (1, 5, 25, 50, 75, 95, 99)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +46,7 @@ class Description:
         [{'1': 2, '5': 2, '25': 2, '50': 4, '75': 9, '95': 9, '99': 9}]
         """
         fields = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
-        return fields | {"quantiles": [dict(zip(map(str, PERCENTS), row, strict=True)) for row in self.quantiles]}
+        return fields | {"quantiles": [dict(zip(map(str, _PERCENTS), row, strict=True)) for row in self.quantiles]}
 
 
 def describe(lengths: ArrayLike) -> Description:
@@ -106,7 +106,7 @@ def name_checked(lengths: NDArray[np.int64]) -> str:
 
 def _quantile_rows(count: int) -> list[int]:
     # In whole numbers, so that 95 % of 20 is 19 and never 19.000000000000004: ceil(percent * count / 100) - 1.
-    return [-(-percent * count // 100) - 1 for percent in PERCENTS]
+    return [-(-percent * count // 100) - 1 for percent in _PERCENTS]
 
 
 def _exact_sum(column: NDArray[np.int64]) -> int:

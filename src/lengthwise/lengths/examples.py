@@ -12,11 +12,11 @@ from lengthwise._random import Key, negative_log
 from lengthwise.checks import check_choice, check_whole
 from lengthwise.lengths.rules import freeze
 
-LJSPEECH_TRAIN = 10_480  # clips in the training set of Ge et al. 2021: 80 % of 13,100
+_LJSPEECH_TRAIN = 10_480  # clips in the training set of Ge et al. 2021: 80 % of 13,100
 
 # Lengths that 0, 1, 5, 10, ... 95 and 100 % of the 13,100 LJSpeech clips do not exceed, in frames of 12.5 ms: measured.
-SPEECH_SHARES = (0.0, 0.01, *(step / 20 for step in range(1, 21)))
-SPEECH_FRAMES = (
+_SPEECH_SHARES = (0.0, 0.01, *(step / 20 for step in range(1, 21)))
+_SPEECH_FRAMES = (
     *(89, 132, 214, 274, 321, 362, 399, 430, 460, 489, 514),
     *(541, 569, 594, 620, 645, 671, 696, 722, 751, 778, 808),
 )
@@ -45,14 +45,14 @@ def example_lengths(name: str = "long-tailed", *, count: int | None = None, seed
     array([676, 507, 661, 766])
     """
     check_choice("name", name, tuple(EXAMPLES))
-    wanted = LJSPEECH_TRAIN if count is None else count
+    wanted = _LJSPEECH_TRAIN if count is None else count
     check_whole("count", wanted, minimum=0, remedy="Give the number of lengths.")
     return freeze(EXAMPLES[name](Key(seed=seed, stage="examples"), wanted))
 
 
 def _speech(key: Key, count: int) -> NDArray[np.int64]:
     # As `np.interp`, whose product and sum some builds of NumPy fuse: those round otherwise.
-    drawn, shares, frames = key.uniform(count), np.array(SPEECH_SHARES), np.array(SPEECH_FRAMES, np.float64)
+    drawn, shares, frames = key.uniform(count), np.array(_SPEECH_SHARES), np.array(_SPEECH_FRAMES, np.float64)
     cell = np.searchsorted(shares, drawn, side="right") - 1
     slopes = np.diff(frames) / np.diff(shares)
     return np.rint(slopes[cell] * (drawn - shares[cell]) + frames[cell]).astype(np.int64)

@@ -22,12 +22,12 @@ from lengthwise.lengths.sources import source_error, source_sentence
 from lengthwise.lengths.tables import read_table
 from lengthwise.lengths.text import kaldi_file, kaldi_name, read_kaldi, read_plain
 
-COLUMN_READERS: dict[str, Callable[[Path, str | None], list[Column]]] = {
+_COLUMN_READERS: dict[str, Callable[[Path, str | None], list[Column]]] = {
     ".npy": read_npy,
     ".npz": read_npz,  # its key may be given as column, so that FILE:KEY works
 }
 
-TEXT_READERS: dict[str, Callable[[Path, str | None, TextCount | None], list[Column]]] = {
+_TEXT_READERS: dict[str, Callable[[Path, str | None, TextCount | None], list[Column]]] = {
     ".csv": read_table,
     ".tsv": read_table,
     ".json": read_manifest,
@@ -36,8 +36,8 @@ TEXT_READERS: dict[str, Callable[[Path, str | None, TextCount | None], list[Colu
     ".arrow": lambda path, column, count: read_arrow([path], column, count, source=path),
 }
 
-OPENED = ("/proc/", "/dev/fd/")  # where, links followed, the pipes are that a shell has opened
-BINARY = (".npy", ".npz", ".parquet", ".arrow")  # of which there are none as .gz
+_OPENED = ("/proc/", "/dev/fd/")  # where, links followed, the pipes are that a shell has opened
+_BINARY = (".npy", ".npz", ".parquet", ".arrow")  # of which there are none as .gz
 
 
 def read_lengths(
@@ -186,12 +186,12 @@ def _read_file(path: Path, column: str | None, key: str | None, count: TextCount
         remedy = f"Give one of the two: `column` names an array of {path} already."
         raise value_error("key", "left out here", key, remedy)
     _refuse_option("key", key, str(path))
-    if path.suffix == ".gz" and suffix in BINARY:
+    if path.suffix == ".gz" and suffix in _BINARY:
         raise source_error(f"a {suffix} file as it stands, not packed", path, f"Unpack it: gunzip {path}.")
-    if suffix in TEXT_READERS:
-        return TEXT_READERS[suffix](path, column, count)
-    if suffix in COLUMN_READERS:
-        return COLUMN_READERS[suffix](path, column)
+    if suffix in _TEXT_READERS:
+        return _TEXT_READERS[suffix](path, column, count)
+    if suffix in _COLUMN_READERS:
+        return _COLUMN_READERS[suffix](path, column)
     if suffix in AUDIO_SUFFIXES:
         remedy = "Give the folder it is in."
         raise source_error("a table, an array or a folder of audio files", path, remedy)
@@ -203,7 +203,7 @@ def _read_file(path: Path, column: str | None, key: str | None, count: TextCount
 
 def _refuse_devices(path: Path) -> None:
     """Refuses devices and named pipes, which may never end or begin; reads a pipe of the shell, as `<(command)`."""
-    opened = path.is_fifo() and os.path.realpath(path).startswith(OPENED)
+    opened = path.is_fifo() and os.path.realpath(path).startswith(_OPENED)
     if not (path.is_file() or opened):
         remedy = "Write what it gives to a file, or on the command line give the command that writes it: <(command)."
         raise source_error("a file or folder, not a device or a named pipe", path, remedy)

@@ -37,7 +37,7 @@ from lengthwise.lengths.counts import TextCount
 from lengthwise.lengths.rules import Place
 from lengthwise.lengths.text import open_text
 
-KNOWN_UNITS: dict[str, Unit] = {"num_frames": "counts", "duration": "seconds"}  # the first that is there
+_KNOWN_UNITS: dict[str, Unit] = {"num_frames": "counts", "duration": "seconds"}  # the first that is there
 
 Record = dict[str, Any]
 _NUMBERS = {int, float, type(None)}  # types of the values of an object of lengths by name
@@ -138,7 +138,7 @@ def _as_record(item: Any, at: str) -> Record:
 
 def _fields(record: Record, column: str | None, at: str) -> tuple[list[str], Unit]:
     if column is None:
-        for name, unit in KNOWN_UNITS.items():
+        for name, unit in _KNOWN_UNITS.items():
             if name in record or (name == "duration" and _is_mixed(record)):
                 return [name], unit
         return choose_columns(None, list(record), at=at), "unknown"
@@ -199,7 +199,7 @@ def _is_by_name(record: Record) -> bool:
     # One line of a known manifest may hold numbers alone too. What is no number among many that are, and a null, are
     # told by their names later.
     others = sum(type(value) not in _NUMBERS for value in record.values())
-    return len(record) > 1 and KNOWN_UNITS.keys().isdisjoint(record) and others <= len(record) // 10
+    return len(record) > 1 and _KNOWN_UNITS.keys().isdisjoint(record) and others <= len(record) // 10
 
 
 def _lengths_by_name(path: Path, at: str) -> Column:

@@ -21,10 +21,10 @@ Place = Callable[[int], str]  # 6 -> "line 8 of train.csv"
 
 LONGEST = 2**63 - 1
 MOST_DIMS = 8  # lengths of one sequence; a wider table holds the sequences themselves, as token ids padded to 512
-SECONDS_REMEDY = "If these are seconds, give `frame_shift` (on the command line: --frame-shift) to get frames."
+_SECONDS_REMEDY = "If these are seconds, give `frame_shift` (on the command line: --frame-shift) to get frames."
 
 
-def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str = SECONDS_REMEDY) -> NDArray[np.int64]:
+def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str = _SECONDS_REMEDY) -> NDArray[np.int64]:
     """Returns a fresh int64 copy of numbers that are lengths already.
 
     A float is a length only where its dtype holds every whole number up to it: below 2**53 in float64, 2**24 in
@@ -54,7 +54,7 @@ def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str 
     return values.astype(np.int64)
 
 
-def not_a_length(value: float, *, name: str, at: str, bits: int = 53, remedy: str = SECONDS_REMEDY) -> ValueError:
+def not_a_length(value: float, *, name: str, at: str, bits: int = 53, remedy: str = _SECONDS_REMEDY) -> ValueError:
     """Writes the error for a number that is no length: `bits` of it a float holds, `remedy` is that for fractions."""
     rule = broken_rule(value, bits=bits)
     if rule == _WHOLE:

@@ -67,7 +67,7 @@ def read_epochs(
     if not any(isinstance(each, Plan) for each in several):
         world = check_world(1 if world_size is None else world_size, 1 if micro_batches is None else micro_batches)
         epochs = several if _is_nested(several[0]) else [several]
-        found = [plan_batches(epoch, array, world) for epoch in epochs]
+        found = [_plan_batches(epoch, array, world) for epoch in epochs]
         return Epochs(found, [look_up(own, plan.sequences) for plan in found])
     for each in several:
         check_plan("plans", each)
@@ -84,7 +84,7 @@ def check_plan(name: str, plan: object) -> None:
         raise checks.type_error(name, "a Plan", plan, "Make one, such as make_plan(lengths, batching).")
 
 
-def plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: World) -> Plan:
+def _plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: World) -> Plan:
     """Makes a plan of one epoch of a sampler's batches, each padded to its longest sequence.
 
     Args:

@@ -116,7 +116,7 @@ def bin_steps(epochs: Epochs, bins: int) -> NDArray[np.uint16]:
     means = join([step_means(plan, batch_lengths(plan) * plan.batch_sizes) for plan in epochs.plans])
     # Plans of 3 and 2 steps: the first step of the second plan is number 3.
     before = np.cumsum([0, *(plan.steps for plan in epochs.plans)])
-    step = join([first_steps(plan) + start for plan, start in zip(epochs.plans, before[:-1], strict=True)])
+    step = join([_first_steps(plan) + start for plan, start in zip(epochs.plans, before[:-1], strict=True)])
     items = np.bincount(step, epochs.sizes, minlength=len(means))
     return bin_equally(means, items, bins)[step]
 
@@ -126,7 +126,7 @@ def batch_lengths(plan: Plan) -> NDArray[np.int64]:
     return sum_rows(plan.padded_lengths)
 
 
-def first_steps(plan: Plan) -> NDArray[np.int64]:
+def _first_steps(plan: Plan) -> NDArray[np.int64]:
     """The step that takes each batch first: [batches]."""
     places = plan.grid.reshape(-1)
     # Written from the last place to the first, so that the first one stays.

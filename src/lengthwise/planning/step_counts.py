@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from lengthwise import checks, files
 
-UNCOUNTED = -1
+_UNCOUNTED = -1
 _TOGETHER = 8  # windows that are counted before the file is looked at
 
 
@@ -53,11 +53,11 @@ class StepCounts:
             begin: The share of the windows before the first that is counted here: 0.25 for rank 2 of 8.
         """
         asked = np.fromiter(numbers, np.int64)
-        missing = np.unique(asked[self._steps[asked] == UNCOUNTED])
+        missing = np.unique(asked[self._steps[asked] == _UNCOUNTED])
         missing = np.roll(missing, -int(np.searchsorted(missing, begin * len(self._steps))))
         for start in range(0, len(missing), _TOGETHER):
             together = missing[start : start + _TOGETHER]
-            for number in together[self._steps[together] == UNCOUNTED].tolist():
+            for number in together[self._steps[together] == _UNCOUNTED].tolist():
                 self._steps[number] = count(number)
             self._exchange()
         return self._steps[asked]
@@ -81,7 +81,7 @@ class StepCounts:
 
 def _read(path: Path | None, facts: dict[str, Any], windows: int) -> NDArray[np.int64]:
     """The counts that a file of these facts holds; where there is no such file, none is counted."""
-    uncounted = np.full(windows, UNCOUNTED, np.int64)
+    uncounted = np.full(windows, _UNCOUNTED, np.int64)
     if path is None:
         return uncounted
     try:

@@ -163,13 +163,13 @@ def _draw_steps(axes: Axes, row: Sequence[Step], look: style.Look, top: float) -
 
 def _write_batches(sizes: NDArray[np.int64]) -> str:
     """How many batches a step has, and of how many sequences."""
-    return f"{len(sizes):,} {'batch' if len(sizes) == 1 else 'batches'} of {write_sizes(sizes)}"
+    return f"{len(sizes):,} {'batch' if len(sizes) == 1 else 'batches'} of {_write_sizes(sizes)}"
 
 
-def write_sizes(sizes: NDArray[np.int64]) -> str:
+def _write_sizes(sizes: NDArray[np.int64]) -> str:
     """The least and the greatest, or both as one.
 
-    >>> write_sizes(np.array([16, 16])), write_sizes(np.array([12, 28, 14]))
+    >>> _write_sizes(np.array([16, 16])), _write_sizes(np.array([12, 28, 14]))
     ('16', '12 to 28')
     """
     return f"{sizes.min():,}" if sizes.min() == sizes.max() else f"{sizes.min():,} to {sizes.max():,}"

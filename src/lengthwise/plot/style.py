@@ -34,7 +34,7 @@ except ImportError as _error:
     ) from _error
 
 WIDTH = 8.0  # inches: 1200 pixels wide at the dots per inch of `save`
-DOTS_PER_INCH = 150
+_DOTS_PER_INCH = 150
 
 INK = "#333333"
 FAINT = "#8A8A8A"
@@ -242,7 +242,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     # Drawn into memory first: a figure that fails leaves the old file as it was.
     content = io.BytesIO()
     with _settings():
-        figure.savefig(content, format=suffix[1:], dpi=DOTS_PER_INCH, metadata=_NO_DATES[suffix])
+        figure.savefig(content, format=suffix[1:], dpi=_DOTS_PER_INCH, metadata=_NO_DATES[suffix])
     target.parent.mkdir(parents=True, exist_ok=True)
     files.write(target, content.getbuffer())
 

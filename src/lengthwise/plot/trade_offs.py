@@ -56,7 +56,7 @@ def trade_off(
     """
     if not rows:
         raise value_error("rows", "at least one row", rows, "Give what `sweep` returns.")
-    curves = trade_curves(rows)
+    curves = _trade_curves(rows)
     most = max(float(curve.padding[-1]) for curve in curves.values()) or 1.0
     limit = None if lengths is None else limit_curve(lengths, most)
     end = most if max_padding is None else min(most, _check_end(max_padding, curves))
@@ -76,19 +76,19 @@ def trade_off(
     return figure
 
 
-def trade_curves(rows: Sequence[Mapping[str, Any]]) -> dict[str, Curve]:
+def _trade_curves(rows: Sequence[Mapping[str, Any]]) -> dict[str, Curve]:
     """Padding share and mixing of each strategy, in order of padding.
 
     >>> row = {"strategy": "semi-sorted:0.3", "padding_share": 0.2, "mixing": 0.4}
     >>> less = {"strategy": "semi-sorted:0.1", "padding_share": 0.1, "mixing": 0.2}
-    >>> trade_curves([row, less])
+    >>> _trade_curves([row, less])
     {'semi-sorted': Curve(padding=array([0.1, 0.2]), mixing=array([0.2, 0.4]))}
     """
     points: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for row in rows:
         label = row["strategy"]
         # "semi-sorted:0.1" and "semi-sorted:0.3" are two points of the curve "semi-sorted".
-        of_label = points.setdefault(curve_name(label), {}).setdefault(label, [])
+        of_label = points.setdefault(_curve_name(label), {}).setdefault(label, [])
         of_label.append((row["padding_share"], row["mixing"]))
     curves = {}
     for name, labels in points.items():
@@ -97,10 +97,10 @@ def trade_curves(rows: Sequence[Mapping[str, Any]]) -> dict[str, Curve]:
     return curves
 
 
-def curve_name(label: str) -> str:
+def _curve_name(label: str) -> str:
     """The label without the value of the knob.
 
-    >>> curve_name("semi-sorted:0.1,arrange=in-order")
+    >>> _curve_name("semi-sorted:0.1,arrange=in-order")
     'semi-sorted,arrange=in-order'
     """
     head, comma, options = label.partition(",")

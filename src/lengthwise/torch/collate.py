@@ -148,7 +148,7 @@ class PadCollate:
         if self.shapes is None:
             return (count, *(-(-longest // self.multiple_of) * self.multiple_of for longest in needed[1:]))
         for rows, *lengths in self.shapes:  # sorted: the first that holds the batch pads least
-            shape = (rows, *for_each("shapes", lengths, sequences))
+            shape = (rows, *_for_each("shapes", lengths, sequences))
             if all(least <= size for least, size in zip(needed, shape, strict=True)):
                 return shape
         rule = f"within (rows, padded length) {' or '.join(map(str, self.shapes)) or 'of nothing'}"
@@ -238,7 +238,7 @@ def pad_values(value: Any, fields: list[Field], names: list[str]) -> Sequence[fl
     """
     sequences = [field for field in fields if isinstance(field, Sequences)]
     if isinstance(value, tuple):
-        return for_each("value", value, sequences)
+        return _for_each("value", value, sequences)
     known = [name for field, name in zip(fields, names, strict=True) if not isinstance(field, list)]
     for name in value if isinstance(value, Mapping) else ():
         if name not in known:
@@ -252,7 +252,7 @@ def leaves_out(dtype: torch.dtype) -> bool:
     return not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
 
 
-def for_each(name: str, given: Sequence[Any], sequences: list[Sequences]) -> Sequence[Any]:
+def _for_each(name: str, given: Sequence[Any], sequences: list[Sequences]) -> Sequence[Any]:
     """Returns one for each sequence field; one that is given alone is for all."""
     if len(given) == 1:
         return list(given) * len(sequences)

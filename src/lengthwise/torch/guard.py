@@ -15,7 +15,7 @@ from lengthwise import checks
 from lengthwise.torch.consumer import Caller, loader_among
 
 # The attributes by which samplers that share out batches name the number of shares.
-REPLICAS = ("num_replicas", "num_processes", "num_shards", "world_size")
+_REPLICAS = ("num_replicas", "num_processes", "num_shards", "world_size")
 # Accelerate's loaders. They fetch the batch after the one that they hand on, and set epochs that they count themselves.
 PREPARED = ("DataLoaderShard", "DataLoaderDispatcher")
 
@@ -93,7 +93,7 @@ def _check_no_dataset_draws(found: Sequence[Caller]) -> None:
 
 def _check_no_second_share(holder: Sampler, world_size: int) -> None:
     """Refuses a sampler that deals batches out once more."""
-    found = [getattr(holder, name, 1) for name in REPLICAS]
+    found = [getattr(holder, name, 1) for name in _REPLICAS]
     shares = max(number for number in (1, *found) if isinstance(number, int))
     if shares > 1:
         rule = f"shared out once, by the sampler's own rank and world_size of {world_size}"

@@ -74,7 +74,7 @@ class Planner:
         if self._drawn is not None:
             for epoch in range(1, tried):
                 check_taken(self._drawn, epoch)
-        if may_drop_all(self.batching):
+        if _may_drop_all(self.batching):
             with warnings.catch_warnings():  # the epochs warn by themselves
                 warnings.simplefilter("ignore")
                 for epoch in range(1, tried):
@@ -117,7 +117,7 @@ def check_taken(drawn: Draw, epoch: int) -> None:
         raise checks.value_error("times", rule, total, _MORE, at=f"epoch {epoch}")
 
 
-def may_drop_all(batching: Batching) -> bool:
+def _may_drop_all(batching: Batching) -> bool:
     """Whether the choices may leave an epoch without a step, though it has sequences."""
     cut, order = batching.cut, batching.order
     drops = batching.deal.tail == "drop" or getattr(cut, "drop_incomplete", False)

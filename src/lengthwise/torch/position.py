@@ -25,7 +25,7 @@ from lengthwise.torch.facts import check_alike
 
 VERSION = 1
 KEYS = ("version", "seed", "lengths", "batching", "epoch", "world_size", "micro_batches", "plan", "runs")
-MAX_CHARACTERS = 999  # of a state, as JSON
+_MAX_CHARACTERS = 999  # of a state, as JSON
 DAMAGED = "Load the state as it was saved."
 
 
@@ -76,7 +76,7 @@ def write_state(facts: Mapping[str, Any], world: World, runs: tuple[EarlierRun, 
     """What `read_state` reads, as fresh dicts and lists; runs that took nothing are left out."""
     known = {name: fact for name, fact in facts.items() if fact is not None}  # without times, states are as ever
     state = {"version": VERSION, **known, **world._asdict(), "runs": [run.numbers for run in runs if run.taken]}
-    if len(json.dumps(state)) > MAX_CHARACTERS:
+    if len(json.dumps(state)) > _MAX_CHARACTERS:
         state["batching"] = _digest(facts["batching"])
     # Through JSON: what the caller does to the state changes nothing of the sampler's own.
     return json.loads(json.dumps(state))

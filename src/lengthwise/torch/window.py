@@ -90,10 +90,10 @@ class _Owned:
         return Portions().grid(numbers, costs, world, key)
 
 
-def key_epoch(epoch: int, window: int, run: int) -> int:
+def _key_epoch(epoch: int, window: int, run: int) -> int:
     """The epoch that a window's plan is keyed by: no two windows of a seed draw the same.
 
-    >>> key_epoch(0, 0, 0), key_epoch(0, 1, 0), key_epoch(1, 0, 2) == 2**32 + 2
+    >>> _key_epoch(0, 0, 0), _key_epoch(0, 1, 0), _key_epoch(1, 0, 2) == 2**32 + 2
     (0, 256, True)
     """
     return (epoch * _MOST_WINDOWS + window) * _MOST_RUNS + run
@@ -124,7 +124,7 @@ def deliver(
             warnings.filterwarnings("ignore", message="`padding` must be within")
         members = np.arange(len(window.shards))
         for place, run in enumerate(runs):
-            key = key_epoch(epoch, number, place)
+            key = _key_epoch(epoch, number, place)
             own = _plan(window, members, batching, run.world, seed=seed, key=key, whole=whole and not place)
             check_taken(run.taken, own.plan)
             rows = own.plan.grid.reshape(-1, run.world.world_size)[: run.taken]
@@ -132,7 +132,7 @@ def deliver(
             taken = np.unique(rows[own.owners[rows] == np.arange(run.world.world_size)])
             seen = [own.batch(batch) for batch in taken.tolist()]
             members = np.setdiff1d(members, np.concatenate([np.empty(0, np.int64), *seen]))
-        key = key_epoch(epoch, number, len(runs))
+        key = _key_epoch(epoch, number, len(runs))
         return _plan(window, members, batching, world, seed=seed, key=key, whole=whole and not runs)
 
 
