@@ -267,20 +267,7 @@ def _fit_to_lengths(
         if items.shape[1] > 1 and batching.order.pad_to_edge and isinstance(batching.deal, RandomSteps):
             return _fit_chain(items, batching.order)
     if bands and isinstance(batching.order, MaxEntropy):
-        # A place in the line is no length, and how many sequences fill a batch there is not known: so noise is added to
-        # it, in place of drawing batches. One of the mean size stands for all, and trials correct it. Of a single
-        # sequence, none would be padded.
-        size = max(2.0, round(len(items) / portions / estimate_batches(items, batching, portions)))
-        line, asked = line_up(items, bands), max(batching.order.padding or 0.0, 1e-9)
-        warp = fit_warp(
-            line.astype(np.float64),
-            max(asked, _FINEST_IN_LINE),
-            noise=batching.order.noise if asked >= _FINEST_IN_LINE else "exponential",
-            batch_sizes=lambda places: np.full(len(places), size),
-            share=1.0 / portions,
-        )
-        # Half the noise pads half as much along the line, where that is little.
-        return WarpedSort(warp.steepen(max(1.0, _FINEST_IN_LINE / asked)), int(line.max()))
+        return _fit_in_line(items, batching, batching.order, portions, bands)
     longest = longest_of(items)
     shares = items.sum(axis=0) / items.sum()  # of each dimension in the size of a sequence
 
@@ -291,6 +278,26 @@ def _fit_to_lengths(
         return np.maximum(1.0, np.rint(filled * checked))  # of few sequences on many ranks, a batch holds one still
 
     return fit(sizes_of(items, batching.order), batch_sizes, portions=portions)
+
+
+def _fit_in_line(
+    items: NDArray[np.int64], batching: Batching, order: MaxEntropy, portions: int, bands: int
+) -> WarpedSort:
+    """The order along a line of `bands`, in which sequences of several lengths stand, by a law of the places there."""
+    # A place in the line is no length, and how many sequences fill a batch there is not known: so noise is added to
+    # it, in place of drawing batches. One of the mean size stands for all, and trials correct it. Of a single
+    # sequence, none would be padded.
+    size = max(2.0, round(len(items) / portions / estimate_batches(items, batching, portions)))
+    line, asked = line_up(items, bands), max(order.padding or 0.0, 1e-9)
+    warp = fit_warp(
+        line.astype(np.float64),
+        max(asked, _FINEST_IN_LINE),
+        noise=order.noise if asked >= _FINEST_IN_LINE else "exponential",
+        batch_sizes=lambda places: np.full(len(places), size),
+        share=1.0 / portions,
+    )
+    # Half the noise pads half as much along the line, where that is little.
+    return WarpedSort(warp.steepen(max(1.0, _FINEST_IN_LINE / asked)), int(line.max()))
 
 
 def _fit_chain(items: NDArray[np.int64], order: Bucketed) -> Order:
