@@ -36,6 +36,13 @@ def advised(cut, *, world_size=1, micro_batches=1):
     return lw.advise(SHORT, cut, world_size=world_size, micro_batches=micro_batches)
 
 
+def test_an_advice_is_shown_in_a_line():
+    advice = advised(lw.FixedSize(16))
+    many = len(advice.candidates)
+    shown = f"Advice({advice.best.label!r} of {many} candidates, measured on 800 of 800 sequences)"
+    assert repr(advice) == shown
+
+
 def worth(lengths, batching, **world):
     """Price and mixing of a batching, by the public measures."""
     plans = [lw.make_plan(lengths, batching, epoch=epoch, **world) for epoch in range(epochs_to_plan(len(lengths)))]

@@ -160,6 +160,7 @@ def test_the_recommendation_is_the_least_work(strength, begins):
     share = lw.LengthShare.of(gradients + 0.02, np.arange(1_000), lengths)
     told = lw.recommend(share, lengths, lw.Batching(cut=lw.FixedSize(32)))
     assert str(told).startswith(begins)
+    assert repr(told) == f"Recommendation({told.batching!r} of {len(told.candidates)} candidates)"
     works = {each.label: each.work for each in told.candidates}
     assert works["random"] == 1
     chosen = next(each for each in told.candidates if each.batching == told.batching)

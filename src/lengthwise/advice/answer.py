@@ -8,9 +8,9 @@ from typing import Any
 from lengthwise.advice.row import AdviceRow
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Advice:
-    """What to train with, why, and what else was tried.
+    """What to train with, why, and what else was tried. `print` shows the sentence.
 
     Attributes:
         candidates: All that was tried, by rising price.
@@ -40,6 +40,13 @@ class Advice:
     measured: int
     world_size: int
     micro_batches: int
+
+    def __repr__(self) -> str:
+        # Without the candidates: a notebook would show all measures of dozens of them.
+        return (
+            f"Advice({self.best.label!r} of {len(self.candidates)} candidates, "
+            f"measured on {self.measured} of {self.sequences} sequences)"
+        )
 
     def __str__(self) -> str:
         return self.sentence

@@ -57,6 +57,9 @@ class Recommendation(NamedTuple):
     sentence: str
     candidates: tuple[Candidate, ...]
 
+    def __repr__(self) -> str:
+        return f"Recommendation({self.batching!r} of {len(self.candidates)} candidates)"
+
     def __str__(self) -> str:
         return self.sentence
 
