@@ -123,16 +123,6 @@ def test_keys_are_marked_written_and_looked_up_alike(count, bands, width, in_cel
         assert found.tolist() == places[keys].tolist()
 
 
-@FAST
-@given(st.lists(st.integers(0, 40), max_size=60))
-def test_values_are_counted_as_numpy_counts_them(values):
-    values = np.array(values, np.uint16)
-    for count in (_kernels.count_values.compiled, _kernels.count_values.py_func, tables._count_at_once):
-        counts = np.full(41, 7)
-        count(values, counts)
-        assert counts.tolist() == np.bincount(values, minlength=41).tolist()
-
-
 @pytest.mark.parametrize("bands", [16, 128, 256, 512, 4_096])
 def test_a_line_takes_little_memory(bands, monkeypatch):
     """By a table of up to four places for each sequence, and by a sort."""

@@ -153,14 +153,14 @@ def test_a_set_of_numbers_in_two_levels_is_a_set(top):
     for number in chance.integers(0, top + 1, 300).tolist():
         if number in held:
             held.remove(number)
-            _kernels.rows.exclude(bits, words, number)
+            _kernels.bits.exclude(bits, words, number)
         else:
             held.add(number)
-            _kernels.rows.include(bits, words, number)
+            _kernels.bits.include(bits, words, number)
         asked = int(chance.integers(0, top + 1))
         for kind in ("py_func", "__call__"):
-            least = getattr(_kernels.rows.least_from, kind)(bits, words, asked)
-            greatest = getattr(_kernels.rows.greatest_to, kind)(bits, words, asked)
+            least = getattr(_kernels.bits.least_from, kind)(bits, words, asked)
+            greatest = getattr(_kernels.bits.greatest_to, kind)(bits, words, asked)
             assert least == min((each for each in held if each >= asked), default=-1)
             assert greatest == max((each for each in held if each <= asked), default=-1)
 

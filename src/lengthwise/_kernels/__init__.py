@@ -5,7 +5,6 @@ Every kernel is plain Python too (`kernel.py_func`), and the tests hold the two 
 
 from __future__ import annotations
 
-from lengthwise._kernels.bands import count_values as count_values
 from lengthwise._kernels.bands import look_up_keys as look_up_keys
 from lengthwise._kernels.bands import mark_keys as mark_keys
 from lengthwise._kernels.bands import write_keys as write_keys
@@ -44,6 +43,8 @@ from lengthwise._kernels.limits import costliest_edges as costliest_edges
 from lengthwise._kernels.limits import fill_epoch as fill_epoch
 from lengthwise._kernels.limits import information_in_batches as information_in_batches
 from lengthwise._kernels.limits import mix_in_batches as mix_in_batches
+from lengthwise._kernels.mixing import count_cells as count_cells
+from lengthwise._kernels.mixing import count_pairs as count_pairs
 from lengthwise._kernels.multiples import reach_multiples_from as reach_multiples_from
 from lengthwise._kernels.multiples import split_multiples as split_multiples
 from lengthwise._kernels.pool import count_groups as count_groups
@@ -52,8 +53,6 @@ from lengthwise._kernels.pool import draw_batches as draw_batches
 from lengthwise._kernels.pool import shorter_in_pool as shorter_in_pool
 from lengthwise._kernels.rows import batch_rows as batch_rows
 from lengthwise._kernels.rows import best_fit as best_fit
-from lengthwise._kernels.rows import count_cells as count_cells
-from lengthwise._kernels.rows import count_pairs as count_pairs
 from lengthwise._kernels.rows import fill_rows as fill_rows
 from lengthwise._kernels.rows import pool_rows as pool_rows
 from lengthwise._kernels.rows import sort_falling as sort_falling

@@ -17,20 +17,6 @@ import numpy as np
 from lengthwise._compile import compile_kernel
 
 
-def _count_at_once(values, counts):
-    """`count_values` by NumPy."""
-    counts[:] = np.bincount(values, minlength=counts.size)
-
-
-@compile_kernel(linear=True, in_python=_count_at_once)
-def count_values(values, counts):
-    """Counts how often each number from 0 on stands in `values` [n], into `counts`, which has room for the largest."""
-    for value in range(counts.size):
-        counts[value] = 0
-    for index in range(values.size):
-        counts[values[index]] += 1
-
-
 @compile_kernel
 def _key(cell, place, width):
     # By a product: nobody can foresee whether a cell is gone through backwards, and a branch would take longer.

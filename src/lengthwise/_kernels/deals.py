@@ -41,21 +41,21 @@ def share_out(steps, costs, ranks, shared):
             shared[step, row * ranks + (ranks - 1 - rank if row % 2 else rank)] = ranked[slot]
 
 
-def _look_at_steps_at_once(steps, costs, levels, costliest, means):
+def _look_at_steps_at_once(steps, costs, lengths, costliest, means):
     """`look_at_steps` by NumPy."""
     costliest[:] = costs[steps].max(axis=1, initial=0.0)
-    means[:] = levels[steps].sum(axis=1) / steps.shape[1]
+    means[:] = lengths[steps].sum(axis=1) / steps.shape[1]
 
 
 @compile_kernel(linear=True, in_python=_look_at_steps_at_once)
-def look_at_steps(steps, costs, levels, costliest, means):
-    """Writes the cost of the costliest batch of each step, and the mean level of its batches, both [steps].
+def look_at_steps(steps, costs, lengths, costliest, means):
+    """Writes the cost of the costliest batch of each step, and the mean length of its batches, both [steps].
 
-    `levels` [batches] are whole numbers, whose sums are exact in any order.
+    `lengths` [batches] are whole numbers, whose sums are exact in any order.
     """
     for step in range(steps.shape[0]):
         most = total = 0.0
         for slot in range(steps.shape[1]):
             most = max(most, costs[steps[step, slot]])
-            total += levels[steps[step, slot]]
+            total += lengths[steps[step, slot]]
         costliest[step], means[step] = most, total / steps.shape[1]

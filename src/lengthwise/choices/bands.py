@@ -61,8 +61,8 @@ def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[Any]:
 
 def _count(values: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     """How often each number from 0 to `most` stands in `values` [n]."""
-    counts = np.empty(most + 1, np.int64)
-    _kernels.count_values(values, counts)
+    counts = np.zeros(most + 1, np.int64)
+    _kernels.count_groups(values, counts)
     return counts
 
 

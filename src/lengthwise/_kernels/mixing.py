@@ -1,0 +1,64 @@
+"""How alike the sequences of a group are: histograms of which mixing is measured."""
+
+from __future__ import annotations
+
+from lengthwise._compile import compile_kernel
+
+
+@compile_kernel
+def count_pairs(bins, offsets, most, joint):
+    """Adds pairs of members of each group to `joint` [bins, bins], each member with the weight 1 in sum.
+
+    Each pair is added once: `joint` and its transpose together count it both ways. Each member meets all others of its
+    group; in a group of more than `most` + 1, `most` others at even distances. So of 7 members and `most` = 4, each
+    meets those 1 and 2 places on, and is met from as far. Returns the members that were paired, and the sum of the
+    squared weights of all pairs, both ways.
+
+    Args:
+        bins: [m], the bin of each member.
+        offsets: [groups + 1].
+        most: An even number.
+    """
+    paired = 0
+    squares = 0.0
+    # Of groups of like members most pairs are of one cell: they are summed up before they are added.
+    row, column, weights = 0, 0, 0.0
+    for group in range(offsets.size - 1):
+        start, stop = offsets[group], offsets[group + 1]
+        size = stop - start
+        if size < 2:
+            continue
+        met = min(most, size - 1)
+        for turn in range((met + 1) // 2):
+            # Those half a group apart meet once: of 4 members, the first two meet the last two.
+            halved = 2 * turn + 1 == met
+            distance = size // 2 if halved else 1 + turn * ((size - 1) // 2) // (met // 2)
+            for place in range(start, start + (size // 2 if halved else size)):
+                other = place + distance
+                if other >= stop:
+                    other -= size
+                if bins[place] != row or bins[other] != column:
+                    joint[row, column] += weights
+                    row, column, weights = bins[place], bins[other], 0.0
+                weights += 1.0 / met
+        paired += size
+        squares += size / met
+    joint[row, column] += weights
+    return paired, squares
+
+
+@compile_kernel
+def count_cells(rows, columns, offsets, joint):
+    """Adds to `joint` [bins, bins], int64, how many members of `rows` [m] stand in the groups of each of `columns`.
+
+    Members 0, 1, 0 in two groups, the first two in column 1 and the last in column 0, add [[1, 1], [0, 1]].
+
+    Args:
+        rows: [m], the bin of each member, group by group.
+        columns: [groups], the bin of each group.
+        offsets: [groups + 1].
+    """
+    for group in range(columns.size):
+        column = columns[group]
+        for place in range(offsets[group], offsets[group + 1]):
+            joint[rows[place], column] += 1
