@@ -25,13 +25,14 @@ from lengthwise.choices.warp import find_root
 from lengthwise.planning.trial import Trial
 
 _NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # how near trials come to the padding: chance moves plans by more
-# Between these a padding is sought: 99 % and 0.03 %. By its logit, small shares are told apart as well as large ones.
-_PLACES = -5.0, 8.0
+# Between these a padding is sought: 99 % and 0.03 %. `odds` are logarithms here, of the odds that a frame is data: by
+# them small shares of padding are told apart as well as large ones.
+_ENDS = -5.0, 8.0
 _FURTHEST_IN_LINE = 14.0  # of a line of hundreds of bands, which pads 8 % where noise pads 0.03 % along the line
-_GUESSES = 3  # by the secant; where these miss, the last of all places tells whether any hits
+_GUESSES = 3  # by the secant; where these miss, the last end tells whether any hits
 _FLAT = 0.1  # the least slope of a secant
-_MOST_TRIED = 8  # between two places of which one pads too little
-_SAME_PLACE = 0.01  # so near to each other, two fits pad alike but for chance
+_MOST_TRIED = 8  # between two odds of which one pads too little
+_SAME_ODDS = 0.01  # so near to each other, two fits pad alike but for chance
 
 
 class Fit(NamedTuple):
@@ -63,39 +64,39 @@ def fit_to_padding(fit_to: Callable[[float], Order], trial: Trial, padding: floa
     if reaches(at_end):
         return Fit(order_at_end, trial.padding_of(order_at_end))
     tried.append(Fit(order_at_end, at_end))
-    asked = _place_of(padding)
+    asked = _odds_of(padding)
 
-    def excess(place: float) -> float:
-        order = fit_to(_padding_at(place))
+    def excess(odds: float) -> float:
+        order = fit_to(_padding_at(odds))
         tried.append(Fit(order, achieved := trial.padding_of(order)))
-        return 0.0 if abs(achieved - padding) <= near else asked - _place_of(achieved)
+        return 0.0 if abs(achieved - padding) <= near else asked - _odds_of(achieved)
 
-    _seek_root(excess, asked, asked - _place_of(achieved), _places_of(trial))
+    _seek_root(excess, asked, asked - _odds_of(achieved), _ends_of(trial))
     # Where few lengths lie far apart, the pool that pads least may pad 14 % and sorting 9 %: sorting is nearer to 10 %.
     return min(tried, key=lambda each: abs((each.achieved or 0.0) - padding))
 
 
 def _seek_root(
-    excess: Callable[[float], float], place: float, at_place: float, places: tuple[float, float] = _PLACES
+    excess: Callable[[float], float], odds: float, at_odds: float, ends: tuple[float, float] = _ENDS
 ) -> None:
-    """Calls a falling `excess`, which is `at_place` at `place`, until it is 0, or until nothing comes nearer to 0."""
-    points, slope = [(place, at_place)], 1.0
+    """Calls a falling `excess`, which is `at_odds` at `odds`, until it is 0, or until nothing comes nearer to 0."""
+    points, slope = [(odds, at_odds)], 1.0
     # Who asked for 10 % and had 8 % asks for 12.5 % next: on this scale, both lie about as far from 10 %. What comes of
     # that says how far they do lie.
     for _ in range(_GUESSES):
-        (before, at_before), place = points[-1], float(np.clip(points[-1][0] + points[-1][1] / slope, *places))
-        if place == before:
+        (before, at_before), odds = points[-1], float(np.clip(points[-1][0] + points[-1][1] / slope, *ends))
+        if odds == before:
             return
-        points.append((place, at_place := excess(place)))
-        if at_place * at_before <= 0.0:
+        points.append((odds, at_odds := excess(odds)))
+        if at_odds * at_before <= 0.0:
             break
-        slope = max(_FLAT, (at_before - at_place) / (place - before))
+        slope = max(_FLAT, (at_before - at_odds) / (odds - before))
     if points[-1][1] * points[0][1] > 0.0:  # no pool may come nearer: the one that pads least, or most, tells
-        furthest = places[1 if points[-1][1] > 0.0 else 0]
+        furthest = ends[1 if points[-1][1] > 0.0 else 0]
         points.append((furthest, excess(furthest)))
     (low, at_low), (high, at_high) = sorted(points[-2:])
     if at_low > 0.0 > at_high:
-        find_root(excess, low, high, near=_SAME_PLACE, ends=(at_low, at_high), most=_MOST_TRIED)
+        find_root(excess, low, high, near=_SAME_ODDS, ends=(at_low, at_high), most=_MOST_TRIED)
 
 
 def fit_to_mixing(fit_to: Callable[[float], Order], trial: Trial, mixing: float) -> Fit:
@@ -110,30 +111,30 @@ def fit_to_mixing(fit_to: Callable[[float], Order], trial: Trial, mixing: float)
         return Fit(Sorted(), least)
     tried: list[tuple[float, Fit]] = []
 
-    def excess(place: float) -> float:
-        order = fit_to(_padding_at(place))
-        tried.append((place, Fit(order, achieved := trial.mixing_of(order))))
+    def excess(odds: float) -> float:
+        order = fit_to(_padding_at(odds))
+        tried.append((odds, Fit(order, achieved := trial.mixing_of(order))))
         return achieved - mixing - _NEAR_OF_FEW  # aims a little higher, so as not to end below
 
-    # No place pads more than random batches, and a fit to more than they pad would be slow.
+    # No odds pad more than random batches, and a fit to more than they pad would be slow.
     share = float(np.clip(1.1 * trial.padding_of(Shuffled()), 1e-3, 0.99))
-    root = find_root(excess, _exact.log(1.0 / share - 1.0), _places_of(trial)[1], near=_NEAR_OF_FEW)
+    root = find_root(excess, _exact.log(1.0 / share - 1.0), _ends_of(trial)[1], near=_NEAR_OF_FEW)
     if root != tried[-1][0]:
         excess(root)
-    enough = [(place, fitted) for place, fitted in tried if fitted.achieved is not None and fitted.achieved >= mixing]
+    enough = [(odds, fitted) for odds, fitted in tried if fitted.achieved is not None and fitted.achieved >= mixing]
     return max(enough, key=lambda each: each[0])[1] if enough else Fit(Shuffled(), most)  # the last pads least
 
 
-def _places_of(trial: Trial) -> tuple[float, float]:
-    """Between which places noise is sought."""
-    return _PLACES[0], _FURTHEST_IN_LINE if trial.bands else _PLACES[1]
+def _ends_of(trial: Trial) -> tuple[float, float]:
+    """Between which odds noise is sought."""
+    return _ENDS[0], _FURTHEST_IN_LINE if trial.bands else _ENDS[1]
 
 
-def _place_of(padding: float) -> float:
-    """The `place` of a padding, as far as one is sought."""
-    return float(np.clip(_exact.log(1.0 / max(padding, 1e-9) - 1.0), *_PLACES))
+def _odds_of(padding: float) -> float:
+    """The logarithm of the odds that a frame is data, at a padding, as far as one is sought."""
+    return float(np.clip(_exact.log(1.0 / max(padding, 1e-9) - 1.0), *_ENDS))
 
 
-def _padding_at(place: float) -> float:
-    """A padding from 1 to 0 for a `place` from minus infinity to infinity, evenly fine at both ends."""
-    return min(0.99, 1.0 / (1.0 + _exact.exp(place)))
+def _padding_at(odds: float) -> float:
+    """The padding at a logarithm of odds: from 1 to 0 as it rises, evenly fine at both ends."""
+    return min(0.99, 1.0 / (1.0 + _exact.exp(odds)))
