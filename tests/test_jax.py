@@ -459,3 +459,7 @@ def test_jit_compiles_once_for_each_of_the_optimal_shapes():
             frames += int(count_frames(batch.values, batch.mask))
     assert frames == 2 * lengths.sum()
     assert sorted(traced) == sorted(map(tuple, shapes.tolist()))
+
+
+def test_tab_completion_shows_what_is_public():
+    assert [name for name in dir(lw.jax) if not name.startswith("_")] == lw.jax.__all__

@@ -142,3 +142,9 @@ def test_without_matplotlib_the_extra_is_named():
 def test_names_that_do_not_exist_are_missed():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         plot.nothing  # noqa: B018
+
+
+def test_tab_completion_shows_what_is_public():
+    for door in (lw.plot, lw.report):
+        shown = [name for name in dir(door) if not name.startswith("_")]
+        assert shown == sorted(door._ROOMS)

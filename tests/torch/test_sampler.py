@@ -2,6 +2,7 @@
 
 import json
 import re
+import types
 import warnings
 
 import numpy as np
@@ -188,3 +189,8 @@ def test_a_loader_may_ask_the_dataset_for_whole_batches():
 def test_a_call_that_does_not_fit_is_answered_with_one_that_does(call, example):
     with pytest.raises(TypeError, match=f"must be called with .* Write {re.escape(example)}, for example"):
         call()
+
+
+def test_tab_completion_shows_what_is_public():
+    assert [name for name in dir(lw.torch) if not name.startswith("_")] == lw.torch.__all__ == sorted(lw.torch.__all__)
+    assert not [name for name in lw.torch.__all__ if isinstance(getattr(lw.torch, name), types.ModuleType)]

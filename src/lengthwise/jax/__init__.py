@@ -17,3 +17,19 @@ from lengthwise.jax.meter import measure_step as measure_step
 from lengthwise.jax.rows import PackedRows as PackedRows
 from lengthwise.jax.rows import RowCollate as RowCollate
 from lengthwise.jax.rows import block_mask as block_mask
+
+__all__ = [
+    "Dataset",
+    "PackedRows",
+    "PadCollate",
+    "PaddedSequences",
+    "RowCollate",
+    "batches",
+    "block_mask",
+    "measure_step",
+]
+
+
+def __dir__() -> list[str]:
+    # Without the modules that hold them, of which tab completion would show more.
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

@@ -37,3 +37,28 @@ from lengthwise.torch.single_gradients import length_share as length_share
 from lengthwise.torch.step_meter import measure_step as measure_step
 from lengthwise.torch.stream import StreamBatches as StreamBatches
 from lengthwise.torch.windows import WindowSampler as WindowSampler
+
+__all__ = [
+    "BatchSampler",
+    "ConcatCollate",
+    "Concatenated",
+    "EvaluationSampler",
+    "FoundBudget",
+    "PackCollate",
+    "PackedRows",
+    "PadCollate",
+    "PaddedSequences",
+    "ParameterAveraging",
+    "RowCollate",
+    "StreamBatches",
+    "WindowSampler",
+    "block_mask",
+    "find_budget",
+    "length_share",
+    "measure_step",
+]
+
+
+def __dir__() -> list[str]:
+    # Without the modules that hold them, of which tab completion would show more.
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
