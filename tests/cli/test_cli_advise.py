@@ -13,6 +13,8 @@ from lengthwise.advice.search import epochs_to_plan
 from lengthwise.cli import advise
 from lengthwise.measures.pooled import measure_pooled
 
+pytestmark = pytest.mark.usefixtures("few_epochs")
+
 FACTS = {
     *("lengths", "sentence", "code", "limit", "unit", "sequences", "measured", "world_size", "micro_batches"),
     *("best", "more_mixed", "candidates"),

@@ -7,6 +7,8 @@ import pytest
 
 import lengthwise as lw
 
+pytestmark = pytest.mark.usefixtures("few_epochs")
+
 SHORT = ("compare", "--subset", "2000", "--strategies", "random,sorted,semi-sorted:0.02,alternated:58")
 LABELS = "random,sorted,arrange=in-order,optimal:8,pad-to-edge=true,arrange=longest-first,semi-sorted:0.02"
 COMMANDS = {

@@ -8,6 +8,8 @@ pytest.importorskip("matplotlib")
 import lengthwise as lw
 from lengthwise.plot import front
 
+pytestmark = pytest.mark.usefixtures("few_epochs")
+
 SPEECH = lw.example_lengths("speech", count=1_500)
 
 
