@@ -23,7 +23,9 @@ def split(count: int) -> list[slice]:
     >>> split(10)
     [slice(0, 10, None)]
     """
-    parts = max(1, min(count_cores(), count // LEAST))
+    if count < 2 * LEAST:  # to ask for the cores takes longer than to sort a thousand
+        return [slice(0, count)]
+    parts = min(count_cores(), count // LEAST)
     borders = [2 * (count * part // parts // 2) for part in range(parts)]
     return [slice(start, stop) for start, stop in pairwise([*borders, count])]
 

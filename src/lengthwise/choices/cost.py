@@ -117,19 +117,13 @@ class Quadratic:
             checks.keep(self, **{name: _check_coefficients(name, getattr(self, name))})
 
     def __call__(self, counts: ArrayLike, padded_lengths: ArrayLike) -> NDArray[np.float64]:
-        # Dimension after dimension, as the compiled cutter adds them. NumPy's own sum of 8 or more adds in another
-        # order, so that the cost of a batch would differ in the last bit from what was held against the budget.
         longest = np.asarray(padded_lengths, np.float64)
         if longest.ndim != 2:
             remedy = "Give one row for each batch."
             raise checks.value_error("padded_lengths", "of shape [batches, dims]", longest.shape, remedy)
-        each, once = np.zeros(len(longest)), np.full(len(longest), self.per_batch)
-        coefficients = self.prices(longest.shape[1])[2:].reshape(3, -1)
+        once, each = split_price(self.prices(longest.shape[1]), longest)
         with np.errstate(over="ignore", invalid="ignore"):  # `costs_of` says what is not finite
-            for length, (linear, quadratic, per_length) in zip(longest.T, coefficients.T, strict=True):
-                each += linear * length + quadratic * (length * length)
-                once += per_length * length
-            return once + np.asarray(counts) * (self.per_sequence + each)
+            return once + np.asarray(counts) * each
 
     def prices(self, dims: int) -> NDArray[np.float64]:
         """The coefficients as the compiled cutter reads them: [2 + 3 dims].
@@ -166,6 +160,20 @@ def prices_of(cost: Cost, dims: int) -> NDArray[np.float64] | None:
     A class that extends one of them is another: it may price batches as it likes.
     """
     return cost.prices(dims) if isinstance(cost, Padded | Quadratic) and type(cost) in (Padded, Quadratic) else None
+
+
+def split_price(
+    prices: NDArray[np.float64], longest: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What a batch at each of `longest` [k, dims] costs once, and for each of its sequences: [k] and [k]."""
+    # Dimension after dimension, as the compiled cutter adds them. NumPy's own sum of 8 or more adds in another order,
+    # so that the cost of a batch would differ in the last bit from what was held against the budget.
+    once, each = np.full(len(longest), prices[0]), np.zeros(len(longest))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for length, (linear, quadratic, per_length) in zip(longest.T, prices[2:].reshape(3, -1).T, strict=True):
+            each += linear * length + quadratic * (length * length)
+            once += per_length * length
+        return once, prices[1] + each
 
 
 def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> NDArray[np.float64]:

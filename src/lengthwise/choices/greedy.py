@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
-from lengthwise.choices.cost import Cost, costs_of, prices_of
+from lengthwise.choices.cost import Cost, check_finite, costs_of, prices_of, split_price
 from lengthwise.choices.multiples import fill_up, round_counts
 
 ASKED = 2**14  # costs that one call of a user's own cost is asked for: enough that the call itself hardly counts
 LEAST_AHEAD = 8  # sequences that a batch is first tried with; doubled until batches close
 _BEYOND = 2**62  # the size of a batch that did not close: larger than any, also when a position is added
 _MOST_COUNTED = 2**40  # sequences: no batch is larger
+
+_Fit = Callable[[NDArray[np.int64]], NDArray[np.bool_]]  # whether so many sequences are within a budget, at each place
 
 
 def cut_greedily(
@@ -130,32 +134,44 @@ def price_from(
 
 def sizes_within(lengths: NDArray[np.int64], cost: Cost, budget: float) -> NDArray[np.float64]:
     """The largest count, from 1 to 2**40 - 1, whose cost at each of `lengths` [k, dims] is within the budget: [k]."""
-    low, high = _bounds_within(lengths, cost, budget)
+    prices, near = prices_of(cost, lengths.shape[1]), None
+    if prices is None:
+
+        def fit(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+            return costs_of(cost, counts, lengths) <= budget
+
+    else:
+        once, each = split_price(prices, lengths.astype(np.float64))
+        with np.errstate(all="ignore"):  # `fit` says what is not finite
+            count = np.divide(budget - once, each, out=np.full(len(lengths), float(_MOST_COUNTED)), where=each > 0)
+            near = count.clip(2, _MOST_COUNTED - 1).astype(np.int64)
+
+        def fit(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+            with np.errstate(all="ignore"):
+                costs = once + counts * each
+            check_finite(costs)
+            return costs <= budget
+
+    low, high = _bounds_near(near, fit) if near is not None else _bounds_from(len(lengths), fit)
     while np.any(high - low > 1):
         middle = (low + high) // 2
-        fits = costs_of(cost, middle, lengths) <= budget
+        fits = fit(middle)
         low, high = np.where(fits, middle, low), np.where(fits, high, middle)
     return low.astype(np.float64)
 
 
-def _bounds_within(
-    lengths: NDArray[np.int64], cost: Cost, budget: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """A count that is within the budget, or 1, and a larger one that is not, or 2**40, at each of `lengths`."""
-    if (prices := prices_of(cost, lengths.shape[1])) is not None:
-        linear, quadratic, per_length = np.split(prices[2:], 3)
-        each = prices[1] + (lengths * linear + lengths * lengths.astype(np.float64) * quadratic).sum(axis=1)
-        left = budget - prices[0] - (lengths * per_length).sum(axis=1)
-        count = np.divide(left, each, out=np.full(len(lengths), float(_MOST_COUNTED)), where=each > 0)
-        near = count.clip(2, _MOST_COUNTED - 1).astype(np.int64)
-        low, high = near - 1, np.minimum(near + 2, _MOST_COUNTED)  # one to either side for what was rounded
-        fits, open_ended = low == 1, high == _MOST_COUNTED
-        fits |= costs_of(cost, low, lengths) <= budget
-        if fits.all() and (open_ended | (costs_of(cost, high, lengths) > budget)).all():
-            return low, high
-    # Doubles the count until it no longer fits.
-    low, high = np.ones(len(lengths), np.int64), np.full(len(lengths), 2)
-    while np.any(growing := (costs_of(cost, high, lengths) <= budget) & (high < _MOST_COUNTED)):
+def _bounds_near(near: NDArray[np.int64], fit: _Fit) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A count that fits, or 1, and a larger one that does not, or 2**40: one to either side of each of `near`."""
+    low, high = near - 1, np.minimum(near + 2, _MOST_COUNTED)
+    if ((low == 1) | fit(low)).all() and ((high == _MOST_COUNTED) | ~fit(high)).all():
+        return low, high
+    return _bounds_from(len(near), fit)
+
+
+def _bounds_from(places: int, fit: _Fit) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """As `_bounds_near`, at so many places where nobody has guessed: doubles the count until it no longer fits."""
+    low, high = np.ones(places, np.int64), np.full(places, 2)
+    while np.any(growing := fit(high) & (high < _MOST_COUNTED)):
         low = np.where(growing, high, low)
         high = np.where(growing, high * 2, high)
     return low, high
