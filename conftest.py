@@ -40,8 +40,8 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 # Ray would ask for numbers about itself when a process ends, and send them to its makers.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
-settings.register_profile("without-deadline", deadline=None)
-settings.load_profile("without-deadline")
+settings.register_profile("tests", deadline=None, max_examples=50)
+settings.load_profile("tests")
 
 collect_ignore = [] if os.environ.get("LENGTHWISE_TESTS_OF_JAX") else list(OF_JAX)
 

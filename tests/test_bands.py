@@ -15,7 +15,7 @@ from lengthwise import _compile, _kernels
 from lengthwise._kernels import bands as tables
 from lengthwise.choices.bands import line_up
 
-FAST = settings(max_examples=60, derandomize=True, deadline=None)
+FAST = settings(max_examples=30, derandomize=True, deadline=None)
 DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SENTENCES = DATA / "lengths" / "multi30k_train_en_de_tokens.npy"
 
@@ -68,7 +68,7 @@ def test_a_line_by_hand():
     assert line_up(np.empty((0, 2), np.int64), 4).tolist() == []
 
 
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(st.integers(2, 3), st.integers(1, 9), st.data())
 def test_places_are_shared_by_equal_sequences_alone_within_a_band(dims, bands, data):
     row = st.lists(st.integers(1, 9), min_size=dims, max_size=dims)

@@ -76,7 +76,7 @@ def test_a_grid_of_unequal_parts_worked_by_hand():
 
 
 @pytest.mark.parametrize("by", EDGES)
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(lengths=arrays, buckets=st.integers(1, 9))
 def test_every_sequence_is_held_by_at_most_as_many_buckets_as_asked(by, lengths, buckets):
     edges = EDGES[by](lengths, buckets)
@@ -97,7 +97,7 @@ def test_every_sequence_is_held_by_at_most_as_many_buckets_as_asked(by, lengths,
         assert edges.tolist() == [lengths.max(axis=0).tolist()]
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(arrays, st.data())
 def test_a_sequence_is_in_the_bucket_that_holds_it_with_the_fewest_frames(lengths, data):
     row = st.lists(st.integers(1, 9), min_size=lengths.shape[1], max_size=lengths.shape[1])
@@ -110,7 +110,7 @@ def test_a_sequence_is_in_the_bucket_that_holds_it_with_the_fewest_frames(length
         assert bucket == min(holding, key=lambda b: (sum(edges[b]), edges[b].tolist()), default=len(edges))
 
 
-@settings(max_examples=60, derandomize=True)
+@settings(max_examples=30, derandomize=True)
 @given(arrays, st.integers(1, 4), st.data())
 def test_a_box_is_placed_where_all_pairs_of_edges_say(lengths, buckets, data):
     cells, counts = np.unique(lengths, axis=0, return_counts=True)

@@ -32,7 +32,7 @@ def test_edges_worked_by_hand(by, lengths, buckets, edges):
 
 
 @pytest.mark.parametrize("by", EDGES)
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(lengths=LENGTHS, buckets=st.integers(1, 9))
 def test_edges_rise_to_the_longest_and_optimal_ones_pad_least(by, lengths, buckets):
     edges = EDGES[by](lengths, buckets)

@@ -118,7 +118,7 @@ def test_capacity_is_reckoned_from_edges_longer_than_any_sequence():
     assert plan.max_cost == 2_000.0
 
 
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(
     st.one_of(length_sets.flat, length_sets.pairs),
     st.tuples(*[st.floats(0, 2, width=32)] * 5),

@@ -26,7 +26,7 @@ def test_random_steps_pad_to_the_better_of_two_chains():
         assert found <= lw.padded_frames(items, nest(lw.optimal_edges(items, buckets)))
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(rows)
 def test_tight_boxes_are_filled_by_what_is_in_them(lengths):
     array = np.array(lengths)
@@ -38,7 +38,7 @@ def test_tight_boxes_are_filled_by_what_is_in_them(lengths):
         assert found.get(box) == (len(held) if tight else None)
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=50, derandomize=True, deadline=None)
 @given(rows, st.integers(1, 3))
 def test_the_chain_pads_least_of_all(lengths, buckets):
     boxes = sorted(itertools.product(range(1, 6), repeat=2))
@@ -56,7 +56,7 @@ def test_the_chain_pads_least_of_all(lengths, buckets):
     assert lw.padded_frames(lengths, chain) == least
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(st.lists(st.tuples(*[st.integers(1, 9)] * 3), min_size=1, max_size=9))
 def test_nested_boxes_hold_the_same_and_are_no_more(edges):
     chain = nest(np.array(edges))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lengthwise.choices.columns import add_once, apply_once, longest_of, narrow, small_whole, sum_rows, take_rows
 
-FAST = settings(max_examples=100, derandomize=True)
+FAST = settings(max_examples=50, derandomize=True)
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])

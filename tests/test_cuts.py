@@ -71,7 +71,7 @@ def all_cuts(rows, boundaries, limits):
             yield len(offsets) - 1, sum(costs_of(rows, offsets, limits["cost"]))
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=75, derandomize=True, deadline=None)
 @given(CASES)
 def test_least_cost_of_all_cuts(drawn):
     rows, boundaries, limits = case_of(drawn)
@@ -90,7 +90,7 @@ def test_least_cost_of_all_cuts(drawn):
             assert total == pytest.approx(min(cost for _, cost in known))
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=75, derandomize=True, deadline=None)
 @given(CASES)
 def test_by_calls_as_by_kernels(drawn):
     rows, boundaries, limits = case_of(drawn)
@@ -109,7 +109,7 @@ SORTED = st.tuples(
 )
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=150, derandomize=True, deadline=None)
 @given(SORTED)
 def test_sorted_lengths_are_cut_in_linear_time_as_any_others(drawn):
     lengths, budget, most, name = drawn
@@ -141,7 +141,7 @@ def test_long_batches_by_calls_as_by_kernels():
         assert np.array_equal(kernel, calls)
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=50, derandomize=True, deadline=None)
 @given(CASES)
 def test_greedy_multiples_are_the_rule(drawn):
     rows, boundaries, limits = case_of(drawn)

@@ -46,7 +46,7 @@ def rows_fit(rows, edge, cut, cost, longest):
     return rows <= most and float(cost(np.array([rows]), np.array([[edge]]))[0]) <= budget
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=50, derandomize=True, deadline=None)
 @given(
     st.lists(st.integers(1, 9), min_size=1, max_size=30),
     st.integers(1, 5),
@@ -164,7 +164,7 @@ def cost_of_boxes(lengths, boxes, cut, cost):
     return total
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=75, derandomize=True, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=20),
     st.integers(1, 3),

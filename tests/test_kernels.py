@@ -21,7 +21,7 @@ from lengthwise._random import Key, argsort_over
 from lengthwise.choices.columns import look_up
 from lengthwise.choices.parts import sort_parts
 
-FAST = settings(max_examples=200, derandomize=True)
+FAST = settings(max_examples=100, derandomize=True)
 MASK = 2**64 - 1
 NO_BOUNDARIES = np.empty(0, np.int64)
 
@@ -292,7 +292,7 @@ def test_greedy_cut_rounds_alike_at_the_budget_for_one_length(lengths, prices, c
     assert found[0] == found[1] == found[2]
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=50, derandomize=True, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 99), st.integers(1, 99)), min_size=1, max_size=40), st.data())
 def test_greedy_cut_of_pairs_by_their_padded_frames_is_that_by_any_prices(pairs, data):
     """A third length of 0 costs nothing, and is cut by the loop of any prices."""

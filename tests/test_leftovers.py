@@ -68,7 +68,7 @@ def test_what_is_passed_on_is_mixed_with_what_the_bucket_holds():
     assert len(passed) > 2
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(
     st.lists(st.integers(1, 30), min_size=1, max_size=6),
     st.sampled_from([lw.Budget(60), lw.Budget(90, count_multiple_of=3), lw.FixedSize(5), lw.DynamicSize(2)]),
@@ -151,7 +151,7 @@ def test_the_kernel_and_its_python_find_the_same(monkeypatch):
         assert lw.shape_costs(TOKENS[:300], 6, cut, leftovers="next").tolist() == costs.tolist()
 
 
-@settings(max_examples=150, derandomize=True)
+@settings(max_examples=75, derandomize=True)
 @given(st.data())
 def test_plans_keep_the_promises(data):
     dims = data.draw(st.integers(1, 2))

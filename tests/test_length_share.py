@@ -60,8 +60,7 @@ def test_the_share_is_the_mean_over_pairs_of_one_length():
     assert share.noise_scale == pytest.approx((between + within) / (masses @ means @ masses), rel=1e-9)
 
 
-@pytest.mark.parametrize("strength", [0.0, 0.1, 0.3, 1.0])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("strength", "weighted"), [(0.0, False), (0.1, True), (0.3, False), (1.0, True)])
 def test_what_a_plan_is_worth_is_what_its_steps_show(strength, weighted):
     lengths, gradients = draw(2_000, strength)
     weights = lengths.astype(float) if weighted else None

@@ -130,7 +130,7 @@ def information_by_definition(masses, flows):
     return joint[seen] @ np.log(joint[seen] / np.outer(masses, joint.sum(axis=0))[seen])
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=30, derandomize=True, deadline=None)
 @given(st.integers(2, 7), st.integers(0, 2**32 - 1))
 def test_the_information_of_flows_is_that_of_their_law_and_none_is_less(count, seed):
     chance = np.random.default_rng(seed)

@@ -12,7 +12,7 @@ from lengthwise.choices.warp import find_root
 from lengthwise.planning import fit, noise
 from lengthwise.planning.trial import Data, Trial
 
-FAST = settings(max_examples=100, derandomize=True, deadline=None)
+FAST = settings(max_examples=50, derandomize=True, deadline=None)
 
 
 def falling(root, bend, steepness):

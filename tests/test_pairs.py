@@ -85,7 +85,7 @@ def test_every_deal_under_a_budget_of_every_cost_keeps_the_promises(deal, cost):
         keeps_its_promises(lengths, batching, world_size=chance.randint(1, 6), micro_batches=chance.randint(1, 3))
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(length_sets.pairs, st.sampled_from(sorted(choices.DEALS)), st.integers(1, 9), st.integers(1, 4), st.data())
 def test_every_set_of_pairs_keeps_the_promises(lengths, deal, world_size, micro_batches, data):
     name = data.draw(st.sampled_from([*IN_EDGES, "shuffled", "sorted", "entropy_padding"]))
@@ -96,7 +96,7 @@ def test_every_set_of_pairs_keeps_the_promises(lengths, deal, world_size, micro_
     keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(length_sets.pairs.filter(len), st.sampled_from(IN_EDGES), st.integers(1, 4))
 def test_a_batch_is_of_one_bucket_and_padded_to_its_edges(lengths, name, world_size):
     order = choices.OF_PAIRS[name]
@@ -160,7 +160,7 @@ def test_the_same_plan_in_a_fresh_process_with_and_without_compiled_kernels():
     assert printed[0] == printed[1] == printed[2]
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(st.data())
 def test_every_batch_of_every_plan_fits_a_shape(data):
     lengths = data.draw(length_sets.pairs)

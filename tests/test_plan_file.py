@@ -208,7 +208,7 @@ def whole(folder):
     return (folder / "whole.npz").read_bytes()
 
 
-@settings(max_examples=150, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=75, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_changed_bytes_are_refused_or_change_nothing(tmp_path, data):
     content = bytearray(whole(tmp_path))

@@ -10,7 +10,7 @@ import pytest
 import choices
 import lengthwise as lw
 
-CASES_PER_PAIR = 12
+CASES_PER_PAIR = 6
 
 
 @pytest.mark.parametrize("deal", choices.DEALS)

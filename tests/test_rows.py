@@ -14,7 +14,7 @@ import lengthwise as lw
 from lengthwise import _kernels
 from lengthwise.choices.rows import row_offsets
 
-MANY = settings(max_examples=300, derandomize=True)
+MANY = settings(max_examples=150, derandomize=True)
 NONE = np.empty(0, np.int64)
 CAPACITY = 30
 within_rows = st.lists(st.integers(1, CAPACITY), min_size=1, max_size=60)
@@ -455,7 +455,7 @@ class InGivenOrder:
         return lw.Ordered(np.arange(len(sizes)))
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(length_sets.flat, st.integers(1, 3))
 def test_pair_mixing_is_that_of_all_pairs_counted_one_by_one(lengths, ranks):
     if not len(lengths):

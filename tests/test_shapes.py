@@ -80,7 +80,7 @@ def planned(lengths, batching, **which):
         return None
 
 
-@settings(max_examples=400, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 @given(st.data())
 def test_every_batch_of_every_plan_fits_a_shape(data):
     lengths = data.draw(length_sets.flat)
@@ -110,7 +110,7 @@ def test_every_batch_of_every_plan_fits_a_shape(data):
         assert size <= shapes[padded_length]
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(length_sets.flat, st.sampled_from([lw.FixedSize(4), lw.Budget(6_000, max_sequences=9), lw.DynamicSize(2)]))
 def test_rows_are_no_more_than_the_cut_and_the_bucket_hold(lengths, cut):
     batching = lw.Batching(order=lw.Bucketed(buckets=4, pad_to_edge=True), cut=cut)
@@ -130,7 +130,7 @@ def least_frames(lengths, buckets):
     return min(lw.padded_frames(lengths, [*edges, values[-1]]) for edges in inner)
 
 
-@settings(max_examples=60, derandomize=True)
+@settings(max_examples=30, derandomize=True)
 @given(
     st.lists(st.integers(1, 60), min_size=1, max_size=8),
     st.integers(1, 5),

@@ -72,7 +72,7 @@ def test_each_of_several_lengths_has_its_own_coefficients():
     assert cost.seconds.per_length == pytest.approx((0.0, 3e-5), rel=1e-4, abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(COEFFICIENT, min_size=5, max_size=5).filter(any), st.integers(0, 2**32))
 def test_a_fit_finds_any_rule_that_is_one(coefficients, seed):
     names = ("per_batch", "per_length", "per_sequence", "linear", "quadratic")

@@ -123,7 +123,7 @@ def test_the_last_step_is_filled_from_those_before():
     assert [[len(batch) for batch in step] for step in steps] == [[2, 2], [2, 1], [1, 1]]
 
 
-@settings(max_examples=150, derandomize=True)
+@settings(max_examples=75, derandomize=True)
 @given(st.data())
 def test_a_step_takes_the_most_that_fit_and_its_costliest_batch_costs_the_least(data):
     dims = data.draw(st.integers(1, 2))
@@ -170,7 +170,7 @@ def test_kernels_their_python_and_calls_form_the_same_steps(cost, dims, monkeypa
                 assert by_steps(needed[:60], cut, slots, cost=cost) == few
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=50, derandomize=True, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 99), st.integers(1, 99)), min_size=1, max_size=40), st.data())
 def test_pairs_by_their_padded_frames_are_cut_as_by_any_prices(pairs, data):
     """In whole numbers. A third length of 0 costs nothing, and is cut by the kernel of any prices."""
@@ -206,7 +206,7 @@ def filled_cost(rows, cost, multiple):
     return float(cost(np.array([count]), np.array(rows).max(axis=0)[None])[0])
 
 
-@settings(max_examples=150, derandomize=True)
+@settings(max_examples=75, derandomize=True)
 @given(st.data())
 def test_a_step_of_multiples_is_the_most_that_leaves_nothing_and_its_costliest_batch_costs_the_least(data):
     lengths = [(length,) for length in data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=10))]
@@ -284,7 +284,7 @@ def reach_one_by_one(lengths, cost, budget, hard, most, multiple, *, loose):
     return more, number, paid, first
 
 
-@settings(max_examples=150, derandomize=True)
+@settings(max_examples=75, derandomize=True)
 @given(st.data())
 def test_the_ways_to_cut_a_step_are_those_of_the_rule(data):
     dims, multiple = data.draw(st.integers(1, 2)), data.draw(st.integers(2, 5))
@@ -304,7 +304,7 @@ def test_the_ways_to_cut_a_step_are_those_of_the_rule(data):
         assert {at: first[at] for at in reached[1:]} == ways[2]
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(st.data())
 def test_kernels_form_the_steps_of_multiples_that_a_called_cost_forms(data):
     dims, multiple = data.draw(st.integers(1, 2)), data.draw(st.integers(2, 5))
@@ -355,7 +355,7 @@ def halve_one_by_one(sizes, slots):
     return sizes
 
 
-@settings(max_examples=150, derandomize=True)
+@settings(max_examples=75, derandomize=True)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(1, 60))
 def test_the_widest_batches_are_halved_as_if_one_after_the_other(sizes, slots):
     slots = max(slots, len(sizes))

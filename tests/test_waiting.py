@@ -48,7 +48,7 @@ costs_of_batches = st.one_of(
 
 
 @given(costs_of_batches, st.sampled_from([1, 2, 4, 8, 24]), st.floats(0.0, 0.99), st.integers(0, 99))
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_ranks_wait_no_longer_than_was_asked_or_as_little_as_can_be(costs, slots, asked, seed):
     costs, key = np.array(costs, np.float64), lw.Key(seed=seed, stage="deal")
     scaled = costs / (costs.max() or 1.0)

@@ -25,7 +25,7 @@ BATCHING = lw.Batching(cut=lw.FixedSize(3), order=lw.SemiSorted())
 LENGTHS = lw.example_lengths("long-tailed", count=700)
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(st.integers(0, 400), st.integers(0, 2**64 - 1), st.data())
 def test_places_are_a_permutation_whose_parts_fit_together(count, seed, data):
     key = lw.Key(seed=seed, epoch=3)
@@ -80,7 +80,7 @@ def test_places_are_those_of_exact_arithmetic(count):
     assert key.places(0, last, count).tolist() == expected
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=75, derandomize=True, deadline=None)
 @given(
     st.one_of(length_sets.flat, length_sets.pairs),
     st.integers(1, 9),
@@ -285,7 +285,7 @@ def test_chunks_keep_the_numbers_of_their_sequences():
     assert frames.tolist() == LENGTHS.tolist()
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=30, derandomize=True, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(0, 40)), min_size=1, max_size=3),
     st.integers(1, 4),
