@@ -15,6 +15,7 @@ import lengthwise as lw
 TRAIN, EPOCHS = 1_000, 4
 collate = lw.torch.PadCollate()
 lengths = 8 + lw.example_lengths("long-tailed", count=TRAIN + 200) // 32
+torch.set_num_threads(1)  # with more, other programs on the machine would decide how long a row takes
 torch.manual_seed(0)
 tones = torch.randint(4, (len(lengths),))
 waves = [torch.sin(torch.arange(int(length)) * (0.3 + 0.2 * tone)) for length, tone in zip(lengths, tones, strict=True)]
