@@ -614,6 +614,16 @@ def test_what_costs_less_but_cannot_be_recommended_is_told_beside_random_batches
     )
 
 
+def test_random_batches_that_only_a_wide_within_affords_are_not_called_the_cheapest():
+    advice = lw.advise(range(1, 2_000), FIXED, within=2.0)
+    assert advice.best.label == "random"
+    assert advice.best.price > 1.5 * advice.candidates[0].price
+    assert advice.sentence.startswith(
+        "Take random: random order. Of all that compute at most 200 % more than the cheapest, it mixes most, 0.90 "
+    )
+    assert "nothing to gain" not in advice.sentence
+
+
 @pytest.mark.parametrize(
     ("cut", "world", "random_steps", "waitings"),
     [

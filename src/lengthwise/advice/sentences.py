@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from lengthwise.advice.contenders import OTHER_CUT
 from lengthwise.advice.question import Question
 from lengthwise.advice.row import AdviceRow, relative
-from lengthwise.advice.rule import LEAP, NOTHING
+from lengthwise.advice.rule import LEAP, NOTHING, WITHIN
 from lengthwise.choices.cut import Budget, FixedSize
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.named import STRATEGIES
@@ -41,7 +41,9 @@ def write_sentence(
     if not len(question.lengths):
         return "You have nothing to gain: there are no sequences."
     random = rows[0]
-    if best is random and (best.work is None or is_least(random, least)):
+    # Random batches may also be the best because a wide `within` affords their mixing: then there is something to gain.
+    small = NOTHING if best.work is not None else WITHIN
+    if best is random and random.price <= least * (1 + small):
         return _nothing(rows, random, question, least=least)
     said = [_name(best, question), _reason(best, question, limit, least=least), _saving(best, question)]
     if (more := _more_steps(best, random)) is not None:
@@ -58,7 +60,7 @@ def write_sentence(
 def _nothing(rows: Sequence[AdviceRow], random: AdviceRow, question: Question, *, least: float) -> str:
     """That random batches are as good as any; of what trainers ship and costs less, why it is not recommended."""
     cheapest = min(rows, key=lambda row: row.price)
-    if is_least(random, cheapest.price):
+    if random.price <= cheapest.price * (1 + WITHIN):
         more = relative(random.price, least) - 1
         much = f"{_percent(more)} more than the cheapest" if more > _SAME else "no more than the cheapest"
         return f"You have nothing to gain: random batches {_verb(question)} {much}. Shuffle."
@@ -98,6 +100,8 @@ def _describe(row: AdviceRow) -> str:
         return f"as random as {100 * order.padding:.2g} % {allow}"
     if isinstance(order, Shuffled) and isinstance(row.batching.deal, RandomSteps):
         return "each step is a random sample, sorted into its batches"
+    if name == "random":
+        return "random order"
     return STRATEGIES[name].help if name in STRATEGIES else "buckets of as many frames each"
 
 
