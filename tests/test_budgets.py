@@ -56,8 +56,8 @@ def test_what_is_longer_than_the_budget_is_refused_stands_alone_or_is_dropped():
     lengths = [3, 50, 4, 60, 5]
     message = (
         r"^`budget` must be at least the cost of the costliest sequence, 60, but is 20.0 at sequence 3. "
-        r"A sequence of the mean length costs 24, and is over it too; 16 of them cost about 384: give it in the unit "
-        r"of the lengths, samples or frames, or of `cost`. Raise it, or choose oversize='alone' or oversize='drop' "
+        r"A sequence of the mean length is over it too: it costs 24, and 16 of them cost about 384\. Is the budget in "
+        r"the unit of the lengths, or of `cost`\? Raise it, or choose oversize='alone' or oversize='drop' "
         r"\(on the command line: .*oversize=alone\).$"
     )
     with pytest.raises(ValueError, match=message):
@@ -273,8 +273,8 @@ def test_a_budget_in_another_unit_than_the_lengths_is_doubted(oversize):
     cut = lw.Budget(20_000, oversize=oversize)
     if oversize == "error":
         message = (
-            r"but is 20000\.0 at sequence 119\. A sequence of the mean length costs 197855, and is over it too; 16 of "
-            r"them cost about 3165680: give it in the unit of the lengths, samples or frames, or of `cost`\. Raise it"
+            r"but is 20000\.0 at sequence 119\. A sequence of the mean length is over it too: it costs 197855, and "
+            r"16 of them cost about 3165680\. Is the budget in the unit of the lengths, or of `cost`\? Raise it"
         )
         with pytest.raises(lw.OversizeError, match=message):
             plan_of(samples, cut)

@@ -313,7 +313,7 @@ BAD = [
         {},
         ["of at most some hundred levels, but is '{{", "at line 2 of {}."],
     ),
-    ("a.csv", "", {}, ["`source` must be a file with sequences, but is '{}'. It is empty"]),
+    ("a.csv", "", {}, ["`source` must be a file with sequences, but is '{}'. It has none"]),
     ("a.csv", "id,n\n", {"column": "n"}, ["`source` must be a file with sequences, but is '{}'."]),
     ("a.txt", "\n\n", {}, ["`source` must be a file with sequences, but is '{}'."]),
     ("a.jsonl", "", {}, ["`source` must be a file with sequences, but is '{}'."]),

@@ -301,8 +301,8 @@ def test_every_column_of_the_table_of_measures(packed, steps):
         found, row = dict(zip(table.heads[1:], cells, strict=True)), rows[label]
         fields = {
             **{"batches": f"{row['batches']:,}", "planned in ms": "250", "rows": f"{row['rows']:,}"},
-            **{"ZPR": f"{100 * row['zero_padding_rate']:.2f} %", "padding": f"{100 * row['padding_share']:.1f} %"},
-            **{"ABL": f"{row['average_batch_length']:,.1f}", "computed / useful": words.computed(row["padding_share"])},
+            **{"padding": f"{100 * row['padding_share']:.1f} %"},
+            **{"computed / useful": words.computed(row["padding_share"])},
             **{"fill": f"{100 * row['fill']:.2f} %", "pair mixing": f"{row['pair_mixing']:.3f}"},
             **{"mixing": f"{row['mixing']:.3f}", "step mixing": f"{row['step_mixing']:.3f}"},
             **{"cost spread": f"{100 * row['cost_spread']:.1f} %", "largest cost": f"{row['largest_cost']:,.0f}"},

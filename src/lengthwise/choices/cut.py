@@ -77,9 +77,8 @@ class OversizeError(ValueError):
         )
         if self.mean_cost is not None:
             remedy = (
-                f"A sequence of the mean length costs {_about(self.mean_cost)}, and is over it too; 16 of them cost "
-                f"about {_about(16 * self.mean_cost)}: give it in the unit of the lengths, samples or frames, or of "
-                f"`cost`. {remedy}"
+                f"A sequence of the mean length is over it too: it costs {_about(self.mean_cost)}, and 16 of them cost "
+                f"about {_about(16 * self.mean_cost)}. Is the budget in the unit of the lengths, or of `cost`? {remedy}"
             )
         rule = f"at least the cost of the costliest sequence, {self.cost:.16g}"
         return checks.sentence("budget", rule, self.budget, remedy, at=at)

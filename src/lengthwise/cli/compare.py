@@ -25,7 +25,7 @@ DEFAULT = f"random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8
 DEFAULT_OF_ROWS = "best-fit,pool:1,pool:16,pool:128,pool:1024,pool:8192"
 ATTENTION = lw.Quadratic(linear=0.0, quadratic=1.0)  # what rows cost: it differs, where their frames do not
 # Columns that a narrow terminal leaves out, in this order.
-_SPARE = ("planned\nin ms", "computed\n/ useful", "batches", "batch\nsize", "largest\ncost", "ZPR")
+_SPARE = ("planned\nin ms", "computed\n/ useful", "batches", "batch\nsize", "largest\ncost")
 
 
 def add(subparsers: Any) -> None:
@@ -126,10 +126,12 @@ def _plan_one(
 _SAID_BELOW = ("dropped", "over the budget")
 _LEGEND = {
     "padding": "padding: the share of computed frames that are padding",
-    "ZPR": "ZPR: its plain mean over batches (Ge 2021, eq. 1)",
-    "ABL": "ABL: the mean length that batches are padded to",
-    "largest\ncost": "cost: padded frames of a batch",
+    "computed\n/ useful": "computed / useful: frames computed for each frame of data",
+    "largest\ncost": "largest cost: padded frames of the costliest batch",
 }
+
+
+_STEPS_VARY = "steps vary: how much the mean length of steps varies, 1 as that of random samples does."
 
 
 def _print(rows: list[dict[str, Any]], title: str, *, steps: bool, packed: bool) -> None:
@@ -160,11 +162,12 @@ def _notes(row: dict[str, Any], *, steps: bool) -> tuple[str, ...]:
     )
     if not steps:
         return (mixing,)
-    of_steps = (
-        "step mixing: the same for all that one optimiser step takes; steps vary: how much the mean length of steps "
-        "varies, 1 as that of random samples does; waiting: the share of time that ranks wait for the slowest."
+    return (
+        mixing,
+        "step mixing: the same for all that one optimiser step takes.",
+        _STEPS_VARY,
+        "waiting: the share of time that ranks wait for the slowest.",
     )
-    return mixing, of_steps
 
 
 def _notes_of_rows(row: dict[str, Any], *, steps: bool) -> tuple[str, ...]:
@@ -172,15 +175,14 @@ def _notes_of_rows(row: dict[str, Any], *, steps: bool) -> tuple[str, ...]:
     epochs = row["mixing_epochs"]
     pooled = f" (over {epochs} epochs, where `lengthwise plan` has one epoch and fewer bins)" if epochs > 1 else ""
     rows = (
-        "fill: the share of computed frames that hold data; pair mixing: 1 where a sequence tells nothing about the "
-        f"length of another in its row, near 0 where it tells all{pooled}; cost spread: the standard deviation of what "
-        "attention costs in a batch (the squares of the lengths), as a share of the mean."
+        "fill: the share of computed frames that hold data.",
+        "pair mixing: 1 where a sequence tells nothing about the length of another in its row, near 0 where it tells "
+        f"all{pooled}.",
+        "cost spread: the standard deviation of what attention costs in a batch (the squares of the lengths), as a "
+        "share of the mean.",
     )
-    of_steps = (
-        "steps vary: how much the mean length of steps varies, 1 as that of random samples does; waiting: the share of "
-        "time that ranks wait for the slowest, if attention alone cost time."
-    )
-    return (rows, of_steps) if steps else (rows,)
+    waiting = "waiting: the share of time that ranks wait for the slowest, if attention alone cost time."
+    return (*rows, _STEPS_VARY, waiting) if steps else rows
 
 
 def _pooling_note(epochs: int, bins: int) -> str:

@@ -128,7 +128,7 @@ def table(
         heads: The heads of the columns; a line break begins a new line.
         title: The text above the table.
         notes: The texts below the table.
-        legend: What heads mean; the note above the others explains those that stand in the table.
+        legend: What heads mean; those that stand in the table are explained above the notes, each in a line.
         words: The first so many columns hold words, the others numbers.
         spare: Heads of columns to leave out, in this order, if the table is too wide. A note names them.
     """
@@ -155,10 +155,9 @@ def _write_notes(
 ) -> list[str]:
     """What stands below a table of the columns `kept`: what their heads mean, the notes, and which were left out."""
     shown = [heads[place] for place in kept]
-    explained = "; ".join(text for head, text in legend.items() if head in shown)
     left_out = ", ".join(" ".join(head.split()) for place, head in enumerate(heads) if place not in kept)
     return [
-        *([f"{explained}."] if explained else []),
+        *(f"{text}." for head, text in legend.items() if head in shown),
         *notes,
         *([f"Left out for want of room: {left_out}. --json has them."] if left_out else []),
     ]

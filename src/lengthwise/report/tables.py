@@ -16,10 +16,8 @@ Row = Mapping[str, Any]
 _COLUMNS: dict[str, Callable[[Row], str]] = {
     "batches": lambda row: f"{row['batches']:,}",
     "batch size": lambda row: _sizes(row),
-    "ZPR": lambda row: f"{100 * row['zero_padding_rate']:.2f} %",
     "padding": lambda row: f"{100 * row['padding_share']:.1f} %",
     "computed / useful": lambda row: words.computed(row["padding_share"]),
-    "ABL": lambda row: f"{row['average_batch_length']:,.1f}",
     "rows": lambda row: f"{row['rows']:,}",
     "fill": lambda row: f"{100 * row['fill']:.2f} %",
     "mixing": lambda row: f"{row['mixing']:.3f}",
@@ -34,10 +32,8 @@ _COLUMNS: dict[str, Callable[[Row], str]] = {
     "planned in ms": lambda row: f"{1000 * row['seconds']:.0f}",
 }
 _MEANINGS = {
-    "ZPR": "the plain mean over batches of their padding (Ge et al. 2021, equation 1)",
     "padding": "the share of all computed frames that are padding",
     "computed / useful": "frames computed for each frame of data",
-    "ABL": "the mean length that batches are padded to",
     "fill": "the share of computed frames that are data",
     "mixing": "1 where a batch tells nothing about the lengths in it, near 0 where it tells all",
     "pair mixing": "1 where a sequence tells nothing about the length of another in its row, else less",
@@ -47,9 +43,8 @@ _MEANINGS = {
     "waiting": "the share of time that ranks wait for the costliest",
 }
 _OF_STEPS = ("step mixing", "steps vary", "waiting")
-_NOT_BESIDE_STEPS = ("ZPR", "ABL")
 _OF_ROWS = ("rows", "fill", "pair mixing", "cost spread")
-_NOT_OF_ROWS = (*_NOT_BESIDE_STEPS, "padding", "computed / useful", "mixing", "step mixing", "largest cost")
+_NOT_OF_ROWS = ("padding", "computed / useful", "mixing", "step mixing", "largest cost")
 
 
 def measures(rows: Mapping[str, Row], *, steps: bool, packed: bool) -> Table:
@@ -66,7 +61,7 @@ def measures(rows: Mapping[str, Row], *, steps: bool, packed: bool) -> Table:
 
 def choose_columns(*, steps: bool, packed: bool) -> dict[str, Callable[[Row], str]]:
     """How a row is written in each column by its head: those of steps, or of packed rows, where there are such."""
-    hidden = (_NOT_BESIDE_STEPS if steps else _OF_STEPS) + (_NOT_OF_ROWS if packed else _OF_ROWS)
+    hidden = (() if steps else _OF_STEPS) + (_NOT_OF_ROWS if packed else _OF_ROWS)
     return {head: write for head, write in _COLUMNS.items() if head not in hidden}
 
 
