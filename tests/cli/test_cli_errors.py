@@ -43,7 +43,7 @@ WRONG = {
     "compare --cut budget": "but is 'budget'. Give the most padded frames of a batch: 16 sequences have about",
     "compare --cut budget:": "but is 'budget:'. Give the most padded frames of a batch: 16 sequences have about",
     "compare --cut budget:20,000": "but is 'budget:20,000'. Give the most padded frames of a batch: 16 sequences have",
-    "buckets --buckets 4 --budget 10": "mean length is over it too: it costs 518, and 16 of them cost about 8288. Is the budget in",
+    "buckets --buckets 4 --budget 10": "mean length is over it too: it costs 518, and 16 of them cost about 8288.",
     "compare --batch-size 4 --budget 5": "argument --budget: not allowed with argument --batch-size.",
     "compare --subset 10481": "`subset` must be at most 10480, but is 10481.",
     "compare --subset 0": "`subset` must be at least 1, but is 0.",
