@@ -39,7 +39,7 @@ def test_every_packing_has_a_row_of_what_the_library_measures(run, lengths):
 def test_the_table_says_what_its_heads_mean(run, lengths):
     done = run("compare", lengths, *PACKED)
     assert "batches of 4 rows of at most 4,096 frames" in done.out
-    assert "fill: the share of computed frames that hold data; pair mixing: 1 where" in " ".join(done.out.split())
+    assert "fill: the share of computed frames that hold data. pair mixing: 1 where" in " ".join(done.out.split())
     # `lengthwise plan` says another number for the same rows: 3,000 sequences of one epoch fill fewer bins.
     assert "(over 32 epochs, where `lengthwise plan` has one epoch and fewer bins)" in " ".join(done.out.split())
     assert "waiting" not in done.out

@@ -171,8 +171,8 @@ def _document(plan: lw.Plan, measures: lw.Measures, count: int) -> dict[str, Any
 
 def _print(document: dict[str, Any], title: str, *, packed: bool) -> None:
     measures = document["measures"]
-    # Packed rows are all padded to one length, which says nothing of those in them. Without rows there are none to count
-    # or to mix. A plan has one epoch.
+    # Packed rows are all padded to one length, which says nothing of those in them. Without rows, none are counted
+    # or mix. A plan has one epoch.
     hidden = ("epochs", *(("mixing", "step_mixing", "mixing_bins") if packed else ("rows", "pair_mixing")))
     rows = [(_measure(name), _cell(name, value)) for name, value in measures.items() if name not in hidden]
     bins = measures["mixing_bins"]
