@@ -186,7 +186,4 @@ def _legend(question: Question) -> dict[str, str]:
     }
 
 
-_ROWS = (
-    "*: the one to take. The others are what trainers ship, cut as you asked, and some that no other beats in both "
-    "price and mixing."
-)
+_ROWS = "*: the one to take. The others: what trainers ship, and some that no row beats in price and mixing."
