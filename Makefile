@@ -13,14 +13,15 @@ PYTEST := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadscope
 
 .PHONY: demo check test docs lowest wheel clean
 
+# At the usual rate six epochs end where the loss falls steeply, and seeds differ more than strategies.
 demo: $(VENV)/.demo
 	@echo
 	@echo "== What the batching strategies pad, on 10,480 generated lengths with a long tail"
 	$(BIN)/lengthwise compare
 	@echo
-	@echo "== The same network, trained under five of them from the same weights"
-	$(BIN)/lengthwise study handwriting --count 1200 --epochs 6 \
-		--strategies "random,sorted,arrange=in-order,semi-sorted:0.05,optimal:8,max-entropy:0.1" \
+	@echo "== The same network, trained under four of them, twice each, from the same weights"
+	$(BIN)/lengthwise study handwriting --count 1200 --epochs 6 --seeds 2 --learning-rate 0.006 \
+		--strategies "random,sorted,arrange=in-order,semi-sorted:0.1,max-entropy:0.1" \
 		--json out/demo.json --plot out/demo.png
 	@echo
 	@echo "Every number is in out/demo.json, the curves are in out/demo.png."
