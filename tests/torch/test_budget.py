@@ -202,7 +202,7 @@ def test_a_found_budget_is_printed_with_what_was_tried():
 
 
 SCRIPT = """
-import resource, torch
+import gc, resource, torch
 import lengthwise as lw
 
 torch.set_num_threads(1)
@@ -215,9 +215,10 @@ def step(batch):
     optimizer.step()
 
 step(torch.ones(1, 8, 64))  # loads what PyTorch loads with the first step
+gc.freeze()  # or each step that runs out of memory would search all of that for garbage
 with open("/proc/self/statm") as file:
     used = int(file.read().split()[0]) * resource.getpagesize()
-room = 192 * 2**20
+room = 48 * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (used + room, used + room))
 found = lw.torch.find_budget(
     step, lambda count, length: torch.ones(count, length, 64), [50, 100, 200, 400], model=model, max_sequences=100_000
@@ -232,15 +233,15 @@ step(torch.ones(int(found.budget // 400), 400, 64))
 def test_a_process_that_has_too_little_memory_finds_its_budget(tmp_path):
     (tmp_path / "train.py").write_text(textwrap.dedent(SCRIPT))
     # Each tensor then gets pages of its own. Otherwise glibc keeps freed ones in its heap, which gets fragmented by
-    # chance: the same script finds 66,000 to 95,000 frames, and once in many runs the step after it does not fit.
-    environ = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "1000000"}
+    # chance: what the same script finds then differs by a third, and once in many runs the step after it does not fit.
+    environ = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "250000"}
     command = [sys.executable, tmp_path / "train.py"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
     assert done.returncode == 0, done.stderr
     budget, full = done.stdout.split()
     # A frame is 256 bytes. A step holds some arrays like its batch, and what the allocator keeps in between.
     assert full == "True"
-    assert 192 * 2**20 / 256 / 30 < float(budget) < 192 * 2**20 / 256 / 2
+    assert 48 * 2**20 / 256 / 30 < float(budget) < 48 * 2**20 / 256 / 2
 
 
 def test_the_multiples_that_plans_pad_to_are_tried():
@@ -286,7 +287,7 @@ def test_memory_that_is_taken_for_one_step_does_not_lower_the_budget(chance):
     assert room * (1 - 1 / 32) - LONGEST <= found.budget <= room
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.sets(st.integers(1, 90), max_size=30), st.integers(2, 90))
 def test_the_search_ends_however_often_memory_is_taken(chances, times):
     step = Taken(lw.Padded(), times * 400, chances)
