@@ -47,9 +47,10 @@ from lengthwise_recipes.ge2021.printed import (  # noqa: E402
     TABLE_2,
     TABLE_4,
 )
-from lengthwise_recipes.ge2021.rerun import FULL, SMALL, settings  # noqa: E402
+from lengthwise_recipes.ge2021.rerun import FULL, SMALL, reproduce, settings  # noqa: E402
 from lengthwise_recipes.ge2021.table1 import DYNAMIC, FIXED, STRATEGIES, TOLERANCES, Row  # noqa: E402
 from lengthwise_recipes.study.results import EpochRow  # noqa: E402
+from lengthwise_recipes.synthesis.ljspeech import read_folder  # noqa: E402
 
 RATE = 4000
 MINIATURE = "--seeds 1 --batch-size 3 --learning-rate 0.03 --width 0.03 --bands 6 --reduction 8 --quiet"
@@ -66,12 +67,12 @@ BUCKETED = ("bucketed:1024", "fixed", "zpr")
 
 
 def write_tones(folder):
-    """Thirty words of two to nine letters; each letter is a tenth of a second of a tone of its own."""
+    """Thirty words of two to nine letters; each letter is a twentieth of a second of a tone of its own."""
     (folder / "wavs").mkdir(parents=True)
     generator, lines = np.random.default_rng(0), []
     for number in range(30):
         text = "".join(generator.choice(list("abcd"), size=2 + number % 8))
-        tones = [np.sin(2 * np.pi * 300 * (1 + "abcd".index(letter)) * np.arange(RATE // 10) / RATE) for letter in text]
+        tones = [np.sin(2 * np.pi * 300 * (1 + "abcd".index(letter)) * np.arange(RATE // 20) / RATE) for letter in text]
         with wave.open(str(folder / "wavs" / f"w{number:02d}.wav"), "wb") as file:
             file.setparams((1, 2, RATE, 0, "NONE", ""))
             file.writeframes((12_000 * np.concatenate(tones)).astype("<i2").tobytes())
@@ -95,20 +96,22 @@ def folder(words):
 
 @pytest.fixture(scope="module")
 def ran(words, folder):
-    """What an epoch says, and what it says that goes on to the second: documents and what was printed."""
+    """The document of one epoch, that of the command that goes on to the second, and what the command printed."""
+    size = dataclasses.replace(
+        SMALL, epochs=1, seeds=1, batch_size=3, learning_rate=0.03, width=0.03, bands=6, reduction=8
+    )
+    short = reproduce(read_folder(folder.parent / "tones"), size, folder=folder / "checkpoints")
     lengths = folder.parent / "lengths.txt"
     np.savetxt(lengths, lw.example_lengths("speech", count=10_480), fmt="%d")
-    found = []
-    for more in (["--epochs", "1"], ["--epochs", "2", "--lengths", str(lengths)]):
-        with contextlib.redirect_stdout(io.StringIO()) as printed:
-            assert main([*words, *more]) == 0
-        found.append((json.loads((folder / "ge2021-small.json").read_text()), " ".join(printed.getvalue().split())))
-    return found
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert main([*words, "--epochs", "2", "--lengths", str(lengths)]) == 0
+    whole = json.loads((folder / "ge2021-small.json").read_text())
+    return json.loads(json.dumps(short)), whole, " ".join(printed.getvalue().split())
 
 
 @pytest.fixture(scope="module")
 def document(ran):
-    return ran[1][0]
+    return ran[1]
 
 
 def row(label, *, seed=0, epoch=1, loss=1.0, seconds=1.0, steps=10, padding=0.0):
@@ -464,7 +467,7 @@ def test_the_document_says_what_was_trained(document):
 
 
 def test_a_rerun_goes_on_where_it_was(ran):
-    (short, _), (whole, _) = ran
+    short, whole, _ = ran
     first = [each for each in whole["study"]["rows"] if each["epoch"] == 1]
     assert first == short["study"]["rows"]  # seconds too
     assert short["table1"] == []
@@ -472,7 +475,7 @@ def test_a_rerun_goes_on_where_it_was(ran):
 
 
 def test_the_command_prints_the_claims_and_writes_page_and_figures(ran, document, folder):
-    assert all(f"{each.claim}. {each.reason}" in ran[1][1] for each in claims_of(document))
+    assert all(f"{each.claim}. {each.reason}" in ran[2] for each in claims_of(document))
     text = (folder / "ge2021.md").read_text()
     assert text == page(document, json_link="ge2021-small.json")
     for name in FIGURES:
@@ -489,10 +492,10 @@ def test_the_page_has_every_claim_and_row(ran, document):
     assert "| with or without BR: SB | SB-BR |" in text
     assert "The paper's own knobs on its own lengths" in text
     assert "within 2 % of the batches, 0.5 points of ZPR, 2 frames of ABL" in text
-    assert "The paper's own knobs on its own lengths" not in page(ran[0][0], json_link="ge2021.json")
+    assert "The paper's own knobs on its own lengths" not in page(ran[0], json_link="ge2021.json")
     counts = [each.why for each in claims_of(document) if each.where == "4"]
     assert all(why.startswith("On the paper's own lengths 655.0 batches become") for why in counts)
-    alone = [each.why for each in claims_of(ran[0][0]) if each.where in ("4", "3, table 1")]
+    alone = [each.why for each in claims_of(ran[0]) if each.where in ("4", "3, table 1")]
     assert all(why.startswith("On the recordings trained on") for why in alone)
     assert all("depends on the lengths" in why for why in alone)
 
