@@ -36,7 +36,7 @@ from lengthwise_recipes.doetsch2017.batchings import (  # noqa: E402
 )
 from lengthwise_recipes.doetsch2017.claims import claims, claims_of, paper_rows  # noqa: E402
 from lengthwise_recipes.doetsch2017.outcomes import Outcome, outcomes  # noqa: E402
-from lengthwise_recipes.doetsch2017.page import FIGURES, labels_of, page, write_figures  # noqa: E402
+from lengthwise_recipes.doetsch2017.page import FIGURES, labels_of, page  # noqa: E402
 from lengthwise_recipes.doetsch2017.rerun import FULL, SMALL, Size, labelling, prepare_for, reproduce  # noqa: E402
 from lengthwise_recipes.speech.digits import RATE, WORDS, Strings, digit_strings  # noqa: E402
 from lengthwise_recipes.speech.parts import digit_parts  # noqa: E402
@@ -317,7 +317,7 @@ def test_a_rerun_that_is_called_again_trains_nothing(document, parts, folder):
     assert claims_of(again) == claims_of(document)
 
 
-def test_the_page_and_the_figures_are_made_from_the_json(document, tmp_path):
+def test_the_page_is_made_from_the_json(document):
     text = page(document, json_link="doetsch2017.json")
     for number, each in enumerate(claims_of(document), 1):
         assert f"| {number}. {each.claim} | {each.verdict} | {each.where} |" in text
@@ -327,10 +327,6 @@ def test_the_page_and_the_figures_are_made_from_the_json(document, tmp_path):
     assert others[0] == COUNTED
     assert all(text.count(f"| `{label}` |") == (3 if label == RANDOM else 1) for label in document["outcomes"])
     assert "Numbers of bins (utterances in each): 2 (12), 3 (8), 4 (6)" in text
-    write_figures(document, tmp_path)
-    named = [f"doetsch2017-{name}.png" for name in FIGURES]
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(named)
-    assert all(f"({name})" in text for name in named)
 
 
 def test_a_page_is_made_of_a_study_that_measured_no_memory(document):
@@ -377,8 +373,11 @@ def test_the_command_writes_all_and_refuses_the_checkpoints_of_other_speech(tmp_
     assert "`text` must be the words of every wav, but is 'missing' at ann/mute." in told
     document = json.loads((tmp_path / "out" / "doetsch2017-small.json").read_text())
     assert document["study"]["data"]["labelling"]["units"] == "a lexicon of 10 words"
-    assert (tmp_path / "out" / "doetsch2017.md").read_text().startswith("# Doetsch et al. 2017")
-    assert (tmp_path / "out" / "doetsch2017-order.png").exists()
+    text = (tmp_path / "out" / "doetsch2017.md").read_text()
+    assert text.startswith("# Doetsch et al. 2017")
+    named = [f"doetsch2017-{name}.png" for name in FIGURES]
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.png")) == sorted(named)
+    assert all(f"({name})" in text for name in named)
     assert main([*words, "--data-seed", "1"]) == 2
     assert "`checkpoints` must be of the same data, strategies and settings" in capsys.readouterr().err
 
