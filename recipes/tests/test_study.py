@@ -134,7 +134,7 @@ def test_one_process_learns_as_by_hand(setup, counts):
 
 
 @pytest.fixture(scope="module")
-def on_two():
+def on_two(forked_ranks):  # noqa: ARG001
     given = {
         name: Setup(batching=batching, processes=2, averaging="gradient", learning_rate_scaling="linear", base_batch=16)
         for name, batching in (("whole", WHOLE), ("chunks", CHUNKED))
