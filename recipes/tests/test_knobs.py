@@ -20,10 +20,11 @@ def test_a_knob_pads_what_was_wanted(order):
 
 @pytest.mark.parametrize("order", ["alternated", "windowed", "bucketed"])
 def test_no_value_of_a_whole_knob_comes_nearer(order):
-    values = VALUES[order](LENGTHS, 16, 0.1)
-    shares = [padding_share(LENGTHS, lw.strategy(f"{order}:{value}", cut=CUT)) for value in values]
+    lengths = LENGTHS[:512]
+    values = VALUES[order](lengths, 16, 0.1)
+    shares = [padding_share(lengths, lw.strategy(f"{order}:{value}", cut=CUT)) for value in values]
     nearest = min(abs(share - 0.1) for share in shares)
-    assert abs(fit_knob(LENGTHS, order, 0.1, cut=CUT).padding_share - 0.1) == pytest.approx(nearest)
+    assert abs(fit_knob(lengths, order, 0.1, cut=CUT).padding_share - 0.1) == pytest.approx(nearest)
 
 
 def test_a_knob_is_fitted_to_dynamic_batch_sizes_too():
