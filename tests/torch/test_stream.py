@@ -322,7 +322,7 @@ WINDOWS = st.lists(st.integers(1, 60), min_size=1, max_size=60)
 WORLDS = st.builds(World, st.integers(1, 4), st.integers(1, 3))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(
     lengths=WINDOWS,
     shards=st.integers(4, 7),
@@ -361,29 +361,38 @@ def test_ranks_take_their_own_once_and_resume_as_others(lengths, shards, first, 
     assert sorted(together) == list(range(len(lengths)))
 
 
-def on_two_ranks(rank, folder, counts):
-    """Writes what each batch holds, and its scale."""
+COUNTS = ([60, 60], [90, 3], [40, 0, 7], [0, 50])
+
+
+def on_two_ranks(rank, folder):
+    """Writes what each batch of each stream holds, and its scale; and the states after them."""
     distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
     try:
-        stream = stream_of(shards_of(counts), BATCHINGS["budget"], micro_batches=2)
-        found, states = [], []
-        for batch in stream:
-            found.append(([name for name, _ in batch], stream.loss_scale))
-            states.append(stream.state_dict())
+        for number, counts in enumerate(COUNTS):
+            stream = stream_of(shards_of(counts), BATCHINGS["budget"], micro_batches=2)
+            found, states = [], []
+            for batch in stream:
+                found.append(([name for name, _ in batch], stream.loss_scale))
+                states.append(stream.state_dict())
+            torch.save((found, states), folder / f"{number}-{rank}.pt")
     finally:
         distributed.destroy_process_group()
-    torch.save(found, folder / f"{rank}.pt")
-    torch.save(states, folder / f"states-{rank}.pt")
+
+
+@pytest.fixture(scope="module")
+def of_two_ranks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two")
+    run_ranks(on_two_ranks, folder)
+    return folder
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("counts", [[60, 60], [90, 3], [40, 0, 7], [0, 50]])
-def test_two_ranks_take_as_many_batches_and_every_sequence_once(tmp_path, counts):
-    run_ranks(on_two_ranks, tmp_path, counts)
-    ranks = [torch.load(tmp_path / f"{rank}.pt") for rank in (0, 1)]
+@pytest.mark.parametrize("counts", COUNTS)
+def test_two_ranks_take_as_many_batches_and_every_sequence_once(of_two_ranks, counts):
+    saved = [torch.load(of_two_ranks / f"{COUNTS.index(counts)}-{rank}.pt") for rank in (0, 1)]
+    ranks, states = zip(*saved, strict=True)
     assert len(ranks[0]) == len(ranks[1])
     assert len(ranks[0]) % 2 == 0
-    states = [torch.load(tmp_path / f"states-{rank}.pt") for rank in (0, 1)]
     assert states[0] == states[1]
     # Of 60 sequences in windows of 20, no rank knows that the third window of the other was its last.
     known = counts != [60, 60]
@@ -394,28 +403,34 @@ def test_two_ranks_take_as_many_batches_and_every_sequence_once(tmp_path, counts
         assert sum(scale for own in ranks for _, scale in own[at : at + 2]) == pytest.approx(2)
 
 
-def first_run(rank, folder, batches):
+TAKEN = (1, 5, 11)  # batches that each of three ranks has when the run is killed
+
+
+def first_run(rank, folder):
     distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=3)
     try:
-        stream = stream_of(shards_of([40, 31, 25, 12, 30, 6]), BATCHINGS["budget"])
-        found = [[name for name, _ in batch] for batch in itertools.islice(iter(stream), batches) if stream.loss_scale]
-        states = [None] * 3
-        distributed.all_gather_object(states, stream.state_dict())
-        assert states[0] == states[1] == states[2]
+        for batches in TAKEN:
+            stream = stream_of(shards_of([40, 31, 25, 12, 30, 6]), BATCHINGS["budget"])
+            running = itertools.islice(iter(stream), batches)
+            found = [[name for name, _ in batch] for batch in running if stream.loss_scale]
+            states = [None] * 3
+            distributed.all_gather_object(states, stream.state_dict())
+            assert states[0] == states[1] == states[2]
+            torch.save((found, stream.state_dict()), folder / f"first{rank}-{batches}.pt")
     finally:
         distributed.destroy_process_group()
-    torch.save((found, stream.state_dict()), folder / f"first{rank}.pt")
 
 
 def second_run(rank, folder, world_size):
     distributed.init_process_group("gloo", init_method=f"file://{folder}/again", rank=rank, world_size=world_size)
     try:
-        stream = stream_of(shards_of([40, 31, 25, 12, 30, 6]), BATCHINGS["budget"])
-        stream.load_state_dict(torch.load(folder / "first0.pt")[1])
-        found = [[name for name, _ in batch] for batch in stream if stream.loss_scale]
+        for batches in TAKEN:
+            stream = stream_of(shards_of([40, 31, 25, 12, 30, 6]), BATCHINGS["budget"])
+            stream.load_state_dict(torch.load(folder / f"first0-{batches}.pt")[1])
+            found = [[name for name, _ in batch] for batch in stream if stream.loss_scale]
+            torch.save(found, folder / f"second{rank}-{batches}.pt")
     finally:
         distributed.destroy_process_group()
-    torch.save(found, folder / f"second{rank}.pt")
 
 
 def spare_on_two_ranks(rank, folder):
@@ -435,13 +450,20 @@ def test_a_rank_keeps_company_with_a_sequence_within_the_budget(tmp_path):
     run_ranks(spare_on_two_ranks, tmp_path)
 
 
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """Where three ranks have left what they took, and two ranks the rest."""
+    folder = tmp_path_factory.mktemp("killed")
+    run_ranks(first_run, folder, world_size=3)
+    run_ranks(second_run, folder, 2, world_size=2)
+    return folder
+
+
 @pytest.mark.processes
-@pytest.mark.parametrize("batches", [1, 5, 11])
-def test_a_killed_run_of_three_ranks_goes_on_with_two(tmp_path, batches):
-    run_ranks(first_run, tmp_path, batches, world_size=3)
-    run_ranks(second_run, tmp_path, 2, world_size=2)
-    found = [torch.load(tmp_path / f"first{rank}.pt")[0] for rank in range(3)]
-    found += [torch.load(tmp_path / f"second{rank}.pt") for rank in range(2)]
+@pytest.mark.parametrize("batches", TAKEN)
+def test_a_killed_run_of_three_ranks_goes_on_with_two(killed, batches):
+    found = [torch.load(killed / f"first{rank}-{batches}.pt")[0] for rank in range(3)]
+    found += [torch.load(killed / f"second{rank}-{batches}.pt") for rank in range(2)]
     taken = sorted(name for own in found for batch in own for name in batch)
     assert taken == sorted(name for shard in shards_of([40, 31, 25, 12, 30, 6]) for name, _ in shard)
 
