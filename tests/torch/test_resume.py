@@ -46,22 +46,22 @@ def plain(sampler):
     return sampler
 
 
-# The last of them fetches more batches ahead than an epoch has.
+# One of them fetches more batches ahead than an epoch has. One worker with a longer queue is to a sampler as two are.
 LOADERS = {
     "plain": (plain, {}),
     "no workers": (loader_of, {}),
     "2 ahead": (loader_of, {"num_workers": 2, "prefetch_factor": 1}),
-    "8 ahead": (loader_of, {"num_workers": 2, "prefetch_factor": 4}),
-    "16 ahead": (loader_of, {"num_workers": 2, "prefetch_factor": 8}),
-    "persistent": (loader_of, {"num_workers": 2, "persistent_workers": True}),
+    "8 ahead": (loader_of, {"num_workers": 1, "prefetch_factor": 8}),
+    "16 ahead": (loader_of, {"num_workers": 1, "prefetch_factor": 16}),
+    "persistent": (loader_of, {"num_workers": 1, "prefetch_factor": 4, "persistent_workers": True}),
     "stateful": (stateful, {}),
-    "stateful ahead": (stateful, {"num_workers": 2}),
+    "stateful ahead": (stateful, {"num_workers": 1, "prefetch_factor": 4}),
 }
 STATEFUL = {
     "no workers": {},
     "every third": {"snapshot_every_n_steps": 3},
     "workers": {"num_workers": 2},
-    "workers, every third": {"num_workers": 2, "snapshot_every_n_steps": 3},
+    "workers, every third": {"num_workers": 1, "prefetch_factor": 4, "snapshot_every_n_steps": 3},
 }
 
 # torchdata's loader calls a function that PyTorch has deprecated.
