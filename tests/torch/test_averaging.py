@@ -285,7 +285,6 @@ import sys
 
 import torch
 from torch import distributed, nn
-from torch.distributed import run
 
 import lengthwise as lw
 
