@@ -37,10 +37,10 @@ from lengthwise_recipes.khomenko2016.rerun import FULL, SMALL, Size, batchings, 
 from lengthwise_recipes.study.results import EpochRow  # noqa: E402
 
 PATIENCE = 120.0  # seconds after which a hang is a failure
-EXPECTED_LOSS = 0.77  # nats a symbol
+EXPECTED_LOSS = 1.1  # nats a symbol
 MINIATURE = Size(
-    name="miniature", count=140, epochs=3, seeds=1, hidden=16, layers=1, batch_size=2, processes=(1, 2)
-)  # 60 steps an epoch
+    name="miniature", count=140, epochs=3, seeds=1, hidden=16, layers=1, batch_size=4, processes=(1, 2)
+)  # 30 steps an epoch
 
 
 @pytest.fixture(scope="module")
