@@ -55,7 +55,7 @@ def functions():
 
 COUNT, PAIRS = functions()
 PAIRS_LEFT = [[n, n + 1] for n in LENGTHS if n != 7]
-FEW = 6  # files of a Ray data set
+FEW = 4  # files of a Ray data set
 
 
 def check_bad_rows(write, lengths=LENGTHS):
