@@ -4,6 +4,7 @@ A head is a model with its loss. Those here differ in what the loss is a mean of
 count of labels that the Trainer gives (`num_items_in_batch`), or only takes that count as one of its `**kwargs`.
 """
 
+import gc
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -172,6 +173,7 @@ def gradient(model):
 
 def trainer_of(name, folder, *, micro_batches, num_train_epochs=1, enable_jit_checkpoint=False, **more):
     """A Trainer for one epoch that changes no weights, and what keeps its gradients."""
+    gc.freeze()  # each run of a Trainer collects the garbage of all that is imported, the runs before it included
     head = HEADS[name]
     torch.manual_seed(0)
     model = head.make().double()

@@ -1,5 +1,6 @@
 """DeepSpeed's engine under the loop of docs/trainers/deepspeed.md: the contract on two ranks, in its float32."""
 
+import gc
 import importlib.util
 import os
 
@@ -42,6 +43,8 @@ class SingleModel(Model):
 def engine_of(model, stage):
     os.environ["DS_ACCELERATOR"] = "cpu"
     import deepspeed
+
+    gc.freeze()  # each engine collects the garbage of all that is imported
 
     deepspeed.ops.__compatible_ops__ = {}  # gloo will do: nothing is to be compiled
     config = {

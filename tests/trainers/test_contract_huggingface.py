@@ -168,6 +168,7 @@ REFUSED = {  # how the run is set up, and what is said to it
 def trainer_of(
     kind, folder, *, trainer=PlannedTrainer, sampler=None, weights=None, dataset=None, stop=None, **settings
 ):
+    gc.freeze()  # each run of a Trainer collects the garbage of all that is imported, the runs before it included
     made, targets, more = KINDS[kind]
     model, record = made(), Record()
     if issubclass(trainer, PlannedTrainer):
@@ -199,7 +200,6 @@ def refusal(kind, folder, **given):
 
 
 def runs_on_two_ranks(folder):
-    gc.freeze()  # each run of a Trainer collects the garbage of all that is imported
     left = {kind: f"{folder}/{kind}/checkpoint-{STOP}" for kind in RESUMED}
     return {
         "whole": {kind: train(kind, folder, **WORKERS if kind == "mean" else {}) for kind in KINDS},
@@ -219,7 +219,6 @@ def runs_on_two_ranks(folder):
 
 def runs_on_one_rank(folder):
     """What two ranks left goes on in one process: in steps as large as before, and in steps half as large."""
-    gc.freeze()
     train("mean", folder, trainer=transformers.Trainer, stop=2)
     left, whole_steps = f"{folder}/mean/checkpoint-{STOP}", RANKS * MICRO_BATCHES
     sampler = batch_sampler(micro_batches=whole_steps)
