@@ -41,10 +41,15 @@ def learned(rows):
     return [{name: value for name, value in dataclasses.asdict(row).items() if name not in timed} for row in rows]
 
 
+@pytest.fixture(scope="module")
+def whole(task):
+    """What training finds that is not interrupted."""
+    return list(train(task, setups(BATCHINGS, MINIATURE), MINIATURE))
+
+
 @pytest.mark.parametrize("finished", [1, 5])
-def test_an_interrupted_training_goes_on_bit_by_bit(task, tmp_path, finished):
+def test_an_interrupted_training_goes_on_bit_by_bit(task, whole, tmp_path, finished):
     planned = setups(BATCHINGS, MINIATURE)
-    whole = list(train(task, planned, MINIATURE))
     checkpoints = Checkpoints(tmp_path)
     begun = train(task, planned, MINIATURE, checkpoints=checkpoints)
     before = list(itertools.islice(begun, finished))

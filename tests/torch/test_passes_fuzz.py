@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 LENGTHS = lw.example_lengths("long-tailed", count=60)
 BATCHING = lw.Batching(cut=lw.Budget(3_000, oversize="alone"), order=lw.SemiSorted(randomization_factor=0.2))
-KINDS = {"no workers": {}, "workers": {"num_workers": 2, "prefetch_factor": 2}}
+KINDS = {"no workers": {}, "workers": {"num_workers": 1, "prefetch_factor": 4}}
 
 
 class Data:

@@ -82,7 +82,7 @@ def test_every_pair_of_places_takes_exactly_the_unseen(before):
 @pytest.mark.parametrize("batching", BATCHINGS.values(), ids=BATCHINGS)
 def test_three_changes_in_a_row_lose_and_repeat_nothing(batching):
     chance = random.Random(batching.to_json())
-    for _ in range(10):
+    for _ in range(6):
         run = Run(batching, chance.choice(PLACES))
         got = []
         for _ in range(3):
