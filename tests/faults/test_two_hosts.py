@@ -16,7 +16,7 @@ import lengthwise as lw
 pytestmark = pytest.mark.processes
 
 KIND = hosts.best()
-SECONDS_TO_GIVE_UP = 4  # without an answer from the other rank
+SECONDS_TO_GIVE_UP = 8  # without an answer from the other rank
 EPOCH = 1
 
 
