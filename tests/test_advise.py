@@ -619,7 +619,7 @@ def test_random_batches_that_only_a_wide_within_affords_are_not_called_the_cheap
     assert advice.best.label == "random"
     assert advice.best.price > 1.5 * advice.candidates[0].price
     assert advice.sentence.startswith(
-        "Take random: random order. Of all that compute at most 200 % more than the cheapest, it mixes most, 0.90 "
+        "Take random: random order. Of all that compute at most 200 % more than the cheapest, it mixes most, 0.9"
     )
     assert "nothing to gain" not in advice.sentence
 

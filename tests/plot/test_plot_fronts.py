@@ -8,8 +8,6 @@ pytest.importorskip("matplotlib")
 import lengthwise as lw
 from lengthwise.plot import front
 
-pytestmark = pytest.mark.usefixtures("few_epochs")
-
 SPEECH = lw.example_lengths("speech", count=1_500)
 
 
@@ -17,6 +15,7 @@ def named(figure):
     return [text.get_text() for text in figure.axes[0].texts]
 
 
+@pytest.mark.usefixtures("few_epochs")
 @pytest.mark.parametrize("world", [{}, {"world_size": 4}], ids=["one", "four"])
 def test_what_ships_and_what_is_recommended_have_names(world):
     advice = lw.advise(SPEECH, lw.FixedSize(16), **world)
@@ -50,6 +49,7 @@ def test_batches_lie_below_the_limit():
         assert row.mixing <= np.interp(row.price, across, height) + 0.02
 
 
+@pytest.mark.usefixtures("few_epochs")
 def test_seconds_and_pairs_have_no_limit():
     pairs = np.stack([SPEECH, SPEECH[::-1]], axis=1)
     assert "limit" not in named(front(lw.advise(pairs, lw.FixedSize(16)), lengths=pairs))
