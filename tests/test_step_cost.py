@@ -232,7 +232,9 @@ def test_a_step_cost_in_place_of_its_seconds_is_told():
         TypeError, match=r"^`cost` must be .*\. Give its seconds: cost=step_cost\.seconds, and a budget"
     ):
         lw.Batching(cost=measured(), budget=0.2)
-    with pytest.raises(lw.OversizeError, match=r" costs 0\.00174, and .* about 0\.0278\. Is the budget in .* or of `cost`\? "):
+    with pytest.raises(
+        lw.OversizeError, match=r" costs 0\.00174, and .* about 0\.0278\. Is the budget in .* or of `cost`\? "
+    ):
         lw.make_plan(LENGTHS, lw.Batching(cost=lw.Quadratic(linear=1e-5 / 3), budget=0.0001))
 
 
