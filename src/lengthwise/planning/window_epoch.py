@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.planning.loss import check_some_weight, check_weights, scale_losses, sum_by_batch
+from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import read_runs
 from lengthwise.planning.windows import Window, Windows, locate
 
@@ -200,3 +201,7 @@ class WindowEpoch:
             raise checks.value_error("weights", f"of shape [{count}]", weights.shape, _ONE_WEIGHT)
         check_some_weight(weights)
         return weights
+
+
+# What a sampler goes over. It may ask for what both have; for more, it must ask which of them it is.
+EpochPlan = Plan | WindowEpoch

@@ -19,8 +19,8 @@ from lengthwise.choices.world import World
 from lengthwise.lengths import as_lengths
 from lengthwise.planning import make_plan
 from lengthwise.planning.make import REMEDY, NoStepError, make_fitted
-from lengthwise.planning.plan import Plan
 from lengthwise.planning.times import Draw, draw_times, name_times, read_times
+from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
 
 # Epochs that are tried when a sampler is made: so many, of so many sequences together, where the first has few steps.
 _TRIED_EPOCHS, _TRIED_SEQUENCES, _FEW_STEPS = 100, 10**6, 8
@@ -54,7 +54,7 @@ class Planner:
         _try_all(array, batching, read)
         return cls(array, batching, seed, read)
 
-    def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]], *, rank: int) -> Plan:
+    def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]], *, rank: int) -> EpochPlan:
         """Plans what earlier runs left of an epoch, for all ranks of `world`: `rank` says which of them asks."""
         del rank  # for planners that plan a part at a time
         options = {"seed": self.seed, "epoch": epoch, **world._asdict()}
@@ -62,11 +62,14 @@ class Planner:
             check_taken(self._drawn, epoch)
         return make_fitted(self.lengths, self.batching, None, **options, after=after, times=self._drawn)
 
-    def try_epochs(self, first: Plan, world: World) -> None:
+    def try_epochs(self, first: EpochPlan, world: World) -> None:
         """Raises now what a later epoch would raise within a training: that it has no step, or takes no sequence.
 
         How many batches an epoch has changes with its order and its copies. Where the first has many steps, none does.
+        Of windows none is tried: they are many.
         """
+        if isinstance(first, WindowEpoch):
+            return
         count = len(self.lengths)
         tried = min(_TRIED_EPOCHS, _TRIED_SEQUENCES // max(count, first.count, 1))
         if first.steps > _FEW_STEPS or not count:
@@ -92,7 +95,7 @@ class Planner:
         """Of all epochs. To draw takes as long as to plan: 24 bytes a sequence are kept in place of it."""
         return None if self.times is None else draw_times(self.times, self.seed)
 
-    def facts(self, plan: Plan) -> dict[str, Any]:
+    def facts(self, plan: EpochPlan) -> dict[str, Any]:
         """What checkpoints and ranks must share, of any plan that was made."""
         times = None if self.times is None else name_times(self.times)
         named = {"seed": plan.seed, "lengths": plan.lengths_fingerprint, "times": times}

@@ -7,8 +7,8 @@ from functools import cached_property
 
 from lengthwise import checks
 from lengthwise.choices.world import World
-from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import EarlierRun
+from lengthwise.planning.window_epoch import EpochPlan
 from lengthwise.torch.position import DAMAGED, split_runs
 
 
@@ -25,12 +25,12 @@ class Rest:
         taken: Batches of the plan that each rank had before the next pass.
     """
 
-    plan: Plan
+    plan: EpochPlan
     earlier: tuple[EarlierRun, ...]
     taken: int
 
     @classmethod
-    def after(cls, runs: tuple[EarlierRun, ...], plan: Plan) -> Rest:
+    def after(cls, runs: tuple[EarlierRun, ...], plan: EpochPlan) -> Rest:
         """Where a run stands on the plan of what `runs` left."""
         earlier, taken = split_runs(runs, World(plan.world_size, plan.micro_batches))
         # A state that was damaged may say more batches than the plan has. Windows are counted when len is asked for.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -130,7 +130,7 @@ class BatchSampler(Sampler[list[Any]]):
     @property
     def plan(self) -> Plan:
         """The plan of the epoch that is set; after a state of other numbers of ranks, of what those runs left."""
-        return self._now().plan
+        return cast(Plan, self._now().plan)  # that of a WindowSampler is a WindowEpoch, as its own `plan` says
 
     @property
     def epoch(self) -> int:

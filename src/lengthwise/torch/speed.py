@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise.measures.metrics import sum_frames
 from lengthwise.planning.plan import Plan
-from lengthwise.planning.window_epoch import WindowEpoch
+from lengthwise.planning.window_epoch import EpochPlan
 from lengthwise.report import words
 from lengthwise.torch.sampler import BatchSampler
 
@@ -62,7 +62,7 @@ class Speed:
         self.total: Trained = Trained()
         self._epoch, self._logged = Trained(), Trained()  # the total where each began
         self._last = time.perf_counter()
-        self._plan: Plan | WindowEpoch | None = None
+        self._plan: EpochPlan | None = None
         self._part = _Part(0, np.zeros((1, 2), np.int64))
         self._place = 0  # steps of the plan that are counted
 
@@ -84,7 +84,7 @@ class Speed:
     def note(self, sampler: BatchSampler, delivered: int) -> None:
         """Counts the steps that are done once a rank has trained on `delivered` batches of the epoch."""
         self.note_time()
-        plan: Plan | WindowEpoch = sampler.plan
+        plan: EpochPlan = sampler.plan
         # The plan may be of what earlier runs left: 24 batches of the epoch, of which the plan has the last 10.
         earlier = len(sampler) - plan.steps * plan.micro_batches
         if plan is not self._plan:
@@ -131,7 +131,7 @@ class _Part(NamedTuple):
         return self.first <= step < self.stop
 
 
-def _part_at(plan: Plan | WindowEpoch, lengths: NDArray[Any], step: int) -> _Part:
+def _part_at(plan: EpochPlan, lengths: NDArray[Any], step: int) -> _Part:
     """The part that has `step`: the whole plan, or the window that the pass has planned for it."""
     if isinstance(plan, Plan):
         return _Part(0, _frames_of_steps(plan, lengths))

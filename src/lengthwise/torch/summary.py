@@ -17,7 +17,7 @@ from lengthwise.choices.order import Shuffled
 from lengthwise.measures.metrics import Measures, measure, sum_frames
 from lengthwise.planning import make_plan
 from lengthwise.planning.plan import Plan
-from lengthwise.planning.window_epoch import WindowEpoch
+from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
 from lengthwise.report import words
 
 _SAME = 1.005  # times as much: less than this is no difference worth a sentence
@@ -27,7 +27,7 @@ _ROOM = 0.6  # of the memory: whoever uses less may want to hear of a larger bud
 
 
 def summarize(
-    plan: Plan | WindowEpoch,
+    plan: EpochPlan,
     lengths: ArrayLike,
     batching: Batching,
     *,
@@ -151,7 +151,7 @@ def _left_out(plan: Plan, batching: Batching) -> str:
     return ", attention left out: cost=lw.Quadratic(linear=1, quadratic=0.001) counts it"
 
 
-def _per_step(plan: Plan | WindowEpoch) -> str:
+def _per_step(plan: EpochPlan) -> str:
     each = "each of " if plan.world_size > 1 else ""
     return f"of {words.count(plan.micro_batches, 'batch', 'batches')} on {each}{words.count(plan.world_size, 'rank')}"
 

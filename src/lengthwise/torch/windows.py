@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.world import World
-from lengthwise.planning.plan import Plan
 from lengthwise.planning.window_epoch import WindowEpoch
 from lengthwise.planning.windows import Windows
 from lengthwise.torch.planner import Planner
@@ -81,10 +80,9 @@ class WindowSampler(BatchSampler):
         return self.plan.windows
 
     @property
-    def plan(self) -> WindowEpoch:  # pyright: ignore[reportIncompatibleMethodOverride]  # it stands in for a Plan
+    def plan(self) -> WindowEpoch:  # pyright: ignore[reportIncompatibleMethodOverride]  # a BatchSampler's is a Plan
         """The epoch that is set, window by window. After a state of other numbers of ranks: what those left."""
-        plan: Any = super().plan
-        return plan
+        return cast(WindowEpoch, self._now().plan)
 
     def loss_scales(
         self,
@@ -119,10 +117,7 @@ class WindowSampler(BatchSampler):
 class _WindowPlanner(Planner):
     windows: Windows
 
-    def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]], *, rank: int) -> Any:
+    def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]], *, rank: int) -> WindowEpoch:
         # Planned for an earlier number of ranks, this one may have none of their numbers.
         shared_out = self.windows.share_out(*world, rank=rank if rank < world.world_size else 0)
         return WindowEpoch(shared_out, epoch, after=after)
-
-    def try_epochs(self, first: Plan, world: World) -> None:
-        """Tries none: of many windows, each epoch plans its own."""
