@@ -12,7 +12,7 @@ apart                             whether a network keeps the sequences of a pac
 budget, step_meter                what fits into memory, what a step costs
 summary, speed                    what an epoch computes, and how fast it was
 averaging, single_gradients       models of all ranks made one; how much of a gradient goes with length
-lightning, huggingface            trainers, imported by name
+lightning, huggingface, trainers  trainers, imported by name; what their modules share
 """
 
 try:

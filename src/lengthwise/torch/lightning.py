@@ -11,14 +11,13 @@ try:
 except ImportError as _error:
     raise ImportError("lengthwise.torch.lightning needs Lightning: pip install lightning") from _error
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from lengthwise import checks
-from lengthwise.planning.plan import Plan
 from lengthwise.torch.sampler import BatchSampler
 from lengthwise.torch.speed import Speed
 from lengthwise.torch.summary import describe_memory
+from lengthwise.torch.trainers import PassScales, check_sampler, check_settings
 
 KEY = "lengthwise"  # of the sampler's position, in a checkpoint
 
@@ -52,27 +51,23 @@ class PlannedEpochs(Callback):
     """
 
     def __init__(self, sampler: BatchSampler, *, weights: ArrayLike | None = None) -> None:
-        if not isinstance(sampler, BatchSampler):
-            remedy = "Make one of the lengths and a batching."
-            raise checks.type_error("sampler", "a lengthwise.torch.BatchSampler", sampler, remedy)
+        check_sampler("sampler", sampler)
         self.sampler = sampler
         self.weights = weights
         self._averaged = True
         self._asked = False  # for a scale
         self._told = False  # how fast the first epoch was, and how much memory it took
         self._speed = Speed()
-        self._scaled: tuple[Plan, NDArray[np.float64]] | None = None
+        self._scales = PassScales(sampler)
 
     def scale(self, batch_idx: int) -> float:
         """The factor for the mean loss of batch `batch_idx`, as Lightning numbers it; for `training_step`.
 
         The gradient of a step is then that of its weighted mean loss, on any number of ranks and micro-batches.
         """
-        self._asked, plan = True, self.sampler.plan
-        if self._scaled is None or self._scaled[0] is not plan:
-            scales = self.sampler.loss_scales(self.weights, micro_batches_averaged=self._averaged)
-            self._scaled = (plan, scales)
-        return float(self._scaled[1][batch_idx - self.sampler.start])
+        self._asked = True
+        scales = self._scales.now(self.weights, micro_batches_averaged=self._averaged)
+        return float(scales[batch_idx - self.sampler.start])
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         if stage != "fit":
@@ -161,17 +156,12 @@ class PlannedEpochs(Callback):
         self.sampler.set_epoch(_agree(checkpoint["loops"]["fit_loop"], self.sampler))
 
     def _check_settings(self, trainer: Trainer) -> None:
-        sharing = (trainer.distributed_sampler_kwargs or {}).get("num_replicas", 1)
-        if self.sampler.world_size != sharing:
-            remedy = "Make the sampler without rank and world_size, or with those of data parallelism."
-            raise checks.value_error("world_size", f"the Trainer's, {sharing}", self.sampler.world_size, remedy)
         needed = {"reload_dataloaders_every_n_epochs": 1}
         if self._averaged:
             needed["accumulate_grad_batches"] = self.sampler.micro_batches
-        for name, value in needed.items():
-            if getattr(trainer, name) != value:
-                remedy = "Give it to the Trainer: the sampler decides what a step and an epoch are."
-                raise checks.value_error(name, str(value), getattr(trainer, name), remedy)
+        ranks = (trainer.distributed_sampler_kwargs or {}).get("num_replicas", 1)
+        remedy = "Give it to the Trainer: the sampler decides what a step and an epoch are."
+        check_settings(self.sampler, trainer, needed, ranks=ranks, remedy=remedy)
 
 
 def _agree(loop: dict[str, Any], sampler: BatchSampler) -> int:

@@ -16,11 +16,11 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from lengthwise import checks
 from lengthwise.planning.loss import REDUCTIONS
-from lengthwise.planning.plan import Plan
 from lengthwise.torch.apart import are_apart, take_pair
 from lengthwise.torch.huggingface.epochs import PlannedEpochs, total_steps_of
 from lengthwise.torch.labels import MEANS, NEXT_LABELS, OTHER, count_labels, mean_of
 from lengthwise.torch.sampler import BatchSampler
+from lengthwise.torch.trainers import PassScales, check_sampler, check_settings
 
 # What is kept of the Trainer's own loader; the batches are the sampler's.
 _KEPT = (
@@ -81,15 +81,13 @@ class PlannedTrainer(transformers.Trainer):
     ) -> None:
         _check_dataset(kwargs.get("train_dataset", args[3] if len(args) > 3 else None))
         super().__init__(*args, callbacks=[PlannedEpochs(), *(callbacks or ())], **kwargs)
-        if not isinstance(batch_sampler, BatchSampler):
-            remedy = "Make one of the lengths and a batching."
-            raise checks.type_error("batch_sampler", "a lengthwise.torch.BatchSampler", batch_sampler, remedy)
+        check_sampler("batch_sampler", batch_sampler)
         self.batch_sampler = batch_sampler
         self.weights = weights
         self.reduction: str = checks.check_choice("reduction", reduction, REDUCTIONS)
         self._known = reduction == "sum"  # what the loss of a batch is: said, or seen
         self._tried = False  # whether the model keeps the sequences of packed rows apart
-        self._scaled: tuple[Plan, NDArray[np.float64]] | None = None
+        self._pass_scales = PassScales(batch_sampler)
         self._check_settings()
         self.args.ignore_data_skip = True  # the sampler goes on at its position: there is nothing to skip
 
@@ -232,12 +230,8 @@ class PlannedTrainer(transformers.Trainer):
 
     def _scales(self) -> NDArray[np.float64]:
         """The scale of each batch of this pass, by the weights of its sequences."""
-        plan = self.batch_sampler.plan
-        # Once for each plan: the sampler makes another when the epoch is set.
-        if self._scaled is None or self._scaled[0] is not plan:
-            choices = {"reduction": self.reduction, "micro_batches_averaged": self._averages_micro_batches}
-            self._scaled = plan, self.batch_sampler.loss_scales(self.weights, **choices)
-        return self._scaled[1]
+        averaged = self._averages_micro_batches
+        return self._pass_scales.now(self.weights, reduction=self.reduction, micro_batches_averaged=averaged)
 
     def _scales_by_labels(self, batches: list[Any], scales: NDArray[np.float64]) -> NDArray[np.float64]:
         """The scale of each batch of the step: its labels over those of the step, which the ranks add up.
@@ -344,17 +338,12 @@ class PlannedTrainer(transformers.Trainer):
 
     def _check_settings(self) -> None:
         ranks = self.args.world_size // (self.get_tp_size() * self.get_cp_size() * self.get_sp_size())
-        if self.batch_sampler.world_size != ranks:
-            remedy = "Make the sampler without rank and world_size, or with those of data parallelism."
-            raise checks.value_error("world_size", f"the Trainer's, {ranks}", self.batch_sampler.world_size, remedy)
+        needed = _DECIDED | {"gradient_accumulation_steps": self.batch_sampler.micro_batches}
+        remedy = "Set it so in TrainingArguments: the batch sampler decides what a batch and a step are."
+        check_settings(self.batch_sampler, self.args, needed, ranks=ranks, remedy=remedy)
         if self.args.n_gpu > 1:  # nn.DataParallel splits every batch, and takes the mean of the pieces' means
             remedy = "Start one process for each GPU with torchrun, or let CUDA_VISIBLE_DEVICES name one."
             raise checks.value_error("n_gpu", "at most 1 in each process", self.args.n_gpu, remedy)
-        needed = _DECIDED | {"gradient_accumulation_steps": self.batch_sampler.micro_batches}
-        for name, value in needed.items():
-            if getattr(self.args, name, value) != value:
-                remedy = "Set it so in TrainingArguments: the batch sampler decides what a batch and a step are."
-                raise checks.value_error(name, repr(value), getattr(self.args, name), remedy)
         usual = transformers.TrainingArguments.per_device_train_batch_size
         if self.args.per_device_train_batch_size != usual:
             remedy = "The batching of the sampler decides how many sequences a batch holds."
