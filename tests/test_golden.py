@@ -4,7 +4,6 @@ Where it is, `python tests/test_golden.py` prints the table anew.
 """
 
 import itertools
-from collections import OrderedDict
 from functools import partial
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 import lengthwise as lw
 from lengthwise import _compile, _kernels
 from lengthwise.planning import fit
+from lengthwise.planning.recent import Recent
 
 STRATEGIES = {
     **{
@@ -182,7 +182,7 @@ def in_python(monkeypatch):
     """Kernels run in Python, as small calls do at first, and nothing that was fitted before is remembered."""
     monkeypatch.setattr(_compile, "BEFORE_READING", 9e9)
     monkeypatch.setattr(_compile, "BEFORE_COMPILING", 9e9)  # the tests before may have compiled
-    monkeypatch.setattr(fit, "_remembered", OrderedDict())
+    monkeypatch.setattr(fit, "_remembered", Recent(most=16))
     found = [each for each in vars(_kernels).values() if isinstance(each, _compile.Kernel)]
     for kernel in found:  # grows by those that each of them calls
         called = [kernel.py_func.__globals__.get(name) for name in kernel.py_func.__code__.co_names]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise.planning import fit
+from lengthwise.planning.recent import Recent
 from lengthwise.planning.times import draw_times, name_times, read_times
 
 EPOCHS = [0, 1, 2, 7, 999_999, 10**6, 2**40, 2**64 - 2]
@@ -173,7 +174,7 @@ def test_a_padding_is_reached_in_every_epoch_though_it_is_fitted_once(batching, 
     lengths = lengths if dims == 1 else np.column_stack([lengths, (lengths * spread).astype(int) + 1])
     fitted, fit_anew = [], fit._fit_anew
     monkeypatch.setattr(fit, "_fit_anew", lambda *given: fitted.append(1) or fit_anew(*given))
-    monkeypatch.setattr(fit, "_remembered", type(fit._remembered)())
+    monkeypatch.setattr(fit, "_remembered", Recent(most=16))
     for epoch in range(4):
         plan = lw.make_plan(lengths, batching, epoch=epoch, times=times, world_size=ranks)
         assert lw.measure(plan, lengths).padding_share == pytest.approx(batching.order.padding, abs=0.03)

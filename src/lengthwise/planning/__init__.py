@@ -19,6 +19,7 @@ tail        a last step that is not full is filled, or left out
 grid        steps are dealt to the ranks, and put in order
 rest        what earlier runs took leaves
 plan        what comes of it; plan_file holds it
+recent      what is found once for many plans is kept
 
 Other files read plans, or make many: loss, evaluation; shapes and few_shapes; windows, window_epoch and step_counts.
 

@@ -8,9 +8,7 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
@@ -35,32 +33,15 @@ from lengthwise.planning.draft import sizes_of
 from lengthwise.planning.noise import Fit, fit_to_mixing, fit_to_padding
 from lengthwise.planning.oversize import Kinds, sort_out
 from lengthwise.planning.own import check_batch_sizes, is_own
+from lengthwise.planning.recent import Recent, Same
 from lengthwise.planning.trial import Data, Trial, estimate_batches
 
 _MOST_MIXED = 200_000  # sequences of a trial that measures mixing: they fill all the bins
-_MOST_REMEMBERED = 16
 _FINEST_IN_LINE = 1e-3  # what is padded along a line of bands; below, noise is finer than the levels of a warp
 _MAY_WAIT = 0.05  # of the time of ranks, where batches of different costs share a step that was to be random
 
 _Found = TypeVar("_Found")
-
-
-class _Same:
-    """An object that equals itself alone, and lives as long as it is remembered."""
-
-    def __init__(self, thing: object) -> None:
-        # Held, not only its id: the id of an object that is gone may become another's.
-        self.thing = thing
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.thing is other.thing
-
-    def __hash__(self) -> int:
-        return id(self.thing)
-
-
-_remembered: OrderedDict[tuple[object, ...], Any] = OrderedDict()
-_NOTHING = object()
+_remembered: Recent[Any] = Recent(most=16)
 
 
 class Settled(NamedTuple):
@@ -191,17 +172,8 @@ def _remember(find: Callable[[], _Found], about: str, name: str, batching: Batch
     if is_own(batching.order):
         return find()
     chosen = [getattr(batching, field.name) for field in fields(batching)]
-    own = tuple(_Same(choice) for choice in chosen if choice is not None and is_own(choice))
-    known = (about, batching.to_json(), own, name, world)
-    found = _remembered.get(known, _NOTHING)
-    if found is _NOTHING:  # two threads may find the same at once
-        found = find()
-    _remembered[known] = found
-    with suppress(KeyError):  # another thread has made room. A lock would stay locked in a process forked meanwhile
-        _remembered.move_to_end(known)
-        if len(_remembered) > _MOST_REMEMBERED:
-            _remembered.popitem(last=False)
-    return found
+    own = tuple(Same(choice) for choice in chosen if choice is not None and is_own(choice))
+    return _remembered.get((about, batching.to_json(), own, name, world), find)
 
 
 def _fit_anew(data: Data, kinds: Kinds, batching: Batching, portions: int, bands: int, places: int) -> Fit:

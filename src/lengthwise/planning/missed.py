@@ -19,11 +19,12 @@ from lengthwise.choices.world import World
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.draft import Draft, mean_cost, padding_of
 from lengthwise.planning.fit import Settled
+from lengthwise.planning.recent import Recent
 
 _TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too small to act on
-_MOST_TOLD = 10_000
 _NEARLY_ALL = 0.9  # of the sequences are over the budget: nobody means to drop so many
-_told: set[tuple[str, str, str]] = set()  # (what, batching, fingerprint of lengths) that this process has warned of
+# Of what this process has warned: (what, batching, fingerprint of lengths). Every window of a stream has other lengths.
+_told: Recent[None] = Recent(most=10_000)
 
 
 class FirstWarnings:
@@ -171,9 +172,7 @@ def _was_told(what: str, name: str, batching: Batching) -> bool:
     """Whether this process has warned of it before, for lengths of this name; from now on it has."""
     about = (what, batching.to_json(), name)
     told = about in _told
-    if len(_told) >= _MOST_TOLD:  # of a stream, every window has lengths of its own
-        _told.clear()
-    _told.add(about)
+    _told.get(about, lambda: None)
     return told
 
 

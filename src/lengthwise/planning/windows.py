@@ -13,7 +13,6 @@ whatever epochs they are, and two seeds share none either.
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +35,7 @@ from lengthwise.planning.make import make_fitted
 from lengthwise.planning.missed import FirstWarnings
 from lengthwise.planning.oversize import name_sequence
 from lengthwise.planning.plan import Plan
+from lengthwise.planning.recent import Recent
 from lengthwise.planning.rest import EarlierRun, read_runs
 from lengthwise.planning.shared_fit import Fitted, fit_windows, has_fit
 from lengthwise.planning.step_counts import StepCounts
@@ -157,8 +157,8 @@ class Windows:
         self._folder: Path | None = None if counts is None else _check_folder(counts)
         self._warnings = FirstWarnings()
         self._fits: dict[World, Fitted] = {}
-        self._plans: OrderedDict[tuple[object, ...], Window] = OrderedDict()
-        self._counts: OrderedDict[tuple[object, ...], StepCounts] = OrderedDict()
+        self._plans: Recent[Window] = Recent(_PLANS_KEPT)
+        self._counts: Recent[StepCounts] = Recent(_EPOCHS_KEPT)
 
     def __len__(self) -> int:
         """Windows of an epoch, the same in every epoch: at least 1, which may be empty."""
@@ -169,7 +169,7 @@ class Windows:
 
     def __getstate__(self) -> dict[str, Any]:
         # To another process go no plans, and no lengths that lie in a file: it plans what it needs.
-        return self.__dict__ | {"_plans": OrderedDict()}
+        return self.__dict__ | {"_plans": Recent(_PLANS_KEPT)}
 
     def share_out(self, world_size: int = 1, micro_batches: int = 1, *, rank: int = 0) -> Windows:
         """The same windows for another number of ranks or micro-batches.
@@ -212,8 +212,7 @@ class Windows:
         """
         epoch, number = self.check_epoch(epoch), self._check_number(number)
         known = (epoch, number, self.world, tuple(map(tuple, after)))
-        window = self._plans[known] if known in self._plans else self._plan_anew(epoch, number, after)
-        return _keep(self._plans, known, window, _PLANS_KEPT)
+        return self._plans.get(known, lambda: self._plan_anew(epoch, number, after))
 
     def steps(self, epoch: int, numbers: Sequence[int] | None = None) -> NDArray[np.int64]:
         """Counts the optimiser steps of windows of `epoch`: [windows] int64; of all, or of `numbers`.
@@ -291,9 +290,9 @@ class Windows:
 
     def _counts_of(self, epoch: int) -> StepCounts:
         epoch = self.check_epoch(epoch)
-        known = (epoch, self.world)
-        if known in self._counts:
-            return _keep(self._counts, known, self._counts[known], _EPOCHS_KEPT)
+        return self._counts.get((epoch, self.world), lambda: self._count_anew(epoch))
+
+    def _count_anew(self, epoch: int) -> StepCounts:
         facts = {
             "lengths": self.lengths_fingerprint,
             "batching": self.batching.to_json(),
@@ -304,7 +303,7 @@ class Windows:
             "fit": "shared by all",  # counts of plans that fitted some windows by themselves are of other plans
             **self.world._asdict(),
         }
-        return _keep(self._counts, known, StepCounts(facts, len(self), self._folder), _EPOCHS_KEPT)
+        return StepCounts(facts, len(self), self._folder)
 
     def check_epoch(self, epoch: int) -> int:
         """The epoch as a number of Python: multiplied by 2**32, one of NumPy would overflow."""
@@ -351,15 +350,6 @@ def _check_folder(counts: object) -> Path:
     if not os.path.isdir(counts):
         raise checks.value_error("counts", "a folder that is there", os.fspath(counts), "Make the folder first.")
     return Path(counts)
-
-
-def _keep(kept: OrderedDict[Any, Any], known: object, value: Any, most: int) -> Any:
-    """Keeps `value` as the last of at most so many, and returns it."""
-    kept[known] = value
-    kept.move_to_end(known)
-    while len(kept) > most:
-        kept.popitem(last=False)
-    return value
 
 
 def _open(lengths: ArrayLike | str | os.PathLike[str]) -> NDArray[Any]:
