@@ -9,7 +9,7 @@ oversize    sequences over the budget by themselves leave, or stand alone
 portions    all sequences, or each rank's own, by an order that is fitted once
 fit         an order is fitted to the lengths: by trial drafts (trial, noise, joint), for windows once for all
             (shared_fit)
-own         what a choice of the user's gives is checked
+custom      what a choice that the user wrote gives is checked
 draft       a portion in order, and cut: bucket by bucket (leftovers), or by whole steps (steps, row_steps; called_steps
             and step_multiples for what kernels do not price)
 missed      a padding that was asked for and is missed is said

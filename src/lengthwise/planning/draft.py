@@ -22,8 +22,8 @@ from lengthwise.choices.multiples import length_multiple, round_up
 from lengthwise.choices.order import Bucketed, Order, Ordered, Shuffled
 from lengthwise.choices.rows import Rows, max_in_row, one_of_each, row_capacity
 from lengthwise.planning.batches import Batches, pad
+from lengthwise.planning.custom import check_cuts, check_ordered, check_rows, is_custom
 from lengthwise.planning.leftovers import pass_leftovers_on
-from lengthwise.planning.own import check_cuts, check_ordered, check_rows, is_own
 from lengthwise.planning.row_steps import form_row_steps
 from lengthwise.planning.steps import bounds_of, form_steps
 from lengthwise.planning.times import copies_of
@@ -113,7 +113,7 @@ def _order(items: NDArray[np.int64], batching: Batching, order: Order, key: Key,
     # Of millions of pairs, the sizes are much of the memory. So the order deletes them before it sorts. That frees them
     # only if nothing else holds them: `order(...)` would keep them until it returns, and a call of the method does not.
     ordered = order.__call__(line_up(items, bands) if in_bands else _narrow_sizes(items, batching, order), key)
-    return check_ordered(ordered, *items.shape) if is_own(batching.order) else ordered
+    return check_ordered(ordered, *items.shape) if is_custom(batching.order) else ordered
 
 
 def _pad_to_edges(items: NDArray[np.int64], ordered: Ordered, batching: Batching, order: Order) -> NDArray[np.int64]:
@@ -122,7 +122,7 @@ def _pad_to_edges(items: NDArray[np.int64], ordered: Ordered, batching: Batching
     in_steps = isinstance(batching.deal, RandomSteps)
     if sizes is not None and items.shape[1] == 1:  # of several lengths, a size is their sum or a place in a line
         return sizes[:, None]
-    if edges is not None and not in_steps and not is_own(batching.order):
+    if edges is not None and not in_steps and not is_custom(batching.order):
         return edges.reshape(-1, items.shape[1])  # an edge of ours holds what is padded to it
     needed = look_up(items[:, 0], sequences)[:, None] if items.shape[1] == 1 else take_rows(items, sequences)
     if edges is None:
@@ -139,7 +139,7 @@ def _cut(
 ) -> tuple[_Line, NDArray[np.int64]]:
     """What the cut keeps of the line, batch after batch, and the offsets of the batches."""
     cut, cost, deal = batching.cut, batching.cost, batching.deal
-    if is_own(cut) or isinstance(cut, Rows):  # whoever computes with lengths must not do so in two bytes
+    if is_custom(cut) or isinstance(cut, Rows):  # whoever computes with lengths must not do so in two bytes
         line = line._replace(needed=line.needed.astype(np.int64, copy=False))
     sequences, needed, boundaries = line
     if isinstance(deal, RandomSteps) and not isinstance(cut, Rows):
@@ -150,10 +150,10 @@ def _cut(
         cuts = form_row_steps(needed, cut, deal, slots, cost=cost)
     else:
         cuts = cut(needed, boundaries, cost=cost, longest=longest)
-    kept, offsets = check_cuts(cuts, len(needed), boundaries) if is_own(cut) else cuts
+    kept, offsets = check_cuts(cuts, len(needed), boundaries) if is_custom(cut) else cuts
     if kept is None:
         return line, offsets
-    if is_own(cut) and (capacity := row_capacity(cut)) is not None:
+    if is_custom(cut) and (capacity := row_capacity(cut)) is not None:
         check_rows(one_of_each(needed)[kept], capacity, max_in_row(cut))
     # Boundaries count what stays: if the positions [0, 2, 3] do, the boundary 2 becomes 1. A packer reorders between
     # boundaries, so that `kept` need not rise; but all that is below a boundary stands before all that is not.
@@ -174,7 +174,7 @@ def _chain_edges(needed: NDArray[np.int64], edges: NDArray[np.int64], order: Ord
 
 def _narrow_sizes(items: NDArray[np.int64], batching: Batching, order: Order) -> NDArray[Any]:
     """As `sizes_of`, but in whole numbers, for an order of this package; it only reads them."""
-    if is_own(batching.order):
+    if is_custom(batching.order):
         return sizes_of(items, order)
     if _is_in_boxes(items, order):
         return items

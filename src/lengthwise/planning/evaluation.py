@@ -23,8 +23,8 @@ from lengthwise.choices.order import Shuffled, Sorted
 from lengthwise.choices.rows import Rows
 from lengthwise.lengths.arrays import view_lengths
 from lengthwise.planning import make_plan
+from lengthwise.planning.custom import is_custom
 from lengthwise.planning.loss import batch_weights
-from lengthwise.planning.own import is_own
 from lengthwise.planning.plan import Plan
 
 
@@ -78,7 +78,7 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
 
 def _at_least_cost(cut: Cut) -> Cut:
     """The cut by "optimal", where it would be greedy."""
-    if not isinstance(cut, FixedSize | Budget | DynamicSize) or is_own(cut) or cut.by != "greedy":
+    if not isinstance(cut, FixedSize | Budget | DynamicSize) or is_custom(cut) or cut.by != "greedy":
         return cut
     drops, overshoots = getattr(cut, "drop_incomplete", False), getattr(cut, "rule", "") == "paper"
     return cut if drops or overshoots else replace(cut, by="optimal")

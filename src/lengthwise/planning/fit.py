@@ -29,10 +29,10 @@ from lengthwise.choices.multiples import length_multiple, round_up
 from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Sorted, WarpedSort, finds_noise
 from lengthwise.choices.warp import fit_warp
 from lengthwise.choices.world import World
+from lengthwise.planning.custom import check_batch_sizes, is_custom
 from lengthwise.planning.draft import sizes_of
 from lengthwise.planning.noise import Fit, fit_to_mixing, fit_to_padding
 from lengthwise.planning.oversize import Kinds, sort_out
-from lengthwise.planning.own import check_batch_sizes, is_own
 from lengthwise.planning.recent import Recent, Same
 from lengthwise.planning.trial import Data, Trial, estimate_batches
 
@@ -169,11 +169,11 @@ def _remember(find: Callable[[], _Found], about: str, name: str, batching: Batch
 
     A choice of the user's is the same where it is the same object. An order of the user's is fitted for every plan.
     """
-    if is_own(batching.order):
+    if is_custom(batching.order):
         return find()
     chosen = [getattr(batching, field.name) for field in fields(batching)]
-    own = tuple(Same(choice) for choice in chosen if choice is not None and is_own(choice))
-    return _remembered.get((about, batching.to_json(), own, name, world), find)
+    custom = tuple(Same(choice) for choice in chosen if choice is not None and is_custom(choice))
+    return _remembered.get((about, batching.to_json(), custom, name, world), find)
 
 
 def _fit_anew(data: Data, kinds: Kinds, batching: Batching, portions: int, bands: int, places: int) -> Fit:
@@ -246,7 +246,7 @@ def _fit_to_lengths(
     def batch_sizes(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         lengths = np.ceil(np.outer(sizes, shares)).astype(np.int64)
         found = batching.cut.batch_sizes(lengths, cost=batching.cost, longest=longest)
-        checked = check_batch_sizes(found, len(lengths)) if is_own(batching.cut) else found
+        checked = check_batch_sizes(found, len(lengths)) if is_custom(batching.cut) else found
         return np.maximum(1.0, np.rint(filled * checked))  # of few sequences on many ranks, a batch holds one still
 
     return fit(sizes_of(items, batching.order), batch_sizes, portions=portions)

@@ -10,7 +10,7 @@ from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.world import World
 from lengthwise.planning.batches import Batches
-from lengthwise.planning.own import check_arrangement, check_grid, is_own
+from lengthwise.planning.custom import check_arrangement, check_grid, is_custom
 
 
 def deal_and_arrange(
@@ -23,14 +23,14 @@ def deal_and_arrange(
         arrange: The key of the order of the steps.
     """
     grid = batching.deal.grid(numbers, batches.costs, world, deal)
-    if is_own(batching.deal):
+    if is_custom(batching.deal):
         grid = check_grid(grid, numbers, world)
     steps = grid.reshape(len(grid), world.slots)
     # All that an arrangement sees of a step: its costliest batch, which must fit into memory, and its mean length.
     costliest, means = np.empty(len(steps)), np.empty(len(steps))
     _kernels.look_at_steps(steps, batches.costs, batches.lengths, costliest, means)
     taken = batching.arrange(costliest, means, arrange)
-    return grid[check_arrangement(taken, len(grid)) if is_own(batching.arrange) else taken]
+    return grid[check_arrangement(taken, len(grid)) if is_custom(batching.arrange) else taken]
 
 
 def in_grid(batches: Batches, grid: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -20,7 +20,7 @@ from lengthwise._random import Key
 from lengthwise.choices.cost import Cost, costs_alone, costs_of
 from lengthwise.choices.cut import Cut
 from lengthwise.choices.multiples import count_multiple, fill_up
-from lengthwise.planning.own import check_batch_sizes, is_own
+from lengthwise.planning.custom import check_batch_sizes, is_custom
 
 _MOST_PASSED = 64  # buckets in a row that pass leftovers on: more save next to nothing
 
@@ -55,7 +55,7 @@ def describe_buckets(
 ) -> Buckets:
     """The buckets of these edges, by what a cut and a cost say of them."""
     sizes = cut.batch_sizes(edges, cost=cost, longest=longest)
-    sizes = check_batch_sizes(sizes, len(edges)) if is_own(cut) else sizes
+    sizes = check_batch_sizes(sizes, len(edges)) if is_custom(cut) else sizes
     rows = np.clip(sizes, 1, 2**40).astype(np.int64)
     holds = np.append(False, (edges[1:] >= edges[:-1]).all(axis=1))
 

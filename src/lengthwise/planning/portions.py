@@ -11,12 +11,12 @@ from lengthwise.choices.deal import Deal, Portions
 from lengthwise.choices.multiples import length_multiple
 from lengthwise.choices.order import Order
 from lengthwise.choices.world import World
+from lengthwise.planning.custom import check_portions, is_custom
 from lengthwise.planning.draft import Draft, draft
 from lengthwise.planning.fit import Fit, choose_bands, fit_order
 from lengthwise.planning.level import level
 from lengthwise.planning.missed import tell_doubted_budget, tell_missed_request
 from lengthwise.planning.oversize import Kinds, put_alone, sort_out
-from lengthwise.planning.own import check_portions, is_own
 from lengthwise.planning.shared_fit import Fitted
 from lengthwise.planning.trial import Data, fill_steps
 
@@ -59,10 +59,10 @@ def draft_portions(
 
 def _deal_portions(count: int, deal: Deal, world: World, key: Key) -> list[NDArray[np.int64] | None]:
     """The sequences of each portion; None for all, as they are numbered: none is looked up then."""
-    if not is_own(deal) and not isinstance(deal, Portions):  # no other deal of this package has more than one
+    if not is_custom(deal) and not isinstance(deal, Portions):  # no other deal of this package has more than one
         return [None]
     portions = deal.portions(count, world, key)
-    if is_own(deal):
+    if is_custom(deal):
         portions = check_portions(portions, count, world)
     return [None if len(each) == count and bool((each[1:] > each[:-1]).all()) else each for each in portions]
 

@@ -20,10 +20,10 @@ from lengthwise.choices.columns import distinct, longest_of
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.multiples import count_multiple
 from lengthwise.choices.order import Order
+from lengthwise.planning.custom import check_batch_sizes
 from lengthwise.planning.draft import Draft, count_frames, draft, longest_in_batches, share_of_padding
 from lengthwise.planning.joint import mixing_of_batches
 from lengthwise.planning.level import level
-from lengthwise.planning.own import check_batch_sizes
 from lengthwise.planning.tail import count_wanted, split_largest
 
 _MANY = 400  # batches, of which the histogram of lengths says within a hundredth what they pad

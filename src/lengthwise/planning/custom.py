@@ -1,4 +1,4 @@
-"""Own: checks what an order, a cut, a deal or an arrangement of the user's own returns.
+"""Custom: checks what an order, a cut, a deal or an arrangement that the user wrote returns.
 
 The choices of this package are tested, and not checked again. What any other returns is checked whole, in time linear
 in the sequences: a plan that silently loses a sequence, or takes it twice, is worse than none. Each check returns int64
@@ -26,8 +26,8 @@ _GRID_REMEDY = "Return all of numbers, of shape [steps, micro_batches, ranks]."
 _ARRANGE_REMEDY = "Return a permutation of 0..steps-1."
 
 
-def is_own(choice: object) -> bool:
-    """Whether a choice is the user's own, and not of this package."""
+def is_custom(choice: object) -> bool:
+    """Whether the user wrote a choice, so that it is not of this package."""
     return tags.tag_of(choice) is None
 
 
