@@ -193,6 +193,12 @@ VALUES = {
         "`MaxEntropy` must be fitted to the lengths first, but is MaxEntropy(padding=0.1, scale=None, "
         "noise='optimal', mixing=None). Call its `fit`, as make_plan does.",
     ),
+    "buckets that are not fitted": (
+        lambda: lw.Bucketed(buckets=2)(np.array([3.0, 4.0]), Key()),
+        "`Bucketed` must be fitted to the lengths first, but is Bucketed(size=None, "
+        "edges=None, buckets=2, by='...nger='error', leftovers='own'). "
+        "Call its `fit`, as make_plan does.",
+    ),
     "edges that no whole number of the plan holds": (
         lambda: lw.padded_frames([5], [2.0**63]),
         f"`edges` must be whole numbers from 1 to 2**63 - 1, but is 9.223372036854776e+18 at bucket 0. {LONGEST}",

@@ -253,9 +253,7 @@ class Bucketed:
             shuffle_parts(sequences, np.append(0, borders), words)
             return Ordered(sequences, borders)
         if self.edges is None:
-            raise checks.value_error(
-                "Bucketed", "fitted to the lengths first", self, "Call its `fit`, as make_plan does."
-            )
+            raise _unfitted(self)
         edges = np.array(self.edges, np.int64)
         # Of the edges (10, 20), lengths 9, 10 and 11 are in the buckets 0, 0 and 1; 21 would be in a third: dropped.
         find = partial(find_bucket, edges=edges)
@@ -331,9 +329,7 @@ class MaxEntropy:
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         if self.scale is None:
-            raise checks.value_error(
-                "MaxEntropy", "fitted to the lengths first", self, "Call its `fit`, as make_plan does."
-            )
+            raise _unfitted(self)
         return WarpedSort(scale_warp(sizes.astype(np.float64), self.scale, noise=self.noise))(sizes, key)
 
     def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Order:
@@ -382,6 +378,12 @@ class _Drawn:
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         sequences, found = self.pool.draw(sizes, key)
         return Ordered(sequences, sizes=found)
+
+
+def _unfitted(order: Order) -> ValueError:
+    """The error for an order that is asked to sort before it was fitted."""
+    remedy = "Call its `fit`, as make_plan does."
+    return checks.value_error(type(order).__name__, "fitted to the lengths first", order, remedy)
 
 
 def _small_type(count: int) -> type[np.integer[Any]]:
