@@ -149,6 +149,8 @@ def print_table(study: Study, *, to_stderr: bool) -> None:
 
 def _notes(study: Study) -> Iterator[str]:
     """What is said below the table, one paragraph each."""
+    from lengthwise_recipes.study.report import doubt_losses
+
     skipped: Any = study.data["skipped"]
     advice: Any = study.data["advice"]
     if any(summary.processes > 1 for summary in study.summaries):
@@ -161,10 +163,9 @@ def _notes(study: Study) -> Iterator[str]:
         "Frames are points of the pen; CER is the character error rate; validation loss is in nats per symbol, after "
         "the last epoch: the mean over seeds, below it the least and the greatest where there are several."
     )
-    if study.settings["seeds"] == 1:
-        from lengthwise_recipes.study.report import ONE_RUN
-
-        yield f"{ONE_RUN} --seeds 5 shows how far they spread."
+    seeds: Any = study.settings["seeds"]
+    if doubt := doubt_losses(seeds):
+        yield f"{doubt} --seeds 5 shows how far they spread."
     if study.peak_bytes:
         peaks = ", ".join(f"{label} {size / 1e6:.1f}" for label, size in study.peak_bytes.items())
         yield f"The most memory that a step takes, in MB: {peaks}."

@@ -16,7 +16,15 @@ from lengthwise_recipes.study.results import Study
 from lengthwise_recipes.study.setups import Setup
 
 FIRST = 1  # the first epoch that is trained
-ONE_RUN = "One run of each strategy: another seed may change these losses by more than strategies differ."
+_ENOUGH = 5  # seeds, whose spread says something
+
+
+def doubt_losses(seeds: int) -> str:
+    """A sentence for losses of so few seeds that chance may have put the strategies in their order; else nothing."""
+    if seeds >= _ENOUGH:
+        return ""
+    runs, other = ("One run", "another seed") if seeds == 1 else (f"{seeds} runs", "other seeds")
+    return f"{runs} of each strategy: {other} may change these losses by more than strategies differ."
 
 
 def first_plans(planned: Sequence[Setup], lengths: NDArray[np.int64]) -> dict[str, lw.Plan]:
@@ -38,12 +46,12 @@ def outcomes(study: Study, heads: Sequence[str], rows: Sequence[tuple[str, ...]]
     table = Table(tuple(map(_in_a_line, heads)), [tuple(map(_in_a_line, row)) for row in rows])
     curves = draw_curves(_curves(study), x_label="seconds of training", y_label="validation loss")
     dashed = "Grey: the first strategy. " if len(study.summaries) > 1 else ""
-    one_run = f" {ONE_RUN}" if len({row.seed for row in study.rows}) == 1 else ""
+    doubt = doubt_losses(len({row.seed for row in study.rows}))
     note = (
         f"{study.data['train_samples']:,} samples to learn from: {study.data['name']}. {dashed}"
         "The table has means over all epochs and seeds; what follows is of the first epoch. Validation loss is in "
-        f"nats per symbol, after the last epoch. CER: the character error rate.{one_run}"
-    )
+        f"nats per symbol, after the last epoch. CER: the character error rate. {doubt}"
+    ).rstrip()
     return {
         "title": str(study.data["name"]),
         "answer": _answer(study),
