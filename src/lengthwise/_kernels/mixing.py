@@ -1,4 +1,4 @@
-"""How alike the sequences of a group are: histograms of which mixing is measured."""
+"""Histograms from which mixing is measured: which lengths share a group."""
 
 from __future__ import annotations
 

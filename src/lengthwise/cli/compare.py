@@ -178,8 +178,8 @@ def _notes_of_rows(row: dict[str, Any], *, steps: bool) -> tuple[str, ...]:
         "fill: the share of computed frames that hold data.",
         "pair mixing: 1 where a sequence tells nothing about the length of another in its row, near 0 where it tells "
         f"all{pooled}.",
-        "cost spread: the standard deviation of what attention costs in a batch (the squares of the lengths), as a "
-        "share of the mean.",
+        "cost spread: how much batches differ in what attention costs, the squares of the lengths. It is the standard "
+        "deviation as a share of the mean.",
     )
     waiting = "waiting: the share of time that ranks wait for the slowest, if attention alone cost time."
     return (*rows, _STEPS_VARY, waiting) if steps else rows

@@ -255,10 +255,10 @@ def _fit_to_lengths(
 def _fit_in_line(
     items: NDArray[np.int64], batching: Batching, order: MaxEntropy, portions: int, bands: int
 ) -> WarpedSort:
-    """The order along a line of `bands`, in which sequences of several lengths stand, by a law of the places there."""
-    # A place in the line is no length, and how many sequences fill a batch there is not known: so noise is added to
-    # it, in place of drawing batches. One of the mean size stands for all, and trials correct it. Of a single
-    # sequence, none would be padded.
+    """The order along a line of `bands`, in which sequences of several lengths stand."""
+    # A place in the line is no length. How many sequences fill a batch there is not known. So noise is added to the
+    # place, and no batches are drawn. One batch size, the mean, stands for all, and trials correct the noise.
+    # A batch of a single sequence would pad nothing, so it is 2 at least.
     size = max(2.0, round(len(items) / portions / estimate_batches(items, batching, portions)))
     line, asked = line_up(items, bands), max(order.padding or 0.0, 1e-9)
     warp = fit_warp(

@@ -131,10 +131,10 @@ def _ends_of(trial: Trial) -> tuple[float, float]:
 
 
 def _odds_of(padding: float) -> float:
-    """The logarithm of the odds that a frame is data, at a padding, as far as one is sought."""
+    """The logarithm of the odds that a frame is data, within the range that is searched."""
     return float(np.clip(_exact.log(1.0 / max(padding, 1e-9) - 1.0), *_ENDS))
 
 
 def _padding_at(odds: float) -> float:
-    """The padding at a logarithm of odds: from 1 to 0 as it rises, evenly fine at both ends."""
+    """The inverse of `_odds_of`, and no more than 0.99."""
     return min(0.99, 1.0 / (1.0 + _exact.exp(odds)))
