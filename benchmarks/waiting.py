@@ -2,9 +2,9 @@
 
     python benchmarks/waiting.py
 
-For k = 1 to 64 ranks, each deal of max-entropy batches of 5 % padding: batches of like cost, the same as mixed as 2, 5
-and 10 % waiting allows, strata, and random batches. Beside them steps that are random samples. Every measure is of all
-epochs of a seed pooled. Where the lengths do not allow the waiting, the deal takes the least that there is.
+For k = 1 to 64 ranks, each deal of max-entropy batches of 5 % padding: batches of similar cost, the same as mixed as
+2, 5 and 10 % waiting allows, strata, and random batches. Beside them steps that are random samples. Every measure is of
+all epochs of a seed pooled. Where the lengths do not allow the waiting, the deal takes the least that there is.
 """
 
 from __future__ import annotations

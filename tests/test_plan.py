@@ -127,7 +127,7 @@ def test_a_plan_says_what_it_is():
         [5, 9, 2, 4, 7], lw.Batching(cut=lw.FixedSize(1)), seed=3, epoch=2, world_size=2, micro_batches=2
     )
     assert len(plan.repeated()) == 3  # to fill the second step
-    shown = "Plan(2 steps x 2 micro-batches x 2 ranks: 5 batches of 5 sequences, seed 3, epoch 2)"
+    shown = "Plan(steps=2, micro_batches=2, world_size=2, batches=5, sequences=5, seed=3, epoch=2)"
     assert repr(plan) == shown
 
 

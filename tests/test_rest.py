@@ -119,7 +119,7 @@ def test_redealt_batches_keep_their_company_and_their_budget():
     kept = [tuple(sorted(rest.batch(number).tolist())) in batches for number in range(len(rest.costs))]
     assert np.mean(kept) > 0.9  # but for those that a tail splits
     assert rest.costs.max() <= 20_000
-    assert lw.straggler_waste(rest) < 0.05  # of like cost again
+    assert lw.straggler_waste(rest) < 0.05  # of similar cost again
 
 
 def test_a_batch_that_stood_twice_and_was_delivered_weighs_nothing():

@@ -136,7 +136,7 @@ def test_a_waiting_that_cannot_be_had_is_said_once_with_its_reason():
     assert had > 0.03
     assert said == [
         f"`waiting` must be at most what was asked, 0.03, but is {had:.3g}. "
-        "Batches of like cost share the steps already. Cut by a budget, or ask for more."
+        "Batches of similar cost share the steps already. Cut by a budget, or ask for more."
     ]
     assert not told(lengths, within(0.03), world_size=8, epoch=1)[1]
     assert np.array_equal(plan.grid, lw.make_plan(lengths, FIXED, world_size=8).grid)

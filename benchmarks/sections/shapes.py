@@ -63,8 +63,8 @@ def packing_deals(document: dict[str, Any]) -> tuple[str, str, str]:
         "*Rows*: those of a batch. *Waiting*: the share of time that ranks wait for the slowest of their step, if "
         "attention alone cost time. *Steps vary*: how much the mean length of steps varies, 1 as that of random "
         "samples does. *Steps cost*: the standard deviation of what a whole step costs, as a share of the mean. "
-        "`Balanced` lets batches of like cost share a step, and `Mixed` random ones. `RandomSteps` shares out the rows "
-        "of a random step."
+        "`Balanced` lets batches of similar cost share a step, and `Mixed` random ones. `RandomSteps` shares out the "
+        "rows of a random step."
     )
     shown = tuple(map(str, EIGHT))
     return answer, folded(heads, rows, lambda row: row[:3] == shown), note

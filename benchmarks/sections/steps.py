@@ -136,7 +136,7 @@ def waiting(document: dict[str, Any]) -> tuple[str, ...]:
     note = (
         f"Batches of max-entropy at {percent(document['padding'])} padding, dealt to "
         f"{', '.join(map(str, WAITING_RANKS))} ranks; below them random steps. The padding is that for 8 ranks; "
-        "the JSON has 1 to 64 ranks. *Balanced, waiting 5 %*: `Balanced(waiting=0.05)`. Where even batches of like "
+        "the JSON has 1 to 64 ranks. *Balanced, waiting 5 %*: `Balanced(waiting=0.05)`. Where even batches of similar "
         "cost wait longer, it deals these, and warns. Batches under a budget cost about the same. There any of them "
         "may share a step, and ranks wait less than 5 %."
     )

@@ -14,8 +14,8 @@ from pathlib import Path
 from lengthwise import cli, files
 from lengthwise.cli.parser import Parser
 
-# Options, and names that Python has: code, which is never broken at a hyphen.
-_CODE = re.compile(r"(?<![`\w-])--[a-z][a-z-]*|\blengthwise(?:\.\w+)+")
+# What is code already; options, and names that Python has. Code is never broken at a hyphen.
+_CODE = re.compile(r"`[^`]+`|(?<![\w-])--[a-z][a-z-]*|\blengthwise(?:\.\w+)+")
 PAGE = Path(__file__).parents[1] / "reference" / "command-line.md"
 HEAD = """# Command line
 
@@ -55,7 +55,7 @@ def _rows(group: argparse._ArgumentGroup) -> Iterator[str]:
     for action in group._group_actions:
         if action.dest != "help":
             text = re.sub(r"([|\[])", r"\\\1", (action.help or "") % vars(action))
-            told = _CODE.sub(r"`\g<0>`", text)
+            told = _CODE.sub(lambda found: f"`{found[0].strip('`')}`", text)
             yield f"| {_written(action)} | {told} |"
 
 

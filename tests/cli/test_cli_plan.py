@@ -56,11 +56,11 @@ def test_four_lengths_by_hand(run, four):
 def test_plan_and_compare_say_why_their_mixing_differs(run):
     words = ("--subset", 200, "--batch-size", 8)
     planned = " ".join(run("plan", *words, "--strategy", "random").out.split())
-    assert "mixing: estimated in 5 bins on this epoch alone; below about 0.2 it" in planned  # 1 + sqrt(200 / 10)
+    assert "Mixing is estimated in 5 bins on this epoch alone; below about 0.2 it" in planned  # 1 + sqrt(200 / 10)
     assert (
         "`lengthwise compare` prints another number for short data: it pools epochs, 32 at most, to fill 256" in planned
     )
-    assert "help(lengthwise.Measures) explains each measure" in planned
+    assert "--json has more measures, which help(lengthwise.Measures) explains" in planned
     compared = " ".join(run("compare", *words, "--strategies", "random").out.split())
     assert compare._pooling_note(1, 256) == "estimated in 256 bins."  # of long data
     assert "estimated in 50 bins over 32 epochs, where `lengthwise plan` has one epoch and fewer bins." in compared
@@ -147,8 +147,8 @@ def test_the_table_and_what_stands_below_it(run, four):
     words = ("plan", four, "--strategy", "sorted", "--cut", "budget:8,oversize=drop")
     lines = run(*words).out.splitlines()
     assert lines[2] == "batches of at most 8 padded frames"
-    assert ["padding", "share", "15.38", "%"] in [line.split() for line in lines]  # (2, 4) and (5): 11 of 13 used
-    assert lines[-1] == "dropped: 1 sequences: 2"
+    assert ["padding", "15.4", "%"] in [line.split() for line in lines]  # (2, 4) and (5): 11 of 13 used
+    assert lines[-1] == "dropped: 1 sequence: 2"
 
 
 def test_plan_writes_json_to_a_file(run, tmp_path):

@@ -166,19 +166,20 @@ def test_compare_prints_what_its_json_says(run, monkeypatch, tmp_path, words, wr
     assert printed == {row["strategy"]: [*write(row), f"{1000 * row['seconds']:.0f}"] for row in rows}
 
 
-def test_plan_prints_what_its_json_says(run):
-    words = ("plan", "--subset", 300, "--strategy", "semi-sorted:0.1", "--world-size", 3)
-    printed, measures = cells_of(run(*words).out), run(*words, "--json", "-").json["measures"]
-    shares = {"zero_padding_rate", "weighted_zero_padding_rate", "padding_share", "straggler_waste", "fill"}
-    only_json = {"epochs", "rows", "pair_mixing"}  # the plan has one epoch, and no packed rows
-    assert not {name.replace("_", " ") for name in only_json} & set(printed)
-    for name in set(measures) - only_json:
-        value = measures[name]
-        (cell,) = printed[{"straggler_waste": "waiting (straggler waste)"}.get(name, name.replace("_", " "))]
-        if name in shares or name.endswith("spread"):
-            assert cell == f"{100 * value:.2f} %"
-        else:
-            assert cell == (f"{value:,.16g}" if isinstance(value, int) or name == "largest_cost" else f"{value:,.3f}")
+@pytest.mark.parametrize("words", ["", "--world-size 3", "--micro-batches 2", "--pack 8192 --rows 2"])
+def test_plan_prints_what_its_json_says(run, words):
+    packed, steps = "--pack" in words, words.startswith(("--world-size", "--micro-batches"))
+    words = ("plan", "--subset", 300, *words.split())
+    out, measures = run(*words).out, run(*words, "--json", "-").json["measures"]
+    write = cells_of_rows if packed else cells_of_steps if steps else cells_of_batches
+    counts = [f"{measures[name]:,}" for name in ("sequences", "steps")]
+    lost = [f"{measures[name]:,}" for name in ("dropped", "over_max_cost", "repeated")]
+    printed = cells_of(out)
+    assert [cell for (cell,) in printed.values()] == [*counts, *write(measures), *lost]
+    # Each measure that is no count is explained below the table, once.
+    explained = {line.split(":")[0] for line in out.splitlines() if re.match("[a-z /]+: ", line)} & set(printed)
+    counted = {"sequences", "steps", "batches", "batch size", "rows", "largest cost", "dropped", "over the budget"}
+    assert explained == set(printed) - counted - {"repeated"}
 
 
 @pytest.mark.parametrize("words", ["--world-size 2", "--share 0.1", "--batch-size 8 --seed 2"])

@@ -101,7 +101,7 @@ def shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims: int)
 
 
 def sort_alone(cut: SizedCut) -> Contender:
-    """Sorted batches, of which those of like cost share a step: the least that can be computed, about."""
+    """Sorted batches, of which those of similar cost share a step: the least that can be computed, about."""
     return Contender("sorted,deal=balanced", Batching(cut=cut, order=Sorted()))
 
 

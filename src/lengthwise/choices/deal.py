@@ -75,16 +75,16 @@ class _Whole:
 @checks.show_call("Balanced(waiting=0.05)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Balanced(_Whole):
-    """Batches of like cost share a step, so that no rank waits long for another.
+    """Batches of similar cost share a step, so that no rank waits long for another.
 
-    Steps of like cost are steps of like lengths: they mix little. `Balanced(waiting=0.05)` makes them as mixed as 5 %
-    waiting allows. It deals by cost plus exponential noise, and finds the noise on the batches of each plan.
+    Steps of similar cost are steps of similar lengths: they mix little. `Balanced(waiting=0.05)` makes them as mixed as
+    5 % waiting allows. It deals by cost plus exponential noise, and finds the noise on the batches of each plan.
 
     Args:
-        waiting: The share of rank time that may be spent waiting, over all steps of an epoch. None for batches of like
-            cost: if each rank takes one of a step, no deal waits less. Where random steps wait no longer than is
-            allowed, they are taken, as by `Mixed`. If batches of like cost wait longer than was asked, they share the
-            steps, and one warning says so.
+        waiting: The share of rank time that may be spent waiting, over all steps of an epoch. None for batches of
+            similar cost: if each rank takes one of a step, no deal waits less. Where random steps wait no longer than
+            is allowed, they are taken, as by `Mixed`. If batches of similar cost wait longer than was asked, they share
+            the steps, and one warning says so.
         tail: What becomes of a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
 
     With `waiting` the steps change with the number of ranks, also where as many batches make a step: ranks that take

@@ -371,7 +371,7 @@ class WarpedSort:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """Batch after batch, each drawn at random from a pool of like lengths."""
+    """Batch after batch, each drawn at random from a pool of similar lengths."""
 
     pool: Pool
 

@@ -54,7 +54,7 @@ class Rows:
 
     By "best-fit", the longest sequence comes first, and each goes into the fullest row that has room (best-fit
     decreasing). That fills rows best, but puts the same lengths together in every epoch: the longest with the shortest,
-    then rows of like lengths.
+    then rows of similar lengths.
 
     What goes wrong in use: sequences that attend to each other, or a loss across their border. Batches are padded to
     `capacity`, and cost what their sequences cost alone, in sum. By default these are their frames, which full rows

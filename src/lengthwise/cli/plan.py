@@ -14,6 +14,8 @@ from lengthwise.checks import check_whole, value_error
 from lengthwise.choices.deal import TAILS
 from lengthwise.choices.named import DEFAULT_STRATEGY, parse_share
 from lengthwise.cli import cuts, show, source
+from lengthwise.report import words
+from lengthwise.report.tables import choose_columns, meanings
 
 DEALS: dict[str, type[lw.RandomSteps | lw.Stratified | lw.Balanced | lw.Mixed | lw.InTurn]] = {
     "random-steps": lw.RandomSteps,
@@ -171,50 +173,36 @@ def _document(plan: lw.Plan, measures: lw.Measures, count: int) -> dict[str, Any
 
 def _print(document: dict[str, Any], title: str, *, packed: bool) -> None:
     measures = document["measures"]
-    # Packed rows are all padded to one length, which says nothing of those in them. Without rows, none are counted
-    # or mix. A plan has one epoch.
-    hidden = ("epochs", *(("mixing", "step_mixing", "mixing_bins") if packed else ("rows", "pair_mixing")))
-    rows = [(_measure(name), _cell(name, value)) for name, value in measures.items() if name not in hidden]
+    several = document["plan"]["world_size"] > 1 or measures["steps"] < measures["batches"]
+    columns = choose_columns(steps=several, packed=packed)
+    told = {head: write(measures) for head, write in columns.items() if head != "planned in ms"}
+    rows = [(name, f"{measures[name]:,}") for name in ("sequences", "steps")]
+    rows += [*told.items(), ("repeated", f"{measures['repeated']:,}")]
     bins = measures["mixing_bins"]
     note = (
-        f"mixing: estimated in {bins} bins on this epoch alone; below about {1 / bins:.2g} it cannot be told from 0. "
+        f"Mixing is estimated in {bins} bins on this epoch alone; below about {1 / bins:.2g} it cannot be told from 0. "
         "`lengthwise compare` prints another number for short data: it pools epochs, 32 at most, to fill 256 bins."
     )
     if packed:
         note = (
-            "pair mixing: 1 where a sequence tells nothing about the length of another in its row, else less; "
-            "estimated on this epoch alone, where `lengthwise compare` pools epochs. Costs, their spread and waiting "
-            "count frames of data; `lengthwise compare` counts attention."
+            "Pair mixing is estimated on this epoch alone, where `lengthwise compare` pools epochs. Costs, their "
+            "spread and waiting count frames of data; `lengthwise compare` counts attention."
         )
-    meant = "Lengths are in frames, costs in the unit of the budget. help(lengthwise.Measures) explains each measure."
-    title = f"{title}\nplan {document['plan']['fingerprint']}"
-    show.table(("measure", "value"), rows, title=title, notes=(note, meant))
+    more = "Lengths and costs are in frames. --json has more measures, which help(lengthwise.Measures) explains."
+    notes = (*(f"{head}: {text}." for head, text in meanings(list(told))), note, more)
+    show.table(("measure", "value"), rows, title=f"{title}\nplan {document['plan']['fingerprint']}", notes=notes)
     if document["costliest"]:
         heads = ("costliest batch", "sequences", "padded to", "cost")
         show.table(heads, [_costliest_row(batch) for batch in document["costliest"]], words=0)
     for name, numbers in document["report"].items():
         if numbers:
-            what = "batches" if name == "over_max_cost" else "sequences"
+            what = words.count(len(numbers), *(("batch", "batches") if name == "over_max_cost" else ("sequence",)))
             # Twenty are enough to look at; --json has all of them.
             listed = ", ".join(map(str, numbers[:20])) + (" ..." if len(numbers) > 20 else "")
-            show.say(f"\n{name.replace('_', ' ')}: {len(numbers):,} {what}: {listed}")
-
-
-def _measure(name: str) -> str:
-    # The other commands call it waiting, Python straggler_waste.
-    return "waiting (straggler waste)" if name == "straggler_waste" else name.replace("_", " ")
+            show.say(f"\n{name.replace('_', ' ')}: {what}: {listed}")
 
 
 def _costliest_row(batch: dict[str, Any]) -> tuple[str, ...]:
     # Two lengths a sequence: "812 x 90".
     padded = " x ".join(f"{length:,}" for length in batch["padded_length"])
     return f"{batch['batch']}", f"{batch['sequences']:,}", padded, f"{batch['cost']:,.16g}"
-
-
-def _cell(name: str, value: float) -> str:
-    # The names of the measures say what they are: shares of 0 to 1, whole counts, means.
-    if name.endswith(("share", "rate", "waste", "spread")) or name == "fill":
-        return show.percent(value, 2)
-    if isinstance(value, int) or name == "largest_cost":
-        return f"{value:,.16g}"
-    return f"{value:,.3f}"

@@ -66,7 +66,7 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
     array = view_lengths(lengths, narrow=True)
     batching = Batching(
         cut=cut if array.ndim == 2 and array.shape[1] > 1 else _at_least_cost(cut),
-        # A pool of like lengths has no short sequence for the gaps of long ones. Of the long-tailed example, rows
+        # A pool of similar lengths has no short sequence for the gaps of long ones. Of the long-tailed example, rows
         # of 4,096 are 89.1 % full in sorted order, and 99.8 % in a random one.
         order=Shuffled() if type(cut) is Rows and cut.by == "pool" else Sorted(),
         deal=Balanced(tail="repeat"),

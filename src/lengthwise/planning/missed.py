@@ -164,7 +164,7 @@ def tell_missed_waiting(grid: NDArray[np.int64], costs: NDArray[np.float64], bat
         return
     sentence = f"`waiting` must be at most what was asked, {deal.waiting:g}, but is {achieved:.3g}."
     remedy = "Cut by a budget, or ask for more." if isinstance(batching.cut, FixedSize) else "Ask for more."
-    why = "All batches make one step." if len(grid) == 1 else "Batches of like cost share the steps already."
+    why = "All batches make one step." if len(grid) == 1 else "Batches of similar cost share the steps already."
     checks.warn(f"{sentence} {why} {remedy}")
 
 

@@ -113,8 +113,8 @@ class Plan:
     def __repr__(self) -> str:
         # Without the fingerprint: a debugger shows a plan at every step, and hashing millions of numbers takes a while.
         return (
-            f"Plan({self.steps} steps x {self.micro_batches} micro-batches x {self.world_size} ranks: "
-            f"{len(self.costs)} batches of {len(self.sequences)} sequences, seed {self.seed}, epoch {self.epoch})"
+            f"Plan(steps={self.steps}, micro_batches={self.micro_batches}, world_size={self.world_size}, "
+            f"batches={len(self.costs)}, sequences={len(self.sequences)}, seed={self.seed}, epoch={self.epoch})"
         )
 
     def batch(self, number: int) -> NDArray[np.int64]:

@@ -102,8 +102,8 @@ class WindowEpoch:
 
     def __repr__(self) -> str:
         return (
-            f"WindowEpoch({self.steps} steps x {self.micro_batches} micro-batches x {self.world_size} ranks in windows "
-            f"{self.first} to {len(self.windows) - 1}, seed {self.seed}, epoch {self.epoch})"
+            f"WindowEpoch(steps={self.steps}, micro_batches={self.micro_batches}, world_size={self.world_size}, "
+            f"windows={self.first}..{len(self.windows) - 1}, seed={self.seed}, epoch={self.epoch})"
         )
 
     def window(self, number: int) -> Window:
