@@ -5,7 +5,7 @@ import pytest
 # The words of a command, and what its complaint must hold.
 WRONG = {
     "reproduce": "the following arguments are required: PAPER.",
-    "reproduce foo": "argument PAPER: invalid choice: 'foo'",
+    "reproduce foo": "`PAPER` must be one of khomenko2016, doetsch2017, ge2021, ge2021-table1, but is 'foo'.",
     "reproduce ge2021-table1 ok.npy": "lengthwise reproduce ge2021-table1: a file is given with its option, "
     "--lengths ok.npy. `lengthwise reproduce ge2021-table1 --help` lists",
     "reproduce khomenko2016 ok.npz": "a file is given with its option, --data ok.npz.",

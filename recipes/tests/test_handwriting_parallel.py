@@ -285,4 +285,4 @@ def test_processes_that_are_no_numbers_are_refused(capsys):
 
     with pytest.raises(SystemExit):
         main(["study", "handwriting", "--processes", "1,two"])
-    assert "argument --processes: must be whole numbers such as 1,2, but is '1,two'" in capsys.readouterr().err
+    assert "`--processes` must be whole numbers such as 1,2, but is '1,two'" in capsys.readouterr().err

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
 from lengthwise.choices.cut import BUDGET_REMEDY
+
+# What argparse says, and how all other errors say it: {0} is the option.
+_SENTENCES = {
+    r"argument (\S+): not allowed with argument (\S+)": "`{0}` must be left out beside {1}",
+    r"argument (\S+): expected one argument": "`{0}` must be followed by a value",
+    r"argument (\S+): expected at least one argument": "`{0}` must be followed by one value or more",
+    r"argument (\S+): expected (\d+) arguments": "`{0}` must be followed by {1} values",
+    r"argument (\S+): invalid choice: (.+) \(choose from (.+)\)": "`{0}` must be one of {2}, but is {1}",
+    r"argument (\S+): (must .+)": "`{0}` {1}",
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -22,12 +33,27 @@ class Parser(argparse.ArgumentParser):
         self.register("type", float, _number)
 
     def error(self, message: str) -> NoReturn:
+        message = _reword(message)
         remedy = f"`{self.prog} --help` lists what there is."
-        if message.startswith("argument --budget: ") and "not allowed" not in message:
+        if message.startswith("`--budget` ") and "left out" not in message:
             remedy = f"{BUDGET_REMEDY} `lengthwise inspect FILE` counts them."
         if message.endswith("required: --buckets"):
             remedy = f"Write `{self.prog} --buckets 8`, for example."
         self.exit(2, f"{self.prog}: {message}. {remedy}\n")
+
+
+def _reword(message: str) -> str:
+    """The message of argparse in the grammar of all other errors.
+
+    >>> _reword("argument --tail: invalid choice: 'x' (choose from 'split', 'drop')")
+    "`--tail` must be one of split, drop, but is 'x'"
+    """
+    before, choices, after = message.partition(" (choose from ")
+    message = before + choices + after.replace("'", "")  # some versions of Python write quotes
+    for pattern, told in _SENTENCES.items():
+        if found := re.fullmatch(pattern, message, re.DOTALL):
+            return told.format(*found.groups())
+    return message
 
 
 def command() -> str:
