@@ -32,7 +32,7 @@ def printed(tmp_path):
 def test_the_examples_are_short_and_all_of_them_are_tested():
     lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in EXAMPLES.glob("*.py")}
     assert sorted(lengths) == ["hugging_face.py", "pytorch.py", "resume.py"]
-    assert max(lengths.values()) <= 60
+    assert max(lengths.values()) <= 64
 
 
 def test_a_plain_loop_pads_less_in_planned_batches_and_learns_as_well(printed):
