@@ -4,8 +4,11 @@ Each is a process of its own, forked from one server that has imported PyTorch a
 spawn them would import these anew for every rank, which takes longer than what most tests then do.
 """
 
+import faulthandler
 import multiprocessing
+import tempfile
 import time
+from pathlib import Path
 
 from torch.multiprocessing.spawn import start_processes
 
@@ -25,15 +28,24 @@ def run_ranks(function, *arguments, world_size=2, patience=PATIENCE):
 
     Raises:
         ProcessRaisedException: A rank failed; with its traceback.
-        TimeoutError: They took too long.
+        TimeoutError: They took too long; with where each of them was.
     """
-    started = start_processes(function, arguments, nprocs=world_size, join=False, start_method="forkserver")
-    end = time.monotonic() + patience
-    try:
-        while not started.join(timeout=max(0.0, end - time.monotonic())):
-            if time.monotonic() >= end:
-                alive = [rank for rank, process in enumerate(started.processes) if process.is_alive()]
-                raise TimeoutError(f"ranks {alive} hang")
-    finally:
-        for process in started.processes:
-            process.kill()
+    with tempfile.TemporaryDirectory() as folder:
+        watched = (folder, patience, function, arguments)
+        started = start_processes(_run, watched, nprocs=world_size, join=False, start_method="forkserver")
+        end = time.monotonic() + patience
+        try:
+            while not started.join(timeout=max(0.0, end - time.monotonic())):
+                if time.monotonic() >= end:
+                    places = "\n".join(path.read_text() for path in sorted(Path(folder).iterdir()))
+                    raise TimeoutError(f"the ranks hang:\n{places}")
+        finally:
+            for process in started.processes:
+                process.kill()
+
+
+def _run(rank, folder, patience, function, arguments):
+    with Path(folder, f"rank {rank}").open("w") as file:
+        faulthandler.dump_traceback_later(0.9 * patience, file=file)
+        function(rank, *arguments)
+        faulthandler.cancel_dump_traceback_later()
