@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -36,6 +37,45 @@ def test_batches_stay_on_the_device_of_the_samples():
     joined, _ = ConcatCollate()(samples)
     assert {part.device.type for part in (*padded, joined.values, joined.offsets)} == {"meta"}
     assert on_cpu.values.device.type == "cpu"
+
+
+class Utterance(NamedTuple):
+    frames: list[float]
+    speaker: int
+    text: str
+
+
+@pytest.mark.parametrize(
+    ("collate", "of_batch"),
+    [
+        (PadCollate(), lambda batch: batch.frames),
+        (ConcatCollate(), lambda batch: batch.frames),
+        (lw.torch.RowCollate(8), lambda batch: batch),
+    ],
+    ids=["padded", "concatenated", "rows"],
+)
+def test_a_batch_goes_to_a_device_as_a_tensor_does(collate, of_batch):
+    samples = [Utterance([1.0, 2.0], 3, "ab"), Utterance([4.0], 5, "c")]
+    batch = of_batch(collate(samples))
+    for moved in (batch.to("meta"), batch.to(torch.device("meta"), non_blocking=True), by_accelerate(batch, "meta")):
+        assert type(moved) is type(batch)
+        for part, before in zip(leaves_of(moved), leaves_of(batch), strict=True):
+            if isinstance(before, torch.Tensor):
+                assert (part.device.type, before.device.type) == ("meta", "cpu")
+                assert (part.shape, part.dtype) == (before.shape, before.dtype)
+            else:
+                assert part == before
+
+
+def by_accelerate(batch, device):
+    return pytest.importorskip("accelerate").utils.send_to_device(batch, device)
+
+
+def leaves_of(batch):
+    """Tensors, numbers and texts, in any depth."""
+    if isinstance(batch, tuple | list):
+        return [leaf for part in batch for leaf in leaves_of(part)]
+    return [leaf for part in batch.values() for leaf in leaves_of(part)] if isinstance(batch, dict) else [batch]
 
 
 # What padding holds

@@ -27,7 +27,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from lengthwise import _samples, checks
 from lengthwise.choices.multiples import check_multiple
-from lengthwise.torch.fields import Field, Sequences, name_fields, place, put_together, take_apart
+from lengthwise.torch.fields import Field, Sequences, move, name_fields, place, put_together, take_apart
 
 
 class PaddedSequences(NamedTuple):
@@ -43,6 +43,10 @@ class PaddedSequences(NamedTuple):
     lengths: Tensor
     mask: Tensor
 
+    def to(self, device: torch.device | str | int, *, non_blocking: bool = False) -> PaddedSequences:
+        """The same on `device`, each tensor moved as by `Tensor.to`."""
+        return move(self, device, non_blocking=non_blocking)
+
 
 class Concatenated(NamedTuple):
     """Sequences end to end, without padding.
@@ -56,6 +60,10 @@ class Concatenated(NamedTuple):
     values: Tensor
     offsets: Tensor
     max_length: int
+
+    def to(self, device: torch.device | str | int, *, non_blocking: bool = False) -> Concatenated:
+        """The same on `device`, each tensor moved as by `Tensor.to`."""
+        return move(self, device, non_blocking=non_blocking)
 
     def to_nested(self) -> Tensor:
         """The same memory as a jagged NestedTensor [B, T of each, ...]."""

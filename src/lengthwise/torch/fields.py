@@ -111,6 +111,16 @@ def name_fields(sample: Any, name: str = "") -> list[str]:
     return [each for key, part in parts for each in name_fields(part, _join(name, key))]
 
 
+def move(batch: Any, device: torch.device | str | int, *, non_blocking: bool = False) -> Any:
+    """The tensors of a batch on `device`, in the same structure; numbers and objects as they are."""
+    if isinstance(batch, Tensor):
+        return batch.to(device, non_blocking=non_blocking)
+    if not isinstance(batch, Mapping | tuple | list):
+        return batch
+    moved = {key: move(part, device, non_blocking=non_blocking) for key, part in _parts(batch).items()}
+    return _with_parts(batch, moved)
+
+
 def place(name: str, *, sample: int | None = None) -> str:
     """Where in a batch, for an error.
 
@@ -142,12 +152,16 @@ def _whole(sample: Any, leaves: Iterator[Any]) -> Any:
     if _kind(sample) != "a structure":
         return next(leaves)
     # The same walk again: each leaf of the sample takes the next field.
-    parts = {key: _whole(part, leaves) for key, part in _parts(sample).items()}
-    if isinstance(sample, Mapping):
+    return _with_parts(sample, {key: _whole(part, leaves) for key, part in _parts(sample).items()})
+
+
+def _with_parts(structure: Any, parts: dict[Any, Any]) -> Any:
+    """A structure of the same kind with other `parts`, as `_parts` gives them."""
+    if isinstance(structure, Mapping):
         return parts
-    if isinstance(sample, list):
+    if isinstance(structure, list):
         return list(parts.values())
-    return type(sample)(**parts) if hasattr(sample, "_fields") else tuple(parts.values())
+    return type(structure)(**parts) if hasattr(structure, "_fields") else tuple(parts.values())
 
 
 def _kind(entry: Any) -> str:

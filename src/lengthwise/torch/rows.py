@@ -27,7 +27,7 @@ from lengthwise.choices.rows import (
     row_offsets,
 )
 from lengthwise.torch.collate import check_held, check_value, leaves_out, pad_values
-from lengthwise.torch.fields import Sequences, name_fields, place, put_together, take_apart
+from lengthwise.torch.fields import Sequences, move, name_fields, place, put_together, take_apart
 
 _LEAST = torch.finfo(torch.float32).min
 
@@ -50,6 +50,10 @@ class PackedRows(NamedTuple):
     segments: Tensor
     offsets: Tensor
     max_length: int
+
+    def to(self, device: torch.device | str | int, *, non_blocking: bool = False) -> PackedRows:
+        """The same on `device`, each tensor moved as by `Tensor.to`; lists of objects stay as they are."""
+        return move(self, device, non_blocking=non_blocking)
 
     def attention_mask(self, *, causal: bool = True) -> Tensor:
         """Where attention may look: bool [R, 1, C, C], block-diagonal, for `scaled_dot_product_attention`.
