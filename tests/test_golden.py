@@ -86,7 +86,7 @@ speech random-steps 1 86c3e9ad23c96678 8ad17db384c8ebe2 4f1e4a1e2137080d 4bf4bb3
 speech steps-of-eight 0 8396fcdb444a33f8 f0d3d693f71a2aca 284323a971a6061c c41fa07d1858a681
 speech steps-of-eight 1 02102d8c1549a842 a5a7546d6df93753 fe7082346b937139 19d3d88a17b81d08
 speech stratified 0 67f9a4f05b39255a ef16e90408cd9e63 ed4d5b58a0eeb18d 5939bb321cf1af59
-speech stratified 1 3652b1611815673b 4640d1fb8df09028 098ccbdadf81600d e517efb106b8c75a
+speech stratified 1 3652b1611815673b 4640d1fb8df09028 098ccbdadf81600d 1e22bb2f4e80bcd7
 speech rows 0 8f17e42f40f61b94 ff5e8c8a5fec7716 55de3915175e361a d3e890d319322f0e
 speech rows 1 6ce694b7161508f2 ff5c17c7b1149998 25686d033b4c01a9 b31bc2273f025492
 speech rows-best-fit 0 5743cf5f26e47cef 3b5925079e930833 5f40b8893bae05de 021773f943e8f194
@@ -95,8 +95,8 @@ speech steps-of-rows 0 3042e1e634e8110f 531bb2d41c934e36 475fb92c074f8337 7cf8d6
 speech steps-of-rows 1 5558ca8737e88818 cc851543d13282ac 0a0606e862322102 31c982a84bf66b93
 speech optimal-cut 0 a4e060b8f2a66b32 8537b612a531504f 40c64e7b1abc520c 618d129ea41289b3
 speech optimal-cut 1 5b42944589ef788d 13d375688bfd3c07 615d3c2c05d1eae7 d4f271dfea920b82
-speech multiples 0 2b17131cb5627f39 adb01343feccaea7 03513d5d4b3792b8 d9e70b04183ec86f
-speech multiples 1 11060323a5fe8108 587f88e412de241e 9090ee5ed51e20c3 aec25c6419b141a2
+speech multiples 0 2b17131cb5627f39 62441e9d7bf2de7c 03513d5d4b3792b8 dde20bafd2c3e183
+speech multiples 1 11060323a5fe8108 e09b42464096b60b ee2b12c7f8be1e86 c7a30e70967d2e78
 speech steps-of-multiples 0 a8243531a7dd1e26 10faf3c6faa0547f a4227ca0516d3324 f9577fcb60b6afd5
 speech steps-of-multiples 1 8b5a17c51cd82258 1061695f66ba7fb7 b8461f0cff983e95 bcdcd1cfe50f02c5
 long-tailed random 0 ca31763811d71bcf 83149322ab263a11 fb3e9f7e5a06b687 a97f15420c263fd7
@@ -123,16 +123,16 @@ long-tailed mxnet:6 0 43d744e7f5993613 69ff58111ffd7d53 2ae98fedb0b1c0ac a383b2c
 long-tailed mxnet:6 1 f71f0771787a0cc3 c3c799b0f9a829db 0987477a39a26311 05151c7399354bcb
 long-tailed max-entropy:0.05 0 133236a5bcec5e73 3888b670ffd8278b 2ea394b32e0a06f7 8dad34df3c04c3d6
 long-tailed max-entropy:0.05 1 08854376c6a2b7a2 89e5f4a6d8a3ac73 64f93e51a851af89 40ef7cd2972539d9
-long-tailed budget 0 78cd541b941f53b2 70906e013dce3fe1 b749dc27fe79ab8c 3980f81606b00d43
-long-tailed budget 1 8aa9dc6ebf0e6d58 5c7fb61754cd3e5b a65368c4af3e1648 1b7c49c60e2e41ea
+long-tailed budget 0 78cd541b941f53b2 3fc41e54abcd36ce b749dc27fe79ab8c 740fdee39b6c069f
+long-tailed budget 1 8aa9dc6ebf0e6d58 f6d045c80b59d781 a65368c4af3e1648 a9d86135f9cb26f2
 long-tailed dynamic 0 d14d52ef3860e967 6a8f4c6bc1cedd37 2c583b818b5cd098 ccd9f83a7c063f72
 long-tailed dynamic 1 5cb0a7c3b47f3573 c2bcb8e44d7137a3 8e5ddce8f3cf98ac 8d2a1ac70d5bf2d7
 long-tailed portions 0 78b2e2c48ed50fff 8cfb0fab83017722 9478aa017de55ce6 4ed66f519fb3827b
 long-tailed portions 1 4a2ccd5a35982761 176e7f3166854936 52942a9ae5538f88 fc4081b6c4dc257f
 long-tailed chunks 0 297b5aaac16d865d 076ca1efa14021de 7e14a487a9f6db68 fdffa4607022ddbd
 long-tailed chunks 1 c30f55c50c309164 748aed1bd5764e02 8975e2172ede914c 5603270dbad922b3
-long-tailed default 0 ec91ba1a52c13163 3f31aa55f5ef2d3e 31ecd35b8b6138bb 5cbfcb923f12bda7
-long-tailed default 1 de6f039d12ea6771 bade93de33ff94c2 fd7a4e84fc4b0269 605f3d2975d71be9
+long-tailed default 0 ec91ba1a52c13163 dde383f144c8b703 31ecd35b8b6138bb 7505d7abd465376d
+long-tailed default 1 de6f039d12ea6771 3863d55a576e0250 fd7a4e84fc4b0269 01242d60e7546db9
 long-tailed random-steps 0 a3e7d50e8da0c71d 7409d817eff573da 11bf5f079fccb928 c61d0382c6945f79
 long-tailed random-steps 1 29188e134c65caa7 a6d9907d3d1af345 4be0a15a8ef565d4 1bee0548dfe94a8f
 long-tailed steps-of-eight 0 d15a8a8b954f8069 63ecb69994b4afb3 d442c02ccb972ad1 3448898cfa50636c
@@ -147,8 +147,8 @@ long-tailed steps-of-rows 0 0a41ec7938189748 6e7b9253cedcb04f 86ab4be43cb20dac 9
 long-tailed steps-of-rows 1 8079a5a9e1b869ec ca168f9536a9dc68 5f5dd81884e2a265 dbcea77fecc8e02a
 long-tailed optimal-cut 0 c46fd48822154b6b 2577d83a71df61c6 676489c7e61d9dec 6a3adff86c32cd91
 long-tailed optimal-cut 1 f95fc9fd1a8d4919 f86f69c487e23f97 4d7be9b9ef70b9d3 7c5ba874472e268c
-long-tailed multiples 0 a8db63fc93d9ecd9 15afdb000ad129d5 36f9627afcaa1e17 ee83e5b7c82f3a0e
-long-tailed multiples 1 b1adc6138be3deaf 7dfde451c12a0c75 841fa93c4ef646b3 29addb37e5c577f9
+long-tailed multiples 0 d22caec56076497d 81562072d4fee807 bd8fce5becd3cd92 d95349ac1dce79c5
+long-tailed multiples 1 98e82f4ee0054d2d e1446e0bbde5a706 573ce793e964431a b3993d3c19b0f1c7
 long-tailed steps-of-multiples 0 29864a4028057bc8 0c240089d5bf30ce 4f7f06162b19e4b3 4cf0e50915a18efa
 long-tailed steps-of-multiples 1 b06a7bd99291b4e8 aa6d32f0733cec03 61e658c49a27d576 cbf12b407dfc770c
 """
@@ -203,14 +203,14 @@ def test_a_plan_is_the_same_by_kernels_in_python(row):
 # What two runs on other ranks left, and windows: whoever goes on with a checkpoint of before must have them again.
 LATER = """
 default e357bce66a4c7846 666064527d26267a cf7d107e166c16b8
-budget d290996db11b169f e7916ba14e5868f7 8ae275c66d1660e4
+budget 1f041334f1825224 e7916ba14e5868f7 8ae275c66d1660e4
 stratified d73a5fbb5f8054bb a0fc4644b0a63952 e4b3ec3c109816a0
 portions 2770d428c02df1e2 bf6b5fb92820b83b b7e5d81bcb9c99a8
 random-steps 709868c03c273191 138423b22b1f8c4f 33c874c1c25c2427
 dynamic 5cca6419fab09ef4 a6d18d13e4174256 702ea6005bc9ef95
 optimal:6 c242ab7d5c9e2a39 ec311b3bcff4bb63 4bb30a96a891a8b9
 rows b8b31194a2eecacf ef55494b87570949 75e649a38136ba16
-multiples 40125b4de3a2648b c9a1c6498fc065a4 b187c8bc59cdf0ed
+multiples 2c4378e0b891045a 8a3594eb7a997340 8d81bafecda12b81
 """
 
 
@@ -229,15 +229,15 @@ def test_what_is_left_and_what_is_planned_window_by_window_is_what_it_was(row):
 
 # Epochs that take sequences more or less often than once, and what other ranks left of one.
 OF_COPIES = """
-default f21382822626f2b7 fda15a4b5196ab4a 7cc427fbab51ccf8
-budget a9cb5b7f85a14d06 d24e3a971f587538 ddffdd897a494b74
+default f21382822626f2b7 fda15a4b5196ab4a cf4d57cb118caa9c
+budget a9cb5b7f85a14d06 d24e3a971f587538 182392b1dbcb7b1e
 stratified aec6c8485bb9ef32 0ddd41ab4d2f2c34 c45f7f5326a8d53c
 portions dbb685d463552a4d befa57ff971f92db 56442ac5c8276de2
 random-steps 2a74588dbb692a8a 85ebff9b28c33332 f3f7853bebba685b
 optimal:6 f2865dce919025ac 1d357310d728f2d0 ea3dc606ed3db505
 rows 583c7aedc3f1d4f7 3d57ee3d205174fe b051c17559f4000d
 chunks 23d23f287e9cd1be 874981706853caa1 d733548ef32d81e7
-multiples e093ee21eaa0ec4c ebbf4bbddb1829e4 9f3ededc1a8842ab
+multiples 2e54df6c812f38f6 9679435188f31094 9f3ededc1a8842ab
 """
 
 

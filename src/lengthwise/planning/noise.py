@@ -50,7 +50,7 @@ def fit_to_padding(fit_to: Callable[[float], Order], trial: Trial, padding: floa
     near = _NEAR_OF_FEW if trial.few else max(_NEAR_OF_MANY, padding / 100.0)
     fitted = fit_to(padding)
     try:
-        achieved = trial.padding_of(fitted)
+        achieved = trial.padding_of(fitted, against=padding)
     except OversizeError:  # the plan itself will say which sequence it is
         return Fit(fitted)
     # A fit this near is kept: the search below drafts all sequences again for every guess. But 2.4 % is not near 2 %.
@@ -68,12 +68,15 @@ def fit_to_padding(fit_to: Callable[[float], Order], trial: Trial, padding: floa
 
     def excess(odds: float) -> float:
         order = fit_to(_padding_at(odds))
-        tried.append(Fit(order, achieved := trial.padding_of(order)))
+        tried.append(Fit(order, achieved := trial.padding_of(order, against=padding)))
         return 0.0 if abs(achieved - padding) <= near else asked - _odds_of(achieved)
 
     _seek_root(excess, asked, asked - _odds_of(achieved), _ends_of(trial))
     # Where few lengths lie far apart, the pool that pads least may pad 14 % and sorting 9 %: sorting is nearer to 10 %.
-    return min(tried, key=lambda each: abs((each.achieved or 0.0) - padding))
+    missed, nearest = min(((abs((each.achieved or 0.0) - padding), each) for each in tried), key=lambda pair: pair[0])
+    if missed <= near or not trial.may_stop:
+        return nearest
+    return Fit(nearest.order, trial.padding_of(nearest.order))  # it was plainly off, and not tried to the end
 
 
 def _seek_root(

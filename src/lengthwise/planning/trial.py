@@ -132,11 +132,16 @@ class Trial:
             of_trial = count_frames(*each)
             useful, computed = useful + of_trial[0], computed + of_trial[1]
             shares.append(share_of_padding(*of_trial))
-            if against is not None and len(shares) >= _LEAST_TRIALS:
-                error = float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
-                if abs(share_of_padding(useful, computed) - against) > _PLAIN * error:
-                    break
+            if against is None or len(shares) < _LEAST_TRIALS:
+                continue
+            if abs(share_of_padding(useful, computed) - against) > _PLAIN * _standard_error(shares):
+                break
         return share_of_padding(useful, computed)
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether `padding_of` may leave some trials out where it is asked `against` a padding."""
+        return self.trials > _LEAST_TRIALS
 
     def mixing_of(self, order: Order) -> float:
         """What a plan by this order mixes, by the bins of one plan: the mean over the trials."""
@@ -166,6 +171,13 @@ class Trial:
             for lane, portion in enumerate(portions)
         ]
         return fill_steps(drafts, self.batching, self.places, alone=self.alone) if self.places else drafts
+
+
+def _standard_error(values: Sequence[float]) -> float:
+    """Of the mean of `values`; rounded alike on every platform, because plans depend on it."""
+    mean = math.fsum(values) / len(values)
+    squares = math.fsum((value - mean) * (value - mean) for value in values)
+    return math.sqrt(squares / (len(values) - 1) / len(values))
 
 
 def fill_steps(drafts: list[Draft], batching: Batching, places: int, *, alone: int) -> list[Draft]:
