@@ -6,6 +6,7 @@ import re
 import pytest
 
 import lengthwise as lw
+from lengthwise.report.words import percent
 
 pytestmark = pytest.mark.usefixtures("few_epochs")
 
@@ -128,7 +129,7 @@ def sizes(row):
 def cells_of_batches(row):
     computed = f"{1 / (1 - row['padding_share']):.2f}"
     return [
-        *(f"{row['batches']:,}", sizes(row), share(row, "padding_share"), computed),
+        *(f"{row['batches']:,}", sizes(row), percent(row["padding_share"]), computed),
         *(f"{row['mixing']:.3f}", f"{row['largest_cost']:,.0f}"),
     ]
 
@@ -136,8 +137,8 @@ def cells_of_batches(row):
 def cells_of_steps(row):
     computed = f"{1 / (1 - row['padding_share']):.2f}"
     return [
-        *(f"{row['batches']:,}", sizes(row), share(row, "padding_share"), computed, f"{row['mixing']:.3f}"),
-        *(f"{row['step_mixing']:.3f}", f"{row['step_length_variance']:.3g}", share(row, "straggler_waste")),
+        *(f"{row['batches']:,}", sizes(row), percent(row["padding_share"]), computed, f"{row['mixing']:.3f}"),
+        *(f"{row['step_mixing']:.3f}", f"{row['step_length_variance']:.3g}", percent(row["straggler_waste"])),
         f"{row['largest_cost']:,.0f}",
     ]
 
@@ -145,7 +146,7 @@ def cells_of_steps(row):
 def cells_of_rows(row):
     return [
         *(f"{row['batches']:,}", sizes(row), f"{row['rows']:,}", share(row, "fill", 2), f"{row['pair_mixing']:.3f}"),
-        share(row, "cost_spread"),
+        percent(row["cost_spread"]),
     ]
 
 

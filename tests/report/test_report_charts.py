@@ -301,12 +301,12 @@ def test_every_column_of_the_table_of_measures(packed, steps):
         found, row = dict(zip(table.heads[1:], cells, strict=True)), rows[label]
         fields = {
             **{"batches": f"{row['batches']:,}", "planned in ms": "250", "rows": f"{row['rows']:,}"},
-            **{"padding": f"{100 * row['padding_share']:.1f} %"},
+            **{"padding": words.percent(row["padding_share"])},
             **{"computed / useful": words.computed(row["padding_share"])},
             **{"fill": f"{100 * row['fill']:.2f} %", "pair mixing": f"{row['pair_mixing']:.3f}"},
             **{"mixing": f"{row['mixing']:.3f}", "step mixing": f"{row['step_mixing']:.3f}"},
-            **{"cost spread": f"{100 * row['cost_spread']:.1f} %", "largest cost": f"{row['largest_cost']:,.0f}"},
-            **{"steps vary": f"{row['step_length_variance']:.3g}", "waiting": f"{100 * row['straggler_waste']:.1f} %"},
+            **{"cost spread": words.percent(row["cost_spread"]), "largest cost": f"{row['largest_cost']:,.0f}"},
+            **{"steps vary": f"{row['step_length_variance']:.3g}", "waiting": words.percent(row["straggler_waste"])},
             **{"dropped": f"{row['dropped']:,}", "over the budget": f"{row['over_max_cost']:,}"},
         }
         low, high = row["smallest_batch"], row["largest_batch"]

@@ -17,6 +17,7 @@ from lengthwise.report.pages import Page as RenderedPage
 from lengthwise.report.pages import render
 from lengthwise.report.reports import save, write_page
 from lengthwise.report.settings import write_code
+from lengthwise.report.words import percent
 
 LENGTHS = lw.example_lengths(count=600)
 STRATEGIES = "random,sorted,optimal:4,max-entropy:0.1"
@@ -53,7 +54,7 @@ def test_the_numbers_of_the_table_are_those_of_measure(page):
         assert table[label]["computed / useful"] == f"{1 / (1 - found.padding_share):.2f}"
         assert table[label]["mixing"] == f"{found.mixing:.3f}"
         assert table[label]["step mixing"] == f"{found.step_mixing:.3f}"
-        assert table[label]["waiting"] == f"{100 * found.straggler_waste:.1f} %"
+        assert table[label]["waiting"] == percent(found.straggler_waste)
         assert table[label]["batches"] == f"{found.batches:,}"
 
 
