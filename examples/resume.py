@@ -39,7 +39,7 @@ def train(rank: int, ranks: int, folder: Path, cut_off_after: int) -> None:
             os._exit(1)  # as if the machine were gone
         if step % 10 == 0 and rank == 0:
             torch.save({"model": model.state_dict(), "sampler": sampler.state_dict()}, checkpoint)
-    del model  # first: PyTorch 2.13 may hang where the model is all that still holds its process group
+    del model  # if the DDP model is freed last, PyTorch 2.13 may hang
     torch.distributed.destroy_process_group()
 
 

@@ -47,5 +47,7 @@ def run_ranks(function, *arguments, world_size=2, patience=PATIENCE):
 def _run(rank, folder, patience, function, arguments):
     with Path(folder, f"rank {rank}").open("w") as file:
         faulthandler.dump_traceback_later(0.9 * patience, file=file)
-        function(rank, *arguments)
-        faulthandler.cancel_dump_traceback_later()
+        try:
+            function(rank, *arguments)
+        finally:
+            faulthandler.cancel_dump_traceback_later()

@@ -167,7 +167,7 @@ def main():
         training.epoch(epoch, options.kill and tuple(options.kill))
     if training.sampler.rank == 0:
         torch.save(training.model.state_dict(), training.folder / "final.pt")
-    del training  # the model first: where it alone still holds the group, PyTorch 2.13 may hang
+    del training  # if its DDP model is freed last, PyTorch 2.13 may hang
     if group is not None:
         distributed.destroy_process_group()
 

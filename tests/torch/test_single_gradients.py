@@ -144,7 +144,7 @@ def test_the_model_inside_ddp_is_measured():
     try:
         model = nn.parallel.DistributedDataParallel(linear())
         found = lw.torch.length_share(model, square, FRAMES, LENGTHS)
-        del model  # where it alone still holds the group, PyTorch 2.13 may hang
+        del model  # if it is freed last, PyTorch 2.13 may hang
     finally:
         distributed.destroy_process_group()
     assert found.share == lw.torch.length_share(linear(), square, FRAMES, LENGTHS).share

@@ -11,12 +11,10 @@ from typing import Any, NoReturn
 
 from lengthwise.choices.cut import BUDGET_REMEDY
 
-# What argparse says, and how all other errors say it: {0} is the option.
+# What argparse says, and the same in the grammar of all other errors. {0} is the option.
 _SENTENCES = {
     r"argument (\S+): not allowed with argument (\S+)": "`{0}` must be left out beside {1}",
     r"argument (\S+): expected one argument": "`{0}` must be followed by a value",
-    r"argument (\S+): expected at least one argument": "`{0}` must be followed by one value or more",
-    r"argument (\S+): expected (\d+) arguments": "`{0}` must be followed by {1} values",
     r"argument (\S+): invalid choice: (.+) \(choose from (.+)\)": "`{0}` must be one of {2}, but is {1}",
     r"argument (\S+): (must .+)": "`{0}` {1}",
 }

@@ -73,10 +73,11 @@ def fit_to_padding(fit_to: Callable[[float], Order], trial: Trial, padding: floa
 
     _seek_root(excess, asked, asked - _odds_of(achieved), _ends_of(trial))
     # Where few lengths lie far apart, the pool that pads least may pad 14 % and sorting 9 %: sorting is nearer to 10 %.
-    missed, nearest = min(((abs((each.achieved or 0.0) - padding), each) for each in tried), key=lambda pair: pair[0])
-    if missed <= near or not trial.may_stop:
-        return nearest
-    return Fit(nearest.order, trial.padding_of(nearest.order))  # it was plainly off, and not tried to the end
+    nearest = min(tried, key=lambda each: abs((each.achieved or 0.0) - padding))
+    if trial.may_stop and abs((nearest.achieved or 0.0) - padding) > near:
+        # It may be so far off that its trials were stopped. Warnings tell the padding of all trials.
+        return Fit(nearest.order, trial.padding_of(nearest.order))
+    return nearest
 
 
 def _seek_root(

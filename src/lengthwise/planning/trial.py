@@ -140,7 +140,7 @@ class Trial:
 
     @property
     def may_stop(self) -> bool:
-        """Whether `padding_of` may leave some trials out where it is asked `against` a padding."""
+        """Whether there are enough trials that `padding_of` may stop before the last one, given `against`."""
         return self.trials > _LEAST_TRIALS
 
     def mixing_of(self, order: Order) -> float:
@@ -174,7 +174,7 @@ class Trial:
 
 
 def _standard_error(values: Sequence[float]) -> float:
-    """Of the mean of `values`; rounded alike on every platform, because plans depend on it."""
+    """The standard error of the mean of `values`. Plans depend on it, so it is rounded alike on every platform."""
     mean = math.fsum(values) / len(values)
     squares = math.fsum((value - mean) * (value - mean) for value in values)
     return math.sqrt(squares / (len(values) - 1) / len(values))
