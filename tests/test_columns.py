@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lengthwise.choices.columns import add_once, apply_once, longest_of, narrow, small_whole, sum_rows, take_rows
+from lengthwise.choices.columns import (
+    add_once,
+    apply_once,
+    longest_of,
+    narrow,
+    small_whole,
+    sum_groups,
+    sum_rows,
+    take_rows,
+)
 
 FAST = settings(max_examples=50, derandomize=True)
 
@@ -38,6 +47,18 @@ def test_many_rows_are_taken_and_summed_as_numpy_does(count, dims, kind):
     if count > 2**17 and kind == np.uint16 and dims == 2:
         with pytest.raises(IndexError, match="from 0 to"):
             take_rows(rows, index + 1)
+
+
+@pytest.mark.parametrize("count", [0, 1, 1_000, 2**17 + 3])  # the last by a kernel
+@pytest.mark.parametrize("kind", [np.uint16, np.int64])
+def test_groups_are_summed_beyond_two_bytes(count, kind):
+    chance = np.random.default_rng(count)
+    values = chance.integers(1, 2**16, count).astype(kind)
+    offsets = np.unique([0, *chance.integers(0, count + 1, 50), count])
+    sums = sum_groups(values, offsets)
+    groups = np.split(values.astype(np.int64), offsets[1:-1])[: len(sums)]
+    assert sums.dtype == np.int64
+    assert sums.tolist() == [group.sum() for group in groups]
 
 
 @pytest.mark.parametrize(

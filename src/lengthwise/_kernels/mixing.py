@@ -6,8 +6,8 @@ from lengthwise._compile import compile_kernel
 
 
 @compile_kernel
-def count_pairs(bins, offsets, most, joint):
-    """Adds pairs of members of each group to `joint` [bins, bins], each member with the weight 1 in sum.
+def count_pairs(bins, offsets, groups, most, joint):
+    """Adds pairs of members of each of `groups` to `joint` [bins, bins], each member with the weight 1 in sum.
 
     Each pair is added once: `joint` and its transpose together count it both ways. Each member meets all others of its
     group; in a group of more than `most` + 1, `most` others at even distances. So of 7 members and `most` = 4, each
@@ -16,14 +16,15 @@ def count_pairs(bins, offsets, most, joint):
 
     Args:
         bins: [m], the bin of each member.
-        offsets: [groups + 1].
+        offsets: [number of groups + 1].
+        groups: [g], the numbers of those that count.
         most: An even number.
     """
     paired = 0
     squares = 0.0
     # Of groups of like members most pairs are of one cell: they are summed up before they are added.
     row, column, weights = 0, 0, 0.0
-    for group in range(offsets.size - 1):
+    for group in groups:
         start, stop = offsets[group], offsets[group + 1]
         size = stop - start
         if size < 2:

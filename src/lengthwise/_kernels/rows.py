@@ -232,9 +232,9 @@ def fill_rows(lengths, offsets, capacity, most, starts):
 
 @compile_kernel(linear=True)
 def sum_groups(values, offsets, sums):
-    """Adds up each group of `values` [m] into `sums` [groups], in order, so that sums round alike everywhere."""
+    """Adds each group of `values` [m] to its place in `sums` [groups], in order: so sums round alike everywhere."""
     for group in range(sums.size):
-        total = 0.0
+        total = sums[group]
         for place in range(offsets[group], offsets[group + 1]):
             total += values[place]
         sums[group] = total

@@ -81,6 +81,19 @@ def count_each(values: NDArray[Any]) -> NDArray[np.int64]:
     return counts.sum(axis=0)
 
 
+def sum_groups(values: NDArray[np.integer[Any]], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The sum of values[offsets[k] : offsets[k + 1]], each of at least one number: [groups], int64.
+
+    >>> sum_groups(np.array([3, 1, 5]), np.array([0, 2, 3]))
+    array([4, 5])
+    """
+    if len(offsets) > 1 and len(values) < _MANY:
+        return np.add.reduceat(values, offsets[:-1], dtype=np.int64)
+    sums = np.zeros(len(offsets) - 1, np.int64)
+    _kernels.sum_groups(values, offsets, sums)
+    return sums
+
+
 def _look_up_on_cores(values: NDArray[Any], found: NDArray[Any], index: NDArray[np.integer[Any]]) -> None:
     """Writes values[index] into `found` [m]."""
     parts = cores.split(len(index))

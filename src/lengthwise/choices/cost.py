@@ -225,7 +225,7 @@ def costs_of_rows(
         prices = cost.prices(dims)
         once = float(prices[0] + prices[2 + 2 * dims :].sum() * capacity)
         cost = replace(cost, per_batch=0.0, per_length=0.0)
-    sums = np.empty(len(offsets) - 1)
+    sums = np.zeros(len(offsets) - 1)
     _kernels.sum_groups(costs_alone(cost, lengths), offsets, sums)
     check_finite(sums + once)
     return sums + once

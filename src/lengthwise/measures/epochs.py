@@ -8,13 +8,15 @@ taken    [m]            the length of each item that a plan takes, in its order,
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.columns import look_up, narrow, sum_rows
+from lengthwise.choices.columns import look_up, narrow, sum_groups, sum_rows
 from lengthwise.choices.cost import Padded
 from lengthwise.choices.world import World, check_world
 from lengthwise.lengths.arrays import view_lengths
@@ -29,22 +31,55 @@ _WHOLE = "Give the numbers of the sequences in each batch."
 _SINGLE = "Give batches: of a sampler of single numbers, torch.utils.data.BatchSampler(sampler, 16, drop_last=False)."
 
 
-class Epochs(NamedTuple):
-    """Plans of the same lengths, and of each the lengths that it takes."""
+@dataclass(frozen=True)
+class Epochs:
+    """Plans of the same lengths, and of each the lengths that it takes; sums of them, each made once.
+
+    Sums stand plan after plan: [batches] and [steps] of all plans.
+    """
 
     plans: list[Plan]
     taken: list[NDArray[np.int64]]
 
-    @property
+    @cached_property
     def places(self) -> int:
         """How many items the plans hold, each counted as often as it stands there."""
         return sum(map(len, self.taken))
 
-    @property
+    @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """Items in each batch, plan after plan: [batches]."""
-        first, *others = (plan.batch_sizes for plan in self.plans)
-        return np.concatenate([first, *others]) if others else first
+        """Items in each batch: [batches]."""
+        return join([plan.batch_sizes for plan in self.plans])
+
+    @cached_property
+    def used(self) -> NDArray[np.int64]:
+        """The lengths of each batch in sum: [batches]."""
+        return join([sum_groups(taken, plan.offsets) for plan, taken in zip(self.plans, self.taken, strict=True)])
+
+    @cached_property
+    def padded(self) -> NDArray[np.int64]:
+        """What each batch is padded to, summed over the dimensions: [batches]."""
+        return join([sum_rows(plan.padded_lengths) for plan in self.plans])
+
+    @cached_property
+    def step_sizes(self) -> NDArray[np.int64]:
+        """Items in each step: [steps]."""
+        return self.add_steps(self.sizes)
+
+    def add_steps(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The sum of `totals` [batches] over each step: [steps]."""
+        batches = np.cumsum([len(plan.costs) for plan in self.plans])
+        parts = zip(self.plans, np.split(totals, batches[:-1]), strict=True)
+        return join([own[plan.grid].sum(axis=(1, 2)) for plan, own in parts])
+
+    def split_steps(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        """`values` [steps], apart for each plan."""
+        return np.split(values, np.cumsum([plan.steps for plan in self.plans])[:-1])
+
+
+def join(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """All parts in one array; one alone as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def read_epochs(

@@ -14,15 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.choices.columns import count_each
-from lengthwise.measures.epochs import Batches, Epochs, check_plan, read_epochs
+from lengthwise.measures.epochs import Batches, Epochs, check_plan, join, read_epochs
 from lengthwise.measures.mixing import (
-    batch_lengths,
     bin_batches,
     bin_items,
     bin_steps,
     check_bins,
     mixing_of_bins,
-    step_means,
 )
 from lengthwise.measures.pairs import pair_mixings
 from lengthwise.planning.plan import Plan
@@ -167,13 +165,10 @@ def measure(
     """
     epochs = read_epochs(plans, lengths, world_size=world_size, micro_batches=micro_batches)
     several = epochs.plans
-    # One list entry for each plan: batches and steps of two epochs are not next to each other.
     bins = check_bins(bins, epochs.places)
-    batch_used = [_sum_batches(*both) for both in zip(several, epochs.taken, strict=True)]
-    used = np.concatenate(batch_used)
-    padded = np.concatenate([batch_lengths(plan) for plan in several]).astype(np.float64)
-    rows, costs = (np.concatenate([getattr(plan, name) for plan in several]) for name in ("row_counts", "costs"))
-    sizes = epochs.sizes
+    used, padded, sizes = epochs.used, epochs.padded.astype(np.float64), epochs.sizes
+    rows, costs = (join([getattr(plan, name) for plan in several]) for name in ("row_counts", "costs"))
+    step_means = epochs.split_steps(epochs.add_steps(used) / epochs.step_sizes)
     # A batch of the lengths 5 and 9 uses 14 of 18 frames: a rate of 4/18.
     rates = 1.0 - used / (rows * padded)
     fill = float(used.sum() / (rows @ padded)) if len(rows) else 1.0
@@ -202,8 +197,8 @@ def measure(
         step_mixing=mixing_of_bins(epochs, items, bin_steps(epochs, bins), bins) if in_step > 1 else mixed,
         mixing_bins=bins,
         pair_mixing=pair_mixings(epochs, items, bins),
-        step_length_correlation=_lag_one([step_means(*both) for both in zip(several, batch_used, strict=True)]),
-        step_length_variance=_vary(epochs, batch_used),
+        step_length_correlation=_lag_one(step_means),
+        step_length_variance=_vary(epochs, step_means),
         straggler_waste=_waste(several),
         cost_spread=_spread(costs),
         dropped=sum(dropped),
@@ -214,8 +209,8 @@ def measure(
 
 def sum_frames(plan: Plan, lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The frames of data of each batch, and those that are computed, padding included: [batches] each."""
-    (own,), (taken,) = read_epochs(plan, lengths)
-    return _sum_batches(own, taken), own.row_counts * batch_lengths(own)
+    epochs = read_epochs(plan, lengths)
+    return epochs.used, epochs.plans[0].row_counts * epochs.padded
 
 
 def straggler_waste(plan: Plan) -> float:
@@ -244,17 +239,14 @@ def _spread(costs: NDArray[np.float64]) -> float:
     return float(scaled.std() / scaled.mean())
 
 
-def _vary(epochs: Epochs, used: Sequence[NDArray[np.int64]]) -> float:
+def _vary(epochs: Epochs, step_means: Sequence[NDArray[np.float64]]) -> float:
     """How far the mean lengths of steps lie from that of the epoch, squared, in units of what random samples have.
 
     The mean of s out of n numbers, drawn at random, has a variance of V/s x (n - s)/(n - 1), where V is the variance of
     the n (Cochran 1977, "Sampling techniques", theorem 2.2). Of [1, 3] one is drawn: V = 1, and the mean varies by 1.
     """
     ratios = []
-    for plan, lengths, of_batches in zip(epochs.plans, epochs.taken, used, strict=True):
-        steps = plan.grid.reshape(-1, plan.micro_batches * plan.world_size)
-        taken = plan.batch_sizes[steps].sum(axis=1)
-        means = of_batches[steps].sum(axis=1) / taken
+    for lengths, taken, means in zip(epochs.taken, epochs.split_steps(epochs.step_sizes), step_means, strict=True):
         # A step that takes the whole epoch always has the epoch's mean: a variance of 0, which is left out below.
         mean, variance = _mean_and_variance(lengths)
         of_samples = variance / taken * (len(lengths) - taken) / max(1, len(lengths) - 1)
@@ -283,11 +275,6 @@ def _count_repeated(plan: Plan, dropped: int) -> int:
     if not dropped and len(plan.sequences) == plan.count and plan.grid.size == len(plan.costs):
         return 0
     return len(plan.repeated())
-
-
-def _sum_batches(plan: Plan, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The lengths of each batch in sum: [batches]."""
-    return np.add.reduceat(sizes, plan.offsets[:-1], dtype=np.int64) if len(plan.costs) else np.empty(0, np.int64)
 
 
 def _lag_one(epochs: Sequence[NDArray[np.float64]]) -> float:

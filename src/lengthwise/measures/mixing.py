@@ -6,14 +6,12 @@ X, T   the length of a sequence, and the length its batch is padded to
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _kernels, checks
-from lengthwise.choices.columns import sum_rows
-from lengthwise.measures.epochs import Batches, Epochs, read_epochs
+from lengthwise.measures.epochs import Batches, Epochs, join, read_epochs
 from lengthwise.planning.joint import bin_equally, mixing_bins, mixing_of_counts
 from lengthwise.planning.plan import Plan
 
@@ -108,22 +106,17 @@ def bin_items(epochs: Epochs, bins: int) -> NDArray[np.uint16]:
 
 def bin_batches(epochs: Epochs, bins: int) -> NDArray[np.uint16]:
     """The equal-mass bin of what each batch is padded to, each weighted by its items, plan after plan: [batches]."""
-    return bin_equally(join([batch_lengths(plan) for plan in epochs.plans]), epochs.sizes, bins)
+    return bin_equally(epochs.padded, epochs.sizes, bins)
 
 
 def bin_steps(epochs: Epochs, bins: int) -> NDArray[np.uint16]:
     """The same of the mean padded length over the items of the step that takes each batch first: [batches]."""
-    means = join([step_means(plan, batch_lengths(plan) * plan.batch_sizes) for plan in epochs.plans])
+    means = epochs.add_steps(epochs.padded * epochs.sizes) / epochs.step_sizes
     # Plans of 3 and 2 steps: the first step of the second plan is number 3.
     before = np.cumsum([0, *(plan.steps for plan in epochs.plans)])
     step = join([_first_steps(plan) + start for plan, start in zip(epochs.plans, before[:-1], strict=True)])
     items = np.bincount(step, epochs.sizes, minlength=len(means))
     return bin_equally(means, items, bins)[step]
-
-
-def batch_lengths(plan: Plan) -> NDArray[np.int64]:
-    """What each batch is padded to, summed over the dimensions: [batches]."""
-    return sum_rows(plan.padded_lengths)
 
 
 def _first_steps(plan: Plan) -> NDArray[np.int64]:
@@ -134,14 +127,3 @@ def _first_steps(plan: Plan) -> NDArray[np.int64]:
     first[places[::-1]] = np.arange(len(places))[::-1]
     # Steps of 4 places: a batch that stands first at place 9 of the grid is of step 2.
     return first // (plan.micro_batches * plan.world_size)
-
-
-def step_means(plan: Plan, totals: NDArray[Any]) -> NDArray[np.float64]:
-    """The sum of `totals` [batches] over each step, divided by its sequences: [steps]."""
-    flat = plan.grid.reshape(-1, plan.micro_batches * plan.world_size)
-    return totals[flat].sum(axis=1) / plan.batch_sizes[flat].sum(axis=1)
-
-
-def join(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """All parts in one array; one alone as it is."""
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -67,6 +67,6 @@ def spread(count: int, most: int) -> NDArray[np.int64]:
 
 
 def _epoch(label: str, plan: Plan, lengths: NDArray[np.int64]) -> Epoch:
-    taken = read_epochs(plan, lengths).taken[0].astype(np.int64, copy=False)
-    used = np.add.reduceat(taken, plan.offsets[:-1]) if len(plan.costs) else np.empty(0, np.int64)
-    return Epoch(label, plan, taken, used, plan.row_counts * plan.padded_lengths.sum(axis=1))
+    epochs = read_epochs(plan, lengths)
+    taken = epochs.taken[0].astype(np.int64, copy=False)
+    return Epoch(label, plan, taken, epochs.used, plan.row_counts * epochs.padded)
