@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise import _compile, _exact, _kernels, _random
-from lengthwise._kernels.cuts import _costliest_at_once, _pad_and_price_at_once
+from lengthwise._kernels.cuts import _costliest_at_once, _cut_lists, _pad_and_price_at_once
 from lengthwise._kernels.deals import _look_at_steps_at_once
 from lengthwise._kernels.draws import _make_whole_at_once, _put_above_at_once
 from lengthwise._kernels.pool import _count_at_once as _count_groups_at_once
@@ -285,11 +285,12 @@ def test_greedy_cut_rounds_alike_at_the_budget_for_one_length(lengths, prices, c
     budget = fixed + per_length * longest + count * (each + (linear * longest + quadratic * (longest * longest)))
     found = []
     one = _kernels.greedy_cut_of_one
-    for kernel, own in ((_kernels.greedy_cut, lengths), (one, lengths[:, 0]), (one.py_func, lengths[:, 0].tolist())):
+    in_lists = [(one.py_func, lengths[:, 0].tolist()), (_cut_lists, lengths[:, 0].tolist())]
+    for kernel, own in [(_kernels.greedy_cut.compiled, lengths), (one.compiled, lengths[:, 0]), *in_lists]:
         offsets = np.empty(len(lengths) + 1, np.int64)
         batches = kernel(own, NO_BOUNDARIES, np.array(prices), budget, 99, overshoot, offsets)
         found.append(offsets[: batches + 1].tolist())
-    assert found[0] == found[1] == found[2]
+    assert all(each == found[0] for each in found)
 
 
 @settings(max_examples=50, derandomize=True, deadline=None)

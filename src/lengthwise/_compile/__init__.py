@@ -78,7 +78,7 @@ class Kernel:
         self._take = _list if lists else _widen
         self._in_python = in_python or function
         self._within = function if linear else self._in_python  # a NumPy variant is for arrays alone, and not for lists
-        self._each = _EACH_AT_ONCE if in_python else _EACH_IN_LISTS if lists else _EACH
+        self._each = _EACH_IN_LISTS if lists else _EACH_AT_ONCE if in_python else _EACH
         self._waits = True  # whether no call ran as machine code yet
         self._kept = True  # whether machine code may be on disk
         self._seconds = 0.0  # that this one ran in Python
