@@ -459,18 +459,23 @@ def test_what_is_given_for_python_of_a_single_number_runs_within_a_kernel_that_r
 def test_a_kernel_that_takes_lists_is_handed_them_and_writes_its_arrays(small_kernels):
     small_kernels()
 
-    @_compile.compile_kernel(linear=True, lists=True)
-    def add_to(numbers, words, sums):
+    @_compile.compile_kernel(linear=True, lists=("sums", "found"))
+    def add_to(numbers, words, sums, used, found):
         taken.extend([numbers, words])
         for index in range(len(sums)):
             sums[index] += numbers[index]
+            used[index] = 7
+        del found[1:]
+        found[0] = 5
         return words[0] << np.uint64(63)
 
-    taken, sums = [], np.array([1.5, 2.5], np.float32)
+    taken, sums, used, found = [], np.array([1.5, 2.5], np.float32), np.zeros(2), np.zeros(3)
     numbers = np.array([200, 100], np.uint8)
     numbers.flags.writeable = False
-    assert add_to(numbers, np.array([3], np.uint64), sums) == 2**63
+    assert add_to(numbers, np.array([3], np.uint64), sums, used, found) == 2**63
     assert sums.tolist() == [201.5, 102.5]
+    assert used.tolist() == [0.0, 0.0]  # nobody reads it afterwards
+    assert found.tolist() == [5.0, 0.0, 0.0]
     assert taken[0] == [200, 100]
     assert isinstance(taken[0], list)
     assert isinstance(taken[1][0], np.uint64)  # which wraps

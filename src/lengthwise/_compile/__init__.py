@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial, update_wrapper
 from typing import Any
@@ -45,7 +45,7 @@ def compile_kernel(
     function: Callable[..., Any] | None = None,
     *,
     linear: bool = False,
-    lists: bool = False,
+    lists: Sequence[str] = (),
     in_python: Callable[..., Any] | None = None,
 ) -> Any:
     """Compiles on first call, or later, and keeps the machine code on disk where some folder can be written.
@@ -53,9 +53,10 @@ def compile_kernel(
     Args:
         function: The kernel.
         linear: Whether it takes about as many steps as its arrays have entries. Only such a kernel may run in Python.
-        lists: Whether it then takes lists in place of arrays, whose numbers Python reads in a third of the time. Such a
-            kernel asks its arrays for nothing but their `len` and single entries, counts in no more than 63 bits, and
-            divides by no 0: machine code gives infinity, and Python raises.
+        lists: The arrays that a caller reads afterwards, by name, of a kernel that then takes lists in place of arrays:
+            Python reads their numbers in a third of the time. Such a kernel asks its arrays for nothing but their `len`
+            and single entries, counts in no more than 63 bits, and divides by no 0: machine code gives infinity, and
+            Python raises.
         in_python: What runs then in place of the function, does the same, and takes less time. In place of a kernel
             that is not linear it runs where a kernel in Python calls it.
     """
@@ -70,12 +71,13 @@ class Kernel:
     seconds = 0.0  # that all kernels ran in Python
 
     def __init__(
-        self, function: Callable[..., Any], linear: bool, lists: bool, in_python: Callable[..., Any] | None
+        self, function: Callable[..., Any], linear: bool, lists: Sequence[str], in_python: Callable[..., Any] | None
     ) -> None:
         update_wrapper(self, function)
         self.py_func = function
         self._linear = linear
         self._take = _list if lists else _widen
+        self._read_after = [function.__code__.co_varnames.index(name) for name in lists]
         self._in_python = in_python or function
         self._within = function if linear else self._in_python  # a NumPy variant is for arrays alone, and not for lists
         self._each = _EACH_IN_LISTS if lists else _EACH_AT_ONCE if in_python else _EACH
@@ -146,9 +148,10 @@ class Kernel:
             seconds = time.thread_time() - start
             self._seconds += seconds
             Kernel.seconds += seconds
-        for given, each in zip(arguments, taken, strict=True):
+        for place in self._read_after or range(len(arguments)):
+            given, each = arguments[place], taken[place]
             if given is not each and given.flags.writeable:
-                given[...] = each
+                given[: len(each)] = each  # of a list that was cut short, the rest of the array means nothing
         return found
 
 

@@ -34,10 +34,11 @@ def _cut_lists(lengths, boundaries, prices, budget, most, overshoot, offsets):
         size += 1
         full = overshoot and once + size * each >= budget
     offsets[batches] = len(lengths)
+    del offsets[batches + 1 :]  # so that no more is copied into the array
     return batches
 
 
-@compile_kernel(linear=True, lists=True, in_python=_cut_lists)
+@compile_kernel(linear=True, lists=("offsets",), in_python=_cut_lists)
 def greedy_cut_of_one(lengths, boundaries, prices, budget, most, overshoot, offsets):
     """`greedy_cut` of sequences of one length each, `lengths` [n], in half of the time.
 

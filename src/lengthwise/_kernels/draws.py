@@ -77,7 +77,7 @@ def make_whole(keys, scale, whole):
         whole[index] = np.int64(keys[index] * scale)
 
 
-@compile_kernel(linear=True, lists=True)
+@compile_kernel(linear=True, lists=("numbers",))
 def shuffle_parts(numbers, ends, words):
     """Puts each part of `numbers` [n] in random order: those before ends[0], those from there to ends[1], ...
 

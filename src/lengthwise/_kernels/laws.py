@@ -61,7 +61,7 @@ def _count_below(rising, value, or_equal):
     return low
 
 
-@compile_kernel(linear=True, lists=True)
+@compile_kernel(linear=True, lists=("flows", "prices"))
 def least_flows(sizes, reached, floors, beta, rises, flows, prices):
     """Writes the flows between neighbouring levels that tell least at the price `beta` of a frame, and floors' prices.
 

@@ -25,7 +25,7 @@ def count_groups(groups, counts):
         counts[groups[place]] += 1
 
 
-@compile_kernel(linear=True, lists=True)
+@compile_kernel(linear=True, lists=("places", "found"))
 def count_out(groups, first, places, found):
     """Writes the numbers first, first + 1, ... of `groups` [m] into `found`, group by group, rising in each.
 
@@ -37,7 +37,7 @@ def count_out(groups, first, places, found):
         places[group] += 1
 
 
-@compile_kernel(linear=True, lists=True)
+@compile_kernel(linear=True, lists=("sequences", "words"))
 def draw_batches(sequences, sizes, ends, opened, fits, most, words, pool):
     """Puts `sequences` [n] in order, batch after batch, each batch drawn at random from those that came in.
 

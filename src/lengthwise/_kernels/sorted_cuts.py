@@ -5,7 +5,7 @@ from __future__ import annotations
 from lengthwise._compile import compile_kernel
 
 
-@compile_kernel(linear=True, lists=True)
+@compile_kernel(linear=True, lists=("number", "total", "first"))
 def least_cost_cut_of_sorted(lengths, prices, budget, most, number, total, first, ways):
     """What `least_cost_cut` does where `fewest`, for rising lengths [n], no boundaries and no multiple.
 
