@@ -33,6 +33,7 @@ from lengthwise.choices.rate_distortion import Levels, group_levels, least_flows
 from lengthwise.choices.warp import BatchSizes, Curve, find_root
 
 _LEVELS = 2048  # lengths told apart when a pool is fitted
+_MANY = 2**14  # lengths: fewer are sorted by NumPy before a kernel would begin to count them
 _LOOKED_AT = 256  # levels of which it is asked how much shorter than they are what is drawn there is
 
 
@@ -99,7 +100,7 @@ def fit_pool(sizes: NDArray[np.float64], padding: float, *, batch_sizes: BatchSi
 def _by_length(sizes: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """The numbers of `sizes` [n] by size: [n]; the sizes that there are: [levels]; and where each ends: [levels]."""
     whole = small_whole(sizes)
-    if whole is not None:
+    if whole is not None and len(whole) >= _MANY:
         parts = cores.split(len(whole))
         of_parts = np.zeros((len(parts), int(whole.max(initial=0)) + 1), np.int64)
         cores.call(_kernels.count_groups, [(whole[part], own) for part, own in zip(parts, of_parts, strict=True)])
@@ -111,10 +112,10 @@ def _by_length(sizes: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[n
         cores.call(_kernels.count_out, calls)
         values = np.flatnonzero(counts)
         return sequences, values.astype(np.float64), ends[values]
-    sequences = sort_by_size(None, sizes)
+    sequences = sort_by_size(None, sizes) if whole is None else np.argsort(whole, kind="stable")
     rising = sizes[sequences]
-    ends = np.append(np.flatnonzero(np.diff(rising)) + 1, len(sizes))
-    return sequences, rising[ends - 1], ends
+    ends = np.append(np.flatnonzero(rising[1:] != rising[:-1]) + 1, len(sizes))
+    return sequences, rising[ends - 1].astype(np.float64, copy=False), ends
 
 
 def _padding_share(levels: Levels, flows: NDArray[np.float64], most: NDArray[np.float64]) -> float:

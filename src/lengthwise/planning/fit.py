@@ -33,7 +33,7 @@ from lengthwise.planning.custom import check_batch_sizes, is_custom
 from lengthwise.planning.draft import sizes_of
 from lengthwise.planning.noise import Fit, fit_to_mixing, fit_to_padding
 from lengthwise.planning.oversize import Kinds, sort_out
-from lengthwise.planning.recent import Recent, Same
+from lengthwise.planning.recent import Recent, Same, keep_last
 from lengthwise.planning.trial import Data, Trial, estimate_batches
 
 _MOST_MIXED = 200_000  # sequences of a trial that measures mixing: they fill all the bins
@@ -243,6 +243,7 @@ def _fit_to_lengths(
     longest = longest_of(items)
     shares = items.sum(axis=0) / items.sum()  # of each dimension in the size of a sequence
 
+    @keep_last  # every draft by a pool asks for those of the same lengths
     def batch_sizes(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         lengths = np.ceil(np.outer(sizes, shares)).astype(np.int64)
         found = batching.cut.batch_sizes(lengths, cost=batching.cost, longest=longest)
