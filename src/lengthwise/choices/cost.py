@@ -11,6 +11,7 @@ runs the classes of this file compiled.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Protocol
 
@@ -159,7 +160,14 @@ def prices_of(cost: Cost, dims: int) -> NDArray[np.float64] | None:
 
     A class that extends one of them is another: it may price batches as it likes.
     """
-    return cost.prices(dims) if isinstance(cost, Padded | Quadratic) and type(cost) in (Padded, Quadratic) else None
+    if not isinstance(cost, Padded | Quadratic) or type(cost) not in (Padded, Quadratic):
+        return None
+    return _prices_once(cost, dims)
+
+
+@lru_cache(maxsize=64)
+def _prices_once(cost: Padded | Quadratic, dims: int) -> NDArray[np.float64]:
+    return cost.prices(dims)
 
 
 def split_price(
@@ -200,6 +208,23 @@ def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.i
     if (costs < 0.0).any():
         raise checks.value_error("cost", "at least 0", float(costs.min()), "Add a constant, or clip it at 0.")
     return costs
+
+
+def cost_of_one(cost: Cost, count: int, longest: NDArray[np.int64]) -> float:
+    """What one batch of `count` sequences costs that is padded to `longest` [dims], as `costs_of` says of several."""
+    prices = prices_of(cost, len(longest))
+    if prices is None:
+        return float(costs_of(cost, np.array([count]), longest[None, :])[0])
+    # In Python's floats, which round as those of NumPy do. For one batch, NumPy takes ten times as long.
+    once, alone, *others = prices.tolist()
+    each, dims = 0.0, len(longest)
+    for dim, length in enumerate(map(float, longest.tolist())):
+        linear, quadratic, per_length = others[dim::dims]
+        each += linear * length + quadratic * (length * length)
+        once += per_length * length
+    found = once + count * (alone + each)
+    check_finite(np.array([found]))
+    return found
 
 
 def costs_of_rows(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lengthwise import checks
 from lengthwise.choices.columns import distinct
-from lengthwise.choices.cost import Cost, costs_alone, costs_of, prices_of
+from lengthwise.choices.cost import Cost, cost_of_one, costs_alone, prices_of
 from lengthwise.choices.greedy import cut_greedily, sizes_within
 from lengthwise.choices.least_cost import check_prices_batch, cut_at_least_cost
 from lengthwise.choices.multiples import check_multiple, round_counts, round_up
@@ -320,8 +320,7 @@ class DynamicSize:
         return Cuts(None, offsets)
 
     def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
-        rounded = round_up(longest, self.multiple_of)
-        return float(costs_of(cost, np.array([self.batch_size]), rounded[None, :])[0])
+        return cost_of_one(cost, self.batch_size, round_up(longest, self.multiple_of))
 
     def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
         rounded, budget = round_up(lengths, self.multiple_of), self.max_cost(cost, longest)
@@ -348,8 +347,7 @@ def keep_within(
     if oversize == "alone":
         return None
     # A cost of this package does not fall as lengths rise. If the longest is within the budget, all are.
-    known = prices_of(cost, lengths.shape[1]) is not None
-    if known and costs_alone(cost, longest[None, :])[0] <= budget:
+    if prices_of(cost, len(longest)) is not None and cost_of_one(cost, 1, longest) <= budget:
         return None
     costs = costs_alone(cost, lengths)
     if oversize == "drop":

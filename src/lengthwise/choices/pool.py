@@ -18,8 +18,9 @@ the draws pad is what was asked for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from lengthwise import _exact, _kernels
 from lengthwise._compile import cores
 from lengthwise._random import Key
-from lengthwise.choices.columns import small_whole
+from lengthwise.choices.columns import keep_last, small_whole
 from lengthwise.choices.parts import sort_by_size
 from lengthwise.choices.rate_distortion import Levels, group_levels, least_flows, spread_out
 from lengthwise.choices.warp import BatchSizes, Curve, find_root
@@ -35,6 +36,18 @@ from lengthwise.choices.warp import BatchSizes, Curve, find_root
 _LEVELS = 2048  # lengths told apart when a pool is fitted
 _MANY = 2**14  # lengths: fewer are sorted by NumPy before a kernel would begin to count them
 _LOOKED_AT = 256  # levels of which it is asked how much shorter than they are what is drawn there is
+
+
+class _Admitted(NamedTuple):
+    """Sequences in the order they come in, and what is asked of the pool at each length: what `draw_batches` takes."""
+
+    sequences: NDArray[np.int64]
+    values: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    opened: NDArray[np.float64]
+    fits: NDArray[np.int64]
+    most: NDArray[np.int64]
+    largest: int  # how many the pool may hold
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,9 +61,22 @@ class Pool:
 
     open_share: Curve
     batch_sizes: BatchSizes
+    _admit: Callable[[NDArray[np.float64]], _Admitted] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Trials draw from the same few lengths again and again.
+        object.__setattr__(self, "_admit", keep_last(self._admit_anew, most=_MANY))
 
     def draw(self, sizes: NDArray[np.float64], key: Key) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The numbers of `sizes` [n], batch after batch, and the size of each, in whole numbers: [n] and [n]."""
+        sequences, *admitted, room = self._admit(sizes)
+        sequences = sequences.copy() if len(sizes) <= _MANY else sequences
+        words = key.words(len(sizes) + 1).view(np.int64)
+        _kernels.draw_batches(sequences, *admitted, words, np.empty(room, np.int64))
+        found: NDArray[Any] = words[:-1].astype(np.uint16) if sizes.dtype == np.uint16 else words[:-1]
+        return sequences, found
+
+    def _admit_anew(self, sizes: NDArray[np.float64]) -> _Admitted:
         sequences, values, ends = _by_length(sizes)
         most = np.clip(self.batch_sizes(values), 1, len(sizes)).astype(np.int64)  # of no length, endlessly many fit
         opened = self.open_share(values) * len(sizes)
@@ -58,11 +84,8 @@ class Pool:
         fits = np.minimum(most, np.append(most[1:], most[-1]))
         # Before a level comes in, the pool is not full by the level before it.
         room = np.diff(ends, prepend=0) + np.append(0.0, np.maximum(fits, opened + most)[:-1])
-        pool = np.empty(int(min(room.max() + 1, len(sizes))), np.int64)
-        words = key.words(len(sizes) + 1).view(np.int64)
-        _kernels.draw_batches(sequences, values.astype(np.int64), ends, opened, fits, most, words, pool)
-        found: NDArray[Any] = words[:-1].astype(np.uint16) if sizes.dtype == np.uint16 else words[:-1]
-        return sequences, found
+        largest = int(min(room.max() + 1, len(sizes)))
+        return _Admitted(sequences, values.astype(np.int64), ends, opened, fits, most, largest)
 
 
 def fit_pool(sizes: NDArray[np.float64], padding: float, *, batch_sizes: BatchSizes, share: float = 1.0) -> Pool:

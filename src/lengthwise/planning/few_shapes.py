@@ -21,7 +21,7 @@ from lengthwise.choices.batching import Batching, check_choice
 from lengthwise.choices.boxes import find_boxes, sort_rows
 from lengthwise.choices.buckets import optimal_edges
 from lengthwise.choices.chains import MOST_BOXES, Boxes, best_chain, best_costs, passing_chains, tight_boxes
-from lengthwise.choices.cost import Cost, Padded, check_finite, costs_alone, costs_of
+from lengthwise.choices.cost import Cost, Padded, check_finite, cost_of_one, costs_alone, costs_of
 from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError
 from lengthwise.choices.multiples import count_multiple, fill_up, length_multiple, round_up
 from lengthwise.choices.rows import row_capacity
@@ -210,7 +210,7 @@ def _read_candidates(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Candid
     tell_doubted_budget(_count_over(padded, cut, cost), padded, Batching(cut=cut, cost=cost))
     padded = padded[_is_kept(padded, cut, cost)]
     longest, budget = padded.max(axis=0), cut.max_cost(cost, padded.max(axis=0))
-    alone = float(costs_alone(cost, longest[None])[0])
+    alone = cost_of_one(cost, 1, longest)
     if alone > budget and getattr(cut, "oversize", "error") != "alone":
         # Each sequence is within it, (9, 2) and (2, 9) for example; but the last shape holds all of them.
         rule = f"at least the cost of one sequence of the longest of each length, {alone:.16g}"

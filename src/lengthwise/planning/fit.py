@@ -21,7 +21,7 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.boxes import sort_rows
 from lengthwise.choices.buckets import EDGES, optimal_edges, padded_frames
 from lengthwise.choices.chains import nest, optimal_chain
-from lengthwise.choices.columns import longest_of
+from lengthwise.choices.columns import keep_last, longest_of
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.cut import Cut, FixedSize, OversizeError
 from lengthwise.choices.deal import Balanced, Deal, RandomSteps, Stratified
@@ -33,7 +33,7 @@ from lengthwise.planning.custom import check_batch_sizes, is_custom
 from lengthwise.planning.draft import sizes_of
 from lengthwise.planning.noise import Fit, fit_to_mixing, fit_to_padding
 from lengthwise.planning.oversize import Kinds, sort_out
-from lengthwise.planning.recent import Recent, Same, keep_last
+from lengthwise.planning.recent import Recent, Same
 from lengthwise.planning.trial import Data, Trial, estimate_batches
 
 _MOST_MIXED = 200_000  # sequences of a trial that measures mixing: they fill all the bins
@@ -243,14 +243,17 @@ def _fit_to_lengths(
     longest = longest_of(items)
     shares = items.sum(axis=0) / items.sum()  # of each dimension in the size of a sequence
 
-    @keep_last  # every draft by a pool asks for those of the same lengths
     def batch_sizes(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         lengths = np.ceil(np.outer(sizes, shares)).astype(np.int64)
         found = batching.cut.batch_sizes(lengths, cost=batching.cost, longest=longest)
         checked = check_batch_sizes(found, len(lengths)) if is_custom(batching.cut) else found
         return np.maximum(1.0, np.rint(filled * checked))  # of few sequences on many ranks, a batch holds one still
 
-    return fit(sizes_of(items, batching.order), batch_sizes, portions=portions)
+    if is_custom(batching.order):
+        return fit(sizes_of(items, batching.order), batch_sizes, portions=portions)
+    # The fit asks for the sizes at all lengths, and then every draft by a pool asks for the same.
+    asked_once = keep_last(batch_sizes, most=len(items))
+    return fit(sizes_of(items, batching.order), asked_once, portions=portions)
 
 
 def _fit_in_line(

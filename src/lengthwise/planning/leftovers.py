@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._random import Key
-from lengthwise.choices.cost import Cost, costs_alone, costs_of
+from lengthwise.choices.cost import Cost, cost_of_one, costs_alone, costs_of
 from lengthwise.choices.cut import Cut
 from lengthwise.choices.multiples import count_multiple, fill_up
 from lengthwise.planning.custom import check_batch_sizes, is_custom
@@ -62,7 +62,7 @@ def describe_buckets(
     def price(bucket: int, count: int) -> float:
         """What so few sequences cost that they are one batch, which has no more rows than they fill."""
         few = np.minimum(rows[bucket], fill_up(np.array([count]), count_multiple(cut)))
-        return float(costs_of(cost, few, edges[bucket : bucket + 1])[0])
+        return cost_of_one(cost, int(few[0]), edges[bucket])
 
     fits = costs_alone(cost, edges) <= cut.max_cost(cost, longest)
     return Buckets(counts, edges, rows, costs_of(cost, rows, edges), holds & fits, price)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lengthwise import _kernels
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.columns import longest_of
-from lengthwise.choices.cost import Cost, costs_alone, prices_of
+from lengthwise.choices.cost import Cost, cost_of_one, costs_alone, prices_of
 from lengthwise.choices.cut import Budget, DynamicSize
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.greedy import cut_greedily
@@ -83,7 +83,7 @@ def _costliest_alone(needed: NDArray[np.int64], cost: Cost, budget: float, *, en
         # A cost of this package does not fall as lengths rise: if the longest is within the budget, it is the one. Of
         # several lengths, the longest of each may be of two sequences, of which neither costs as much.
         longest = longest_of(needed)
-        most = float(costs_alone(cost, longest[None, :])[0])
+        most = cost_of_one(cost, 1, longest)
         if most <= (budget if len(longest) == 1 else enough):
             return most
         return float(_kernels.costliest_alone(needed, prices, budget))

@@ -7,12 +7,8 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 _Found = TypeVar("_Found")
 _NOTHING = object()
-_Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 class Recent(Generic[_Found]):
@@ -47,28 +43,6 @@ class Recent(Generic[_Found]):
     def clear(self) -> None:
         """Forgets all."""
         self._kept.clear()
-
-
-def keep_last(function: _Function) -> _Function:
-    """The `function` of an array, called once for equal arrays in a row.
-
-    >>> asked = []
-    >>> double = keep_last(lambda numbers: asked.append(numbers.tolist()) or 2 * numbers)
-    >>> [double(np.array(numbers)).tolist() for numbers in ([1, 2], [1, 2], [3])]
-    [[2, 4], [2, 4], [6]]
-    >>> asked
-    [[1, 2], [3]]
-    """
-    kept: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
-
-    def ask(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        nonlocal kept
-        last = kept  # another thread may ask meanwhile
-        if last is None or not np.array_equal(last[0], numbers):
-            kept = last = numbers.copy(), function(numbers)
-        return last[1].copy()
-
-    return ask
 
 
 class Same:

@@ -25,7 +25,7 @@ from lengthwise.advice.step_checks import (
 from lengthwise.advice.step_timing import make_once, ran_out, try_once
 from lengthwise.advice.trial_shapes import trial_lengths
 from lengthwise.choices.batching import Batching, check_batching
-from lengthwise.choices.cost import costs_of
+from lengthwise.choices.cost import cost_of_one, costs_of
 from lengthwise.choices.cut import Budget
 from lengthwise.choices.multiples import round_up
 from lengthwise.lengths import as_lengths
@@ -144,7 +144,7 @@ def find_budget(
     trials = _Trials(step, make_batch, release or getattr(model, "zero_grad", None), choose_device(model, device))
     trials.take_first(padded, most, trained=lambda: model is None or mark(model) != before)
     check_trained(model, before)
-    _load(own, chosen, cut, padded[-1:])
+    _load(own, chosen, cut, padded[-1])
     counts = trials.find_counts(padded, most)
     costs, full = costs_of(chosen.cost, counts, padded), counts < most
     alone = costs_of(chosen.cost, np.ones_like(counts), padded)
@@ -287,7 +287,7 @@ class _Trials:
 
 def _load(lengths: NDArray[np.int64], batching: Batching, cut: Budget, longest: NDArray[np.int64]) -> None:
     """Makes the plan once, so that its machine code is loaded before the trials leave no memory for it."""
-    alone = float(costs_of(batching.cost, np.ones(1, np.int64), longest)[0])
+    alone = cost_of_one(batching.cost, 1, longest)
     with warnings.catch_warnings():  # those of the plan that is checked count
         warnings.simplefilter("ignore")
         make_plan(lengths, replace(batching, cut=replace(cut, budget=_FEW * alone or 1.0)))
