@@ -107,8 +107,10 @@ def fit_pool(sizes: NDArray[np.float64], padding: float, *, batch_sizes: BatchSi
     spread = float(levels.sizes[-1] - levels.sizes[0])
     most = np.clip(batch_sizes(levels.sizes), 1.0, levels.total)
 
+    padding_by = _padding_shares(levels, most)
+
     def excess(logarithm: float) -> float:
-        return _padding_share(levels, least_flows(levels, _exact.exp(logarithm)), most) - padding
+        return padding_by(least_flows(levels, _exact.exp(logarithm))) - padding
 
     # At the lower bound a frame costs nothing, and all wait; at the upper one none does. Beta spans many decades, so
     # its logarithm is what is halved.
@@ -141,20 +143,31 @@ def _by_length(sizes: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[n
     return sequences, rising[ends - 1].astype(np.float64, copy=False), ends
 
 
-def _padding_share(levels: Levels, flows: NDArray[np.float64], most: NDArray[np.float64]) -> float:
-    """The padding share of batches that are drawn from a pool of these flows [levels - 1]."""
-    # On average over the levels to which it fills: (b/2) (1 + (nF/b)^2) are open where nF is less than a batch of b.
+def _padding_shares(levels: Levels, most: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], float]:
+    """The padding share of batches that are drawn from a pool, as a function of its flows [levels - 1]."""
     counts = levels.masses * levels.total
-    came = np.cumsum(counts)
-    batches = levels.total * flows / most[:-1]
-    opened = np.where(batches < 1.0, (1.0 + batches * batches) / 2.0, batches) * most[:-1] - 0.5
-    opened = np.minimum(np.maximum(opened, 0.0), came[:-1])
-    closed = np.diff(np.maximum.accumulate(came - np.append(opened, 0.0)), prepend=0.0)
+    came, data = np.cumsum(counts), _exact.dot(levels.sizes, counts)
     # What is drawn is shorter than the level it is drawn at. By how much is asked at some levels, for those near them.
-    spread = spread_out(levels.sizes, levels.masses, _LOOKED_AT)
-    looked_at = np.arange(len(counts)) if len(counts) <= _LOOKED_AT else np.append(spread, len(counts) - 1)
-    shorter = np.empty(len(looked_at))
-    stay = np.minimum(1.0, opened / (np.append(0.0, opened[:-1]) + counts[:-1]))
-    _kernels.shorter_in_pool(levels.sizes, counts, opened, stay, most, looked_at, shorter)
-    near = np.searchsorted((looked_at[1:] + looked_at[:-1]) / 2.0, np.arange(len(counts)))
-    return 1.0 - _exact.dot(levels.sizes, counts) / _exact.dot(closed, levels.sizes - shorter[near])
+    every = np.arange(len(counts))
+    few = len(counts) <= _LOOKED_AT
+    looked_at = every if few else np.append(spread_out(levels.sizes, levels.masses, _LOOKED_AT), len(counts) - 1)
+    near = every if few else np.searchsorted((looked_at[1:] + looked_at[:-1]) / 2.0, every)
+
+    def padding_by(flows: NDArray[np.float64]) -> float:
+        # On average over the levels to which it fills: (b/2) (1 + (nF/b)^2) are open where nF is less than a batch b.
+        batches = levels.total * flows / most[:-1]
+        opened = np.where(batches < 1.0, (1.0 + batches * batches) / 2.0, batches) * most[:-1] - 0.5
+        opened = np.minimum(np.maximum(opened, 0.0), came[:-1])
+        closed = came.copy()
+        closed[:-1] -= opened
+        np.maximum.accumulate(closed, out=closed)
+        closed[1:] -= closed[:-1].copy()
+        before = counts[:-1].copy()
+        before[1:] += opened[:-1]
+        shorter = np.empty(len(looked_at))
+        _kernels.shorter_in_pool(
+            levels.sizes, counts, opened, np.minimum(1.0, opened / before), most, looked_at, shorter
+        )
+        return 1.0 - data / _exact.dot(closed, levels.sizes - shorter[near])
+
+    return padding_by
