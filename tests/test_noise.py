@@ -8,8 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
+from lengthwise._random import Key
 from lengthwise.choices.warp import find_root
 from lengthwise.planning import fit, noise
+from lengthwise.planning.draft import count_frames, share_of_padding
 from lengthwise.planning.trial import Data, Trial
 
 FAST = settings(max_examples=50, derandomize=True, deadline=None)
@@ -117,3 +119,22 @@ def test_a_padding_of_hundreds_of_bands_is_had(noise):
     batching = lw.Batching(cut=lw.FixedSize(16), order=lw.MaxEntropy(0.05, noise=noise), deal=lw.Stratified())
     plan = lw.make_plan(pairs, batching)
     assert lw.measure(plan, pairs).padding_share == pytest.approx(0.05, abs=0.002)
+
+
+@pytest.mark.parametrize("cut", [lw.Budget(900), lw.FixedSize(7), lw.DynamicSize(3, rule="paper")])
+@pytest.mark.parametrize("places", [0, 4])
+@pytest.mark.parametrize(("drafted", "dims", "asked"), [(1, 1, 1), (2, 1, 4), (1, 2, 4)])
+def test_sorted_sequences_are_drafted_once_where_each_draft_pads_the_same(
+    cut, places, drafted, dims, asked, monkeypatch
+):
+    items = np.random.default_rng(0).integers(1, 40, (300, dims))  # many of a length, in another order by every key
+    trial = Trial(
+        Data(items, ""), lw.Batching(cut=cut), portions=drafted, slots=1, bands=0, drafted=drafted, places=places
+    )
+    trial.trials = 4
+    keys, draft = [], trial._draft
+    monkeypatch.setattr(trial, "_draft", lambda order, items, key: keys.append(key) or draft(order, items, key))
+    found = trial.padding_of(lw.Sorted())
+    assert len(keys) == asked
+    every = [share_of_padding(*count_frames(draft(lw.Sorted(), items, Key(epoch=epoch)), items)) for epoch in range(3)]
+    assert (set(every) == {found}) == (asked == 1)

@@ -19,7 +19,7 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.columns import distinct, longest_of
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.multiples import count_multiple
-from lengthwise.choices.order import Order
+from lengthwise.choices.order import Order, Sorted
 from lengthwise.planning.custom import check_batch_sizes
 from lengthwise.planning.draft import Draft, count_frames, draft, longest_in_batches, share_of_padding
 from lengthwise.planning.joint import mixing_of_batches
@@ -149,7 +149,9 @@ class Trial:
 
     def _try(self, order: Order) -> Iterator[tuple[list[Draft], NDArray[np.int64]]]:
         """The drafts of each trial, and the items that they are of: those of one window after the other."""
-        for number in range(self.trials):
+        # Chance puts equal lengths in order, which changes no padding: all drafts of sorted sequences would be alike.
+        fixed = type(order) is Sorted and self.drafted == 1 and self.items[0].shape[1] == 1
+        for number in range(len(self.items) if fixed else self.trials):
             items = self.items[number % len(self.items)]
             yield self._draft(order, items, Key(seed=0, epoch=number, stage="trial")), items
 
