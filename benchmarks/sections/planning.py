@@ -40,6 +40,9 @@ def planning(document: dict[str, Any]) -> tuple[str, ...]:
     return answer, shown, note
 
 
+_OF_FEW = "new_seconds", "later_seconds"
+
+
 def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
     """Seconds until a fresh process has its first plan."""
     columns = ("import_seconds", "warm_seconds", "cold_seconds")
@@ -56,7 +59,14 @@ def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
         "In seconds of one core. *Cold*: nothing is compiled yet. *Warm*: another process has compiled all that the "
         "plan calls. Both come on top of the import."
     )
-    return answer, table(("lengths", "order", "import", "first plan, warm", "first plan, cold"), rows), note
+    first = table(("lengths", "order", "import", "first plan, warm", "first plan, cold"), rows)
+    few = [
+        (f"{row['case']}", f"{row['world_size']}", *(f"{1e3 * row[name]:.1f}" for name in _OF_FEW))
+        for row in document["few"]
+    ]
+    of_few = f"Milliseconds for {document['few'][0]['count']} lengths, in a process that has planned others before:"
+    later = table(("batches", "ranks", "first plan of new lengths", "plan of the next epoch"), few)
+    return answer, first, note, of_few, later
 
 
 def windows(document: dict[str, Any]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,11 +107,10 @@ def fit_pool(sizes: NDArray[np.float64], padding: float, *, batch_sizes: BatchSi
         return Pool(open_share=Curve(lengths=np.array([0.0, 1.0]), heights=np.ones(2)), batch_sizes=batch_sizes)
     spread = float(levels.sizes[-1] - levels.sizes[0])
     most = np.clip(batch_sizes(levels.sizes), 1.0, levels.total)
-
-    padding_by = _padding_shares(levels, most)
+    padding_at = _paddings(np.concatenate([[levels.total], levels.sizes, levels.masses, most]))
 
     def excess(logarithm: float) -> float:
-        return padding_by(least_flows(levels, _exact.exp(logarithm))) - padding
+        return padding_at(logarithm) - padding
 
     # At the lower bound a frame costs nothing, and all wait; at the upper one none does. Beta spans many decades, so
     # its logarithm is what is halved.
@@ -141,6 +141,24 @@ def _by_length(sizes: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[n
     rising = sizes[sequences]
     ends = np.append(np.flatnonzero(rising[1:] != rising[:-1]) + 1, len(sizes))
     return sequences, rising[ends - 1].astype(np.float64, copy=False), ends
+
+
+def _paddings_anew(numbers: NDArray[np.float64]) -> Callable[[float], float]:
+    """The padding share of batches from a pool, by the logarithm of beta; each is computed once.
+
+    Args:
+        numbers: [1 + 3 levels], the total of the levels, their sizes, their masses, and how many sequences a batch
+            holds at each.
+    """
+    sizes, masses, most = numbers[1:].reshape(3, -1)
+    levels = Levels(sizes, masses, float(numbers[0]))
+    padding_by = _padding_shares(levels, most)
+    return cache(lambda logarithm: padding_by(least_flows(levels, _exact.exp(logarithm))))
+
+
+# One padding after the other is fitted to the same lengths, until trials pad what was asked. Each begins at the same
+# bounds.
+_paddings = keep_last(_paddings_anew, most=1 + 3 * _LEVELS)
 
 
 def _padding_shares(levels: Levels, most: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], float]:
