@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import choices
 import lengthwise as lw
 from lengthwise import _kernels
+from lengthwise._kernels import step_sorts, steps
 from lengthwise.planning.steps import bounds_of, form_steps, lend
 
 LONG_TAILED = lw.example_lengths()
@@ -481,9 +482,23 @@ def test_sizes_of_any_width_are_sorted_as_numpy_sorts_them(count):
     chance = np.random.default_rng(count)
     for bits in (1, 8, 14, 26, 28, 31):
         sizes = chance.integers(0, 2**bits, count)
-        found = np.empty(count, np.int64)
-        _kernels.sort_steps(sizes, np.array([count]), found)
-        assert np.array_equal(found, np.argsort(-sizes, kind="stable")), bits
+        for sort in (_kernels.sort_steps.compiled, lambda *given: _kernels.sort_steps._run_in_python(given)):
+            found = np.empty(count, np.int64)
+            sort(sizes, np.array([count]), found)
+            assert np.array_equal(found, np.argsort(-sizes, kind="stable")), bits
+
+
+@settings(max_examples=50, derandomize=True)
+@given(st.permutations(range(20)), st.integers(0, 21), st.sampled_from([1, 2, 3]))
+def test_what_is_before_the_end_of_a_step_is_taken_alike_by_numpy(positions, end, dims):
+    positions, needed = np.array(positions), np.arange(20 * dims).reshape(20, dims)
+    for take in (step_sorts.keep_until.compiled, step_sorts._keep_at_once):
+        kept = positions.copy()
+        take(kept, end, kept)
+        assert kept[:end].tolist() == positions[positions < end].tolist()
+    for copy in (steps.copy_until.compiled, steps._copy_at_once):
+        own = copy(needed, positions, end, np.empty((20, dims), np.int64))
+        assert own.tolist() == needed[positions[positions < end]].tolist()
 
 
 def test_a_last_step_that_is_full_is_kept():

@@ -9,7 +9,13 @@ from lengthwise._compile import compile_kernel
 _BY_HAND = 40  # sequences: to count digits would take longer than to put so few in order one by one
 
 
-@compile_kernel
+def _sort_at_once(sizes, top, start, stop, found, spare, counts):
+    """`sort_step` by NumPy."""
+    del spare, counts
+    found[: stop - start] = start + np.argsort(top - sizes[start:stop], kind="stable")
+
+
+@compile_kernel(in_python=_sort_at_once)
 def sort_step(sizes, top, start, stop, found, spare, counts):
     """Writes the positions start..stop-1 from the largest of `sizes`, equals as they come, into `found`.
 
@@ -116,7 +122,13 @@ def sort_parts(sequences, sizes, top, ends, turned, found):
         start = ends[part]
 
 
-@compile_kernel
+def _keep_at_once(positions, end, sequences):
+    """`keep_until` by NumPy."""
+    kept = positions[positions < end]
+    sequences[: len(kept)] = kept
+
+
+@compile_kernel(in_python=_keep_at_once)
 def keep_until(positions, end, sequences):
     """Writes those of `positions` that are below `end` into `sequences`, in their order; they may be one memory."""
     place = 0

@@ -215,7 +215,14 @@ def _cut_padded_until(lengths, positions, end, count, budget, most, slots, ends)
     return batches, batches - 1.0 + max(min(1.0, size * (first + second) / budget), size / most)
 
 
-@compile_kernel
+def _copy_at_once(needed, positions, end, lengths):
+    """`copy_until` by NumPy."""
+    own = needed[positions[positions < end]]
+    lengths[: len(own)] = own
+    return lengths[: len(own)]
+
+
+@compile_kernel(in_python=_copy_at_once)
 def copy_until(needed, positions, end, lengths):
     """The rows of `needed` at those `positions` that are below `end`, in the first rows of `lengths`."""
     row, dims = 0, needed.shape[1]
