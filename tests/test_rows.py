@@ -508,7 +508,7 @@ def test_a_sample_of_the_batches_says_of_millions_what_all_say(monkeypatch, lows
     by_half = [np.arange(30_000 * lows).reshape(-1, lows, 3), 30_000 * lows + np.arange(30_000).reshape(-1, 1, 3)]
     batches = np.concatenate(by_half, axis=1).reshape(-1, 3).tolist()
     every = lw.pair_mixing(batches, lengths)
-    monkeypatch.setattr(pairs, "_MEETINGS", 2 * len(lengths) // (lows + 1))
+    monkeypatch.setattr(pairs, "_SAMPLED", len(lengths) // (lows + 1))  # as many are passed over as come in turn
     monkeypatch.setattr(pairs, "_LEAST_GROUPS", 1_000)
     assert every < 0.8
     assert lw.pair_mixing(batches, lengths) == pytest.approx(every, rel=0.02)

@@ -19,6 +19,7 @@ _Found = TypeVar("_Found")
 _MANY = 2**17  # numbers: fewer are in the cache anyway
 _FOLDED = 2**11  # rows
 _AT_ONCE = 2**14  # numbers, which stay in the cache
+KEPT = 2**14  # numbers: to compare more of them, and to keep them, may cost more than it saves
 
 
 def take_rows(rows: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -168,13 +169,13 @@ def add_once(
         sums[part] += function(sizes[part]) if table is None else table.take(whole[part])
 
 
-def keep_last(function: Callable[[NDArray[Any]], _Found], *, most: int) -> Callable[[NDArray[Any]], _Found]:
-    """The `function` of an array, called once for equal arrays in a row, of up to `most` numbers each.
+def keep_last(function: Callable[[NDArray[Any]], _Found]) -> Callable[[NDArray[Any]], _Found]:
+    """The `function` of an array, called once for equal arrays in a row. What it found is to be read only.
 
-    What it finds is given out again and again: to be read only.
+    Of more than `KEPT` numbers nothing is kept, and it is called every time.
 
     >>> asked = []
-    >>> double = keep_last(lambda numbers: asked.append(numbers.tolist()) or 2 * numbers, most=10)
+    >>> double = keep_last(lambda numbers: asked.append(numbers.tolist()) or 2 * numbers)
     >>> [double(np.array(numbers)).tolist() for numbers in ([1, 2], [1, 2], [3])]
     [[2, 4], [2, 4], [6]]
     >>> asked
@@ -184,7 +185,7 @@ def keep_last(function: Callable[[NDArray[Any]], _Found], *, most: int) -> Calla
 
     def ask(numbers: NDArray[Any]) -> _Found:
         nonlocal kept
-        if len(numbers) > most:
+        if len(numbers) > KEPT:
             return function(numbers)
         last = kept  # another thread may ask meanwhile
         if last is None or last[0].dtype != numbers.dtype or not np.array_equal(last[0], numbers):

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from lengthwise import _exact, _kernels
 from lengthwise._compile import cores
 from lengthwise._random import Key
-from lengthwise.choices.columns import keep_last, small_whole
+from lengthwise.choices.columns import KEPT, keep_last, small_whole
 from lengthwise.choices.parts import sort_by_size
 from lengthwise.choices.rate_distortion import Levels, group_levels, least_flows, spread_out
 from lengthwise.choices.warp import BatchSizes, Curve, find_root
@@ -66,18 +66,20 @@ class Pool:
 
     def __post_init__(self) -> None:
         # Trials draw from the same few lengths again and again.
-        object.__setattr__(self, "_admit", keep_last(self._admit_anew, most=_MANY))
+        object.__setattr__(self, "_admit", keep_last(self._admit_anew))
 
     def draw(self, sizes: NDArray[np.float64], key: Key) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The numbers of `sizes` [n], batch after batch, and the size of each, in whole numbers: [n] and [n]."""
         sequences, *admitted, room = self._admit(sizes)
-        sequences = sequences.copy() if len(sizes) <= _MANY else sequences
+        if len(sizes) <= KEPT:  # the next draw finds them in this order
+            sequences = sequences.copy()
         words = key.words(len(sizes) + 1).view(np.int64)
         _kernels.draw_batches(sequences, *admitted, words, np.empty(room, np.int64))
         found: NDArray[Any] = words[:-1].astype(np.uint16) if sizes.dtype == np.uint16 else words[:-1]
         return sequences, found
 
     def _admit_anew(self, sizes: NDArray[np.float64]) -> _Admitted:
+        """What does not depend on chance."""
         sequences, values, ends = _by_length(sizes)
         most = np.clip(self.batch_sizes(values), 1, len(sizes)).astype(np.int64)  # of no length, endlessly many fit
         opened = self.open_share(values) * len(sizes)
@@ -150,42 +152,31 @@ def _paddings_anew(numbers: NDArray[np.float64]) -> Callable[[float], float]:
         numbers: [1 + 3 levels], the total of the levels, their sizes, their masses, and how many sequences a batch
             holds at each.
     """
-    sizes, masses, most = numbers[1:].reshape(3, -1)
-    levels = Levels(sizes, masses, float(numbers[0]))
-    padding_by = _padding_shares(levels, most)
-    return cache(lambda logarithm: padding_by(least_flows(levels, _exact.exp(logarithm))))
-
-
-# One padding after the other is fitted to the same lengths, until trials pad what was asked. Each begins at the same
-# bounds.
-_paddings = keep_last(_paddings_anew, most=1 + 3 * _LEVELS)
-
-
-def _padding_shares(levels: Levels, most: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], float]:
-    """The padding share of batches that are drawn from a pool, as a function of its flows [levels - 1]."""
-    counts = levels.masses * levels.total
-    came, data = np.cumsum(counts), _exact.dot(levels.sizes, counts)
+    total, (sizes, masses, most) = float(numbers[0]), numbers[1:].reshape(3, -1)
+    levels = Levels(sizes, masses, total)
+    counts = masses * total
+    came, data = np.cumsum(counts), _exact.dot(sizes, counts)
     # What is drawn is shorter than the level it is drawn at. By how much is asked at some levels, for those near them.
-    every = np.arange(len(counts))
-    few = len(counts) <= _LOOKED_AT
-    looked_at = every if few else np.append(spread_out(levels.sizes, levels.masses, _LOOKED_AT), len(counts) - 1)
+    every = np.arange(len(sizes))
+    few = len(sizes) <= _LOOKED_AT
+    looked_at = every if few else np.append(spread_out(sizes, masses, _LOOKED_AT), len(sizes) - 1)
     near = every if few else np.searchsorted((looked_at[1:] + looked_at[:-1]) / 2.0, every)
 
-    def padding_by(flows: NDArray[np.float64]) -> float:
+    @cache
+    def padding_at(logarithm: float) -> float:
+        flows = least_flows(levels, _exact.exp(logarithm))
         # On average over the levels to which it fills: (b/2) (1 + (nF/b)^2) are open where nF is less than a batch b.
-        batches = levels.total * flows / most[:-1]
+        batches = total * flows / most[:-1]
         opened = np.where(batches < 1.0, (1.0 + batches * batches) / 2.0, batches) * most[:-1] - 0.5
         opened = np.minimum(np.maximum(opened, 0.0), came[:-1])
-        closed = came.copy()
-        closed[:-1] -= opened
-        np.maximum.accumulate(closed, out=closed)
-        closed[1:] -= closed[:-1].copy()
-        before = counts[:-1].copy()
-        before[1:] += opened[:-1]
+        closed = np.diff(np.maximum.accumulate(came - np.append(opened, 0.0)), prepend=0.0)
+        stay = np.minimum(1.0, opened / (np.append(0.0, opened[:-1]) + counts[:-1]))
         shorter = np.empty(len(looked_at))
-        _kernels.shorter_in_pool(
-            levels.sizes, counts, opened, np.minimum(1.0, opened / before), most, looked_at, shorter
-        )
-        return 1.0 - data / _exact.dot(closed, levels.sizes - shorter[near])
+        _kernels.shorter_in_pool(sizes, counts, opened, stay, most, looked_at, shorter)
+        return 1.0 - data / _exact.dot(closed, sizes - shorter[near])
 
-    return padding_by
+    return padding_at
+
+
+# Trials have one padding after the other fitted to the same lengths, and each is sought from the same bounds.
+_paddings = keep_last(_paddings_anew)

@@ -16,7 +16,8 @@ _MOST_BINS = 64
 _MET = 16  # others that each sequence meets: in larger groups, as many at even distances say the same
 _LEAST_MET = 2  # of millions of sequences, fewer others each say the same
 _MEETINGS = 2**21
-_LEAST_GROUPS = 2**15  # of an epoch, in the sample
+_SAMPLED = 2**18  # sequences: the rows of as many say the same as those of more
+_LEAST_GROUPS = 2**13  # of an epoch, in the sample
 
 
 @checks.show_call("pair_mixing(plan, lengths)")
@@ -27,7 +28,7 @@ def pair_mixing(plans: Plan | Batches | Sequence[Plan] | Sequence[Batches], leng
     are alone there do not count.
 
     Estimated on the joint histogram of pairs in 2 to 64 equal-mass bins, by the number of sequences, each sequence
-    weighted alike. Of more than two million sequences a sample of the rows counts: of ten million, one in nine. The
+    weighted alike. Of more than half a million sequences a sample of the rows counts: of a million, one in three. The
     first-order correction of Miller and Madow counts the pairs by their effective number, (sum of weights)^2 / (sum of
     squared weights).
 
@@ -61,7 +62,7 @@ def pair_mixings(epochs: Epochs, known: NDArray[np.uint16] | None = None, known_
     ends = np.cumsum([len(plan.sequences) for plan in epochs.plans])
     for plan, own in zip(epochs.plans, np.split(found, ends[:-1]), strict=True):
         groups = plan.offsets if plan.row_offsets is None else plan.row_offsets
-        sample = _sample(len(groups) - 1, met * count // _MEETINGS)
+        sample = _sample(len(groups) - 1, count // _SAMPLED)
         members, squared = _kernels.count_pairs(own, groups, sample, met, joint)
         paired, squares = paired + members, squares + squared
     return _mixing_of_pairs(joint + joint.T, paired, paired**2 / squares) if paired else 1.0

@@ -252,7 +252,7 @@ def _fit_to_lengths(
     if is_custom(batching.order):
         return fit(sizes_of(items, batching.order), batch_sizes, portions=portions)
     # The fit asks for the sizes at all lengths, and then every draft by a pool asks for the same.
-    asked_once = keep_last(batch_sizes, most=len(items))
+    asked_once = keep_last(batch_sizes)
     return fit(sizes_of(items, batching.order), asked_once, portions=portions)
 
 
