@@ -29,7 +29,6 @@ _NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # how near trials come to the padding:
 # them small shares of padding are told apart as well as large ones.
 _ENDS = -5.0, 8.0
 _FURTHEST_IN_LINE = 14.0  # of a line of hundreds of bands, which pads 8 % where noise pads 0.03 % along the line
-_PADS_MORE = 2.0
 _GUESSES = 3  # by the secant; where these miss, the last end tells whether any hits
 _FLAT = 0.1  # the least slope of a secant
 _MOST_TRIED = 8  # between two odds of which one pads too little
@@ -50,8 +49,8 @@ def fit_to_padding(fit_to: Callable[[float], Order], trial: Trial, padding: floa
     """The noise under which trials pad what was asked; `fit_to` fits it to a padding on the histogram of lengths."""
     near = _NEAR_OF_FEW if trial.few else max(_NEAR_OF_MANY, padding / 100.0)
     # A batch that is cut smaller than the pool drew it ends within a draw, and the next one holds the rest: they pad
-    # more. Those a tenth smaller pad about a fifth more.
-    first = padding / (1.0 + _PADS_MORE * (1.0 - trial.filled))
+    # more. Those a tenth smaller pad at least a tenth more.
+    first = padding / (2.0 - trial.filled)
     fitted = fit_to(first)
     try:
         achieved = trial.padding_of(fitted, against=padding)

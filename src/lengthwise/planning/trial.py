@@ -2,7 +2,7 @@
 
 an order that spends 10 % of padding by the histogram of lengths
 14 batches of it, for steps of 4                 pad 10 %
-16 smaller ones, which fill the last step        pad 13 %: the fit must ask for less
+16 smaller ones, which fill the last step        pad 12 %: the fit must ask for less
 """
 
 from __future__ import annotations
