@@ -126,7 +126,7 @@ def test_where_numba_is_turned_off_parts_do_not_undo_each_other(monkeypatch):
     monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
     threads = []
 
-    @compile_kernel(linear=True, lists=True)
+    @compile_kernel(linear=True, lists=("places",))
     def fill(first, places):
         threads.append(threading.get_ident())
         for place in range(first, first + 2):
