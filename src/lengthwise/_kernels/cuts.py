@@ -22,7 +22,8 @@ def _cut_lists(lengths, boundaries, prices, budget, most, overshoot, offsets):
             each = alone + (linear * padded + quadratic * (padded * padded))
             once = fixed + per_length * padded
         if index == border:
-            passed += 1
+            while passed < len(boundaries) and boundaries[passed] <= index:  # of an empty bucket, the same once more
+                passed += 1
             border = boundaries[passed] if passed < len(boundaries) else -1
             closed = True
         if closed or (not overshoot and once + (size + 1) * each > budget):
@@ -52,7 +53,8 @@ def greedy_cut_of_one(lengths, boundaries, prices, budget, most, overshoot, offs
         while passed < len(boundaries) and boundaries[passed] <= index:
             passed += 1
         end = boundaries[passed] if passed < len(boundaries) else len(lengths)
-        end = min(end, index + most)
+        if most < end - index:  # `index + most` may be more than 64 bits hold
+            end = index + most
         size = longest = 0
         while index < end:
             longest = max(longest, lengths[index])
