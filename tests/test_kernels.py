@@ -271,6 +271,18 @@ def test_greedy_cut_is_the_rule(rows, boundaries, coefficients, budget, most, ov
         assert offsets[: batches + 1].tolist() == expected
 
 
+@pytest.mark.parametrize("kind", ["compiled", "py_func"])
+def test_a_limit_near_the_end_of_64_bits_is_no_limit_for_multiples(kind):
+    lengths, prices = np.full((40, 1), 10), lw.Padded().prices(1)
+    found = []
+    for most in (96, 2**63 - 8):
+        offsets = np.zeros(41, np.int64)
+        cut = getattr(_kernels.cut_to_multiples, kind)
+        batches = cut(lengths, NO_BOUNDARIES, prices, 160.0, most, 8, offsets)
+        found.append(offsets[: batches + 1].tolist())
+    assert found == [[0, 16, 32, 40]] * 2
+
+
 @FAST
 @given(
     st.lists(st.integers(1, 999), min_size=2, max_size=30),

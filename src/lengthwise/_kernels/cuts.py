@@ -254,7 +254,7 @@ def cut_to_multiples(lengths, boundaries, prices, budget, most, multiple, offset
         end = boundaries[boundary] if boundary < boundaries.size else count
         size = 0
         longest[:] = 0
-        while start + size < min(end, start + most):
+        while size < min(end - start, most):
             each, once = 0.0, prices[0]
             for dim in range(dims):
                 longest[dim] = max(longest[dim], lengths[start + size, dim])
