@@ -53,10 +53,10 @@ def compile_kernel(
     Args:
         function: The kernel.
         linear: Whether it takes about as many steps as its arrays have entries. Only such a kernel may run in Python.
-        lists: The arrays that a caller reads afterwards, by name, of a kernel that then takes lists in place of arrays:
-            Python reads their numbers in a third of the time. Such a kernel asks its arrays for nothing but their `len`
-            and single entries, counts in no more than 63 bits, and divides by no 0: machine code gives infinity, and
-            Python raises.
+        lists: The names of the arrays that the caller reads afterwards. If some are given, Python runs the kernel on
+            lists, whose numbers it reads in a third of the time, and copies back those that are named. Such a kernel
+            asks its arrays for nothing but their `len` and single entries. It counts in no more than 63 bits. It
+            divides by no 0: machine code gives infinity, and Python raises.
         in_python: What runs then in place of the function, does the same, and takes less time. In place of a kernel
             that is not linear it runs where a kernel in Python calls it.
     """

@@ -8,7 +8,7 @@ from lengthwise._compile import compile_kernel
 
 
 def _cut_lists(lengths, boundaries, prices, budget, most, overshoot, offsets):
-    """`greedy_cut_of_one` in Python, which takes less time to ask which is longer than to price each length."""
+    """`greedy_cut_of_one` for lists: in Python, to price every sequence takes longer than a branch."""
     fixed, alone, linear, quadratic, per_length = prices[0], prices[1], prices[2], prices[3], prices[4]
     batches = size = passed = longest = 0
     border = boundaries[0] if len(boundaries) else -1
@@ -22,7 +22,7 @@ def _cut_lists(lengths, boundaries, prices, budget, most, overshoot, offsets):
             each = alone + (linear * padded + quadratic * (padded * padded))
             once = fixed + per_length * padded
         if index == border:
-            while passed < len(boundaries) and boundaries[passed] <= index:  # of an empty bucket, the same once more
+            while passed < len(boundaries) and boundaries[passed] <= index:  # an empty bucket repeats a border
                 passed += 1
             border = boundaries[passed] if passed < len(boundaries) else -1
             closed = True
@@ -43,7 +43,7 @@ def _cut_lists(lengths, boundaries, prices, budget, most, overshoot, offsets):
 def greedy_cut_of_one(lengths, boundaries, prices, budget, most, overshoot, offsets):
     """`greedy_cut` of sequences of one length each, `lengths` [n], in half of the time.
 
-    All is priced anew with every sequence: whether it is the longest is a branch that processors guess wrong.
+    Every sequence is priced, and none is asked whether it is the longest: processors guess such a branch wrong.
     """
     fixed, alone, linear, quadratic, per_length = prices[0], prices[1], prices[2], prices[3], prices[4]
     batches = index = passed = 0

@@ -211,7 +211,7 @@ def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.i
 
 
 def cost_of_one(cost: Cost, count: int, longest: NDArray[np.int64]) -> float:
-    """What one batch of `count` sequences costs that is padded to `longest` [dims], as `costs_of` says of several."""
+    """What one batch costs: `count` sequences, padded to `longest` [dims]. `costs_of` gives the same of several."""
     prices = prices_of(cost, len(longest))
     if prices is None:
         return float(costs_of(cost, np.array([count]), longest[None, :])[0])

@@ -40,7 +40,13 @@ _LOOKED_AT = 256  # levels of which it is asked how much shorter than they are w
 
 
 class _Admitted(NamedTuple):
-    """Sequences in the order they come in, and what is asked of the pool at each length: what `draw_batches` takes."""
+    """What `draw_batches` takes, but for its random words.
+
+    Attributes:
+        sequences: [n], in the order in which they come in.
+        values, ends, opened, fits, most: [levels], as the kernel describes them; `values` are its `sizes`.
+        largest: How many sequences the pool may hold.
+    """
 
     sequences: NDArray[np.int64]
     values: NDArray[np.int64]
@@ -48,7 +54,7 @@ class _Admitted(NamedTuple):
     opened: NDArray[np.float64]
     fits: NDArray[np.int64]
     most: NDArray[np.int64]
-    largest: int  # how many the pool may hold
+    largest: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,7 +85,7 @@ class Pool:
         return sequences, found
 
     def _admit_anew(self, sizes: NDArray[np.float64]) -> _Admitted:
-        """What does not depend on chance."""
+        """All that does not depend on chance."""
         sequences, values, ends = _by_length(sizes)
         most = np.clip(self.batch_sizes(values), 1, len(sizes)).astype(np.int64)  # of no length, endlessly many fit
         opened = self.open_share(values) * len(sizes)
@@ -146,11 +152,13 @@ def _by_length(sizes: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def _paddings_anew(numbers: NDArray[np.float64]) -> Callable[[float], float]:
-    """The padding share of batches from a pool, by the logarithm of beta; each is computed once.
+    """The padding share of batches from a pool, as a function of the logarithm of beta.
+
+    Each share is computed once.
 
     Args:
-        numbers: [1 + 3 levels], the total of the levels, their sizes, their masses, and how many sequences a batch
-            holds at each.
+        numbers: [1 + 3 levels]. First the total of the levels; then their sizes; then their masses; then how many
+            sequences a batch holds at each level.
     """
     total, (sizes, masses, most) = float(numbers[0]), numbers[1:].reshape(3, -1)
     levels = Levels(sizes, masses, total)
@@ -178,5 +186,5 @@ def _paddings_anew(numbers: NDArray[np.float64]) -> Callable[[float], float]:
     return padding_at
 
 
-# Trials have one padding after the other fitted to the same lengths, and each is sought from the same bounds.
+# Trials fit one padding after the other to the same lengths. The search for each begins at the same bounds.
 _paddings = keep_last(_paddings_anew)

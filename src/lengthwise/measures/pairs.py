@@ -28,7 +28,7 @@ def pair_mixing(plans: Plan | Batches | Sequence[Plan] | Sequence[Batches], leng
     are alone there do not count.
 
     Estimated on the joint histogram of pairs in 2 to 64 equal-mass bins, by the number of sequences, each sequence
-    weighted alike. Of more than half a million sequences a sample of the rows counts: of a million, one in three. The
+    weighted alike. Of more than half a million sequences, a sample of the rows counts: of a million, a third. The
     first-order correction of Miller and Madow counts the pairs by their effective number, (sum of weights)^2 / (sum of
     squared weights).
 
@@ -69,10 +69,10 @@ def pair_mixings(epochs: Epochs, known: NDArray[np.uint16] | None = None, known_
 
 
 def _sample(groups: int, every: int) -> NDArray[np.int64]:
-    """One in `every` of the numbers below `groups`, rising: one of the first so many, one of the next, ...
+    """Some of the numbers below `groups`, rising: one of the first `every`, one of the next `every`, and so on.
 
-    Which one goes by the golden ratio: batches of some lengths may come in turn, and the first of each three would then
-    be alike.
+    The golden ratio says which one. Batches of three lengths may come in turn: each third number would then be of one
+    length.
     """
     every = max(1, min(every, groups // _LEAST_GROUPS))
     turn = np.arange(groups // every)

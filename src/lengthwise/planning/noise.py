@@ -48,8 +48,8 @@ class Fit(NamedTuple):
 def fit_to_padding(fit_to: Callable[[float], Order], trial: Trial, padding: float) -> Fit:
     """The noise under which trials pad what was asked; `fit_to` fits it to a padding on the histogram of lengths."""
     near = _NEAR_OF_FEW if trial.few else max(_NEAR_OF_MANY, padding / 100.0)
-    # A batch that is cut smaller than the pool drew it ends within a draw, and the next one holds the rest: they pad
-    # more. Those a tenth smaller pad at least a tenth more.
+    # The pool draws batches, and they are then cut smaller. So a batch holds parts of two draws, and pads more: a tenth
+    # smaller, about a tenth more.
     first = padding / (2.0 - trial.filled)
     fitted = fit_to(first)
     try:
