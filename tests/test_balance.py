@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise.choices.deal import share_out
+from lengthwise.choices.greedy import cut_greedily
 from lengthwise.planning.draft import Draft
 from lengthwise.planning.level import level
 
@@ -110,6 +111,26 @@ def test_batches_are_cut_smaller_until_they_fill_the_last_step(count):
     costs = np.diff(leveled.offsets) * np.maximum.reduceat(needed[:, 0], leveled.offsets[:-1])
     assert costs.max() < 20_000
     assert 0 <= 2 * slots - len(costs) <= max(1, 2 * slots // 1_000)
+
+
+def test_the_least_budget_is_found_by_few_cuts(monkeypatch):
+    """The longest sequence is a twentieth of the budget: halving from there would take three cuts more."""
+    tried = []
+
+    def counted(*given, budget, **limits):
+        tried.append(budget)
+        return cut_greedily(*given, budget=budget, **limits)
+
+    monkeypatch.setattr("lengthwise.planning.level.cut_greedily", counted)
+    needed = np.random.default_rng(0).integers(900, 1_000, (400, 1))
+    draft = Draft(np.arange(400), np.arange(0, 401, 20), np.empty(0, np.int64), needed)
+    batching = lw.Batching(budget=20_000, order=lw.Shuffled(), deal=lw.Balanced())
+    leveled = level(draft, batching, 8, beside=0)
+    assert len(tried) <= 9
+    costs = np.diff(leveled.offsets) * np.maximum.reduceat(needed[:, 0], leveled.offsets[:-1])
+    assert len(costs) == 24
+    fewer = cut_greedily(needed, draft.boundaries, cost=batching.cost, budget=costs.max() * (1.0 - 2.0**-10))
+    assert len(fewer) - 1 > 24
 
 
 def leveled_counts(needed, batching, slots):

@@ -37,6 +37,22 @@ def test_a_root_between_known_ends_is_found_by_few_calls(root, bend, steepness):
     assert all(-5.0 <= place <= 8.0 for place in called)
 
 
+@pytest.mark.parametrize("crosses_at", [-30.0, 30.0])
+def test_a_function_that_does_not_cross_is_followed_to_its_bound_by_few_calls(crosses_at):
+    called = []
+    found = find_root(lambda place: called.append(place) or crosses_at - place, -10.0, 15.0)
+    assert found == (-10.0 if crosses_at < 0 else 15.0)
+    assert len(called) <= 5
+
+
+@FAST
+@given(st.floats(-9.99, 14.99), st.floats(0.01, 0.45) | st.floats(-0.45, -0.01), st.floats(0.2, 5.0))
+def test_a_root_near_a_bound_that_nobody_looked_at_is_found(root, bend, steepness):
+    function = falling(root, bend, steepness)
+    found = find_root(function, -10.0, 15.0)
+    assert abs(function(found)) < 1e-5 or abs(found - root) < 2e-5
+
+
 @pytest.mark.parametrize("most", [1, 3])
 def test_no_more_calls_are_made_than_asked(most):
     called = []

@@ -73,7 +73,9 @@ def least_flows(sizes, reached, floors, beta, rises, flows, prices):
     # As none opens again, no more has closed at a level than the floors beyond it allow. Kept in `flows` until used.
     most = np.inf
     for level in range(len(flows) - 1, -1, -1):
-        most = min(most, reached[level] - floors[level])
+        allowed = reached[level] - floors[level]
+        if allowed < most:  # in Python, `min` and `max` take longer
+            most = allowed
         flows[level] = reached[level] - most
     # Stretches over which as much has closed: a stretch of one level to begin with, joined with the one before while
     # less has closed at its end than there. After closed shares [0.1, 0.3] one of 0.2 makes [0.1, c], c between them.
@@ -86,7 +88,10 @@ def least_flows(sizes, reached, floors, beta, rises, flows, prices):
             risen = reached[level + 1] - reached[start]
             rise = rises[level] if start == level else expm1(beta * (sizes[level + 1] - sizes[start]))
             flow = risen / rise
-            flow = min(reached[start], max(flow, flows[start]))
+            if flow < flows[start]:
+                flow = flows[start]
+            if flow > reached[start]:
+                flow = reached[start]
             if count == 0 or reached[start] - flow >= reached[starts[count - 1]] - opened[count - 1]:
                 break
             count -= 1

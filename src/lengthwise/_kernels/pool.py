@@ -63,26 +63,29 @@ def draw_batches(sequences, sizes, ends, opened, fits, most, words, pool):
         apart = 2 * fits[level] <= most[level]  # the next level is far: what closes here need not be a full batch
         step = fits[level] if apart else most[level]
         while waiting > 0 and (last or waiting >= max(fits[level], opened[level] + more * step)):
-            wanted = int(max(fits[level], waiting - opened[level])) if apart else waiting
+            wanted = min(waiting, int(max(fits[level], waiting - opened[level]))) if apart else waiting
             count = longest = 0
-            while waiting > 0 and (count == 0 or count < min(wanted, most[longest])):
+            limit = wanted  # what the batch may hold, by its longest
+            while count < limit:
                 # The upper half of a word, times the number of those that wait, without its lower half: one of them.
                 place = (((words[taken] >> 32) & _HALF) * waiting) >> 32
                 if begun:
                     place, begun = 0, False
                 one = pool[place]
-                longer = max(longest, one >> 33)
-                if count > 0 and count >= most[longer]:
-                    pool[place], pool[0] = pool[0], one
-                    begun = True
-                    break
+                at = one >> 33
+                if at > longest or count == 0:
+                    if count > 0 and count >= most[at]:
+                        pool[place], pool[0] = pool[0], one
+                        begun = True
+                        break
+                    longest = at
+                    limit = max(1, min(wanted, most[at]))
                 waiting -= 1
                 pool[place] = pool[waiting]
                 sequences[taken] = one & _NUMBER
-                words[taken] = sizes[one >> 33]
+                words[taken] = sizes[at]
                 taken += 1
                 count += 1
-                longest = longer
             more = (words[taken] & _HALF) * 2.0**-32
 
 

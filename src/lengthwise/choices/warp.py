@@ -105,7 +105,8 @@ def find_root(
     """Where a falling `function` crosses zero, to `near` in either; the nearer bound where it does not cross.
 
     What the function is at both bounds may be given as `ends`; then the secant is taken from the first call on. Else
-    the function is taken to be flat at both ends: the interval is halved until it is 3 long.
+    the function is taken to be flat at both ends: the interval is halved until it is 3 long. If it then still ends at a
+    bound, the function is called there: that says whether it crosses at all.
 
     Args:
         most: At most so many calls are made.
@@ -116,8 +117,13 @@ def find_root(
     for _ in range(most):
         if high - low <= near:
             break
-        straight = not flat or (high - low < 3.0 and np.isfinite(at_low - at_high))
-        middle = low + (high - low) * (at_low / (at_low - at_high) if straight else 0.5)
+        if flat and high - low < 3.0:
+            flat = False
+            if np.isposinf(at_low) and (at_low := function(low)) <= 0.0:
+                return low
+            if np.isneginf(at_high) and (at_high := function(high)) >= 0.0:
+                return high
+        middle = low + (high - low) * (0.5 if flat else at_low / (at_low - at_high))
         value = function(middle)
         if abs(value) < near:
             return middle

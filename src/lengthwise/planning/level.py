@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels
+from lengthwise import _exact, _kernels
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.columns import longest_of
-from lengthwise.choices.cost import Cost, cost_of_one, costs_alone, prices_of
+from lengthwise.choices.cost import Cost, cost_of_one, costs_alone, prices_of, split_price
 from lengthwise.choices.cut import Budget, DynamicSize
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.greedy import cut_greedily
@@ -22,7 +22,8 @@ from lengthwise.choices.multiples import count_multiple
 from lengthwise.planning.draft import Draft
 
 _WORTH = 0.01  # of the places of all steps: filling fewer saves less than the cut of a batch moves by chance
-_ROUNDS = 12  # bisections: the budget is found to a few thousandths
+_ROUNDS = 12  # tries, at most
+_NEAREST = 2.0**-11  # of a budget: so near to the least one, batches hardly change any more
 _MANY = 1_000  # places. A try cuts all sequences anew: tens of thousands, or millions
 _NEAR = 200  # of many places, one in so many may stay free: then one or two tries are enough
 
@@ -53,6 +54,8 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
     guess = high * batches / (places - near / 2.0) if near else 0.0
     # No sequence is to be over the smaller budget, which is sought near the guess.
     low = _costliest_alone(draft.needed, batching.cost, high, enough=guess / 2.0)
+    if not near:  # batches that pad nothing would need so much each
+        low = max(low, _cost_unpadded(draft.needed, batching.cost, high) / places)
     offsets, in_order = draft.offsets, (draft.needed, draft.boundaries)
     limits = {
         "cost": batching.cost,
@@ -69,7 +72,7 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
         else:
             high, offsets = middle, found
         # Of equal batches, one sequence more or less in each is a leap from too few to too many.
-        if 0 <= free < near or high - low < high * near / places:
+        if 0 <= free < near or high - low < high * max(near / places, _NEAREST):
             break
         guess = middle * (places - free) / (places - near / 2.0) if near else 0.0
     if getattr(cut, "by", "greedy") == "optimal":  # of no more batches than the greedy cut by the same budget
@@ -89,3 +92,11 @@ def _costliest_alone(needed: NDArray[np.int64], cost: Cost, budget: float, *, en
         return float(_kernels.costliest_alone(needed, prices, budget))
     alone = costs_alone(cost, needed)
     return float(alone[alone <= budget].max(initial=0.0))
+
+
+def _cost_unpadded(needed: NDArray[np.int64], cost: Cost, budget: float) -> float:
+    """The least that the sequences within the budget may cost, were none padded: 0 of a cost that is called."""
+    if (prices := prices_of(cost, needed.shape[1])) is None:
+        return 0.0
+    once, each = split_price(prices, needed.astype(np.float64))
+    return _exact.dot(each, once + each <= budget)
