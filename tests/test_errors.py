@@ -313,7 +313,7 @@ VALUES = {
     ),
     "nothing left": (
         lambda: lw.make_plan([3], lw.Batching(cut=FIXED, deal=lw.Balanced(tail="drop")), world_size=2),
-        "`plan` must be of at least one step, but is '1 batches'. "
+        "`steps` must be at least 1, but is 0. A step takes 2 batches, but there is 1. "
         "Choose tail='split', smaller batches, or a policy that drops less.",
     ),
     "chunks of pairs": (

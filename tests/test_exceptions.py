@@ -25,7 +25,8 @@ ERRORS = [
     OversizeError(9.0, 10.0, 3, sequence=7),
     OversizeError(9.0, 30.0, 3, sequence=7, mean_cost=12.0),
     LongerThanRowError(9.0, 10.0, 3, sequence=7),
-    NoStepError("`plan` must be of at least one step, but is '0 batches'."),
+    LongerThanRowError(9.0, 10.0, 3, sequence=7, span=(10, 20)),
+    NoStepError("`steps` must be at least 1, but is 0."),
     PlanMismatchError("`plan` must be mine, but is another."),
 ]
 

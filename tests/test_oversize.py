@@ -110,7 +110,7 @@ def test_what_costs_as_much_as_the_budget_is_within_it_and_what_is_rounded_up_be
 def test_only_giants():
     alone = lw.make_plan([50, 60], lw.Batching(cut=lw.Budget(10, oversize="alone"), padding=0.1))
     assert sorted(batch.tolist() for batch in alone.batches()) == [[0], [1]]
-    with pytest.raises(ValueError, match="`plan` must be of at least one step"):
+    with pytest.raises(ValueError, match=r"`steps` must be at least 1"):
         lw.make_plan([50, 60], lw.Batching(cut=lw.Budget(10, oversize="drop"), padding=0.1))
 
 

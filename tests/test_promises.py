@@ -106,7 +106,7 @@ def test_what_an_order_drops_whole_is_told_by_every_cut(deal):
     order, lengths = lw.Bucketed(edges=(20, 90), longer="drop"), np.array([100, 200, 100])
     for name, cut in choices.cuts(1_000.0, 250.0).items():
         batching = lw.Batching(order=order, cut=cut, deal=choices.suit(choices.DEALS[deal], cut))
-        with pytest.raises(ValueError, match=r"^`plan` must be of at least one step, but is '0 batches'\. "):
+        with pytest.raises(ValueError, match=r"^`steps` must be at least 1, but is 0\. No batch is left\. "):
             print(name, lw.make_plan(lengths, batching, world_size=2))
 
 
@@ -266,7 +266,7 @@ def planned(lengths, batching, droppable, **which):
     try:
         return lw.make_plan(lengths, batching, **which)
     except ValueError as error:
-        if not droppable or not str(error).startswith("`plan` must be of at least one step, but is "):
+        if not droppable or not str(error).startswith("`steps` must be at least 1, but is 0"):
             raise
         return None
 

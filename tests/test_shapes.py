@@ -75,7 +75,7 @@ def planned(lengths, batching, **which):
     try:
         return lw.make_plan(lengths, batching, **which)
     except ValueError as error:
-        if not str(error).startswith("`plan` must be of at least one step"):
+        if not str(error).startswith("`steps` must be at least 1"):
             raise
         return None
 

@@ -9,6 +9,7 @@ import pickle
 import re
 import tracemalloc
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 import choices
 import length_sets
 import lengthwise as lw
-from lengthwise.planning import fit
+from lengthwise.planning import fit, step_counts
 from lengthwise.planning.step_counts import StepCounts
 
 BATCHING = lw.Batching(cut=lw.FixedSize(3), order=lw.SemiSorted())
@@ -246,6 +247,18 @@ def test_a_mapped_file_is_not_read_whole(tmp_path):
     assert peak < 16 * 2**20  # the file has 100 MB; as int64 it would have 400
 
 
+@pytest.mark.parametrize("deal", [None, lw.Balanced(), lw.Mixed(), lw.Portions()])
+@pytest.mark.parametrize("asked", [{"padding": 0.1}, {"mixing": 0.5}])
+def test_windows_that_share_a_fit_are_pickled_as_their_path(tmp_path, asked, deal):
+    np.save(tmp_path / "lengths.npy", LENGTHS)
+    batching = lw.Batching(cut=lw.Budget(20_000), order=lw.MaxEntropy(**asked), deal=deal)
+    windows = lw.Windows(tmp_path / "lengths.npy", batching, window=128, block=4, world_size=2)
+    planned = windows.plan(0, 3).plan
+    sent = pickle.dumps(windows)
+    assert len(sent) < 5_000
+    assert pickle.loads(sent).plan(0, 3).plan.fingerprint() == planned.fingerprint()
+
+
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
 def test_a_mapped_file_is_pickled_as_its_path(tmp_path, protocol):
     lengths = np.tile(LENGTHS, 100)
@@ -433,6 +446,24 @@ def test_ranks_share_the_counting_through_the_file(tmp_path):
     ]
 
 
+def test_what_others_have_counted_is_read_once(tmp_path, monkeypatch):
+    facts, reads = {"epoch": 0}, []
+    late = StepCounts(facts, 9_000, tmp_path)
+    StepCounts(facts, 9_000, tmp_path).of(range(8, 9_000), lambda number: number)
+    read_text = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda path: reads.append(path) or read_text(path))
+    assert late.of(range(9_000), lambda number: number).tolist() == list(range(9_000))
+    assert len(reads) == 1
+
+
+def with_steps(text, change):
+    """The file with other steps, and a checksum that fits them."""
+    content = json.loads(text)
+    del content["checksum"]
+    content["steps"] = change(content["steps"])
+    return json.dumps(content | {"checksum": step_counts._digest(content)})
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -443,6 +474,8 @@ def test_ranks_share_the_counting_through_the_file(tmp_path):
         lambda text: re.sub(r'"steps": \[\d+', '"steps": [999', text),
         lambda text: text.replace('"seed": 0', '"seed": 1'),
         lambda text: json.dumps(json.loads(text) | {"steps": "none"}),
+        lambda text: with_steps(text, lambda steps: [-7, *steps[1:]]),
+        lambda text: with_steps(text, lambda steps: [[each] for each in steps]),
     ],
 )
 def test_a_damaged_file_of_counts_is_written_anew(tmp_path, monkeypatch, damage):
@@ -514,6 +547,57 @@ def test_counts_of_other_plans_are_refused(tmp_path):
     width = 5
     with pytest.raises(ValueError, match=r"^`counts` must be of the plans that are made now, .* Remove the file "):
         list(lw.WindowEpoch(lw.Windows(LENGTHS, batching, **named), 0).batches())
+
+
+def test_counts_of_other_lengths_than_the_sample_shows_are_refused(tmp_path):
+    named = {"window": 1024, "block": 64, "counts": tmp_path}
+    lengths = np.full(200_000, 10)
+    batching = lw.Batching(cut=lw.Budget(100), order=lw.Shuffled())
+    windows = lw.Windows(lengths, batching, **named)
+    windows.steps(0)
+    changed = lengths.copy()
+    changed[1_100:2_500] = 50  # between the first 1,024 and the next that are looked at
+    other = lw.Windows(changed, batching, **named)
+    assert other.lengths_fingerprint == windows.lengths_fingerprint
+    with pytest.raises(ValueError, match=r"lengths beyond the sample that names them"):
+        list(lw.WindowEpoch(other, 0).batches())
+
+
+@pytest.mark.parametrize("cut", [lw.Budget(8), lw.Rows(8)])
+@pytest.mark.parametrize("place", [0, 39])
+def test_an_error_names_the_chunk_of_the_sequence_among_all_lengths(cut, place):
+    lengths = [5] * 40
+    lengths[place] = 20
+    windows = lw.Windows(lengths, lw.Batching(cut=cut, chunks=lw.Chunks(18)), window=20, block=1)
+    message = rf"but is 8(\.0)? at sequence {place}, frames 0 to 18\. Raise it, .*give (shorter )?chunks"
+    with pytest.raises(lw.OversizeError, match=message) as raised:
+        windows.steps(0)
+    assert (raised.value.sequence, raised.value.span) == (place, (0, 18))
+    for times in (None, 2):
+        with pytest.raises(lw.OversizeError, match=message):
+            lw.make_plan(lengths, windows.batching, times=times)
+
+
+def test_a_window_without_a_step_is_left_out_and_an_epoch_without_one_is_refused():
+    cut = lw.FixedSize(2, drop_incomplete=True)
+    dropping = lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.Balanced(tail="drop"))
+    lengths = np.arange(1, 60)  # 30 blocks in windows of 5 blocks: the one with the short block holds 9
+    windows = lw.Windows(lengths, dropping, window=10, block=2, world_size=5)
+    epoch = lw.WindowEpoch(windows, 0)
+    message = r"^`window` must be large enough for one step, but is 9 at window "
+    with pytest.warns(UserWarning, match=message) as found:
+        assert epoch.steps == 5
+    assert len(found) == 1
+    assert [each.filename for each in found] == [__file__]
+    assert sorted(windows.steps(0).tolist()) == [0, 1, 1, 1, 1, 1]
+    taken = [number for rank in range(5) for batch in epoch.batches(rank) for number in batch.tolist()]
+    assert len(taken) == len(set(taken)) == 50
+    assert [windows.plan(0, epoch.find(place)[0]).plan.steps for place in range(5)] == [1] * 5
+    rest = lw.WindowEpoch(windows, 0, after=[(5, 1, 3)])
+    assert len(rest) == 2
+    epoch = lw.WindowEpoch(windows.share_out(6), 0)
+    with pytest.raises(ValueError, match=r"^`steps` must be at least 1, but is 0 at epoch 0\. No window "):
+        len(epoch)
 
 
 def test_a_missed_padding_is_said_once():

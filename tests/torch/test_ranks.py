@@ -77,6 +77,7 @@ def failures(rank):
         "broken cost": lambda: made(batching=broken),
         "another's state": lambda: made().load_state_dict(other),
         "no state": lambda: made().load_state_dict(other if rank == 0 else {}),
+        "windows": lambda: lw.torch.WindowSampler(zero, BATCHING, window=4, block=2),
         "evaluation": lambda: lw.torch.EvaluationSampler(zero, lw.FixedSize(2)),
     }
     return {name: complaint(act) for name, act in cases.items()}
@@ -152,7 +153,7 @@ def test_ranks_that_disagree_are_refused_on_every_rank(ranks, fact):
 
 
 @pytest.mark.parametrize(
-    "case", ["zero length", "no batching", "broken cost", "another's state", "no state", "evaluation"]
+    "case", ["zero length", "no batching", "broken cost", "another's state", "no state", "windows", "evaluation"]
 )
 def test_a_rank_that_fails_alone_fails_on_every_rank(ranks, case):
     waiting, failing = (rank["failures"][case] for rank in ranks)

@@ -256,6 +256,6 @@ def test_a_later_epoch_without_a_step_is_refused_at_once(batching, times):
             failed.append(epoch)
     assert failed
     assert failed[0] > 0
-    message = "`plan.steps` must be at least 1 in every epoch, but is 0 at epoch {}. Choose tail='split'"
+    message = "`steps` must be at least 1 in every epoch, but is 0 at epoch {}. Choose tail='split'"
     with pytest.raises(ValueError, match=f"^{re.escape(message.format(failed[0]))}"):
         lw.torch.BatchSampler(lengths, batching, world_size=4, rank=1, **which)

@@ -182,7 +182,7 @@ def test_windows_of_dropped_sequences_have_no_batches():
     assert list(resumed) == []
     tail = lw.Batching(cut=lw.FixedSize(4), deal=lw.Balanced(tail="drop"))
     assert len(list(stream_of([samples(43)], tail, micro_batches=2))) == 10
-    with pytest.raises(ValueError, match=r"^`plan` must be of at least one step"):
+    with pytest.raises(ValueError, match=r"^`steps` must be at least 1"):
         list(stream_of([samples(43)], tail, micro_batches=20))
 
 

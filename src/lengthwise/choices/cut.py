@@ -50,6 +50,7 @@ class OversizeError(ValueError):
         cost: What the sequence costs alone, in the unit of the budget.
         position: Where it stands in the order, from 0.
         sequence: Its number in the lengths, from 0; None where it is not known yet.
+        span: If it is a chunk, from which frame of the sequence to which, (start, stop); else None.
         mean_cost: What a sequence of the mean length costs, if that is over the budget too; else None.
     """
 
@@ -60,19 +61,23 @@ class OversizeError(ValueError):
         position: int,
         *,
         sequence: int | None = None,
+        span: tuple[int, int] | None = None,
         mean_cost: float | None = None,
     ) -> None:
         self.budget: float = budget
         self.cost: float = cost
         self.position: int = position
         self.sequence: int | None = sequence
+        self.span: tuple[int, int] | None = span
         self.mean_cost: float | None = mean_cost
         at = f"sequence {sequence}" if sequence is not None else f"position {position}"
+        if span is not None:
+            at += f", frames {span[0]} to {span[1]}"
         super().__init__(self._sentence(at))
 
     def _sentence(self, at: str) -> str:
         remedy = (
-            "Raise it, or choose oversize='alone' or oversize='drop' "
+            f"Raise it, {'give shorter chunks, ' if self.span else ''}or choose oversize='alone' or oversize='drop' "
             "(on the command line: --cut budget:COST,oversize=alone)."
         )
         if self.mean_cost is not None:
@@ -85,7 +90,7 @@ class OversizeError(ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # An exception is made again from its `args`, the sentence here. One that cannot be hangs a pool of processes.
-        remade = partial(type(self), sequence=self.sequence, mean_cost=self.mean_cost)
+        remade = partial(type(self), sequence=self.sequence, span=self.span, mean_cost=self.mean_cost)
         return remade, (self.budget, self.cost, self.position), self.__dict__
 
 

@@ -34,9 +34,13 @@ class LongerThanRowError(OversizeError):
     """A sequence is longer than a row; see `OversizeError`, whose budget is the capacity and whose cost the length."""
 
     def _sentence(self, at: str) -> str:
+        chunks = (
+            "give chunks of at most a row"
+            if self.span
+            else "cut sequences into chunks first: chunks=Chunks(capacity) (lengthwise plan --chunk CAPACITY)"
+        )
         remedy = (
-            "Raise it, choose oversize='drop' (on the command line: --cut rows:CAPACITY,oversize=drop), or cut "
-            "sequences into chunks first: chunks=Chunks(capacity) (lengthwise plan --chunk CAPACITY)."
+            f"Raise it, choose oversize='drop' (on the command line: --cut rows:CAPACITY,oversize=drop), or {chunks}."
         )
         rule = f"at least the longest sequence, {self.cost:.16g}"
         return checks.sentence("capacity", rule, int(self.budget), remedy, at=at)

@@ -38,6 +38,13 @@ REMEDY = "Choose tail='split', smaller batches, or a policy that drops less."
 class NoStepError(ValueError):
     """The choices drop every batch, though there are sequences."""
 
+    @classmethod
+    def of(cls, batches: int, world: World) -> NoStepError:
+        """The error of a plan that has so many batches."""
+        found = f"there is {batches}" if batches == 1 else f"there are {batches}"
+        why = f"A step takes {world.slots} batches, but {found}." if batches else "No batch is left."
+        return cls(checks.sentence("steps", "at least 1", 0, f"{why} {REMEDY}"))
+
 
 @checks.show_call("make_plan(lengths, Batching(budget=20_000))")
 def make_plan(
@@ -126,7 +133,7 @@ def make_fitted(
         multiple=count_multiple(settled.cut),
     )
     if made.items and not numbers.size:
-        raise NoStepError(checks.sentence("plan", "of at least one step", f"{len(batches.costs)} batches", REMEDY))
+        raise NoStepError.of(len(batches.costs), first)
     if not runs and capacity is None:  # nobody splits or packs these batches from here on
         batches = batches._replace(needed=batches.needed[:0].copy())
 
@@ -207,10 +214,12 @@ def _make_batches(
     try:
         drafts = draft_portions(items, batching, world, key, data=data, fitted=fitted)
     except OversizeError as error:
-        if taken_times is None:
-            raise
-        # The draft knows the numbers of copies; the user those of the data set.
-        raise name_sequence(error, copies_of(taken_times) if spans is None else spans[:, 0]) from None
+        # The draft knows the numbers of chunks and of copies; the user those of the data set.
+        if spans is not None:
+            raise name_sequence(error, spans) from None
+        if taken_times is not None:
+            raise name_sequence(error, copies_of(taken_times)) from None
+        raise
     most = _max_cost(items, drafts, batching)
     made = _Made(spans, taken_times, len(items), name, data.name, most, batching)
     del array, items, data  # the drafts have what they need of these, and batches take the room

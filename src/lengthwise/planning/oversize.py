@@ -5,7 +5,7 @@ A giant would widen the noise, stretch the buckets, and leave a short batch on e
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,10 +89,18 @@ def put_alone(ordered: Draft, alone: NDArray[np.int64], items: NDArray[np.int64]
 
 
 def name_sequence(error: OversizeError, numbers: NDArray[np.int64]) -> OversizeError:
-    """The error with the number that the user knows: sequence k of what was planned has `numbers[k]`."""
-    sequence = None if error.sequence is None else int(numbers[error.sequence])
-    doubt = {} if error.mean_cost is None else {"mean_cost": error.mean_cost}  # of a cut of ours alone
-    return type(error)(error.budget, error.cost, error.position, sequence=sequence, **doubt)
+    """The error with the number that the user knows: sequence k of what was planned has `numbers[k]`.
+
+    `numbers` [n] are those of sequences, or [n, 3] the spans of chunks: (sequence, start, stop).
+    """
+    # Only what says something: a cut of the user's may raise an error of its own class.
+    known: dict[str, Any] = {} if error.mean_cost is None else {"mean_cost": error.mean_cost}
+    if error.span is not None:
+        known["span"] = error.span
+    if error.sequence is not None:
+        sequence, *span = np.atleast_1d(numbers[error.sequence]).tolist()
+        known |= {"sequence": sequence} | ({"span": tuple(span)} if span else {})
+    return type(error)(error.budget, error.cost, error.position, **known)
 
 
 def _boundaries_around(boundaries: NDArray[np.int64], at: int, alone: int, members: int) -> NDArray[np.int64]:

@@ -57,9 +57,11 @@ class StepCounts:
         missing = np.roll(missing, -int(np.searchsorted(missing, begin * len(self._steps))))
         for start in range(0, len(missing), _TOGETHER):
             together = missing[start : start + _TOGETHER]
-            for number in together[self._steps[together] == _UNCOUNTED].tolist():
+            uncounted = together[self._steps[together] == _UNCOUNTED].tolist()
+            for number in uncounted:
                 self._steps[number] = count(number)
-            self._exchange()
+            if uncounted:
+                self._exchange()
         return self._steps[asked]
 
     def _exchange(self) -> None:
@@ -89,7 +91,8 @@ def _read(path: Path | None, facts: dict[str, Any], windows: int) -> NDArray[np.
         checksum = content.pop("checksum")
         if content["facts"] != facts or checksum != _digest(content) or len(content["steps"]) != windows:
             return uncounted
-        return np.array(content["steps"], np.int64)
+        steps = np.array(content["steps"], np.int64)
+        return steps if steps.ndim == 1 and steps.min(initial=0) >= _UNCOUNTED else uncounted
     # No file, no text, no JSON, or JSON of another form: whatever it is, counting goes on without it.
     except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return uncounted

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.planning.loss import check_some_weight, check_weights, scale_losses, sum_by_batch
+from lengthwise.planning.make import NoStepError
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import read_runs
 from lengthwise.planning.windows import Window, Windows, locate
@@ -65,6 +66,9 @@ class WindowEpoch:
         steps = self.windows.steps(self.epoch, range(self.first, len(self.windows)))
         if self.after:  # the first is the rest of a window
             steps[0] = self.window(self.first).plan.steps
+        elif self.first == 0 and len(self.windows.lengths) and not steps.any():
+            remedy = "No window has the batches of a step. Give larger windows, smaller batches, or tail='split'."
+            raise NoStepError(checks.sentence("steps", "at least 1", 0, remedy, at=f"epoch {self.epoch}"))
         return np.cumsum(steps) * self.micro_batches
 
     @property

@@ -31,7 +31,7 @@ from lengthwise.lengths import as_lengths
 from lengthwise.lengths.mapped import keep_mapped, map_file, name_sample
 from lengthwise.lengths.rules import check_dims, whole_lengths
 from lengthwise.planning.draft import take_items
-from lengthwise.planning.make import make_fitted
+from lengthwise.planning.make import NoStepError, make_fitted, make_plan
 from lengthwise.planning.missed import FirstWarnings
 from lengthwise.planning.oversize import name_sequence
 from lengthwise.planning.plan import Plan
@@ -155,7 +155,7 @@ class Windows:
                 "window", f"one of at most {_MOST} in an epoch", self.window, "Give larger windows."
             )
         self._folder: Path | None = None if counts is None else _check_folder(counts)
-        self._warnings = FirstWarnings()
+        self._warnings, self._left_out = FirstWarnings(), FirstWarnings()
         self._fits: dict[World, Fitted] = {}
         self._plans: Recent[Window] = Recent(_PLANS_KEPT)
         self._counts: Recent[StepCounts] = Recent(_EPOCHS_KEPT)
@@ -168,8 +168,8 @@ class Windows:
         return f"Windows({len(self)} windows of up to {self.window} of {len(self.lengths)} sequences, seed {self.seed})"
 
     def __getstate__(self) -> dict[str, Any]:
-        # To another process go no plans, and no lengths that lie in a file: it plans what it needs.
-        return self.__dict__ | {"_plans": Recent(_PLANS_KEPT)}
+        # To another process go no plans, no fits, and no lengths that lie in a file: it plans what it needs.
+        return self.__dict__ | {"_plans": Recent(_PLANS_KEPT), "_fits": {}}
 
     def share_out(self, world_size: int = 1, micro_batches: int = 1, *, rank: int = 0) -> Windows:
         """The same windows for another number of ranks or micro-batches.
@@ -207,6 +207,9 @@ class Windows:
             number: Counted from 0, in the order in which the epoch takes its windows.
             after: What earlier runs took of this window, as in `make_plan`.
 
+        Returns:
+            The window. If its choices drop every batch, as `tail="drop"` may, it is empty, which warns once.
+
         Raises:
             ValueError: As `make_plan`; the sentence names a sequence by its number among all lengths.
         """
@@ -235,7 +238,10 @@ class Windows:
         """
         (steps,) = self.steps(epoch, [number])
         if steps != window.plan.steps:
-            remedy = f"Remove the file {self._counts_of(epoch).path}: a cost of your own, or a version, has changed."
+            remedy = (
+                f"Remove the file {self._counts_of(epoch).path}: lengths beyond the sample that names them, a cost of "
+                f"your own, or a version has changed."
+            )
             rule = f"of the plans that are made now, {window.plan.steps} steps"
             raise checks.value_error("counts", rule, int(steps), remedy, at=f"window {number} of epoch {epoch}")
 
@@ -251,11 +257,19 @@ class Windows:
         if fitted is not None:
             settled = fitted.settled._replace(batching=replace(fitted.settled.batching, arrange=arrange))
             fitted = fitted._replace(settled=settled)
+        options: dict[str, Any] = key | self.world._asdict()
         try:
             with self._warnings.give():
-                plan = make_fitted(lengths, batching, fitted, **key, **self.world._asdict(), after=after)
+                plan = make_fitted(lengths, batching, fitted, **options, after=after)
         except OversizeError as error:  # the plan knows places in the window; the user those among all lengths
             raise name_sequence(error, numbers) from None
+        except NoStepError:  # another window may have steps: `WindowEpoch` refuses an epoch where none has
+            with self._left_out.give():
+                rule, remedy = "large enough for one step", "Its sequences are left out. Give larger windows."
+                at = f"window {number} of epoch {epoch}"
+                checks.warn(checks.sentence("window", rule, len(numbers), remedy, at=at))
+            numbers = numbers[:0]
+            plan = make_plan(lengths[:0], batching, **options)
         return Window(plan, numbers)
 
     def _fit(self, world: World) -> Fitted | None:

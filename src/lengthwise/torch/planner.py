@@ -88,7 +88,7 @@ class Planner:
             self.plan(epoch, world, (), rank=0)
         except NoStepError:
             rule = "at least 1 in every epoch"
-            raise NoStepError(checks.sentence("plan.steps", rule, 0, REMEDY, at=f"epoch {epoch}")) from None
+            raise NoStepError(checks.sentence("steps", rule, 0, REMEDY, at=f"epoch {epoch}")) from None
 
     @cached_property
     def _drawn(self) -> Draw | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,14 +54,9 @@ class OwnRank:
         Raises:
             PlanMismatchError: The ranks' facts differ, or another rank could not make its plan.
         """
-        try:
+        # A rank that was given communicates with nobody: its process may be the only one.
+        with nullcontext() if self.is_given else _told_of_failure():
             yield
-        except Exception as error:
-            # The other ranks are at `gather` by now, or will be: this one must come there too, or they wait for ever.
-            # A rank that was given communicates with nobody: its process may be the only one.
-            if _is_running() and not self.is_given:
-                gather(_Said(refusal=f"{type(error).__name__}: {error}"))
-            raise
         self._compare(facts)
 
     def check_started(self, facts: Facts) -> None:
@@ -82,7 +77,9 @@ class OwnRank:
         # Before init_process_group there is nobody to compare with: `check_started` makes up for it.
         self._compared = _is_running()
         if self._compared and not self.is_given:
-            _check_said(gather(_Said(facts=dict(facts()))), self._remedy)
+            with _told_of_failure():  # windows are planned when they are asked for, as here
+                own = dict(facts())
+            _check_said(gather(_Said(facts=own)), self._remedy)
 
     def _now(self) -> tuple[int, int]:
         if self._given is not None:
@@ -96,6 +93,18 @@ class _Said:
 
     facts: Mapping[str, object] = field(default_factory=dict)
     refusal: str = ""
+
+
+@contextmanager
+def _told_of_failure() -> Iterator[None]:
+    """Wraps what comes before the ranks compare: if it fails, the other ranks are told, and fail too."""
+    try:
+        yield
+    except Exception as error:
+        # The other ranks are at `gather` by now, or will be: this one must come there too, or they wait for ever.
+        if _is_running():
+            gather(_Said(refusal=f"{type(error).__name__}: {error}"))
+        raise
 
 
 def gather(value: Any) -> list[Any]:
