@@ -179,6 +179,10 @@ VALUES = {
         "`weights` must be finite and at least 0, but is -2.0 at sequence 1. "
         "Give 0 to leave a sequence out of the loss.",
     ),
+    "weights beyond what a float holds": (
+        lambda: lw.loss_scales(lw.make_plan([3, 4], lw.Batching(cut=FIXED)), [1e308, 1e308]),
+        "`weights` must be of a finite sum, but is inf. Give smaller ones: only their ratios count.",
+    ),
     "padding": (
         lambda: lw.MaxEntropy(padding=1.5),
         f"`padding` must be at least 0 and at most 0.99, but is 1.5. {SHARE}",

@@ -16,6 +16,7 @@ import lengthwise as lw
 from lengthwise.choices.world import World
 from lengthwise.planning.rest import EarlierRun
 from lengthwise.torch.shards import BEGIN, Shard
+from lengthwise.torch.sources import Source
 from lengthwise.torch.window import Window, deliver
 from ranks import run_ranks
 
@@ -510,7 +511,7 @@ def test_a_source_that_ends_before_the_checkpoint_is_refused():
     with pytest.raises(
         ValueError, match=r"^`shards` must be of 9 samples at least, as many as were read of it, but is 4"
     ):
-        Shard(samples(4), {**BEGIN, "read": 9}).take(1)
+        Shard(Source(samples(4)), {**BEGIN, "read": 9}).take(1)
     assert Shard(samples(4), BEGIN).state() == BEGIN
 
 
@@ -615,8 +616,24 @@ def test_what_cannot_be_streamed_is_refused_in_one_sentence(call, error, message
         call()
 
 
-def test_an_empty_stream_has_no_batches():
-    assert list(stream_of([[], []], LONG)) == []
+class ReadOnce:
+    """A usual mistake: what it gives can be read once."""
+
+    def __init__(self, own):
+        self.own = iter(own)
+
+    def __iter__(self):
+        return self.own
+
+
+def test_an_empty_epoch_warns_once():
+    stream = stream_of([ReadOnce(samples(50)), []], LONG)
+    assert len(list(stream)) > 1
+    stream.set_epoch(1)
+    with pytest.warns(UserWarning, match=r"^`shards` must be ones that give a sequence .* 'empty' at epoch 1\. "):
+        assert list(stream) == []
+    stream.set_epoch(2)
+    assert list(stream) == []
 
 
 def test_streams_are_cut_and_padded_to_multiples():

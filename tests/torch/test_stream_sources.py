@@ -4,12 +4,16 @@ import copy
 import itertools
 from types import MappingProxyType
 
+import numpy as np
 import pytest
 import torch
 from streams import ByEpoch, Stateful, length, names, samples, shards_of, stream_of
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 import lengthwise as lw
+from lengthwise.choices.world import World
+from lengthwise.planning.rest import EarlierRun
+from lengthwise.torch.window import Window, deliver
 from ranks import run_ranks
 
 BUDGET = lw.Batching(budget=400)
@@ -182,8 +186,159 @@ def test_windows_of_dropped_sequences_have_no_batches():
     assert list(resumed) == []
     tail = lw.Batching(cut=lw.FixedSize(4), deal=lw.Balanced(tail="drop"))
     assert len(list(stream_of([samples(43)], tail, micro_batches=2))) == 10
-    with pytest.raises(ValueError, match=r"^`steps` must be at least 1"):
-        list(stream_of([samples(43)], tail, micro_batches=20))
+    stream = stream_of([samples(43)], tail, micro_batches=20)
+    warned = pytest.warns(UserWarning, match=r"^`buffer` must be large enough .* but is 40 at window 0 of epoch 0\. ")
+    with warned, pytest.raises(ValueError, match=r"^`steps` must be at least 1, but is 0 at epoch 0\. No window "):
+        list(stream)
+
+
+def test_a_window_whose_sequences_are_all_dropped_is_left_out():
+    drop = lw.Batching(cut=lw.Budget(400, oversize="drop"))
+    shards = [[(0, 9), (1, 7), (2, 900), (3, 900), (4, 8), (5, 9)]]
+    stream = stream_of(shards, drop, buffer=2)
+    with pytest.warns(UserWarning, match=r"^`buffer` must be large enough .* but is 2 at window 1 of epoch 0\. "):
+        found = names(stream)
+    assert sorted(itertools.chain(*found)) == [0, 1, 4, 5]
+
+
+@pytest.mark.parametrize("world_size", [2, 3])
+@pytest.mark.parametrize("cut", [lw.FixedSize(16, drop_incomplete=True), lw.Budget(400, oversize="drop")])
+def test_a_last_window_of_several_ranks_may_be_dropped_whole(cut, world_size):
+    window = Window(np.full((9, 1), 900), np.ones(9), np.arange(9) % world_size)
+    world = World(world_size, 1)
+    for runs in ([], [EarlierRun(World(1, 1), 0)]):
+        found = deliver(window, lw.Batching(cut=cut), runs, world, seed=0, epoch=0, number=3, whole=False)
+        assert found.plan.steps == len(found.members) == 0
+
+
+class Numbered(IterableDataset):
+    """It has no state of its own, and the same lengths throughout: nobody would see what is lost."""
+
+    def __iter__(self):
+        return iter([(number, 5) for number in range(100)])
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+def test_a_loader_of_torchdata_over_a_data_set_without_a_state_resumes_twice():
+    loaders = pytest.importorskip("torchdata.stateful_dataloader")
+
+    def made():
+        return stream_of([loaders.StatefulDataLoader(Numbered(), batch_size=None)], lw.Batching(budget=10), buffer=10)
+
+    expected, taken, state = names(made()), [], None
+    for _ in range(3):
+        stream = made()
+        if state is not None:
+            stream.load_state_dict(state)
+        taken += names(itertools.islice(iter(stream), 17))
+        state = stream.state_dict()
+    assert taken == expected[: len(taken)]
+    assert len(taken) > 40
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_workers_that_would_not_hear_of_the_epoch_are_refused(persistent):
+    loader = DataLoader(ByEpoch(50), batch_size=None, num_workers=1, persistent_workers=persistent)
+    if not persistent:
+        assert stream_of([loader], BUDGET).epoch == 0
+        return
+    with pytest.raises(ValueError, match=r"^`shards` must be loaders whose workers are told the epoch, but is "):
+        stream_of([loader], BUDGET)
+    kept = DataLoader(Numbered(), batch_size=None, num_workers=1, persistent_workers=True)
+    assert stream_of([kept], BUDGET).epoch == 0
+
+
+class Deep:
+    """A source whose state lies in an object that a shallow copy shares; `epoch` is part of it."""
+
+    def __init__(self, count):
+        self.count, self.place = count, {"at": 0, "epoch": 0}
+
+    def set_epoch(self, epoch):
+        self.place["epoch"] = epoch
+
+    def __iter__(self):
+        own = samples(self.count, seed=self.place["epoch"])
+        while self.place["at"] < self.count:
+            self.place["at"] += 1
+            yield own[self.place["at"] - 1]
+        self.place["at"] = 0
+
+    def state_dict(self):
+        return dict(self.place)
+
+    def load_state_dict(self, state):
+        self.place.update(state)
+
+
+def test_a_source_whose_state_lies_deep_begins_anew_in_every_pass():
+    def of_epoch(epoch):
+        stream = stream_of([Deep(60)], BUDGET, buffer=10)
+        stream.set_epoch(epoch)
+        return names(stream)
+
+    stream = stream_of([Deep(60)], BUDGET, buffer=10)
+    next(iter(stream))
+    assert names(stream) == of_epoch(0)
+    stream.set_epoch(1)
+    assert len(list(itertools.islice(iter(stream), 3))) == 3
+    with pytest.warns(match="left early"):
+        stream.set_epoch(2)
+    assert names(stream) == of_epoch(2)
+    assert of_epoch(1) != of_epoch(2)
+
+
+def of_nodes():
+    nodes = pytest.importorskip("torchdata.nodes")
+    return nodes.Loader(nodes.IterableWrapper(samples(60)))
+
+
+class Around:
+    """A source around another, whose state is its own."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __iter__(self):
+        return iter(self.inner)
+
+    def state_dict(self):
+        return self.inner.state_dict()
+
+    def load_state_dict(self, state):
+        self.inner.load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [of_nodes, lambda: Around(of_nodes()), lambda: Around(Deep(60)), lambda: Around(Stateful(samples(60)))],
+    ids=["nodes", "around nodes", "around deep", "around flat"],
+)
+def test_sources_begin_anew_after_a_look_and_resume(source):
+    whole, stream = names(stream_of([source()], BUDGET, buffer=10)), stream_of([source()], BUDGET, buffer=10)
+    next(iter(stream))
+    assert names(itertools.islice(iter(stream), 5)) == whole[:5]
+    with pytest.warns(match="left early"):
+        stream.set_epoch(1)
+    assert sum(map(len, stream)) == 60
+    running = stream_of([source()], BUDGET, buffer=10)
+    assert names(itertools.islice(iter(running), 8)) == whole[:8]
+    resumed = stream_of([source()], BUDGET, buffer=10)
+    resumed.load_state_dict(running.state_dict())
+    assert names(resumed) == whole[8:]
+    with pytest.warns(match="second pass"):
+        assert names(resumed) == whole
+
+
+@pytest.mark.parametrize("change", [lambda stream: stream.skip(9), lambda stream: stream.take(9).map(dict)])
+def test_a_stream_of_hugging_face_that_skips_in_each_shard_is_refused(change):
+    datasets = pytest.importorskip("datasets")
+    stream = change(datasets.IterableDataset.from_generator(rows, gen_kwargs={"shards": [0, 1, 2, 3]}))
+    given = {"length": lambda row: row["length"], "collate_fn": list, "buffer": 40}
+    with pytest.raises(ValueError, match=r"^`shards` must be a stream without skip and take, but is 'one of 4 shards'"):
+        lw.torch.StreamBatches(stream, BUDGET, **given)
+    found = [row["name"] for batch in lw.torch.StreamBatches([stream], BUDGET, **given) for row in batch]
+    assert sorted(found) == sorted(row["name"] for row in stream)
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,8 @@ def without_samples(rank, folder):
         if rank == 0:
             told = "`window` must be read on every rank, but is 'not read' at rank 1. KeyError: 'no such'; `weight` "
             assert str(caught.value) == told + "raised this at sequence 0 of shard 1, ('bad', 3)."
+        with pytest.raises(lw.PlanMismatchError if rank == 0 else RuntimeError, match="StopIteration: `weight` raised"):
+            list(stream_of([samples(30), [("stop", 3)]], BUDGET, weight=weigh))
         # Rank 1 takes the same sample in every step: what is done to a list of it changes no later one.
         stream = lw.torch.StreamBatches([samples(30), []], BUDGET, length=length, collate_fn=pop_all, buffer=40)
         assert all(stream)
@@ -223,7 +225,7 @@ def pop_all(batch):
 def weigh(sample):
     if sample[0] == "bad":
         raise KeyError("no such")
-    return 1.0
+    return next(iter([])) if sample[0] == "stop" else 1.0
 
 
 @pytest.mark.processes

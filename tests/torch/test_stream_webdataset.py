@@ -1,6 +1,7 @@
 """Streams of WebDataset shards, as docs/streams.md gives them: each once, with workers, on ranks, and resumed."""
 
 import itertools
+import random
 
 import pytest
 import torch
@@ -126,3 +127,31 @@ def stream_of_epoch(shards, epoch):
     stream = stream_of(shards)
     stream.set_epoch(epoch)
     return stream
+
+
+def shuffling(urls, **given):
+    return [wds.WebDataset(urls, shardshuffle=10, nodesplitter=None, **given).decode()]
+
+
+def test_files_that_are_shuffled_by_another_seed_are_refused_and_by_the_same_resume(urls):
+    whole = names(stream_of(shuffling(urls, seed=3)))
+    running = stream_of(shuffling(urls, seed=3))
+    taken = names(itertools.islice(iter(running), 9))
+    resumed = stream_of(shuffling(urls, seed=3))
+    resumed.load_state_dict(running.state_dict())
+    assert taken + names(resumed) == whole
+    unseeded = stream_of(shuffling(urls))  # it has drawn a seed of its own
+    with pytest.raises(lw.PlanMismatchError, match=r"^`seeds of shards` must be the checkpoint's, \[3\], but is "):
+        unseeded.load_state_dict(running.state_dict())
+
+
+@pytest.mark.parametrize(
+    "given", [{"detshuffle": True, "seed": 3}, {"resampled": True, "shardshuffle": False}, {"rng": random.Random(3)}]
+)
+def test_a_data_set_in_another_order_in_every_pass_is_refused(urls, given):
+    if "rng" in given:
+        shards = [each.shuffle(20, **given) for each in datasets_of(urls)]
+    else:
+        shards = [wds.WebDataset(urls, nodesplitter=None, **{"shardshuffle": 10, **given}).decode()]
+    with pytest.raises(ValueError, match=r"^`shards` must be of one order whenever they are read, but is 'one with"):
+        stream_of(shards)

@@ -84,7 +84,7 @@ def draft(
         sequence = int(position if members is None else members[position])
         # Only where it says something: a cut of the user's may raise an error of its own class.
         mean = mean_cost(items, batching.cost)
-        doubt = {"mean_cost": mean} if mean > error.budget else {}
+        doubt: dict[str, Any] = {"mean_cost": mean} if mean > error.budget else {}
         raise type(error)(error.budget, error.cost, error.position, sequence=sequence, **doubt) from None
     return Draft(sequences if members is None else members[sequences], offsets, boundaries, needed)
 

@@ -167,4 +167,8 @@ def check_weights(
         at = int(np.argmin(good))
         remedy = "Give 0 to leave a sequence out of the loss."
         raise checks.value_error("weights", "finite and at least 0", float(checked[at]), remedy, at=name(at))
+    with np.errstate(over="ignore"):
+        total = float(checked.sum())
+    if not np.isfinite(total):
+        raise checks.value_error("weights", "of a finite sum", total, "Give smaller ones: only their ratios count.")
     return checked

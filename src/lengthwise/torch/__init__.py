@@ -5,7 +5,7 @@ planner                           what epochs are planned from
 position, rest, ranks, facts      where in an epoch a run stands, and whether ranks and checkpoints agree
 consumer, delivery                the loader that draws, and what it has handed on
 guard, padded, notices            what is refused, and what is warned of
-stream, window, shards            lengths that are not known ahead: a loader by itself
+stream, window, shards, sources   lengths that are not known ahead: a loader by itself
 measured, spare                   what is asked of a stream's samples; what a rank without any takes
 collate, rows, fields, labels     batches of samples
 apart                             whether a network keeps the sequences of a packed row apart

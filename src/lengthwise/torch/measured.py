@@ -32,8 +32,11 @@ def ask(name: str, function: Callable[[Any], Any], samples: Sequence[Any], named
         try:
             answers.append(function(sample))
         except Exception as error:
+            where = f"`{name}` raised this at {named(place)}, {checks.show_value(sample)}."
+            if isinstance(error, StopIteration):  # a loop over the stream would take it for its end
+                raise RuntimeError(f"StopIteration: {where}") from error
             # A note: the class and the words stay those of the user's function.
-            error.add_note(f"`{name}` raised this at {named(place)}, {checks.show_value(sample)}.")
+            error.add_note(where)
             raise
     return answers
 

@@ -64,6 +64,17 @@ class Notices:
         remedy = "Look at what `weight` gives: these batches are scaled by 0, and nothing is learned of them."
         self._warn("weight", "above 0 for some sequence of the first window", 0.0, remedy, at=f"epoch {epoch}")
 
+    def warn_no_sequence(self, epoch: int) -> None:
+        """Warns that the shards of a stream give nothing in an epoch."""
+        remedy = "Look at what they give when they are read again: `__iter__` must begin anew each time."
+        self._warn("shards", "ones that give a sequence in every epoch", "empty", remedy, at=f"epoch {epoch}")
+
+    def warn_no_step(self, buffer: int, window: int, epoch: int) -> None:
+        """Warns that the choices drop every batch of a window of a stream."""
+        remedy = "The sequences of the window are left out. Give a larger buffer."
+        where = f"window {window} of epoch {epoch}"
+        self._warn("buffer", "large enough for one step in every window", buffer, remedy, at=where)
+
     def warn_left_position(self, loaded: int, epoch: int) -> None:
         """Warns that another epoch is set than that of a position that was loaded, and of which something is left."""
         remedy = f"Begin there, or its position is lost: `for epoch in range({loaded}, epochs)`."

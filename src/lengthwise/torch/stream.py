@@ -15,6 +15,7 @@ from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.world import World, check_world
 from lengthwise.lengths import as_lengths
+from lengthwise.planning.make import NoStepError
 from lengthwise.planning.missed import FirstWarnings
 from lengthwise.planning.plan import Plan, PlanMismatchError
 from lengthwise.planning.rest import EarlierRun, read_runs
@@ -24,17 +25,8 @@ from lengthwise.torch.measured import ask, check_length, check_measured, check_w
 from lengthwise.torch.notices import Notices
 from lengthwise.torch.position import DAMAGED, check_plain, split_runs
 from lengthwise.torch.ranks import OwnRank, gather
-from lengthwise.torch.shards import (
-    BEGIN,
-    Reader,
-    Shard,
-    Start,
-    check_whole,
-    list_shards,
-    numbers_of,
-    read_starts,
-    tell_epoch,
-)
+from lengthwise.torch.shards import BEGIN, Reader, Shard, Start, list_shards, numbers_of, read_starts
+from lengthwise.torch.sources import Source, check_whole, seeds_of, tell_epoch
 from lengthwise.torch.spare import share_spare
 from lengthwise.torch.window import Window, check_taken, deliver, name_window
 
@@ -142,6 +134,7 @@ class StreamBatches:
                 "weight", "a function of a sample, or None", weight, "Leave it out to count each as 1."
             )
         self._shards = list_shards(shards)
+        self._sources = [Source(shard) for shard in self._shards]
         self.batching = batching
         self.buffer: int = checks.check_whole("buffer", buffer, minimum=1, remedy="Give 10_000, for example.")
         self.seed: int = int(Key(seed=seed).seed)
@@ -220,10 +213,11 @@ class StreamBatches:
             check_whole(self._shards)
         starts = position.starts or (BEGIN,) * len(self._shards)
         own = {
-            number: Shard(self._shards[number], starts[number])
+            number: Shard(self._sources[number], starts[number], epoch=position.epoch)
             for number in numbers_of(self._own_rank.rank, world.world_size, self._shards)
         }
         reader = Reader(own, quota=max(1, self.buffer // len(self._shards)))
+        begins, sequences, batches = not position.starts, 0, 0
         while True:
             samples, window, starts = self._meet(reader, position)
             position = self._position = position._replace(starts=starts, lengths=name_window(window, position.lengths))
@@ -232,8 +226,16 @@ class StreamBatches:
             # A later window may hold nothing to learn, and most of all the last.
             if position.window == 0 and not window.weights.any():
                 self._notices.warn_no_weight(position.epoch)
-            yield from self._deliver(samples, window, world, reader, position)
+            sequences += len(window.shards)
+            for batch in self._deliver(samples, window, world, reader, position):
+                batches += 1
+                yield batch
             position = _Position(position.epoch, position.window + 1)
+        if begins and not sequences:
+            self._notices.warn_no_sequence(position.epoch)
+        elif begins and not batches:
+            remedy = "No window has the batches of a step. Give a larger buffer, smaller batches, or tail='split'."
+            raise NoStepError(checks.sentence("steps", "at least 1", 0, remedy, at=f"epoch {position.epoch}"))
 
     def state_dict(self) -> dict[str, Any]:
         """Where the stream stands: after the batch that was yielded last. The same on every rank."""
@@ -277,12 +279,13 @@ class StreamBatches:
         tell_epoch(self._shards, self._position.epoch)
 
     def _facts(self) -> dict[str, Any]:
-        return {
+        facts = {
             "seed": self.seed,
             "buffer": self.buffer,
             "shards": len(self._shards),
             "batching": json.loads(self.batching.to_json()),
         }
+        return facts | ({"seeds of shards": seeds} if (seeds := seeds_of(self._shards)) else {})
 
     def _place(self, position: _Position) -> dict[str, Any]:
         return {
@@ -343,6 +346,8 @@ class StreamBatches:
                 error.args = (str(error).replace(f" at sequence {error.sequence}.", f" at {named}."),)
             raise
         self.plan = found.plan
+        if whole and not runs and not found.plan.steps:
+            self._notices.warn_no_step(self.buffer, position.window, position.epoch)
         spare = share_spare(found, window, held, world.world_size)
         check_taken(taken, found.plan)
         numbers = found.plan.grid[:, :, rank].reshape(-1)

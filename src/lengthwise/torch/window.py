@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,8 +115,10 @@ def deliver(
     Args:
         runs: Those that took batches of this window before, in other worlds.
         number: Of the window.
-        whole: Whether the shards filled it. A last window of few sequences may miss its padding without a warning, or
-            have no step where the tail drops.
+        whole: Whether the shards filled it. A last window of few sequences may miss its padding without a warning.
+
+    Returns:
+        What is done; without a step where the choices drop every batch that is left.
     """
     batching = replace(batching, arrange=arrange_of(batching.arrange, epoch))
     with warnings.catch_warnings():
@@ -125,7 +127,7 @@ def deliver(
         members = np.arange(len(window.shards))
         for place, run in enumerate(runs):
             key = _key_epoch(epoch, number, place)
-            own = _plan(window, members, batching, run.world, seed=seed, key=key, whole=whole and not place)
+            own = _plan(window, members, batching, run.world, seed=seed, key=key)
             check_taken(run.taken, own.plan)
             rows = own.plan.grid.reshape(-1, run.world.world_size)[: run.taken]
             # A batch counts as taken where its owner had it: elsewhere it only filled a place.
@@ -133,7 +135,7 @@ def deliver(
             seen = [own.batch(batch) for batch in taken.tolist()]
             members = np.setdiff1d(members, np.concatenate([np.empty(0, np.int64), *seen]))
         key = _key_epoch(epoch, number, len(runs))
-        return _plan(window, members, batching, world, seed=seed, key=key, whole=whole and not runs)
+        return _plan(window, members, batching, world, seed=seed, key=key)
 
 
 def check_taken(taken: int, plan: Plan) -> None:
@@ -142,22 +144,24 @@ def check_taken(taken: int, plan: Plan) -> None:
 
 
 def _plan(
-    window: Window, members: NDArray[np.int64], batching: Batching, world: World, *, seed: int, key: int, whole: bool
+    window: Window, members: NDArray[np.int64], batching: Batching, world: World, *, seed: int, key: int
 ) -> Deliveries:
+    options: dict[str, Any] = {"seed": seed, "epoch": key, **world._asdict()}
     ranks = window.shards[members] % world.world_size
-    if world.world_size > 1:
-        portions = tuple(np.flatnonzero(ranks == rank) for rank in range(world.world_size))
-        batching = replace(batching, deal=_Owned(portions))
-    options = {"seed": seed, "epoch": key, **world._asdict()}
     try:
-        plan = make_plan(window.lengths[members], batching, **options)
-    except NoStepError:
-        if whole:
-            raise
-        members, ranks = members[:0], ranks[:0]  # what is left was dropped before, or is too little for a step
-        plan = make_plan(window.lengths[members], batching, **options)
+        plan = make_plan(window.lengths[members], _with_owners(batching, ranks, world), **options)
+    except NoStepError:  # what is left was dropped before, or is too little for a step
+        members, ranks = members[:0], ranks[:0]
+        plan = make_plan(window.lengths[members], _with_owners(batching, ranks, world), **options)
     owners = ranks[plan.sequences[plan.offsets[:-1]]]
     return Deliveries(plan, members, owners, _scale(plan, owners, window.weights[members]))
+
+
+def _with_owners(batching: Batching, ranks: NDArray[np.int64], world: World) -> Batching:
+    """The batching by which each rank batches its own sequences, those of its number in `ranks` [m]."""
+    if world.world_size == 1:
+        return batching
+    return replace(batching, deal=_Owned(tuple(np.flatnonzero(ranks == rank) for rank in range(world.world_size))))
 
 
 def _scale(plan: Plan, owners: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:

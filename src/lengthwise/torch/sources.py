@@ -1,0 +1,187 @@
+"""Sources: what streams must know of loaders, Hugging Face streams and WebDataset.
+
+- whether a source gives the same samples in the same order whenever it is read
+- whether it goes on exactly where its own state was saved
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from torch.utils.data import DataLoader, IterableDataset, default_collate
+
+from lengthwise import checks
+
+_RANDOM = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
+_SHUFFLE = ("webdataset.filters", "_shuffle")
+_OTHER_EVERY_TIME = ("detshuffle", "ResampledShards")
+_ONE_ORDER = "of one order whenever they are read"
+
+
+def check_source(source: Any, remedy: str) -> None:
+    """Refuses what cannot be read again, in the same order, in every pass."""
+    # A generator can be read once: the second epoch would be empty, and nobody would be told.
+    if not isinstance(source, Iterable) or isinstance(source, Iterator | str | bytes):
+        raise checks.type_error("shards", "iterables that can be read in every epoch", source, remedy)
+    _check_loader(source)
+    for _ in _seeds_of(read_by(source)):
+        pass
+
+
+def _check_loader(source: object) -> None:
+    """Refuses a loader that gives batches, and one that gives another order whenever it is read."""
+    if not isinstance(source, DataLoader):
+        return
+    # The length of a batch [1, T] is 1, and no budget would be kept. Batches of one may be taken apart again:
+    # collate_fn=lambda batch: batch[0].
+    if source.batch_sampler is not None and (source.batch_size != 1 or source.collate_fn is default_collate):
+        given = "a batch_sampler" if source.batch_size is None else f"batch_size={source.batch_size}"
+        remedy = "Give it batch_size=None: StreamBatches makes the batches."
+        raise checks.value_error("shards", "loaders of single samples", given, remedy)
+    # A resumed run would begin in the middle of another order. By name: torchdata has classes of its own.
+    if (sampler := type(source.sampler).__name__) in _RANDOM:
+        remedy = (
+            "Leave shuffle=True out: each window is shuffled; for more, a data set may give another order after"
+            " `set_epoch`, which StreamBatches calls."
+        )
+        raise checks.value_error("shards", "loaders of one order", f"one with a {sampler}", remedy)
+    # Workers that stay alive keep their copy of the data set. A Hugging Face stream shares its epoch with them.
+    told = callable(getattr(source.dataset, "set_epoch", None)) and not _is_hugging_face(source.dataset)
+    if source.persistent_workers and told:
+        rule = "loaders whose workers are told the epoch"
+        remedy = "Leave persistent_workers out: the data set has a set_epoch, and its workers would not hear of it."
+        raise checks.value_error("shards", rule, "one with persistent_workers=True", remedy)
+
+
+def seeds_of(sources: Sequence[Any]) -> list[Any]:
+    """The seeds by which a WebDataset shuffles. It draws one of its own, for each process, where none is given."""
+    return [seed for source in sources for seed in _seeds_of(read_by(source))]
+
+
+def _seeds_of(source: Any) -> Iterator[Any]:
+    """The seeds of a WebDataset's stages; refuses one that is in another order whenever it is read (webdataset 1.0)."""
+    for stage in getattr(source, "pipeline", None) or ():
+        if (kind := type(stage).__name__) in _OTHER_EVERY_TIME:
+            remedy = "Take .shuffle(1000, seed=0), or leave it out: each window is shuffled."
+            raise checks.value_error("shards", _ONE_ORDER, f"one with {kind}", remedy)
+        function = getattr(stage, "f", None)
+        if (getattr(function, "__module__", ""), getattr(function, "__name__", "")) != _SHUFFLE:
+            continue
+        # _shuffle(data, bufsize=1000, initial=100, rng=None, seed=None), without the data
+        given = dict(zip(("bufsize", "initial", "rng", "seed"), stage.args, strict=False)) | stage.kw
+        if not given.get("bufsize", True):
+            continue
+        if given.get("rng") is not None or given.get("seed") is None:
+            remedy = "Give it a seed, as .shuffle(1000, seed=0), or leave it out: each window is shuffled."
+            raise checks.value_error("shards", _ONE_ORDER, "one with .shuffle", remedy)
+        yield given["seed"]
+
+
+def split_stream(source: Any) -> list[Any]:
+    """The shards of a Hugging Face stream."""
+    number = source.num_shards
+    for stage in _stages_of(source) if number > 1 else ():
+        if type(stage).__name__ in ("SkipExamplesIterable", "TakeExamplesIterable"):
+            remedy = "Its shards would skip or take others: give [stream], which is read as one shard."
+            raise checks.value_error("shards", "a stream without skip and take", f"one of {number} shards", remedy)
+    return [source.shard(num_shards=number, index=index) for index in range(number)]
+
+
+def check_whole(sources: Sequence[Any]) -> None:
+    """Refuses, on several ranks, shards that each rank has other ones of: shared out again, most are never read."""
+    for source in map(read_by, sources):
+        # What `datasets.distributed.split_dataset_by_node` notes in a Hugging Face stream (datasets 5.2).
+        split: Any = getattr(source, "_distributed", None)
+        if split is not None and split.world_size > 1:
+            given = f"those of node {split.rank} of {split.world_size}"
+            remedy = "Leave out split_dataset_by_node: StreamBatches shares the shards out."
+            raise checks.value_error("shards", "the same on every rank", given, remedy)
+
+
+def tell_epoch(sources: Sequence[Any], epoch: int) -> None:
+    """Tells the epoch to shards that have a `set_epoch`. Loaders have none: their data sets are told."""
+    for source in map(read_by, sources):
+        if callable(getattr(source, "set_epoch", None)):
+            source.set_epoch(epoch)
+
+
+def read_by(source: Any) -> Any:
+    """What a loader reads; any other source itself."""
+    return source.dataset if isinstance(source, DataLoader) else source
+
+
+def has_state(source: Any) -> bool:
+    return callable(getattr(source, "state_dict", None)) and callable(getattr(source, "load_state_dict", None))
+
+
+def keeps_state(source: Any) -> bool:
+    """Whether a source goes on exactly where its state was saved."""
+    if not has_state(source) or _is_shuffled(read_by(source)):
+        return False
+    # Of an IterableDataset without a state torchdata's loader reads again what it had read. Once it has gone on from a
+    # state, it counts these twice (torchdata 0.11).
+    dataset = read_by(source)
+    return dataset is source or not isinstance(dataset, IterableDataset) or has_state(dataset)
+
+
+class Source:
+    """What a shard is read from, anew in every pass.
+
+    Args:
+        given: By the user. It is read itself only where it has no state of its own; else copies of it are.
+    """
+
+    def __init__(self, given: Any) -> None:
+        self._given = given
+        self._begin: Any = None  # the state of the first copy before it was read
+
+    def stand(self, state: Any, *, epoch: int) -> tuple[Any, bool]:
+        """The source to read, and whether it goes on from `state`; if not, it begins anew."""
+        if not has_state(self._given):
+            return self._given, False
+        # A source that was told where to go on, or was left in the middle, would begin there in every pass.
+        own = _copy(self._given)
+        # A state of shards that had one, resumed with shards that have none, such as loaders of them: read again.
+        if state is not None and keeps_state(own):
+            own.load_state_dict(copy.deepcopy(state))
+            return own, True
+        if isinstance(own, DataLoader) or _is_hugging_face(own):
+            return own, False
+        # A copy may share with its source the object in which both note where they stand.
+        if self._begin is not None:
+            own.load_state_dict(copy.deepcopy(self._begin))
+            tell_epoch([own], epoch)
+        else:
+            with suppress(Exception):  # it need not know where it stands before it is read
+                self._begin = copy.deepcopy(own.state_dict())
+        return own, False
+
+
+def _copy(source: Any) -> Any:
+    """A shallow copy, whose own state is not that of the source."""
+    copied = copy.copy(source)
+    # A copy of a Hugging Face stream has the very `__dict__` of the stream (datasets 5.2), so that both stand alike.
+    if hasattr(source, "__dict__") and copied.__dict__ is source.__dict__:
+        copied.__dict__ = dict(source.__dict__)
+    return copied
+
+
+def _is_hugging_face(source: Any) -> bool:
+    return hasattr(source, "_ex_iterable")
+
+
+def _is_shuffled(source: Any) -> bool:
+    """Whether this is a Hugging Face stream with a shuffle buffer, whose state leaves the buffer out (datasets 5.2)."""
+    return any(type(stage).__name__ == "BufferShuffledExamplesIterable" for stage in _stages_of(source))
+
+
+def _stages_of(source: Any) -> Iterator[Any]:
+    """What a Hugging Face stream is made of (datasets 5.2); of any other source nothing."""
+    stages: list[Any] = [getattr(source, "_ex_iterable", None)]
+    while stages:
+        stage = stages.pop()
+        yield stage
+        stages += [stage.ex_iterable] if hasattr(stage, "ex_iterable") else getattr(stage, "ex_iterables", [])
