@@ -304,6 +304,9 @@ def test_folders_are_made_and_removed(tmp_path):
         files.make_folder(tmp_path / "no" / "parts")
     with pytest.raises(FileExistsError, match=r"^`path` must be a file that can be written"):
         files.make_folder(tmp_path / "parts" / "one")
+    files.remove_empty_folder(tmp_path / "parts")
+    assert names_in(tmp_path / "parts") == ["one"]
+    files.remove(tmp_path / "parts" / "one")
     for _ in range(2):
-        files.remove_folder(tmp_path / "parts")
+        files.remove_empty_folder(tmp_path / "parts")
     assert names_in(tmp_path) == []

@@ -11,7 +11,6 @@ import errno
 import os
 import re
 import secrets
-import shutil
 import stat
 import sys
 import time
@@ -146,14 +145,15 @@ def remove(path: str | os.PathLike[str]) -> None:
         os.unlink(os.path.realpath(path))
 
 
-def remove_folder(path: str | os.PathLike[str]) -> None:
-    """Removes a folder and all that is in it; one that is not there is no error.
+def remove_empty_folder(path: str | os.PathLike[str]) -> None:
+    """Removes a folder that holds nothing; one that holds something stays, and one that is not there is no error.
 
     Raises:
         OSError: The system refuses.
     """
-    with refusals(path, "written"), suppress(FileNotFoundError):
-        shutil.rmtree(path)
+    with refusals(path, "removed"), suppress(FileNotFoundError):
+        if not os.listdir(path):
+            os.rmdir(path)
 
 
 def append(path: str | os.PathLike[str], text: str) -> None:

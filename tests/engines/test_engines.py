@@ -1,8 +1,11 @@
 """Other engines write the same file: Ray on two nodes, Dask, and `datasets`."""
 
+import ast
 import functools
 import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -126,6 +129,8 @@ def test_a_data_set_of_ray(folder, out):
     whole = data.read_parquet(str(folder))
     assert lw.write_lengths(whole, out, column="tokens").lengths.tolist() == lengths
     check_sentences(functools.partial(lw.write_lengths, whole, out))
+    as_arrays = whole.map_batches(lambda rows: rows)  # which Ray keeps as tensors
+    assert lw.write_lengths(as_arrays, out, column="tokens").lengths.tolist() == lengths
     mapped = whole.map_batches(lambda rows: {"n": rows["n"] + 0})
     check_bad_rows(functools.partial(lw.write_lengths, mapped, out), lengths)
     assert not mapped.context.execution_options.preserve_order  # as it was
@@ -181,8 +186,9 @@ def test_a_data_frame_of_dask(dask, folder, out):
         ValueError, match=r"^`engine` must be left out here, but is 'ray'\. A data set of dask is read by"
     ):
         lw.write_lengths(frame, out, column="n", engine="ray")
-    with pytest.raises(ValueError, match=r"^`source` must be a dask\.dataframe\.DataFrame, but is 'Bag'"):
-        lw.write_lengths(bag.from_sequence([1, 2]), out, column="n")
+    for wrong in (bag.from_sequence([1, 2]), frame.n, dask.delayed(frame), frame.n.values):
+        with pytest.raises(ValueError, match=r"^`source` must be a dask\.dataframe\.DataFrame, but is '\w+'"):
+            lw.write_lengths(wrong, out, column="n")
 
 
 @of_dask
@@ -197,6 +203,38 @@ def test_partitions_that_were_done_are_not_computed_again(dask, folder, out):
         done = len(list(out.parent.glob("lengths.npy.parts/*.part")))
         assert bad(bad="drop").lengths.tolist() == PAIRS_LEFT
     assert 0 < done < frame.npartitions
+
+
+NAMES_OF_FRAMES = """
+import sys
+import dask.dataframe
+from lengthwise.engines.dask import PartitionedSource
+
+def same(frame):
+    return frame
+
+files = dask.dataframe.read_parquet(sys.argv[1])
+frames = [files, files[files.n > 3], files.map_partitions(same), files.map_partitions(lambda frame: frame)]
+print([PartitionedSource(frame).facts["frame"] for frame in frames])
+"""
+
+
+@of_dask
+@pytest.mark.processes
+@pytest.mark.usefixtures("dask")
+def test_a_frame_of_the_same_files_has_the_same_name_in_every_process(folder):
+    command = [sys.executable, "-W", "ignore", "-c", NAMES_OF_FRAMES, str(folder)]
+
+    def names():
+        started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+        return [each.communicate()[0] for each in started]
+
+    first, second = names()
+    assert first == second
+    assert len(set(ast.literal_eval(first))) == 4
+    os.utime(sorted(folder.iterdir())[1], ns=(1, 1))
+    other, _ = names()
+    assert not set(ast.literal_eval(first)) & set(ast.literal_eval(other))
 
 
 @pytest.fixture
@@ -291,6 +329,12 @@ def test_splits_and_streams_of_hugging_face_are_refused(hub, saved, out):
     for wrong in (hub.DatasetDict(train=saved), saved.to_iterable_dataset()):
         with pytest.raises(ValueError, match=r"^`source` must be a datasets.Dataset, but is '\w+'\. Name one of its"):
             lw.write_lengths(wrong, out, column="n")
+
+
+def test_a_data_set_whose_rows_change_when_they_are_read_is_refused(saved, out):
+    changed = saved.with_transform(lambda rows: {"tokens": [each[:1] for each in rows["tokens"]]})
+    with pytest.raises(ValueError, match=r"^`source` must be a data set without with_transform, but is 'one with a tr"):
+        lw.write_lengths(changed, out, column="tokens")
 
 
 def test_an_engine_is_for_files_alone(saved, out):

@@ -10,6 +10,7 @@ pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'lengthwi
 import pyarrow.parquet as parquet  # noqa: E402
 
 import lengthwise as lw  # noqa: E402
+from lengthwise.engines.rows import Rule  # noqa: E402
 
 
 @pytest.fixture
@@ -191,3 +192,57 @@ def test_a_run_that_is_killed_while_it_removes_its_parts_is_in_nobodys_way(tmp_p
         one_file(tmp_path / "data" / f"{number}.parquet", n=[8, 9])
     assert lw.write_lengths(tmp_path / "data", out, column="n", resume=resume).lengths.tolist() == [8, 9, 8, 9]
     assert not parts.exists()
+
+
+def test_parts_that_a_finished_run_left_are_removed_and_files_of_others_are_not(tmp_path, out, monkeypatch):
+    source = one_file(tmp_path / "rows.parquet", n=[3, 4])
+    parts = out.with_name(out.name + ".parts")
+    with monkeypatch.context() as patch:
+        patch.setattr("lengthwise.engines.write.remove_parts", print)  # as if it were killed before
+        lw.write_lengths(source, out, column="n")
+    assert (parts / "source.json").is_file()
+    (parts / "hello.txt").write_text("mine")
+    before = out.stat().st_mtime_ns
+    assert lw.write_lengths(source, out, column="n").lengths.tolist() == [3, 4]
+    assert out.stat().st_mtime_ns == before
+    assert [each.name for each in parts.iterdir()] == ["hello.txt"]
+
+
+def test_a_pipe_is_refused_before_anything_is_read(tmp_path, out):
+    os.mkfifo(out)
+    with pytest.raises(OSError, match=r"^`path` must be a file that can be written, .* a pipe or a device"):
+        lw.write_lengths(tmp_path / "none.parquet", out, column="n")
+
+
+def test_json_lines_whose_first_row_is_longer_than_a_block_are_refused(tmp_path, out):
+    """Their types cannot be told: each row would be null."""
+    rows = [json.dumps({"t": "x" * (17 * 2**20)}) + "\n", json.dumps({"t": "ab"}) + "\n"]
+    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    with pytest.raises(ValueError, match=r"^`source` must be of rows of at most 16777216 bytes, but is .*rows\.jsonl"):
+        lw.write_lengths(tmp_path / "rows.jsonl", out, column="t", count="characters", bad="one")
+    (tmp_path / "rows.jsonl").write_text("".join(reversed(rows)))
+    found = lw.write_lengths(tmp_path / "rows.jsonl", out, column="t", count="characters")
+    assert found.lengths.tolist() == [2, 17 * 2**20]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_a_later_file_of_text_may_be_empty(tmp_path, out, suffix):
+    for number, text in enumerate(['{"n": 3}\n' if suffix == "jsonl" else "n\n3\n", "", '{"n": 4}\n']):
+        (tmp_path / f"{number}.{suffix}").write_text("n\n4\n" if suffix == "csv" and number == 2 else text)
+    found = lw.write_lengths(tmp_path / f"*.{suffix}", out, column="n")
+    assert found.lengths.tolist() == [3, 4]
+    assert [rows for _, rows in found.pieces] == [1, 0, 1]
+
+
+def test_tensors_of_one_dimension_are_counted_as_lists():
+    rows = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ones((3, 5), np.int64))
+    squares = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ones((3, 2, 2), np.int64))
+    table = pa.table({"rows": rows, "squares": squares})
+    assert [each.lengths.tolist() for each in Rule(names=("rows",)).blocks(table)] == [[5, 5, 5]]
+    with pytest.raises(ValueError, match=r"`column` must be "):
+        list(Rule(names=("squares",)).blocks(table))
+
+
+def test_a_path_that_is_none_is_refused():
+    with pytest.raises(TypeError, match=r"^`path` must be the path of a \.npy file, but is 5\. "):
+        lw.LengthsFile(5)

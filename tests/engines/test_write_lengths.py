@@ -883,7 +883,7 @@ def test_a_sidecar_of_another_file_is_refused(folder, out):
     "change",
     [
         *[{"pieces": pieces} for pieces in (None, [["a", 1]], [["a", "", "b"]], [["a", "", 9]])],
-        *[{"bad_rows": None}, {"bad_rows": [[1, "a"]]}, {"shape": None}],
+        *[{"bad_rows": None}, {"bad_rows": [[1, "a"]]}, {"bad_rows": [["a", "a", 1, ""]]}, {"shape": None}],
         {"bad": "drop", "bad_rows": [[1, "a", 1, ""]]},
     ],
 )

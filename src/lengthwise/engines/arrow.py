@@ -81,6 +81,8 @@ def _read(fragment: Any, *, schema: Any, own_types: bool, columns: list[str] | N
     from pyarrow import ArrowException, dataset
 
     try:
+        if _is_empty(fragment):
+            return
         target = _widen(schema, fragment.physical_schema) if own_types else schema
         if isinstance(fragment, dataset.ParquetFileFragment):
             yield from _read_parquet(fragment, target, columns or schema.names, batch_size)
@@ -90,10 +92,19 @@ def _read(fragment: Any, *, schema: Any, own_types: bool, columns: list[str] | N
             schema=target, columns=columns, batch_size=batch_size, batch_readahead=_READ_AHEAD, use_threads=False
         )
     except (ArrowException, OSError, UnicodeError) as error:
-        remedy = (
-            f"Write it anew, with the types of the first file, and call again: what is done is kept ({brief(error)})."
-        )
+        advice = "Write it anew, with the types of the first file"
+        if isinstance(error, FileNotFoundError):
+            advice = "Let every process that reads see the same files"
+        remedy = f"{advice}, and call again: what is done is kept ({brief(error)})."
         raise source_error("of files that can be read", getattr(fragment, "path", "in memory"), remedy) from error
+
+
+def _is_empty(fragment: Any) -> bool:
+    """Whether this is a file of lines of text that has none; pyarrow takes it for a damaged one."""
+    if getattr(getattr(fragment, "format", None), "default_extname", "") not in ("csv", "json"):
+        return False
+    (info,) = fragment.filesystem.get_file_info([fragment.path])
+    return info.size == 0
 
 
 def _read_parquet(fragment: Any, schema: Any, columns: list[str], batch_size: int) -> Iterator[Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from dask.base import compute
 from dask.delayed import delayed
 from dask.system import CPU_COUNT
+from dask.tokenize import tokenize
 
 from lengthwise.checks import value_error
 from lengthwise.engines.parts import Piece
@@ -32,13 +33,13 @@ class PartitionedSource:
     resumes = True
 
     def __init__(self, frame: Any) -> None:
-        if not (hasattr(frame, "to_delayed") and hasattr(frame, "columns")):
-            remedy = "Turn a bag into one by `to_dataframe`."
+        if type(frame).__name__ != "DataFrame":
+            remedy = "Turn a bag into one by `to_dataframe`, and a series by `to_frame`."
             raise value_error("source", "a dask.dataframe.DataFrame", type(frame).__name__, remedy)
         self._frame = frame
-        # The name of a collection is a token of all that it is computed from: paths, sizes and times of files too.
-        self.pieces: list[Piece] = [Piece(f"partition {k}", str(frame._name)) for k in range(frame.npartitions)]
-        self.facts: dict[str, Any] = {"frame": str(frame._name)}
+        name = _token(frame.expr) if hasattr(frame, "expr") else str(frame._name)
+        self.pieces: list[Piece] = [Piece(f"partition {k}", name) for k in range(frame.npartitions)]
+        self.facts: dict[str, Any] = {"frame": name}
 
     def names(self, column: str | None) -> tuple[str, ...]:
         """The columns that are meant, which are there."""
@@ -56,6 +57,23 @@ class PartitionedSource:
         # Taken out before it is optimised: of the whole frame Dask would join partitions of small files.
         (part,) = self._frame.partitions[number][columns].to_delayed()
         return part
+
+
+def _token(operand: Any) -> str:
+    """A name of all that an expression is computed from: also of the paths, sizes and times of files.
+
+    It is the same in every process, where Dask's own name of Parquet files is not: that is made of an open data set too
+    (dask 2026.8).
+    """
+    if isinstance(operand, list | tuple):
+        return tokenize([_token(each) for each in operand])
+    if not (hasattr(operand, "operands") and hasattr(operand, "_parameters")):
+        return tokenize(operand)
+    # Functions of any number of arguments have more operands than named ones.
+    names = [*operand._parameters, *[""] * len(operand.operands)]
+    opened = "_dataset_info_cache"
+    own = [_token(each) for name, each in zip(names, operand.operands, strict=False) if name != opened]
+    return tokenize(type(operand).__name__, getattr(operand, "checksum", "") if opened in names else "", own)
 
 
 def map_in_order(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:

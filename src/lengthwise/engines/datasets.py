@@ -32,7 +32,7 @@ class MappedSource:
         resume: Whether what `map` has kept in its cache is taken from there.
 
     Raises:
-        ValueError: A dict of data sets, or a stream.
+        ValueError: A dict of data sets, a stream, or a data set with a transform.
     """
 
     resumes = True
@@ -41,6 +41,9 @@ class MappedSource:
         if not isinstance(dataset, datasets.Dataset):
             remedy = "Name one of its splits; lengths of a stream are planned by `lengthwise.torch.StreamBatches`."
             raise value_error("source", "a datasets.Dataset", type(dataset).__name__, remedy)
+        if dataset.format["type"] == "custom":  # `map` is given the rows as they are stored
+            remedy = "Its rows change only when they are read: give `map` the transform, or measure its result."
+            raise value_error("source", "a data set without with_transform", "one with a transform", remedy)
         if workers is not None:
             check_whole("workers", workers, minimum=1, remedy="Give a number of processes, or leave it out.")
         self._dataset = dataset

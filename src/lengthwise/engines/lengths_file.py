@@ -7,6 +7,7 @@ lengths.npy.json    the pieces of the data set in their order, with their rows; 
 from __future__ import annotations
 
 import json
+import operator
 import os
 from functools import cached_property
 from pathlib import Path
@@ -58,12 +59,15 @@ class LengthsFile:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise type_error("path", "the path of a .npy file", path, 'Give "lengths.npy", for example.')
         self.path: Path = Path(path)
         found = _read_sidecar(self.path)
         try:
             self.bad: str = found["bad"]
             self.pieces: list[tuple[str, int]] = [(name, int(rows)) for name, _, rows in found["pieces"]]
-            self.bad_rows: list[BadRow] = [BadRow(*row) for row in found["bad_rows"]]
+            bad_rows = [BadRow(*row) for row in found["bad_rows"]]
+            self.bad_rows: list[BadRow] = [each._replace(row=operator.index(each.row)) for each in bad_rows]
             dropped = len(self.bad_rows) if self.bad == "drop" else 0
             # Of pieces of 4 and 3 rows, 2 of them dropped, 5 lengths are left.
             counted = found["shape"][0] == sum(rows for _, rows in self.pieces) - dropped

@@ -65,6 +65,8 @@ def open_files(source: Any) -> Any:
     kind = _format(paths, source)
     if any(each.filesystem != listed[0].filesystem for each in listed):
         raise source_error("on one file system", _show(source), "Write the lengths of each by itself.")
+    if kind == "json":
+        _check_first_row(listed[0].filesystem, paths[0])
     try:
         return dataset.dataset(
             paths,
@@ -98,6 +100,15 @@ def _reader(kind: str) -> Any:
     if kind == "json":
         return dataset.JsonFileFormat(read_options=json.ReadOptions(block_size=_TEXT_BLOCK))
     return kind
+
+
+def _check_first_row(filesystem: Any, path: str) -> None:
+    """Refuses JSON lines whose types cannot be told: pyarrow tells none of a first row that is longer than a block."""
+    with filesystem.open_input_stream(path) as file:
+        block = file.read(_TEXT_BLOCK)
+    if len(block) == _TEXT_BLOCK and b"\n" not in block:
+        remedy = "Put another file or row first, or write Parquet."
+        raise source_error(f"of rows of at most {_TEXT_BLOCK} bytes", path, remedy)
 
 
 def _list_files(text: str) -> Listed:

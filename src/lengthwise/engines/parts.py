@@ -168,15 +168,25 @@ def describe_source(facts: dict[str, Any], pieces: list[Piece]) -> dict[str, Any
 
 
 def remove_parts(folder: Path) -> None:
-    """Removes a folder of parts, if it is there.
+    """Removes a folder of parts, if it is there; files of others stay in it.
 
     Raises:
-        ValueError: It holds something else.
+        ValueError: It holds no parts.
     """
     if folder.is_dir():
         _read_source(folder)
         files.remove(folder / _SOURCE)  # first: without it, no part is taken for one of a run
-        files.remove_folder(folder)
+        for name in filter(_LEFTOVER.fullmatch, os.listdir(folder)):
+            files.remove(folder / name)
+        files.remove_empty_folder(folder)
+
+
+def holds_parts_of(folder: Path, source: dict[str, Any]) -> bool:
+    """Whether parts of this source are there."""
+    try:
+        return folder.is_dir() and _read_source(folder) == source
+    except ValueError:  # something else is
+        return False
 
 
 def check_shape(known: tuple[int, ...] | None, found: tuple[int, ...], path: Path) -> tuple[int, ...]:

@@ -192,8 +192,21 @@ def unpack_blocks(table: Any) -> Iterator[Block]:
 def _decode(array: Any) -> Any:
     if str(array.type) in ("string_view", "binary_view"):  # as Polars writes them; PyArrow 26 drops no nulls of views
         return array.cast(f"large_{array.type}".removesuffix("_view"))
+    pyarrow = load_pyarrow()
+    if isinstance(array.type, pyarrow.BaseExtensionType):
+        return _decode(_take_tensors(array))
     # A column of few distinct values may be stored as indices, which are no lengths.
-    return array.dictionary_decode() if load_pyarrow().types.is_dictionary(array.type) else array
+    return array.dictionary_decode() if pyarrow.types.is_dictionary(array.type) else array
+
+
+def _take_tensors(array: Any) -> Any:
+    """Tensors of one dimension as lists: Ray keeps NumPy arrays so. Of any other extension what it is stored as."""
+    storage, kind = array.storage, array.type
+    if max(getattr(kind, "ndim", None) or 0, len(getattr(kind, "shape", None) or ())) > 1:
+        raise nested_lists(str(kind), name="column", at="its type")
+    if load_pyarrow().types.is_struct(storage.type) and storage.type.get_field_index("data") >= 0:
+        return load_compute().struct_field(storage, "data")
+    return storage
 
 
 def _unit(array: Any, name: str) -> Unit:

@@ -25,7 +25,16 @@ from lengthwise.checks import (
 )
 from lengthwise.engines.dispatch import open_source
 from lengthwise.engines.lengths_file import BadRow, LengthsFile, sidecar_of
-from lengthwise.engines.parts import BAD_ROWS, Parts, Tail, check_shape, describe_source, remove_parts, smallest_type
+from lengthwise.engines.parts import (
+    BAD_ROWS,
+    Parts,
+    Tail,
+    check_shape,
+    describe_source,
+    holds_parts_of,
+    remove_parts,
+    smallest_type,
+)
 from lengthwise.engines.rows import Block, Measure, Rule
 from lengthwise.engines.source import Source
 from lengthwise.lengths.columns import check_sample_shift
@@ -118,10 +127,13 @@ def write_lengths(
     check_choice("bad", bad, BAD)
     described = describe_source(found.facts | rule.facts, found.pieces)
     again = resume and found.resumes
+    folder = target.with_name(target.name + ".parts")
     if again and (finished := _find_finished(target, described, bad)):
+        if holds_parts_of(folder, described):  # of a run that was killed before it removed them
+            with _hold(folder, target):
+                remove_parts(folder)
         return finished
     most, shown = _check_max(max_bad), check_flag("progress", progress)
-    folder = target.with_name(target.name + ".parts")
     if not again:
         with _hold(folder, target):
             remove_parts(folder)
@@ -150,6 +162,8 @@ def _check_out(out: str | os.PathLike[str]) -> Path:
         remedy = "Plans map it into memory: write it to a disk, and copy it from there."
         raise value_error("out", "the path of a .npy file on a disk", os.fspath(out), remedy)
     files.check_folder("out", path)
+    with files.refusals(path, "written"):
+        files.check_regular(path)
     if path.is_dir():  # found when all is read, it would have been read for nothing
         raise value_error("out", "a file, and no folder", os.fspath(out), "Name a file in it, or remove it.")
     return path
