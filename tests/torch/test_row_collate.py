@@ -282,6 +282,7 @@ def test_a_mask_that_hides_tokens_of_a_sample_is_refused():
         batch.for_transformers()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 @pytest.mark.parametrize(
     ("name", "causal", "size"),
@@ -291,19 +292,22 @@ def test_a_mask_that_hides_tokens_of_a_sample_is_refused():
         ("Llama", True, SMALL),
     ],
 )
-def test_with_a_mask_of_its_own_every_model_takes_sequences_of_a_row_alone(name, causal, size, attention):
+def test_with_a_mask_of_its_own_every_model_takes_sequences_of_a_row_alone(name, causal, size, attention, dtype):
     embedded = {"word_embed_proj_dim": 16} if name == "OPT" else {}
-    model = a_model(name, attn_implementation=attention, **size, **embedded)
+    model = a_model(name, attn_implementation=attention, **size, **embedded).to(dtype)
     tokens = token_lists(9, 3)
     batch = RowCollate(CAPACITY, labels=None)([{"input_ids": each} for each in tokens])
-    packed = outputs_packed(model, batch, batch.for_transformers(causal=causal))
-    assert torch.allclose(packed, outputs_apart(model, tokens), atol=1e-5)
+    packed = outputs_packed(model, batch, batch.for_transformers(causal=causal, dtype=model.dtype))
+    near = {torch.float32: 1e-5, torch.float64: 1e-6, torch.bfloat16: 2e-2}[dtype]  # Llama turns positions in float32
+    assert torch.allclose(packed, outputs_apart(model, tokens), atol=near)
 
 
 def test_flash_attention_takes_no_mask():
     batch = RowCollate(6)([{"input_ids": [5, 6]}])
     with pytest.raises(ValueError, match=r"^`causal` must be left out beside flat=True, but is False\."):
         batch.for_transformers(flat=True, causal=False)
+    with pytest.raises(TypeError, match=r"^`dtype` must be a type of floats, but is torch\.int64\. Give that of "):
+        batch.for_transformers(causal=False, dtype=torch.int64)
 
 
 def test_a_mask_without_a_future_and_with_one():

@@ -29,8 +29,6 @@ from lengthwise.choices.rows import (
 from lengthwise.torch.collate import check_held, check_value, leaves_out, pad_values
 from lengthwise.torch.fields import Sequences, move, name_fields, place, put_together, take_apart
 
-_LEAST = torch.finfo(torch.float32).min
-
 
 class PackedRows(NamedTuple):
     """A batch of packed rows.
@@ -62,7 +60,9 @@ class PackedRows(NamedTuple):
         """
         return block_mask(self.segments, causal=causal)
 
-    def for_transformers(self, *, flat: bool = False, causal: bool | None = None) -> dict[str, Any]:
+    def for_transformers(
+        self, *, flat: bool = False, causal: bool | None = None, dtype: torch.dtype = torch.float32
+    ) -> dict[str, Any]:
         """What a model of Hugging Face takes, `model(**batch.for_transformers())`: fields, `position_ids`, no cache.
 
         The attention of many decoders finds the sequences of a row by these positions: Llama, Mistral, GPT-2. What goes
@@ -75,13 +75,14 @@ class PackedRows(NamedTuple):
         Args:
             flat: Lays all rows end to end, [1, R x C], and adds `cu_seq_lens_q`, `cu_seq_lens_k`, `max_length_q` and
                 `max_length_k`.
-            causal: Adds an `attention_mask`, float32 [R, 1, C, C]: 0 where attention may look, the least float
-                elsewhere. False for encoders, which look at later places too. Not for models in which a place looks
-                at its neighbours alone (ModernBERT, a Mistral with a sliding window): the mask takes the place of
-                theirs.
+            causal: Adds an `attention_mask` [R, 1, C, C]: 0 where attention may look, the least float elsewhere. False
+                for encoders, which look at later places too. Not for models in which a place looks at its neighbours
+                alone (ModernBERT, a Mistral with a sliding window): the mask takes the place of theirs.
+            dtype: Of that mask: `model.dtype`. PyTorch's attention takes a float32 mask beside float64 numbers, and
+                computes something else (2.13); BERT refuses it beside bfloat16 ones.
 
         Raises:
-            TypeError: The samples were no dicts.
+            TypeError: The samples were no dicts; `dtype` is no type of floats.
             ValueError: An `attention_mask` of the samples hides tokens of theirs; both `flat` and `causal` are given.
         """
         if not isinstance(self.fields, Mapping):
@@ -93,8 +94,11 @@ class PackedRows(NamedTuple):
             if flat:
                 remedy = "Flash attention takes no such mask: its sequences are those of cu_seq_lens_q."
                 raise checks.value_error("causal", "left out beside flat=True", causal, remedy)
+            if not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+                raise checks.type_error("dtype", "a type of floats", dtype, "Give that of the weights: model.dtype.")
             hidden = ~self.attention_mask(causal=causal)
-            inputs["attention_mask"] = torch.zeros_like(hidden, dtype=torch.float32).masked_fill_(hidden, _LEAST)
+            mask = torch.zeros_like(hidden, dtype=dtype).masked_fill_(hidden, torch.finfo(dtype).min)
+            inputs["attention_mask"] = mask
         if not flat:
             return inputs
         ends = {"cu_seq_lens_q": self.offsets, "cu_seq_lens_k": self.offsets}
