@@ -537,7 +537,8 @@ def test_a_sample_of_the_batches_says_of_millions_what_all_say(monkeypatch, lows
         ),
         (
             lambda: lw.make_plan([[5, 9]], lw.Batching(cut=lw.Rows(8))),
-            "`lengths` must be of one length each for rows, but is (1, 2). Give lengths[:, 0], for example.",
+            "`lengths` must be of one length each for rows, but is (1, 2). "
+            "Give lengths[:, 0], for example (on the command line: FILE:0).",
         ),
         (
             lambda: lw.Batching(cut=lw.Rows(8), padding=0.1),

@@ -680,6 +680,14 @@ def test_bad_values_are_told(make, message):
         make()
 
 
+def test_a_file_of_floats_is_refused(tmp_path):
+    np.save(tmp_path / "lengths.npy", LENGTHS.astype(float))
+    with pytest.raises(
+        TypeError, match=r"^`lengths` must be a file of whole numbers, but is 'float64'\. Write them as"
+    ):
+        lw.Windows(tmp_path / "lengths.npy", BATCHING)
+
+
 def test_a_file_that_is_no_array_is_refused(tmp_path):
     (tmp_path / "a.npy").write_text("3 4 5")
     np.savez(tmp_path / "b.npz", a=LENGTHS)

@@ -200,9 +200,8 @@ def row_offsets(
 def one_of_each(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """The lengths [n, 1] as [n]; those of several dimensions are refused."""
     if lengths.shape[1] != 1:
-        raise checks.value_error(
-            "lengths", "of one length each for rows", lengths.shape, "Give lengths[:, 0], for example."
-        )
+        remedy = "Give lengths[:, 0], for example (on the command line: FILE:0)."
+        raise checks.value_error("lengths", "of one length each for rows", lengths.shape, remedy)
     return np.ascontiguousarray(lengths[:, 0])
 
 

@@ -139,6 +139,8 @@ def measure(
     known: a step is one batch, unless `world_size` says otherwise. A sequence may stand in several batches, or several
     times in one: `repeated` counts it once, and the padding counts it every time. `dropped` counts those in no batch.
 
+    Of a plan, a batch that stands in a step more than once, to fill it, counts once in all measures of batches.
+
     Args:
         plans: A plan; a list of plans, one an epoch, of the same lengths; a list of batches, each a list or an array of
             sequence numbers from 0; or a list of epochs, each such a list of batches.
@@ -286,7 +288,7 @@ def _lag_one(epochs: Sequence[NDArray[np.float64]]) -> float:
     # The series [1, 2, 4] gives the pairs (1, 2) and (2, 4): early [1, 2], late [2, 4].
     early, late = early - early.mean(), late - late.mean()
     norm = float(np.sqrt((early @ early) * (late @ late)))
-    return float(early @ late) / norm if norm else 0.0
+    return float(np.clip((early @ late) / norm, -1.0, 1.0)) if norm else 0.0  # rounded, it may lie beyond
 
 
 def _mean(values: NDArray[Any], weights: NDArray[Any] | None = None) -> float:

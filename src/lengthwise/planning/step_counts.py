@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,8 @@ class StepCounts:
             try:
                 files.write(self.path, json.dumps(content | {"checksum": _digest(content)}) + "\n")
             except OSError as error:  # a full disk, say: no reason to end a training on one of its ranks
-                remedy = f"Until it is, every process counts by itself ({error})."
+                told = os.strerror(error.errno) if error.errno else str(error)
+                remedy = f"Until it is, every process counts by itself ({told})."
                 rule = "a folder that can be written to"
                 checks.warn(checks.sentence("counts", rule, str(self.path.parent), remedy))
 

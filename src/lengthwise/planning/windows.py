@@ -370,6 +370,9 @@ def _open(lengths: ArrayLike | str | os.PathLike[str]) -> NDArray[Any]:
     """The lengths as they lie in memory or on disk, without a copy; what is no array of whole numbers is converted."""
     if isinstance(lengths, str | os.PathLike):
         lengths = map_file(lengths)
+        if lengths.dtype.kind not in "iu":  # converted whole, they would not be mapped
+            remedy = "Write them as whole numbers once: numpy.save(path, lengths.astype(numpy.uint32))."
+            raise checks.type_error("lengths", "a file of whole numbers", lengths.dtype.name, remedy)
     if not isinstance(lengths, np.ndarray) or lengths.dtype.kind not in "iu" or lengths.ndim not in (1, 2):
         return as_lengths(lengths)
     if lengths.shape[1:] == (0,):  # of which it says what is wrong
