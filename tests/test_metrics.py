@@ -67,6 +67,13 @@ def test_ranks_wait_the_same_share_whatever_a_frame_costs(low, high, waste):
     assert lw.straggler_waste(dataclasses.replace(plan, costs=costs)) == waste
 
 
+@pytest.mark.parametrize("long", [3, 7, 11, 49, 101, 977])
+def test_steps_that_take_turns_are_correlated_by_minus_one_and_not_by_less(long):
+    lengths = np.array([1, long] * 20) * 0.1 + 1
+    found = lw.measure([[number] for number in range(40)], np.rint(10 * lengths).astype(int)).step_length_correlation
+    assert -1.0 <= found < -0.999999
+
+
 def test_micro_batches_of_a_rank_add_up_before_ranks_are_compared():
     lengths = [4, 1, 2, 3]
     plan = laid_out(lengths, [[[[0], [3]], [[1], [2]]]])  # rank 0 computes 4 + 1, rank 1 3 + 2

@@ -109,7 +109,7 @@ def find_root(
     bound, the function is called there: that says whether it crosses at all.
 
     Args:
-        most: At most so many calls are made.
+        most: At most so many calls are made, and those at the bounds.
     """
     at_low, at_high = ends
     flat = not np.isfinite(at_low - at_high)

@@ -130,8 +130,9 @@ def write_lengths(
     folder = target.with_name(target.name + ".parts")
     if again and (finished := _find_finished(target, described, bad)):
         if holds_parts_of(folder, described):  # of a run that was killed before it removed them
-            with _hold(folder, target):
-                remove_parts(folder)
+            with files.hold_folder(folder) as held:
+                if held:
+                    remove_parts(folder)
         return finished
     most, shown = _check_max(max_bad), check_flag("progress", progress)
     if not again:
