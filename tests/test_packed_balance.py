@@ -53,12 +53,3 @@ def test_the_page_prints_what_was_measured():
     words = "pair mixing is {:.2f}, and rows are {:.1%} full. A smaller pool mixes more: with `pool=64` it is {:.2f}, "
     told = (words + "and rows are {:.1%} full").format(*(row[name] for row in (large, small) for name in NAMES))
     assert told.replace("%", " %") in page_on_rows()
-    waiting = {
-        (row["data"], row["rows_of_batch"]): row["straggler_waste"]
-        for row in document["deals"]
-        if (row["ranks"], row["deal"]) == (8, "RandomSteps")
-    }
-    shares = [waiting[data, rows] for rows in (8, 2) for data in ("mean 1,400", "mean 500")]
-    few = "With 2 rows they wait {:.0%} and {:.0%}"
-    told = "8 ranks wait {:.2%} and {:.1%} of the time that attention takes, with 8 rows. " + few
-    assert told.format(*shares).replace("%", " %") in page_on_rows()
