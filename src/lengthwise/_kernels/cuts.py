@@ -8,44 +8,32 @@ from lengthwise._compile import compile_kernel
 
 
 def _cut_lists(lengths, boundaries, prices, budget, most, overshoot, offsets):
-    """`greedy_cut_of_one` for lists: in Python, to price every sequence takes longer than to ask which are longer."""
+    """`greedy_cut_of_one` for lists: in Python, to price every sequence takes longer than a branch."""
     fixed, alone, linear, quadratic, per_length = prices[0], prices[1], prices[2], prices[3], prices[4]
-    borders, passed = [*boundaries, len(lengths)], 0
-    batches = start = end = longest = 0
-    stop = 0  # where the batch ends, unless a longer sequence comes before
-    for index, length in enumerate(lengths):
-        begins = index >= stop
-        if length <= longest and not begins:
-            continue
-        while True:
-            if begins:
-                offsets[batches] = start = index
-                batches += 1
-                while borders[passed] <= index:
-                    passed += 1
-                end = min(borders[passed], index + most)
-            padded = float(length)
+    batches = size = passed = longest = 0
+    border = boundaries[0] if len(boundaries) else -1
+    each = once = 0.0
+    full = False
+    for index in range(len(lengths)):
+        length = lengths[index]
+        closed = size == 0 or full or size == most
+        if length > longest and not closed:  # all are padded to the longest: what each then costs
+            longest, padded = length, float(length)
             each = alone + (linear * padded + quadratic * (padded * padded))
             once = fixed + per_length * padded
-            if begins or overshoot or once + (index + 1 - start) * each <= budget:
-                break
-            begins = True  # the longer one no longer fits, and begins the next batch
-        longest = length
-        # As many as a division says, put right one by one; but no less than there are.
-        size, room = index + 1 - start, end - start
-        fits = (budget - once) / each if each > 0.0 else float(room if once < budget else 0)
-        size = int(min(fits, room)) if fits > size else size
-        if overshoot:
-            while size > index + 1 - start and once + (size - 1) * each >= budget:
-                size -= 1
-            while size < room and once + size * each < budget:
-                size += 1
-        else:
-            while size > index + 1 - start and once + size * each > budget:
-                size -= 1
-            while size < room and once + (size + 1) * each <= budget:
-                size += 1
-        stop = start + size
+        if index == border:
+            while passed < len(boundaries) and boundaries[passed] <= index:  # an empty bucket repeats a border
+                passed += 1
+            border = boundaries[passed] if passed < len(boundaries) else -1
+            closed = True
+        if closed or (not overshoot and once + (size + 1) * each > budget):
+            offsets[batches] = index
+            batches += 1
+            size, longest, padded = 0, length, float(length)
+            each = alone + (linear * padded + quadratic * (padded * padded))
+            once = fixed + per_length * padded
+        size += 1
+        full = overshoot and once + size * each >= budget
     offsets[batches] = len(lengths)
     del offsets[batches + 1 :]  # so that no more is copied into the array
     return batches
