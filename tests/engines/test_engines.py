@@ -192,6 +192,24 @@ def test_a_data_frame_of_dask(dask, folder, out):
 
 
 @of_dask
+@pytest.mark.usefixtures("dask")
+def test_a_frame_whose_files_have_changed_since_is_measured_again(folder, out):
+    import dask.dataframe as frames
+
+    for path in sorted(folder.iterdir())[1:]:
+        path.unlink()
+    frame = frames.read_parquet(str(folder))
+    assert lw.write_lengths(frame, out, column="n").lengths.tolist() == ROWS[0]
+    (path,) = folder.iterdir()
+    parquet.write_table(pa.table({"n": [4, 4, 4]}), path)
+    assert lw.write_lengths(frame, out, column="n").lengths.tolist() == [4, 4, 4]
+    with pytest.raises(
+        ValueError, match=r"^`source` must be a data frame whose columns have texts as names, but is 0\."
+    ):
+        lw.write_lengths(frame.rename(columns={"n": 0}), out, column="0")
+
+
+@of_dask
 def test_partitions_that_were_done_are_not_computed_again(dask, folder, out):
     import dask.dataframe as frames
 

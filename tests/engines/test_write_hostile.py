@@ -214,20 +214,63 @@ def test_a_pipe_is_refused_before_anything_is_read(tmp_path, out):
         lw.write_lengths(tmp_path / "none.parquet", out, column="n")
 
 
-def test_json_lines_whose_first_row_is_longer_than_a_block_are_refused(tmp_path, out):
-    """Their types cannot be told: each row would be null."""
+@pytest.mark.parametrize("first", [[], ["short.jsonl"]])
+@pytest.mark.parametrize("blank", ["", "\n \n"])
+def test_json_lines_whose_first_row_is_longer_than_a_block_are_refused(tmp_path, out, first, blank):
+    """Each of their rows would be null."""
+    (tmp_path / "short.jsonl").write_text('{"t": "a"}\n{"t": "b"}\n')
     rows = [json.dumps({"t": "x" * (17 * 2**20)}) + "\n", json.dumps({"t": "ab"}) + "\n"]
-    (tmp_path / "rows.jsonl").write_text("".join(rows))
-    with pytest.raises(ValueError, match=r"^`source` must be of rows of at most 16777216 bytes, but is .*rows\.jsonl"):
-        lw.write_lengths(tmp_path / "rows.jsonl", out, column="t", count="characters", bad="one")
+    (tmp_path / "rows.jsonl").write_text(blank + "".join(rows))
+    sources = [tmp_path / name for name in [*first, "rows.jsonl"]]
+    with pytest.raises(ValueError, match=r"^`source` must be of rows of less than 16777216 bytes, .*rows\.jsonl"):
+        lw.write_lengths(sources, out, column="t", count="characters", bad="one")
     (tmp_path / "rows.jsonl").write_text("".join(reversed(rows)))
-    found = lw.write_lengths(tmp_path / "rows.jsonl", out, column="t", count="characters")
+    found = lw.write_lengths(tmp_path / "rows.jsonl", out, column="t", count="characters", resume=False)
     assert found.lengths.tolist() == [2, 17 * 2**20]
 
 
+@pytest.mark.parametrize("first", [[], ["short.jsonl"]])
+def test_one_json_line_without_an_end_is_refused(tmp_path, out, first):
+    """It would be null."""
+    (tmp_path / "short.jsonl").write_text('{"t": "a"}\n{"t": "b"}')  # the last of several may lack it
+    (tmp_path / "one.jsonl").write_text('{"t": "abc"}')
+    sources = [tmp_path / name for name in [*first, "one.jsonl"]]
+    with pytest.raises(
+        ValueError, match=r"^`source` must be of lines that end with a newline, but is .*one\.jsonl.*Add"
+    ):
+        lw.write_lengths(sources, out, column="t", count="characters", bad="one")
+    (tmp_path / "one.jsonl").write_text('{"t": "abc"}\n')
+    found = lw.write_lengths(sources, out, column="t", count="characters", resume=False)
+    assert found.lengths.tolist() == [*([1, 1] if first else []), 3]
+
+
+@pytest.mark.parametrize("name", ["pipe.jsonl", "pipe.csv", "link.jsonl"])
+def test_a_pipe_and_a_link_to_nothing_are_refused_at_once(tmp_path, out, name):
+    if name.startswith("pipe"):
+        os.mkfifo(tmp_path / name)
+    else:
+        (tmp_path / name).symlink_to(tmp_path / "nothing")
+    with pytest.raises((ValueError, FileNotFoundError), match=r"^`source` must be "):
+        lw.write_lengths([tmp_path / name], out, column="n")
+
+
+def test_a_file_of_others_among_the_parts_stops_a_new_run_before_a_part_is_lost(tmp_path, out):
+    for number, rows in enumerate([[3, 4], [5, None]]):
+        one_file(tmp_path / "data" / f"{number}.parquet", n=pa.array(rows, pa.int64()))
+    with pytest.raises(ValueError, match=r"^`source` must be rows that have a length each"):
+        lw.write_lengths(tmp_path / "data", out, column="n")
+    parts = out.with_name(out.name + ".parts")
+    (parts / "hello.txt").write_text("mine")
+    before = sorted(path.name for path in parts.iterdir())
+    with pytest.raises(ValueError, match=r"of parts and of nothing else, but is .* Move hello\.txt away\."):
+        lw.write_lengths(tmp_path / "data", out, column="n", resume=False)
+    assert sorted(path.name for path in parts.iterdir()) == before
+
+
+@pytest.mark.parametrize("blank", ["", "\n", " \n\n"])
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
-def test_a_later_file_of_text_may_be_empty(tmp_path, out, suffix):
-    for number, text in enumerate(['{"n": 3}\n' if suffix == "jsonl" else "n\n3\n", "", '{"n": 4}\n']):
+def test_a_later_file_of_text_may_be_empty(tmp_path, out, suffix, blank):
+    for number, text in enumerate(['{"n": 3}\n' if suffix == "jsonl" else "n\n3\n", blank, '{"n": 4}\n']):
         (tmp_path / f"{number}.{suffix}").write_text("n\n4\n" if suffix == "csv" and number == 2 else text)
     found = lw.write_lengths(tmp_path / f"*.{suffix}", out, column="n")
     assert found.lengths.tolist() == [3, 4]
@@ -239,8 +282,17 @@ def test_tensors_of_one_dimension_are_counted_as_lists():
     squares = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ones((3, 2, 2), np.int64))
     table = pa.table({"rows": rows, "squares": squares})
     assert [each.lengths.tolist() for each in Rule(names=("rows",)).blocks(table)] == [[5, 5, 5]]
-    with pytest.raises(ValueError, match=r"`column` must be "):
+    with pytest.raises(ValueError, match=r"`squares` must be "):
         list(Rule(names=("squares",)).blocks(table))
+
+
+@pytest.mark.skipif(not hasattr(pa, "bool8"), reason="needs a newer PyArrow")
+def test_truth_values_are_no_lengths():
+    for kind in (pa.bool_(), pa.bool8()):
+        array = pa.array([1, 0, 1], pa.int8()).cast(pa.bool_()) if kind == pa.bool_() else None
+        array = pa.ExtensionArray.from_storage(kind, pa.array([1, 0, 1], pa.int8())) if array is None else array
+        with pytest.raises(ValueError, match=r"^`n` must be a column of numbers, lists or texts, but is "):
+            list(Rule(names=("n",)).blocks(pa.table({"n": array})))
 
 
 def test_a_path_that_is_none_is_refused():

@@ -306,8 +306,12 @@ def test_flash_attention_takes_no_mask():
     batch = RowCollate(6)([{"input_ids": [5, 6]}])
     with pytest.raises(ValueError, match=r"^`causal` must be left out beside flat=True, but is False\."):
         batch.for_transformers(flat=True, causal=False)
-    with pytest.raises(TypeError, match=r"^`dtype` must be a type of floats, but is torch\.int64\. Give that of "):
-        batch.for_transformers(causal=False, dtype=torch.int64)
+    with pytest.raises(
+        TypeError, match=r"^`dtype` must be a type of floats of 16 bits or more, but is torch\.int64\. "
+    ):
+        batch.for_transformers(dtype=torch.int64)
+    with pytest.raises(TypeError, match=r"^`causal` must be "):
+        batch.for_transformers(causal="yes")
 
 
 def test_a_mask_without_a_future_and_with_one():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from lengthwise.checks import value_error
-from lengthwise.engines.listing import open_files
+from lengthwise.engines.listing import has_rows, open_files
 from lengthwise.engines.parts import Piece
 from lengthwise.engines.rows import Block, Rule
 from lengthwise.lengths.arrow import select_names, top_of
@@ -81,7 +81,8 @@ def _read(fragment: Any, *, schema: Any, own_types: bool, columns: list[str] | N
     from pyarrow import ArrowException, dataset
 
     try:
-        if _is_empty(fragment):
+        kind = getattr(getattr(fragment, "format", None), "default_extname", "")
+        if kind in ("csv", "json") and not has_rows(fragment.filesystem, fragment.path, json=kind == "json"):
             return
         target = _widen(schema, fragment.physical_schema) if own_types else schema
         if isinstance(fragment, dataset.ParquetFileFragment):
@@ -97,14 +98,6 @@ def _read(fragment: Any, *, schema: Any, own_types: bool, columns: list[str] | N
             advice = "Let every process that reads see the same files"
         remedy = f"{advice}, and call again: what is done is kept ({brief(error)})."
         raise source_error("of files that can be read", getattr(fragment, "path", "in memory"), remedy) from error
-
-
-def _is_empty(fragment: Any) -> bool:
-    """Whether this is a file of lines of text that has none; pyarrow takes it for a damaged one."""
-    if getattr(getattr(fragment, "format", None), "default_extname", "") not in ("csv", "json"):
-        return False
-    (info,) = fragment.filesystem.get_file_info([fragment.path])
-    return info.size == 0
 
 
 def _read_parquet(fragment: Any, schema: Any, columns: list[str], batch_size: int) -> Iterator[Any]:

@@ -19,6 +19,8 @@ from lengthwise.lengths.arrow import load_pyarrow, top_of
 from lengthwise.lengths.columns import choose_known
 from lengthwise.lengths.sources import brief, source_error
 
+_OPENED = "_dataset_info_cache"  # the operand of Parquet files that holds the data set, open
+
 
 class PartitionedSource:
     """The partitions of a `dask.dataframe.DataFrame`, in their order.
@@ -37,21 +39,27 @@ class PartitionedSource:
             remedy = "Turn a bag into one by `to_dataframe`, and a series by `to_frame`."
             raise value_error("source", "a dask.dataframe.DataFrame", type(frame).__name__, remedy)
         self._frame = frame
-        name = _token(frame.expr) if hasattr(frame, "expr") else str(frame._name)
+        name = _token(frame.expr)
         self.pieces: list[Piece] = [Piece(f"partition {k}", name) for k in range(frame.npartitions)]
         self.facts: dict[str, Any] = {"frame": name}
 
     def names(self, column: str | None) -> tuple[str, ...]:
         """The columns that are meant, which are there."""
-        columns = list(map(str, self._frame.columns))
-        return tuple(choose_known(column, columns, at="the data frame"))
+        return tuple(choose_known(column, self._columns(), at="the data frame"))
 
     def measure(self, numbers: Sequence[int], rule: Rule) -> Iterator[Iterable[Block]]:
         """Yields the blocks of each of these pieces, in order."""
-        columns = list(map(str, self._frame.columns))
+        columns = self._columns()
         tops = list(dict.fromkeys(top_of(name, columns) for name in rule.names))
         parts = [self._part(number, tops if rule.length is None else columns) for number in numbers]
         return map_in_order(functools.partial(_measure, rule=rule), parts)
+
+    def _columns(self) -> list[str]:
+        for name in self._frame.columns:
+            if not isinstance(name, str):
+                remedy = "Rename them: frame.rename(columns=str)."
+                raise value_error("source", "a data frame whose columns have texts as names", name, remedy)
+        return list(self._frame.columns)
 
     def _part(self, number: int, columns: list[str]) -> Any:
         # Taken out before it is optimised: of the whole frame Dask would join partitions of small files.
@@ -62,8 +70,8 @@ class PartitionedSource:
 def _token(operand: Any) -> str:
     """A name of all that an expression is computed from: also of the paths, sizes and times of files.
 
-    It is the same in every process, where Dask's own name of Parquet files is not: that is made of an open data set too
-    (dask 2026.8).
+    Dask's own name of Parquet files is another in every process, because it is made of an open data set too. And it
+    stays as it was when the files have changed (dask 2026.8).
     """
     if isinstance(operand, list | tuple):
         return tokenize([_token(each) for each in operand])
@@ -71,9 +79,13 @@ def _token(operand: Any) -> str:
         return tokenize(operand)
     # Functions of any number of arguments have more operands than named ones.
     names = [*operand._parameters, *[""] * len(operand.operands)]
-    opened = "_dataset_info_cache"
-    own = [_token(each) for name, each in zip(names, operand.operands, strict=False) if name != opened]
-    return tokenize(type(operand).__name__, getattr(operand, "checksum", "") if opened in names else "", own)
+    named = [(name, each) for name, each in zip(names, operand.operands, strict=False) if name != _OPENED]
+    checksum = ""
+    if _OPENED in names and hasattr(operand, "checksum"):  # the files are looked at anew
+        checksum = type(operand)(
+            *[None if name == _OPENED else each for name, each in zip(names, operand.operands, strict=False)]
+        ).checksum
+    return tokenize(type(operand).__name__, checksum, [_token(each) for _, each in named])
 
 
 def map_in_order(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:

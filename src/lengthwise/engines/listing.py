@@ -23,6 +23,7 @@ _FORMATS = {
     ".orc": "orc",
 }
 _TEXT_BLOCK = 2**24  # bytes of CSV or JSON lines that are read at once
+_FEW = 2**10  # bytes of a file that may be blank
 _OTHERS = f"Known are {', '.join(_FORMATS)}; files of other kinds are given as a `pyarrow.dataset.Dataset`."
 
 
@@ -66,7 +67,7 @@ def open_files(source: Any) -> Any:
     if any(each.filesystem != listed[0].filesystem for each in listed):
         raise source_error("on one file system", _show(source), "Write the lengths of each by itself.")
     if kind == "json":
-        _check_first_row(listed[0].filesystem, paths[0])
+        has_rows(listed[0].filesystem, paths[0], json=True)
     try:
         return dataset.dataset(
             paths,
@@ -102,13 +103,27 @@ def _reader(kind: str) -> Any:
     return kind
 
 
-def _check_first_row(filesystem: Any, path: str) -> None:
-    """Refuses JSON lines whose types cannot be told: pyarrow tells none of a first row that is longer than a block."""
+def has_rows(filesystem: Any, path: str, *, json: bool) -> bool:
+    """Whether a file of text holds more than blanks; pyarrow takes one that does not for a damaged one.
+
+    Raises:
+        ValueError: It is a file of JSON lines, and its first block holds no whole line: then pyarrow reads each row of
+            it as null.
+    """
+    from pyarrow.fs import FileType
+
+    (info,) = filesystem.get_file_info([path])
+    if info.type != FileType.File or (not json and info.size > _FEW):
+        return True  # a pipe must not be read, and pyarrow says what is wrong
     with filesystem.open_input_stream(path) as file:
         block = file.read(_TEXT_BLOCK)
-    if len(block) == _TEXT_BLOCK and b"\n" not in block:
-        remedy = "Put another file or row first, or write Parquet."
-        raise source_error(f"of rows of at most {_TEXT_BLOCK} bytes", path, remedy)
+    rows = block.lstrip()
+    if json and rows and b"\n" not in rows:
+        if len(block) < _TEXT_BLOCK:
+            raise source_error("of lines that end with a newline", path, "Add one at its end, or write Parquet.")
+        rule = f"of rows of less than {_TEXT_BLOCK} bytes, where they are the first of a file"
+        raise source_error(rule, path, "Put a shorter row first, or write Parquet.")
+    return bool(rows)
 
 
 def _list_files(text: str) -> Listed:

@@ -181,6 +181,19 @@ def remove_parts(folder: Path) -> None:
         files.remove_empty_folder(folder)
 
 
+def refuse_others(folder: Path) -> None:
+    """Refuses a folder of parts in which files of others are.
+
+    Raises:
+        ValueError: It holds no parts, or one of the others is named.
+    """
+    _read_source(folder)
+    others = [name for name in sorted(os.listdir(folder)) if not (_LEFTOVER.fullmatch(name) or name == _SOURCE)]
+    if others:
+        remedy = f"Move {others[0]} away."
+        raise source_error("a folder of parts and of nothing else", folder, remedy)
+
+
 def holds_parts_of(folder: Path, source: dict[str, Any]) -> bool:
     """Whether parts of this source are there."""
     try:

@@ -84,7 +84,7 @@ class Rule:
     def _block(self, batch: Any) -> Block:
         if self.length is not None:
             return _ask(self.length, batch)
-        arrays = [_decode(take_field(batch, name, "the data set")) for name in self.names]
+        arrays = [_decode(take_field(batch, name, "the data set"), name) for name in self.names]
         # A batch of nulls alone may have lost the type of its column.
         types = load_pyarrow().types
         check_counted((is_text(array.type) or types.is_null(array.type) for array in arrays), self.count)
@@ -189,21 +189,23 @@ def unpack_blocks(table: Any) -> Iterator[Block]:
                 yield Block(lengths, told)
 
 
-def _decode(array: Any) -> Any:
+def _decode(array: Any, name: str) -> Any:
     if str(array.type) in ("string_view", "binary_view"):  # as Polars writes them; PyArrow 26 drops no nulls of views
         return array.cast(f"large_{array.type}".removesuffix("_view"))
     pyarrow = load_pyarrow()
     if isinstance(array.type, pyarrow.BaseExtensionType):
-        return _decode(_take_tensors(array))
+        return _decode(_take_tensors(array, name), name)
     # A column of few distinct values may be stored as indices, which are no lengths.
     return array.dictionary_decode() if pyarrow.types.is_dictionary(array.type) else array
 
 
-def _take_tensors(array: Any) -> Any:
+def _take_tensors(array: Any, name: str) -> Any:
     """Tensors of one dimension as lists: Ray keeps NumPy arrays so. Of any other extension what it is stored as."""
     storage, kind = array.storage, array.type
     if max(getattr(kind, "ndim", None) or 0, len(getattr(kind, "shape", None) or ())) > 1:
-        raise nested_lists(str(kind), name="column", at="its type")
+        raise nested_lists(str(kind), name=name, at="its type")
+    if getattr(kind, "extension_name", "") == "arrow.bool8":
+        raise value_error(name, "a column of numbers, lists or texts", str(kind), "Name another column.")
     if load_pyarrow().types.is_struct(storage.type) and storage.type.get_field_index("data") >= 0:
         return load_compute().struct_field(storage, "data")
     return storage

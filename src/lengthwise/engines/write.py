@@ -32,6 +32,7 @@ from lengthwise.engines.parts import (
     check_shape,
     describe_source,
     holds_parts_of,
+    refuse_others,
     remove_parts,
     smallest_type,
 )
@@ -137,6 +138,7 @@ def write_lengths(
     most, shown = _check_max(max_bad), check_flag("progress", progress)
     if not again:
         with _hold(folder, target):
+            refuse_others(folder)  # before a part is lost
             remove_parts(folder)
     with _hold(folder, target):
         run = _Run(found, rule, Parts(folder, described), most)

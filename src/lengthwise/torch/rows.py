@@ -29,6 +29,8 @@ from lengthwise.choices.rows import (
 from lengthwise.torch.collate import check_held, check_value, leaves_out, pad_values
 from lengthwise.torch.fields import Sequences, move, name_fields, place, put_together, take_apart
 
+_MASKS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
 
 class PackedRows(NamedTuple):
     """A batch of packed rows.
@@ -82,7 +84,7 @@ class PackedRows(NamedTuple):
                 computes something else (2.13); BERT refuses it beside bfloat16 ones.
 
         Raises:
-            TypeError: The samples were no dicts; `dtype` is no type of floats.
+            TypeError: The samples were no dicts; `dtype` is none of these floats.
             ValueError: An `attention_mask` of the samples hides tokens of theirs; both `flat` and `causal` are given.
         """
         if not isinstance(self.fields, Mapping):
@@ -90,12 +92,14 @@ class PackedRows(NamedTuple):
             raise checks.type_error("fields", "a dict", type(self.fields).__name__, remedy)
         inputs = {**self.fields, "position_ids": self.positions, "use_cache": False}
         self._check_seen(inputs.pop("attention_mask", None))
+        if dtype not in _MASKS:
+            rule = "a type of floats of 16 bits or more"
+            raise checks.type_error("dtype", rule, dtype, "Give that of the weights: model.dtype.")
         if causal is not None:
+            checks.check_flag("causal", causal)
             if flat:
                 remedy = "Flash attention takes no such mask: its sequences are those of cu_seq_lens_q."
                 raise checks.value_error("causal", "left out beside flat=True", causal, remedy)
-            if not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
-                raise checks.type_error("dtype", "a type of floats", dtype, "Give that of the weights: model.dtype.")
             hidden = ~self.attention_mask(causal=causal)
             mask = torch.zeros_like(hidden, dtype=dtype).masked_fill_(hidden, torch.finfo(dtype).min)
             inputs["attention_mask"] = mask
