@@ -81,6 +81,9 @@ def test_weights_that_are_0_for_all_that_is_taken_are_refused(scale):
         lw.FixedSize(1),
         r"^`weights` must be above 0 for some sequence of the plan, but is 0\.0\. All that ",
     )
+    thrice = lw.make_plan([5], lw.Batching(cut=size), times=3)
+    with pytest.raises(ValueError, match=r"^`weights` must be of a finite sum, but is inf\. "):
+        lw.loss_scales(thrice, [1e308])
     some = lw.make_plan([5, 6, 7], lw.Batching(cut=size), times=[1, 1, 0])
     short = lw.make_plan([5, 6, 7], lw.Batching(cut=lw.Budget(6, oversize="drop")))
     for plan in (some, short):

@@ -342,6 +342,24 @@ def test_a_window_that_was_taken_to_its_end_is_left_behind():
         assert (epoch.first, epoch.after) == (window, [(2, 3, left)] if left else [])
 
 
+def test_a_window_without_a_step_that_was_not_come_to_is_planned_for_the_new_ranks():
+    """Two windows have one batch, and two have four, for the four ranks of the first run."""
+    lengths = np.array(([9] * 4 + [2] * 4) * 2)
+    batching = lw.Batching(budget=10, order=lw.Sorted(), deal=lw.Balanced(tail="drop"))
+    windows = lw.Windows(lengths, batching, window=4, block=4, world_size=4)
+    with pytest.warns(UserWarning, match=r"^`window` must be large enough for one step, but is 4 at window "):
+        steps = windows.steps(0)
+    assert sorted(steps.tolist()) == [0, 0, 1, 1]
+    first, second = np.flatnonzero(steps).tolist()
+    rest = lw.WindowEpoch(windows.share_out(1), 0, after=[(4, 1, 1)])
+    found = sorted(number for batch in rest.batches() for number in batch.tolist())
+    expected = np.concatenate([windows.numbers(0, number) for number in range(first + 1, 4)])
+    assert found == sorted(expected.tolist())
+    whole = lw.WindowEpoch(windows.share_out(1), 0, after=[(4, 1, 0)])
+    assert sorted(number for batch in whole.batches() for number in batch.tolist()) == list(range(16))
+    assert second > first
+
+
 def test_a_window_that_was_just_planned_is_not_planned_again():
     windows = lw.Windows(LENGTHS, BATCHING, window=64, block=4)
     for number in range(4):

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import warnings
 from types import MappingProxyType
 
 import numpy as np
@@ -309,11 +310,61 @@ class Around:
         self.inner.load_state_dict(state)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [of_nodes, lambda: Around(of_nodes()), lambda: Around(Deep(60)), lambda: Around(Stateful(samples(60)))],
-    ids=["nodes", "around nodes", "around deep", "around flat"],
-)
+class DeepDataset(Deep, IterableDataset):
+    """The same for loaders."""
+
+
+def over_deep():
+    return DataLoader(DeepDataset(60), batch_size=None)
+
+
+def stateful_over_deep():
+    return pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader(DeepDataset(60), batch_size=None)
+
+
+SOURCES = {
+    "nodes": of_nodes,
+    "around nodes": lambda: Around(of_nodes()),
+    "around deep": lambda: Around(Deep(60)),
+    "around flat": lambda: Around(Stateful(samples(60))),
+    "loader over deep": over_deep,
+    "torchdata's loader over deep": stateful_over_deep,
+}
+with_every_source = pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+
+
+@with_every_source
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+@pytest.mark.parametrize("left", [True, False])
+def test_epochs_behind_a_resumed_one_are_whole(source, left):
+    running = stream_of([source()], BUDGET, buffer=10)
+    list(itertools.islice(iter(running), 4))
+    resumed = stream_of([source()], BUDGET, buffer=10)
+    resumed.load_state_dict(running.state_dict())
+    rest = iter(resumed)
+    list(itertools.islice(rest, 2) if left else rest)
+    for epoch in range(1, 4):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="`stream` must be read to its end")
+            resumed.set_epoch(epoch)
+        assert sum(map(len, resumed)) == 60
+
+
+@with_every_source
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+def test_a_shard_that_ends_with_a_window_is_not_read_again(source):
+    """In the state of their end, the nodes of torchdata begin anew."""
+    shards = [source(), samples(95, first=1_000)]
+    whole, running = names(stream_of([source(), samples(95, first=1_000)], BUDGET)), stream_of(shards, BUDGET)
+    for taken, _ in enumerate(running, 1):
+        if taken % 5 == 0 or taken == len(whole):
+            resumed = stream_of([source(), samples(95, first=1_000)], BUDGET)
+            resumed.load_state_dict(running.state_dict())
+            assert names(resumed) == whole[taken:]
+
+
+@with_every_source
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
 def test_sources_begin_anew_after_a_look_and_resume(source):
     whole, stream = names(stream_of([source()], BUDGET, buffer=10)), stream_of([source()], BUDGET, buffer=10)
     next(iter(stream))
@@ -330,12 +381,19 @@ def test_sources_begin_anew_after_a_look_and_resume(source):
         assert names(resumed) == whole
 
 
-@pytest.mark.parametrize("change", [lambda stream: stream.skip(9), lambda stream: stream.take(9).map(dict)])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda stream: stream.skip(9),
+        lambda stream: stream.take(9).map(dict),
+        lambda stream: stream.filter(lambda _, number: number >= 9, with_indices=True),
+    ],
+)
 def test_a_stream_of_hugging_face_that_skips_in_each_shard_is_refused(change):
     datasets = pytest.importorskip("datasets")
     stream = change(datasets.IterableDataset.from_generator(rows, gen_kwargs={"shards": [0, 1, 2, 3]}))
     given = {"length": lambda row: row["length"], "collate_fn": list, "buffer": 40}
-    with pytest.raises(ValueError, match=r"^`shards` must be a stream without skip and take, but is 'one of 4 shards'"):
+    with pytest.raises(ValueError, match=r"^`shards` must be a stream without skip, take, and f.*'one of 4 shards'"):
         lw.torch.StreamBatches(stream, BUDGET, **given)
     found = [row["name"] for batch in lw.torch.StreamBatches([stream], BUDGET, **given) for row in batch]
     assert sorted(found) == sorted(row["name"] for row in stream)

@@ -193,6 +193,10 @@ def test_the_data_set_of_a_loader_is_told_the_epoch():
 
 def without_samples(rank, folder):
     """Rank 1 has nothing, and is to keep rank 0 company with samples that cannot leave it."""
+    others = [samples(30, seed=rank), samples(30, seed=9)]
+    alone = stream_of(others, BUDGET)
+    next(iter(alone))
+    state = alone.state_dict()
     distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
     try:
         held = [[(threading.Lock(), 5) for _ in range(30)], []]
@@ -208,6 +212,11 @@ def without_samples(rank, folder):
             assert str(caught.value) == told + "raised this at sequence 0 of shard 1, ('bad', 3)."
         with pytest.raises(lw.PlanMismatchError if rank == 0 else RuntimeError, match="StopIteration: `weight` raised"):
             list(stream_of([samples(30), [("stop", 3)]], BUDGET, weight=weigh))
+        # Each loads the state of a run on other data, at the same place.
+        stream = stream_of(others, BUDGET)
+        stream.load_state_dict(state)
+        with pytest.raises(lw.PlanMismatchError, match=r"^`lengths` must be what rank 0 has, .* at rank 1\."):
+            list(stream)
         # Rank 1 takes the same sample in every step: what is done to a list of it changes no later one.
         stream = lw.torch.StreamBatches([samples(30), []], BUDGET, length=length, collate_fn=pop_all, buffer=40)
         assert all(stream)

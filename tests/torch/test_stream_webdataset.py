@@ -146,6 +146,34 @@ def test_files_that_are_shuffled_by_another_seed_are_refused_and_by_the_same_res
 
 
 @pytest.mark.parametrize(
+    "within",
+    [
+        lambda urls: wds.DataPipeline(wds.WebDataset(urls, shardshuffle=False).shuffle(20)),
+        lambda urls: wds.WebLoader(wds.WebDataset(urls, shardshuffle=False).shuffle(20), batch_size=None),
+        lambda urls: wds.WebDataset(urls, shardshuffle=False).rsample(0.5),
+        lambda urls: wds.RandomMix([wds.WebDataset(urls, shardshuffle=False)] * 2),
+        lambda urls: wds.DataPipeline(wds.SimpleShardList(urls), wds.resampled(4), wds.tarfile_to_samples()),
+    ],
+)
+def test_another_order_within_a_pipeline_is_refused(urls, within):
+    with pytest.raises(ValueError, match=r"^`shards` must be of one order whenever they are read, but is 'one with"):
+        stream_of([within(urls)])
+
+
+@pytest.mark.parametrize(
+    "within",
+    [
+        lambda urls: wds.DataPipeline(wds.SimpleShardList(urls, seed=True), wds.tarfile_to_samples()),
+        lambda urls: wds.WebLoader(wds.WebDataset(urls, shardshuffle=9, nodesplitter=None), batch_size=None),
+    ],
+)
+def test_a_seed_within_a_pipeline_is_compared(urls, within):
+    state = stream_of([within(urls)]).state_dict()
+    with pytest.raises(lw.PlanMismatchError, match=r"^`seeds of shards` must be the checkpoint's, "):
+        stream_of([within(urls)]).load_state_dict(state)
+
+
+@pytest.mark.parametrize(
     "given", [{"detshuffle": True, "seed": 3}, {"resampled": True, "shardshuffle": False}, {"rng": random.Random(3)}]
 )
 def test_a_data_set_in_another_order_in_every_pass_is_refused(urls, given):

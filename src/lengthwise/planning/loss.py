@@ -139,7 +139,9 @@ def batch_weights(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
 
 def sum_by_batch(plan: Plan, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """`batch_weights` of checked weights, which may all be 0."""
-    sums = np.bincount(plan.batch_numbers, weights[plan.numbers], minlength=len(plan.costs))
+    with np.errstate(over="ignore"):
+        sums = np.bincount(plan.batch_numbers, weights[plan.numbers], minlength=len(plan.costs))
+    _check_sum(np.asarray(sums, np.float64))  # of a sequence that is taken several times, each counts
     return np.where(plan.first_taken, sums[plan.grid], 0.0)
 
 
@@ -167,8 +169,12 @@ def check_weights(
         at = int(np.argmin(good))
         remedy = "Give 0 to leave a sequence out of the loss."
         raise checks.value_error("weights", "finite and at least 0", float(checked[at]), remedy, at=name(at))
+    _check_sum(checked)
+    return checked
+
+
+def _check_sum(weights: NDArray[np.float64]) -> None:
     with np.errstate(over="ignore"):
-        total = float(checked.sum())
+        total = float(weights.sum())
     if not np.isfinite(total):
         raise checks.value_error("weights", "of a finite sum", total, "Give smaller ones: only their ratios count.")
-    return checked

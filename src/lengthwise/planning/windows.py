@@ -344,7 +344,7 @@ def locate(windows: Windows, epoch: int, runs: Sequence[EarlierRun]) -> tuple[in
     for run in runs:
         shared = windows.share_out(*run.world)
         left = run.taken
-        while number < len(windows):
+        while left and number < len(windows):
             after = [each.numbers for each in taken]
             steps = shared.plan(epoch, number, after=after).plan.steps if after else shared.steps(epoch, [number])[0]
             if left < (batches := int(steps) * run.world.micro_batches):

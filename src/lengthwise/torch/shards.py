@@ -10,10 +10,11 @@ from typing import Any
 from lengthwise import checks
 from lengthwise.torch.sources import Source, check_source, keeps_state, split_stream
 
-# Where a shard stood: {"read": samples, "source": its own state, or None, "ended": whether its end was seen}
+# Where a shard stood: {"read": samples, "source": its own state, or None, "begin": that before it was ever read, or
+# None, "ended": whether its end was seen}
 Start = Mapping[str, Any]
 
-BEGIN: Start = {"read": 0, "source": None, "ended": False}
+BEGIN: Start = {"read": 0, "source": None, "begin": None, "ended": False}
 
 
 def list_shards(source: Any) -> list[Iterable[Any]]:
@@ -67,7 +68,8 @@ class Shard:
             return self._start
         # At its end many a source says that it stands at its beginning, and would be read twice.
         state = self._own.state_dict() if keeps_state(self._own) and not self._ended else None
-        return {"read": self._read, "source": copy.deepcopy(state), "ended": self._ended}
+        begin = self._source.begin
+        return {"read": self._read, "source": copy.deepcopy(state), "begin": begin, "ended": self._ended}
 
     def take(self, count: int) -> list[Any]:
         """The next samples, at most `count`; fewer at its end."""
@@ -81,7 +83,7 @@ class Shard:
         return taken
 
     def _begin(self) -> Iterator[Any]:
-        self._own, goes_on = self._source.stand(self._start["source"], epoch=self._epoch)
+        self._own, goes_on = self._source.stand(self._start["source"], self._start["begin"], epoch=self._epoch)
         if goes_on:
             return iter(self._own)
         samples = iter(self._own)
@@ -125,6 +127,9 @@ class Reader:
             missing = round(share * self.quota) - len(self._next[number])
             if missing > 0:
                 self._next[number] += shard.take(missing)
+                # Of its end it knew nothing before. Some sources, in the state of their end, begin anew.
+                if not self._next[number]:
+                    self._starts[number] = {**self._starts[number], "source": None, "ended": True}
 
     def take(self) -> tuple[list[Any], list[int], dict[int, Start]]:
         """The samples of the next window, the shard of each, and where the shards stood before it."""
@@ -144,11 +149,12 @@ def read_starts(starts: object, shards: int, *, remedy: str) -> tuple[Start, ...
     if not isinstance(starts, list | tuple) or len(starts) not in (0, shards):
         raise error
     for start in starts:
-        if not isinstance(start, Mapping) or start.keys() != BEGIN.keys():
+        # Older states do not have where sources begin.
+        if not isinstance(start, Mapping) or start.keys() | {"begin"} != BEGIN.keys():
             raise error
         checks.check_whole("starts", start["read"], minimum=0, remedy=remedy)
         checks.check_flag("ended", start["ended"])
-    return tuple(starts)
+    return tuple({**BEGIN, **start} for start in starts)
 
 
 def numbers_of(rank: int, world_size: int, shards: Sequence[Any]) -> range:

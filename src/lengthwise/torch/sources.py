@@ -16,8 +16,8 @@ from torch.utils.data import DataLoader, IterableDataset, default_collate
 from lengthwise import checks
 
 _RANDOM = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
-_SHUFFLE = ("webdataset.filters", "_shuffle")
-_OTHER_EVERY_TIME = ("detshuffle", "ResampledShards")
+# Stages of a WebDataset that give another order in every pass: classes and functions (webdataset 1.0)
+_OTHER_EVERY_TIME = ("detshuffle", "ResampledShards", "RandomMix", "_rsample", "resampled_")
 _ONE_ORDER = "of one order whenever they are read"
 
 
@@ -63,30 +63,41 @@ def seeds_of(sources: Sequence[Any]) -> list[Any]:
 
 def _seeds_of(source: Any) -> Iterator[Any]:
     """The seeds of a WebDataset's stages; refuses one that is in another order whenever it is read (webdataset 1.0)."""
+    if type(source).__module__.startswith("webdataset"):
+        yield from _seeds_of_stage(source)
     for stage in getattr(source, "pipeline", None) or ():
-        if (kind := type(stage).__name__) in _OTHER_EVERY_TIME:
-            remedy = "Take .shuffle(1000, seed=0), or leave it out: each window is shuffled."
-            raise checks.value_error("shards", _ONE_ORDER, f"one with {kind}", remedy)
-        function = getattr(stage, "f", None)
-        if (getattr(function, "__module__", ""), getattr(function, "__name__", "")) != _SHUFFLE:
-            continue
-        # _shuffle(data, bufsize=1000, initial=100, rng=None, seed=None), without the data
-        given = dict(zip(("bufsize", "initial", "rng", "seed"), stage.args, strict=False)) | stage.kw
-        if not given.get("bufsize", True):
-            continue
-        if given.get("rng") is not None or given.get("seed") is None:
-            remedy = "Give it a seed, as .shuffle(1000, seed=0), or leave it out: each window is shuffled."
-            raise checks.value_error("shards", _ONE_ORDER, "one with .shuffle", remedy)
-        yield given["seed"]
+        yield from _seeds_of(read_by(stage))
+
+
+def _seeds_of_stage(stage: Any) -> Iterator[Any]:
+    name = getattr(getattr(stage, "f", None), "__name__", type(stage).__name__)
+    if name in _OTHER_EVERY_TIME:
+        remedy = "Take .shuffle(1000, seed=0), or leave it out: each window is shuffled."
+        raise checks.value_error("shards", _ONE_ORDER, f"one with {name.strip('_')}", remedy)
+    if name == "SimpleShardList" and stage.seed is not None:  # of True it makes the time of day
+        yield stage.seed
+    if name != "_shuffle":
+        return
+    # _shuffle(data, bufsize=1000, initial=100, rng=None, seed=None), without the data
+    given = dict(zip(("bufsize", "initial", "rng", "seed"), stage.args, strict=False)) | stage.kw
+    if not given.get("bufsize", True):
+        return
+    if given.get("rng") is not None or given.get("seed") is None:
+        remedy = "Give it a seed, as .shuffle(1000, seed=0), or leave it out: each window is shuffled."
+        raise checks.value_error("shards", _ONE_ORDER, "one with .shuffle", remedy)
+    yield given["seed"]
 
 
 def split_stream(source: Any) -> list[Any]:
     """The shards of a Hugging Face stream."""
     number = source.num_shards
     for stage in _stages_of(source) if number > 1 else ():
-        if type(stage).__name__ in ("SkipExamplesIterable", "TakeExamplesIterable"):
-            remedy = "Its shards would skip or take others: give [stream], which is read as one shard."
-            raise checks.value_error("shards", "a stream without skip and take", f"one of {number} shards", remedy)
+        kind = type(stage).__name__
+        numbered = kind == "FilteredExamplesIterable" and getattr(stage, "with_indices", False)
+        if numbered or kind in ("SkipExamplesIterable", "TakeExamplesIterable"):
+            rule = "a stream without skip, take, and filter by numbers"
+            remedy = "Each of its shards would count by itself: give [stream], which is read as one shard."
+            raise checks.value_error("shards", rule, f"one of {number} shards", remedy)
     return [source.shard(num_shards=number, index=index) for index in range(number)]
 
 
@@ -132,31 +143,42 @@ class Source:
 
     Args:
         given: By the user. It is read itself only where it has no state of its own; else copies of it are.
+
+    Attributes:
+        begin: The state before anything was read; None where there is none, or where it is not known.
     """
 
     def __init__(self, given: Any) -> None:
         self._given = given
-        self._begin: Any = None  # the state of the first copy before it was read
+        self.begin: Any = None
+        self._stood = False
 
-    def stand(self, state: Any, *, epoch: int) -> tuple[Any, bool]:
-        """The source to read, and whether it goes on from `state`; if not, it begins anew."""
-        if not has_state(self._given):
-            return self._given, False
+    def stand(self, state: Any, begin: Any, *, epoch: int) -> tuple[Any, bool]:
+        """The source to read, and whether it goes on from `state`; if not, it begins anew.
+
+        Args:
+            state: Of the source, where it is to go on; else None.
+            begin: `begin` as another process knew it, or None.
+            epoch: Which epoch is read.
+        """
+        first, self._stood = not self._stood, True
+        self.begin = begin if self.begin is None else self.begin
         # A source that was told where to go on, or was left in the middle, would begin there in every pass.
-        own = _copy(self._given)
+        own = _copy(self._given) if has_state(self._given) else self._given
         # A state of shards that had one, resumed with shards that have none, such as loaders of them: read again.
         if state is not None and keeps_state(own):
             own.load_state_dict(copy.deepcopy(state))
             return own, True
-        if isinstance(own, DataLoader) or _is_hugging_face(own):
+        # A copy may share with its source the object in which both note where they stand; a loader its data set.
+        noted = read_by(own)
+        if not has_state(noted) or _is_hugging_face(noted) or getattr(own, "num_workers", 0):
             return own, False
-        # A copy may share with its source the object in which both note where they stand.
-        if self._begin is not None:
-            own.load_state_dict(copy.deepcopy(self._begin))
-            tell_epoch([own], epoch)
-        else:
+        if self.begin is not None:
+            noted.load_state_dict(copy.deepcopy(self.begin))
+            tell_epoch([noted], epoch)
+        elif first:
             with suppress(Exception):  # it need not know where it stands before it is read
-                self._begin = copy.deepcopy(own.state_dict())
+                self.begin = copy.deepcopy(noted.state_dict())
         return own, False
 
 

@@ -260,6 +260,8 @@ class StreamBatches:
         """
         facts = self._facts()
         keys = {"version", "epoch", "window", "starts", "runs", "lengths", *facts}
+        if isinstance(state, Mapping):
+            state = {"seeds of shards": [], **state}  # which older states do not have
         known = isinstance(state, Mapping) and keys <= state.keys() and isinstance(state["version"], int)
         if not known or state["version"] != _VERSION:
             rule = f"what StreamBatches.state_dict gives, of version {_VERSION}"
@@ -279,13 +281,13 @@ class StreamBatches:
         tell_epoch(self._shards, self._position.epoch)
 
     def _facts(self) -> dict[str, Any]:
-        facts = {
+        return {
             "seed": self.seed,
             "buffer": self.buffer,
             "shards": len(self._shards),
+            "seeds of shards": seeds_of(self._shards),
             "batching": json.loads(self.batching.to_json()),
         }
-        return facts | ({"seeds of shards": seeds} if (seeds := seeds_of(self._shards)) else {})
 
     def _place(self, position: _Position) -> dict[str, Any]:
         return {
@@ -293,6 +295,7 @@ class StreamBatches:
             "epoch": position.epoch,
             "window": position.window,
             "runs": [run.numbers for run in position.runs],
+            "lengths": position.lengths,
         }
 
     def _meet(self, reader: Reader, position: _Position) -> tuple[list[Any], Window, tuple[Start, ...]]:
