@@ -1,5 +1,6 @@
 """Which models of Hugging Face keep the sequences of a packed row apart: those that the page on packed rows names."""
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,21 @@ BY_A_MASK = {
     "BioGpt": {**WIDE, "intermediate_size": 16},
     "XGLM": {"d_model": 16, "num_layers": 2, "attention_heads": 2, "ffn_dim": 16, "init_std": 0.5},
 }
+ENCODER = {**WIDE, "intermediate_size": 16}
+ENCODERS = {
+    "Bert": ENCODER,
+    "DistilBert": {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 16, "initializer_range": 0.5},
+    "Electra": {**ENCODER, "embedding_size": 16},
+    "Albert": {**ENCODER, "embedding_size": 16},
+}
+# From the number of the padding token, 1, on.
+FROM_TWO = dict.fromkeys(("Roberta", "XLMRoberta", "Camembert", "MPNet"), {**ENCODER, "pad_token_id": 1})
+PADDED_ENCODERS = {
+    "FNet": ENCODER,
+    "ConvBert": {**ENCODER, "embedding_size": 16},
+    "DebertaV2": {**ENCODER, "relative_attention": True},
+    "Esm": {**ENCODER, "position_embedding_type": "rotary"},
+}
 NEVER = {
     "Falcon": {**WIDE, "alibi": True},
     "Bloom": {"hidden_size": 16, "n_layer": 2, "n_head": 2, "initializer_range": 0.5},
@@ -48,19 +64,27 @@ NEVER = {
     "Bamba": {**WIDE, "intermediate_size": 16, "num_key_value_heads": 2, **STATE},
 }
 NAMES = {"Mpt": "MPT", "GPT2": "GPT-2", "BioGpt": "BioGPT", "GptOss": "GPT-OSS", "Mamba2": "Mamba", "Rwkv": "RWKV"}
+NAMES |= {"DistilBert": "DistilBERT", "Electra": "ELECTRA", "Albert": "ALBERT", "Roberta": "RoBERTa", "Bert": "BERT"}
+NAMES |= {"XLMRoberta": "XLM-R", "Camembert": "CamemBERT", "ConvBert": "ConvBERT", "DebertaV2": "DeBERTa", "Esm": "ESM"}
 NAMES |= {"Qwen2": "Qwen", "Qwen3": "Qwen", "Gemma2": "Gemma", "Phi3": "Phi"}
 
 
-def far_from_alone(name, settings, **given):
+def far_from_alone(name, settings, *, head="ForCausalLM", first=0, **given):
     """How far the outputs of packed sequences are from those of each alone, relative to the greatest."""
     torch.manual_seed(0)
-    config = getattr(transformers, f"{name}Config")(vocab_size=WORDS, pad_token_id=0, **settings)
-    kind = "GPT2LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM"
+    config = getattr(transformers, f"{name}Config")(**{"vocab_size": WORDS, "pad_token_id": 0, **settings})
+    kind = "GPT2LMHeadModel" if name == "GPT2" else f"{name}{head}"
     model = getattr(transformers, kind)(config).eval()
     batch = lw.torch.RowCollate(16, labels=None)([{"input_ids": each} for each in TOKENS])
     with torch.no_grad():
-        alone = [model(input_ids=torch.tensor([each]), use_cache=False).logits[0] for each in TOKENS]
-        packed = model(**batch.for_transformers(**given)).logits[0]
+        cache = {} if head == "ForMaskedLM" else {"use_cache": False}
+        alone = [model(input_ids=torch.tensor([each]), **cache).logits[0] for each in TOKENS]
+        inputs = batch.for_transformers(**given)
+        inputs["position_ids"] = inputs["position_ids"] + first
+        if head == "ForMaskedLM":  # some encoders take no cache, and others no positions
+            taken = inspect.signature(model.forward).parameters
+            inputs = {key: value for key, value in inputs.items() if key in taken and key != "use_cache"}
+        packed = model(**inputs).logits[0]
     found = [packed[batch.segments[0] == number + 1] for number in range(len(TOKENS))]
     furthest = max((one - other).abs().max() for one, other in zip(found, alone, strict=True))
     return float(furthest / torch.cat(alone).abs().max())
@@ -87,7 +111,27 @@ def test_models_that_must_be_padded(name, given):
     assert far > 0.01
 
 
+@pytest.mark.parametrize("name", ENCODERS)
+def test_encoders_that_need_a_mask(name):
+    assert far_from_alone(name, ENCODERS[name], head="ForMaskedLM", causal=False) < 1e-4
+
+
+@pytest.mark.parametrize("name", FROM_TWO)
+def test_encoders_whose_positions_begin_at_two(name):
+    assert far_from_alone(name, FROM_TWO[name], head="ForMaskedLM", causal=False) > 0.01
+    assert far_from_alone(name, FROM_TWO[name], head="ForMaskedLM", causal=False, first=2) < 1e-4
+
+
+@pytest.mark.parametrize("name", PADDED_ENCODERS)
+def test_encoders_that_must_be_padded(name):
+    try:
+        far = far_from_alone(name, PADDED_ENCODERS[name], head="ForMaskedLM", causal=False)
+    except (ValueError, RuntimeError, TypeError):
+        return
+    assert far > 1e-3
+
+
 def test_the_page_names_them():
     page = " ".join((Path(__file__).parents[2] / "docs" / "packing.md").read_text(encoding="utf-8").split())
-    for name in (*BY_POSITIONS, *BY_A_MASK, *NEVER):
+    for name in (*BY_POSITIONS, *BY_A_MASK, *NEVER, *ENCODERS, *FROM_TWO, *PADDED_ENCODERS):
         assert NAMES.get(name, name) in page
