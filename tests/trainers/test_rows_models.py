@@ -41,7 +41,7 @@ ENCODERS = {
     "Albert": {**ENCODER, "embedding_size": 16},
 }
 # From the number of the padding token, 1, on.
-FROM_TWO = dict.fromkeys(("Roberta", "XLMRoberta", "Camembert", "MPNet"), {**ENCODER, "pad_token_id": 1})
+FROM_TWO = {key: {**ENCODER, "pad_token_id": 1} for key in ("Roberta", "XLMRoberta", "Camembert", "MPNet")}
 PADDED_ENCODERS = {
     "FNet": ENCODER,
     "ConvBert": {**ENCODER, "embedding_size": 16},
