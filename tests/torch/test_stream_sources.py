@@ -495,3 +495,58 @@ def test_a_shuffled_stream_of_hugging_face_resumes_exactly(kind):
             assert [[row["name"] for row in batch] for batch in resumed] == expected[taken:]
     whole.set_epoch(3)
     assert [[row["name"] for row in batch] for batch in whole] != expected
+
+
+def of_hugging_face(stream):
+    return lw.torch.StreamBatches(stream, BUDGET, length=lambda row: row["length"], collate_fn=list, buffer=40)
+
+
+def rows_of_hugging_face():
+    datasets = pytest.importorskip("datasets")
+    return datasets.IterableDataset.from_generator(rows, gen_kwargs={"shards": [0, 1, 2, 3]})
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_a_stream_of_hugging_face_that_another_seed_shuffles_is_refused(interleaved):
+    """Each process would share out, and go on in, another order."""
+    datasets = pytest.importorskip("datasets")
+
+    def made(seed):
+        stream = rows_of_hugging_face()
+        if interleaved:
+            return of_hugging_face(datasets.interleave_datasets([stream, stream], probabilities=[0.5, 0.5], seed=seed))
+        return of_hugging_face(stream.shuffle(seed=seed, buffer_size=10))
+
+    running = made(3)
+    whole = [[row["name"] for row in batch] for batch in made(3)]
+    taken = [[row["name"] for row in batch] for batch in itertools.islice(iter(running), 3)]
+    resumed = made(3)
+    resumed.load_state_dict(running.state_dict())
+    assert taken + [[row["name"] for row in batch] for batch in resumed] == whole
+    for other in (made(4), made(None)):
+        with pytest.raises(lw.PlanMismatchError, match=r"^`seeds of shards` must be the checkpoint's, "):
+            other.load_state_dict(running.state_dict())
+    assert made(None)._facts() != made(None)._facts()  # which ranks compare
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_second_loop_over_a_stream_of_hugging_face_leaves_the_state_of_the_first(shared):
+    stream = rows_of_hugging_face()
+    shards = [stream.shard(num_shards=2, index=index) for index in (0, 1)] if shared else stream
+    running = of_hugging_face(shards)
+    whole = [row["name"] for batch in of_hugging_face(shards) for row in batch]
+    batches = iter(running)
+    seen = [row["name"] for row in next(batches)]
+    next(iter(of_hugging_face(shards) if shared else running))
+    seen += [row["name"] for batch in itertools.islice(batches, 4) for row in batch]
+    resumed = of_hugging_face(shards)
+    resumed.load_state_dict(running.state_dict())
+    assert seen + [row["name"] for batch in resumed for row in batch] == whole
+
+
+@with_every_source
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+def test_another_stream_over_sources_that_were_read_in_part_reads_them_whole(source):
+    given = source()
+    next(iter(stream_of([given], BUDGET, buffer=10)))
+    assert names(stream_of([given], BUDGET, buffer=10)) == names(stream_of([source()], BUDGET, buffer=10))

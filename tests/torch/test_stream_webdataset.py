@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 from torch import distributed
-from torch.utils.data import DataLoader
+from torch.utils.data import ChainDataset, DataLoader
 
 import lengthwise as lw
 from ranks import run_ranks
@@ -151,6 +151,7 @@ def test_files_that_are_shuffled_by_another_seed_are_refused_and_by_the_same_res
         lambda urls: wds.DataPipeline(wds.WebDataset(urls, shardshuffle=False).shuffle(20)),
         lambda urls: wds.WebLoader(wds.WebDataset(urls, shardshuffle=False).shuffle(20), batch_size=None),
         lambda urls: wds.WebDataset(urls, shardshuffle=False).rsample(0.5),
+        lambda urls: ChainDataset([wds.WebDataset(urls, shardshuffle=False).shuffle(20)]),
         lambda urls: wds.RandomMix([wds.WebDataset(urls, shardshuffle=False)] * 2),
         lambda urls: wds.DataPipeline(wds.SimpleShardList(urls), wds.resampled(4), wds.tarfile_to_samples()),
     ],

@@ -69,7 +69,8 @@ def make_plan(
         micro_batches: How many batches each rank takes in one step (gradient accumulation).
         after: Runs that took the beginning of the epoch, in turn: (world_size, micro_batches, batches that each rank
             took). What they left is planned. If a step has as many batches as before and whole steps were taken, the
-            same steps follow; otherwise the batches that no rank took are dealt anew.
+            same steps follow; otherwise the batches that no rank took are dealt anew. What a tail that drops left out
+            of the first run's plan stays left out.
         times: [n] numbers, at least 0, or one for all: how often epochs take each sequence. By default once. 2.5 is
             twice or three times in an epoch, and five times in two of them. Sequences of equal `times` are taken
             together as often as asked in every epoch, rounded up or down. Two copies may meet in one batch by chance.

@@ -7,11 +7,15 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from torch.utils.data import DataLoader, IterableDataset, default_collate
+import numpy as np
+from torch.utils.data import ChainDataset, DataLoader, IterableDataset, default_collate
 
 from lengthwise import checks
 
@@ -57,15 +61,23 @@ def _check_loader(source: object) -> None:
 
 
 def seeds_of(sources: Sequence[Any]) -> list[Any]:
-    """The seeds by which a WebDataset shuffles. It draws one of its own, for each process, where none is given."""
-    return [seed for source in sources for seed in _seeds_of(read_by(source))]
+    """The seeds by which WebDatasets and Hugging Face streams shuffle, each once.
+
+    Where none is given they draw one, another in each process.
+    """
+    return list(dict.fromkeys(seed for source in sources for seed in _seeds_of(read_by(source))))
 
 
 def _seeds_of(source: Any) -> Iterator[Any]:
-    """The seeds of a WebDataset's stages; refuses one that is in another order whenever it is read (webdataset 1.0)."""
+    """The seeds within a source; refuses a WebDataset that is in another order whenever it is read (webdataset 1.0)."""
+    for stage in _stages_of(source):
+        if isinstance(drawn := getattr(stage, "generator", None), np.random.Generator):
+            state = json.dumps(drawn.bit_generator.state, default=str)
+            yield hashlib.blake2b(state.encode(), digest_size=8).hexdigest()
     if type(source).__module__.startswith("webdataset"):
         yield from _seeds_of_stage(source)
-    for stage in getattr(source, "pipeline", None) or ():
+    within = source.datasets if isinstance(source, ChainDataset) else getattr(source, "pipeline", None)
+    for stage in within or ():
         yield from _seeds_of(read_by(stage))
 
 
@@ -150,6 +162,8 @@ class Source:
 
     def __init__(self, given: Any) -> None:
         self._given = given
+        # Of a loader it is the data set that has it; a copy may share with its source the object in which both note it.
+        self._noted = read_by(given)
         self.begin: Any = None
         self._stood = False
 
@@ -161,15 +175,18 @@ class Source:
             begin: `begin` as another process knew it, or None.
             epoch: Which epoch is read.
         """
-        first, self._stood = not self._stood, True
-        self.begin = begin if self.begin is None else self.begin
+        first = not (self._stood or _is_known(self._noted))
+        self._stood = True
+        if self.begin is None:
+            self.begin = _begin_of(self._noted, begin)
         # A source that was told where to go on, or was left in the middle, would begin there in every pass.
         own = _copy(self._given) if has_state(self._given) else self._given
+        if _is_hugging_face(own):
+            tell_epoch([own], epoch)
         # A state of shards that had one, resumed with shards that have none, such as loaders of them: read again.
         if state is not None and keeps_state(own):
             own.load_state_dict(copy.deepcopy(state))
             return own, True
-        # A copy may share with its source the object in which both note where they stand; a loader its data set.
         noted = read_by(own)
         if not has_state(noted) or _is_hugging_face(noted) or getattr(own, "num_workers", 0):
             return own, False
@@ -178,14 +195,35 @@ class Source:
             tell_epoch([noted], epoch)
         elif first:
             with suppress(Exception):  # it need not know where it stands before it is read
-                self.begin = copy.deepcopy(noted.state_dict())
+                self.begin = _begin_of(self._noted, copy.deepcopy(noted.state_dict()))
         return own, False
+
+
+# Where sources begin, which several streams may read: one that another has read stands anywhere.
+_begins: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+def _is_known(source: Any) -> bool:
+    with suppress(TypeError):  # a source without a hash, or that no weak reference may refer to
+        return source in _begins
+    return False
+
+
+def _begin_of(source: Any, begin: Any) -> Any:
+    """Where a source begins, as it is known; else `begin`, which is known from now on."""
+    with suppress(TypeError):
+        if _begins.get(source) is None:
+            _begins[source] = begin
+        return _begins[source]
+    return begin
 
 
 def _copy(source: Any) -> Any:
     """A shallow copy, whose own state is not that of the source."""
+    if _is_hugging_face(source):  # a copy would share the stages, which count what was read (datasets 5.2)
+        return source.shard(num_shards=1, index=0)
     copied = copy.copy(source)
-    # A copy of a Hugging Face stream has the very `__dict__` of the stream (datasets 5.2), so that both stand alike.
+    # The copy of a source may have its very `__dict__`, so that both stand alike.
     if hasattr(source, "__dict__") and copied.__dict__ is source.__dict__:
         copied.__dict__ = dict(source.__dict__)
     return copied

@@ -135,6 +135,7 @@ class StreamBatches:
             )
         self._shards = list_shards(shards)
         self._sources = [Source(shard) for shard in self._shards]
+        self._seeds = seeds_of(self._shards)
         self.batching = batching
         self.buffer: int = checks.check_whole("buffer", buffer, minimum=1, remedy="Give 10_000, for example.")
         self.seed: int = int(Key(seed=seed).seed)
@@ -285,7 +286,7 @@ class StreamBatches:
             "seed": self.seed,
             "buffer": self.buffer,
             "shards": len(self._shards),
-            "seeds of shards": seeds_of(self._shards),
+            "seeds of shards": self._seeds,
             "batching": json.loads(self.batching.to_json()),
         }
 
