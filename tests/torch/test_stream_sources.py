@@ -1,6 +1,7 @@
 """Sources of streams: with a state of their own, with epochs, that fail, and whose sequences are dropped."""
 
 import copy
+import gc
 import itertools
 import warnings
 from types import MappingProxyType
@@ -14,6 +15,7 @@ from torch.utils.data import DataLoader, IterableDataset
 import lengthwise as lw
 from lengthwise.choices.world import World
 from lengthwise.planning.rest import EarlierRun
+from lengthwise.torch import sources
 from lengthwise.torch.window import Window, deliver
 from ranks import run_ranks
 
@@ -550,3 +552,62 @@ def test_another_stream_over_sources_that_were_read_in_part_reads_them_whole(sou
     given = source()
     next(iter(stream_of([given], BUDGET, buffer=10)))
     assert names(stream_of([given], BUDGET, buffer=10)) == names(stream_of([source()], BUDGET, buffer=10))
+
+
+class Part(Stateful):
+    """Equal to every other of its file, whatever part of it it reads."""
+
+    def __eq__(self, other):
+        return isinstance(other, Part)
+
+    def __hash__(self):
+        return 7
+
+
+def test_equal_sources_keep_apart_where_they_begin():
+    parts = [Part(samples(10)), Part(samples(10, first=100))]
+    parts[1].at = 3
+    found = names(stream_of(parts, BUDGET, buffer=4))
+    assert sorted(itertools.chain(*found)) == [*range(10), *range(103, 110)]
+
+
+def test_what_is_known_of_a_source_goes_with_it():
+    before = len(sources._begins)
+    for _ in range(3):
+        list(stream_of([Stateful(samples(10))], BUDGET))
+    gc.collect()
+    assert len(sources._begins) == before
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+@pytest.mark.parametrize("loaded", [False, True, "stateful"])
+@pytest.mark.parametrize("joined", ["one behind the other", "side by side"])
+def test_shards_of_hugging_face_that_share_stages_are_read_whole_and_resume(joined, loaded):
+    datasets = pytest.importorskip("datasets")
+    if loaded == "stateful":
+        loader = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+    else:
+        loader = DataLoader
+
+    def made():
+        one, other = (rows_of_hugging_face() for _ in range(2))
+        if joined == "side by side":
+            stream = datasets.concatenate_datasets(
+                [one, other.map(lambda row: {"twin": row["name"]}).select_columns("twin")], axis=1
+            )
+        else:
+            stream = datasets.concatenate_datasets([one, other])
+        shards = [stream, stream.map(lambda row: {"name": 1_000 + row["name"]})]
+        return of_hugging_face([loader(each, batch_size=None) for each in shards] if loaded else shards)
+
+    def read(batches):
+        return [[row["name"] for row in batch] for batch in batches]
+
+    running, whole = made(), read(made())
+    expected = 2 * 80 if joined == "side by side" else 4 * 80
+    assert sum(map(len, whole)) == expected
+    for taken, _ in enumerate(running, 1):
+        if taken % 3 == 0:
+            resumed = made()
+            resumed.load_state_dict(running.state_dict())
+            assert read(resumed) == whole[taken:]

@@ -9,10 +9,10 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from torch.utils.data import ChainDataset, DataLoader, IterableDataset, default_collate
@@ -142,7 +142,7 @@ def has_state(source: Any) -> bool:
 
 def keeps_state(source: Any) -> bool:
     """Whether a source goes on exactly where its state was saved."""
-    if not has_state(source) or _is_shuffled(read_by(source)):
+    if not has_state(source) or _forgets(read_by(source)):
         return False
     # Of an IterableDataset without a state torchdata's loader reads again what it had read. Once it has gone on from a
     # state, it counts these twice (torchdata 0.11).
@@ -175,13 +175,14 @@ class Source:
             begin: `begin` as another process knew it, or None.
             epoch: Which epoch is read.
         """
-        first = not (self._stood or _is_known(self._noted))
+        first = not (self._stood or id(self._noted) in _begins)
         self._stood = True
-        if self.begin is None:
+        if self.begin is None and has_state(self._noted):
             self.begin = _begin_of(self._noted, begin)
         # A source that was told where to go on, or was left in the middle, would begin there in every pass.
         own = _copy(self._given) if has_state(self._given) else self._given
-        if _is_hugging_face(own):
+        if _is_hugging_face(self._noted) and not getattr(own, "num_workers", 0):
+            own = _copy_within(own)
             tell_epoch([own], epoch)
         # A state of shards that had one, resumed with shards that have none, such as loaders of them: read again.
         if state is not None and keeps_state(own):
@@ -199,29 +200,33 @@ class Source:
         return own, False
 
 
-# Where sources begin, which several streams may read: one that another has read stands anywhere.
-_begins: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-
-
-def _is_known(source: Any) -> bool:
-    with suppress(TypeError):  # a source without a hash, or that no weak reference may refer to
-        return source in _begins
-    return False
+# Where sources begin, by their identity: several streams may read one, and then it stands anywhere.
+_begins: dict[int, Any] = {}
 
 
 def _begin_of(source: Any, begin: Any) -> Any:
-    """Where a source begins, as it is known; else `begin`, which is known from now on."""
-    with suppress(TypeError):
-        if _begins.get(source) is None:
-            _begins[source] = begin
-        return _begins[source]
-    return begin
+    """Where a source begins, as it is known; else `begin`, which is known from now on, for as long as the source is."""
+    if id(source) not in _begins:
+        try:
+            weakref.finalize(source, _begins.pop, id(source), None).atexit = False
+        except TypeError:  # no weak reference may refer to it
+            return begin
+    if _begins.get(id(source)) is None:
+        _begins[id(source)] = begin
+    return _begins[id(source)]
+
+
+def _copy_within(source: Any) -> Any:
+    """A Hugging Face stream, or a loader of one, with stages of its own: they count what was read (datasets 5.2)."""
+    if read_by(source) is source:
+        return source.shard(num_shards=1, index=0)
+    loader = copy.copy(source)
+    vars(loader)["dataset"] = _copy_within(source.dataset)  # a loader lets nobody set it
+    return loader
 
 
 def _copy(source: Any) -> Any:
     """A shallow copy, whose own state is not that of the source."""
-    if _is_hugging_face(source):  # a copy would share the stages, which count what was read (datasets 5.2)
-        return source.shard(num_shards=1, index=0)
     copied = copy.copy(source)
     # The copy of a source may have its very `__dict__`, so that both stand alike.
     if hasattr(source, "__dict__") and copied.__dict__ is source.__dict__:
@@ -233,9 +238,13 @@ def _is_hugging_face(source: Any) -> bool:
     return hasattr(source, "_ex_iterable")
 
 
-def _is_shuffled(source: Any) -> bool:
-    """Whether this is a Hugging Face stream with a shuffle buffer, whose state leaves the buffer out (datasets 5.2)."""
-    return any(type(stage).__name__ == "BufferShuffledExamplesIterable" for stage in _stages_of(source))
+def _forgets(source: Any) -> bool:
+    """Whether the state of a Hugging Face stream leaves something out (datasets 5.2).
+
+    A shuffle leaves out what its buffer holds. Streams that stand side by side share their stages with every copy.
+    """
+    kinds = ("BufferShuffledExamplesIterable", "HorizontallyConcatenatedMultiSourcesExamplesIterable")
+    return any(type(stage).__name__ in kinds for stage in _stages_of(source))
 
 
 def _stages_of(source: Any) -> Iterator[Any]:

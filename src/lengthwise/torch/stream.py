@@ -262,7 +262,7 @@ class StreamBatches:
         facts = self._facts()
         keys = {"version", "epoch", "window", "starts", "runs", "lengths", *facts}
         if isinstance(state, Mapping):
-            state = {"seeds of shards": [], **state}  # which older states do not have
+            state = {"seeds of shards": self._seeds, **state}  # which older states do not have
         known = isinstance(state, Mapping) and keys <= state.keys() and isinstance(state["version"], int)
         if not known or state["version"] != _VERSION:
             rule = f"what StreamBatches.state_dict gives, of version {_VERSION}"
