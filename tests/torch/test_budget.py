@@ -224,7 +224,8 @@ found = lw.torch.find_budget(
     step, lambda count, length: torch.ones(count, length, 64), [50, 100, 200, 400], model=model, max_sequences=100_000
 )
 print(found.budget, found.full.all())
-step(torch.ones(int(found.budget // 400), 400, 64))
+# A tenth less: what is freed lies in pieces, by chance other ones in every run.
+step(torch.ones(int(0.9 * found.budget // 400), 400, 64))
 """
 
 
