@@ -660,3 +660,14 @@ def test_the_first_epochs_are_sorted_in_every_window(choice):
 
     for epoch, sorts in enumerate([True, True, False]):
         assert names_of(choice(epochs=2), epoch) == names_of(choice() if sorts else lw.ShuffledSteps(), epoch)
+
+
+@pytest.mark.parametrize(("buffer", "least", "most"), [(4_096, 0.13, 0.2), (512 * 16, 0.08, 0.11)])
+def test_sixteen_ranks_need_the_buffer_that_the_page_says(buffer, least, most):
+    lengths, used, computed = lw.example_lengths("long-tailed", count=4 * buffer), 0, 0
+    for number in range(4):
+        part = lengths[number * buffer :][:buffer]
+        window = Window(part[:, None], np.ones(buffer), np.arange(buffer) % 32)
+        plan = deliver(window, lw.Batching(budget=20_000), [], World(16, 1), seed=0, epoch=0, number=number).plan
+        used, computed = used + part.sum(), computed + (plan.batch_sizes * plan.padded_lengths[:, 0]).sum()
+    assert least < 1.0 - used / computed < most

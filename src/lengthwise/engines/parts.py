@@ -182,7 +182,7 @@ def remove_parts(folder: Path) -> None:
 
 
 def refuse_others(folder: Path) -> None:
-    """Refuses a folder of parts in which files of others are.
+    """Refuses a folder of parts that also holds files of others.
 
     Raises:
         ValueError: It holds no parts, or one of the others is named.

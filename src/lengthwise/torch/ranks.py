@@ -97,7 +97,7 @@ class _Said:
 
 @contextmanager
 def _told_of_failure() -> Iterator[None]:
-    """Wraps what comes before the ranks compare: if it fails, the other ranks are told, and fail too."""
+    """Wraps what comes before the ranks compare. If it fails, the other ranks are told, and fail too."""
     try:
         yield
     except Exception as error:

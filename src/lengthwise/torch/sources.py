@@ -125,7 +125,7 @@ def check_whole(sources: Sequence[Any]) -> None:
 
 
 def tell_epoch(sources: Sequence[Any], epoch: int) -> None:
-    """Tells the epoch to shards that have a `set_epoch`. Loaders have none: their data sets are told."""
+    """Tells the epoch to sources that have a `set_epoch`; of loaders to their data sets."""
     for source in map(read_by, sources):
         if callable(getattr(source, "set_epoch", None)):
             source.set_epoch(epoch)
@@ -162,7 +162,7 @@ class Source:
 
     def __init__(self, given: Any) -> None:
         self._given = given
-        # Of a loader it is the data set that has it; a copy may share with its source the object in which both note it.
+        # What knows where it stands: of a loader its data set. A copy may share the object that notes it.
         self._noted = read_by(given)
         self.begin: Any = None
         self._stood = False
@@ -205,7 +205,7 @@ _begins: dict[int, Any] = {}
 
 
 def _begin_of(source: Any, begin: Any) -> Any:
-    """Where a source begins, as it is known; else `begin`, which is known from now on, for as long as the source is."""
+    """Where a source begins, as it is known. If it is not, `begin` is known from now on, while the source lives."""
     if id(source) not in _begins:
         try:
             weakref.finalize(source, _begins.pop, id(source), None).atexit = False
