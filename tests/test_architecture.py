@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
 
 # A module may import only rooms above its own, and its own. `__init__` is the front door: `import lengthwise as lw`.
 ROOMS = (
-    *("_command", "checks", "_names", "files", "_compile", "_kernels", "_exact", "_random"),
+    *("checks", "_names", "files", "_compile", "_kernels", "_exact", "_random"),
     *("lengths", "engines", "choices", "planning", "measures", "advice", "__init__"),
     *("plot", "report", "_samples", "torch", "jax", "cli", "__main__"),
 )

@@ -28,10 +28,6 @@ FEWER_CHUNKS = "Check the unit of the lengths, or give a larger size, and a larg
 GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists the names."
 
 
-def make_batch(count, length):
-    return np.zeros((count, length, 999))
-
-
 def planned_with(cost):
     return lambda: lw.make_plan([1, 2, 3], lw.Batching(budget=10, order=lw.Shuffled(), cost=cost))
 
@@ -553,100 +549,9 @@ TYPES = {
 }
 
 
-# What a newcomer types, and the call that the sentence tells instead.
-CALLS = {
-    "Batching(16)": "Batching(budget=20_000), or Batching(cut=FixedSize(16))",
-    "Batching(batch_size=16)": "Batching(budget=20_000), or Batching(cut=FixedSize(16))",
-    "Batching(max_tokens=20_000)": "Batching(budget=20_000), or Batching(cut=FixedSize(16))",
-    "advise([1, 2])": "advise(lengths, Budget(20_000), world_size=8)",
-    "advise([1, 2], FixedSize(2), budget=9)": "advise(lengths, Budget(20_000), world_size=8)",
-    "make_plan([1, 2])": "make_plan(lengths, Batching(budget=20_000))",
-    "make_plan([1, 2], batch_size=16)": "make_plan(lengths, Batching(budget=20_000))",
-    "make_plan([1, 2], Batching(budget=9), [1, 2])": "make_plan(lengths, Batching(budget=20_000))",
-    "Windows([1, 2])": "Windows(lengths, Batching(budget=20_000))",
-    "Windows([1, 2], Batching(budget=9), batch_size=16)": "Windows(lengths, Batching(budget=20_000))",
-    "Key(7)": "Key(seed=0, epoch=3)",
-    "measure(PLAN)": "measure(plan, lengths)",
-    "mixing()": "mixing(plan, lengths)",
-    "measure_step([1, 2])": "measure_step(step, make_batch, lengths)",
-    "optimal_edges([1, 2])": "optimal_edges(lengths, 8)",
-    "optimal_shapes([1, 2], 4)": "optimal_shapes(lengths, 8, Budget(20_000))",
-    "shape_costs([1, 2], 4)": "shape_costs(lengths, 32, Budget(20_000))",
-    "FixedSize()": "FixedSize(16)",
-    "FixedSize(16, True)": "FixedSize(16)",
-    "Budget()": "Budget(20_000)",
-    "Budget(max_tokens=9)": "Budget(20_000)",
-    "DynamicSize()": "DynamicSize(16)",
-    "Quadratic(1.0)": "Quadratic(linear=1.0, quadratic=0.01)",
-    "Padded(2)": "Padded()",
-    "Largest(2)": "Largest()",
-    "Chunks()": "Chunks(50)",
-    "Rows()": "Rows(4_096, rows=8)",
-    "Rows(4_096, 8)": "Rows(4_096, rows=8)",
-    "pair_mixing(PLAN)": "pair_mixing(plan, lengths)",
-    "Shuffled(0)": "Shuffled()",
-    "Sorted(True)": "Sorted(descending=True)",
-    "SemiSorted(lrf=0.1)": "SemiSorted(0.1)",
-    "AlternatedSort()": "AlternatedSort(58)",
-    "Windowed()": "Windowed(1_600)",
-    "Bucketed(8)": "Bucketed(buckets=8)",
-    "MaxEntropy(share=0.1)": "MaxEntropy(padding=0.1)",
-    "Balanced('drop')": "Balanced(waiting=0.05)",
-    "Mixed('drop')": 'Mixed(tail="drop")',
-    "InTurn('drop')": 'InTurn(tail="drop")',
-    "Portions(tail='drop')": "Portions()",
-    "RandomSteps(0.1)": 'RandomSteps(tail="drop")',
-    "Stratified(8)": 'Stratified(tail="drop")',
-    "InOrder(1)": "InOrder()",
-    "ShuffledSteps(seed=1)": "ShuffledSteps()",
-    "ShortestFirst(1)": "ShortestFirst()",
-    "LongestFirst(1)": "LongestFirst()",
-    "CostliestFirst(3)": "CostliestFirst(steps=8)",
-}
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_a_call_that_does_not_fit_is_told_one_that_does(call):
-    names = {name: getattr(lw, name) for name in lw.__all__} | {"PLAN": PLAN, "torch": lw.torch}
-    with pytest.raises(TypeError) as raised:
-        eval(call, names)
-    name, told = call.partition("(")[0], CALLS[call]
-    assert SENTENCE.match(str(raised.value))
-    assert str(raised.value).startswith(f"`{name}` must be called with ")
-    assert f", but is called as {name}(" in str(raised.value)
-    assert str(raised.value).endswith(f". Write {told}, for example.")
-    for each in told.split(", or "):
-        eval(
-            each, {**names, "lengths": [1, 2, 3, 4], "plan": PLAN, "step": np.sort, "make_batch": make_batch}
-        )  # the remedy exists and works
-
-
-def test_every_choice_answers_a_call_that_does_not_fit():
-    choices = {name for name in lw.__all__ if name[0].isupper() and hasattr(getattr(lw, name), "__dataclass_fields__")}
-    assert choices - {
-        "Advice",
-        "AdviceRow",
-        "Description",
-        "LengthShare",
-        "Measures",
-        "Plan",
-        "StepCost",
-        "Window",
-    } <= {call.partition("(")[0] for call in CALLS}
-
-
 @pytest.mark.parametrize("value", [np.zeros((3, 2)), [np.ones((2, 2)), np.ones((2, 3))]])
 def test_a_value_of_several_lines_stands_on_one(value):
     assert len(sentence("x", "y", value, "z.").splitlines()) == 1
-
-
-def test_a_call_is_shown_with_what_must_be_named():
-    message = (
-        "`Bucketed` must be called with size=, edges=, buckets=, by=, pad_to_edge=, longer=, leftovers=, "
-        "but is called as Bucketed(8). Write Bucketed(buckets=8), for example."
-    )
-    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
-        lw.Bucketed(8)
 
 
 @pytest.mark.parametrize(("call", "message"), VALUES.values(), ids=VALUES)

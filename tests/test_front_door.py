@@ -150,10 +150,3 @@ def test_dir_lists_the_public_names_and_the_doors():
 def test_a_name_that_does_not_exist_is_missed():
     with pytest.raises(AttributeError, match=r"^module 'lengthwise' has no attribute 'nothing'$"):
         lw.nothing  # noqa: B018
-
-
-def test_an_old_name_still_works_and_warns_with_the_new_one():
-    said = r"`lw\.cut_named` must be written lw\.parse_cut: version 0\.2 will not have the old name, but is"
-    with pytest.warns(DeprecationWarning, match=said) as caught:
-        assert lw.cut_named is lw.parse_cut
-    assert caught[0].filename == __file__

@@ -17,9 +17,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from lengthwise import _command as _command  # first, for it minds Ctrl-C while the others load
 from lengthwise._random import Key
-from lengthwise.checks import warn_deprecated as _warn_deprecated
 from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.buckets import exponential_edges, optimal_edges, padded_frames, quantile_edges, uniform_edges
@@ -93,7 +91,6 @@ _LATE = {  # what few programs use, imported on first use: a quarter of the time
     "planning.few_shapes": ("optimal_shapes", "shape_costs"),
 }
 _HOMES = {name: module for module, names in _LATE.items() for name in names}
-_RENAMED = {"cut_named": "parse_cut"}  # old public names, which still work and warn
 
 __all__ = [
     "Advice",
@@ -193,10 +190,6 @@ def __getattr__(name: str) -> Any:
     Raises:
         AttributeError: There is no such name, or what it stands on is not installed; `hasattr` is then False.
     """
-    # Old names are looked up here alone, so that neither `dir(lengthwise)` nor `import *` shows them.
-    if name in _RENAMED:
-        _warn_deprecated(f"lw.{name}", f"lw.{_RENAMED[name]}", gone_in="0.2")
-        return globals()[_RENAMED[name]]
     if name in _HOMES:
         found = getattr(importlib.import_module(f"lengthwise.{_HOMES[name]}"), name)
         globals()[name] = found  # so that it is looked up here once

@@ -41,7 +41,6 @@ _AT_ONCE = 2**14  # exponential numbers, which stay in the cache
 _ROUNDS = 10  # of the Feistel network; four suffice in theory, where the halves are wide
 
 
-@checks.show_call("Key(seed=0, epoch=3)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Key:
     """Names a stream of random numbers: who draws (`stage`, `lane`) in which epoch of which seed.

@@ -6,20 +6,16 @@ your own may raise its errors by these functions too.
 
 from __future__ import annotations
 
-import functools
-import inspect
 import math
 import numbers
 import sys
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 # Whose code stands between a call of the user's and a warning of ours: functools has `cached_property`, importlib asks
 # for names of a module, and PyTorch's loaders draw from samplers.
 _PASSED_OVER = ("lengthwise", "functools", "importlib", "torch")
-
-_Called = TypeVar("_Called", bound=Callable[..., Any])
 
 
 def sentence(name: str, rule: str, value: object, remedy: str, *, at: str = "") -> str:
@@ -141,67 +137,3 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
     # As `warnings.warn` does, which counts frames instead: the count would change with every function between.
     module, registry = frame.f_globals.get("__name__"), frame.f_globals.setdefault("__warningregistry__", {})
     warnings.warn_explicit(text, category, frame.f_code.co_filename, frame.f_lineno, module, registry)
-
-
-def warn_deprecated(name: str, instead: str, *, gone_in: str) -> None:
-    """Warns that a public name will go, with the name to use in its place.
-
-    Args:
-        name: The old name, as users write it.
-        instead: The new one.
-        gone_in: The version that will not have the old one.
-    """
-    rule = f"written {instead}: version {gone_in} will not have the old name"
-    warn(sentence(name, rule, name, f"Write {instead}."), DeprecationWarning)
-
-
-def show_call(example: str) -> Callable[[_Called], _Called]:
-    """Decorates a choice or a function: a call that does not fit its arguments raises one sentence.
-
-    Args:
-        example: A right call, which the sentence recommends.
-
-    >>> @show_call("cut(16)")
-    ... def cut(batch_size): ...
-    >>> cut(size=16)
-    Traceback (most recent call last):
-    TypeError: `cut` must be called with batch_size, but is called as cut(size=16). Write cut(16), for example.
-    """
-
-    def decorate(called: Any) -> Any:
-        # A class is called through its __init__, which is wrapped in place: isinstance and repr stay as they are.
-        if inspect.isclass(called):
-            called.__init__ = _wrap_call(called.__init__, called.__name__, example)
-            return called
-        return _wrap_call(called, called.__name__, example)
-
-    return decorate
-
-
-def _wrap_call(function: Any, name: str, example: str) -> Any:
-    signature = inspect.signature(function)
-    own = 1 if function.__name__ == "__init__" else 0  # leaves out self
-    takes = [f"{each.name}=" if each.kind is each.KEYWORD_ONLY else each.name for each in signature.parameters.values()]
-
-    @functools.wraps(function)
-    def answer(*given: Any, **named: Any) -> Any:
-        try:
-            return function(*given, **named)
-        # Asked only once the call has failed, so that a call that fits costs nothing more.
-        except TypeError:
-            if _fits(signature, given, named):
-                raise  # the call fits: the error is of the function itself
-        words = [*map(show_value, given[own:]), *(f"{key}={show_value(value)}" for key, value in named.items())]
-        call = f"{name}({' '.join(', '.join(words).split())})"
-        rule = ", ".join(takes[own:]) or "nothing"
-        raise TypeError(f"`{name}` must be called with {rule}, but is called as {call}. Write {example}, for example.")
-
-    return answer
-
-
-def _fits(signature: inspect.Signature, given: tuple[Any, ...], named: dict[str, Any]) -> bool:
-    try:
-        signature.bind(*given, **named)
-    except TypeError:
-        return False
-    return True

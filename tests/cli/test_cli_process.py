@@ -71,50 +71,18 @@ def test_a_plan_is_saved_whole_where_standard_output_is_closed(tmp_path):
     assert lw.Plan.load(path).count == 10_480
 
 
-# What stands for a package here is interrupted while it loads, as by Ctrl-C.
-INTERRUPTED = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
-SCRIPT = "import sys\nfrom lengthwise.cli import main\nsys.exit(main())\n"
-
-
-@pytest.fixture
-def interrupted(tmp_path):
-    """Runs Python on words, and Ctrl-C comes while `package` loads: NumPy with Lengthwise, Numba when it works."""
-
-    def run(*words, package="numpy"):
-        (tmp_path / f"{package}.py").write_text(INTERRUPTED)
-        paths = [str(tmp_path), *sys.path]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-        return subprocess.run(
-            [sys.executable, *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=environment,
-            # What a shell starts in the background ignores Ctrl-C, these tests too, and hands that on.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
-
-    return run
-
-
-def test_an_interrupt_while_the_command_loads_ends_it_quietly(interrupted, tmp_path):
-    script = tmp_path / "lengthwise"
-    script.write_text(SCRIPT)
-    for words in (("-m", "lengthwise", "plan"), ("-W", "error", "-mlengthwise"), (str(script), "plan")):
-        done = interrupted(*words)
-        assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")  # 130 to a shell
-
-
-def test_an_interrupt_of_a_program_that_imports_the_package_is_its_own(interrupted, tmp_path):
-    program = tmp_path / "lengthwise_mine.py"
-    program.write_text("try:\n    import lengthwise\nexcept KeyboardInterrupt:\n    print('mine')\n")
-    for words in ((str(program),), ("-m", "lengthwise_mine", "lengthwise")):
-        done = interrupted(*words)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "mine\n", "")
-
-
-def test_an_interrupt_of_a_command_at_work_is_said_in_a_line(interrupted):
-    done = interrupted("-m", "lengthwise", "compare", "--subset", "9", package="numba")
+def test_an_interrupt_of_a_command_at_work_is_said_in_a_line(tmp_path):
+    # Printing the table imports rich: in its place comes Ctrl-C.
+    (tmp_path / "rich.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "lengthwise", "compare", "--subset", "9"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        # What a shell starts in the background ignores Ctrl-C, these tests too, and hands that on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "lengthwise compare: stopped\n")
 
 

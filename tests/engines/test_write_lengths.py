@@ -828,14 +828,6 @@ def test_the_file_to_write_is_checked_first(folder, tmp_path, name, told):
         lw.write_lengths(folder, tmp_path / name, column="tokens")
 
 
-def test_a_call_that_does_not_fit_is_told_one_that_does():
-    told = (
-        r'^`write_lengths` must be called with source, out, column=, .* Write write_lengths\("tokens/", "lengths.npy"'
-    )
-    with pytest.raises(TypeError, match=told):
-        lw.write_lengths("tokens", "lengths.npy", num_proc=8)
-
-
 def test_files_of_two_formats_and_damaged_files_are_named(folder, out):
     (folder / "rows.csv").write_text("tokens\n1\n")
     with pytest.raises(ValueError, match=r"of files of one format, and not of (csv and parquet|parquet and csv)"):

@@ -1,7 +1,6 @@
 """The batch sampler, alone and under DataLoader."""
 
 import json
-import re
 import types
 import warnings
 
@@ -176,19 +175,6 @@ def test_a_loader_that_would_batch_the_batches_is_refused(batch_size):
 def test_a_loader_may_ask_the_dataset_for_whole_batches():
     loader = DataLoader(Numbers(), sampler=lw.torch.BatchSampler(LENGTHS, BATCHING), batch_size=None, collate_fn=as_is)
     assert list(loader) == [batch.tolist() for batch in lw.make_plan(LENGTHS, BATCHING).batches()]
-
-
-@pytest.mark.parametrize(
-    ("call", "example"),
-    [
-        (lambda: lw.torch.BatchSampler([3, 4], batch_size=3), "BatchSampler(lengths, Batching(budget=20_000))"),
-        (lambda: lw.torch.BatchSampler([3, 4]), "BatchSampler(lengths, Batching(budget=20_000))"),
-        (lambda: lw.torch.EvaluationSampler([3], batch_size=3), "EvaluationSampler(lengths, Budget(20_000))"),
-    ],
-)
-def test_a_call_that_does_not_fit_is_answered_with_one_that_does(call, example):
-    with pytest.raises(TypeError, match=f"must be called with .* Write {re.escape(example)}, for example"):
-        call()
 
 
 def test_tab_completion_shows_what_is_public():

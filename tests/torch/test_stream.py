@@ -545,11 +545,6 @@ VALUES = {
         TypeError,
         "`length` must be a function of a sample, but is 5.",
     ),
-    "no length": (
-        lambda: lw.torch.StreamBatches([[]], LONG),
-        TypeError,
-        "`StreamBatches` must be called with shards, batching, length=, buffer=, collate_fn=,",
-    ),
     "len of dicts": (
         lambda: list(lw.torch.StreamBatches([[{"tokens": [1, 2, 3]}]], LONG, length=len)),
         TypeError,

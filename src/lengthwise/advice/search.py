@@ -10,7 +10,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lengthwise import checks
 from lengthwise.advice.answer import Advice
 from lengthwise.advice.contenders import (
     OTHER_CUT,
@@ -53,7 +52,6 @@ _FAR = 0.25  # of mixing
 _LIMIT_BINS = 64  # of the limit of steps, which takes the square of it many times
 
 
-@checks.show_call("advise(lengths, Budget(20_000), world_size=8)")
 def advise(
     lengths: ArrayLike,
     cut: Cut,

@@ -102,7 +102,6 @@ def _is_pending(returned: Any) -> bool:
     return hasattr(returned, "block_until_ready")
 
 
-@checks.show_call("measure_step(step, make_batch, lengths)")
 def measure_step(
     step: Step,
     make_batch: MakeBatch,

@@ -37,7 +37,6 @@ class Arrangement(Protocol):
         ...
 
 
-@checks.show_call("InOrder()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InOrder:
     """In the order in which the batches were cut: sorted batches stay sorted."""
@@ -47,7 +46,6 @@ class InOrder:
         return np.arange(len(costs))
 
 
-@checks.show_call("ShuffledSteps()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShuffledSteps:
     """Random order of the steps.
@@ -61,7 +59,6 @@ class ShuffledSteps:
         return key.permutation(len(costs))
 
 
-@checks.show_call("ShortestFirst()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShortestFirst:
     """The shortest bucket first, its steps in random order, then the next; without buckets, by the length of the step.
@@ -90,7 +87,6 @@ class ShortestFirst:
         return shuffled[np.argsort(lengths[shuffled], kind="stable")]
 
 
-@checks.show_call("LongestFirst()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LongestFirst:
     """The longest bucket first, its steps in random order, then the next; without buckets, the longest step.
@@ -108,7 +104,6 @@ class LongestFirst:
         return ShortestFirst(epochs=self.epochs)(costs, -lengths, key)
 
 
-@checks.show_call("CostliestFirst(steps=8)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CostliestFirst:
     """The costliest steps first, so that a run that lacks memory fails in its first step; the others in random order.

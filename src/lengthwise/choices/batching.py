@@ -22,7 +22,6 @@ DEFAULT_ORDER = MaxEntropy(padding=0.1)  # told by `is`: a user who gives an equ
 _DEFAULTS = {"arrange": ShuffledSteps(), "cost": Padded(), "chunks": None}
 
 
-@checks.show_call("Batching(budget=20_000), or Batching(cut=FixedSize(16))")
 @dataclass(frozen=True, init=False, repr=False, slots=True)
 class Batching:
     """How batches are made: an order of the sequences, a cut into batches, a deal to steps and ranks, an arrangement.

@@ -23,7 +23,6 @@ from lengthwise.lengths import as_lengths
 _EDGES_RULE, _EDGES_REMEDY = "whole numbers from 1 to 2**63 - 1", "Give the longest length of each bucket."
 
 
-@checks.show_call("optimal_edges(lengths, 8)")
 def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """Edges that pad least: for one length a sequence, the exact optimum of Khomenko's objective.
 
@@ -83,7 +82,6 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     return values[ends]
 
 
-@checks.show_call("uniform_edges(lengths, 8)")
 def uniform_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """Edges of equal width between the shortest and the longest length.
 
@@ -100,7 +98,6 @@ def uniform_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     return _whole(low, high, lambda steps: low + (high - low) * steps, min(_check_buckets(buckets), most))
 
 
-@checks.show_call("exponential_edges(lengths, 8)")
 def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """Edges whose widths grow by a constant factor, from the shortest to the longest length.
 
@@ -118,7 +115,6 @@ def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     return _whole(low, high, lambda steps: low * _exact.exps(steps * growth), min(_check_buckets(buckets), most))
 
 
-@checks.show_call("quantile_edges(lengths, 8)")
 def quantile_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """Edges that leave about equally many sequences in each bucket; equal lengths stay together.
 

@@ -15,7 +15,6 @@ from lengthwise import checks
 _MOST_CHUNKS = 2**30  # their spans take 24 GiB
 
 
-@checks.show_call("Chunks(50)")
 @dataclass(frozen=True, slots=True)
 class Chunks:
     """Cuts every sequence into chunks of `size` frames that begin every `step` frames.

@@ -44,7 +44,6 @@ class Cost(Protocol):
         ...
 
 
-@checks.show_call("Padded()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Padded:
     """The padded frames: count x the longest, summed over the dimensions.
@@ -60,7 +59,6 @@ class Padded:
         return _PADDED_FRAMES.prices(dims)
 
 
-@checks.show_call("Largest()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Largest:
     """count x the longest of all dimensions: of source and target, what the longer of the two is padded to.
@@ -81,7 +79,6 @@ class Largest:
         return np.asarray(counts) * longest.max(axis=1, initial=0.0)
 
 
-@checks.show_call("Quadratic(linear=1.0, quadratic=0.01)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quadratic:
     """What most networks cost: a part for the batch, and a part for each of its sequences (attention, for one).

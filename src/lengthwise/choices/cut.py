@@ -133,7 +133,6 @@ class Cut(Protocol):
         ...
 
 
-@checks.show_call("FixedSize(16)")
 @dataclass(frozen=True, slots=True)
 class FixedSize:
     """Batches of the same number of sequences. The last before a boundary, and the last of all, may be smaller.
@@ -195,7 +194,6 @@ class FixedSize:
         return np.full(len(lengths), float(self.batch_size))
 
 
-@checks.show_call("Budget(20_000)")
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Batches of at most `budget` in cost, hard: padded frames, unless the batching says another cost.
@@ -276,7 +274,6 @@ class Budget:
         return round_counts(sizes.astype(np.int64), self.count_multiple_of).astype(np.float64)
 
 
-@checks.show_call("DynamicSize(16)")
 @dataclass(frozen=True, slots=True)
 class DynamicSize:
     """Batch sizes that grow as batches get shorter, from a base size for the longest (Ge et al. 2021, section 4).

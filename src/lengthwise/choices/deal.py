@@ -72,7 +72,6 @@ class _Whole:
         return [np.arange(count)]
 
 
-@checks.show_call("Balanced(waiting=0.05)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Balanced(_Whole):
     """Batches of similar cost share a step, so that no rank waits long for another.
@@ -117,7 +116,6 @@ class Balanced(_Whole):
         return order_within(costs, waits, self.waiting or 0.0, key)
 
 
-@checks.show_call('Mixed(tail="drop")')
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mixed(_Whole):
     """Random batches share a step: representative steps, at the price of waiting where batches differ in cost.
@@ -131,7 +129,6 @@ class Mixed(_Whole):
         return share_out(_in_order(shuffled.reshape(-1, world.slots)), costs, world.world_size)
 
 
-@checks.show_call('InTurn(tail="drop")')
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InTurn(_Whole):
     """Batches are dealt in the order they were cut, one to each rank in turn, as most systems do.
@@ -146,7 +143,6 @@ class InTurn(_Whole):
         return numbers.reshape(-1, world.micro_batches, world.world_size)
 
 
-@checks.show_call('Stratified(tail="drop")')
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stratified(_Whole):
     """Each step takes one batch of every stratum of lengths: short, middle and long ones in the same shares always.
@@ -175,7 +171,6 @@ class Stratified(_Whole):
         return share_out(_in_order(np.ascontiguousarray(steps)), costs, world.world_size)
 
 
-@checks.show_call('RandomSteps(tail="drop")')
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RandomSteps(_Whole):
     """Each step is a random sample of the sequences, which is then sorted and cut into the batches of the step.
@@ -238,7 +233,6 @@ class RandomSteps(_Whole):
         return share_out(numbers.reshape(-1, world.slots), costs, world.world_size)
 
 
-@checks.show_call("Portions()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Portions:
     """Every epoch the sequences are dealt at random into one portion for each rank, which batches its own.

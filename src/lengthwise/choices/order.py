@@ -72,7 +72,6 @@ class Order(Protocol):
         ...
 
 
-@checks.show_call("Shuffled()")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shuffled:
     """Random order: the most padding and the most mixing."""
@@ -81,7 +80,6 @@ class Shuffled:
         return Ordered(key.permutation(len(sizes)))
 
 
-@checks.show_call("Sorted(descending=True)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sorted:
     """By length, rising unless `descending`. Equal lengths stand in random order, another one in every epoch."""
@@ -101,7 +99,6 @@ class Sorted:
         return Ordered(sort_by_size(key.permutation(len(sizes)), -sizes if self.descending else sizes))
 
 
-@checks.show_call("SemiSorted(0.1)")
 @dataclass(frozen=True, slots=True)
 class SemiSorted:
     """By length plus uniform noise: x' = x + U(-a/2, a/2), a = (longest - shortest) r.
@@ -131,7 +128,6 @@ class SemiSorted:
         return Ordered(sort_by_size(key.at("ties", lane=key.lane).permutation(len(sizes)), moved))
 
 
-@checks.show_call("AlternatedSort(58)")
 @dataclass(frozen=True, slots=True)
 class AlternatedSort:
     """Shuffled, divided into bins of equal size, and each bin sorted: odd bins rising, even bins falling.
@@ -160,7 +156,6 @@ class AlternatedSort:
         return Ordered(sequences, sizes=found)
 
 
-@checks.show_call("Windowed(1_600)")
 @dataclass(frozen=True, slots=True)
 class Windowed:
     """Shuffled, taken in windows of equal size, and each window sorted; no batch crosses windows.
@@ -183,7 +178,6 @@ class Windowed:
         return Ordered(sequences, starts[1:], sizes=found)
 
 
-@checks.show_call("Bucketed(buckets=8)")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bucketed:
     """Sequences of similar length share a bucket, in random order; no batch crosses buckets.
@@ -276,7 +270,6 @@ class Bucketed:
         return Bucketed(edges=tuple(found.tolist()), pad_to_edge=self.pad_to_edge, leftovers=self.leftovers)
 
 
-@checks.show_call("MaxEntropy(padding=0.1)")
 @dataclass(frozen=True, slots=True)
 class MaxEntropy:
     """As random as a given padding allows: draws each batch at random from a pool of sequences of like length.

@@ -46,7 +46,6 @@ class LongerThanRowError(OversizeError):
         return checks.sentence("capacity", rule, int(self.budget), remedy, at=at)
 
 
-@checks.show_call("Rows(4_096, rows=8)")
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Packing: each row of a batch holds several whole sequences, of at most `capacity` frames in sum.

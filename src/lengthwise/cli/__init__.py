@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 
 import lengthwise as lw
-from lengthwise import _command
 from lengthwise._compile import listen
 from lengthwise.checks import sentence
 from lengthwise.cli import advise, buckets, compare, inspect, plan, plugins, streams
@@ -26,7 +25,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command. An error is one sentence on standard error, and exit status 2."""
     # Before anything is opened or printed.
     streams.open_closed()
-    _command.raise_on_interrupt()
     # For an error that comes before the words are read.
     parsed = argparse.Namespace(command="")
     try:

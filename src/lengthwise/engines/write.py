@@ -19,7 +19,6 @@ from lengthwise.checks import (
     check_flag,
     check_number,
     check_whole,
-    show_call,
     type_error,
     value_error,
 )
@@ -46,7 +45,6 @@ BAD = ("error", "one", "drop")
 _SHOWN = 3  # bad rows in an error; the others are in a file
 
 
-@show_call('write_lengths("tokens/", "lengths.npy", column="tokens")')
 def write_lengths(
     source: Any,
     out: str | os.PathLike[str],

@@ -33,7 +33,6 @@ class _Meter:
         return time.perf_counter() - self._started, None  # JAX never forgets its peak of memory
 
 
-@checks.show_call("measure_step(step, make_batch, lengths)")
 def measure_step(
     step: step_timing.Step,
     make_batch: step_timing.MakeBatch,

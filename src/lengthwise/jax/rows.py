@@ -71,7 +71,6 @@ def block_mask(segments: Any, *, causal: bool = True) -> Any:
     return (same & (places[:, None] >= places) if causal else same)[:, None]
 
 
-@checks.show_call("RowCollate(4_096, rows=8)")
 @dataclass(frozen=True, slots=True)
 class RowCollate:
     """Packs the samples of a batch into `rows` rows of `capacity` frames, as the plan of `lw.Rows` says.

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import checks
 from lengthwise.choices.columns import count_each
 from lengthwise.measures.epochs import Batches, Epochs, check_plan, join, read_epochs
 from lengthwise.measures.mixing import (
@@ -123,7 +122,6 @@ class Measures:
         return asdict(self)
 
 
-@checks.show_call("measure(plan, lengths)")
 def measure(
     plans: Plan | Batches | Sequence[Plan] | Sequence[Batches],
     lengths: ArrayLike,

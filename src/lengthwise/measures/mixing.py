@@ -18,7 +18,6 @@ from lengthwise.planning.plan import Plan
 _MOST_BINS = 4096  # on each axis: their histogram takes 128 MiB
 
 
-@checks.show_call("mixing(plan, lengths)")
 def mixing(
     plans: Plan | Batches | Sequence[Plan] | Sequence[Batches], lengths: ArrayLike, *, bins: int | None = None
 ) -> float:
@@ -53,7 +52,6 @@ def mixing(
     return mixing_of_bins(epochs, bin_items(epochs, bins), bin_batches(epochs, bins), bins)
 
 
-@checks.show_call("step_mixing(plan, lengths)")
 def step_mixing(
     plans: Plan | Batches | Sequence[Plan] | Sequence[Batches],
     lengths: ArrayLike,

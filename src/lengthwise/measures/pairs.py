@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import _kernels, checks
+from lengthwise import _kernels
 from lengthwise.measures.epochs import Batches, Epochs, read_epochs
 from lengthwise.measures.mixing import bin_items, mixing_bins
 from lengthwise.planning.plan import Plan
@@ -20,7 +20,6 @@ _SAMPLED = 2**18  # sequences: the rows of as many say the same as those of more
 _LEAST_GROUPS = 2**13  # of an epoch, in the sample
 
 
-@checks.show_call("pair_mixing(plan, lengths)")
 def pair_mixing(plans: Plan | Batches | Sequence[Plan] | Sequence[Batches], lengths: ArrayLike) -> float:
     """exp(-I) of the lengths of two sequences that share a row: 1 where one tells nothing of the other, else less.
 

@@ -68,7 +68,6 @@ class _Candidates(NamedTuple):
         return costs
 
 
-@checks.show_call("optimal_shapes(lengths, 8, Budget(20_000))")
 def optimal_shapes(
     lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | None = None, leftovers: str = "own"
 ) -> NDArray[np.int64]:
@@ -126,7 +125,6 @@ def optimal_shapes(
     return np.column_stack([np.concatenate(rows), candidates.boxes.edges[[box for box, _ in chain]]])
 
 
-@checks.show_call("shape_costs(lengths, 32, Budget(20_000))")
 def shape_costs(
     lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | None = None, leftovers: str = "own"
 ) -> NDArray[np.float64]:

@@ -46,7 +46,6 @@ class NoStepError(ValueError):
         return cls(checks.sentence("steps", "at least 1", 0, f"{why} {REMEDY}"))
 
 
-@checks.show_call("make_plan(lengths, Batching(budget=20_000))")
 def make_plan(
     lengths: ArrayLike,
     batching: Batching,

@@ -81,7 +81,6 @@ class Window:
         return np.column_stack([self.numbers[batch[:, 0]], batch[:, 1:]])
 
 
-@checks.show_call("Windows(lengths, Batching(budget=20_000))")
 class Windows:
     """Epochs of too many lengths to plan at once, window by window.
 

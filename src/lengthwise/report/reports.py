@@ -82,7 +82,6 @@ _HEADINGS_OF_ROWS = {
 }
 
 
-@checks.show_call('save("report.html", lengths, {"random": plan})')
 def save(
     path: str | os.PathLike[str],
     lengths: ArrayLike,

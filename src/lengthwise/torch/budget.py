@@ -71,7 +71,6 @@ class FoundBudget:
         return "\n".join([f"budget {self.budget:,.16g}", *(line + end for line, end in zip(table, ends, strict=True))])
 
 
-@checks.show_call("find_budget(step, make_batch, lengths)")
 def find_budget(
     step: Step,
     make_batch: MakeBatch,

@@ -21,7 +21,6 @@ from lengthwise.torch.guard import check_callers
 from lengthwise.torch.ranks import OwnRank, gather
 
 
-@checks.show_call("EvaluationSampler(lengths, Budget(20_000))")
 class EvaluationSampler(Sampler[list[int]]):
     """Yields this rank's batches of an evaluation, for `DataLoader(dataset, batch_sampler=...)`.
 

@@ -143,7 +143,6 @@ def block_mask(segments: Tensor, *, causal: bool = True) -> Tensor:
     return (same.tril() if causal else same)[:, None]
 
 
-@checks.show_call("RowCollate(4_096, rows=8)")
 @dataclass(frozen=True, slots=True)
 class RowCollate:
     """Packs the samples of a batch into rows of `capacity` frames, as the plan of `lw.Rows(capacity)` says.

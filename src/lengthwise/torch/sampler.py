@@ -28,7 +28,6 @@ from lengthwise.torch.rest import Rest
 from lengthwise.torch.summary import summarize
 
 
-@checks.show_call("BatchSampler(lengths, Batching(budget=20_000))")
 class BatchSampler(Sampler[list[Any]]):
     """Yields the batches of one epoch, for `DataLoader(dataset, batch_sampler=...)`.
 

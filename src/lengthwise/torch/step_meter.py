@@ -64,7 +64,6 @@ class DeviceMeter:
             getattr(torch, self._on.type).synchronize(self._on)
 
 
-@checks.show_call("measure_step(step, make_batch, lengths)")
 def measure_step(
     step: step_timing.Step,
     make_batch: step_timing.MakeBatch,

@@ -61,7 +61,6 @@ class _Read(NamedTuple):
     place: dict[str, Any]  # where the rank stands
 
 
-@checks.show_call("StreamBatches(shards, Batching(budget=20_000), length=len)")
 class StreamBatches:
     """Batches of streams: it reads a window of sequences, and plans and yields its batches while it reads the next.
 

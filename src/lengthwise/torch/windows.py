@@ -10,7 +10,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import checks
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.world import World
 from lengthwise.planning.window_epoch import WindowEpoch
@@ -21,7 +20,6 @@ from lengthwise.torch.sampler import BatchSampler
 
 # It yields, counts, refuses and resumes as `BatchSampler` does. Only what it goes over differs: a `WindowEpoch` has all
 # that the sampler asks of a `Plan`.
-@checks.show_call("WindowSampler(lengths, Batching(budget=20_000))")
 class WindowSampler(BatchSampler):
     """Yields the batches of one epoch of `lengthwise.Windows`, for `DataLoader(dataset, batch_sampler=...)`.
 
