@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from lengthwise.checks import sentence
 from lengthwise.lengths.columns import (
     DROP_SEQUENCE,
     Column,
+    Kind,
     choose_columns,
     missing_column,
     nested_lists,
@@ -26,6 +27,7 @@ from lengthwise.lengths.columns import (
     unit_of,
 )
 from lengthwise.lengths.counts import TextCount
+from lengthwise.lengths.rules import Place
 from lengthwise.lengths.sources import brief, source_error
 
 
@@ -58,22 +60,28 @@ def read_arrow(
 ) -> list[Column]:
     """Reads columns of Arrow files, stream or random access, one after the other; see `read_parquet`."""
     # The first file says which columns there are; a later one without them is refused when it is read.
-    with _open_batches(files[0]) as (schema, _):
+    with open_batches(files[0]) as (schema, _):
         names = select_names(column, schema, source)
 
     def batches() -> Iterator[Any]:
         for path in files:
-            with _open_batches(path) as (_, found):
+            with open_batches(path) as (_, found):
                 yield from found
 
     return _gather(batches(), names, source, count)
 
 
 @contextlib.contextmanager
-def _open_batches(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
+def open_batches(path: Path, opener: Callable[..., Any] | None = None) -> Iterator[tuple[Any, Iterator[Any]]]:
+    """Opens an Arrow file, stream or random access: its schema, and its record batches.
+
+    Args:
+        path: The file.
+        opener: Opens it for reading bytes, as `open(path, "rb")` does; None maps it into memory.
+    """
     pyarrow = load_pyarrow()
     try:
-        with pyarrow.memory_map(str(path)) as file:
+        with pyarrow.memory_map(str(path)) if opener is None else opener(path, "rb") as file:
             magic = file.read(6)
             file.seek(0)
             # The random access form begins with its name. A stream has no name.
@@ -105,30 +113,39 @@ def top_of(name: str, names: list[str]) -> str:
 
 
 def _gather(batches: Iterator[Any], names: list[str], source: Path, count: TextCount | None) -> list[Column]:
-    parts: list[list[NDArray[Any]]] = [[] for _ in names]
-    kinds = [""] * len(names)
+    parts: list[list[Column]] = [[] for _ in names]
     first = 0
     for batch in batches:
-        for k, name in enumerate(names):
-            array = take_field(batch, name, source)
-            kind = _kind(array.type, count)
+        for name, columns in zip(names, parts, strict=True):
+            array = decode_array(take_field(batch, name, source), name)
+            column = column_of_array(name, array, row_place(source, first), count)
             # Files of one folder may differ: the lengths of lists must not stand beside numbers.
-            if parts[k] and kinds[k] != kind:
-                remedy = f"Write it anew: {name} holds {kinds[k]} in one part and {kind} in another."
-                raise source_error("of one type in each column", source, remedy)
-            kinds[k] = kind
-            parts[k].append(_numbers(array, name, first, source, count))
+            check_kinds(name, [*columns[:1], column], source)
+            columns.append(column)
         first += batch.num_rows
     return [
         Column(
             name=name,
-            values=np.concatenate(found) if found else np.zeros(0, dtype=np.int64),
-            place=lambda row: f"row {row} of {source}",
-            unit="counts" if kind in ("lists", "texts") else unit_of(name),
-            texts=kind == "texts",
+            values=np.concatenate([column.values for column in columns]) if columns else np.zeros(0, dtype=np.int64),
+            place=row_place(source, 0),
+            unit=columns[0].unit if columns else "unknown",
+            kind=columns[0].kind if columns else "numbers",
         )
-        for name, found, kind in zip(names, parts, kinds, strict=True)
+        for name, columns in zip(names, parts, strict=True)
     ]
+
+
+def row_place(source: str | os.PathLike[str], first: int) -> Place:
+    """Says which row of a file the k-th of a batch is, whose first is row `first`."""
+    return lambda row: f"row {first + row} of {source}"
+
+
+def check_kinds(name: str, columns: Sequence[Column], source: str | os.PathLike[str]) -> None:
+    """Refuses a column that holds numbers in one part and lists or texts, which are counted, in another."""
+    kinds = list(dict.fromkeys(column.kind for column in columns))
+    if len(kinds) > 1:
+        remedy = f"Write it anew: {name} holds {kinds[0]} in one part and {kinds[1]} in another."
+        raise source_error("of one type in each column", source, remedy)
 
 
 def take_field(batch: Any, name: str, source: str | os.PathLike[str]) -> Any:
@@ -145,24 +162,44 @@ def take_field(batch: Any, name: str, source: str | os.PathLike[str]) -> Any:
     return array
 
 
-def _kind(kind: Any, count: TextCount | None) -> str:
-    """What a column holds: lists; texts, where these are counted; or single values."""
-    if load_pyarrow().types.is_dictionary(kind):
-        kind = kind.value_type
-    if is_list(kind):
-        return "lists"
-    return "texts" if count is not None and is_text(kind) else "single values"
+def decode_array(array: Any, name: str) -> Any:
+    """Makes an array of plain values of one that stores them as views, indices or an extension."""
+    if str(array.type) in ("string_view", "binary_view"):  # as Polars writes them; PyArrow 26 drops no nulls of views
+        return array.cast(f"large_{array.type}".removesuffix("_view"))
+    pyarrow = load_pyarrow()
+    if isinstance(array.type, pyarrow.BaseExtensionType):
+        return decode_array(_take_tensors(array, name), name)
+    # A column of few distinct values may be stored as indices, which are no lengths.
+    return array.dictionary_decode() if pyarrow.types.is_dictionary(array.type) else array
 
 
-def _numbers(array: Any, name: str, first: int, source: Path, count: TextCount | None) -> NDArray[Any]:
+def _take_tensors(array: Any, name: str) -> Any:
+    """Tensors of one dimension as lists: Ray keeps NumPy arrays so. Of any other extension what it is stored as."""
+    storage, kind = array.storage, array.type
+    if max(getattr(kind, "ndim", None) or 0, len(getattr(kind, "shape", None) or ())) > 1:
+        raise nested_lists(str(kind), name=name, at="its type")
+    if getattr(kind, "extension_name", "") == "arrow.bool8":
+        raise not_a_number(str(kind), name=name, at="its type")
+    if load_pyarrow().types.is_struct(storage.type) and storage.type.get_field_index("data") >= 0:
+        return load_compute().struct_field(storage, "data")
+    return storage
+
+
+def column_of_array(name: str, array: Any, place: Place, count: TextCount | None) -> Column:
+    """Makes a column of a decoded array: numbers, texts that are numbers, lists, or texts that are counted.
+
+    Raises:
+        ValueError: A null, or a value that is none of these.
+    """
+    values = _numbers(array, name, place, count)
+    if is_list(array.type) or (count is not None and is_text(array.type)):
+        kind: Kind = "lists" if is_list(array.type) else "texts"
+        return Column(name=name, values=values, place=place, unit="counts", kind=kind)
+    return Column(name=name, values=values, place=place, unit=unit_of(name))
+
+
+def _numbers(array: Any, name: str, place: Place, count: TextCount | None) -> NDArray[Any]:
     types = load_pyarrow().types
-
-    def place(row: int) -> str:
-        return f"row {first + row} of {source}"
-
-    if types.is_dictionary(array.type):
-        # A column of few distinct values may be stored as indices, which are no lengths.
-        array = array.dictionary_decode()
     if array.null_count:
         raise not_a_number(None, name=name, at=place(load_compute().index(array.is_null(), True).as_py()))
     if is_list(array.type):

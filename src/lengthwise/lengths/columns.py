@@ -29,6 +29,7 @@ from lengthwise.lengths.rules import (
 )
 
 Unit = Literal["seconds", "counts", "unknown"]
+Kind = Literal["numbers", "lists", "texts"]
 
 SECONDS_NAMES = ("duration", "seconds", "dur")
 _SAMPLES_NAMES = ("num_samples", "samples", "n_samples")
@@ -48,14 +49,14 @@ class Column:
         values: [n] of any integer or floating dtype.
         place: Says where the k-th stands: "line 8 of train.csv".
         unit: "seconds" or "counts" where the format says so, else "unknown".
-        texts: Whether these are the counts of texts.
+        kind: The cells that were read: "numbers", or "lists" or "texts", of which the values are the counts.
     """
 
     name: str
     values: NDArray[Any]
     place: Place
     unit: Unit = "unknown"
-    texts: bool = False
+    kind: Kind = "numbers"
 
 
 def to_lengths(
@@ -226,7 +227,7 @@ def read_cells(
     numbers.
     """
     if count is not None and (alone or not all(_plain(text) and is_number(text) for text in texts)):
-        return Column(name=name, values=count(texts), place=place, unit="counts", texts=True)
+        return Column(name=name, values=count(texts), place=place, unit="counts", kind="texts")
     values = parse_numbers(texts, name=name, place=place, remedy=remedy)
     return Column(name=name, values=values, place=place, unit=unit_of(name))
 

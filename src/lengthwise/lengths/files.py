@@ -134,7 +134,7 @@ def read_lengths(
     # An array in memory may be empty: a filter may have left nothing. An empty file is more likely the wrong one.
     if not columns or not len(columns[0].values):
         raise source_error("a file with sequences", path, "It has none: is this the right file?")
-    check_counted((column.texts for column in columns), counted)
+    check_counted((column.kind == "texts" for column in columns), counted)
     return to_lengths(columns, frame_shift, sample_rate)
 
 

@@ -40,6 +40,7 @@ from lengthwise.lengths.text import open_text
 _KNOWN_UNITS: dict[str, Unit] = {"num_frames": "counts", "duration": "seconds"}  # the first that is there
 
 Record = dict[str, Any]
+_ABSENT = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError)  # what a missing field raises
 _NUMBERS = {int, float, type(None)}  # types of the values of an object of lengths by name
 
 
@@ -71,14 +72,35 @@ def read_manifest(path: Path, column: str | None, count: TextCount | None = None
     if alone:
         _refuse_lists(names, values, at)
     return [
-        _column(name, cells, lambda row: f"{places[row]} of {path}", unit, count)
+        column_of_cells(name, cells, lambda row: f"{places[row]} of {path}", unit, count)
         for name, cells in zip(names, values, strict=True)
     ]
 
 
-def _records(path: Path) -> Iterator[tuple[str, Record]]:
+def iterate_records(
+    path: Path, size: int, opener: Callable[..., Any] = open
+) -> Iterator[tuple[list[Record], list[str]]]:
+    """Yields `size` records after another, and where each of them stands: "line 8 of train.jsonl"."""
+    records = _records(path, opener)
+    while part := list(itertools.islice(records, size)):
+        yield [record for _, record in part], [f"{place} of {path}" for place, _ in part]
+
+
+def pick_cells(records: Iterable[Record], name: str) -> list[Any]:
+    """Takes a field, which may be nested, out of each record; None where it is absent."""
+    pick = _picker(name)
+    cells: list[Any] = []
+    for record in records:
+        try:
+            cells.append(pick(record))
+        except _ABSENT:
+            cells.append(None)
+    return cells
+
+
+def _records(path: Path, opener: Callable[..., Any] = open) -> Iterator[tuple[str, Record]]:
     """Yields "line k" or "item k", and the record that stands there."""
-    with open_text(path) as file:
+    with open_text(path, opener) as file:
         lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
         start, first = next(lines, (0, ""))
         # The first character decides: an array, one object over several lines, or one record on each line.
@@ -155,7 +177,7 @@ def _gather(records: Iterable[tuple[str, Record]], names: list[str], path: Path)
             try:
                 # Bound methods, because this line runs for each of millions of records.
                 append(pick(record))
-            except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            except _ABSENT as error:
                 raise missing_column(name, list(record), at=f"{place} of {path}") from error
     return values, places
 
@@ -242,14 +264,18 @@ def _is_real(value: object) -> bool:
     return type(value) in (int, float) and value == value  # not True, not NaN, beside which max may lose a number
 
 
-def _column(name: str, cells: list[Any], place: Place, known: Unit, count: TextCount | None) -> Column:
+def column_of_cells(name: str, cells: list[Any], place: Place, known: Unit, count: TextCount | None) -> Column:
+    """Makes a column of values as JSON holds them: numbers, lists, or texts that are counted.
+
+    Raises:
+        ValueError: A value of another kind than the first, or of none that has a length.
+    """
     # The first record decides. A later one of another kind is refused by its line.
     if type(cells[0]) is list:
-        return Column(name=name, values=_list_lengths(cells, name, place), place=place, unit="counts")
+        return Column(name=name, values=_list_lengths(cells, name, place), place=place, unit="counts", kind="lists")
     if count is not None and type(cells[0]) is str:
-        return Column(
-            name=name, values=_text_lengths(cells, name, place, count), place=place, unit="counts", texts=True
-        )
+        lengths = _text_lengths(cells, name, place, count)
+        return Column(name=name, values=lengths, place=place, unit="counts", kind="texts")
     unit = known if known != "unknown" else unit_of(name)
     return Column(name=name, values=_numbers(cells, name, place), place=place, unit=unit)
 

@@ -9,13 +9,14 @@ import csv
 import itertools
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from lengthwise.checks import value_error
 from lengthwise.lengths.columns import Column, choose_columns, is_number, read_cells, select_columns
 from lengthwise.lengths.counts import TextCount
+from lengthwise.lengths.rules import Place
 from lengthwise.lengths.text import line_place, open_text
 
 _WIDEST = 2**31 - 1  # characters of a cell: the most that csv takes on every system
@@ -34,22 +35,36 @@ def read_table(path: Path, column: str | None, count: TextCount | None = None) -
             absent beside numbers; no such column, a row wider or narrower than the header, broken quotes, text for
             a number.
     """
-    with open_text(path) as file, _wide_cells:
+    for names, texts, place in iterate_table(path, column):
+        return [
+            read_cells(cells, name=name, place=place, count=count, alone=len(names) == 1)
+            for name, cells in zip(names, texts, strict=True)
+        ]
+    return []
+
+
+def iterate_table(
+    path: Path, column: str | None, size: int | None = None, opener: Callable[..., Any] = open
+) -> Iterator[tuple[list[str], list[list[str]], Place]]:
+    """Yields the names of the columns, the cells of each, and where a row stands: of `size` rows after another, or all.
+
+    Raises:
+        ValueError: As `read_table` does, for all but the numbers.
+    """
+    with open_text(path, opener) as file, _wide_cells:
         reader = _reader(file, path)
         try:
             header = [name.strip() for name in next(filter(None, reader), [])]
-            if not header:
-                return []
-            names = _choose(column, header, f"line {reader.line_num} of {path}")
-            texts, lines = _pick(reader, [header.index(name) for name in names], len(header), path)
+            names = _choose(column, header, f"line {reader.line_num} of {path}") if header else []
+            indices = [header.index(name) for name in names]
+            while header:
+                texts, lines = _pick(reader, indices, len(header), path, size)
+                yield names, texts, line_place(lines, path)
+                if len(lines) != size:
+                    return
         except csv.Error as error:
             at = f"line {reader.line_num} of {path}"
             raise value_error("source", "a table that can be read", str(error), "Repair the line.", at=at) from error
-    place = line_place(lines, path)
-    return [
-        read_cells(cells, name=name, place=place, count=count, alone=len(names) == 1)
-        for name, cells in zip(names, texts, strict=True)
-    ]
 
 
 class _WideCells:
@@ -117,7 +132,9 @@ def _choose(column: str | None, header: list[str], at: str) -> list[str]:
     return choose_columns(column, header, at=at)
 
 
-def _pick(reader: Any, indices: list[int], width: int, path: Path) -> tuple[list[list[str]], list[int]]:
+def _pick(
+    reader: Any, indices: list[int], width: int, path: Path, size: int | None
+) -> tuple[list[list[str]], list[int]]:
     texts: list[list[str]] = [[] for _ in indices]
     # Bound once: the loop below runs for each of millions of rows.
     picks = [(cells.append, index) for cells, index in zip(texts, indices, strict=True)]
@@ -133,4 +150,6 @@ def _pick(reader: Any, indices: list[int], width: int, path: Path) -> tuple[list
         for append, index in picks:
             append(row[index])
         lines.append(reader.line_num)
+        if len(lines) == size:
+            break
     return texts, lines

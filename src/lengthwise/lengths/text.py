@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from lengthwise.checks import value_error
 from lengthwise.lengths.columns import Column, Unit, choose_dimensions, parse_numbers
@@ -29,19 +30,21 @@ _WORDS = re.compile(r"[^ \t\r\n]+")  # str.split would also part "1\xa0234", one
 
 
 @contextmanager
-def open_text(path: Path) -> Iterator[TextIO]:
+def open_text(path: Path, opener: Callable[..., Any] = open) -> Iterator[TextIO]:
     """Opens UTF-8 text, gzip by its suffix, and says in one sentence what is wrong with its bytes.
+
+    Args:
+        path: The file.
+        opener: Opens it for reading bytes, as `open(path, "rb")` does; that of a store of objects, for example.
 
     Raises:
         ValueError: When a line that is read is not UTF-8, or the gzip file is damaged or ends early.
     """
     try:
         # Spreadsheets begin files with a byte order mark, which "utf-8-sig" skips. csv wants line ends as they are.
-        if path.suffix == ".gz":
-            with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as unpacked:
-                yield unpacked
-        else:
-            with open(path, encoding="utf-8-sig", newline="") as file:
+        with opener(path, "rb") as raw:
+            content = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+            with io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as file:
                 yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         remedy = f"Write it anew: {_lower(error)}."
