@@ -1,7 +1,6 @@
 """Cuts of least cost, and multiples of lengths and counts: by hand, by brute force, by kernels and by calls."""
 
 import itertools
-import json
 
 import numpy as np
 import pytest
@@ -315,8 +314,7 @@ def test_steps_are_filled_with_halves_that_are_multiples():
     assert sorted(plan.batch_sizes.tolist()) == [16, 16, 32, 32]
 
 
-def test_json_names_them_only_where_they_are_used():
-    assert set(json.loads(lw.Batching(budget=9).to_json())["cut"]) == {"choice", "budget", "oversize", "max_sequences"}
+def test_they_go_through_json_and_the_command_line():
     batching = lw.Batching(cut=lw.Budget(9, by="optimal", multiple_of=8, count_multiple_of=4), order=lw.Sorted())
     assert lw.Batching.from_json(batching.to_json()) == batching
     assert lw.parse_cut("budget:9,by=optimal,multiple-of=8,count-multiple-of=4") == batching.cut

@@ -47,110 +47,110 @@ STRATEGIES = {
 
 # Example, strategy, seed; then epoch 0 on 1 and on 4 ranks, epoch 1 on 1 and on 4 ranks.
 GOLDEN = """
-speech random 0 27fb3ac82fa83433 405d93bb0f278390 8889001a14c29076 bf191d26f037940b
-speech random 1 5493959739d305c6 7d2258b127009815 4a6a25cdccc4fef9 817d5d1673d8ff83
-speech sorted 0 66846e21638cb15c 82a60d1cf5dd0299 11cf3be0757b2931 59284beddb6d17b1
-speech sorted 1 cd244a8a26766ba2 340e887a8f947536 e24e87fad128f80e ddafef0937d6f804
-speech semi-sorted:0.1 0 d70587af05095ed8 de0a95d65f994e77 3d3d48d359f953fb acb34a9d1dfd42c4
-speech semi-sorted:0.1 1 8b04c33fbd8ad4b7 46853da4cdba797c fa1a7c77b5daaa11 fe058c6a17bc8f35
-speech alternated:58 0 c964fd2e8bb44a27 c18d06aac8b59b4d 054ca2f80c2f2095 b6e8d01115967c36
-speech alternated:58 1 250caaf0486a79b7 f558e5be0f55dce0 a7a6866f4b109ccd cdc09daa222038ca
-speech windowed:256 0 1ff22cea51b17dc8 ea4ad4e02bd5f4c3 458e4500d59a2bf5 ca92f80e204825b4
-speech windowed:256 1 0b742577ec882462 94480553cb02a58c ee7410adfb0db6ac cf1ef81d413bdf39
-speech bucketed:256 0 89ba82f60eb785fb 92e1ad32d7a49b6b 2cd9a93a6ad7605a 0b1acfd1df8aedbd
-speech bucketed:256 1 15b90cc4edc0c764 6fe5a86a2955c672 178c644e49eebc21 eeb92e32c94fc5d1
-speech optimal:6 0 e0614cc3c7faf005 b55da9c9eb176810 1761c6faead10a65 cb64ac8dca882e12
-speech optimal:6 1 e045f660304ab55a 7285944e22ceaa6f 0294a8f6262f5b49 a3a11d3462cf1a0e
-speech uniform:6 0 aa4a0e7f8b202d64 04aa3d66e6112d5b be457999fd839582 c393ef25a78277ae
-speech uniform:6 1 2b24c9d28f0de53a 2ec8f0bd545416a1 b90f58fbd061f549 c47a0b74774c1ec4
-speech quantile:6 0 403dd2d2918dba96 7564dd1ff13b723e c4149315c8b0b0e2 ff192498947bc3cf
-speech quantile:6 1 af9620fd53ee3dea 89ca864eb39ed061 2f53e8ffb8aff132 03aadfc712af174d
-speech exponential:6 0 b2b1ad79221f1821 13e2b5ec594afb44 d3356323e41cd1df 62292b6c7c60d20c
-speech exponential:6 1 634605e1559190c9 cbf99818b6eba829 e35c5e6c350a76f0 2e9ae31c8886758f
-speech mxnet:6 0 3235296a00915ea0 6ed5e9b16dc1e2db 55eacedee32a316d 294fcbf636524e50
-speech mxnet:6 1 ba8385f861d707d8 da081b33627f9b9b 3a3062dc89d4fb7f 86a8304eab0794e1
-speech max-entropy:0.05 0 f787768dadc1d330 52ca044165dacc4f 7cac250de5cd92a4 f9173e9107453611
-speech max-entropy:0.05 1 2b8c0812c54399db d71fecfe23801acd 7aec351ffca0e7b8 8d3bca92d4e47ba6
-speech budget 0 4fadd0e4cb7a88cc 4bde2a8122d07c2c d1034caa7da5e052 48ec104c0e47d14c
-speech budget 1 60490172d948f647 7df5bc9190931277 41af31b2f7896ee2 c792c729ad8089cf
-speech dynamic 0 2b2bc74e9ea417ca 08cd498995e22121 1ce6ca1974492814 b6756c8da2ddaec7
-speech dynamic 1 1add8a9fff9aa46f f4606b3ac4b0d0ca eef755ac7e3530ea 5734374fc863e9fb
-speech portions 0 0b36226b4fe9b3ff a3286f824dcb803b 6cae5732b5387840 6e42998d303f6cd5
-speech portions 1 05cc72b714c49a26 9d365f11df245c1d 11152a25cf78926a 0fac23c3f4a7a4c7
-speech chunks 0 401fdbfe90e0fa39 86422f69a0f27da5 2fc0467abde0a017 9d22c44ea2e67503
-speech chunks 1 55e0480f3c1deabf 6d7412660d9bda96 e9375dfe76abf61d f6fa22de7ba43af1
-speech default 0 f4ec5bc1f279d595 c83de85d7d2d20ac 9c69c66be2215357 005d59bebc1c4394
-speech default 1 b516750b7ba510c6 a820b906d1134fc5 18a93976e8d8acdb 5a6044f3a16abcac
-speech random-steps 0 6ccf9154ca883062 155e2a37f2cef477 fcb326069796ed27 e61c085f25f6aa1c
-speech random-steps 1 86c3e9ad23c96678 8ad17db384c8ebe2 4f1e4a1e2137080d 4bf4bb3cd8606894
-speech steps-of-eight 0 8396fcdb444a33f8 f0d3d693f71a2aca 284323a971a6061c c41fa07d1858a681
-speech steps-of-eight 1 02102d8c1549a842 a5a7546d6df93753 fe7082346b937139 19d3d88a17b81d08
-speech stratified 0 67f9a4f05b39255a 76aa8f2b1be2f782 ed4d5b58a0eeb18d 09840839a33c9edd
-speech stratified 1 3652b1611815673b 5b513890c57c8154 098ccbdadf81600d 617d9395ab398166
-speech rows 0 8f17e42f40f61b94 ff5e8c8a5fec7716 55de3915175e361a d3e890d319322f0e
-speech rows 1 6ce694b7161508f2 ff5c17c7b1149998 25686d033b4c01a9 b31bc2273f025492
-speech rows-best-fit 0 5743cf5f26e47cef 3b5925079e930833 5f40b8893bae05de 021773f943e8f194
-speech rows-best-fit 1 40ac2a3559252064 88264268fe74acc0 12c8d3691bb01671 644110d4fe2d5601
-speech steps-of-rows 0 3042e1e634e8110f 531bb2d41c934e36 475fb92c074f8337 7cf8d64d9f7cfc94
-speech steps-of-rows 1 5558ca8737e88818 cc851543d13282ac 0a0606e862322102 31c982a84bf66b93
-speech optimal-cut 0 a4e060b8f2a66b32 8537b612a531504f 40c64e7b1abc520c 7a3da29888feea36
-speech optimal-cut 1 5b42944589ef788d 13d375688bfd3c07 615d3c2c05d1eae7 032941640f7d37c1
-speech multiples 0 2b17131cb5627f39 62441e9d7bf2de7c 03513d5d4b3792b8 dde20bafd2c3e183
-speech multiples 1 11060323a5fe8108 e09b42464096b60b ee2b12c7f8be1e86 c7a30e70967d2e78
-speech steps-of-multiples 0 a8243531a7dd1e26 10faf3c6faa0547f a4227ca0516d3324 f9577fcb60b6afd5
-speech steps-of-multiples 1 8b5a17c51cd82258 1061695f66ba7fb7 b8461f0cff983e95 bcdcd1cfe50f02c5
-long-tailed random 0 ca31763811d71bcf 83149322ab263a11 fb3e9f7e5a06b687 a97f15420c263fd7
-long-tailed random 1 61e140a69f45160b 820b89a07fa3ed68 bfbf5b0136923452 77a6fd39244d003c
-long-tailed sorted 0 7a2111cc8cb36986 ec49a40e0253a8a7 b5cd8ecda5b4c821 e68e9e23feeac5f7
-long-tailed sorted 1 9c345a8fc276f847 ec89f6fc7052c6cf a9bcfc3b6d5d7e5f a6592eeb27afedab
-long-tailed semi-sorted:0.1 0 1d82a56bb7cba4b8 7cee7df853791194 3d3cae0c93f05b0e 6c74c71e3eb6e070
-long-tailed semi-sorted:0.1 1 a6a3839338810db2 f7bf634b221793da 725e80f78efe7013 5f3aac2a2c776e61
-long-tailed alternated:58 0 af1034c7b3c815a2 70f7659a9ed447cc 7034d4a1692bfec5 faacd36e5a58606d
-long-tailed alternated:58 1 6a7427e18cd0113b 155107355aa19933 f67a245a2d68856d 110df719414fdfa8
-long-tailed windowed:256 0 57bfa1c1549c7e90 f2f19468fa03741a a7cad0d789b3dada 9b6ad2905bc354f5
-long-tailed windowed:256 1 09fd7aab09db91d1 54f71dd77d3273ed 9c548ebd1bc1e9af 7029c7171fb41ece
-long-tailed bucketed:256 0 0e76bd0330433768 9d0c0754b0853944 94be6d902f156a1d 6a15e2752b3c723f
-long-tailed bucketed:256 1 9e585899bbc5a3d8 d80c8af525f3d9b4 0f336c5b453197b6 9d685d3c4028ff57
-long-tailed optimal:6 0 9b36c1d060fecb8c 3cd637dfd372ee05 c3afced7a8d84222 7c6afc8eede4d1f6
-long-tailed optimal:6 1 4dcf4678d00e19fc 80689708ddca1d56 11075d2693882f91 4ebad4ae5a00fd2b
-long-tailed uniform:6 0 b434f1dfffe94a34 c4d4437be010a92f 261f8b20f0459037 c6a0b67a1870e35c
-long-tailed uniform:6 1 a603386ea0fed635 2cbcdc4702073a45 795e215b7d22073c 91a0ad77c456e041
-long-tailed quantile:6 0 c3f407be4303d0c8 dc59a66607235ba6 77f9d61e41e86f08 297bb57ec82b932c
-long-tailed quantile:6 1 6fde064e949fbeb0 b75eaa01720b261b 6954dcc2f2d4f816 4e5a0fd6de299d84
-long-tailed exponential:6 0 dddb74802ed6a464 f2f57f12543744a2 6a9c390e50a1a49e 0f5c195740590459
-long-tailed exponential:6 1 ef53d6cd4d116d19 34509081c820cbde c0a4abf2c8069ca8 11dc2e29fee38040
-long-tailed mxnet:6 0 43d744e7f5993613 69ff58111ffd7d53 2ae98fedb0b1c0ac a383b2c677b736ce
-long-tailed mxnet:6 1 f71f0771787a0cc3 c3c799b0f9a829db 0987477a39a26311 05151c7399354bcb
-long-tailed max-entropy:0.05 0 133236a5bcec5e73 db54af4d420fc944 2ea394b32e0a06f7 f2814e76a62cf3f1
-long-tailed max-entropy:0.05 1 08854376c6a2b7a2 790e854c67b4d0fc 64f93e51a851af89 5736549cfaec7ef4
-long-tailed budget 0 78cd541b941f53b2 9d6f030cb7429767 b749dc27fe79ab8c 5bda0b964e2c09cf
-long-tailed budget 1 8aa9dc6ebf0e6d58 c3060f833c269baf a65368c4af3e1648 fadc735825c3aaa9
-long-tailed dynamic 0 d14d52ef3860e967 6a8f4c6bc1cedd37 2c583b818b5cd098 ccd9f83a7c063f72
-long-tailed dynamic 1 5cb0a7c3b47f3573 c2bcb8e44d7137a3 8e5ddce8f3cf98ac 8d2a1ac70d5bf2d7
-long-tailed portions 0 78b2e2c48ed50fff 8cfb0fab83017722 9478aa017de55ce6 4ed66f519fb3827b
-long-tailed portions 1 4a2ccd5a35982761 176e7f3166854936 52942a9ae5538f88 fc4081b6c4dc257f
-long-tailed chunks 0 297b5aaac16d865d 076ca1efa14021de 7e14a487a9f6db68 fdffa4607022ddbd
-long-tailed chunks 1 c30f55c50c309164 748aed1bd5764e02 8975e2172ede914c 5603270dbad922b3
-long-tailed default 0 ec91ba1a52c13163 3f31aa55f5ef2d3e 31ecd35b8b6138bb 5cbfcb923f12bda7
-long-tailed default 1 de6f039d12ea6771 bade93de33ff94c2 fd7a4e84fc4b0269 605f3d2975d71be9
-long-tailed random-steps 0 a3e7d50e8da0c71d 7409d817eff573da 11bf5f079fccb928 c61d0382c6945f79
-long-tailed random-steps 1 29188e134c65caa7 a6d9907d3d1af345 4be0a15a8ef565d4 1bee0548dfe94a8f
-long-tailed steps-of-eight 0 d15a8a8b954f8069 63ecb69994b4afb3 d442c02ccb972ad1 3448898cfa50636c
-long-tailed steps-of-eight 1 b8fb723a88b13112 cd4c7850fe89fd2f fdae88da7736a064 8b4994399bd02981
-long-tailed stratified 0 b94709095a22f95f 9293cb7d05d4a776 74ab3c504bc04681 ae52babb0b5223b5
-long-tailed stratified 1 144fb5ebb22ecfb7 831a4952c961f1d1 625aa7dd83323ce4 4c4fc5a7ff2be9b3
-long-tailed rows 0 d79cdc2059291f90 98b75d5494ba5ef9 fd52bb5d563df924 b712a8fcc5de184a
-long-tailed rows 1 575177c7740500f5 9ba0648fedd04687 c7e4fc2aa177209d ce8ebd025973d578
-long-tailed rows-best-fit 0 c5afa95cd3697a0e 29ff65a37b1d87fc b76bf7557395fcaa a8a73d875160b62e
-long-tailed rows-best-fit 1 c32cc15d59e5eca9 19ef5898f5d497ed fee2fc806c6e13b4 c9232ceb1882c41c
-long-tailed steps-of-rows 0 0a41ec7938189748 6e7b9253cedcb04f 86ab4be43cb20dac 92d6f5f9409016f3
-long-tailed steps-of-rows 1 8079a5a9e1b869ec ca168f9536a9dc68 5f5dd81884e2a265 dbcea77fecc8e02a
-long-tailed optimal-cut 0 c46fd48822154b6b 2577d83a71df61c6 676489c7e61d9dec 6a3adff86c32cd91
-long-tailed optimal-cut 1 f95fc9fd1a8d4919 f86f69c487e23f97 4d7be9b9ef70b9d3 7c5ba874472e268c
-long-tailed multiples 0 d22caec56076497d 15afdb000ad129d5 bd8fce5becd3cd92 ee83e5b7c82f3a0e
-long-tailed multiples 1 98e82f4ee0054d2d 7dfde451c12a0c75 573ce793e964431a 29addb37e5c577f9
-long-tailed steps-of-multiples 0 29864a4028057bc8 0c240089d5bf30ce 4f7f06162b19e4b3 4cf0e50915a18efa
-long-tailed steps-of-multiples 1 b06a7bd99291b4e8 aa6d32f0733cec03 61e658c49a27d576 cbf12b407dfc770c
+speech random 0 d978e438a6ce9df2 11fb576ecaad8498 b0df95fe8e672e5a 40e3c14ff2bab172
+speech random 1 50bcbdc7c8a2f4a1 cb5831863fc7efff 95640f8ef78f79c9 3ed3313f67610216
+speech sorted 0 4b738c235f3a3500 d58c1b3f9c05275c 1da41c786f72dca4 724a373fc9e230f8
+speech sorted 1 9c3c1ded051c0106 f5b9148c495705e4 1ad58216314c47ae 3c9461f4bb5fa100
+speech semi-sorted:0.1 0 bb016ce2970ac6d0 88f77b14b0b0ea89 5c33e031a7392d34 7111343e84e44d02
+speech semi-sorted:0.1 1 06c4fcf873beb6f9 16a3331ed2ab9ac8 4db1571d97891a27 67616d29a626bf92
+speech alternated:58 0 0336d8b4fe4ca0d4 56d79626e61959fe 3968b704f443f25e c2724e0e893817a8
+speech alternated:58 1 e6dc74b02d16c51e dc26f57373767f29 b6f69848f8c25a5b acc90e30bbfe3567
+speech windowed:256 0 7501177f516892b6 d53b69b3dd6114c6 d811fc0a02dcb2b6 2b36f897dadbd9ff
+speech windowed:256 1 f10755a1682c80f5 6a0b46ec72a91d1a 24d1b05f533eea77 f2607b5774957259
+speech bucketed:256 0 a818dc73a98965e7 a221c8489623ea12 208bfde0e09b7b60 d2c5e27c52325706
+speech bucketed:256 1 66614a134bef3ccd 05df47ab4df7ef51 758eeee6b957abb7 bbda146d141bba81
+speech optimal:6 0 b90fead40eab78f4 687322bf614e8e9a 54f6c9c0a597c536 d99a77bdb3f91637
+speech optimal:6 1 f4b5f4fb247c7fc4 fe52354a64635e35 0ad5e2f2079c6b14 06ef82f55d40e55e
+speech uniform:6 0 ea0069f66a7954c0 23f48b505b76567a 79880661396261a5 96783d7029fdc680
+speech uniform:6 1 b71d6687f37937d7 4a4b62d9b9b0016a b87e3750effab9f7 3c7bf757c707a6c5
+speech quantile:6 0 f30e138c0bd4e7c7 efcba6a769c98761 4e070b9432848e32 cf8be1c1e74e7360
+speech quantile:6 1 70ed40f62b93c8ae b97aed6d3d66433d 228c9e92de82c5af 0d6843bb395d3f62
+speech exponential:6 0 f9513eb6701a1409 f5aca23a01e74091 daedeb92d9da81db e29f6f9692a30a2b
+speech exponential:6 1 38dc3ee101bfbcab 9e71b93de0ebe657 c8cd03d3d71c229c 5a787eaf4cccd61c
+speech mxnet:6 0 25b79889bbac5a40 33f4c31adb42e7c0 b64c85172101703a 29cd733df18554b1
+speech mxnet:6 1 b6ff0930108d9a15 ef6aac8baff940af de5ff069c6bb84b2 fd043adb085db9ad
+speech max-entropy:0.05 0 82aebc410e70f39e 749c88338cd228c1 02c83a82f6ba075d d7b642dc49f12701
+speech max-entropy:0.05 1 da34b8a2f17849ac 13378d0efa5ac441 5077227b5157ebd9 a96cb42521e57fe5
+speech budget 0 9be7fca45d55e952 8c294ac2b40f7315 690b3e51a90f6008 c1e90ae888caedfe
+speech budget 1 4f77b6dcce8e570e 44c737f1c2990106 fe76e25a4aa3fa32 13dca1863ca33a97
+speech dynamic 0 e7579836fa1b509a cc45005ce7d5bbca c3e72ceb54b9c313 11f32b07eb11415b
+speech dynamic 1 e42a2dc80e00be92 b7afa15b985ac899 eb191a590e7ce8f9 ab9835276f804183
+speech portions 0 d5ec0676a9a4b9aa d5dbf8eb6f18204c f34063a77c949d94 212f3bc5cd448dbb
+speech portions 1 1b0b48023fbac9c2 48ba953ed9334341 8c7238d0b4229b5e 431111dbdcd04490
+speech chunks 0 f40bd8783829fab5 c64e11dbcca99ae2 622d8b57e93ff4f6 991544dcc0c658d3
+speech chunks 1 775ef18d320222f3 94841317ac05c451 2dc6c6a18adc0616 1de5690a2a053d9a
+speech default 0 29f7089acd41a3a2 700a61fbfa2f9c5d 1e54d2b8054cb4d4 6cbb1673cc56c2fd
+speech default 1 dd6f46c468535ecb 73dab593f92f16a3 29d55202b5104fe0 9ad7f24a0eb69710
+speech random-steps 0 2c7b9ce613a8bbcb ef6310d155a2df95 5293e0580c4ef8b8 659b676118b1a923
+speech random-steps 1 7f084ad4b0da4fcc d24ea82ce248d997 e0cf43dd174c3f32 6745083f5cb7716e
+speech steps-of-eight 0 0bcea3dab6c43b78 17ded2395e739bcf 7c8a04b11b3f017c 60bd7d01780284fb
+speech steps-of-eight 1 f3eb13f9086911bd 66b3f2394b4e5f34 8ddaee0ca319b635 261d201aba775ed5
+speech stratified 0 5646f81153498bd6 d30b583c0b291dbf 7219e18296e3bdd2 1b73c34b0278b098
+speech stratified 1 5fdb900c1312d675 477377cb3d7aba4f 732ebc889dd4f430 98579663561b99ab
+speech rows 0 7c25be8063a5cd95 a46fd3ada4b442ba 5113ba9fd31b8a36 c3481b6099d1fedb
+speech rows 1 f0cdebceb5241bb3 c7be3b71357f72c6 e9677e0e2edbe8f0 315fab22b573f0ae
+speech rows-best-fit 0 508989d4378c100c 566312f0f04a7d84 3e0cd1c0c98e0399 2b1d883c2ea8e632
+speech rows-best-fit 1 903251c32b8bf762 c1a14a5611716afa bb195f1477b911db 9eedf4c86f249415
+speech steps-of-rows 0 2091c76664943f7f 88d9101c99089e1b f4d3bd9bfb050a13 f415e78602381f24
+speech steps-of-rows 1 93f944770a34da10 6e8c2734e7a05694 9c11f27320011873 f24aa022a62c407d
+speech optimal-cut 0 c6b75842485bc937 c1de9c23f18d6a85 216bb13b5f9c6b0b bb34b6c453375c0d
+speech optimal-cut 1 af2f1ac8d1bbd9e4 0a45833dec565c90 8a0180b6d2bcfd8c 5eb2beb6b3fe7918
+speech multiples 0 3cc1ea9776397308 bdd18e0ddfa827e2 e4bb88c0841a2ab2 ed3da285a50507ce
+speech multiples 1 a62d9030742141f1 58e86e72827cd52c d6c60e92f00555fc 62b236bc2b3ae4f4
+speech steps-of-multiples 0 0c7ac1f7081574fb 501578c880683f54 febadb8c4c280c0c a22d9069b1b1df5e
+speech steps-of-multiples 1 a3a80015a72a85ce 1b3c9feac4241869 091ca39bb968896b 80eb14cff597357e
+long-tailed random 0 e02ea5209fcc3483 f99a9ab473c00d16 871b34e6b398744e ad3bf79c5e5cc023
+long-tailed random 1 038cbc9e5f2dd140 81d43ba67bacdfbd 0d6939bd63399b22 bae75d9b3ea7e026
+long-tailed sorted 0 f54c6b88362d6cac 6e62bb0db4657ff6 a182ae705e47c548 f9300e706f1fa0b4
+long-tailed sorted 1 37f6040f4a785122 e709b2b8daf1d5d4 2ecc4ed9515573bd 87318f136b85c078
+long-tailed semi-sorted:0.1 0 52d61263a53b0674 6b2e24d693f8b596 c339e5a6890da2a8 b9b60cc67c33e482
+long-tailed semi-sorted:0.1 1 6505da42d881f406 2c978fa240d56ba2 692adfb1a9437719 75abb8998479b9cd
+long-tailed alternated:58 0 ffe1d5ff6a11274d 15cc9762eb07433d 865226ffda58f9a9 11ae45b1141983b1
+long-tailed alternated:58 1 d977bc0d5c3c2266 d890357eb169e740 14b4461651090b07 4581746444dbb90a
+long-tailed windowed:256 0 c98b04f1623d63fe ca0f469ff6259229 88f72b3965e5d694 b8459a7436fb9eaf
+long-tailed windowed:256 1 d746e712ccc88c0c ea1ec7f028b3365c 0e082c97c2c7f598 b0f0dd33d2cade27
+long-tailed bucketed:256 0 b8001d2e7ab580b2 1fe6eff1a1cb6065 52aeae2878880911 2e3afd42dffd5612
+long-tailed bucketed:256 1 0783f7eeb0f5eeb0 944d3ad9a58877a8 3bfe0d05bf0896af de01d7df9bc22145
+long-tailed optimal:6 0 80b649fe0148fba4 dcbadffe52900749 eab33149ef68b2a1 a1747cb91cc14929
+long-tailed optimal:6 1 865c98c523ce3ca2 aa267754d4ae8ffa 98fa2adc5f147daa ca64382c20bf52ef
+long-tailed uniform:6 0 92da71278a8b95a3 360a6a9cb82f61bb 451e6e0c5eee09b7 4783e3f889525ecd
+long-tailed uniform:6 1 6933c363cdfe7fca 5adc46caebdc49a5 032b7ef8b634808f 1f6e5d6805e12a1d
+long-tailed quantile:6 0 c44c6d976937af56 0275e835a79c7164 b2e7dae9bd7dde94 a5f72bdb08eaef24
+long-tailed quantile:6 1 187a0189cdc555cb 027f2a9bc3fc8f88 27c123f3e48f3594 14ce0dbcc1fd5b15
+long-tailed exponential:6 0 b837a576a5701c42 44c77f200ebaa2e5 f476efabffa4460d 19a5f296c6b6d23f
+long-tailed exponential:6 1 efe81a01c4fc3530 02b171f80a82bf20 d0cd07090db45b8a 6f5b3f76356bf196
+long-tailed mxnet:6 0 546952aefcd67190 a4188bcfbf2a717d 139e6d2187e32d2f 5738dd1a3ca9ad10
+long-tailed mxnet:6 1 522ae5aecb01f507 03940138a598b47e e3a42a621a5eb90b f1a81ade69d06a0c
+long-tailed max-entropy:0.05 0 8c4daf88483c46aa 3b625e0dd9556ebd dcfbc0abcbb106c8 1938b5b84563df9c
+long-tailed max-entropy:0.05 1 3fa728f594645287 a7f13f7d7a54bc57 8063e0ac82b98da4 fefdc53d3840bcbb
+long-tailed budget 0 28d9e994679a6709 4f6c41aaca118c43 0326b30a420eef99 bf9c2893b8ca74b1
+long-tailed budget 1 f852955ed570ebbe a43feaee630357c6 d040923dfbbda520 9db1dc336b1cdaa6
+long-tailed dynamic 0 ad6f6ffa74f81923 1a39897b598c56f5 db93305e08d4b995 d12f2e43a1c5e7f7
+long-tailed dynamic 1 4be8667437f3135f de0f357f16e9d09f 292f826e813b5bdf ef709cab4b47392f
+long-tailed portions 0 ced28b1b140c3eea 5269b2223f1be6b9 efaddf212228cc5c 3d78d1827dd015e5
+long-tailed portions 1 419a2b358839b9d4 7046d03c14642bd2 9ef2bf17ef594e2b 387c523e9e5a54d5
+long-tailed chunks 0 9bec63fe4af88e75 dff4763f2d4805f8 ae899a656ef31638 e7a45cab9af397b5
+long-tailed chunks 1 103cbf07d81b7a54 e7693a8621955c5c 9d388177f3a17ec6 70aa7f8116827cd5
+long-tailed default 0 310f65b6154423d2 5b041a566c8ab1e5 dc55c4c27af43b8b 8514bdeae551674d
+long-tailed default 1 79563c1006ae1afe 1bc458f110bf177c 79fd81e2e2bc2895 2ff600c2c14cb5a2
+long-tailed random-steps 0 65de055f48169927 b7e6231231413c2e 11351254b65b64d8 b0a0bfdd75592f1d
+long-tailed random-steps 1 814d36d803accfda e7919bc1fc02aadb ee364fecd5f8f432 acdcf3568941b945
+long-tailed steps-of-eight 0 0080710d32a32ac5 451c6d2ecdff2473 b4895ece1cde0bab ed9891548433d13d
+long-tailed steps-of-eight 1 8bd8969f1c10bd8e 9fd84d181230f88a 84e214d9a038e104 fb9ea70bca3014d2
+long-tailed stratified 0 f945d004b7c6688b 22a4e66b43f981cd 88448772a5bca7d8 5c00519aa2b2fd1e
+long-tailed stratified 1 3a93b1aeee355528 f6fd8d04fab13b8f c70cee63165bf5f3 31eef41dcf87a912
+long-tailed rows 0 0693cad77c3321fa 54bc7f5261737ce9 4fc7353a9b913b7c 267a9a502ed024c7
+long-tailed rows 1 5a01cbbba6bb98d0 59b2c61f50549566 e2c3209b602f13f3 5d362dda5ce5345b
+long-tailed rows-best-fit 0 2602e6c49a8fd201 d5c9121d5480009c b62fd5cafbb883bb aa5d138ce81915ef
+long-tailed rows-best-fit 1 5f48b6fa2515dce8 3c1058b3d2b48616 a341ba2a416a9110 dfab11fc6bd5c6d6
+long-tailed steps-of-rows 0 6642b160dd257bfb 7251f3a2299cf622 fb14256359773228 9d29606602bd7184
+long-tailed steps-of-rows 1 921be6d6e85b2d38 f3389299b1df1428 81362178600cc58d cd96df8e3a81ed2d
+long-tailed optimal-cut 0 c2ecef902fe4ecfb 8860813b42aa8ae5 74bd874c9472cb7d cff00f972476b730
+long-tailed optimal-cut 1 2d3e3409e6e38553 0b856c67ff85bad9 e51efc43b48f1599 a170142269b74e76
+long-tailed multiples 0 f9a10a12146aa43b 956e80a7fe1ab543 f16bbfd2564f45c9 9f3cf6b9128d1b27
+long-tailed multiples 1 d0cc2dfa02441a97 32a9165589919bb7 5de0a6443e905769 8455a5cce070ddbe
+long-tailed steps-of-multiples 0 7528a5e956169781 307e475a886a170f 00680880b1c3aa71 e70c750989d54055
+long-tailed steps-of-multiples 1 eb765e0139faa166 89849da8e2155ed5 f99875372bf7dc99 4513fe89d639e754
 """
 
 ROWS = [line.split() for line in GOLDEN.strip().splitlines()]
@@ -202,15 +202,15 @@ def test_a_plan_is_the_same_by_kernels_in_python(row):
 
 # What two runs on other ranks left, and windows: whoever goes on with a checkpoint of before must have them again.
 LATER = """
-default e357bce66a4c7846 666064527d26267a cf7d107e166c16b8
-budget 1f041334f1825224 e7916ba14e5868f7 8ae275c66d1660e4
-stratified d73a5fbb5f8054bb a0fc4644b0a63952 e4b3ec3c109816a0
-portions 2770d428c02df1e2 bf6b5fb92820b83b b7e5d81bcb9c99a8
-random-steps 709868c03c273191 138423b22b1f8c4f 33c874c1c25c2427
-dynamic 5cca6419fab09ef4 a6d18d13e4174256 702ea6005bc9ef95
-optimal:6 c242ab7d5c9e2a39 ec311b3bcff4bb63 4bb30a96a891a8b9
-rows b8b31194a2eecacf ef55494b87570949 75e649a38136ba16
-multiples 94198dc2f274f585 8a3594eb7a997340 8d81bafecda12b81
+default 8528fed317f5ee7e e7e6a77bb44d8dca 95c719456361117b
+budget ae17d74270bd96e1 10f662af15df2b7e e0e7f696b804109b
+stratified f0285280598e9da0 234d4d91504f92d7 37ea44fb4ae8369f
+portions 5b9c194bc873d49a d61b211c3a7c6285 1b5826acd2a85bb2
+random-steps 39d6bc009306fc02 3cd0c0b61dc71b87 81517c3e902a65b8
+dynamic 53574ada8ba9f1ff f52e4abc2da9a76c 1b3f52900359a7ee
+optimal:6 76e2a6d28290653f 1c1cf7a3ebe6d6ca aaedc0d6037d0b38
+rows a7be684b9b6ef1f2 bd6a0d587713ac83 dfff330fcd767e1f
+multiples 16c9d442e8647ada cfec22a1accced94 ace8ba7f743f48e1
 """
 
 
@@ -229,15 +229,15 @@ def test_what_is_left_and_what_is_planned_window_by_window_is_what_it_was(row):
 
 # Epochs that take sequences more or less often than once, and what other ranks left of one.
 OF_COPIES = """
-default f21382822626f2b7 fda15a4b5196ab4a 19f5156fcaf0fc76
-budget a9cb5b7f85a14d06 d24e3a971f587538 182392b1dbcb7b1e
-stratified aec6c8485bb9ef32 0ddd41ab4d2f2c34 c45f7f5326a8d53c
-portions dbb685d463552a4d befa57ff971f92db 56442ac5c8276de2
-random-steps 2a74588dbb692a8a 85ebff9b28c33332 f3f7853bebba685b
-optimal:6 f2865dce919025ac 1d357310d728f2d0 ea3dc606ed3db505
-rows 583c7aedc3f1d4f7 3d57ee3d205174fe b051c17559f4000d
-chunks 23d23f287e9cd1be 874981706853caa1 d733548ef32d81e7
-multiples 2e54df6c812f38f6 9679435188f31094 9f3ededc1a8842ab
+default d543d02113cc2d7c 38c3910b2debe700 a904440a06931430
+budget 29b18570e075e0d9 d25fc584454ff50e 3a3acd9e4dbaa452
+stratified 905ae6c25a2a9971 f2bbf2703f661bdb d88ac8792916f502
+portions 01f02ae57c20de11 92c1330e40df4414 018f2d016f0ca1fd
+random-steps 526eeedab37c8585 21351d72b797e94c e4c711fbb0b7ff76
+optimal:6 48018deace37f150 c03920d528d6c0f1 50d7de97668c950c
+rows 4bed1bc7049a5f98 eddd35d27b909cb0 47f82035bd6e3240
+chunks c3ca6eccd6392eb9 e4614a401b9c920b 5f16df13a9423a42
+multiples 6ef309016b08ee16 ded71f686de147cd 3d1b5f95d5da7702
 """
 
 

@@ -199,5 +199,4 @@ def test_they_are_refused_where_they_say_nothing():
         lw.optimal_shapes([3, 4], 2, lw.Budget(20), leftovers="up")
     batching = lw.Batching(budget=90, order=order)
     assert lw.Batching.from_json(batching.to_json()) == batching
-    assert "leftovers" not in lw.Batching(budget=90, order=lw.Bucketed(buckets=4, pad_to_edge=True)).to_json()
     assert lw.strategy("optimal:4,pad-to-edge=true,leftovers=next", cut=lw.Budget(90)).order == order

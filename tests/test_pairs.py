@@ -266,13 +266,13 @@ NAMED = {
     "random steps": lw.Batching(cut=lw.Budget(900), order=lw.Shuffled(), deal=lw.RandomSteps()),
 }
 GOLDEN = {
-    "optimal": "f2a8502027072cb8 5336ca137be19ae3",
-    "optimal fixed": "c1ed758f2cf77e7e f2cc5cb15b986230",
-    "uniform": "23f05b6dc48beab6 0798495245017d29",
-    "edges": "fe3ebe2fc36743f4 6309ba1e701d5846",
-    "sorted": "328614d10ef0ed21 8bbc9ebc0f1e001a",
-    "max-entropy": "895b22b6fdda4c55 bd4d1edf0ca701af",
-    "random steps": "809ea7b1862c3fa7 e77e90572461e97a",
+    "optimal": "4236b767807e74e3 da2760a1aa7fdb23",
+    "optimal fixed": "b8f8e9a7ed876e2d 88d2801e25972cd7",
+    "uniform": "430e1bcd5b07cbaf 55d9f019ccc85bbf",
+    "edges": "f073be34df833bde 4484863356a975a8",
+    "sorted": "055f2c722886a033 5decc5658256b535",
+    "max-entropy": "05de3f6ff52d96fe 3abf60b755c086d0",
+    "random steps": "0ee457d774caaeef b210a985460156c0",
 }
 
 

@@ -220,10 +220,9 @@ def test_a_file_that_is_no_step_cost_is_refused(tmp_path, change):
             lw.StepCost.load(path)
 
 
-def test_a_batching_keeps_a_fit_in_json_and_old_ones_keep_their_names():
+def test_a_batching_keeps_a_fit_in_json():
     batching = lw.Batching(cost=measured(PAIRS).seconds, budget=0.2)
     assert lw.Batching.from_json(batching.to_json()) == batching
-    assert "per_length" not in lw.Batching(budget=9, cost=lw.Quadratic(quadratic=0.1)).to_json()
     assert '"per_length": 0.5' in lw.Batching(budget=9, cost=lw.Quadratic(per_length=0.5)).to_json()
 
 

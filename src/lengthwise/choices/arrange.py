@@ -9,7 +9,7 @@ Each choice gives a permutation of the steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -73,7 +73,7 @@ class ShortestFirst:
         end-to-end speech recognition in English and Mandarin", section 3.3.
     """
 
-    epochs: int | None = field(default=None, metadata={"later": True})
+    epochs: int | None = None
 
     def __post_init__(self) -> None:
         _check_epochs(self)
@@ -95,7 +95,7 @@ class LongestFirst:
         epochs: As in `ShortestFirst`.
     """
 
-    epochs: int | None = field(default=None, metadata={"later": True})
+    epochs: int | None = None
 
     def __post_init__(self) -> None:
         _check_epochs(self)

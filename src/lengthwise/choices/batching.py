@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import numbers
-from dataclasses import Field, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -238,13 +238,7 @@ def _describe(choice: Any) -> Any:
     tag = tags.tag_of(choice)
     if tag is None:
         return {"choice": _names.name_of(choice), "repr": _names.parts_of(choice)}
-    kept = {field.name: getattr(choice, field.name) for field in fields(choice) if not _is_later(choice, field)}
-    return {"choice": tag, **kept}
-
-
-def _is_later(choice: Any, field: Field[Any]) -> bool:
-    """Whether a field is left out: it came later and has its default, so that plans made before it keep their names."""
-    return bool(field.metadata.get("later")) and getattr(choice, field.name) == field.default
+    return {"choice": tag, **{field.name: getattr(choice, field.name) for field in fields(choice)}}
 
 
 def _make(described: Any) -> Any:

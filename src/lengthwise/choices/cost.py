@@ -10,7 +10,7 @@ runs the classes of this file compiled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Protocol
@@ -106,7 +106,7 @@ class Quadratic:
     quadratic: float | tuple[float, ...] = 0.0
     per_sequence: float = 0.0
     per_batch: float = 0.0
-    per_length: float | tuple[float, ...] = field(default=0.0, metadata={"later": True})
+    per_length: float | tuple[float, ...] = 0.0
 
     def __post_init__(self) -> None:
         for name in ("per_sequence", "per_batch"):

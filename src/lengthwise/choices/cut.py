@@ -8,7 +8,7 @@ offsets      [batches+1]   batch b is kept[offsets[b]:offsets[b+1]]; strictly ri
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -149,8 +149,8 @@ class FixedSize:
     batch_size: int
     _: KW_ONLY
     drop_incomplete: bool = False
-    multiple_of: int = field(default=1, metadata={"later": True})
-    by: str = field(default="greedy", metadata={"later": True})
+    multiple_of: int = 1
+    by: str = "greedy"
 
     def __post_init__(self) -> None:
         checks.keep(self, batch_size=checks.check_whole("batch_size", self.batch_size, minimum=1, remedy=_SIZE_REMEDY))
@@ -230,9 +230,9 @@ class Budget:
     _: KW_ONLY
     oversize: str = "error"
     max_sequences: int | None = None
-    by: str = field(default="greedy", metadata={"later": True})
-    multiple_of: int = field(default=1, metadata={"later": True})
-    count_multiple_of: int = field(default=1, metadata={"later": True})
+    by: str = "greedy"
+    multiple_of: int = 1
+    count_multiple_of: int = 1
 
     def __post_init__(self) -> None:
         checks.keep(self, budget=checks.check_number("budget", self.budget, above=True, remedy=BUDGET_REMEDY))
@@ -294,9 +294,9 @@ class DynamicSize:
     batch_size: int
     _: KW_ONLY
     rule: str = "hard"
-    multiple_of: int = field(default=1, metadata={"later": True})
-    count_multiple_of: int = field(default=1, metadata={"later": True})
-    by: str = field(default="greedy", metadata={"later": True})
+    multiple_of: int = 1
+    count_multiple_of: int = 1
+    by: str = "greedy"
 
     def __post_init__(self) -> None:
         checks.keep(self, batch_size=checks.check_whole("batch_size", self.batch_size, minimum=1, remedy=_SIZE_REMEDY))

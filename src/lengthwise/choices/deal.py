@@ -10,7 +10,7 @@ taken on another number of ranks that divides it. `Portions` and `Balanced(waiti
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -92,7 +92,7 @@ class Balanced(_Whole):
     Otherwise the rest of its epoch is dealt within the same waiting.
     """
 
-    waiting: float | None = field(default=None, metadata={"later": True})
+    waiting: float | None = None
 
     def __post_init__(self) -> None:
         _Whole.__post_init__(self)  # `super()` does not know the class that slots make

@@ -10,7 +10,7 @@ Every order sorts by a key. Orders differ in how random that key is.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
@@ -210,7 +210,7 @@ class Bucketed:
     _: KW_ONLY
     pad_to_edge: bool = False
     longer: str = "error"
-    leftovers: str = field(default="own", metadata={"later": True})
+    leftovers: str = "own"
 
     def __post_init__(self) -> None:
         given = [name for name in ("size", "edges", "buckets") if getattr(self, name) is not None]
@@ -302,7 +302,7 @@ class MaxEntropy:
     _: KW_ONLY
     scale: float | None = None
     noise: str = "optimal"
-    mixing: float | None = field(default=None, metadata={"later": True})
+    mixing: float | None = None
 
     def __post_init__(self) -> None:
         given = [name for name in ("padding", "mixing", "scale") if getattr(self, name) is not None]

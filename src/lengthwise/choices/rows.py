@@ -9,7 +9,7 @@ each other; `lengthwise.torch.RowCollate` gives what attention needs for that.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -91,7 +91,7 @@ class Rows:
     by: str = "pool"
     pool: int | None = None
     oversize: str = "error"
-    max_in_row: int | None = field(default=None, metadata={"later": True})
+    max_in_row: int | None = None
 
     def __post_init__(self) -> None:
         remedy = "Give the tokens of a row, such as 4096."
