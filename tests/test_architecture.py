@@ -59,7 +59,7 @@ WITHIN = {
         *("write", "__init__"),
     ),
     "planning": (
-        *("recent", "times", "plan_file", "plan", "batches", "custom", "joint", "step_multiples", "called_steps"),
+        *("recent", "times", "plan", "batches", "custom", "joint", "step_multiples", "called_steps"),
         *("steps", "tail", "row_steps", "leftovers", "draft", "oversize", "level", "trial", "noise"),
         *(
             "fit",

@@ -18,7 +18,7 @@ batches     what batches hold, what they are padded to, what they cost
 tail        a last step that is not full is filled, or left out
 grid        steps are dealt to the ranks, and put in order
 rest        what earlier runs took leaves
-plan        what comes of it; plan_file holds it
+plan        what comes of it, and its file
 recent      what is found once for many plans is kept
 
 Other files read plans, or make many: loss, evaluation; shapes and few_shapes; windows, window_epoch and step_counts.

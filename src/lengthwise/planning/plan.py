@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels, checks
-from lengthwise.planning import plan_file
+from lengthwise import _kernels, checks, files
 from lengthwise.planning.times import copies_of
 
 _ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "row_offsets", "spans", "delivered", "times")
@@ -251,21 +253,48 @@ class Plan:
             OSError: The system refuses, as on a full disk; what stood at `path` is still there.
         """
         arrays = {name: array for name in _ARRAYS if (array := getattr(self, name)) is not None}
-        facts = {name: getattr(self, name) for name in _FACTS}
-        plan_file.write(path, arrays, facts | {"fingerprint": self.fingerprint()})
+        facts = {name: getattr(self, name) for name in _FACTS} | {"fingerprint": self.fingerprint()}
+        content = io.BytesIO()
+        np.savez_compressed(content, facts=np.array(json.dumps(facts)), **arrays)
+        files.write(path, content.getbuffer())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:
-        """Reads a plan that `save` wrote, and checks all of it.
+        """Reads a plan that `save` wrote, and compares its fingerprint.
 
         Raises:
-            FileNotFoundError: There is no such file.
-            ValueError: The file is no plan, of another version, or damaged.
+            OSError: The file cannot be read: FileNotFoundError where there is none.
+            ValueError: The file is cut short, damaged, or no plan.
         """
-        arrays, facts = plan_file.read(path)
-        plan = cls(**{name: arrays.get(name) for name in _ARRAYS}, **{name: facts[name] for name in _FACTS})
-        plan_file.check_fingerprint(path, plan.fingerprint(), facts)
-        return plan
+        with files.refusals(path, "read"):
+            files.check_regular(path)
+            content = Path(path).read_bytes()
+        try:
+            plan, fingerprint = _parse(content)
+            if plan.fingerprint() == fingerprint and len(plan.costs) == len(plan.offsets) - 1:
+                return plan
+            cause = None
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever zipfile, zlib, NumPy and json make of bytes that are not theirs
+            cause = error
+        remedy = "It is cut short, damaged or another file: make the plan anew."
+        raise checks.value_error("path", "a plan that Plan.save wrote", os.fspath(path), remedy) from cause
+
+
+def _parse(content: bytes) -> tuple[Plan, str]:
+    """The plan that a file holds, and the fingerprint that it is to have."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if archive.testzip() is not None:  # before NumPy makes room for what a damaged header says
+            raise ValueError("checksum")
+    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+        facts = json.loads(str(stored["facts"]))
+        # Of this machine's byte order, which the file need not have.
+        arrays = {
+            name: stored[name].astype(np.float64 if name == "costs" else np.int64) if name in stored else None
+            for name in _ARRAYS
+        }
+    return Plan(**arrays, **{name: facts[name] for name in _FACTS}), facts["fingerprint"]
 
 
 def _remake(fields: dict[str, Any]) -> Plan:
