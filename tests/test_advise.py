@@ -258,8 +258,6 @@ ASKED = {
     "steps": (lw.FixedSize(8), {"world_size": 3, "micro_batches": 2}),
     "budget": (lw.Budget(50_000, max_sequences=64), {}),
     "seconds": (lw.FixedSize(8), {"cost": STEP}),
-    "a share": (lw.FixedSize(8), {"share": 0.1, "seed": 3}),
-    "a large share": (lw.FixedSize(8), {"share": 0.5}),
     "another cost": (lw.FixedSize(8), {"cost": lw.Quadratic(quadratic=0.01)}),
     "more": (lw.FixedSize(8), {"within": 0.3, "seed": 3}),
 }
@@ -279,20 +277,17 @@ def test_the_sentence_says_the_numbers_of_the_rows(cut, asked):
     assert f", {best.mixing:.2f}" in said or f" mix {best.mixing:.2f}" in said
     if best.label == "random":
         assert "That is what Lightning and the Trainer ship. " in said
-    elif best.work is None:
-        assert f"An epoch {verb} {more(best.price, rows['random'].price)} random batches (Lightning, Trainer)" in said
     else:
-        assert f"Its work is {more(best.work, 1)} that of random batches (Lightning, Trainer)" in said
+        assert f"An epoch {verb} {more(best.price, rows['random'].price)} random batches (Lightning, Trainer)" in said
     # Beside what trainers ship, in their order, but for random batches.
     others = [row for row in advice.shipped if row.label != "random" and row is not best]
-    beside = re.search(r"(?:It \w+|It is) (.* than .*|.* as much as .*), which mix (.*?)(?:\. |\.$)", said)
+    beside = re.search(r"It \w+ (.* than .*|.* as much as .*), which mix (.*?)(?:\. |\.$)", said)
     for row in others:
-        shares = (best.price, row.price) if best.work is None else (best.work, row.work)
-        assert f"{more(*shares)} {row.ships_in.replace(', ', ' and ')}" in beside[1]
+        assert f"{more(best.price, row.price)} {row.ships_in.replace(', ', ' and ')}" in beside[1]
         assert f"{row.mixing:.2f}" in beside[2]
     numbers = re.findall(r"\d\.\d\d", beside[2])
     assert sorted(numbers) == sorted(f"{row.mixing:.2f}" for row in others)
-    assert beside[0].startswith(f"It {verb} " if best.work is None else "It is ")
+    assert beside[0].startswith(f"It {verb} ")
     # What the order was asked for, in percent.
     order, waiting = best.batching.order, getattr(best.batching.deal, "waiting", None)
     if isinstance(order, lw.MaxEntropy):
@@ -371,40 +366,6 @@ def test_two_lengths_a_sequence():
     assert [row.ships_in for row in advice.shipped].count("NeMo, lhotse") == 0
 
 
-def test_a_share_is_weighed_by_the_work_for_the_same_progress():
-    nothing, something, much = (lw.advise(SHORT, FIXED, share=share) for share in (0.0, 0.1, 0.9))
-    assert nothing.best.mixing < 0.1
-    assert something.best.work <= 1
-    assert much.best.mixing > nothing.best.mixing
-    for advice, share in ((nothing, 0.0), (something, 0.1), (much, 0.9)):
-        (random,) = [row for row in advice.candidates if row.label == "random"]
-        assert random.work == 1
-        for row in advice.candidates:
-            # Each frame of random batches does as much as 1 / ratio frames of these.
-            ratio = [1 - share + share * each.measures.step_length_variance for each in (row, random)]
-            assert row.work == pytest.approx(row.of_random * ratio[0] / ratio[1])
-        assert advice.best.work <= 1.01 * min(row.work for row in advice.candidates)
-        assert f"Length tells {100 * share:.1f} %" in advice.sentence
-
-
-def test_steps_beyond_the_noise_scale_lose_little_by_varying():
-    small, large = (lw.advise(SHORT, FIXED, share=0.5, noise_scale=scale) for scale in (0.1, 1e6))
-    assert small.best.price < large.best.price
-
-
-def test_a_measured_share_is_taken_as_recommend_takes_it():
-    numbers = np.random.default_rng(0)
-    towards = numbers.normal(size=24)
-    scaled = np.log(SHORT) - np.log(SHORT).mean()
-    gradients = numbers.normal(size=(800, 24)) + 0.3 * scaled[:, None] * towards
-    share = lw.LengthShare.of(gradients + 0.02, np.arange(800), SHORT)
-    advice = lw.advise(SHORT, FIXED, share=share)
-    told = lw.recommend(share, SHORT, lw.Batching(cut=FIXED))
-    sorting = {row.label: row.work for row in advice.candidates}["sorted"]
-    assert sorting == pytest.approx(told.candidates[0].work, rel=0.05)
-    assert f"Length tells {100 * share.share:.1f} % of the variance" in str(advice)
-
-
 def test_the_code_trains_with_the_best():
     torch = pytest.importorskip("torch")
     for cut in (lw.FixedSize(8), lw.Budget(20_000)):
@@ -458,13 +419,6 @@ def test_a_sample_holds_several_steps(monkeypatch):
         assert mixing["sorted"] < 0.5  # of one step it would be 1
 
 
-def test_a_measured_share_goes_with_the_sample(monkeypatch):
-    monkeypatch.setattr(questions, "SAMPLE", 400)
-    gradients = np.random.default_rng(0).normal(size=(800, 8))
-    share = lw.LengthShare.of(gradients, np.arange(800), SHORT)
-    assert lw.advise(SHORT, FIXED, share=share).measured == 400
-
-
 def test_knobs_that_count_sequences_are_scaled():
     buckets = lw.Batching(cut=FIXED, order=lw.Bucketed(size=100))
     bins = lw.Batching(cut=FIXED, order=lw.AlternatedSort(30))
@@ -494,21 +448,12 @@ def test_group_by_length_is_that_of_the_trainer():
     assert ours.measures.step_length_correlation == pytest.approx(theirs.step_length_correlation, abs=0.1)
 
 
-SHARE = lw.LengthShare.of(np.random.default_rng(0).normal(size=(64, 4)), np.arange(64), np.arange(1, 65))
 REFUSED = {
     "a cut that packs": (
         {"cut": lw.Rows(4_096)},
         "`cut` must be a FixedSize, a Budget or a DynamicSize, but is Rows(",
     ),
     "a number as cut": ({"cut": 16}, "`cut` must be a FixedSize, a Budget or a DynamicSize, but is 16. Give the one"),
-    "a share beyond 1": ({"share": 1.5}, "`share` must be at least 0 and at most 1, but is 1.5. "),
-    "a share of other lengths": ({"share": SHARE}, "`share` must be of these lengths, of fingerprint "),
-    "a noise scale alone": ({"noise_scale": 9.0}, "`noise_scale` must be given with a share, but is 9.0. "),
-    "a noise scale twice": (
-        {"share": SHARE, "noise_scale": 9.0, "lengths": np.arange(1, 65)},
-        "`noise_scale` must be left out beside a LengthShare, but is 9.0. ",
-    ),
-    "a noise scale below 0": ({"share": 0.1, "noise_scale": -1}, "`noise_scale` must be finite and at least 0, "),
     "within below 0": ({"within": -0.1}, "`within` must be finite and at least 0, but is -0.1. "),
     "a class as cost": ({"cost": lw.Quadratic}, "`cost` must be a cost, but is "),
     "a step of other lengths": (
@@ -564,9 +509,7 @@ def test_what_mixes_far_more_for_somewhat_more_is_said_and_had():
     assert f"{wider.best.mixing:.2f}" == mixing
     assert wider.best.mixing > advice.best.mixing + 0.25
     assert f"{100 * (wider.best.price / advice.best.price - 1):.0f}" == more
-    # There is nothing left to say where it is taken, nor where a share of length says what mixing is worth.
-    for other in (wider, lw.advise(lengths, cut, world_size=4, share=0.1)):
-        assert re.search(r"\. Within \d+ % of the cheapest, ", str(other)) is None
+    assert re.search(r"\. Within \d+ % of the cheapest, ", str(wider)) is None
 
 
 @pytest.mark.parametrize(

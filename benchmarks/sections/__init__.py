@@ -14,7 +14,6 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
         "study-handwriting-latin-greek": ("Online handwriting, 50 Latin and Greek letters", trained.handwriting),
         "study-handwriting-parallel": ("Online handwriting on several processes", trained.parallel),
         "gradients": ("Exact gradients", trained.gradients),
-        "length-share": ("How much of a gradient's noise goes with length", trained.length_share),
         "step-cost": ("Seconds of an epoch, predicted from a measured step", trained.step_cost),
         "compilation": ("One compiled model per bucket", trained.compilation),
     },

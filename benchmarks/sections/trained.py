@@ -1,17 +1,13 @@
-"""Networks that were trained: handwriting, gradients and what goes with length, seconds of steps, compiled models."""
+"""Networks that were trained: handwriting, gradients, seconds of steps, compiled models."""
 
 from __future__ import annotations
 
-import math
 import textwrap
-from collections.abc import Callable
 from typing import Any
 
 from lengthwise_recipes.intervals import Interval, interval, smallest_shares
 from lengthwise_recipes.pages import could_tell, percent, spread, table
 from sections.shared import folded, processor
-
-TASKS = ("handwriting", "acoustic", "synthesis")  # of which the share was measured
 
 
 def handwriting(document: dict[str, Any]) -> tuple[str, ...]:
@@ -165,91 +161,6 @@ def mean_loss(document: dict[str, Any], strategy: str, *, early: bool) -> float:
         row["validation_loss"] for row in document["rows"] if row["strategy"] == strategy and row["epoch"] <= last
     ]
     return sum(losses) / len(losses)
-
-
-def length_share(document: dict[str, Any]) -> tuple[str, str, str]:
-    """For each task: the length share while it learns, and the variance ratio of every order."""
-    by_task = {task: [row for row in document["rows"] if row["task"] == task] for task in TASKS}
-    rows = [row for own in by_task.values() for row in length_share_rows(own)]
-    heads = ("task", "batches", "padding", "mixing", "untrained", "after 1 epoch", "a third of them", "all")
-    shares = "; ".join(f"{task} {share_range(own)}" for task, own in by_task.items() if own)
-    answer = f"This share of the variance of a gradient goes with length, from the first epoch on: {shares}."
-    note = (
-        "*Length share*: the share of a gradient's variance that goes with length. *Noise scale*: steps of many more "
-        "sequences than that lose little by a greater variance. The other rows have the variance of a batch's gradient "
-        "over that of random batches: 2 is twice as much. All was measured before training, and after some epochs of "
-        "random batches. Where single sequences have far greater gradients than all others, ratios are large and "
-        "uncertain. "
-        f"Batches of {document['batch_size']}; tasks and epochs as in the study of quality, gradients of "
-        f"{document['sample']} sequences; means over {document['seeds']} seeds. ±: standard error between seeds, or "
-        "that of the samples where it is greater. Orders whose knob comes within 1.2 points of 5, 10 and 20 % padding."
-    )
-    return answer, folded(heads, rows, lambda row: not row[2] or row[1].startswith("max-entropy")), note
-
-
-def share_range(rows: list[dict[str, Any]]) -> str:
-    """The least and the greatest share of one task after its first epoch, means over seeds."""
-    trained = [row for row in rows if row.get("epoch")]
-    stages, seeds = sorted({row["epoch"] for row in trained}), len({row["seed"] for row in trained})
-    means = [sum(r["share"] for r in trained if r["epoch"] == stage) / seeds for stage in stages]
-    return f"{share_of_variance(min(means))} to {share_of_variance(max(means))}"
-
-
-def share_of_variance(share: float) -> str:
-    """In percent; an estimate just below 0 is 0, and not -0.
-
-    >>> share_of_variance(-0.0001), share_of_variance(-0.002)
-    ('0.0 %', '-0.2 %')
-    """
-    return percent(round(share, 3) + 0.0)
-
-
-def length_share_rows(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Rows of one task: the share, the noise scale, and each order."""
-    measured = [row for row in rows if "epoch" in row]
-    stages = sorted({row["epoch"] for row in measured})
-    at = [[row for row in measured if row["epoch"] == stage] for stage in stages]
-    if not at:
-        return []
-    name = measured[0]["task"]
-    shares = [of_seeds([r["share"] for r in own], [r["standard_error"] for r in own], share_of_variance) for own in at]
-    scales = [[row["noise_scale"] for row in own] for own in at]
-    told = ["not told" if None in own else f"{sum(own) / len(own):,.0f}" for own in scales]
-    return [
-        (name, "*length share*", "", "", *shares),
-        (name, "*noise scale, sequences*", "", "", *told),
-        *(
-            (
-                name,
-                each["strategy"],
-                percent(each["padding_share"]),
-                f"{each['mixing']:.2f}",
-                *(
-                    of_seeds(
-                        [row["variance_ratios"][each["strategy"]] for row in own],
-                        [row["standard_errors"][each["strategy"]] for row in own],
-                        "{:.2f}".format,
-                    )
-                    for own in at
-                ),
-            )
-            for each in rows
-            if "strategy" in each
-        ),
-    ]
-
-
-def of_seeds(values: list[float], errors: list[float], write: Callable[[float], str]) -> str:
-    """The mean over seeds, and its standard error: that between seeds, or that of the samples where it is greater.
-
-    >>> of_seeds([1.0, 3.0], [0.1, 0.1], "{:.1f}".format)
-    '2.0 ± 1.0'
-    """
-    count = len(values)
-    mean = sum(values) / count
-    between = math.sqrt(sum((each - mean) ** 2 for each in values) / max(1, count - 1) / count)
-    within = math.sqrt(sum(each**2 for each in errors)) / count
-    return f"{write(mean)} ± {write(max(between, within))}"
 
 
 def step_cost(document: dict[str, Any]) -> tuple[str, ...]:

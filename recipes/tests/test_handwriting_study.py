@@ -16,7 +16,7 @@ from lengthwise_recipes.handwriting.data import Samples  # noqa: E402
 from lengthwise_recipes.handwriting.model import Recognizer  # noqa: E402
 from lengthwise_recipes.handwriting.prepared import prepare, select_learnable  # noqa: E402
 from lengthwise_recipes.handwriting.task import HandwritingTask, Network  # noqa: E402
-from lengthwise_recipes.study.machine import processor_name  # noqa: E402
+from lengthwise_recipes.record import processor_name  # noqa: E402
 from lengthwise_recipes.study.results import EpochRow, Study, summarise  # noqa: E402
 from lengthwise_recipes.study.runs import first_runs  # noqa: E402
 from lengthwise_recipes.study.settings import Settings  # noqa: E402

@@ -65,13 +65,11 @@ if TYPE_CHECKING:
     from lengthwise import report as report
     from lengthwise import torch as torch
     from lengthwise.advice.answer import Advice
-    from lengthwise.advice.recommendation import Candidate, Recommendation, recommend
     from lengthwise.advice.row import AdviceRow
     from lengthwise.advice.search import advise
     from lengthwise.advice.step_cost import StepCost
     from lengthwise.advice.step_timing import Meter, measure_step
     from lengthwise.engines import BadRow, LengthsFile, write_lengths
-    from lengthwise.measures.length_share import LengthShare, StepNoise
     from lengthwise.measures.limit import mixing_limit
     from lengthwise.planning.few_shapes import optimal_shapes, shape_costs
 
@@ -80,13 +78,11 @@ __version__ = "0.1.0"
 _DOORS = ("jax", "plot", "report", "torch")
 _LATE = {  # what few programs use, imported on first use: a quarter of the time that all of it takes
     "advice.answer": ("Advice",),
-    "advice.recommendation": ("Candidate", "Recommendation", "recommend"),
     "advice.row": ("AdviceRow",),
     "advice.search": ("advise",),
     "advice.step_cost": ("StepCost",),
     "advice.step_timing": ("Meter", "measure_step"),
     "engines": ("BadRow", "LengthsFile", "write_lengths"),
-    "measures.length_share": ("LengthShare", "StepNoise"),
     "measures.limit": ("mixing_limit",),
     "planning.few_shapes": ("optimal_shapes", "shape_costs"),
 }
@@ -102,7 +98,6 @@ __all__ = [
     "Batching",
     "Bucketed",
     "Budget",
-    "Candidate",
     "Chunks",
     "Cost",
     "CostliestFirst",
@@ -116,7 +111,6 @@ __all__ = [
     "InTurn",
     "Key",
     "Largest",
-    "LengthShare",
     "LengthsFile",
     "LongestFirst",
     "MaxEntropy",
@@ -132,7 +126,6 @@ __all__ = [
     "Portions",
     "Quadratic",
     "RandomSteps",
-    "Recommendation",
     "Rows",
     "SemiSorted",
     "ShortestFirst",
@@ -140,7 +133,6 @@ __all__ = [
     "ShuffledSteps",
     "Sorted",
     "StepCost",
-    "StepNoise",
     "Stratified",
     "Window",
     "WindowEpoch",
@@ -172,7 +164,6 @@ __all__ = [
     "parse_cut",
     "quantile_edges",
     "read_lengths",
-    "recommend",
     "restore_order",
     "shape_costs",
     "step_mixing",

@@ -24,7 +24,6 @@ ROW = {
     "batching",
     "price",
     "of_random",
-    "work",
     "on_front",
     "ships_in",
     "best",
@@ -100,9 +99,9 @@ def test_it_fits_on_one_screen(run, monkeypatch, columns):
     "words",
     [
         ("--batch-size", 8),
-        ("--cut", "dynamic:16,rule=paper", "--share", 1),
+        ("--cut", "dynamic:16,rule=paper"),
         ("--cut", "fixed:16,drop-incomplete=true", "--micro-batches", 2),
-        ("--cut", "budget:30000,max-sequences=8,multiple-of=8", "--share", 0, "--world-size", 64),
+        ("--cut", "budget:30000,max-sequences=8,multiple-of=8", "--world-size", 64),
     ],
     ids=lambda words: " ".join(map(str, words)),
 )
@@ -129,7 +128,7 @@ STRANGE = {"one": [7], "giant": [3] * 60 + [50_000], "ten": range(1, 11), "long"
 def test_strange_lengths_have_advice_with_each_label_once(run, tmp_path, rows):
     path = tmp_path / "strange.txt"
     path.write_text("\n".join(map(str, rows)))
-    for words in ((), ("--world-size", 64), ("--share", 0, "--within", 3), ("--batch-size", 1), ("--cut", "dynamic:9")):
+    for words in ((), ("--world-size", 64), ("--within", 3), ("--batch-size", 1), ("--cut", "dynamic:9")):
         done = run("advise", path, *words, "--json", "-")
         assert (done.status, done.err) == (0, "")
         labels = [row["strategy"] for row in done.json["candidates"]]
@@ -165,17 +164,6 @@ def test_seconds_are_those_of_the_step_cost(run, step_cost, tmp_path):
     path = tmp_path / "advice.json"
     assert "seconds" in run("advise", *FEW, "--batch-size", 8, "--cost", step_cost, "--json", path).out
     assert json.loads(path.read_text())["unit"] == "seconds"
-
-
-def test_a_share_of_length_adds_the_work(run, tmp_path):
-    path = tmp_path / "advice.json"
-    words = ("advise", *FEW, "--batch-size", 8, "--share", "50%", "--noise-scale", 100, "--json", path)
-    assert "work" in run(*words).out
-    best = next(row for row in json.loads(path.read_text())["candidates"] if row["best"])
-    lengths = lw.example_lengths("speech")
-    chosen = lengths[np.sort(lw.Key(seed=0, stage="subset").permutation(len(lengths))[:800])]
-    assert best["work"] == lw.advise(chosen, lw.FixedSize(8), share=0.5, noise_scale=100.0).best.work
-    assert best["work"] <= 1.01  # of those within a hundredth of the least, the one that mixes most
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
@@ -232,11 +220,8 @@ def test_nothing_to_gain_is_said(run, tmp_path):
 
 
 REFUSED = {
-    ("--share", "lots"): "`share` must be a number or a percentage, but is 'lots'.",
     ("--within", "5 percent"): "`within` must be a number or a percentage, but is '5 percent'.",
     ("--within=-1%",): "`within` must be finite and at least 0, but is -0.01.",
-    ("--share", "2"): "`share` must be at least 0 and at most 1, but is 2.0.",
-    ("--noise-scale", 5): "`noise_scale` must be given with a share, but is 5.0.",
     ("--cut", "rows:9000"): "`cut` must be a FixedSize, a Budget or a DynamicSize, but is Rows(",
     ("--budget", 100): "`budget` must be at least the cost of the costliest sequence,",
     ("--world-size", 0): "`world_size` must be at least 1, but is 0.",

@@ -16,7 +16,7 @@ class Advice:
         candidates: All that was tried, by rising price.
         best: The one that is recommended, one of the candidates.
         more_mixed: One of the candidates that mixes far more, for at most 20 % more than the least price; None where
-            there is none, and with a share of length, which says what mixing is worth.
+            there is none.
         sentence: Which it is, by which rule, and what it saves.
         code: The lines of Python that train with it, for code that has `lengths`, `dataset` and `epochs`.
         limit: The most mixing that any batching can have at the padding of the best: `lw.mixing_limit`; None where

@@ -30,7 +30,6 @@ class AdviceRow:
         price: Without a cost, the frames that the slowest rank of each step computes, for one useful frame of a rank's
             share: 1 without padding and waiting. With a cost, what an epoch costs, in its unit.
         of_random: The price, as a share of that of random batches.
-        work: What the same progress costs, as a share of that of random batches; None without a share of length.
         on_front: No other row costs less and mixes as much.
     """
 
@@ -40,7 +39,6 @@ class AdviceRow:
     measures: Measures
     price: float
     of_random: float
-    work: float | None
     on_front: bool
 
     @property
@@ -50,7 +48,7 @@ class AdviceRow:
 
     def as_dict(self) -> dict[str, Any]:
         """The row by name, JSON-ready."""
-        own = {name: getattr(self, name) for name in ("price", "of_random", "work", "on_front", "ships_in")}
+        own = {name: getattr(self, name) for name in ("price", "of_random", "on_front", "ships_in")}
         return {"strategy": self.label, "batching": self.batching.to_json(), **own, **asdict(self.measures)}
 
 

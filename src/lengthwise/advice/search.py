@@ -22,7 +22,6 @@ from lengthwise.advice.contenders import (
     shipped,
     sort_alone,
 )
-from lengthwise.advice.progress import assumed_steps, measured_steps
 from lengthwise.advice.question import Question, read_question
 from lengthwise.advice.row import AdviceRow, epoch_price, relative
 from lengthwise.advice.rule import LEAP, affordable
@@ -33,12 +32,9 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import Cut, FixedSize
 from lengthwise.choices.order import Sorted
-from lengthwise.measures.length_share import LengthShare
 from lengthwise.measures.limit import mixing_limit
-from lengthwise.measures.metrics import Measures
 from lengthwise.measures.pooled import epochs_to_pool, measure_pooled
 from lengthwise.planning.make import NoStepError, make_plan
-from lengthwise.planning.plan import Plan
 
 Watch = Callable[[Sequence[Contender]], Iterable[Contender]]
 
@@ -57,8 +53,6 @@ def advise(
     cut: Cut,
     *,
     cost: Cost | StepCost | None = None,
-    share: float | LengthShare | None = None,
-    noise_scale: float | None = None,
     within: float | None = None,
     world_size: int = 1,
     micro_batches: int = 1,
@@ -68,8 +62,7 @@ def advise(
 
     It plans some epochs by each of dozens of batchings: ours, those of three papers, and those that trainers ship. The
     rule: of all that cost at most 5 % more than the cheapest, it takes the one whose steps mix most; or, of all that
-    cost at most 15 % more, if that mixes at least 0.5 more. With a `share`, it takes the one that costs least for the
-    same progress; of those within 1 % of it, the one that mixes most.
+    cost at most 15 % more, if that mixes at least 0.5 more.
 
     Without a `cost`, a batching costs the frames that its slowest ranks compute, padding included: a frame takes as
     long in every batch. Of more than 262,144 sequences, a random 262,144 are measured, or as many
@@ -81,11 +74,8 @@ def advise(
             take as much memory is tried too, where its steps hold at most twice as many sequences. It is recommended
             only where it mixes a tenth more, or costs less than your cut can.
         cost: A `StepCost`, for prices in seconds; or any cost, in its unit.
-        share: How much of the variance of a gradient goes with length: what `lengthwise.torch.length_share` returns, or
-            the number alone, 0..1. With a number, gradients are assumed to change evenly with length.
-        noise_scale: In sequences, beside a number as `share`; by default steps are assumed to be far smaller.
         within: How much more than the cheapest a batching may cost for its mixing, as a share of its price: in place of
-            the 5 and 15 %, or of the 1 %.
+            the 5 and 15 %.
         world_size: Ranks of the run.
         micro_batches: Batches of a rank in a step.
         seed: Of the plans that are compared, and of the sample.
@@ -94,8 +84,7 @@ def advise(
         The advice. The same inputs give the same.
 
     Raises:
-        ValueError: A cut that is none of the three; a number out of range; a share of other lengths; a sequence over
-            the budget.
+        ValueError: A cut that is none of the three; a number out of range; a sequence over the budget.
 
     >>> import lengthwise as lw
     >>> advice = lw.advise([7, 7, 7, 7], lw.FixedSize(2))
@@ -109,8 +98,6 @@ def advise(
         lengths,
         cut,
         cost=cost,
-        share=share,
-        noise_scale=noise_scale,
         within=within,
         world_size=world_size,
         micro_batches=micro_batches,
@@ -226,7 +213,6 @@ def _measure(contender: Contender, question: Question) -> AdviceRow:
     ]
     measures = measure_pooled(plans, sample)
     price = sum(epoch_price(plan, question.price) for plan in plans) / len(plans) * question.scale
-    steps = _needed_steps(question, plans, measures)
     return AdviceRow(
         label=contender.label + ("" if contender.batching.cut == question.cut else OTHER_CUT),
         batching=contender.batching,
@@ -234,7 +220,6 @@ def _measure(contender: Contender, question: Question) -> AdviceRow:
         measures=measures,
         price=price,
         of_random=np.nan,
-        work=None if steps is None else price / max(measures.steps, 1) * steps,
         on_front=False,
     )
 
@@ -242,17 +227,6 @@ def _measure(contender: Contender, question: Question) -> AdviceRow:
 def epochs_to_plan(count: int) -> int:
     """How many epochs each contender is measured on: fewer than one strategy of `compare`, for there are many more."""
     return min(epochs_to_pool(count), _MOST_EPOCHS)
-
-
-def _needed_steps(question: Question, plans: list[Plan], measures: Measures) -> float | None:
-    share = question.share
-    if share is None:
-        return None
-    if not measures.steps:
-        return 0.0
-    if isinstance(share, LengthShare):
-        return measured_steps(share, share.measure(plans))
-    return assumed_steps(share, question.noise_scale, measures)
 
 
 def _drop_equals(rows: list[AdviceRow]) -> list[AdviceRow]:
@@ -268,14 +242,13 @@ def _drop_equals(rows: list[AdviceRow]) -> list[AdviceRow]:
 
 
 def _set_beside_random(rows: list[AdviceRow]) -> list[AdviceRow]:
-    """The rows with what they are beside random batches, the first, and the others: until here `work` is a price."""
+    """The rows with what they are beside random batches, the first, and the others."""
     random = rows[0]
     front = {id(row) for row in _front(rows)}
     return [
         replace(
             row,
             of_random=relative(row.price, random.price),
-            work=None if row.work is None or random.work is None else relative(row.work, random.work),
             on_front=id(row) in front,
         )
         for row in rows
@@ -301,8 +274,7 @@ def _choose(rows: list[AdviceRow], question: Question) -> AdviceRow:
 
 def _affordable(rows: list[AdviceRow], within: float) -> list[AdviceRow]:
     """All that cost at most `within` more than the least."""
-    spent = [row.price if row.work is None else row.work for row in rows]
-    return [rows[place] for place in affordable(spent, within)]
+    return [rows[place] for place in affordable([row.price for row in rows], within)]
 
 
 def _most_mixed(near: list[AdviceRow], question: Question) -> AdviceRow:
@@ -315,7 +287,7 @@ def _most_mixed(near: list[AdviceRow], question: Question) -> AdviceRow:
 def _choose_more_mixed(rows: list[AdviceRow], best: AdviceRow, question: Question) -> AdviceRow | None:
     """What would be chosen, if more might be spent for mixing; None where that mixes little more."""
     dearer = _most_mixed(_affordable(rows, max(_DEARER, question.within)), question)
-    return dearer if best.work is None and dearer.mixing > best.mixing + _FAR else None
+    return dearer if dearer.mixing > best.mixing + _FAR else None
 
 
 def _mixing(row: AdviceRow) -> float:

@@ -14,7 +14,6 @@ from lengthwise.choices.cut import Budget, FixedSize
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.named import STRATEGIES
 from lengthwise.choices.order import Bucketed, MaxEntropy, Shuffled
-from lengthwise.measures.length_share import LengthShare
 
 _SAME = 0.005  # of a price: a smaller difference is not worth a word
 _MANY = 0.02  # more steps of an epoch are worth a word
@@ -42,8 +41,7 @@ def write_sentence(
         return "You have nothing to gain: there are no sequences."
     random = rows[0]
     # Random batches may also be the best because a wide `within` affords their mixing: then there is something to gain.
-    small = NOTHING if best.work is not None else WITHIN
-    if best is random and random.price <= least * (1 + small):
+    if best is random and random.price <= least * (1 + WITHIN):
         return _nothing(rows, random, question, least=least)
     said = [_name(best, question), _reason(best, question, limit, least=least), _saving(best, question)]
     if (more := _more_steps(best, random)) is not None:
@@ -106,7 +104,7 @@ def _describe(row: AdviceRow) -> str:
 
 
 def _reason(best: AdviceRow, question: Question, limit: float | None, *, least: float) -> str:
-    if best.work is None and best.price > least * (1 + question.within):
+    if best.price > least * (1 + question.within):
         steps = "its steps mix" if question.world.slots > 1 else "it mixes"
         more = _percent(relative(best.price, least) - 1)
         # The leap of the rule.
@@ -115,20 +113,12 @@ def _reason(best: AdviceRow, question: Question, limit: float | None, *, least: 
     mixes = f"{'its steps mix' if question.world.slots > 1 else 'it mixes'} most, {best.mixing:.2f}"
     if limit is not None and question.world.slots == 1 and best.mixing < limit < 1:
         mixes += f" ({limit:.2f} is the limit at its padding)"
-    if best.work is None:
-        return f"Of all that {_verb(question)} at most {_percent(question.within)} more than the cheapest, {mixes}"
-    told = question.share.share if isinstance(question.share, LengthShare) else question.share or 0.0
-    return (
-        f"Length tells {100 * told:.1f} % of the variance of a gradient. "
-        f"Of all within {_percent(question.within)} of the least work for the same progress, {mixes}"
-    )
+    return f"Of all that {_verb(question)} at most {_percent(question.within)} more than the cheapest, {mixes}"
 
 
 def _saving(best: AdviceRow, question: Question) -> str:
     if best.label == "random":
         return "That is what Lightning and the Trainer ship"
-    if best.work is not None:
-        return f"Its work is {_more(best.work)} that of random batches (Lightning, Trainer)"
     return f"An epoch {_verb(question)}s {_more(best.of_random)} random batches (Lightning, Trainer)"
 
 
@@ -153,15 +143,9 @@ def _others(rows: Sequence[AdviceRow], best: AdviceRow, question: Question) -> s
     others = [row for row in rows[1:] if row.ships_in and row is not best]
     if not others:
         return None
-    costs = [f"{_more(_beside(best, row))} {row.ships_in.replace(', ', ' and ')}" for row in others]
+    costs = [f"{_more(relative(best.price, row.price))} {row.ships_in.replace(', ', ' and ')}" for row in others]
     mixing = _join([f"{row.mixing:.2f}" for row in others])
-    verb = f"It {_verb(question)}s" if best.work is None else "It is"
-    return f"{verb} {_join(costs)}, which mix {mixing}"
-
-
-def _beside(best: AdviceRow, row: AdviceRow) -> float:
-    """What the best costs, as a share of another row."""
-    return relative(best.price, row.price) if best.work is None or row.work is None else relative(best.work, row.work)
+    return f"It {_verb(question)}s {_join(costs)}, which mix {mixing}"
 
 
 def _more(ratio: float) -> str:

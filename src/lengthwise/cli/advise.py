@@ -39,15 +39,8 @@ def add(subparsers: Any) -> None:
     group = parser.add_argument_group("what counts")
     text = "the seconds of a step, as lengthwise.StepCost.save wrote them; without it a frame costs the same everywhere"
     group.add_argument("--cost", metavar="PATH", help=text)
-    text = "how much more than the cheapest may be spent for mixing (5%%; 15%% for far more mixing; with --share, 1%%)"
+    text = "how much more than the cheapest may be spent for mixing (5%%; 15%% for far more mixing)"
     group.add_argument("--within", metavar="SHARE", help=text)
-    text = (
-        "how much of the variance of a gradient goes with length, as lengthwise.torch.length_share measures it: 10%% "
-        "or 0.1"
-    )
-    group.add_argument("--share", metavar="SHARE", help=text)
-    text = "with --share: the noise scale of the gradient, in sequences"
-    group.add_argument("--noise-scale", type=float, metavar="N", help=text)
     show.add(parser, plot="the rows between padding and mixing, and the limit", html="what is recommended, and why")
     parser.set_defaults(run=run)
 
@@ -56,7 +49,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints the rows that count, the recommendation, and the code."""
     show.check(arguments)
     cut = cuts.choose_cut(arguments)
-    shares = {name: getattr(arguments, name) for name in ("within", "share")}
     lengths, name = source.read(arguments)
     question = read_question(
         lengths,
@@ -64,9 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         world_size=arguments.world_size,
         micro_batches=arguments.micro_batches,
         cost=None if arguments.cost is None else lw.StepCost.load(arguments.cost),
-        noise_scale=arguments.noise_scale,
+        within=None if arguments.within is None else parse_share(arguments.within, name="within"),
         seed=arguments.seed,
-        **{key: None if word is None else parse_share(word, name=key) for key, word in shares.items()},
     )
     advice = answer(question, watch=show.progress)
     program = "\n".join(["import lengthwise as lw", "from torch.utils.data import DataLoader", ""])
@@ -155,8 +146,6 @@ def _columns(advice: lw.Advice, question: Question) -> dict[str, Callable[[lw.Ad
     columns["steps\nvary"] = lambda row: f"{row.measures.step_length_variance:.3g}"
     columns[price] = lambda row: f"{row.price:,.2f}" if row.price < 1000 else f"{row.price:,.0f}"
     columns["of\nrandom"] = lambda row: f"{row.of_random:.2f}"
-    if advice.best.work is not None:
-        columns["work of\nrandom"] = lambda row: f"{row.work or 0:.2f}"
     return columns
 
 

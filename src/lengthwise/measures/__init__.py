@@ -3,5 +3,4 @@
 metrics                         what a plan is worth: mixing tells how little batches tell of lengths, pairs how rows do
 epochs, pooled                  what is measured, plans or the batches of any sampler; several epochs as one
 limit                           the most mixing that there can be; batch_limit, epoch_limit and step_limit are lower
-gradient_noise, length_share    how much of a gradient goes with length, and what that makes of a plan
 """

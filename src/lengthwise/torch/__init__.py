@@ -11,7 +11,7 @@ collate, rows, fields, labels     batches of samples
 apart                             whether a network keeps the sequences of a packed row apart
 budget, step_meter                what fits into memory, what a step costs
 summary, speed                    what an epoch computes, and how fast it was
-averaging, single_gradients       models of all ranks made one; how much of a gradient goes with length
+averaging                         models of all ranks made one
 lightning, huggingface, trainers  trainers, imported by name; what their modules share
 """
 
@@ -33,7 +33,6 @@ from lengthwise.torch.rows import PackedRows as PackedRows
 from lengthwise.torch.rows import RowCollate as RowCollate
 from lengthwise.torch.rows import block_mask as block_mask
 from lengthwise.torch.sampler import BatchSampler as BatchSampler
-from lengthwise.torch.single_gradients import length_share as length_share
 from lengthwise.torch.step_meter import measure_step as measure_step
 from lengthwise.torch.stream import StreamBatches as StreamBatches
 from lengthwise.torch.windows import WindowSampler as WindowSampler
@@ -54,7 +53,6 @@ __all__ = [
     "WindowSampler",
     "block_mask",
     "find_budget",
-    "length_share",
     "measure_step",
 ]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import platform
 from datetime import UTC, datetime
-from pathlib import Path
 
 import torch
 
+from lengthwise_recipes.record import processor_name
 from lengthwise_recipes.study.settings import Settings
 
 
@@ -22,15 +22,6 @@ def describe_machine(settings: Settings) -> dict[str, object]:
         "device": settings.device,
         "device_name": torch.cuda.get_device_name() if settings.device == "cuda" else "",
     }
-
-
-def processor_name(table: Path = Path("/proc/cpuinfo")) -> str:
-    """The model name of the first processor; what `platform` says where the system keeps no such table."""
-    if table.exists():
-        for line in table.read_text(errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 def now() -> str:

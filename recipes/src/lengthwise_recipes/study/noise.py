@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import lengthwise as lw
+from lengthwise_recipes.length_share.gradients import length_share
+from lengthwise_recipes.length_share.share import LengthShare
 from lengthwise_recipes.study.task import Task, weights
 
 
@@ -28,7 +30,7 @@ def measure_noise(task: Task, model: nn.Module, plan: lw.Plan) -> dict[str, floa
     }
 
 
-def measure_share(task: Task, model: nn.Module, *, sample: int = 512) -> lw.LengthShare:
+def measure_share(task: Task, model: nn.Module, *, sample: int = 512) -> LengthShare:
     """The length share of a task, from the gradients of `sample` sequences."""
     model.train()
     widths = task.lengths.reshape(len(task.lengths), -1)[:, 0]
@@ -39,4 +41,4 @@ def measure_share(task: Task, model: nn.Module, *, sample: int = 512) -> lw.Leng
     collate: Any = np.array  # the task makes tensors of sequence numbers itself
     numbers = range(len(widths))
     counted = weights(task, None)
-    return lw.torch.length_share(model, loss, numbers, task.lengths, collate_fn=collate, sample=sample, weights=counted)
+    return length_share(model, loss, numbers, task.lengths, collate_fn=collate, sample=sample, weights=counted)

@@ -31,7 +31,7 @@ class Settings:
         alpha, beta: Of parameter averaging, see `lengthwise.torch.ParameterAveraging`.
         memory: Measure the bytes that a step of each setup takes at most, see `memory.peaks`.
         length_share: After which epochs to measure how much of the gradient's noise goes with length, see
-            `lengthwise.LengthShare`; a row of such an epoch has more metrics.
+            `lengthwise_recipes.length_share`; a row of such an epoch has more metrics.
     """
 
     epochs: int = 8

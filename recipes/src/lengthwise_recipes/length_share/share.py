@@ -9,13 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise import checks
-from lengthwise._random import Key
-from lengthwise.lengths import as_lengths, fingerprint
-from lengthwise.measures.epochs import check_plan
-from lengthwise.measures.gradient_noise import LEAST_IN_BIN, Noise, bin_lengths, estimate, leave_out
-from lengthwise.planning.loss import check_some_weight, check_weights
-from lengthwise.planning.plan import Plan
+from lengthwise import Key, Plan, as_lengths, checks, fingerprint
+from lengthwise_recipes.length_share.noise import LEAST_IN_BIN, Noise, bin_lengths, estimate, leave_out
 
 LEAST_SAMPLE = 4 * LEAST_IN_BIN
 _MOST_BINS = 16
@@ -50,7 +45,7 @@ class StepNoise(NamedTuple):
 class LengthShare:
     """How much of the variance of single gradients goes with length, at the weights where it was measured.
 
-    `lengthwise.torch.length_share` measures it on a model. Where the gradients come from elsewhere, `of` takes them.
+    `length_share` measures it on a model. Where the gradients come from elsewhere, `of` takes them.
 
     Let g be the gradient of one sequence, w its weight in the loss, G the gradient of all of them. The residual
     r = w (g - G) has a mean for every length. The share is the variance of these means over the whole variance:
@@ -175,7 +170,8 @@ class LengthShare:
         if not several:
             raise checks.value_error("plans", "one plan or more", several, "Give a plan.")
         for plan in several:
-            check_plan("plan", plan)
+            if not isinstance(plan, Plan):
+                raise checks.type_error("plan", "a Plan", plan, "Make one, such as make_plan(lengths, batching).")
             self._check_lengths(plan)
         taken = [_members(plan) for plan in several]
         sizes = np.concatenate([np.bincount(steps) for _, steps in taken])
@@ -285,6 +281,17 @@ def _check_gradients(gradients: ArrayLike, count: int) -> NDArray[np.float64]:
 
 def scale_weights(weights: ArrayLike | None, count: int) -> NDArray[np.float64]:
     """The weights of all sequences, 1 on average."""
-    checked = check_weights(weights, count, "Give one weight for each sequence.")
-    check_some_weight(checked)
+    if weights is None:
+        return np.ones(count)
+    checked = np.asarray(weights, np.float64)
+    if checked.shape != (count,):
+        raise checks.value_error("weights", f"of shape [{count}]", checked.shape, "Give one weight for each sequence.")
+    good = np.isfinite(checked) & (checked >= 0)
+    if not good.all():
+        at = int(np.argmin(good))
+        remedy = "Give 0 to leave a sequence out of the loss."
+        raise checks.value_error("weights", "finite and at least 0", float(checked[at]), remedy, at=f"sequence {at}")
+    if not checked.any():
+        remedy = "Leave them out to count each sequence as 1."
+        raise checks.value_error("weights", "above 0 for some sequence", 0.0, remedy)
     return checked / checked.mean()

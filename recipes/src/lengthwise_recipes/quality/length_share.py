@@ -1,26 +1,28 @@
 """How much of a gradient's noise goes with length, and how much each order pays for it, as a model learns?
 
-    python benchmarks/length_share.py [--tasks handwriting] [--seeds 3] [--sample 512]
+    python -m lengthwise_recipes.quality.length_share DATA [--tasks handwriting] [--seeds 3] [--json share.json]
 
 The three tasks of the study of quality, each trained in random batches of 16 as there. Before the first epoch and after
 some others the gradients of single sequences are taken. They give the length share, the noise scale, and for every
 order the variance of a batch's gradient over that of random batches. All orders stand at the same padding, as near as
-their knobs come. The recordings and strokes are those of LENGTHWISE_DATA; a task whose data are not there is left out.
+their knobs come. A task whose data are not in the folder DATA is left out.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from record import DATA, parser, write
 from tqdm import tqdm
 
 import lengthwise as lw
+from lengthwise_recipes import record
 from lengthwise_recipes.knobs import fit_knob
+from lengthwise_recipes.length_share.share import LengthShare
 from lengthwise_recipes.quality.tasks import KINDS, Source
 from lengthwise_recipes.study.noise import measure_share
 from lengthwise_recipes.study.runs import Run, first_runs
@@ -44,20 +46,24 @@ EPOCHS = 20  # of plans, for each order
 
 def main() -> None:
     """Measures every task and writes the result."""
-    options = parser(__doc__)
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("data", type=Path, help="folder of recordings, strokes and texts")
     options.add_argument("--tasks", nargs="+", choices=tuple(FILES), default=tuple(FILES))
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--sample", type=int, default=512)
+    options.add_argument("--json", type=Path, default=Path("length-share.json"))
     options.add_argument("--folder", type=Path, help="keeps the alignment of speech and the spoken sentences")
     chosen = options.parse_args()
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
     for name in chosen.tasks:
-        if not (DATA / FILES[name]).exists():
+        if not (chosen.data / FILES[name]).exists():
             print(f"{name} is left out: {FILES[name]} is not there")
             continue
         kind = KINDS[name]
-        source = Source(data=DATA / FILES[name], count=kind.count, scripts=SCRIPTS.get(name, ()), folder=chosen.folder)
+        source = Source(
+            data=chosen.data / FILES[name], count=kind.count, scripts=SCRIPTS.get(name, ()), folder=chosen.folder
+        )
         task = kind.make(source)
         plans = dict(strategies(task))
         for seed in range(chosen.seeds):
@@ -68,7 +74,8 @@ def main() -> None:
             own = lw.measure(several, task.lengths)
             rows.append({"task": name, "strategy": label, "padding_share": own.padding_share, "mixing": own.mixing})
     facts = {"batch_size": 16, "plans": EPOCHS, "sample": chosen.sample, "torch": torch.__version__}
-    print(write("length-share", {**facts, "seeds": chosen.seeds, "rows": rows}))
+    document = {**facts, "seeds": chosen.seeds, "rows": rows}
+    record.write(chosen.json, document, module="lengthwise_recipes.quality.length_share")
 
 
 def strategies(task: Task) -> Iterator[tuple[str, list[lw.Plan]]]:
@@ -84,9 +91,7 @@ def strategies(task: Task) -> Iterator[tuple[str, list[lw.Plan]]]:
         yield label, [lw.make_plan(task.lengths, batching, epoch=epoch) for epoch in range(EPOCHS)]
 
 
-def shares(
-    task: Task, seed: int, epochs: int, learning_rate: float, sample: int
-) -> Iterator[tuple[int, lw.LengthShare]]:
+def shares(task: Task, seed: int, epochs: int, learning_rate: float, sample: int) -> Iterator[tuple[int, LengthShare]]:
     """The share before the first epoch, after one, after a third of them and after all, of random batches."""
     settings = Settings(epochs=epochs, learning_rate=learning_rate)
     random = setups({"random": lw.strategy("random", cut=CUT)}, settings)
@@ -99,7 +104,7 @@ def shares(
             yield epoch, measure_share(task, run.model, sample=sample)
 
 
-def row(task: str, seed: int, epoch: int, share: lw.LengthShare, plans: dict[str, list[lw.Plan]]) -> dict[str, Any]:
+def row(task: str, seed: int, epoch: int, share: LengthShare, plans: dict[str, list[lw.Plan]]) -> dict[str, Any]:
     """The share at one set of weights, and what it makes of every order."""
     noise = {label: share.measure(several) for label, several in plans.items()}
     return {

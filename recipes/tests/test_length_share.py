@@ -1,12 +1,12 @@
-"""The length share against sums over all pairs, and against the variance of real steps; what is recommended."""
+"""The length share against sums over all pairs, and against the variance of real steps."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import lengthwise as lw
+from lengthwise_recipes.length_share.share import LengthShare
 
 PARAMETERS = 40
 
@@ -40,7 +40,7 @@ def step_variance(plans, gradients, weights=None):
 
 def test_the_share_is_the_mean_over_pairs_of_one_length():
     lengths, gradients = draw(160, 0.5, kinds=[30, 60, 90])
-    share = lw.LengthShare.of(gradients, np.arange(160), lengths)
+    share = LengthShare.of(gradients, np.arange(160), lengths)
 
     def mean_product(left, right):
         pairs = [a @ b for i, a in left for j, b in right if i != j]
@@ -64,7 +64,7 @@ def test_the_share_is_the_mean_over_pairs_of_one_length():
 def test_what_a_plan_is_worth_is_what_its_steps_show(strength, weighted):
     lengths, gradients = draw(2_000, strength)
     weights = lengths.astype(float) if weighted else None
-    share = lw.LengthShare.of(gradients, np.arange(2_000), lengths, weights=weights)
+    share = LengthShare.of(gradients, np.arange(2_000), lengths, weights=weights)
     for world in ({"world_size": 1}, {"world_size": 2, "micro_batches": 2}):
         random = lw.Batching(cut=lw.FixedSize(16), order=lw.Shuffled(), deal=lw.Mixed())
         chance = [lw.make_plan(lengths, random, seed=1, epoch=epoch, **world) for epoch in range(24)]
@@ -79,12 +79,12 @@ def test_what_a_plan_is_worth_is_what_its_steps_show(strength, weighted):
 
 def test_a_sample_tells_the_share_without_bias_and_how_far_to_trust_it():
     lengths, gradients = draw(4_000, 0.2)
-    truth = lw.LengthShare.of(gradients[:1_500], np.arange(1_500), lengths).share
+    truth = LengthShare.of(gradients[:1_500], np.arange(1_500), lengths).share
     numbers = np.random.default_rng(1)
     found = []
     for _ in range(40):
         sampled = numbers.permutation(4_000)[:256]
-        found.append(lw.LengthShare.of(gradients[sampled], sampled, lengths))
+        found.append(LengthShare.of(gradients[sampled], sampled, lengths))
     shares = np.array([each.share for each in found])
     # The truth itself is measured on 1,500 of 4,000.
     assert abs(shares.mean() - truth) < 4 * shares.std() / np.sqrt(len(found))
@@ -95,7 +95,7 @@ def test_a_sample_tells_the_share_without_bias_and_how_far_to_trust_it():
 def test_without_length_in_them_gradients_of_many_parameters_have_no_share():
     # The square of a mean of 16 gradients is a sixteenth of their spread: a share of 6 % where none is.
     lengths, gradients = draw(512, 0.0)
-    share = lw.LengthShare.of(gradients, np.arange(512), lengths)
+    share = LengthShare.of(gradients, np.arange(512), lengths)
     assert abs(share.share) < 3 * share.standard_error < 0.02
 
 
@@ -104,7 +104,7 @@ def test_two_lengths_tell_what_neither_sum_shows():
     first = numbers.integers(10, 100, 2_000)
     pairs = np.stack([first, 110 - first], axis=1)  # every sum is 110
     gradients = numbers.normal(size=(2_000, PARAMETERS)) + 5 * (first > 50)[:, None]
-    share = lw.LengthShare.of(gradients, np.arange(2_000), pairs)
+    share = LengthShare.of(gradients, np.arange(2_000), pairs)
     assert share.share > 0.7
     plan = lw.make_plan(pairs, lw.Batching(cut=lw.FixedSize(20), order=lw.Sorted()))
     assert share.measure(plan).variance_ratio > 10
@@ -112,7 +112,7 @@ def test_two_lengths_tell_what_neither_sum_shows():
 
 def test_a_batch_that_is_taken_again_does_not_count():
     lengths, gradients = draw(40, 0.5)
-    share = lw.LengthShare.of(gradients, np.arange(40), lengths)
+    share = LengthShare.of(gradients, np.arange(40), lengths)
     batching = lw.Batching(cut=lw.FixedSize(10), order=lw.Sorted(), deal=lw.InTurn(tail="repeat"))
     plan = lw.make_plan(lengths, batching, world_size=3)  # 4 batches in 2 steps of 3
     assert len(plan.repeated())
@@ -123,7 +123,7 @@ def test_a_batch_that_is_taken_again_does_not_count():
 @pytest.mark.parametrize("power", [-700, 700])
 def test_the_unit_of_the_gradients_changes_nothing(power):
     lengths, gradients = draw(64, 0.5)
-    found = [lw.LengthShare.of(each, np.arange(64), lengths) for each in (gradients, np.ldexp(gradients, power))]
+    found = [LengthShare.of(each, np.arange(64), lengths) for each in (gradients, np.ldexp(gradients, power))]
     assert found[0].share == found[1].share
     assert found[0].noise_scale == found[1].noise_scale
 
@@ -134,164 +134,68 @@ def test_sequences_without_weight_change_nothing():
     weights[::4] = 0
     loud = gradients.copy()
     loud[::4] *= 1_000
-    found = [lw.LengthShare.of(each, np.arange(400), lengths, weights=weights).share for each in (gradients, loud)]
+    found = [LengthShare.of(each, np.arange(400), lengths, weights=weights).share for each in (gradients, loud)]
     assert found[0] == pytest.approx(found[1])
 
 
 def test_a_share_holds_for_all_epochs_and_says_so_of_each():
     lengths, gradients = draw(400, 0.3)
-    share = lw.LengthShare.of(gradients, np.arange(400), lengths)
+    share = LengthShare.of(gradients, np.arange(400), lengths)
     batching = lw.Batching(cut=lw.FixedSize(16), order=lw.Sorted())
     plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(3)]
     assert share.measure(plans).variance_ratio == pytest.approx(share.measure(plans[0]).variance_ratio, rel=0.05)
     assert share.measure(plans[0]) == share.measure([plans[0]])
 
 
-@pytest.mark.parametrize(
-    ("strength", "begins"), [(0.0, "Sort. Length tells"), (1.0, "Buy mixing: padding="), (4.0, "Shuffle. Length tells")]
-)
-def test_the_recommendation_is_the_least_work(strength, begins):
-    lengths = lw.example_lengths("long-tailed", count=1_000)
-    numbers = np.random.default_rng(0)
-    scaled = np.log(lengths) - np.log(lengths).mean()
-    towards = numbers.normal(size=PARAMETERS) / np.sqrt(PARAMETERS)
-    gradients = numbers.normal(size=(1_000, PARAMETERS)) / np.sqrt(PARAMETERS) + strength * scaled[:, None] * towards
-    share = lw.LengthShare.of(gradients + 0.02, np.arange(1_000), lengths)
-    told = lw.recommend(share, lengths, lw.Batching(cut=lw.FixedSize(32)))
-    assert str(told).startswith(begins)
-    assert repr(told) == f"Recommendation({told.batching!r} of {len(told.candidates)} candidates)"
-    works = {each.label: each.work for each in told.candidates}
-    assert works["random"] == 1
-    chosen = next(each for each in told.candidates if each.batching == told.batching)
-    assert chosen.work <= 1.01 * min(works.values())
-    assert f"Length tells {share.share:.1%} (± {share.standard_error:.1%}) of the variance of a gradient" in str(told)
-    assert ("may be chance" in str(told)) == (share.share <= 2 * share.standard_error)
-    least = told.candidates[0]
-    assert f"Sorting takes {1 + least.noise.extra_steps:.2f} times the steps" in str(told)
-    if not begins.startswith("Shuffle"):
-        assert f"For the same progress it computes {chosen.work:.2f} of the frames of random order" in str(told)
-    if begins.startswith("Buy"):
-        assert f"{chosen.label} takes {1 + chosen.noise.extra_steps:.2f} times. " in str(told)
-        assert str(told).endswith(f"; sorting computes {least.work:.2f}.")
-
-
-@pytest.mark.parametrize(("error", "chance"), [(0.06, True), (0.04, False)])
-def test_a_share_of_less_than_two_standard_errors_may_be_chance(error, chance):
-    lengths, gradients = draw(64, 0.5)
-    share = replace(lw.LengthShare.of(gradients, np.arange(64), lengths), share=0.1, standard_error=error)
-    told = lw.recommend(share, lengths, lw.Batching(cut=lw.FixedSize(8)))
-    assert ("which may be chance" in str(told)) == chance
-
-
-@pytest.mark.parametrize(
-    ("cut", "world"),
-    [
-        (lw.FixedSize(2), {"world_size": 3, "micro_batches": 2}),
-        (lw.FixedSize(16), {"world_size": 3, "micro_batches": 2}),
-        (lw.Budget(3_000), {}),  # epochs of 36 to 54 steps: three are planned, or two
-    ],
-)
-def test_candidates_are_worth_what_their_plans_are(cut, world):
-    lengths, gradients = draw(396, 1.0)
-    share = lw.LengthShare.of(gradients, np.arange(396), lengths)
-    told = lw.recommend(share, lengths, lw.Batching(cut=cut), seed=5, **world)
-    works = []
-    for each in told.candidates:
-        count = lw.make_plan(lengths, each.batching, seed=5, **world).steps
-        epochs = range(min(4, -(-100 // count)))
-        plans = [lw.make_plan(lengths, each.batching, seed=5, epoch=epoch, **world) for epoch in epochs]
-        measures, noise = lw.measure(plans, lengths), share.measure(plans)
-        assert (each.padding_share, each.noise) == (measures.padding_share, noise)
-        assert each.batching == lw.Batching(cut=cut, order=each.batching.order)
-        frames = sum((plan.batch_sizes * plan.padded_lengths[:, 0]).sum() for plan in plans) / measures.steps
-        works.append(frames * (noise.needed_steps if share.noise_scale < np.inf else 1 / noise.effective_size))
-    assert [each.work for each in told.candidates] == pytest.approx(np.array(works) / works[-1])
-    # Paddings between those of sorted and of random order; of the near ones the most mixed.
-    asked = [float(each.label.removeprefix("padding=")) for each in told.candidates[1:-1]]
-    assert all(told.candidates[0].padding_share < padding < told.candidates[-1].padding_share for padding in asked)
-    near = [each for each in told.candidates if each.work <= 1.01 * min(each.work for each in told.candidates)]
-    assert told.batching == max(near, key=lambda each: each.step_mixing).batching
-
-
-@pytest.mark.parametrize("deal", [lw.InTurn(), lw.Mixed()])
-def test_random_order_is_compared_also_where_no_order_pads(deal):
-    lengths, gradients = draw(400, 3.0)
-    share = lw.LengthShare.of(gradients, np.arange(400), lengths)
-    told = lw.recommend(share, lengths, lw.Batching(cut=lw.FixedSize(1), deal=deal), world_size=8)
-    assert [each.label for each in told.candidates] == ["sorted", "random"]
-    assert [each.padding_share for each in told.candidates] == [0.0, 0.0]
-    assert isinstance(told.batching.order, lw.Shuffled)
-    assert str(told).startswith("Shuffle.")
-
-
-def test_paddings_beyond_those_of_random_steps_are_said_once():
-    lengths, gradients = draw(400, 0.5)
-    share = lw.LengthShare.of(gradients, np.arange(400), lengths)
-    told = lw.recommend(share, lengths, lw.Batching(cut=lw.FixedSize(8), deal=lw.RandomSteps()), world_size=8)
-    paddings = [each.padding_share for each in told.candidates]
-    assert len(set(paddings)) == len(paddings)
-    assert told.candidates[-1].label == "random"
-
-
-def test_what_is_recommended_keeps_the_rest_of_the_batching():
-    lengths, gradients = draw(400, 0.0)
-    share = lw.LengthShare.of(gradients, np.arange(400), lengths)
-    batching = lw.Batching(budget=4_000, deal=lw.InTurn(), arrange=lw.CostliestFirst(), cost=lw.Largest())
-    told = lw.recommend(share, lengths, batching, world_size=2)
-    for each in told.candidates:
-        assert (each.batching.cut, each.batching.deal) == (batching.cut, batching.deal)
-        assert (each.batching.arrange, each.batching.cost) == (batching.arrange, batching.cost)
-
-
 LENGTHS, GRADIENTS = draw(64, 0.0)
 ALL = np.arange(64)
-SHARE = lw.LengthShare.of(GRADIENTS, ALL, LENGTHS)
+SHARE = LengthShare.of(GRADIENTS, ALL, LENGTHS)
 BATCHING = lw.Batching(cut=lw.FixedSize(8))
 BROKEN = GRADIENTS.copy()
 BROKEN[3, 1] = np.nan
 VALUES = {
     "few": (
-        lambda: lw.LengthShare.of(GRADIENTS[:9], ALL[:9], LENGTHS),
+        lambda: LengthShare.of(GRADIENTS[:9], ALL[:9], LENGTHS),
         "`sampled` must be at least 32 sequences, but is 9. Measure more gradients; 512 tell a share of 1 %.",
     ),
     "outside": (
-        lambda: lw.LengthShare.of(GRADIENTS, ALL + 1, LENGTHS),
+        lambda: LengthShare.of(GRADIENTS, ALL + 1, LENGTHS),
         "`sampled` must be of sequence numbers from 0 to 63, but is 64. Give the number of the sequence of each "
         "gradient.",
     ),
     "twice": (
-        lambda: lw.LengthShare.of(GRADIENTS, ALL // 2, LENGTHS),
+        lambda: LengthShare.of(GRADIENTS, ALL // 2, LENGTHS),
         "`sampled` must be different sequences, but is 0. Give each sequence once.",
     ),
     "shape": (
-        lambda: lw.LengthShare.of(GRADIENTS[:40], ALL, LENGTHS),
+        lambda: LengthShare.of(GRADIENTS[:40], ALL, LENGTHS),
         "`gradients` must be of shape [64, parameters], but is (40, 40). Give one row for each sequence of `sampled`.",
     ),
     "not finite": (
-        lambda: lw.LengthShare.of(BROKEN, ALL, LENGTHS),
+        lambda: LengthShare.of(BROKEN, ALL, LENGTHS),
         "`gradients` must be finite, but is nan at row 3. Leave this sequence out.",
     ),
     "alike": (
-        lambda: lw.LengthShare.of(np.ones((64, 3)), ALL, LENGTHS),
+        lambda: LengthShare.of(np.ones((64, 3)), ALL, LENGTHS),
         "`gradients` must be different from each other, but is 'the same'. Measure at weights where the loss of some "
         "sequence can fall.",
     ),
     "alike but for rounding": (
-        lambda: lw.LengthShare.of(np.full((64, 3), 0.1), ALL, LENGTHS),
+        lambda: LengthShare.of(np.full((64, 3), 0.1), ALL, LENGTHS),
         "`gradients` must be different from each other, but is 'the same'. Measure at weights where the loss of some "
         "sequence can fall.",
     ),
     "all in one": (
-        lambda: lw.LengthShare.of(GRADIENTS * (ALL == 5)[:, None], ALL, LENGTHS),
+        lambda: LengthShare.of(GRADIENTS * (ALL == 5)[:, None], ALL, LENGTHS),
         "`gradients` must be above 0 for more of the sample, but is '0 for nearly all'. Sample more sequences, with "
         "weights above 0 and a loss that can fall.",
     ),
     "weights": (
-        lambda: lw.LengthShare.of(GRADIENTS, ALL, LENGTHS, weights=[1.0]),
+        lambda: LengthShare.of(GRADIENTS, ALL, LENGTHS, weights=[1.0]),
         "`weights` must be of shape [64], but is (1,). Give one weight for each sequence.",
     ),
     "no weight": (
-        lambda: lw.LengthShare.of(GRADIENTS, ALL, LENGTHS, weights=np.zeros(64)),
+        lambda: LengthShare.of(GRADIENTS, ALL, LENGTHS, weights=np.zeros(64)),
         "`weights` must be above 0 for some sequence, but is 0.0. Leave them out to count each sequence as 1.",
     ),
     "other lengths": (
@@ -320,13 +224,10 @@ def test_what_cannot_be_measured_is_refused_in_one_sentence(call, message):
         call()
 
 
-def test_other_things_than_shares_and_batchings_are_refused():
-    for call in (lambda: lw.recommend(0.1, LENGTHS, BATCHING), lambda: lw.recommend(SHARE, LENGTHS, lw.FixedSize(8))):
-        with pytest.raises(TypeError, match=r"must be a (LengthShare|Batching), but is "):
-            call()
+def test_other_things_than_numbers_and_plans_are_refused():
     for sampled in (ALL + 0.0, ALL[:, None]):
         with pytest.raises(TypeError, match=r"^`sampled` must be a list of whole numbers, but is "):
-            lw.LengthShare.of(GRADIENTS, sampled, LENGTHS)
+            LengthShare.of(GRADIENTS, sampled, LENGTHS)
     with pytest.raises(TypeError, match=r"^`plan` must be a (lengthwise\.)?Plan, but is "):
         SHARE.measure(["plan"])
 

@@ -1,0 +1,34 @@
+"""Record: results as JSON, with the date, the command, the machine and the versions that made them."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shlex
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from lengthwise import files
+
+
+def write(path: Path, document: dict[str, Any], *, module: str) -> None:
+    """Writes `document` with what made it: `python -m module` and its arguments."""
+    facts = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": shlex.join(["python", "-m", module, *sys.argv[1:]]),
+        "machine": {"processor": processor_name(), "system": platform.system(), "python": platform.python_version()},
+        "versions": {name: version(name) for name in ("lengthwise", "numpy", "numba")},
+    }
+    files.write(path, json.dumps({**facts, **document}, indent=1) + "\n")
+
+
+def processor_name(table: Path = Path("/proc/cpuinfo")) -> str:
+    """The model name of the first processor; what `platform` says where the system keeps no such table."""
+    if table.exists():
+        for line in table.read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
