@@ -59,15 +59,11 @@ def cuts(budget, tight):
         "budget_few": lw.Budget(budget, max_sequences=2),
         "budget_alone": lw.Budget(tight, oversize="alone"),
         "budget_drop": lw.Budget(tight, oversize="drop"),
-        "budget_optimal": lw.Budget(budget, by="optimal"),
-        "budget_optimal_alone": lw.Budget(tight, by="optimal", oversize="alone", max_sequences=4),
         "budget_multiples": lw.Budget(budget, oversize="alone", multiple_of=8, count_multiple_of=2),
-        "budget_optimal_multiples": lw.Budget(tight, by="optimal", oversize="drop", multiple_of=4, count_multiple_of=3),
+        "budget_drop_multiples": lw.Budget(tight, oversize="drop", multiple_of=4, count_multiple_of=3),
         "fixed_multiple": lw.FixedSize(3, multiple_of=8),
-        "fixed_optimal": lw.FixedSize(3, by="optimal"),
         "dynamic": lw.DynamicSize(2),
         "dynamic_multiples": lw.DynamicSize(4, multiple_of=8, count_multiple_of=2),
-        "dynamic_optimal": lw.DynamicSize(3, by="optimal"),
         "dynamic_paper": lw.DynamicSize(2, rule="paper"),
         # No cost is below the frames of a sequence here, nor a budget below those of the longest.
         "rows": lw.Rows(int(budget) + 1, rows=2),
@@ -136,8 +132,7 @@ def may_drop(order, cut, deal):
 
 def suit(deal, cut):
     """The deal, or the nearest that the cut allows: steps are not formed by every cut, nor all by count."""
-    greedy = packs(cut) or getattr(cut, "by", "greedy") == "greedy"
-    if not isinstance(deal, lw.RandomSteps) or (isinstance(cut, lw.FixedSize) and greedy):
+    if not isinstance(deal, lw.RandomSteps) or isinstance(cut, lw.FixedSize):
         return deal
-    forms_steps = greedy and getattr(cut, "rule", "") != "paper"
+    forms_steps = getattr(cut, "rule", "") != "paper"
     return lw.RandomSteps(tail=deal.tail) if forms_steps else lw.Mixed(tail=deal.tail)

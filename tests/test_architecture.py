@@ -42,7 +42,6 @@ WITHIN = {
             "order",
             "multiples",
             "greedy",
-            "least_cost",
             "cut",
             "rows",
             "world",

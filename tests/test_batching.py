@@ -117,7 +117,7 @@ def test_what_the_short_words_do_not_say_is_written_out():
         cut=lw.Budget(90, oversize="drop"), order=lw.MaxEntropy(padding=0.1, noise="truncated"), deal=lw.Mixed()
     )
     assert repr(batching) == (
-        "Batching(cut=Budget(budget=90.0, oversize='drop', max_sequences=None, by='greedy', "
+        "Batching(cut=Budget(budget=90.0, oversize='drop', max_sequences=None, "
         "multiple_of=1, count_multiple_of=1), "
         "order=MaxEntropy(padding=0.1, scale=None, noise='truncated', mixing=None), deal=Mixed(tail='split'))"
     )

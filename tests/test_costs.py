@@ -78,7 +78,7 @@ HELD = {
     "object": (Model(), "HERE:Model"),
     "object with words of its own": (Spoken(), "Spoken(3)"),
     "method": (Model().cost, "HERE:Model.cost"),
-    "choice": (lw.FixedSize(2), "FixedSize(batch_size=2, drop_incomplete=False, multiple_of=1, by='greedy')"),
+    "choice": (lw.FixedSize(2), "FixedSize(batch_size=2, drop_incomplete=False, multiple_of=1)"),
     "dataclass": (Attention(2, Model()), "Attention(heads=2, table=HERE:Model)"),
     "partial": (functools.partial(frames, 1), "functools.partial(HERE:frames, 1)"),
     "set": ({"b", "a", "c"}, "{'a', 'b', 'c'}"),

@@ -50,10 +50,6 @@ VALUES = {
         lambda: lw.Budget(-(10**5000)),
         f"`budget` must be finite and above 0, but is a number of thousands of digits. {BUDGET}",
     ),
-    "cut by no known way": (
-        lambda: lw.Budget(9, by="best"),
-        "`by` must be one of greedy, optimal, cheapest, but is 'best'. Choose one of these words.",
-    ),
     "multiples of nothing": (
         lambda: lw.FixedSize(9, multiple_of=0),
         "`multiple_of` must be at least 1, but is 0. Give 8, for example, or 1 for any number.",

@@ -16,7 +16,7 @@ LENGTHS = lw.example_lengths("long-tailed", count=2_000)
 CUTS = (
     lw.Budget(9_000),
     lw.Budget(9_000, multiple_of=16, count_multiple_of=4),
-    lw.Budget(9_000, max_sequences=20, by="optimal"),
+    lw.Budget(9_000, max_sequences=20, oversize="alone"),
     lw.FixedSize(16, multiple_of=8),
     lw.DynamicSize(4),
 )
@@ -84,8 +84,7 @@ def test_plans_by_these_shapes_compute_what_was_minimised(cut, shapes):
     found = lw.optimal_shapes(LENGTHS, shapes, cut)
     order = lw.Bucketed(edges=tuple(found[:, 1].tolist()), pad_to_edge=True)
     batching = lw.Batching(cut=cut, order=order, deal=lw.Balanced())
-    if getattr(cut, "by", "greedy") == "greedy":
-        assert lw.batch_shapes(LENGTHS, batching).tolist() == found.tolist()
+    assert lw.batch_shapes(LENGTHS, batching).tolist() == found.tolist()
     plan = lw.make_plan(LENGTHS, batching, seed=3)
     rows = found[np.searchsorted(found[:, 1], plan.padded_lengths[:, 0]), 0]
     assert (plan.batch_sizes <= rows).all()
@@ -195,10 +194,9 @@ def test_plans_of_pairs_compute_what_was_minimised_and_random_steps_meet_no_othe
     order = lw.Bucketed(edges=tuple(map(tuple, found[:, 1:].tolist())), pad_to_edge=True)
     batching = lw.Batching(cut=cut, order=order, deal=lw.Balanced())
     plan = lw.make_plan(PAIRS, batching, seed=3)
-    if getattr(cut, "by", "greedy") == "greedy":
-        assert lw.batch_shapes(PAIRS, batching).tolist() == found.tolist()
-        steps = lw.make_plan(PAIRS, replace(batching, deal=lw.RandomSteps()), world_size=4)
-        assert {tuple(row) for row in steps.padded_lengths.tolist()} <= {tuple(row) for row in found[:, 1:].tolist()}
+    assert lw.batch_shapes(PAIRS, batching).tolist() == found.tolist()
+    steps = lw.make_plan(PAIRS, replace(batching, deal=lw.RandomSteps()), world_size=4)
+    assert {tuple(row) for row in steps.padded_lengths.tolist()} <= {tuple(row) for row in found[:, 1:].tolist()}
     rows = {tuple(edges): most for most, *edges in found.tolist()}
     computed = sum(rows[tuple(edges)] * sum(edges) for edges in plan.padded_lengths.tolist())
     costs = lw.shape_costs(PAIRS, shapes, cut)

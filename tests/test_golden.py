@@ -38,7 +38,6 @@ STRATEGIES = {
     "steps-of-rows": lw.Batching(
         cut=lw.Rows(9_000, rows=4), cost=lw.Quadratic(linear=0.3, quadratic=0.007), deal=lw.RandomSteps()
     ),
-    "optimal-cut": lw.Batching(cut=lw.Budget(20_000, by="optimal"), order=lw.Shuffled()),
     "multiples": lw.Batching(cut=lw.Budget(20_000, multiple_of=8, count_multiple_of=4), deal=lw.Stratified()),
     "steps-of-multiples": lw.Batching(
         cut=lw.Budget(20_000, multiple_of=8, count_multiple_of=8), order=lw.Shuffled(), deal=lw.RandomSteps()
@@ -47,110 +46,106 @@ STRATEGIES = {
 
 # Example, strategy, seed; then epoch 0 on 1 and on 4 ranks, epoch 1 on 1 and on 4 ranks.
 GOLDEN = """
-speech random 0 d978e438a6ce9df2 11fb576ecaad8498 b0df95fe8e672e5a 40e3c14ff2bab172
-speech random 1 50bcbdc7c8a2f4a1 cb5831863fc7efff 95640f8ef78f79c9 3ed3313f67610216
-speech sorted 0 4b738c235f3a3500 d58c1b3f9c05275c 1da41c786f72dca4 724a373fc9e230f8
-speech sorted 1 9c3c1ded051c0106 f5b9148c495705e4 1ad58216314c47ae 3c9461f4bb5fa100
-speech semi-sorted:0.1 0 bb016ce2970ac6d0 88f77b14b0b0ea89 5c33e031a7392d34 7111343e84e44d02
-speech semi-sorted:0.1 1 06c4fcf873beb6f9 16a3331ed2ab9ac8 4db1571d97891a27 67616d29a626bf92
-speech alternated:58 0 0336d8b4fe4ca0d4 56d79626e61959fe 3968b704f443f25e c2724e0e893817a8
-speech alternated:58 1 e6dc74b02d16c51e dc26f57373767f29 b6f69848f8c25a5b acc90e30bbfe3567
-speech windowed:256 0 7501177f516892b6 d53b69b3dd6114c6 d811fc0a02dcb2b6 2b36f897dadbd9ff
-speech windowed:256 1 f10755a1682c80f5 6a0b46ec72a91d1a 24d1b05f533eea77 f2607b5774957259
-speech bucketed:256 0 a818dc73a98965e7 a221c8489623ea12 208bfde0e09b7b60 d2c5e27c52325706
-speech bucketed:256 1 66614a134bef3ccd 05df47ab4df7ef51 758eeee6b957abb7 bbda146d141bba81
-speech optimal:6 0 b90fead40eab78f4 687322bf614e8e9a 54f6c9c0a597c536 d99a77bdb3f91637
-speech optimal:6 1 f4b5f4fb247c7fc4 fe52354a64635e35 0ad5e2f2079c6b14 06ef82f55d40e55e
-speech uniform:6 0 ea0069f66a7954c0 23f48b505b76567a 79880661396261a5 96783d7029fdc680
-speech uniform:6 1 b71d6687f37937d7 4a4b62d9b9b0016a b87e3750effab9f7 3c7bf757c707a6c5
-speech quantile:6 0 f30e138c0bd4e7c7 efcba6a769c98761 4e070b9432848e32 cf8be1c1e74e7360
-speech quantile:6 1 70ed40f62b93c8ae b97aed6d3d66433d 228c9e92de82c5af 0d6843bb395d3f62
-speech exponential:6 0 f9513eb6701a1409 f5aca23a01e74091 daedeb92d9da81db e29f6f9692a30a2b
-speech exponential:6 1 38dc3ee101bfbcab 9e71b93de0ebe657 c8cd03d3d71c229c 5a787eaf4cccd61c
-speech mxnet:6 0 25b79889bbac5a40 33f4c31adb42e7c0 b64c85172101703a 29cd733df18554b1
-speech mxnet:6 1 b6ff0930108d9a15 ef6aac8baff940af de5ff069c6bb84b2 fd043adb085db9ad
-speech max-entropy:0.05 0 82aebc410e70f39e 749c88338cd228c1 02c83a82f6ba075d d7b642dc49f12701
-speech max-entropy:0.05 1 da34b8a2f17849ac 13378d0efa5ac441 5077227b5157ebd9 a96cb42521e57fe5
-speech budget 0 9be7fca45d55e952 8c294ac2b40f7315 690b3e51a90f6008 c1e90ae888caedfe
-speech budget 1 4f77b6dcce8e570e 44c737f1c2990106 fe76e25a4aa3fa32 13dca1863ca33a97
-speech dynamic 0 e7579836fa1b509a cc45005ce7d5bbca c3e72ceb54b9c313 11f32b07eb11415b
-speech dynamic 1 e42a2dc80e00be92 b7afa15b985ac899 eb191a590e7ce8f9 ab9835276f804183
-speech portions 0 d5ec0676a9a4b9aa d5dbf8eb6f18204c f34063a77c949d94 212f3bc5cd448dbb
-speech portions 1 1b0b48023fbac9c2 48ba953ed9334341 8c7238d0b4229b5e 431111dbdcd04490
-speech chunks 0 f40bd8783829fab5 c64e11dbcca99ae2 622d8b57e93ff4f6 991544dcc0c658d3
-speech chunks 1 775ef18d320222f3 94841317ac05c451 2dc6c6a18adc0616 1de5690a2a053d9a
-speech default 0 29f7089acd41a3a2 700a61fbfa2f9c5d 1e54d2b8054cb4d4 6cbb1673cc56c2fd
-speech default 1 dd6f46c468535ecb 73dab593f92f16a3 29d55202b5104fe0 9ad7f24a0eb69710
-speech random-steps 0 2c7b9ce613a8bbcb ef6310d155a2df95 5293e0580c4ef8b8 659b676118b1a923
-speech random-steps 1 7f084ad4b0da4fcc d24ea82ce248d997 e0cf43dd174c3f32 6745083f5cb7716e
-speech steps-of-eight 0 0bcea3dab6c43b78 17ded2395e739bcf 7c8a04b11b3f017c 60bd7d01780284fb
-speech steps-of-eight 1 f3eb13f9086911bd 66b3f2394b4e5f34 8ddaee0ca319b635 261d201aba775ed5
-speech stratified 0 5646f81153498bd6 d30b583c0b291dbf 7219e18296e3bdd2 1b73c34b0278b098
-speech stratified 1 5fdb900c1312d675 477377cb3d7aba4f 732ebc889dd4f430 98579663561b99ab
+speech random 0 550d8ec902baec49 b80814bee3a34ea7 90993633c1373147 9b5b2a20079534c1
+speech random 1 db9dc210edd7a02f d190ad9a76370b70 e6e471c52e0fcd85 4ecf51bd4cb0e27b
+speech sorted 0 7dc569462a7ec037 29ed888f46d1a06b 7bfe1857cd7615f6 f416297284f0dcb2
+speech sorted 1 ce06b3800d59b9a2 b062ceae5912b841 701883cd9c8ee1e4 5b5d18eb66701c63
+speech semi-sorted:0.1 0 302a511aad94c9f3 c98f316691940834 33070fc8ce4c21cd 9981e068e82f5b05
+speech semi-sorted:0.1 1 375da03628225132 b6f93f7166797379 cacbdd3e885c77c5 c64474b08e9064ff
+speech alternated:58 0 2970b3943a7ac06c badc3219cac16617 a841edf65552ef4f 1ce32d3297fb3bde
+speech alternated:58 1 f33ab7e976c841a4 8701598b1aab9a08 51ba19fc22aab995 0dd2007b507b967d
+speech windowed:256 0 cf88b90c97392ab7 a85133f7b05338b1 f67f18373ccb2d60 ef46e44e5e28357f
+speech windowed:256 1 3b99b4781e0d8b73 508b86ecce5f330a ad46b4a3540c4eea b91ce8b6310e7f08
+speech bucketed:256 0 8b2af972c06e35fb 049362608e0561fb 8a20903cb07ac047 3ae3d68de84e3a30
+speech bucketed:256 1 f51065e033e4cb54 e7449b3e0a82bda9 a47f154f26ce7ead c722aad9c427359f
+speech optimal:6 0 bc7aa72939533e4e ca90813d0b240431 b13b2044d985f952 7bcdf7f0f88c2be9
+speech optimal:6 1 17cb050eda67a786 4f595eb65c00f406 0a99154224b7ffee 693b1eba2fd82ae1
+speech uniform:6 0 afe4b7ca60eaba05 685e291ecedd23b2 fb5e7630ce84c844 bde0096799c81ff4
+speech uniform:6 1 efbc7c52a5972816 8bf0ad12bc8140cf 3445f0f6713fe3cd 60bd4a6ad7c098b7
+speech quantile:6 0 504b8c6a6e4657c5 d622daf313f8ceb2 10dd4ea4871f47f7 52d4cc15f2b1a055
+speech quantile:6 1 adbfc472212892cd 3c42e9c0bb06425c 99407f0c2fbd2335 400de38448af7ee1
+speech exponential:6 0 981172024724713c 987abc981ced1400 59f506de54402fb6 aa9ecb1f0bc83115
+speech exponential:6 1 16d3964ccb2b56f1 29dc772b277ac491 64bb60c5ce32b0c8 871f85764cdca581
+speech mxnet:6 0 6c2c39689bd31ba8 8e76646878f88981 4f856f165d3ec6f1 db968844aa63cec1
+speech mxnet:6 1 09a1868d3854b6b8 26cf9b2c4f842374 b7b11728abf1b68c 6be3e0a1d3fd5243
+speech max-entropy:0.05 0 9ef7ce0809d8aec5 890d2036a667be66 6b45379a7f1c9dd8 a387a559735ae26e
+speech max-entropy:0.05 1 0311c7eb8fb74621 faa747d78e3889e3 d0037e10efdb33bd f9e542f9b893c17c
+speech budget 0 b9d6fcc3677b901f 6baf739ab586d29f 9465cfe353a9b8c3 ef29978a76ae613a
+speech budget 1 052ca653cfab1187 82da07af619da818 b91f0425536bcba8 42923b396e0cbbba
+speech dynamic 0 ef238d3900afd902 73fad89306d934e1 babf95a1475f2089 2d031f4dbfdb1571
+speech dynamic 1 6067d43b00deb414 5ab437086dac4f5b de974d6aacd24428 ae5aade3daad8e5d
+speech portions 0 7a9ff536e46c5f8f 684d7de6d35bd90e 145dd7c48b190c96 f5189b8277389133
+speech portions 1 a0657cc0b60be790 479ee7e736206892 ecc4c675595b4cbd 0dd7ef79b8e11d1c
+speech chunks 0 a45036605f203312 34641efb0bb55dcb df05158e7c9970f5 59ed35ba75a42edf
+speech chunks 1 ae815f220f196e47 ffa5d3788f4e6039 7f822ca9328c7201 fd7689a953bc6002
+speech default 0 95662b8f8bc4405e a0c2ca83876f5310 f870abc4d1f20c2b 2d34b10729658bd9
+speech default 1 57d54fe0d540a29c ab07dc7f0f6ddf70 20513c107521e5fd a0eb3b173a4cec5b
+speech random-steps 0 e3144e20e589f518 9324fabd8581bd9f 7c6b18a16240f1d8 53b6f7d3d387533f
+speech random-steps 1 911c7a415b8aa217 767534857fcd40db e46b00d37c3e155a 1da92f672309c05c
+speech steps-of-eight 0 112cf5fb510b744d 6be6c6c9f0fd433e 8a437edad8513e73 7b16117210e60d2d
+speech steps-of-eight 1 0afa3823e802f699 02b939fb7e1b4d42 d3ffc4f003d2f099 9a568c5ddf20f060
+speech stratified 0 762218deb1df4f96 0e003f100eeb52f1 b4da9a2a4e7464b9 2de7cdec0446a036
+speech stratified 1 98ce958cbb3808b9 c0bda1bc99c95225 136ef92f3617e274 24884e7a8f275648
 speech rows 0 7c25be8063a5cd95 a46fd3ada4b442ba 5113ba9fd31b8a36 c3481b6099d1fedb
 speech rows 1 f0cdebceb5241bb3 c7be3b71357f72c6 e9677e0e2edbe8f0 315fab22b573f0ae
 speech rows-best-fit 0 508989d4378c100c 566312f0f04a7d84 3e0cd1c0c98e0399 2b1d883c2ea8e632
 speech rows-best-fit 1 903251c32b8bf762 c1a14a5611716afa bb195f1477b911db 9eedf4c86f249415
 speech steps-of-rows 0 2091c76664943f7f 88d9101c99089e1b f4d3bd9bfb050a13 f415e78602381f24
 speech steps-of-rows 1 93f944770a34da10 6e8c2734e7a05694 9c11f27320011873 f24aa022a62c407d
-speech optimal-cut 0 c6b75842485bc937 c1de9c23f18d6a85 216bb13b5f9c6b0b bb34b6c453375c0d
-speech optimal-cut 1 af2f1ac8d1bbd9e4 0a45833dec565c90 8a0180b6d2bcfd8c 5eb2beb6b3fe7918
-speech multiples 0 3cc1ea9776397308 bdd18e0ddfa827e2 e4bb88c0841a2ab2 ed3da285a50507ce
-speech multiples 1 a62d9030742141f1 58e86e72827cd52c d6c60e92f00555fc 62b236bc2b3ae4f4
-speech steps-of-multiples 0 0c7ac1f7081574fb 501578c880683f54 febadb8c4c280c0c a22d9069b1b1df5e
-speech steps-of-multiples 1 a3a80015a72a85ce 1b3c9feac4241869 091ca39bb968896b 80eb14cff597357e
-long-tailed random 0 e02ea5209fcc3483 f99a9ab473c00d16 871b34e6b398744e ad3bf79c5e5cc023
-long-tailed random 1 038cbc9e5f2dd140 81d43ba67bacdfbd 0d6939bd63399b22 bae75d9b3ea7e026
-long-tailed sorted 0 f54c6b88362d6cac 6e62bb0db4657ff6 a182ae705e47c548 f9300e706f1fa0b4
-long-tailed sorted 1 37f6040f4a785122 e709b2b8daf1d5d4 2ecc4ed9515573bd 87318f136b85c078
-long-tailed semi-sorted:0.1 0 52d61263a53b0674 6b2e24d693f8b596 c339e5a6890da2a8 b9b60cc67c33e482
-long-tailed semi-sorted:0.1 1 6505da42d881f406 2c978fa240d56ba2 692adfb1a9437719 75abb8998479b9cd
-long-tailed alternated:58 0 ffe1d5ff6a11274d 15cc9762eb07433d 865226ffda58f9a9 11ae45b1141983b1
-long-tailed alternated:58 1 d977bc0d5c3c2266 d890357eb169e740 14b4461651090b07 4581746444dbb90a
-long-tailed windowed:256 0 c98b04f1623d63fe ca0f469ff6259229 88f72b3965e5d694 b8459a7436fb9eaf
-long-tailed windowed:256 1 d746e712ccc88c0c ea1ec7f028b3365c 0e082c97c2c7f598 b0f0dd33d2cade27
-long-tailed bucketed:256 0 b8001d2e7ab580b2 1fe6eff1a1cb6065 52aeae2878880911 2e3afd42dffd5612
-long-tailed bucketed:256 1 0783f7eeb0f5eeb0 944d3ad9a58877a8 3bfe0d05bf0896af de01d7df9bc22145
-long-tailed optimal:6 0 80b649fe0148fba4 dcbadffe52900749 eab33149ef68b2a1 a1747cb91cc14929
-long-tailed optimal:6 1 865c98c523ce3ca2 aa267754d4ae8ffa 98fa2adc5f147daa ca64382c20bf52ef
-long-tailed uniform:6 0 92da71278a8b95a3 360a6a9cb82f61bb 451e6e0c5eee09b7 4783e3f889525ecd
-long-tailed uniform:6 1 6933c363cdfe7fca 5adc46caebdc49a5 032b7ef8b634808f 1f6e5d6805e12a1d
-long-tailed quantile:6 0 c44c6d976937af56 0275e835a79c7164 b2e7dae9bd7dde94 a5f72bdb08eaef24
-long-tailed quantile:6 1 187a0189cdc555cb 027f2a9bc3fc8f88 27c123f3e48f3594 14ce0dbcc1fd5b15
-long-tailed exponential:6 0 b837a576a5701c42 44c77f200ebaa2e5 f476efabffa4460d 19a5f296c6b6d23f
-long-tailed exponential:6 1 efe81a01c4fc3530 02b171f80a82bf20 d0cd07090db45b8a 6f5b3f76356bf196
-long-tailed mxnet:6 0 546952aefcd67190 a4188bcfbf2a717d 139e6d2187e32d2f 5738dd1a3ca9ad10
-long-tailed mxnet:6 1 522ae5aecb01f507 03940138a598b47e e3a42a621a5eb90b f1a81ade69d06a0c
-long-tailed max-entropy:0.05 0 8c4daf88483c46aa 3b625e0dd9556ebd dcfbc0abcbb106c8 1938b5b84563df9c
-long-tailed max-entropy:0.05 1 3fa728f594645287 a7f13f7d7a54bc57 8063e0ac82b98da4 fefdc53d3840bcbb
-long-tailed budget 0 28d9e994679a6709 4f6c41aaca118c43 0326b30a420eef99 bf9c2893b8ca74b1
-long-tailed budget 1 f852955ed570ebbe a43feaee630357c6 d040923dfbbda520 9db1dc336b1cdaa6
-long-tailed dynamic 0 ad6f6ffa74f81923 1a39897b598c56f5 db93305e08d4b995 d12f2e43a1c5e7f7
-long-tailed dynamic 1 4be8667437f3135f de0f357f16e9d09f 292f826e813b5bdf ef709cab4b47392f
-long-tailed portions 0 ced28b1b140c3eea 5269b2223f1be6b9 efaddf212228cc5c 3d78d1827dd015e5
-long-tailed portions 1 419a2b358839b9d4 7046d03c14642bd2 9ef2bf17ef594e2b 387c523e9e5a54d5
-long-tailed chunks 0 9bec63fe4af88e75 dff4763f2d4805f8 ae899a656ef31638 e7a45cab9af397b5
-long-tailed chunks 1 103cbf07d81b7a54 e7693a8621955c5c 9d388177f3a17ec6 70aa7f8116827cd5
-long-tailed default 0 310f65b6154423d2 5b041a566c8ab1e5 dc55c4c27af43b8b 8514bdeae551674d
-long-tailed default 1 79563c1006ae1afe 1bc458f110bf177c 79fd81e2e2bc2895 2ff600c2c14cb5a2
-long-tailed random-steps 0 65de055f48169927 b7e6231231413c2e 11351254b65b64d8 b0a0bfdd75592f1d
-long-tailed random-steps 1 814d36d803accfda e7919bc1fc02aadb ee364fecd5f8f432 acdcf3568941b945
-long-tailed steps-of-eight 0 0080710d32a32ac5 451c6d2ecdff2473 b4895ece1cde0bab ed9891548433d13d
-long-tailed steps-of-eight 1 8bd8969f1c10bd8e 9fd84d181230f88a 84e214d9a038e104 fb9ea70bca3014d2
-long-tailed stratified 0 f945d004b7c6688b 22a4e66b43f981cd 88448772a5bca7d8 5c00519aa2b2fd1e
-long-tailed stratified 1 3a93b1aeee355528 f6fd8d04fab13b8f c70cee63165bf5f3 31eef41dcf87a912
+speech multiples 0 8f43b10d81585f9a c3f3d1307499892c 5cd14b50fcdcdfb9 e172a4aa3ef090ed
+speech multiples 1 6bc9f70f8f8ba5c5 b363dd11b7476316 1a1e9288c9546cd2 285f7ec648f0fe76
+speech steps-of-multiples 0 a8243531a7dd1e26 10faf3c6faa0547f a4227ca0516d3324 f9577fcb60b6afd5
+speech steps-of-multiples 1 8b5a17c51cd82258 1061695f66ba7fb7 b8461f0cff983e95 bcdcd1cfe50f02c5
+long-tailed random 0 b906b8c606cbab1e 60f65728c93b5185 7ea48f3275f86863 adc742ff9602e862
+long-tailed random 1 919883c518e4979e 77eb01401d643786 bed6b72b159a51e3 d27b318ee2816574
+long-tailed sorted 0 af289fe2f959540d e5cba6f17d7c0ef9 bf1717d670b3793e 826cdd000624b2ca
+long-tailed sorted 1 227b53379523a96d 260f1ddbb5d12fd6 14cae597b578471f 57ebc45753acef73
+long-tailed semi-sorted:0.1 0 c18b7c8e199501b3 0c8f64f8d6bf4734 ee762bf62ec5adc0 d9f3f6a0297a1894
+long-tailed semi-sorted:0.1 1 de51f2889a489c71 681e9a644a0e7d61 7fd154bc079fe9bd d10a46d5615898e2
+long-tailed alternated:58 0 e512e50ff6545d65 a2ff3a4f3471d01b fae65d3a07c51374 c7810d80d418a4cb
+long-tailed alternated:58 1 2e1388791905757c aab67eeaa5097155 b51c7ec2c7c642e9 2a267abc44e1748d
+long-tailed windowed:256 0 5464335019a367b8 e1337a2d35821820 560218bc406f8bdf a929c732a8ec56b8
+long-tailed windowed:256 1 5c1ef4632609f040 9d9ded2d03492334 9f17a1edaccd24e9 c11efd2cabf5e8b2
+long-tailed bucketed:256 0 d39fe4b5f6efff66 e89360874afc22a7 98e6764c43bb560b 6af0eb8c58cc7373
+long-tailed bucketed:256 1 2ec74cf9e3f9725e 443477cb44be9b32 c3d40431dccf2524 fda8feaa8377ac17
+long-tailed optimal:6 0 1a241e3ca97a639b 7fb787b46f14e8a5 851d1832b2c67cad ea13a65da3a8f00a
+long-tailed optimal:6 1 f368321eacb7ef02 2925b44af13d3b39 1256e0db9f7c018a 7b011f92d579ae63
+long-tailed uniform:6 0 135931f6c8e67f87 37b163321b4539cc cb2c50687a52acb0 8bfc2f3c0fbdd40c
+long-tailed uniform:6 1 dc245a43494d5463 dba9692a693195fc d855b14656770461 cd53ba83c3754654
+long-tailed quantile:6 0 8247caf85346fd3a 660edcdd3067b643 430ad72be1a03d87 914e6d838b62e6ca
+long-tailed quantile:6 1 172edc1a362e90c2 8a2210ec3c3e1bdc 3c0e05c6c8e8814c e24489a8c84087e4
+long-tailed exponential:6 0 e484491a8939bee4 9ad2997bff8e8402 2feaece8d04e0587 d23001f9886624d0
+long-tailed exponential:6 1 fe57d2a452f43674 4ee2dfa64530cd82 70afe6b166482986 da177df9ada68ae6
+long-tailed mxnet:6 0 f20feafd7f13d9ee 7865d3b41ad2f47c 8d008b1b7adbc3f8 5994dddaff467a99
+long-tailed mxnet:6 1 0d11f4c8489cdee9 aacd88206c56609a 05c9f8950acc8217 040a9ac28b843b46
+long-tailed max-entropy:0.05 0 c28773ddaf9e692a 8f29c12ed9542031 7a26beb0099aa8a7 1a0f795c4e98a5be
+long-tailed max-entropy:0.05 1 d594daf21e8e289e e1f49eadaac2b8f6 af8207498c582105 46815e0ae622e97b
+long-tailed budget 0 d554be97b2f9c1e9 8541b87fbb54534f 92aad9b7f625abc4 23236c1712ad9d8c
+long-tailed budget 1 224842b80ea87421 4c455ced70cd4818 22f1fcf138dfd959 9878dd8c855b3ddc
+long-tailed dynamic 0 a1ee4c812627cf17 a347ee7b8aa13109 b55c2ad4c153a142 d0f9732a1733e928
+long-tailed dynamic 1 e074eca4d9d80f57 8f854cfcf3cfadbe 97f394c833ebecb3 8efb809611102681
+long-tailed portions 0 0c5c040742eb8e5d 808b8560337e2548 6a7d0185b9e2cf2a 82115d70e9a29911
+long-tailed portions 1 2917a3a1ebd83a17 3f01e953f108e06c c15ef88738a183bc b2f22245f2a3d56f
+long-tailed chunks 0 60ea608d84c22a8a d3afd1878fdde638 ddf5e12d2105f3b8 faf8bf1ccfb7d886
+long-tailed chunks 1 b844b08a5fe7dd36 af62e42e88ce6498 ddd11f2b926554d5 996375ecf1d74888
+long-tailed default 0 cf4ca3d8b39f7aee 8fa0092c9c21236b c982ec3b0233843b e5bfd76d47e8390c
+long-tailed default 1 8688dbea0704dd0c 844164520cfa4c41 aaebb7cfd9dfb681 7e0d3619f62067d7
+long-tailed random-steps 0 8404cd3329c3b4e8 2eb898fa024dd55a 9fa46b4947f46645 97f0e93fff533278
+long-tailed random-steps 1 82b5de2264a82893 a55252ec1c8a8176 f9431f03a918c115 a279d0f38a518589
+long-tailed steps-of-eight 0 2486740237a1e436 25e9cf6feae47162 cd4c7c258204c937 3233bc620548fb32
+long-tailed steps-of-eight 1 22c6551af9390215 41bcd6ec0962e239 d54d9f0aba9018c6 47e3f5d960019ba6
+long-tailed stratified 0 eb6cb3ae99d390c3 82870037de701e17 3dceb21383d651ae 3b21b5010a864382
+long-tailed stratified 1 976623f6094e1cd4 c6334613e5819126 fb3d7babf5ee36d0 65173988b5d374cb
 long-tailed rows 0 0693cad77c3321fa 54bc7f5261737ce9 4fc7353a9b913b7c 267a9a502ed024c7
 long-tailed rows 1 5a01cbbba6bb98d0 59b2c61f50549566 e2c3209b602f13f3 5d362dda5ce5345b
 long-tailed rows-best-fit 0 2602e6c49a8fd201 d5c9121d5480009c b62fd5cafbb883bb aa5d138ce81915ef
 long-tailed rows-best-fit 1 5f48b6fa2515dce8 3c1058b3d2b48616 a341ba2a416a9110 dfab11fc6bd5c6d6
 long-tailed steps-of-rows 0 6642b160dd257bfb 7251f3a2299cf622 fb14256359773228 9d29606602bd7184
 long-tailed steps-of-rows 1 921be6d6e85b2d38 f3389299b1df1428 81362178600cc58d cd96df8e3a81ed2d
-long-tailed optimal-cut 0 c2ecef902fe4ecfb 8860813b42aa8ae5 74bd874c9472cb7d cff00f972476b730
-long-tailed optimal-cut 1 2d3e3409e6e38553 0b856c67ff85bad9 e51efc43b48f1599 a170142269b74e76
-long-tailed multiples 0 f9a10a12146aa43b 956e80a7fe1ab543 f16bbfd2564f45c9 9f3cf6b9128d1b27
-long-tailed multiples 1 d0cc2dfa02441a97 32a9165589919bb7 5de0a6443e905769 8455a5cce070ddbe
-long-tailed steps-of-multiples 0 7528a5e956169781 307e475a886a170f 00680880b1c3aa71 e70c750989d54055
-long-tailed steps-of-multiples 1 eb765e0139faa166 89849da8e2155ed5 f99875372bf7dc99 4513fe89d639e754
+long-tailed multiples 0 570556556179b492 7b99abfb4894364c f3ddb65668aa2766 c34c75419b0c199f
+long-tailed multiples 1 83191ad2132bb582 ef85c0ada9936747 983c70ecfe7ca127 1eefddc2687e5a1b
+long-tailed steps-of-multiples 0 29864a4028057bc8 0c240089d5bf30ce 4f7f06162b19e4b3 4cf0e50915a18efa
+long-tailed steps-of-multiples 1 b06a7bd99291b4e8 aa6d32f0733cec03 61e658c49a27d576 cbf12b407dfc770c
 """
 
 ROWS = [line.split() for line in GOLDEN.strip().splitlines()]
@@ -202,15 +197,15 @@ def test_a_plan_is_the_same_by_kernels_in_python(row):
 
 # What two runs on other ranks left, and windows: whoever goes on with a checkpoint of before must have them again.
 LATER = """
-default 8528fed317f5ee7e e7e6a77bb44d8dca 95c719456361117b
-budget ae17d74270bd96e1 10f662af15df2b7e e0e7f696b804109b
-stratified f0285280598e9da0 234d4d91504f92d7 37ea44fb4ae8369f
-portions 5b9c194bc873d49a d61b211c3a7c6285 1b5826acd2a85bb2
-random-steps 39d6bc009306fc02 3cd0c0b61dc71b87 81517c3e902a65b8
-dynamic 53574ada8ba9f1ff f52e4abc2da9a76c 1b3f52900359a7ee
-optimal:6 76e2a6d28290653f 1c1cf7a3ebe6d6ca aaedc0d6037d0b38
+default 050b0ce61286fc40 10f8d53b6ff4a82c 87eef70a162f7978
+budget 2bd84fba2979167c 23735cfc01182f4d 8d0b38ded2dda56a
+stratified 55896251e264b4d1 3e84c21bf9bdbdab 698a1f52f40df8a9
+portions 7005e212e4d09407 eed51208de4926d3 8d21acc202fd56d7
+random-steps e1b80bb46fbfd469 dac4e7b1cb74d337 0406842d17af904a
+dynamic 6998c33e54da48fa e5e659a0445afe50 6a8b26a5665aaaaa
+optimal:6 4e497086ae88d74a 3236e19bb10cdc56 8c96f04c2e6d23b6
 rows a7be684b9b6ef1f2 bd6a0d587713ac83 dfff330fcd767e1f
-multiples 16c9d442e8647ada cfec22a1accced94 ace8ba7f743f48e1
+multiples 0e2be2bc448990ec f4a3b619d1109091 9b7a4f5323c82c11
 """
 
 
@@ -229,15 +224,15 @@ def test_what_is_left_and_what_is_planned_window_by_window_is_what_it_was(row):
 
 # Epochs that take sequences more or less often than once, and what other ranks left of one.
 OF_COPIES = """
-default d543d02113cc2d7c 38c3910b2debe700 a904440a06931430
-budget 29b18570e075e0d9 d25fc584454ff50e 3a3acd9e4dbaa452
-stratified 905ae6c25a2a9971 f2bbf2703f661bdb d88ac8792916f502
-portions 01f02ae57c20de11 92c1330e40df4414 018f2d016f0ca1fd
-random-steps 526eeedab37c8585 21351d72b797e94c e4c711fbb0b7ff76
-optimal:6 48018deace37f150 c03920d528d6c0f1 50d7de97668c950c
+default 0bb039dc8944b59f 7c6b9e7b190d6840 dfc06ab849cc2815
+budget b7aaac6b4d8f2f76 dfd0c0a8a6c9d5c4 93c9be8e8aeaa8d2
+stratified 8bf4d0d9d39436d2 e40db04102e3e5f9 74ed375b49ab2869
+portions bfe9b70ae4d5ee92 735fd143ed4a6e96 631e620c82c9c4d6
+random-steps 95e0029587d67225 d54d610bd5f3eb74 b2aebf9e90b0f4b8
+optimal:6 c7034a3552e0e453 01bcf1d8dc090dfe 406ffea50bbdb2f7
 rows 4bed1bc7049a5f98 eddd35d27b909cb0 47f82035bd6e3240
-chunks c3ca6eccd6392eb9 e4614a401b9c920b 5f16df13a9423a42
-multiples 6ef309016b08ee16 ded71f686de147cd 3d1b5f95d5da7702
+chunks 52128ac078d4cd08 95e164a1821f1376 8fd1ad828e3dd33c
+multiples 591627f9db31c3ce 852c71461b9bd61d 2e6d9e8b421e6b29
 """
 
 

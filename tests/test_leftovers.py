@@ -161,7 +161,7 @@ def test_plans_keep_the_promises(data):
             [
                 lw.Budget(40, oversize="alone"),
                 lw.Budget(14, oversize="drop"),
-                lw.Budget(60, oversize="alone", by="optimal"),
+                lw.Budget(60, oversize="alone"),
                 lw.FixedSize(5),
                 lw.FixedSize(4, drop_incomplete=True),
                 lw.DynamicSize(3),

@@ -98,14 +98,8 @@ def near_two_bytes():
     yield "steps of edges", lw.Batching(order=lw.Bucketed(edges=edges, pad_to_edge=True), cut=budget)
     yield "alone", lw.Batching(order=lw.Sorted(), cut=lw.Budget(65_535, oversize="alone", multiple_of=8))
     yield "drop", lw.Batching(order=lw.AlternatedSort(3), cut=lw.Budget(65_535, oversize="drop", multiple_of=8))
-    yield (
-        "cheapest",
-        lw.Batching(
-            order=lw.SemiSorted(),
-            cut=lw.Budget(200_000, by="cheapest"),
-            cost=lw.Quadratic(quadratic=1e-6, per_batch=900.0),
-        ),
-    )
+    cost = lw.Quadratic(quadratic=1e-6, per_batch=900.0)
+    yield "by cost", lw.Batching(order=lw.SemiSorted(), cut=lw.Budget(200_000), cost=cost)
     yield "rows", lw.Batching(cut=lw.Rows(70_000, rows=2))
     yield "steps of rows", lw.Batching(cut=lw.Rows(70_000, rows=2), deal=lw.RandomSteps())
     yield "entropy", lw.Batching(order=lw.MaxEntropy(padding=0.1), cut=lw.DynamicSize(4), deal=lw.Portions())
@@ -142,8 +136,7 @@ def pairs_near_two_bytes():
         cut = lw.Budget(110_000, oversize=oversize)
         yield oversize, lw.Batching(order=lw.Sorted(), cut=cut)
         yield f"steps, {oversize}", lw.Batching(order=lw.Shuffled(), cut=cut, deal=lw.RandomSteps())
-    for by in ("optimal", "cheapest"):
-        yield by, lw.Batching(order=lw.SemiSorted(), cut=lw.Budget(500_000, by=by), cost=attention)
+    yield "by cost", lw.Batching(order=lw.SemiSorted(), cut=budget, cost=attention)
     yield "portions", lw.Batching(order=lw.Sorted(), cut=budget, deal=lw.Portions())
 
 
@@ -259,7 +252,7 @@ def any_near_a_limit(chance, longest, dims):
     """A batching whose multiples leave two bytes, and whose budget lies at a power of two."""
     multiple = chance.choice([1, 7, 8, 1_000, 65_535, 65_536])
     most = -(-longest // multiple) * multiple
-    own = {"multiple_of": multiple, "by": chance.choice(["greedy", "optimal"])}
+    own = {"multiple_of": multiple}
     budget = chance.choice([dims * most, 3 * dims * most, *(limit for limit in LIMITS if limit >= dims * most)])
     cut = chance.choice(
         [lw.FixedSize(3, **own), lw.DynamicSize(2, **own), lw.Budget(budget, **own)]

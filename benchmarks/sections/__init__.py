@@ -23,7 +23,6 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
         "limits": ("How near the limits", batches.limits),
         "best-pools": ("How near any batching can come to the limit of epochs", batches.best_pools),
         "streams": ("Streams, by the sequences that are looked at", batches.streams),
-        "cuts": ("Optimal cuts", batches.cuts),
     },
     "Whole steps": {
         "steps": ("Whole steps: padding, mixing and waiting", steps.steps),

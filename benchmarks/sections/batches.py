@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from lengthwise_recipes.pages import percent, table
-from sections.shared import behind_a_click, folded, saving
+from sections.shared import behind_a_click, folded
 
 
 def mixing(document: dict[str, Any]) -> tuple[str, ...]:
@@ -225,46 +225,3 @@ def cut_of(row: dict[str, Any]) -> str:
 
 def digits_cells(found: dict[str, Any]) -> tuple[str, ...]:
     return percent(found["padding_share"]), f"{found['mixing']:.3f}", f"{found['share_of_limit']:.2f}"
-
-
-def cuts(document: dict[str, Any]) -> tuple[str, ...]:
-    """How far the greedy cut is from the best cuts of the same orders."""
-    found = {(row["data"], row["budget"], row["strategy"], row["cost_of"], row["by"]): row for row in document["cuts"]}
-    rows = []
-    for (*about, cost, by), greedy in found.items():
-        if cost == "padded" and by == "greedy":
-            best, of_squares = found[(*about, "padded", "optimal")], found[(*about, "quadratic", "optimal")]
-            priced, cheapest = found[(*about, "per batch", "greedy")], found[(*about, "per batch", "cheapest")]
-            data, budget, strategy = about
-            fewer = f"{cheapest['batches'] / priced['batches']:.2f}"
-            savings = (best["saved"], of_squares["saved"], cheapest["saved"])
-            shares = (*map(percent, (greedy["padding"], best["padding"])), *map(saving, savings))
-            seconds = (f"{1e3 * each['seconds']:.2f}" for each in (greedy, best))
-            rows.append((data, f"{budget:,}", f"`{strategy}`", *shares, fewer, *seconds))
-    heads = ("lengths", "budget", "strategy", "greedy pads", "optimal pads", "saves", "with attention")
-    heads = (*heads, "cheapest saves", "x batches", "greedy, ms", "optimal, ms")
-    spread_of = {name: saved_by(document, name) for name in ("random", "sorted", "max-entropy:0.1")}
-    answer = (
-        '`Budget(by="optimal")` makes as few batches as the greedy cut, and cuts where they cost least. In random '
-        f"order it saves {spread_of['random']} of the padded frames, in sorted order {spread_of['sorted']}, and in "
-        f"that of max-entropy {spread_of['max-entropy:0.1']}. It cuts a million lengths in "
-        f"{max(row['seconds'] for row in document['million']):.2f} seconds at most."
-    )
-    note = (
-        "*Greedy*, *optimal*: `Budget(by=...)` on the same orders, without borders of buckets. Both make as few "
-        "batches. *Saves*: of the padded frames; *with attention*: of `Quadratic(linear=1, quadratic=0.002)`, under "
-        "five times the budget. *Cheapest*: of a cost by which a batch costs a tenth of the budget beside its frames, "
-        f"and *x batches* how many more it makes. Means of {document['epochs']} epochs; milliseconds of the cut alone."
-    )
-    budgets = ("20,000", "12,800")
-    return answer, folded(heads, rows, lambda row: row[1] in budgets, range(9)), note
-
-
-def saved_by(document: dict[str, Any], strategy: str) -> str:
-    """The least and the most that the optimal cut saves of the padded frames in the orders of a strategy."""
-    saved = [
-        row["saved"]
-        for row in document["cuts"]
-        if (row["strategy"], row["cost_of"], row["by"]) == (strategy, "padded", "optimal")
-    ]
-    return f"{saving(min(saved))} to {saving(max(saved))}"

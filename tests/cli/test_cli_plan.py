@@ -38,8 +38,8 @@ def test_batches_are_padded_to_multiples(run, tmp_path):
     assert (plan.padded_lengths % 8 == 0).all()
     cut = lw.Budget(20_000, multiple_of=8)
     assert plan.fingerprint() == lw.make_plan(lw.example_lengths(), lw.Batching(cut=cut)).fingerprint()
-    run("plan", "--cut", "budget:20000,by=optimal,count-multiple-of=8", "--multiple-of", 8, "--output", path)
-    cut = lw.Budget(20_000, multiple_of=8, by="optimal", count_multiple_of=8)
+    run("plan", "--cut", "budget:20000,count-multiple-of=8", "--multiple-of", 8, "--output", path)
+    cut = lw.Budget(20_000, multiple_of=8, count_multiple_of=8)
     expected = lw.make_plan(lw.example_lengths(), lw.Batching(cut=cut))
     assert lw.Plan.load(path).fingerprint() == expected.fingerprint()
 

@@ -633,7 +633,7 @@ def test_an_empty_epoch_warns_once():
 
 def test_streams_are_cut_and_padded_to_multiples():
     lengths = [1 + 7 * number % 50 for number in range(200)]
-    batching = lw.Batching(cut=lw.Budget(400, multiple_of=16, by="optimal"), order=lw.Shuffled())
+    batching = lw.Batching(cut=lw.Budget(400, multiple_of=16), order=lw.Shuffled())
     stream = lw.torch.StreamBatches(
         [[torch.ones(length) for length in lengths]],
         batching,

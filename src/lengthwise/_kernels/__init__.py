@@ -20,9 +20,7 @@ from lengthwise._kernels.cuts import cut_to_multiples as cut_to_multiples
 from lengthwise._kernels.cuts import follow_back as follow_back
 from lengthwise._kernels.cuts import greedy_cut as greedy_cut
 from lengthwise._kernels.cuts import greedy_cut_of_one as greedy_cut_of_one
-from lengthwise._kernels.cuts import least_cost_cut as least_cost_cut
 from lengthwise._kernels.cuts import pad_and_price as pad_and_price
-from lengthwise._kernels.cuts import reach_from as reach_from
 from lengthwise._kernels.deals import look_at_steps as look_at_steps
 from lengthwise._kernels.deals import share_out as share_out
 from lengthwise._kernels.deals import share_out_at_once as share_out_at_once
@@ -59,7 +57,6 @@ from lengthwise._kernels.rows import sort_falling as sort_falling
 from lengthwise._kernels.rows import sum_groups as sum_groups
 from lengthwise._kernels.shares import lay_rows as lay_rows
 from lengthwise._kernels.shares import share_rows as share_rows
-from lengthwise._kernels.sorted_cuts import least_cost_cut_of_sorted as least_cost_cut_of_sorted
 from lengthwise._kernels.sorts import are_distinct as are_distinct
 from lengthwise._kernels.sorts import count_buckets as count_buckets
 from lengthwise._kernels.sorts import count_keys as count_keys

@@ -6,7 +6,7 @@ order       in which order sequences are cut
             pool, warp, rate_distortion       max-entropy batches, and the law that they follow
             bands, parts                      several lengths in a line; parts of an order, each sorted by itself
 cut         which neighbours share a batch, and what that costs: cost, multiples
-            greedy, least_cost                batches filled in order; the cut that costs least
+            greedy                            batches filled in order
             rows                              whole sequences packed into rows
 deal        which batches share a step, and which rank takes which: world, waiting
 arrange     in which order the steps are taken

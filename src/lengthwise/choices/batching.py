@@ -14,7 +14,7 @@ from lengthwise.choices.arrange import Arrangement, ShuffledSteps
 from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize
-from lengthwise.choices.deal import TAILS, Balanced, Deal, Portions, RandomSteps, Stratified
+from lengthwise.choices.deal import TAILS, Balanced, Deal, Portions, RandomSteps
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled, finds_noise
 from lengthwise.choices.rows import row_capacity
 
@@ -159,12 +159,8 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
 
 def default_deal(cut: object, order: object) -> Deal:
     """By docs/results.md: random steps, or strata, wherever batches cost about the same and pad as asked."""
-    # Random steps are cut by a rule of their own: batches of their order are dealt where another one is asked.
-    greedy = getattr(cut, "by", "greedy") == "greedy"
     by_budget = isinstance(cut, Budget) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
-    if not (by_budget and finds_noise(order)):
-        return Balanced()
-    return RandomSteps() if greedy else Stratified()
+    return RandomSteps() if by_budget and finds_noise(order) else Balanced()
 
 
 def _choose_order(order: Order, padding: float | None, *, packed: bool) -> Order:

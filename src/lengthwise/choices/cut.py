@@ -19,7 +19,6 @@ from lengthwise import checks
 from lengthwise.choices.columns import distinct
 from lengthwise.choices.cost import Cost, cost_of_one, costs_alone, prices_of
 from lengthwise.choices.greedy import cut_greedily, sizes_within
-from lengthwise.choices.least_cost import check_prices_batch, cut_at_least_cost
 from lengthwise.choices.multiples import check_multiple, round_counts, round_up
 
 # Said wherever a budget is asked for: nobody knows the padded frames of a batch by heart.
@@ -142,35 +141,23 @@ class FixedSize:
         drop_incomplete: Leave out batches that are not full, as MXNet's iterator does. The plan lists what was dropped.
             A deal with `tail="split"` may still halve full batches to fill the last step: choose "drop" there too.
         multiple_of: Each batch is padded to a multiple of this length.
-        by: "greedy" fills each batch. "optimal" makes as few batches, each of at most `batch_size`, and of all such
-            cuts takes the one that costs least in sum: where the last batch is not full, others may be smaller instead.
     """
 
     batch_size: int
     _: KW_ONLY
     drop_incomplete: bool = False
     multiple_of: int = 1
-    by: str = "greedy"
 
     def __post_init__(self) -> None:
         checks.keep(self, batch_size=checks.check_whole("batch_size", self.batch_size, minimum=1, remedy=_SIZE_REMEDY))
         checks.check_flag("drop_incomplete", self.drop_incomplete)
         checks.keep(self, multiple_of=check_multiple("multiple_of", self.multiple_of))
-        checks.check_choice("by", self.by, ("greedy", "optimal"))
-        if self.drop_incomplete and self.by == "optimal":
-            rule = '"greedy" beside drop_incomplete, by which all batches are full'
-            raise checks.value_error("by", rule, self.by, "Leave out one of the two.")
 
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
-        del longest
+        del cost, longest
         count = len(lengths)
-        # Where all batches are full, there is one cut into so few.
-        if self.by == "optimal" and (len(boundaries) or count % self.batch_size):
-            size = self.batch_size
-            offsets = cut_at_least_cost(lengths, boundaries, cost=cost, budget=np.inf, most=size, fewest=True)
-            return Cuts(None, offsets)
         borders = distinct(np.concatenate([[0], boundaries, [count]])).astype(np.int64)
         widths = np.diff(borders)
         # Below, 7 sequences with a boundary at 3 are cut by 2: the borders are [0, 3, 7], the widths [3, 4].
@@ -199,8 +186,7 @@ class Budget:
     """Batches of at most `budget` in cost, hard: padded frames, unless the batching says another cost.
 
     Sequences are taken in order until the next would bring the batch over the budget (Doetsch, Golik, Ney 2017,
-    section 6: 5,000 frames). That makes the fewest batches, though not the cheapest: where the order has a long
-    sequence next, it may pay to close a batch early, before it.
+    section 6: 5,000 frames). That makes the fewest batches.
 
     Args:
         budget: What a batch may cost. 16 sequences have about 16 times their mean length in padded frames;
@@ -208,21 +194,13 @@ class Budget:
         oversize: What becomes of a sequence that costs more than the budget by itself: "error", "alone" in a batch
             (listed in the plan's report), or "drop" (listed too).
         max_sequences: The most sequences in a batch.
-        by: How the order is cut. "greedy" fills each batch. "optimal" makes as few batches, and of all such cuts takes
-            the one that costs least in sum. "cheapest" takes the least sum of costs, whatever the number of batches:
-            for a cost that prices a batch, as `Quadratic(per_batch=...)` or one of your own does. Both are exact, in
-            time linear in the sequences times the sequences of a batch.
         multiple_of: Each batch is padded to a multiple of this length; the budget counts the padded frames.
         count_multiple_of: The number of sequences in a batch is a multiple of this, so that each batch fits the budget
             when it is filled up to the multiple. There are three exceptions: the last batch before a boundary, or of
             all, holds what is left; where the budget holds fewer sequences, batches do; and a tail that splits batches
             to fill the last step may break it.
 
-    Raises:
-        ValueError: When called by "cheapest" with a cost that does not price a batch: every sequence would stand alone.
-
     References:
-        The cheapest cut of a row is a shortest path over its positions: Bellman 1957, "Dynamic programming".
         `count_multiple_of` is `--required-batch-size-multiple` of fairseq, which fills no batch up when it is priced.
     """
 
@@ -230,7 +208,6 @@ class Budget:
     _: KW_ONLY
     oversize: str = "error"
     max_sequences: int | None = None
-    by: str = "greedy"
     multiple_of: int = 1
     count_multiple_of: int = 1
 
@@ -240,7 +217,6 @@ class Budget:
         if self.max_sequences is not None:
             most = checks.check_whole("max_sequences", self.max_sequences, minimum=1, remedy=_SIZE_REMEDY)
             checks.keep(self, max_sequences=most)
-        checks.check_choice("by", self.by, ("greedy", "optimal", "cheapest"))
         checks.keep(self, **_check_multiples(self.multiple_of, self.count_multiple_of))
 
     def __call__(
@@ -257,11 +233,7 @@ class Budget:
     ) -> NDArray[np.int64]:
         """Where batches begin, and the end, if all sequences are kept; what is over the budget stands alone."""
         limits = {"budget": self.budget, "most": self.max_sequences, "multiple": self.count_multiple_of}
-        if self.by == "greedy":
-            return cut_greedily(lengths, boundaries, cost=cost, **limits)
-        if self.by == "cheapest":
-            check_prices_batch(cost)
-        return cut_at_least_cost(lengths, boundaries, cost=cost, fewest=self.by == "optimal", **limits)
+        return cut_greedily(lengths, boundaries, cost=cost, **limits)
 
     def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
         del cost, longest
@@ -288,7 +260,6 @@ class DynamicSize:
             batches. "paper" comes within 2 % of the numbers of batches in the paper (606, 449 and 419).
         multiple_of: As of `Budget`. Lmax is rounded up too.
         count_multiple_of: As of `Budget`; by the rule "hard" alone.
-        by: "greedy" or "optimal", as of `Budget`; "optimal" by the rule "hard" alone.
     """
 
     batch_size: int
@@ -296,7 +267,6 @@ class DynamicSize:
     rule: str = "hard"
     multiple_of: int = 1
     count_multiple_of: int = 1
-    by: str = "greedy"
 
     def __post_init__(self) -> None:
         checks.keep(self, batch_size=checks.check_whole("batch_size", self.batch_size, minimum=1, remedy=_SIZE_REMEDY))
@@ -305,19 +275,12 @@ class DynamicSize:
         if self.rule == "paper" and self.count_multiple_of > 1:
             rule = "left out by the rule of the paper"
             raise checks.value_error("count_multiple_of", rule, self.count_multiple_of, "Choose rule='hard'.")
-        checks.check_choice("by", self.by, ("greedy", "optimal"))
-        if self.rule == "paper" and self.by == "optimal":
-            rule = '"greedy" by the rule of the paper, which overshoots'
-            raise checks.value_error("by", rule, self.by, "Choose rule='hard'.")
 
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
         budget = self.max_cost(cost, longest)
         overshoot, multiple = self.rule == "paper", self.count_multiple_of
-        if self.by == "optimal":
-            offsets = cut_at_least_cost(lengths, boundaries, cost=cost, budget=budget, multiple=multiple, fewest=True)
-            return Cuts(None, offsets)
         offsets = cut_greedily(lengths, boundaries, cost=cost, budget=budget, overshoot=overshoot, multiple=multiple)
         return Cuts(None, offsets)
 

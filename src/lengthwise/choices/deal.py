@@ -196,9 +196,6 @@ class RandomSteps(_Whole):
     they cost the same, by a cost that counts attention. The rows are those of any other deal. With 8 rows in a batch or
     more, ranks wait little. With one row there is nothing to share, and they wait as with `Mixed`.
 
-    A cut by "optimal" or "cheapest" is refused. A step takes sequences until one more would not fit, so that the ways
-    to cut it differ little in the sum of costs, and ranks would wait longer for the costliest batch.
-
     Args:
         tail: What becomes of the last step, which the sequences seldom fill. With "split" and "repeat" it has as many
             batches, but smaller ones; "drop" leaves it out. If there are fewer sequences than batches, some are taken
@@ -220,9 +217,6 @@ class RandomSteps(_Whole):
         if not known:
             rule = 'a FixedSize, a Budget, a Rows, or a DynamicSize of rule "hard" beside RandomSteps'
             raise checks.value_error("cut", rule, cut, "Take one of them, or another deal, as Balanced() or Mixed().")
-        if not isinstance(cut, Rows) and getattr(cut, "by", "greedy") != "greedy":
-            rule = "greedy beside RandomSteps, which fills a step until all ways to cut it cost about the same"
-            raise checks.value_error("cut", rule, cut, "Leave out `by`, or take Stratified() or Balanced().")
         if not self.even and not isinstance(cut, FixedSize):
             rule = "True beside a budget or rows: only the batches of a FixedSize may be told to hold as many sequences"
             raise checks.value_error("even", rule, False, "Leave it out.")

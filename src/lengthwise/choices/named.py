@@ -121,7 +121,7 @@ def parse_cut(text: str) -> Cut:
     """Makes the cut that `text` names: fixed:SIZE, budget:COST, dynamic:SIZE or rows:CAPACITY, with [,key=value...].
 
     >>> parse_cut("dynamic:16,rule=paper")
-    DynamicSize(batch_size=16, rule='paper', multiple_of=1, count_multiple_of=1, by='greedy')
+    DynamicSize(batch_size=16, rule='paper', multiple_of=1, count_multiple_of=1)
     """
     if not isinstance(text, str):
         raise checks.type_error("cut", "text", text, f"Write budget:{text}, or fixed:{text}. {BUDGET_REMEDY}")

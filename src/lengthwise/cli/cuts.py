@@ -32,7 +32,7 @@ def add(parser: argparse.ArgumentParser, *, default: bool = True, packing: bool 
         "--cut",
         metavar="KIND:VALUE",
         help="the same in one word, with options: fixed:B[,drop-incomplete=true]; "
-        "budget:FRAMES[,oversize=alone|drop][,max-sequences=N][,by=optimal][,count-multiple-of=M]; "
+        "budget:FRAMES[,oversize=alone|drop][,max-sequences=N][,count-multiple-of=M]; "
         "dynamic:B[,rule=paper], whose batches hold more sequences the shorter these are (Ge 2021)"
         + ("; rows:CAPACITY[,rows=R][,by=best-fit][,pool=N][,oversize=drop][,max-in-row=N]" if packing else ""),
     )

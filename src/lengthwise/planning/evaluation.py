@@ -7,7 +7,6 @@ weights  [n]                           what each sequence counts for: 1, its tok
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,12 @@ from lengthwise import checks
 from lengthwise.choices.arrange import CostliestFirst
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost, Padded
-from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
+from lengthwise.choices.cut import Cut
 from lengthwise.choices.deal import Balanced
 from lengthwise.choices.order import Shuffled, Sorted
 from lengthwise.choices.rows import Rows
 from lengthwise.lengths.arrays import view_lengths
 from lengthwise.planning import make_plan
-from lengthwise.planning.custom import is_custom
 from lengthwise.planning.loss import batch_weights
 from lengthwise.planning.plan import Plan
 
@@ -31,21 +29,11 @@ from lengthwise.planning.plan import Plan
 def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, world_size: int = 1) -> Plan:
     """Plans an evaluation: sorted by length, the costliest step first, each sequence once, equal steps on every rank.
 
-    With one length a sequence, its batches cost least: no other way to make as few batches within the cut costs less
-    in sum. Where costs are padded frames, no other way pads less. For this a greedy `Budget`, `FixedSize` or
-    `DynamicSize` is taken by "optimal". There are these exceptions:
-
-    - Two lengths are sorted in bands and cut greedily. Another line, or another cut, might pad less.
-    - A cost of your own that falls as sequences grow longer, or as there are more of them, may have a cheaper way.
-    - With a `count_multiple_of`, no other cut of the sorted sequences by its rules costs less.
-    - A cut that drops incomplete batches, one of your own, `Rows` and `DynamicSize(rule="paper")` stay as they are.
-      `Rows` that a pool fills take the sequences in a random order, always the same: sorted ones leave rows emptier.
+    Two lengths are sorted in bands. `Rows` that a pool fills take the sequences in a random order, always the same:
+    sorted ones leave rows emptier.
 
     Where the batches do not fill the last step, the cheapest are taken twice. `evaluation_weights` weighs the second
     time 0, and `restore_order` leaves it out.
-
-    The cut takes no longer than a greedy one, with two exceptions: a `count_multiple_of` and a cost of your own. Then
-    it takes time linear in the sequences times the sequences of a batch.
 
     Args:
         lengths: [n] or [n, dims].
@@ -59,13 +47,10 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
     >>> from lengthwise.choices.cut import FixedSize
     >>> [batch.tolist() for batch in evaluation_plan([5, 9, 2, 4], FixedSize(2)).batches()]
     [[0, 1], [2, 3]]
-
-    References:
-        The cheapest cut of a row is a shortest path over its positions: Bellman 1957, "Dynamic programming".
     """
     array = view_lengths(lengths, narrow=True)
     batching = Batching(
-        cut=cut if array.ndim == 2 and array.shape[1] > 1 else _at_least_cost(cut),
+        cut=cut,
         # A pool of similar lengths has no short sequence for the gaps of long ones. Of the long-tailed example, rows
         # of 4,096 are 89.1 % full in sorted order, and 99.8 % in a random one.
         order=Shuffled() if type(cut) is Rows and cut.by == "pool" else Sorted(),
@@ -74,14 +59,6 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
         cost=cost or Padded(),
     )
     return make_plan(array, batching, world_size=world_size)
-
-
-def _at_least_cost(cut: Cut) -> Cut:
-    """The cut by "optimal", where it would be greedy."""
-    if not isinstance(cut, FixedSize | Budget | DynamicSize) or is_custom(cut) or cut.by != "greedy":
-        return cut
-    drops, overshoots = getattr(cut, "drop_incomplete", False), getattr(cut, "rule", "") == "paper"
-    return cut if drops or overshoots else replace(cut, by="optimal")
 
 
 def evaluation_weights(plan: Plan, weights: ArrayLike | None = None) -> NDArray[np.float64]:

@@ -17,7 +17,6 @@ from lengthwise.choices.cost import Cost, cost_of_one, costs_alone, prices_of, s
 from lengthwise.choices.cut import Budget, DynamicSize
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.greedy import cut_greedily
-from lengthwise.choices.least_cost import cut_at_least_cost
 from lengthwise.choices.multiples import count_multiple
 from lengthwise.planning.draft import Draft
 
@@ -42,8 +41,7 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
     cut, batches = batching.cut, len(draft.offsets) - 1
     # 14 batches and 1 beside them, in steps of 4: 16 places, of which these fill 15.
     places = -(-(batches + beside) // slots) * slots - beside
-    # The cheapest cut may have more batches than fit under a budget: the fewest are what fills the places.
-    hard = (isinstance(cut, Budget) and cut.by != "cheapest") or (isinstance(cut, DynamicSize) and cut.rule == "hard")
+    hard = isinstance(cut, Budget) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
     if not hard or batching.deal.tail != "split" or isinstance(batching.deal, RandomSteps):
         return draft
     if not batches or places - batches < _WORTH * places:
@@ -75,8 +73,6 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
         if 0 <= free < near or high - low < high * max(near / places, _NEAREST):
             break
         guess = middle * (places - free) / (places - near / 2.0) if near else 0.0
-    if getattr(cut, "by", "greedy") == "optimal":  # of no more batches than the greedy cut by the same budget
-        offsets = cut_at_least_cost(*in_order, budget=high, fewest=True, **limits)
     return draft._replace(offsets=np.asarray(offsets))
 
 

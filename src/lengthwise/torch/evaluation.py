@@ -24,8 +24,6 @@ from lengthwise.torch.ranks import OwnRank, gather
 class EvaluationSampler(Sampler[list[int]]):
     """Yields this rank's batches of an evaluation, for `DataLoader(dataset, batch_sampler=...)`.
 
-    With one length a sequence, no other way to make as few batches within the cut costs less; see `evaluation_plan`.
-
     Every pass is the same. Where the batches do not fill the last step, the cheapest are taken twice. `weights` and
     `restore_order` count them once. What goes wrong in use: a trainer that shares the batches out again. It is refused
     with the first batch. Keep the loader out of Accelerate's `prepare`.
