@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 
 from lengthwise.checks import sentence
 from lengthwise.lengths.columns import (
-    DROP_SEQUENCE,
     Column,
     Kind,
+    are_sentences,
     choose_columns,
+    count_items,
     missing_column,
     nested_lists,
     not_a_number,
-    parse_numbers,
+    turn_field,
     unit_of,
 )
 from lengthwise.lengths.counts import TextCount
@@ -153,11 +154,18 @@ def take_field(batch: Any, name: str, source: str | os.PathLike[str]) -> Any:
     top = top_of(name, batch.schema.names)
     if top not in batch.schema.names:
         raise missing_column(name, batch.schema.names, at=str(source))
-    array = batch.column(top)
-    for part in name[len(top) + 1 :].split(".") if name != top else ():
+    parts = name[len(top) + 1 :].split(".") if name != top else []
+    return _follow(batch.column(top), parts, f"{top} of {source}")
+
+
+def _follow(array: Any, parts: Sequence[str], at: str) -> Any:
+    """Follows names into structs; `*` follows the rest into every item of lists: `messages.*.content`."""
+    for k, part in enumerate(parts):
+        if part == "*" and is_list(array.type):
+            return _with_items(array, _follow(load_compute().list_flatten(array), parts[k + 1 :], at))
         names = [field.name for field in array.type] if load_pyarrow().types.is_struct(array.type) else []
         if part not in names:
-            raise missing_column(part, names, at=f"{top} of {source}")
+            raise missing_column(part, names, at=at)
         array = load_compute().struct_field(array, part)
     return array
 
@@ -185,39 +193,83 @@ def _take_tensors(array: Any, name: str) -> Any:
     return storage
 
 
+def _with_items(lists: Any, items: Any) -> Any:
+    """Makes lists of other items, as many in each."""
+    pyarrow = load_pyarrow()
+    counts = load_compute().list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+    # [["a", "b"], null, ["c"]] has the offsets [0, null, 2, 3]: a null offset is a list that is null.
+    nulls = np.append(lists.is_null().to_numpy(zero_copy_only=False), False)
+    offsets = pyarrow.array(np.concatenate([[0], np.cumsum(counts)]), pyarrow.int64(), mask=nulls)
+    return pyarrow.LargeListArray.from_arrays(offsets, items)
+
+
 def column_of_array(name: str, array: Any, place: Place, count: TextCount | None) -> Column:
-    """Makes a column of a decoded array: numbers, texts that are numbers, lists, or texts that are counted.
+    """Makes a column of a decoded array: its numbers, or what is counted of its lists and texts.
 
     Raises:
-        ValueError: A null, or a value that is none of these.
+        ValueError: A null; texts without `count`; objects; lists of objects or of lists, of which no count is sure.
     """
-    values = _numbers(array, name, place, count)
-    if is_list(array.type) or (count is not None and is_text(array.type)):
-        kind: Kind = "lists" if is_list(array.type) else "texts"
-        return Column(name=name, values=values, place=place, unit="counts", kind=kind)
-    return Column(name=name, values=values, place=place, unit=unit_of(name))
-
-
-def _numbers(array: Any, name: str, place: Place, count: TextCount | None) -> NDArray[Any]:
-    types = load_pyarrow().types
     if array.null_count:
         raise not_a_number(None, name=name, at=place(load_compute().index(array.is_null(), True).as_py()))
+    kind: Kind = "lists" if is_list(array.type) else "numbers"
+    if count is not None and _holds_texts(array.type):
+        kind = "texts"
+    values = _measure_cells(array, name, place, count)
+    unit = unit_of(name) if kind == "numbers" else "counts"
+    return Column(name=name, values=values, place=place, unit=unit, kind=kind)
+
+
+def _measure_cells(array: Any, name: str, place: Place, count: TextCount | None) -> NDArray[Any]:
+    types = load_pyarrow().types
     if is_list(array.type):
-        # Features [80, 3000] stored as lists: 80 or 3,000 might be meant.
-        if is_list(array.type.value_type):
-            raise nested_lists(array[0].as_py() if len(array) else str(array.type), name=name, at=place(0))
-        return load_compute().list_value_length(array).to_numpy(zero_copy_only=False)
+        return _measure_lists(array, name, place, count)
     if is_text(array.type) and count is not None:
         return count(array.to_pylist())
-    if is_text(array.type):
-        return parse_numbers(array.to_pylist(), name=name, place=place, remedy=DROP_SEQUENCE)
     if types.is_decimal(array.type):
         # A float holds whole numbers below 2**53 exactly; larger ones are refused later.
         array = array.cast("float64")
     if not (types.is_integer(array.type) or types.is_floating(array.type)):
-        value = array[0].as_py() if len(array) else str(array.type)
-        raise not_a_number(value, name=name, at=place(0))
+        raise not_a_number(array[0].as_py() if len(array) else str(array.type), name=name, at=place(0))
     return array.to_numpy(zero_copy_only=False)
+
+
+def _measure_lists(array: Any, name: str, place: Place, count: TextCount | None) -> NDArray[Any]:
+    compute = load_compute()
+    field = _turn_field(array.type)
+    if count is not None and field is not None:
+        array, name = _follow(array, ["*", field], name), f"{name}.*.{field}"
+    texts = is_text(_plain(array.type.value_type))
+    if count is not None and texts:
+        return count_items(array.to_pylist(), name=name, place=place, count=count)
+    single = texts or _is_single(array.type.value_type)
+    if not single or (texts and are_sentences(compute.list_flatten(array).to_pylist())):
+        value = array[0].as_py() if len(array) else str(array.type)
+        items = compute.list_flatten(array).drop_null()[:1].to_pylist()
+        raise nested_lists(value, name=name, at=place(0), item=items[0] if items else None)
+    return compute.list_value_length(array).to_numpy(zero_copy_only=False)
+
+
+def _holds_texts(kind: Any) -> bool:
+    """Says whether an Arrow type holds texts to count: texts, lists of texts, turns of a chat."""
+    if is_list(kind):
+        return is_text(_plain(kind.value_type)) or _turn_field(kind) is not None
+    return is_text(kind)
+
+
+def _turn_field(kind: Any) -> str | None:
+    """Returns which field holds the texts of a type of lists of structs, or None."""
+    is_struct = load_pyarrow().types.is_struct(kind.value_type)
+    return turn_field([field.name for field in kind.value_type]) if is_struct else None
+
+
+def _is_single(kind: Any) -> bool:
+    types = load_pyarrow().types
+    return types.is_primitive(kind) or types.is_null(kind) or types.is_decimal(kind)
+
+
+def _plain(kind: Any) -> Any:
+    """Returns the type of the values of a dictionary, and any other type itself."""
+    return kind.value_type if load_pyarrow().types.is_dictionary(kind) else kind
 
 
 def is_list(kind: Any) -> bool:

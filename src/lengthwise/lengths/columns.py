@@ -6,6 +6,7 @@ Every reader returns columns; `to_lengths` alone decides what is seconds, what i
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ Kind = Literal["numbers", "lists", "texts"]
 SECONDS_NAMES = ("duration", "seconds", "dur")
 _SAMPLES_NAMES = ("num_samples", "samples", "n_samples")
 _COUNT_NAMES = ("num_frames",)
+_TURN_FIELDS = ("content", "value")  # of {"role": "user", "content": "..."}, and of {"from": "human", "value": "..."}
 _MOST_NAMES = 20  # that an error lists
 _MOST_SECONDS = 7200  # of a whole number that nothing says is in seconds: 48,000 is more likely a count of samples
 _DROP_LINE = "Put a number there or drop the line."
@@ -273,10 +275,59 @@ def text_without_count(name: str) -> ValueError:
     return value_error(name, "a column of numbers or lists", "text", remedy)
 
 
-def nested_lists(value: object, *, name: str, at: str) -> ValueError:
-    """Writes the error for lists of lists, whose length is unclear: features [80, 3000], or sentences of tokens."""
+def nested_lists(value: object, *, name: str, at: str, item: object = None) -> ValueError:
+    """Writes the error for a list whose count is a guess: turns of a chat, sentences of tokens, features [80, 3000].
+
+    Args:
+        value: The list, or its type.
+        name: Of the column.
+        at: Where it stands.
+        item: One of its items, which decides the advice.
+    """
     remedy = "Write a column with the length that you mean, and name that."
-    return value_error(name, "lists of single items, which are counted", value, remedy, at=at)
+    texts = [field for field, text in item.items() if isinstance(text, str)] if isinstance(item, dict) else []
+    if texts:
+        name_of_texts = f"{name}.*.{turn_field(texts) or texts[0]}"
+        remedy = (
+            f'Count the texts in it: column="{name_of_texts}", count="words" (on the command line: '
+            f'"FILE:{name_of_texts}" --count words).'
+        )
+    elif isinstance(item, str):
+        remedy = f"These are texts: {COUNT_REMEDY}."
+    return value_error(name, "a list of single items, which are counted", value, remedy, at=at)
+
+
+def turn_field(fields: Iterable[str]) -> str | None:
+    """Finds which field of a turn of a chat holds its text: `content`, or `value` as in ShareGPT."""
+    return next((field for field in _TURN_FIELDS if field in fields), None)
+
+
+def are_sentences(texts: Sequence[str | None]) -> bool:
+    """Says whether more than half of the texts have a blank inside, and so are no tokens.
+
+    >>> are_sentences(["Hi there", "good day"]), are_sentences([" the", "cat", "New York"])
+    (True, False)
+    """
+    return 2 * sum(text is not None and " " in text.strip() for text in texts) > len(texts)
+
+
+def count_items(parts: Sequence[Sequence[Any]], *, name: str, place: Place, count: TextCount) -> NDArray[np.int64]:
+    """Counts all texts of each list: of the turns "hello", "how are you" 4 words.
+
+    Raises:
+        ValueError: At the first item that is no text.
+    """
+    for at, part in enumerate(parts):
+        for text in part:
+            if type(text) is not str:
+                raise value_error(
+                    name, "a text in every item", text, "Put one there or drop the sequence.", at=place(at)
+                )
+    counts = count(list(itertools.chain.from_iterable(parts)))
+    # Texts counted as [1, 3, 5] in lists of 2, 0 and 1: the sums up to each end, [4, 4, 9], differ by [4, 0, 5].
+    sums = np.concatenate([[0], np.cumsum(counts)])
+    ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
+    return np.diff(sums[ends], prepend=0)
 
 
 def is_number(text: str) -> bool:

@@ -75,8 +75,8 @@ def read_lengths(
             - a Kaldi data folder, without audio files: its utt2num_frames, or else its utt2dur, in the order of the
               file.
         column: The column or field; several as "source,target" give [n, dims]; nested ones as
-            "supervisions.0.duration". A column of lists gives their lengths; lists of lists are refused. Texts
-            need `count`.
+            "supervisions.0.duration", or "messages.*.content" for all items of a list. A column of lists gives their
+            lengths; lists of lists or of objects are refused. Texts need `count`.
         key: The array in a .npz file.
         frame_shift: From one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples.
             Applies to the one column whatever it holds, but is refused for counts of frames (`num_frames`,
@@ -86,7 +86,7 @@ def read_lengths(
         sample_rate: Samples in a second, such as 16_000, for a column that counts samples: with it, `frame_shift` is in
             seconds. With several columns it applies to those named num_samples, samples or n_samples.
         count: What is counted in texts: "characters", "words" or "tokens". With several columns, in those that hold
-            texts.
+            texts. Of lists of texts, and of the turns of a chat, all texts are counted.
         tokenizer: The path of a tokenizer.json, for tokens. It needs the package `tokenizers`. The special tokens that
             it adds count; its padding and truncation do not.
         cache: For audio folders: whether to keep the headers in `.lengthwise-cache.json` in the folder.

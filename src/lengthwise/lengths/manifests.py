@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,16 @@ from lengthwise.lengths.columns import (
     DROP_SEQUENCE,
     Column,
     Unit,
+    are_sentences,
     beyond_64_bits,
     choose_columns,
+    count_items,
     missing_column,
     nested_lists,
     not_a_number,
     parse_numbers,
     select_columns,
+    turn_field,
     unit_of,
 )
 from lengthwise.lengths.counts import TextCount
@@ -41,7 +45,8 @@ _KNOWN_UNITS: dict[str, Unit] = {"num_frames": "counts", "duration": "seconds"} 
 
 Record = dict[str, Any]
 _ABSENT = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError)  # what a missing field raises
-_NUMBERS = {int, float, type(None)}  # types of the values of an object of lengths by name
+_NUMBERS = {int, float, NoneType}  # types of the values of an object of lengths by name
+_SINGLE = {int, float, bool, NoneType}  # types of the items of a list that is counted, beside texts
 
 
 def read_manifest(path: Path, column: str | None, count: TextCount | None = None) -> list[Column]:
@@ -192,16 +197,23 @@ def _picker(name: str) -> Callable[[Record], Any]:
         return _duration
     if "." not in name:
         return itemgetter(name)
+    # {"a.b": 5} is asked before {"a": {"b": 5}}.
+    return lambda record: record[name] if name in record else _follow(record, name.split("."))
 
-    def pick(record: Any) -> Any:
-        # {"a.b": 5} is asked before {"a": {"b": 5}}.
-        if name in record:
-            return record[name]
-        for part in name.split("."):
-            record = record[int(part)] if isinstance(record, list) else record[part]
-        return record
 
-    return pick
+def _follow(value: Any, parts: list[str]) -> Any:
+    """Follows names into objects and numbers into lists; `*` follows the rest into every item.
+
+    >>> _follow({"messages": [{"content": "hello"}, {"content": "and you"}]}, ["messages", "*", "content"])
+    ['hello', 'and you']
+    """
+    for at, part in enumerate(parts):
+        if value is None:
+            break  # a null has no fields, and is refused as a null
+        if part == "*" and isinstance(value, list):
+            return [_follow(item, parts[at + 1 :]) for item in value]
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    return value
 
 
 def _refuse_lists(names: list[str], values: list[list[Any]], at: str) -> None:
@@ -272,7 +284,7 @@ def column_of_cells(name: str, cells: list[Any], place: Place, known: Unit, coun
     """
     # The first record decides. A later one of another kind is refused by its line.
     if type(cells[0]) is list:
-        return Column(name=name, values=_list_lengths(cells, name, place), place=place, unit="counts", kind="lists")
+        return _list_column(cells, name, place, count)
     if count is not None and type(cells[0]) is str:
         lengths = _text_lengths(cells, name, place, count)
         return Column(name=name, values=lengths, place=place, unit="counts", kind="texts")
@@ -280,14 +292,29 @@ def column_of_cells(name: str, cells: list[Any], place: Place, known: Unit, coun
     return Column(name=name, values=_numbers(cells, name, place), place=place, unit=unit)
 
 
-def _list_lengths(cells: list[Any], name: str, place: Place) -> NDArray[np.int64]:
+def _list_column(cells: list[Any], name: str, place: Place, count: TextCount | None) -> Column:
+    """Counts the items of each list, or the texts in it where `count` says how."""
     for at, cell in enumerate(cells):
         if type(cell) is not list:
             remedy = "Put a list there or drop the sequence."
             raise value_error(name, "a list, as at the first sequence", cell, remedy, at=place(at))
-        if cell and type(cell[0]) is list:
-            raise nested_lists(cell, name=name, at=place(at))
-    return np.fromiter(map(len, cells), dtype=np.int64, count=len(cells))
+    # The first item that there is decides. Lists of items of another kind are refused by their line.
+    item = next((item for cell in cells for item in cell if item is not None), None)
+    field = turn_field(item) if count is not None and type(item) is dict else None
+    if field is not None:
+        name, item = f"{name}.*.{field}", ""
+        cells = [[turn.get(field) if type(turn) is dict else turn for turn in cell] for cell in cells]
+    if count is not None and type(item) is str:
+        counts = count_items(cells, name=name, place=place, count=count)
+        return Column(name=name, values=counts, place=place, unit="counts", kind="texts")
+    single = {str, NoneType} if type(item) is str else _SINGLE
+    for at, cell in enumerate(cells):
+        if not single.issuperset(map(type, cell)):
+            raise nested_lists(cell, name=name, at=place(at), item=item)
+    if type(item) is str and are_sentences(list(itertools.chain.from_iterable(cells))):
+        raise nested_lists(cells[0], name=name, at=place(0), item=item)
+    lengths = np.fromiter(map(len, cells), dtype=np.int64, count=len(cells))
+    return Column(name=name, values=lengths, place=place, unit="counts", kind="lists")
 
 
 def _text_lengths(cells: list[Any], name: str, place: Place, count: TextCount) -> NDArray[np.int64]:

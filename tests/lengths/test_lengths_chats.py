@@ -1,0 +1,139 @@
+"""Lists whose count is a guess: turns of a chat, sentences, points. Their texts are counted, or they are refused."""
+
+import json
+import re
+
+import pytest
+
+pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'lengthwise[io]'")
+import pyarrow.parquet as parquet  # noqa: E402
+
+import lengthwise as lw  # noqa: E402
+from lengthwise.cli import main  # noqa: E402
+
+CHAT = [
+    [{"role": "user", "content": "how are you"}, {"role": "assistant", "content": "well"}],
+    [{"role": "user", "content": "so it begins"}, {"role": "assistant", "content": "a b c d"}],
+    [{"role": "user", "content": "one more"}],
+]
+WORDS = [4, 7, 2]
+SHARE = [[{"from": turn["role"], "value": turn["content"]} for turn in turns] for turns in CHAT]
+CONTENTS = [[turn["content"] for turn in turns] for turns in CHAT]
+
+
+def jsonl(path, cells):
+    path.write_text("".join(json.dumps({"id": 7, "x": cell}) + "\n" for cell in cells))
+
+
+def array(path, cells):
+    path.write_text(json.dumps([{"id": 7, "x": cell} for cell in cells]))
+
+
+def table(path, cells):
+    parquet.write_table(pa.table({"id": [7] * len(cells), "x": cells}), path, row_group_size=2)
+
+
+def arrow(path, cells):
+    rows = pa.table({"id": [7] * len(cells), "x": cells})
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+        writer.write_table(rows, max_chunksize=2)
+
+
+def saved(path, cells):
+    path.mkdir()
+    arrow(path / "data.arrow", cells)
+    (path / "dataset_info.json").write_text("{}")
+    (path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data.arrow"}]}))
+
+
+WRITERS = {"a.jsonl": jsonl, "a.json": array, "a.parquet": table, "a.arrow": arrow, "saved": saved}
+
+
+@pytest.fixture(params=WRITERS)
+def write(request, tmp_path):
+    def write(cells):
+        WRITERS[request.param](tmp_path / request.param, cells)
+        return tmp_path / request.param
+
+    return write
+
+
+@pytest.mark.parametrize("column", ["x", "x.*.content"])
+def test_all_turns_are_counted(write, column):
+    assert lw.read_lengths(write(CHAT), column=column, count="words").tolist() == WORDS
+
+
+def test_chats_as_sharegpt_writes_them(write):
+    path = write(SHARE)
+    assert lw.read_lengths(path, column="x", count="words").tolist() == WORDS
+    assert lw.read_lengths(path, column="x.*.value,id", count="words").tolist() == [[words, 7] for words in WORDS]
+
+
+def test_without_a_count_the_remedy_is_the_column_and_the_count(write):
+    remedy = 'Count the texts in it: column="x.*.content", count="words" (on the command line: "FILE:x.*.content" --cou'
+    with pytest.raises(ValueError, match=rf"^`x` must be a list of single items.* at .*{re.escape(remedy)}nt words\)"):
+        lw.read_lengths(write(CHAT), column="x")
+
+
+def test_texts_in_lists_are_counted_or_refused(write):
+    path = write(CONTENTS)
+    assert lw.read_lengths(path, column="x", count="words").tolist() == WORDS
+    with pytest.raises(ValueError, match=r"^`x` must be a list of single items.* These are texts: give `count` as "):
+        lw.read_lengths(path, column="x")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [[[1, 2], [3, 4]], [[5, 6]]],  # points, or sentences of tokens
+        [[{"x": 1, "y": 2}], [{"x": 3, "y": 4}]],  # points
+        [[[[1]]], [[[2]]]],
+    ],
+)
+def test_lists_whose_count_is_a_guess_are_refused(write, cells):
+    with pytest.raises(ValueError, match=r"^`x` must be a list of single items, .* Write a column with the length"):
+        lw.read_lengths(write(cells), column="x")
+
+
+@pytest.mark.parametrize("cells", [[[5, 6, 7], [1]], [["so", "it", "New York"], [" the"]], [[0.5, None, 1.0], [2.0]]])
+def test_lists_of_single_items_are_counted(write, cells):
+    assert lw.read_lengths(write(cells), column="x").tolist() == [3, 1]
+
+
+@pytest.mark.parametrize(("cell", "place"), [([1, [2]], 2), (["a", {"content": "b"}], 2), (["a", 5], 2)])
+def test_mixed_lists_are_refused(tmp_path, cell, place):
+    jsonl(tmp_path / "a.jsonl", [[cell[0]], cell])
+    with pytest.raises(ValueError, match=f"^`x` must be a list of single items, .* at line {place} of "):
+        lw.read_lengths(tmp_path / "a.jsonl", column="x")
+
+
+def test_a_turn_without_a_text_is_refused(write):
+    path = write([CHAT[0], [{"role": "assistant", "content": None}]])
+    with pytest.raises(ValueError, match=r"^`x\.\*\.content` must be a text in every item, but is None at "):
+        lw.read_lengths(path, column="x", count="words")
+
+
+def test_a_misspelt_field_of_turns_is_refused(write):
+    with pytest.raises(ValueError, match=r"^`column` must be "):
+        lw.read_lengths(write(CHAT), column="x.*.text", count="words")
+
+
+def test_a_list_that_is_null_is_refused(write):
+    with pytest.raises(ValueError, match=r"^`x.*` must be .*, but is None at "):
+        lw.read_lengths(write([CHAT[0], None, CHAT[1]]), column="x.*.content", count="words")
+
+
+def test_the_command_line_counts_turns_by_a_tokenizer(write, tmp_path, capsys):
+    tokenizers = pytest.importorskip("tokenizers", reason="needs tokenizers: pip install tokenizers")
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    words = [f"{write(CHAT)}:x", "--count", "tokens", "--tokenizer", str(tmp_path / "tokenizer.json"), "--json", "-"]
+    assert main(["inspect", *words, "--batch-size", "2"]) == 0
+    facts = json.loads(capsys.readouterr().out)["lengths"]
+    assert (facts["total"], facts["max"]) == ([sum(WORDS)], [max(WORDS)])
+
+
+def test_the_command_line_refuses_turns(write, capsys):
+    assert main(["advise", f"{write(CHAT)}:x"]) == 2
+    assert "Count the texts in it: " in capsys.readouterr().err
