@@ -18,16 +18,13 @@ from lengthwise.checks import sentence
 from lengthwise.lengths.columns import (
     Column,
     Kind,
-    are_sentences,
     choose_columns,
-    count_items,
     missing_column,
     nested_lists,
     not_a_number,
-    turn_field,
     unit_of,
 )
-from lengthwise.lengths.counts import TextCount
+from lengthwise.lengths.counts import TextCount, are_sentences, count_items, turn_field
 from lengthwise.lengths.rules import Place
 from lengthwise.lengths.sources import brief, source_error
 

@@ -6,7 +6,6 @@ Every reader returns columns; `to_lengths` alone decides what is seconds, what i
 from __future__ import annotations
 
 import difflib
-import itertools
 from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
-from lengthwise.lengths.counts import COUNT_REMEDY, TextCount
+from lengthwise.lengths.counts import COUNT_REMEDY, TextCount, turn_field
 from lengthwise.lengths.rules import (
     LONGEST,
     Place,
@@ -35,7 +34,6 @@ Kind = Literal["numbers", "lists", "texts"]
 SECONDS_NAMES = ("duration", "seconds", "dur")
 _SAMPLES_NAMES = ("num_samples", "samples", "n_samples")
 _COUNT_NAMES = ("num_frames",)
-_TURN_FIELDS = ("content", "value")  # of {"role": "user", "content": "..."}, and of {"from": "human", "value": "..."}
 _MOST_NAMES = 20  # that an error lists
 _MOST_SECONDS = 7200  # of a whole number that nothing says is in seconds: 48,000 is more likely a count of samples
 _DROP_LINE = "Put a number there or drop the line."
@@ -295,39 +293,6 @@ def nested_lists(value: object, *, name: str, at: str, item: object = None) -> V
     elif isinstance(item, str):
         remedy = f"These are texts: {COUNT_REMEDY}."
     return value_error(name, "a list of single items, which are counted", value, remedy, at=at)
-
-
-def turn_field(fields: Iterable[str]) -> str | None:
-    """Finds which field of a turn of a chat holds its text: `content`, or `value` as in ShareGPT."""
-    return next((field for field in _TURN_FIELDS if field in fields), None)
-
-
-def are_sentences(texts: Sequence[str | None]) -> bool:
-    """Says whether more than half of the texts have a blank inside, and so are no tokens.
-
-    >>> are_sentences(["Hi there", "good day"]), are_sentences([" the", "cat", "New York"])
-    (True, False)
-    """
-    return 2 * sum(text is not None and " " in text.strip() for text in texts) > len(texts)
-
-
-def count_items(parts: Sequence[Sequence[Any]], *, name: str, place: Place, count: TextCount) -> NDArray[np.int64]:
-    """Counts all texts of each list: of the turns "hello", "how are you" 4 words.
-
-    Raises:
-        ValueError: At the first item that is no text.
-    """
-    for at, part in enumerate(parts):
-        for text in part:
-            if type(text) is not str:
-                raise value_error(
-                    name, "a text in every item", text, "Put one there or drop the sequence.", at=place(at)
-                )
-    counts = count(list(itertools.chain.from_iterable(parts)))
-    # Texts counted as [1, 3, 5] in lists of 2, 0 and 1: the sums up to each end, [4, 4, 9], differ by [4, 0, 5].
-    sums = np.concatenate([[0], np.cumsum(counts)])
-    ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
-    return np.diff(sums[ends], prepend=0)
 
 
 def is_number(text: str) -> bool:

@@ -1,11 +1,12 @@
-"""Lengths of texts: characters, words, or the tokens of a tokenizer.json."""
+"""Lengths of texts, and of lists of texts: characters, words, or the tokens of a tokenizer.json."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import check_choice, sentence, type_error, value_error
+from lengthwise.lengths.rules import Place
 from lengthwise.lengths.sources import brief, source_sentence
 
 COUNTS = ("characters", "words", "tokens")
@@ -21,6 +23,7 @@ COUNT_REMEDY = 'give `count` as "characters", "words" or "tokens" (on the comman
 _TOKENIZER_REMEDY = (
     'Give the path of a tokenizer.json, as tokenizer="tokenizer.json" (on the command line: --tokenizer).'
 )
+_TURN_FIELDS = ("content", "value")  # of {"role": "user", "content": "..."}, and of {"from": "human", "value": "..."}
 _TEXTS = 1024  # texts that are tokenized together
 
 
@@ -81,6 +84,39 @@ def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> 
         raise FileNotFoundError(told.replace("`source`", "`tokenizer`", 1))
     _load_tokenizer(path)
     return TextCount(count, path)
+
+
+def turn_field(fields: Iterable[str]) -> str | None:
+    """Finds which field of a turn of a chat holds its text: `content`, or `value` as in ShareGPT."""
+    return next((field for field in _TURN_FIELDS if field in fields), None)
+
+
+def are_sentences(texts: Sequence[str | None]) -> bool:
+    """Says whether more than half of the texts have a blank inside, and so are no tokens.
+
+    >>> are_sentences(["Hi there", "good day"]), are_sentences([" the", "cat", "New York"])
+    (True, False)
+    """
+    return 2 * sum(text is not None and " " in text.strip() for text in texts) > len(texts)
+
+
+def count_items(parts: Sequence[Sequence[Any]], *, name: str, place: Place, count: TextCount) -> NDArray[np.int64]:
+    """Counts all texts of each list: of the turns "hello", "how are you" 4 words.
+
+    Raises:
+        ValueError: At the first item that is no text.
+    """
+    for at, part in enumerate(parts):
+        for text in part:
+            if type(text) is not str:
+                raise value_error(
+                    name, "a text in every item", text, "Put one there or drop the sequence.", at=place(at)
+                )
+    counts = count(list(itertools.chain.from_iterable(parts)))
+    # Texts counted as [1, 3, 5] in lists of 2, 0 and 1: the sums up to each end, [4, 4, 9], differ by [4, 0, 5].
+    sums = np.concatenate([[0], np.cumsum(counts)])
+    ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
+    return np.diff(sums[ends], prepend=0)
 
 
 def _count_words(text: str) -> int:

@@ -25,19 +25,16 @@ from lengthwise.lengths.columns import (
     DROP_SEQUENCE,
     Column,
     Unit,
-    are_sentences,
     beyond_64_bits,
     choose_columns,
-    count_items,
     missing_column,
     nested_lists,
     not_a_number,
     parse_numbers,
     select_columns,
-    turn_field,
     unit_of,
 )
-from lengthwise.lengths.counts import TextCount
+from lengthwise.lengths.counts import TextCount, are_sentences, count_items, turn_field
 from lengthwise.lengths.rules import Place
 from lengthwise.lengths.text import open_text
 
