@@ -5,8 +5,6 @@
 Shapes: what an epoch computes when each batch is padded to its shape, rows that stay empty included. Of one length, and
 of two: pairs that go together, and the same with targets dealt anew, which have nothing to do with their sources.
 
-Leftovers: what the shapes save that pass what fills no batch on to the next longer shape.
-
 Multiples: how long ranks wait where every batch of a random step holds a multiple of a count.
 """
 
@@ -28,7 +26,6 @@ from lengthwise.planning.few_shapes import cost_of_edges
 
 SHAPES = (1, 2, 4, 8, 16, 32)
 BUDGETS = {"long-tailed": 20_000, "LJSpeech": 12_800, "Multi30k en-de": 4_096}  # padded frames
-SHARED = (1, 8, 64)  # multiples of lengths: the larger, the more sequences share one
 COUNTS = (1, 2, 4, 8)  # multiples of counts
 TIMES = (1, 4)  # budgets of the multiples, as multiples of the budget
 RANKS = 8
@@ -39,7 +36,7 @@ Edges = Callable[[NDArray[np.int64], int], ArrayLike]
 def main() -> None:
     """Measures, and writes the result."""
     parser(__doc__).parse_args()
-    found: dict[str, list[dict[str, Any]]] = {"shapes": [], "pairs": [], "leftovers": [], "multiples": []}
+    found: dict[str, list[dict[str, Any]]] = {"shapes": [], "pairs": [], "multiples": []}
     for name, lengths in tqdm(data().items(), disable=None):
         budget = BUDGETS[name]
         if lengths.ndim == 1:
@@ -48,7 +45,6 @@ def main() -> None:
                 found["shapes"] += [
                     {"data": name, "multiple": multiple, **row} for row in shape_rows(lengths, cut, ways())
                 ]
-            found["leftovers"] += [{"data": name, **row} for row in leftover_rows(lengths, budget)]
             found["multiples"] += [{"data": name, **row} for row in multiple_rows(lengths, budget)]
         else:
             unrelated = np.column_stack([lengths[:, 0], np.random.default_rng(0).permutation(lengths[:, 1])])
@@ -92,17 +88,6 @@ def shape_rows(lengths: NDArray[np.int64], cut: lw.Cut, others: dict[str, Edges]
     for way, edges in others.items():
         shares = [1.0 - useful / cost_of_edges(lengths, edges(lengths, count), cut) for count in SHAPES]
         rows.append({"way": way, "padding": shares})
-    return rows
-
-
-def leftover_rows(lengths: NDArray[np.int64], budget: int) -> list[dict[str, Any]]:
-    """The padded frames of shapes that keep their leftovers and of those that pass them on, by multiples of lengths."""
-    rows = []
-    for multiple in SHARED:
-        cut = lw.Budget(budget, multiple_of=multiple)
-        own, passed = (lw.shape_costs(lengths, max(SHAPES), cut, leftovers=kept) for kept in ("own", "next"))
-        saved = [1.0 - passed[count - 1] / own[count - 1] for count in SHAPES]
-        rows.append({"multiple": multiple, "different": len(np.unique(-(-lengths // multiple))), "saved": saved})
     return rows
 
 

@@ -59,7 +59,7 @@ WITHIN = {
     ),
     "planning": (
         *("recent", "times", "plan", "batches", "custom", "joint", "step_multiples", "called_steps"),
-        *("steps", "tail", "row_steps", "leftovers", "draft", "oversize", "level", "trial", "noise"),
+        *("steps", "tail", "row_steps", "draft", "oversize", "level", "trial", "noise"),
         *(
             "fit",
             "missed",

@@ -192,7 +192,7 @@ VALUES = {
     "buckets that are not fitted": (
         lambda: lw.Bucketed(buckets=2)(np.array([3.0, 4.0]), Key()),
         "`Bucketed` must be fitted to the lengths first, but is Bucketed(size=None, "
-        "edges=None, buckets=2, by='...nger='error', leftovers='own'). "
+        "edges=None, buckets=2, by='...d_to_edge=False, longer='error'). "
         "Call its `fit`, as make_plan does.",
     ),
     "edges that no whole number of the plan holds": (
@@ -266,7 +266,7 @@ VALUES = {
     "stage": (
         lambda: lw.Key(stage="cut"),
         "`stage` must be one of examples, portions, order, ties, deal, arrange, tail, "
-        "subset, rest, steps, trial, edges, windows, leftovers, times, but is 'cut'. Choose one of these words.",
+        "subset, rest, steps, trial, edges, windows, times, but is 'cut'. Choose one of these words.",
     ),
     "lane": (lambda: lw.Key(lane=-1), "`lane` must be at least 0, but is -1. Give a whole number from 0 to 2**56 - 1."),
     "times of another count": (

@@ -31,7 +31,7 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
     },
     "Packed rows and few shapes": {
         "packing": ("Packed rows beside other packers", shapes.packing),
-        "shapes": ("Few shapes, leftovers and multiples", shapes.shapes),
+        "shapes": ("Few shapes and multiples", shapes.shapes),
         "edges": ("Optimal bucket edges", shapes.edges),
     },
     "How long planning takes": {

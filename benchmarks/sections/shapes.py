@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from lengthwise_recipes.pages import percent, table
-from sections.shared import folded, saving
+from sections.shared import folded
 
 
 def packing(document: dict[str, Any]) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ def edges_of_pairs(document: dict[str, Any]) -> tuple[str, ...]:
 
 
 def shapes(document: dict[str, Any]) -> tuple[str, ...]:
-    """What few shapes pad, by how they are chosen; what leftovers passed on save; what multiples of counts cost."""
+    """What few shapes pad, by how they are chosen; what multiples of counts cost."""
     one, two = document["shapes"], document["pairs"]
     counts = document["shape_counts"]
     names = ("lengths", "padded lengths", f"{counts[0]} shape", *map(str, counts[1:]))
@@ -174,23 +174,7 @@ def shapes(document: dict[str, Any]) -> tuple[str, ...]:
         "lengths and rows. *Powers of two*: the longest ones needed, so many at most. Of two lengths, `optimal_shapes` "
         "is the cheapest chain, and *the sum* has optimal buckets of the sum of both."
     )
-    return answer, table(names, padded), note, *leftovers(document), *multiples(document)
-
-
-def leftovers(document: dict[str, Any]) -> tuple[str, ...]:
-    """What shapes save that pass their leftovers on."""
-    first, *counts = document["shape_counts"]
-    heads = ("lengths", "padded to multiples of", "different lengths", f"{first} shape", *map(str, counts))
-    rows = [
-        (row["data"], str(row["multiple"]), f"{row['different']:,}", *map(saving, row["saved"]))
-        for row in document["leftovers"]
-    ]
-    most = max(max(row["saved"]) for row in document["leftovers"])
-    answer = (
-        f'With `leftovers="next"` the best shapes cost up to {saving(most)} less: what fills no batch of a shape goes '
-        "to the next longer one. It saves more where many sequences share a length."
-    )
-    return answer, table(heads, rows)
+    return answer, table(names, padded), note, *multiples(document)
 
 
 def multiples(document: dict[str, Any]) -> tuple[str, ...]:

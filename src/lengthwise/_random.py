@@ -32,7 +32,6 @@ STAGES = {
     "trial": 10,
     "edges": 11,
     "windows": 12,
-    "leftovers": 13,
     "times": 14,
 }
 

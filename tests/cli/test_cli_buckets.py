@@ -143,26 +143,6 @@ def test_shapes_by_hand(run, tmp_path):
     ]
 
 
-def test_leftovers_passed_on_by_hand(run, tmp_path):
-    path = tmp_path / "lengths.txt"
-    path.write_text("4\n" * 22 + "9\n" * 20)
-    given = ("buckets", path, "--buckets", 2, "--budget", 72)
-    assert run(*given, "--json", "-").json["computed"] == 5 * 72
-    rows = [line.split() for line in run(*given).out.splitlines()]
-    assert ["18", "4", "22", "2", "38.89", "%"] in rows  # 88 of 144 frames are data
-    assert ["8", "9", "20", "3", "16.67", "%"] in rows  # 180 of 216
-    found = run(*given, "--leftovers", "next", "--json", "-").json
-    assert (found["shapes"], found["computed"]) == ([[18, 4], [8, 9]], 4 * 72)
-    rows = [line.split() for line in run(*given, "--leftovers", "next").out.splitlines()]
-    assert ["18", "4", "18", "1"] in rows
-    assert ["8", "9", "24", "3"] in rows
-    told = run("buckets", path, "--buckets", 2, "--leftovers", "next").err
-    assert "`leftovers` must be left out without a cut" in told
-    # What is drawn is what is said.
-    assert run(*given, "--leftovers", "next", "--plot", tmp_path / "curve.svg").status == 0
-    assert "2 shapes: 6.9 % of what" in (tmp_path / "curve.svg").read_text()
-
-
 def test_shapes_of_pairs_are_those_of_the_library(run, pairs, tmp_path):
     given = ("--buckets", 2, "--budget", 36, "--plot", tmp_path / "curve.png")
     found = run("buckets", pairs, *given, "--json", "-").json
@@ -209,9 +189,9 @@ def test_shapes_of_what_is_dropped_and_what_they_refuse(run, tmp_path):
     [
         ("--budget", 60),
         ("--batch-size", 2, "--multiple-of", 8),
-        ("--cut", "budget:30,oversize=drop", "--leftovers", "next"),
+        ("--cut", "budget:30,oversize=drop"),
     ],
-    ids=["budget", "multiples", "leftovers"],
+    ids=["budget", "multiples", "drop"],
 )
 def test_the_printed_code_makes_the_printed_shapes(run, tmp_path, words):
     path = tmp_path / "lengths.txt"
@@ -222,7 +202,6 @@ def test_the_printed_code_makes_the_printed_shapes(run, tmp_path, words):
     plan = lw.make_plan(names["lengths"], names["batching"])
     shapes = run(*asked, "--json", "-").json["shapes"]
     assert set(plan.padded_lengths[:, 0].tolist()) <= {padded for _, padded in shapes}
-    assert names["batching"].order.leftovers == ("next" if "next" in words else "own")
     left_out = "1 of 10 sequences are over the budget, and left out." in out
     assert left_out == (len(plan.sequences) == 9) == ("oversize=drop" in str(words))
 

@@ -39,16 +39,6 @@ def test_shapes_of_pairs_are_drawn_too():
     assert drawn == pytest.approx(1.0 - pairs.sum() / lw.shape_costs(pairs, 4, cut))
 
 
-def test_leftovers_that_are_passed_on_are_drawn_so():
-    lengths, cut = [4] * 22 + [9] * 20, lw.Budget(72)
-    figure = shape_curve(lengths, cut, shapes=2, leftovers="next")
-    # Batches of 18 x 4 and three of 8 x 9, whatever chose the two lengths; of their own they would be five.
-    for line in figure.axes[0].lines:
-        if line.get_label() != "equal widths":  # edges of 6 and 9: 12 x 6, and four of 8 x 9
-            assert line.get_ydata()[-1] == pytest.approx(1 - 268 / 288)
-    assert figure.axes[0].get_title(loc="left").startswith("2 shapes: 6.9 %")
-
-
 def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ValueError, match=r"^`lengths` must be of at least one sequence"):
         shape_curve([], CUT)

@@ -14,7 +14,7 @@ from lengthwise.choices.arrange import Arrangement, ShuffledSteps
 from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize
-from lengthwise.choices.deal import TAILS, Balanced, Deal, Portions, RandomSteps
+from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled, finds_noise
 from lengthwise.choices.rows import row_capacity
 
@@ -90,9 +90,6 @@ class Batching:
         checks.check_choice("tail", getattr(deal, "tail", None), TAILS)
         if isinstance(deal, RandomSteps):
             deal.check_cut(self.cut)
-        if getattr(order, "leftovers", "own") == "next" and isinstance(deal, RandomSteps | Portions):
-            rule = '"own" beside RandomSteps, which mixes buckets, and Portions, which divides them'
-            raise checks.value_error("leftovers", rule, "next", "Take Stratified(), Balanced() or Mixed().")
 
     @property
     def budget(self) -> float | None:

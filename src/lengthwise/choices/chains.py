@@ -23,8 +23,6 @@ from lengthwise import _exact, _kernels
 from lengthwise.choices.boxes import Divide, sort_rows
 
 MOST_BOXES = 4_096  # that are tried: the time grows with their square
-_MOST_TRIED = 2**23  # pairs of boxes x shapes of a search with leftovers, which takes some two seconds
-_LABELS = 8  # chains that are followed from each box
 
 
 class Boxes(NamedTuple):
@@ -114,43 +112,6 @@ def best_chain(boxes: Boxes, price: Price, best: NDArray[np.float64], most: int)
         found.append((end - 1, int(counts[begin])))
         end, left = int(within[begin]), left - 1
     return found[::-1]
-
-
-def passing_chains(
-    boxes: Boxes, rows: NDArray[np.int64], full: NDArray[np.float64], most: int
-) -> list[list[tuple[int, int]]]:
-    """Cheap chains of 1 to `most` boxes that pass their leftovers on, each as (box, sequences that are its own).
-
-    A search: of the chains that end in the same box, those are followed that cost least, and of these only few that
-    pass less on than the cheaper ones. None are sought where the boxes are too many: then few sequences share one.
-
-    Args:
-        boxes: What chains are made of.
-        rows: [v], the sequences of a full batch of each box.
-        full: [v], what it costs.
-        most: How many boxes at most.
-    """
-    count = len(boxes.edges)
-    if count * count * most > _MOST_TRIED:
-        return []
-    shape = (count + 1, min(most, count) + 1, _LABELS)
-    costs, carried = np.full(shape, np.inf), np.zeros(shape, np.int64)
-    before = np.zeros((*shape, 2), np.int64)
-    costs[0, 0, 0] = 0.0
-    for box in range(count):
-        within = boxes.within(box)
-        added = boxes.left(box, within)
-        _kernels.pass_on(added, within, box + 1, int(rows[box]), float(full[box]), costs, carried, before)
-    ends = np.where(carried[-1] == 0, costs[-1], np.inf)
-    chains: list[list[tuple[int, int]]] = []
-    for left in np.flatnonzero(np.isfinite(ends).any(axis=1)).tolist():
-        end, label, found = count, int(ends[left].argmin()), list[tuple[int, int]]()
-        while left:
-            begin, known = before[end, left, label].tolist()
-            found.append((end - 1, int(boxes.inside[end - 1] - (boxes.inside[begin - 1] if begin else 0))))
-            end, label, left = begin, known, left - 1
-        chains.append(found[::-1])
-    return chains
 
 
 def optimal_chain(lengths: NDArray[np.int64], buckets: int, divide: Divide) -> NDArray[np.int64]:

@@ -197,10 +197,6 @@ class Bucketed:
             sequence then costs what its edges do: one of (9, 1) in a bucket of (9, 9) may be over a small budget.
         longer: What becomes of a sequence that no bucket of `edges` holds: "error" or "drop". The plan lists what was
             dropped.
-        leftovers: What becomes of the sequences that fill no batch of their bucket, other ones each epoch: "own" makes
-            a smaller batch of them. "next" pads them to the edge of the next longer bucket wherever all batches, each
-            counted as a full one, then cost less. It pays where many sequences share a length: give the same to
-            `optimal_shapes`. Elsewhere its edges fill the batches without this.
     """
 
     size: int | None = None
@@ -210,7 +206,6 @@ class Bucketed:
     _: KW_ONLY
     pad_to_edge: bool = False
     longer: str = "error"
-    leftovers: str = "own"
 
     def __post_init__(self) -> None:
         given = [name for name in ("size", "edges", "buckets") if getattr(self, name) is not None]
@@ -227,9 +222,6 @@ class Bucketed:
         checks.check_flag("pad_to_edge", self.pad_to_edge)
         checks.check_choice("by", self.by, tuple(EDGES))
         checks.check_choice("longer", self.longer, ("error", "drop"))
-        checks.check_choice("leftovers", self.leftovers, ("own", "next"))
-        if self.leftovers != "own" and not self.pad_to_edge:
-            raise checks.value_error("leftovers", '"own" without pad_to_edge', self.leftovers, "Add pad_to_edge=True.")
         if self.buckets is None and self.by != "optimal":
             remedy = "Leave it out, or give buckets, whose edges it finds."
             raise checks.value_error("by", "left out with size or edges", self.by, remedy)
@@ -267,7 +259,7 @@ class Bucketed:
             check_held(sizes, self.edges, drop=self.longer == "drop")
             return self
         found = EDGES[self.by](np.ceil(sizes).astype(np.int64), self.buckets or 1)
-        return Bucketed(edges=tuple(found.tolist()), pad_to_edge=self.pad_to_edge, leftovers=self.leftovers)
+        return Bucketed(edges=tuple(found.tolist()), pad_to_edge=self.pad_to_edge)
 
 
 @dataclass(frozen=True, slots=True)

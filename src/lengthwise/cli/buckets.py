@@ -29,8 +29,6 @@ def add(subparsers: Any) -> None:
     group = parser.add_argument_group("buckets")
     group.add_argument("--buckets", type=int, required=True, metavar="Q", help="how many, at most")
     group.add_argument("--edges", choices=list(EDGES), help="how they are found (optimal); not for shapes")
-    text = "what fills no batch of its shape: a batch of its own (own), or one of the next shape; see Bucketed"
-    group.add_argument("--leftovers", choices=("own", "next"), default="own", help=text)
     cuts.add(parser, default=False)
     show.add(parser, plot="the histogram of lengths with the buckets; with a cut, padding by the number of shapes")
     parser.set_defaults(run=run)
@@ -42,8 +40,6 @@ def run(arguments: argparse.Namespace) -> int:
     lengths, name = source.read(arguments)
     if cuts.is_given(arguments):
         return _run_shapes(arguments, lengths, name)
-    if arguments.leftovers != "own":
-        raise value_error("leftovers", "left out without a cut", arguments.leftovers, "Give --budget, for example.")
     if arguments.plot is not None and lengths.ndim == 2:
         raise value_error(
             "plot", "left out for several lengths", arguments.plot, "Draw one of them: FILE:0, for example."
@@ -72,8 +68,8 @@ def _run_shapes(arguments: argparse.Namespace, lengths: NDArray[np.int64], name:
     if arguments.edges is not None:
         raise value_error("edges", "left out beside a cut", arguments.edges, "Its shapes are optimal.")
     cut = cuts.choose_cut(arguments)
-    shapes = lw.optimal_shapes(lengths, arguments.buckets, cut, leftovers=arguments.leftovers)
-    costs = lw.shape_costs(lengths, arguments.buckets, cut, leftovers=arguments.leftovers)[: len(shapes)]
+    shapes = lw.optimal_shapes(lengths, arguments.buckets, cut)
+    costs = lw.shape_costs(lengths, arguments.buckets, cut)[: len(shapes)]
     useful = useful_frames(lengths, cut)
     shares = [1.0 - useful / float(cost) for cost in costs]
     document = {"shapes": shapes.tolist(), "computed": int(costs[-1]), "padding_share": shares[-1]}
@@ -81,7 +77,7 @@ def _run_shapes(arguments: argparse.Namespace, lengths: NDArray[np.int64], name:
     if arguments.plot is not None:
         from lengthwise import plot
 
-        figure = plot.shape_curve(lengths, cut, shapes=arguments.buckets, leftovers=arguments.leftovers)
+        figure = plot.shape_curve(lengths, cut, shapes=arguments.buckets)
         plot.save(figure, arguments.plot)
     if arguments.json != "-":
         title = f"{show.sentence_of(lengths, name)}\n{len(shapes):,} shapes of {cuts.describe_cut(cut)}"
@@ -90,14 +86,11 @@ def _run_shapes(arguments: argparse.Namespace, lengths: NDArray[np.int64], name:
         fewer = [count for count in _SHOWN if count < len(shapes)]
         said = ", ".join(f"{count}: {show.percent(shares[count - 1])}" for count in fewer)
         notes = (computed, f"Padding by fewer shapes: {said}.") if fewer else (computed,)
-        counts, used, passed = sequences_of(lengths, shapes, cut, leftovers=arguments.leftovers)
+        counts, used = sequences_of(lengths, shapes, cut)
         if dropped := len(lengths) - int(counts.sum()):
             notes += (f"{dropped:,} of {len(lengths):,} sequences are over the budget, and left out.",)
         heads = ("rows", "up to", "sequences", "batches", "padding")
-        held = counts - passed + np.append(0, passed[:-1])
-        # Which sequences are passed on is drawn each epoch, and with it what they pad.
-        rows = _shape_rows(shapes, held, used if arguments.leftovers == "own" else None)
-        show.table(heads, rows, title=title, notes=notes, words=0)
+        show.table(heads, _shape_rows(shapes, counts, used), title=title, notes=notes, words=0)
         if len(shapes) <= _SHOWN[-1]:
             show.say("\nIn Python, batches of these shapes:\n")
             show.program(_write_code(arguments, shapes, cut))
@@ -107,22 +100,20 @@ def _run_shapes(arguments: argparse.Namespace, lengths: NDArray[np.int64], name:
 def _write_code(arguments: argparse.Namespace, shapes: NDArray[np.int64], cut: lw.Cut) -> str:
     """The lines of Python that make such batches."""
     edges = shapes[:, 1:].tolist() if shapes.shape[1] > 2 else shapes[:, 1].tolist()
-    order = lw.Bucketed(edges=edges, pad_to_edge=True, leftovers=arguments.leftovers)
+    order = lw.Bucketed(edges=edges, pad_to_edge=True)
     lines = ["import lengthwise as lw", source.write_code(arguments)]
     lines.append(f"batching = {write_batching(lw.Batching(cut=cut, order=order))}")
     return textwrap.indent("\n".join(lines), "    ")
 
 
-def _shape_rows(
-    shapes: NDArray[np.int64], held: NDArray[np.int64], used: NDArray[np.int64] | None
-) -> list[tuple[str, ...]]:
-    """A row for each shape, of the sequences `held`; and what they pad, where the frames that are `used` are known."""
-    batches = -(-held // shapes[:, 0])
+def _shape_rows(shapes: NDArray[np.int64], counts: NDArray[np.int64], used: NDArray[np.int64]) -> list[tuple[str, ...]]:
+    """Returns a row for each shape: how many sequences it holds, in how many batches, and what these pad."""
+    batches = -(-counts // shapes[:, 0])
     computed = batches * shapes[:, 0] * shapes[:, 1:].sum(axis=1)
-    padding = [""] * len(shapes) if used is None else [show.percent(share, 2) for share in 1.0 - used / computed]
+    padding = [show.percent(share, 2) for share in 1.0 - used / computed]
     return [
         (f"{rows:,}", _name_edges(edges), f"{count:,}", f"{number:,}", share)
-        for (rows, *edges), count, number, share in zip(shapes.tolist(), held, batches, padding, strict=True)
+        for (rows, *edges), count, number, share in zip(shapes.tolist(), counts, batches, padding, strict=True)
     ]
 
 

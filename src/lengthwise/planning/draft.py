@@ -23,7 +23,6 @@ from lengthwise.choices.order import Bucketed, Order, Ordered, Shuffled
 from lengthwise.choices.rows import Rows, max_in_row, one_of_each, row_capacity
 from lengthwise.planning.batches import Batches, pad
 from lengthwise.planning.custom import check_cuts, check_ordered, check_rows, is_custom
-from lengthwise.planning.leftovers import pass_leftovers_on
 from lengthwise.planning.row_steps import form_row_steps
 from lengthwise.planning.steps import bounds_of, form_steps
 from lengthwise.planning.times import copies_of
@@ -70,12 +69,9 @@ def draft(
     if not len(own):
         none = np.empty(0, np.int64)
         return Draft(none, np.zeros(1, np.int64), none, own.astype(np.int64))
-    line, has_edges = _put_in_line(own, batching, order, key, bands)
+    line = _put_in_line(own, batching, order, key, bands)
     # An edge may be longer than any sequence.
     longest = np.maximum(longest_of(items), longest_of(line.needed))
-    if has_edges and getattr(order, "leftovers", "own") == "next":
-        passing = key.at("leftovers", lane=key.lane)
-        line = _Line(*pass_leftovers_on(*line, batching.cut, batching.cost, longest, passing))
     try:
         (sequences, needed, boundaries), offsets = _cut(line, batching, longest=longest, slots=slots, bands=bands)
     except OversizeError as error:
@@ -89,10 +85,8 @@ def draft(
     return Draft(sequences if members is None else members[sequences], offsets, boundaries, needed)
 
 
-def _put_in_line(
-    items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: int
-) -> tuple[_Line, bool]:
-    """All of `items` in order, and whether the order has edges that they are padded to."""
+def _put_in_line(items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: int) -> _Line:
+    """All of `items` in order."""
     ordered = _order(items, batching, order, key, bands)
     sequences, boundaries, edges, _ = ordered
     if edges is not None and row_capacity(batching.cut) is not None:
@@ -103,7 +97,7 @@ def _put_in_line(
         # A step takes sequences of all buckets, which then say no more than what each is padded to.
         mixed = key.at("steps", lane=key.lane).permutation(len(sequences))
         sequences, needed, boundaries = sequences[mixed], needed[mixed], np.empty(0, np.int64)
-    return _Line(sequences, needed, boundaries), edges is not None
+    return _Line(sequences, needed, boundaries)
 
 
 def _order(items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: int) -> Ordered:

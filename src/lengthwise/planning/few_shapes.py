@@ -10,7 +10,6 @@ lengths are boxes, each within the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -20,19 +19,17 @@ from lengthwise import checks
 from lengthwise.choices.batching import Batching, check_choice
 from lengthwise.choices.boxes import find_boxes, sort_rows
 from lengthwise.choices.buckets import optimal_edges
-from lengthwise.choices.chains import MOST_BOXES, Boxes, best_chain, best_costs, passing_chains, tight_boxes
+from lengthwise.choices.chains import MOST_BOXES, Boxes, best_chain, best_costs, tight_boxes
 from lengthwise.choices.cost import Cost, Padded, check_finite, cost_of_one, costs_alone, costs_of
 from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError
 from lengthwise.choices.multiples import count_multiple, fill_up, length_multiple, round_up
 from lengthwise.choices.rows import row_capacity
 from lengthwise.lengths import as_lengths
 from lengthwise.planning.draft import mean_cost
-from lengthwise.planning.leftovers import describe_buckets, settle_leftovers
 from lengthwise.planning.make import check_countable
 from lengthwise.planning.missed import tell_doubted_budget
 
 _MOST_SHAPES = 2**20  # more is a mistake
-_MOST_PASSING = 128  # shapes that are fitted to leftovers passed on
 
 
 class _Candidates(NamedTuple):
@@ -45,13 +42,6 @@ class _Candidates(NamedTuple):
     rows: NDArray[np.int64]
     multiple: int
     cost: Cost
-    cut: Cut
-    longest: NDArray[np.int64]
-
-    @property
-    def full(self) -> NDArray[np.float64]:
-        """What a full batch of each box costs."""
-        return costs_of(self.cost, self.rows, self.boxes.edges)
 
     def rows_of(self, box: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """The rows of a shape of this box for so many sequences: no more than there are."""
@@ -68,9 +58,7 @@ class _Candidates(NamedTuple):
         return costs
 
 
-def optimal_shapes(
-    lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | None = None, leftovers: str = "own"
-) -> NDArray[np.int64]:
+def optimal_shapes(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | None = None) -> NDArray[np.int64]:
     """At most so many shapes (rows, padded length) under which the batches of an epoch cost least.
 
     Minimises the sum over shapes of batches x what a full batch of the shape costs. So it counts the rows that stay
@@ -91,10 +79,6 @@ def optimal_shapes(
         shapes: How many at most.
         cut: What a batch holds: `Budget(20_000, multiple_of=8, count_multiple_of=8)`, `FixedSize(16)`.
         cost: What a batch costs; padded frames where none is given.
-        leftovers: As of `Bucketed`, which must be given the same. By "next", what fills no batch of its shape goes to
-            the next longer one where that costs less. Where many sequences share a length, as tokens and multiples of
-            64 do, no choice of padded lengths alone fills all batches. Up to 128 shapes are fitted to it, by a
-            search that need not find the very best.
 
     Returns:
         [k, 1 + dims] int64: rows, and what they are padded to; padded lengths rise by their sum. With one length, the
@@ -118,16 +102,12 @@ def optimal_shapes(
     """
     candidates, shapes = _read_candidates(lengths, cut, cost), _check_shapes(shapes)
     best = best_costs(candidates.boxes, candidates.price, shapes)
-    if _passes_on(leftovers):
-        return min(_pass_leftovers(candidates, best), key=lambda found: found.cost).shapes
     chain = best_chain(candidates.boxes, candidates.price, best, shapes)
     rows = [candidates.rows_of(box, np.array([count])) for box, count in chain]
     return np.column_stack([np.concatenate(rows), candidates.boxes.edges[[box for box, _ in chain]]])
 
 
-def shape_costs(
-    lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | None = None, leftovers: str = "own"
-) -> NDArray[np.float64]:
+def shape_costs(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | None = None) -> NDArray[np.float64]:
     """What the batches of an epoch cost by the best 1, 2, ... `shapes` shapes: how many are worth compiling.
 
     Args and errors as of `optimal_shapes`, which gives the shapes themselves. All are found in one pass.
@@ -141,42 +121,11 @@ def shape_costs(
     """
     candidates, shapes = _read_candidates(lengths, cut, cost), _check_shapes(shapes)
     best = best_costs(candidates.boxes, candidates.price, shapes)
-    found = best[-1, 1:].copy()
-    for priced in _pass_leftovers(candidates, best) if _passes_on(leftovers) else []:
-        at = len(priced.shapes) - 1
-        found[at] = min(found[at], priced.cost)
-    found = np.minimum.accumulate(found)
-    return np.append(found, np.full(shapes - len(found), found[-1]))
+    costs = np.minimum.accumulate(best[-1, 1:])
+    return np.append(costs, np.full(shapes - len(costs), costs[-1]))
 
 
-class _Priced(NamedTuple):
-    """Shapes that pass their leftovers on, and what their batches cost."""
-
-    shapes: NDArray[np.int64]
-    cost: float
-
-
-def _pass_leftovers(candidates: _Candidates, best: NDArray[np.float64]) -> Iterator[_Priced]:
-    """Of each number of shapes the chain that is best without leftovers passed on, and the best that was found with."""
-    most = min(best.shape[1] - 1, _MOST_PASSING)
-    chains = [best_chain(candidates.boxes, candidates.price, best, count) for count in range(1, most + 1)]
-    for chain in [*chains, *passing_chains(candidates.boxes, candidates.rows, candidates.full, most)]:
-        edges = candidates.boxes.edges[[box for box, _ in chain]]
-        counts = np.array([count for _, count in chain])
-        buckets = describe_buckets(counts, edges, candidates.cut, candidates.cost, candidates.longest)
-        passed, cost = settle_leftovers(buckets)
-        held = counts - passed + np.append(0, passed[:-1])
-        yield _Priced(np.column_stack([np.minimum(buckets.rows, fill_up(held, candidates.multiple)), edges]), cost)
-
-
-def _passes_on(leftovers: str) -> bool:
-    checks.check_choice("leftovers", leftovers, ("own", "next"))
-    return leftovers == "next"
-
-
-def cost_of_edges(
-    lengths: ArrayLike, edges: ArrayLike, cut: Cut, *, cost: Cost | None = None, leftovers: str = "own"
-) -> float:
+def cost_of_edges(lengths: ArrayLike, edges: ArrayLike, cut: Cut, *, cost: Cost | None = None) -> float:
     """What the batches of an epoch cost by shapes of these padded lengths, [k] or [k, dims], each as its full shape.
 
     >>> import lengthwise as lw
@@ -189,10 +138,6 @@ def cost_of_edges(
     needed = needed[_is_kept(needed, cut, cost or Padded())]
     boxes = Boxes(*np.unique(needed, axis=0, return_counts=True))
     candidates = _candidates_of(boxes, cut, cost or Padded())
-    if _passes_on(leftovers):
-        return settle_leftovers(
-            describe_buckets(boxes.inside, boxes.edges, cut, candidates.cost, candidates.longest)
-        ).cost
     return float(sum(candidates.price(box, boxes.inside[box : box + 1])[0] for box in range(len(boxes.inside))))
 
 
@@ -219,7 +164,7 @@ def _read_candidates(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Candid
 def _candidates_of(boxes: Boxes, cut: Cut, cost: Cost) -> _Candidates:
     longest = boxes.edges.max(axis=0)
     rows = cut.batch_sizes(boxes.edges, cost=cost, longest=longest)
-    return _Candidates(boxes, np.clip(rows, 1, 2**40).astype(np.int64), count_multiple(cut), cost, cut, longest)
+    return _Candidates(boxes, np.clip(rows, 1, 2**40).astype(np.int64), count_multiple(cut), cost)
 
 
 def _as_rows(lengths: ArrayLike) -> NDArray[np.int64]:
@@ -232,22 +177,16 @@ def _as_rows(lengths: ArrayLike) -> NDArray[np.int64]:
 
 
 def sequences_of(
-    lengths: NDArray[np.int64], shapes: NDArray[np.int64], cut: Cut, *, leftovers: str
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """How many sequences each shape holds, their frames, and how many of them it passes on: [k] each, by padded frames.
-
-    What is passed on is still counted where it comes from.
-    """
+    lengths: NDArray[np.int64], shapes: NDArray[np.int64], cut: Cut
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns how many sequences each shape holds, by padded frames, and their frames of data: [k] each."""
     rows, edges = _as_rows(lengths), shapes[:, 1:]
     padded = round_up(rows, length_multiple(cut))
     kept = _is_kept(padded, cut, Padded())
     box = find_boxes(padded[kept], edges)
     counts = np.bincount(box, minlength=len(edges))
     used = np.bincount(box, weights=rows[kept].sum(axis=1), minlength=len(edges)).astype(np.int64)
-    if not _passes_on(leftovers):
-        return counts, used, np.zeros(len(edges), np.int64)
-    buckets = describe_buckets(counts, edges, cut, Padded(), padded[kept].max(axis=0))
-    return counts, used, settle_leftovers(buckets).passed
+    return counts, used
 
 
 def useful_frames(lengths: NDArray[np.int64], cut: Cut) -> int:

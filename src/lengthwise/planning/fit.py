@@ -197,7 +197,7 @@ def _fit_below(
     fitted = _fit_to_lengths(items, replace(batching, order=fewer), portions)
     rows = np.array(getattr(fitted, "edges", None) or ()).reshape(-1, items.shape[1])
     edges = sort_rows(np.concatenate([rows, longest[None]]))
-    return Bucketed(edges=tuple(edges.tolist()), pad_to_edge=order.pad_to_edge, leftovers=order.leftovers)
+    return Bucketed(edges=tuple(edges.tolist()), pad_to_edge=order.pad_to_edge)
 
 
 def _fit_noise(

@@ -18,7 +18,7 @@ _COUNTS = 24  # numbers of shapes that the other edges are drawn at, at most
 
 
 @style.in_house_style
-def shape_curve(lengths: ArrayLike, cut: Cut, *, shapes: int = 32, leftovers: str = "own") -> Figure:
+def shape_curve(lengths: ArrayLike, cut: Cut, *, shapes: int = 32) -> Figure:
     """Draws the share of padding by the best 1, 2, ... shapes, beside other ways to choose their padded lengths.
 
     Each batch is padded to its shape (rows, padded length). Rows that stay empty count as padding, so that more
@@ -28,13 +28,12 @@ def shape_curve(lengths: ArrayLike, cut: Cut, *, shapes: int = 32, leftovers: st
         lengths: [n] or [n, dims].
         cut: What a batch holds: `Budget(20_000)`, `FixedSize(16)`.
         shapes: The most that are drawn.
-        leftovers: As of `lw.optimal_shapes`.
 
     Raises:
         ValueError: As of `lw.shape_costs`.
     """
     array = as_lengths(lengths)
-    best = shape_costs(array, shapes, cut, leftovers=leftovers)
+    best = shape_costs(array, shapes, cut)
     useful = useful_frames(array, cut)
     figure = style.blank_figure(height=4.2)
     axes = figure.subplots()
@@ -42,7 +41,7 @@ def shape_curve(lengths: ArrayLike, cut: Cut, *, shapes: int = 32, leftovers: st
     tried = np.unique(np.round(np.geomspace(1, shapes, min(shapes, _COUNTS))).astype(int))
     for name, label in _BESIDE.items():
         edges = (EDGES[name](array, int(count)) for count in tried)
-        shares = [1.0 - useful / cost_of_edges(array, each, cut, leftovers=leftovers) for each in edges]
+        shares = [1.0 - useful / cost_of_edges(array, each, cut) for each in edges]
         look = style.look(name)
         axes.plot(tried, shares, color=look.colour, linestyle=look.dash, linewidth=1.2, label=label)
     colour = style.look("max-entropy").colour
