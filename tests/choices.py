@@ -14,7 +14,7 @@ COSTS = {
     "padded": lw.Padded(),
     "quadratic": lw.Quadratic(linear=0.3, quadratic=0.007, per_sequence=1.1, per_batch=0.9),
     "per_length": lw.Quadratic(linear=0.3, quadratic=0.007, per_sequence=1.1, per_batch=0.9, per_length=0.7),
-    "largest": lw.Largest(),
+    "largest": lw.Padded(dims="largest"),
     "by_calls": by_calls,
 }
 
@@ -103,7 +103,7 @@ ARRANGEMENTS = {
     "in_order": lw.InOrder(),
     "shuffled": lw.ShuffledSteps(),
     "shortest": lw.ShortestFirst(),
-    "longest": lw.LongestFirst(),
+    "longest": lw.ShortestFirst(reverse=True),
     "shortest_at_first": lw.ShortestFirst(epochs=1),
     "costliest": lw.CostliestFirst(),
     "costliest_all": lw.CostliestFirst(steps=None),

@@ -200,11 +200,13 @@ def test_what_is_no_number_is_no_cost(cost, said):
 
 def test_the_larger_of_two_lengths_is_what_counts():
     pairs = np.random.default_rng(0).integers(1, 60, (900, 2))
-    plan = lw.make_plan(pairs, lw.Batching(budget=400, cost=lw.Largest(), padding=0.3))
+    plan = lw.make_plan(pairs, lw.Batching(budget=400, cost=lw.Padded(dims="largest"), padding=0.3))
     for number in range(len(plan.costs)):
         longest = pairs[plan.batch(number)].max()
         assert plan.costs[number] == len(plan.batch(number)) * longest <= 400
     lengths = lw.example_lengths("speech", count=400)
-    plans = [lw.make_plan(lengths, lw.Batching(budget=9_000, cost=cost)) for cost in (lw.Largest(), lw.Padded())]
+    plans = [
+        lw.make_plan(lengths, lw.Batching(budget=9_000, cost=cost)) for cost in (lw.Padded(dims="largest"), lw.Padded())
+    ]
     assert plans[0].batch(0).tolist() == plans[1].batch(0).tolist()
     assert np.array_equal(plans[0].grid, plans[1].grid)

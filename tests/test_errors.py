@@ -212,7 +212,7 @@ VALUES = {
         "`steps` must be at least 1, but is 0. Give how many costly steps come first, or None for all.",
     ),
     "epochs that are sorted": (
-        lambda: lw.LongestFirst(epochs=0),
+        lambda: lw.ShortestFirst(epochs=0),
         "`epochs` must be at least 1, but is 0. Give in how many epochs steps are sorted, such as 1, or None for all.",
     ),
     "chunk step": (

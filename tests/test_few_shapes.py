@@ -168,7 +168,9 @@ def cost_of_boxes(lengths, boxes, cut, cost):
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=20),
     st.integers(1, 3),
     st.sampled_from([lw.Budget(30), lw.FixedSize(4), lw.DynamicSize(2), lw.Budget(60, max_sequences=5)]),
-    st.sampled_from([lw.Padded(), lw.Largest(), lw.Quadratic(linear=1, quadratic=0.1, per_batch=2), choices.by_calls]),
+    st.sampled_from(
+        [lw.Padded(), lw.Padded(dims="largest"), lw.Quadratic(linear=1, quadratic=0.1, per_batch=2), choices.by_calls]
+    ),
 )
 def test_of_pairs_the_least_of_all_chains(lengths, shapes, cut, cost):
     if isinstance(cut, lw.Budget):

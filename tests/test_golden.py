@@ -46,106 +46,106 @@ STRATEGIES = {
 
 # Example, strategy, seed; then epoch 0 on 1 and on 4 ranks, epoch 1 on 1 and on 4 ranks.
 GOLDEN = """
-speech random 0 550d8ec902baec49 b80814bee3a34ea7 90993633c1373147 9b5b2a20079534c1
-speech random 1 db9dc210edd7a02f d190ad9a76370b70 e6e471c52e0fcd85 4ecf51bd4cb0e27b
-speech sorted 0 7dc569462a7ec037 29ed888f46d1a06b 7bfe1857cd7615f6 f416297284f0dcb2
-speech sorted 1 ce06b3800d59b9a2 b062ceae5912b841 701883cd9c8ee1e4 5b5d18eb66701c63
-speech semi-sorted:0.1 0 302a511aad94c9f3 c98f316691940834 33070fc8ce4c21cd 9981e068e82f5b05
-speech semi-sorted:0.1 1 375da03628225132 b6f93f7166797379 cacbdd3e885c77c5 c64474b08e9064ff
-speech alternated:58 0 2970b3943a7ac06c badc3219cac16617 a841edf65552ef4f 1ce32d3297fb3bde
-speech alternated:58 1 f33ab7e976c841a4 8701598b1aab9a08 51ba19fc22aab995 0dd2007b507b967d
-speech windowed:256 0 cf88b90c97392ab7 a85133f7b05338b1 f67f18373ccb2d60 ef46e44e5e28357f
-speech windowed:256 1 3b99b4781e0d8b73 508b86ecce5f330a ad46b4a3540c4eea b91ce8b6310e7f08
-speech bucketed:256 0 061e86ae8f71d72e f5a2224d7e603595 d84f17878a6dc362 106f6c0f8afa97e6
-speech bucketed:256 1 a7fa83d1290d5780 161d686cf5f0d792 4130eed346c86ea5 5acaa1875d7fa8d5
-speech optimal:6 0 c3ab417571c593d9 9d0a0494c3e7ada0 71e142220621a7af eee7c63ca21e3235
-speech optimal:6 1 a111dfa08ce8ed0b 0e938a8900103a91 f0b784a0bb053bc2 d3eb8b6151e1072e
-speech uniform:6 0 1885fc8ffdd0d45f e44088a6c399e8fe 5cc2c054833c2c05 fd53ddf8bc67bb74
-speech uniform:6 1 b744e88ca37392c3 5c07f246e8a421c6 a9cfa2766365179d 706ce2f892c7861f
-speech quantile:6 0 329cfc488a3f1bd8 85c8a846d028c3ae 5ef66db98bc17932 b08d31ab917bd588
-speech quantile:6 1 f2c5670261d76285 abd36f73201297f1 019dca122c382666 10c89458c59ec869
-speech exponential:6 0 e3bde4c29bde4bce e0ef059fe23af4a5 8c4b8a03186845be 4164d0827c09141e
-speech exponential:6 1 b0db89ef54f4b6bd cb212e1fcf41e8cf 525999b1d56fb81f e6906ab556370da9
-speech mxnet:6 0 ad1e1006cb2d55ea 17ba14cb651c9291 210ffcafd4bb0d7b 8de83c9643af0e3a
-speech mxnet:6 1 d6b563ee4a6ff445 3db738f0bef8457b a2034aa4365eadd4 6b32aac5bf7a00c6
-speech max-entropy:0.05 0 9ef7ce0809d8aec5 890d2036a667be66 6b45379a7f1c9dd8 a387a559735ae26e
-speech max-entropy:0.05 1 0311c7eb8fb74621 faa747d78e3889e3 d0037e10efdb33bd f9e542f9b893c17c
-speech budget 0 b9d6fcc3677b901f 6baf739ab586d29f 9465cfe353a9b8c3 ef29978a76ae613a
-speech budget 1 052ca653cfab1187 82da07af619da818 b91f0425536bcba8 42923b396e0cbbba
-speech dynamic 0 ef238d3900afd902 73fad89306d934e1 babf95a1475f2089 2d031f4dbfdb1571
-speech dynamic 1 6067d43b00deb414 5ab437086dac4f5b de974d6aacd24428 ae5aade3daad8e5d
-speech portions 0 a429cade39df9e58 9ff9f35eb273716a dab92ea0f052ce48 477145f2724f0c61
-speech portions 1 e1a2376d79b3492b 43a3a4da755ce2e4 1f14579b0960c1af 319e81e4e8779db0
-speech chunks 0 a45036605f203312 34641efb0bb55dcb df05158e7c9970f5 59ed35ba75a42edf
-speech chunks 1 ae815f220f196e47 ffa5d3788f4e6039 7f822ca9328c7201 fd7689a953bc6002
-speech default 0 95662b8f8bc4405e a0c2ca83876f5310 f870abc4d1f20c2b 2d34b10729658bd9
-speech default 1 57d54fe0d540a29c ab07dc7f0f6ddf70 20513c107521e5fd a0eb3b173a4cec5b
-speech random-steps 0 e3144e20e589f518 9324fabd8581bd9f 7c6b18a16240f1d8 53b6f7d3d387533f
-speech random-steps 1 911c7a415b8aa217 767534857fcd40db e46b00d37c3e155a 1da92f672309c05c
-speech steps-of-eight 0 112cf5fb510b744d 6be6c6c9f0fd433e 8a437edad8513e73 7b16117210e60d2d
-speech steps-of-eight 1 0afa3823e802f699 02b939fb7e1b4d42 d3ffc4f003d2f099 9a568c5ddf20f060
-speech stratified 0 762218deb1df4f96 0e003f100eeb52f1 b4da9a2a4e7464b9 2de7cdec0446a036
-speech stratified 1 98ce958cbb3808b9 c0bda1bc99c95225 136ef92f3617e274 24884e7a8f275648
-speech rows 0 7c25be8063a5cd95 a46fd3ada4b442ba 5113ba9fd31b8a36 c3481b6099d1fedb
-speech rows 1 f0cdebceb5241bb3 c7be3b71357f72c6 e9677e0e2edbe8f0 315fab22b573f0ae
+speech random 0 587462fecaddd99a ea47d6b587510e21 2f1bf73796b7d5c0 e53cac3b9da68363
+speech random 1 e49d2dab75655907 944f0cc2a22ea146 7440c896758512c3 96d9be16aaff41be
+speech sorted 0 2abd3bd7b82c936d 0728108e82529dff 373fb8b69d161bcc 08a28b22fd096020
+speech sorted 1 55e88987145e18ba f66a5afc93ba3fc7 e25ff3e6bc3bb7e3 a3cf54b772157d4c
+speech semi-sorted:0.1 0 eae8873c52ae04fa b8803a0347d4e98a c7f5970cd00c2023 af9a2ded0185c742
+speech semi-sorted:0.1 1 75da129b3e451bd9 a360ceb3d71d6b84 3a9ffd82ee6e3b8b 7cd6dc0acaf67a0d
+speech alternated:58 0 6021eaea7d6c91a4 3f5fcca675414ccc 300276075485f13f b9f6ef6573e8d8fe
+speech alternated:58 1 b51529eb5214d90d c1157967ed2124cf bf32dd578d8fb466 959266ee06146f12
+speech windowed:256 0 b67628647b67f11f 64cd318af907857b c390e576ea67b798 6d479e717ce74d21
+speech windowed:256 1 b2a919554b7344db b59ca9d070344027 f0206225a4de4d65 ff05ca1f00c5da1a
+speech bucketed:256 0 e757ba314f57d3bf edf13822e1df0ead 603f8ab9cd5d3778 80f4760b56d8d6da
+speech bucketed:256 1 263b50679ea1a933 bbbe74c44941c3ff e8c1099bedee1ace b72f27a406da8918
+speech optimal:6 0 0353943165a5bce0 82d49071d63a69c4 1dbe41b31b45717a 5c2d301701a8ee4a
+speech optimal:6 1 0fa9cdffddf4c711 3d9025370e1813ca 90879e4ab946703e 81e4f9974a8a76be
+speech uniform:6 0 6a10dad7ddf27954 be3c08952059b96b e58fc6c1c05f7b3e 0f740d54fc89469d
+speech uniform:6 1 738ff56497f82a0b 090afa9fab628be0 92ddaab34889114d 38f6b72506417429
+speech quantile:6 0 595d23f323719ee6 d717691205c8e452 27f3d468a60b4e72 9422425096b168a1
+speech quantile:6 1 8b24f7062d3f563e fbbc4b0cb16bfbb4 652ebf872dbfed44 0f8502200ad65398
+speech exponential:6 0 2deb091f9983ccf9 66533a2c43e04892 1e5bb8a66c640b6e 39e3dec97cd6268f
+speech exponential:6 1 f33a6341f29b9c74 2c69a7ca7589bc86 b9a116203af4e2c7 9da5db5f0465621d
+speech mxnet:6 0 ea20d7bc4ed0a3fa 068924715a473b7f 89b0db01ec1d6729 e9b74d7fe7b450c3
+speech mxnet:6 1 a2549b9abd8522a4 448df037ac8700d0 b771da55a685d1ea e53f81833519888e
+speech max-entropy:0.05 0 3906721aa4a900c7 f4a8d437efa352ed 416ce6acd0a77db2 6d04cc1a08801584
+speech max-entropy:0.05 1 0fb1b915fdf25d30 03370f6b80d355a8 54af677fad7d6b5b 807f0c3741c09e2e
+speech budget 0 9be8895316e7007e 88802a6c8e991c7a eb4dae0a8933db4c b0899a00455de60b
+speech budget 1 1ce3e3396442d232 bbbc6cd15079f4fe 589b93a7fb91db91 2028ea8ad80592a2
+speech dynamic 0 021cba8a5685f261 7bdc4e7a07af8577 fb7f4c925732fcd9 6968ac5847f15595
+speech dynamic 1 78e8fa0c00ce1ad6 d0a9418d4f87be04 055ffd5310c36423 02b752886f4c190c
+speech portions 0 63e370013679cc80 5a5630d25533c229 c36632a77a88d5ff ccbe5ec4cff4d9a4
+speech portions 1 aebf41fd2fce76d1 a2bc8c2c0473ed97 6984486dbca842f7 dcd242c4172489c7
+speech chunks 0 ddc20db86ba63ed0 32c47c9874adb6a6 01d92bf44e61cee1 1d36f3e20d529505
+speech chunks 1 a3de2b16e8c592f0 93fdf46f2d710122 b5d24399d1c9078b fe298e603bef9b2b
+speech default 0 0082e1edda2b6d91 e57d748f6b4c459a 1082a7ada0128202 ea7ca21d8859c9ab
+speech default 1 d0e3168eb728ece5 7b4975d16db2b144 884ce6a0d6e4ade3 2d352479ee14bf73
+speech random-steps 0 8dfc2f82dede243b de0ff7c15d164510 28922a37354a2e5f 4645c724c75a5ffe
+speech random-steps 1 99978507c1b379b1 96dcb3d53a7c6541 31f228672455bd4b 250624d74a0dde96
+speech steps-of-eight 0 5b6105be01ed06f6 af699727288045c3 7b3dc8c1586753c0 6fa79c92041eaa19
+speech steps-of-eight 1 6402ad605bfacbdd ec5b8b05e5ee9867 8d0a0f2c1e9110c7 3aa797cf9542828d
+speech stratified 0 84646605cb78a3d9 9bfade338155b703 7daa6b5f8ea17bf4 6bd6ef74275bba1c
+speech stratified 1 108d7908bc44f224 b167d1e96a42111d 9f16b770f5262b08 41c555431820f301
+speech rows 0 528f1c1350f998d5 87597f475bb6660a ca60e58bc127d47f 138afbfb089b7de4
+speech rows 1 e83ca0f5274fa8e8 1ba5a0fb582cabfb 129df415fd354974 0cc91c42a069ed17
 speech rows-best-fit 0 508989d4378c100c 566312f0f04a7d84 3e0cd1c0c98e0399 2b1d883c2ea8e632
 speech rows-best-fit 1 903251c32b8bf762 c1a14a5611716afa bb195f1477b911db 9eedf4c86f249415
 speech steps-of-rows 0 2091c76664943f7f 88d9101c99089e1b f4d3bd9bfb050a13 f415e78602381f24
 speech steps-of-rows 1 93f944770a34da10 6e8c2734e7a05694 9c11f27320011873 f24aa022a62c407d
-speech multiples 0 8f43b10d81585f9a c3f3d1307499892c 5cd14b50fcdcdfb9 e172a4aa3ef090ed
-speech multiples 1 6bc9f70f8f8ba5c5 b363dd11b7476316 1a1e9288c9546cd2 285f7ec648f0fe76
-speech steps-of-multiples 0 a8243531a7dd1e26 10faf3c6faa0547f a4227ca0516d3324 f9577fcb60b6afd5
-speech steps-of-multiples 1 8b5a17c51cd82258 1061695f66ba7fb7 b8461f0cff983e95 bcdcd1cfe50f02c5
-long-tailed random 0 b906b8c606cbab1e 60f65728c93b5185 7ea48f3275f86863 adc742ff9602e862
-long-tailed random 1 919883c518e4979e 77eb01401d643786 bed6b72b159a51e3 d27b318ee2816574
-long-tailed sorted 0 af289fe2f959540d e5cba6f17d7c0ef9 bf1717d670b3793e 826cdd000624b2ca
-long-tailed sorted 1 227b53379523a96d 260f1ddbb5d12fd6 14cae597b578471f 57ebc45753acef73
-long-tailed semi-sorted:0.1 0 c18b7c8e199501b3 0c8f64f8d6bf4734 ee762bf62ec5adc0 d9f3f6a0297a1894
-long-tailed semi-sorted:0.1 1 de51f2889a489c71 681e9a644a0e7d61 7fd154bc079fe9bd d10a46d5615898e2
-long-tailed alternated:58 0 e512e50ff6545d65 a2ff3a4f3471d01b fae65d3a07c51374 c7810d80d418a4cb
-long-tailed alternated:58 1 2e1388791905757c aab67eeaa5097155 b51c7ec2c7c642e9 2a267abc44e1748d
-long-tailed windowed:256 0 5464335019a367b8 e1337a2d35821820 560218bc406f8bdf a929c732a8ec56b8
-long-tailed windowed:256 1 5c1ef4632609f040 9d9ded2d03492334 9f17a1edaccd24e9 c11efd2cabf5e8b2
-long-tailed bucketed:256 0 2eca2705a9a812f4 f1c1f0a33bedf633 c2b5209db5d48281 9e73ae445d92033c
-long-tailed bucketed:256 1 7daf5479a0832e8c 7113716b024dbbe2 2f5718b9acdc91e6 25126b2b02fa4243
-long-tailed optimal:6 0 27aa938ce3680a1f 812bb1c0b2c791af c9204da574b38f6c be0bd93841b17c03
-long-tailed optimal:6 1 a0642830757b81b4 67e30e557b702320 b6af389fcc1a124d 88363114fcdd390e
-long-tailed uniform:6 0 328175b83d7a5261 6a2de610bbc19a35 069384179984d4d7 5c4db1192678397e
-long-tailed uniform:6 1 9d6581ce0bc7939e 060c2d68c354798f 21e3679a5a51d8fe 2211f5962cc740de
-long-tailed quantile:6 0 cfebf91c9dd9bace cebcfe5ebf960729 50311fa96c23084d f3ae847a8383cd56
-long-tailed quantile:6 1 6b10580c16156daa 171da8fa1f642c19 31794c6fa217de9f bfc46961d3dcec47
-long-tailed exponential:6 0 c2425cf6e04839be e9fcdf01ccf90948 feb648902984ace2 e776307163a3f093
-long-tailed exponential:6 1 9694e73e2c81330a 8e854b01df404a51 0f70fff62e7ac227 3ff7b0da6da3afec
-long-tailed mxnet:6 0 953662f99062cbb3 7ee729b2de03e15b e7fa5bdfcc243bd9 aef61105e3aab38b
-long-tailed mxnet:6 1 929d98e9dab17985 0d593a476c88fa01 57d5e9ebbfd6b231 88574d453039cec3
-long-tailed max-entropy:0.05 0 c28773ddaf9e692a 8f29c12ed9542031 7a26beb0099aa8a7 1a0f795c4e98a5be
-long-tailed max-entropy:0.05 1 d594daf21e8e289e e1f49eadaac2b8f6 af8207498c582105 46815e0ae622e97b
-long-tailed budget 0 d554be97b2f9c1e9 8541b87fbb54534f 92aad9b7f625abc4 23236c1712ad9d8c
-long-tailed budget 1 224842b80ea87421 4c455ced70cd4818 22f1fcf138dfd959 9878dd8c855b3ddc
-long-tailed dynamic 0 a1ee4c812627cf17 a347ee7b8aa13109 b55c2ad4c153a142 d0f9732a1733e928
-long-tailed dynamic 1 e074eca4d9d80f57 8f854cfcf3cfadbe 97f394c833ebecb3 8efb809611102681
-long-tailed portions 0 7888193b5813b65b b20089aa2ccc3621 0ff4544c55052011 7314f1e6788cf046
-long-tailed portions 1 1fdee581a411509c c27720c0f6a0e743 9ad5c41e68712bd1 f484edc7db64c1bd
-long-tailed chunks 0 60ea608d84c22a8a d3afd1878fdde638 ddf5e12d2105f3b8 faf8bf1ccfb7d886
-long-tailed chunks 1 b844b08a5fe7dd36 af62e42e88ce6498 ddd11f2b926554d5 996375ecf1d74888
-long-tailed default 0 cf4ca3d8b39f7aee 8fa0092c9c21236b c982ec3b0233843b e5bfd76d47e8390c
-long-tailed default 1 8688dbea0704dd0c 844164520cfa4c41 aaebb7cfd9dfb681 7e0d3619f62067d7
-long-tailed random-steps 0 8404cd3329c3b4e8 2eb898fa024dd55a 9fa46b4947f46645 97f0e93fff533278
-long-tailed random-steps 1 82b5de2264a82893 a55252ec1c8a8176 f9431f03a918c115 a279d0f38a518589
-long-tailed steps-of-eight 0 2486740237a1e436 25e9cf6feae47162 cd4c7c258204c937 3233bc620548fb32
-long-tailed steps-of-eight 1 22c6551af9390215 41bcd6ec0962e239 d54d9f0aba9018c6 47e3f5d960019ba6
-long-tailed stratified 0 eb6cb3ae99d390c3 82870037de701e17 3dceb21383d651ae 3b21b5010a864382
-long-tailed stratified 1 976623f6094e1cd4 c6334613e5819126 fb3d7babf5ee36d0 65173988b5d374cb
-long-tailed rows 0 0693cad77c3321fa 54bc7f5261737ce9 4fc7353a9b913b7c 267a9a502ed024c7
-long-tailed rows 1 5a01cbbba6bb98d0 59b2c61f50549566 e2c3209b602f13f3 5d362dda5ce5345b
+speech multiples 0 5a67dae34ffbf771 bc88b2a9fe43167c c55c5a36bf4faf08 cdbe06584dbad41b
+speech multiples 1 58a82e6e8c3ea0e1 69d594f180f8d87c dcf8efb08e57c94c ba5f3a70af036b23
+speech steps-of-multiples 0 f15628e78e5fb6ef bdc47589ef931ee1 1c9a4a8d17566b28 1b44be7729bf0f11
+speech steps-of-multiples 1 7d22a1c354d10b9e 583d53067b9d7a47 cfdf5f168624d078 5d76d4f13e87cd70
+long-tailed random 0 2c9d7c76f930c0eb 15ad041731939dc1 2fb7a3bee9475408 8d3e531e03085fbe
+long-tailed random 1 465ebfc74a280f79 578b124ba18dfdfa 14ab7db7832fb8ad db0223f0187dd4f4
+long-tailed sorted 0 af18ffe0fc7f9d35 6aa0bd519b66d124 d1f1e9e0eb53543f 70820e823b49b68d
+long-tailed sorted 1 b76106179ea28fcf bf26d472be4f885a e3ad732d852401c0 40fa1cbd37462c55
+long-tailed semi-sorted:0.1 0 a4bf611a6a2efb8e 15a631da9d60d49d 41c10738890a3812 3ac42eeff5449cdf
+long-tailed semi-sorted:0.1 1 893f552a41e51ab0 0da7830df892f3d9 cad1b9293d01346e cb14db2cd7873ba8
+long-tailed alternated:58 0 1945ef054f82bbc9 6850999f62c8c209 225464a503a72aa3 a396ebb42a902444
+long-tailed alternated:58 1 c8148fbe6bd1a3c6 21145f95edc39de4 b65b64b3687f08a8 5f235ecff6c9b6df
+long-tailed windowed:256 0 76246cf41a402fda f4b81aabaabb22c3 458fc59eb317d02b f6d2e391fc384d7e
+long-tailed windowed:256 1 31c742e343ef7303 822f5c43c84fc080 b152b4cb81dac043 8d5dbb068e8dd94a
+long-tailed bucketed:256 0 ede2dd2a13e28c97 509fca96c2d974c4 56272d06b9cccf03 a708ce6f9ed35dd4
+long-tailed bucketed:256 1 17ee0eda3c73e997 2a92b03858c1fac8 d9a4d4700009c9e9 e67b0f342558dac3
+long-tailed optimal:6 0 4ac9f42550b9f113 c6ebd865124d5b5a 7c243c4a763c1090 024239d9ef5e652e
+long-tailed optimal:6 1 39eb6824771334c6 792abacae13b97dc cb01ce18a2847a5a 70b1e9e36d326d12
+long-tailed uniform:6 0 1f76487c58edec1f 23b75b50a1472d4d fc51123160dadd88 307c858ede2fca22
+long-tailed uniform:6 1 76a37a15e0cb041e 9f5fa93f1b909818 6d1bf08f46226618 b90dd903394a1650
+long-tailed quantile:6 0 9fe39e69986e450d c498b01a9a1cfcf1 33c01212d1914b2b e29aa4006841da01
+long-tailed quantile:6 1 2ffdeca24e6cbae7 a10ab4b57be284db c0a19f8ed658aa6b 9f9ffbf227a3674a
+long-tailed exponential:6 0 23bde5d454322d31 486c20b4f6a944c4 d0c806d49e931882 cbd1646225c92cc5
+long-tailed exponential:6 1 764c9a9598bcc7a1 dc55dfdea4f8b7c9 4f6acd7342b8dffe 42567b87facc5c88
+long-tailed mxnet:6 0 d4060a6b534b3629 bd8bfacf433e10f0 9ee6d5baecf6ad5f 517a7c453ee4c4ec
+long-tailed mxnet:6 1 8432bdbf41e44c77 0f493ecc6b2d1dc8 b4a2e2eb264ec03f 5fe5df505ee424fc
+long-tailed max-entropy:0.05 0 9df779336f6666db d41bcd49cb993154 14c39013c092fba6 7273077040d38e8d
+long-tailed max-entropy:0.05 1 7881b3612ec07d5e efb13935f6ac60ba 1e4626750932a237 2aa1314946ffe53a
+long-tailed budget 0 9f5a1b40bd5dc8bd 449e0112b5b0b2ed c61b6de4c17e51fd d6a83277005c17ed
+long-tailed budget 1 43abe4269d32b507 90cb0bc227a1b8e1 864fda01d40cfd2f adbfb289698ddd22
+long-tailed dynamic 0 4eb96e1da7bdaedb efbf5e7d9dd49c37 517b39d0e78775af d3ef8db1a96427f7
+long-tailed dynamic 1 8b6d18cab17d7183 133576f7e5689004 636f11674bb472cd f6661019ed71ac13
+long-tailed portions 0 73d87b4d41e9e728 e6301028ba2c8747 299cbfd60ce7ed88 0789c494429c82dd
+long-tailed portions 1 3499de43a50e5962 499781b3729fb257 b891ba5a5e86a8de b6e7371b5bd51787
+long-tailed chunks 0 163955b944d5a856 c8393f22ec494aca c3459894bef25cbc 6fd313774c363373
+long-tailed chunks 1 3138a35fe1476b91 5740b6d64411d0d6 2c51c18e4b042e8d 097eae8b22150146
+long-tailed default 0 94f16f05cceb210b 3024ccfd05047aeb 9ca6c72279d6e31b e0c77555234da46c
+long-tailed default 1 36074d13912ab305 3cf5af120f14b232 7ffecfdc2cb610ef 6d1e7de0e182e079
+long-tailed random-steps 0 be96e7f8476fcaca 8636337d75f106b7 8f19b988eb7875ad 290617a88923f300
+long-tailed random-steps 1 18e02a06cb89d2d2 f80d9a2786fa7081 a94f319f57873246 58ec73f9005a03c9
+long-tailed steps-of-eight 0 c717047023b62957 b3d64f38decac560 21317124f53b883c 83a3559c99db476a
+long-tailed steps-of-eight 1 6ce3f83d96c4e317 3d653805768d2773 1c0a5f668036d1e4 ae8ed14550ad11df
+long-tailed stratified 0 c5cbc744ccd30f06 1322efeee8289d17 bfe96138f6910a14 6ca8e21036da4459
+long-tailed stratified 1 8fc66e98992716c7 7cd996675b6c63ca cb64568d77329fa7 1e4e8fd3e74616a1
+long-tailed rows 0 ca89f85d897373e1 c7566718fc5ee66a bdba49cd022d2e34 66b45b47a056c928
+long-tailed rows 1 3a8d9fbec7002f02 c6574efe3cc06341 d1e3f6bf765eed89 d246e3b59c0104be
 long-tailed rows-best-fit 0 2602e6c49a8fd201 d5c9121d5480009c b62fd5cafbb883bb aa5d138ce81915ef
 long-tailed rows-best-fit 1 5f48b6fa2515dce8 3c1058b3d2b48616 a341ba2a416a9110 dfab11fc6bd5c6d6
 long-tailed steps-of-rows 0 6642b160dd257bfb 7251f3a2299cf622 fb14256359773228 9d29606602bd7184
 long-tailed steps-of-rows 1 921be6d6e85b2d38 f3389299b1df1428 81362178600cc58d cd96df8e3a81ed2d
-long-tailed multiples 0 570556556179b492 7b99abfb4894364c f3ddb65668aa2766 c34c75419b0c199f
-long-tailed multiples 1 83191ad2132bb582 ef85c0ada9936747 983c70ecfe7ca127 1eefddc2687e5a1b
-long-tailed steps-of-multiples 0 29864a4028057bc8 0c240089d5bf30ce 4f7f06162b19e4b3 4cf0e50915a18efa
-long-tailed steps-of-multiples 1 b06a7bd99291b4e8 aa6d32f0733cec03 61e658c49a27d576 cbf12b407dfc770c
+long-tailed multiples 0 08fe108e96618e59 fdbf43dd00ce1ec5 b0adaf256d5ca87b a603c2d439b09e1d
+long-tailed multiples 1 41886f7baeafbdc6 9bd861e57518ec2b c8040394a8eff406 1b327a0b2c08a9fb
+long-tailed steps-of-multiples 0 4ae41ecae3f1af54 190ad260bfef9084 1948661735b4f3b5 f17382daf3f9f6ad
+long-tailed steps-of-multiples 1 c788757e2d567fe8 598f5ff97a1556e8 522f2615d0222979 11df9b99ff164e1e
 """
 
 ROWS = [line.split() for line in GOLDEN.strip().splitlines()]
@@ -197,15 +197,15 @@ def test_a_plan_is_the_same_by_kernels_in_python(row):
 
 # What two runs on other ranks left, and windows: whoever goes on with a checkpoint of before must have them again.
 LATER = """
-default 050b0ce61286fc40 10f8d53b6ff4a82c 87eef70a162f7978
-budget 2bd84fba2979167c 23735cfc01182f4d 8d0b38ded2dda56a
-stratified 55896251e264b4d1 3e84c21bf9bdbdab 698a1f52f40df8a9
-portions 1d0da21b3b6f7180 6514226b8e6b236e afda5f665ab8fa84
-random-steps e1b80bb46fbfd469 dac4e7b1cb74d337 0406842d17af904a
-dynamic 6998c33e54da48fa e5e659a0445afe50 6a8b26a5665aaaaa
-optimal:6 d42212e21eefbc36 e975950acf563867 d2e3e38e31ef13ae
-rows a7be684b9b6ef1f2 bd6a0d587713ac83 dfff330fcd767e1f
-multiples 0e2be2bc448990ec f4a3b619d1109091 9b7a4f5323c82c11
+default 9f9d7698d7397a30 0e2f29f0e3fc77d0 232cebc8aeb350fc
+budget baf9113d13fd745b 2d63ddbe98f29da2 b423fc0ace40b7a1
+stratified 4dae604a98808585 8fbf5fdd47b3e148 83ad8144c158d898
+portions c1fb11d28a7fc593 f334b5c1680fe9b5 f046bf14effaa72c
+random-steps dd267aa055814bfc 624fe83aa13db234 3426164d3702f1bb
+dynamic 6bfd1bab51b12c55 9058bcc3a0868d47 b55148b49fa38266
+optimal:6 a9ae09d40fa85d30 f5c79856a65a0c26 74d4aa36868b769e
+rows 87f5401dd4c48a2f 59b83928ec8cf4a0 9acc479d1e014678
+multiples 3cc381f14302cf71 95584863c8b592c6 1dd7333516646974
 """
 
 
@@ -224,15 +224,15 @@ def test_what_is_left_and_what_is_planned_window_by_window_is_what_it_was(row):
 
 # Epochs that take sequences more or less often than once, and what other ranks left of one.
 OF_COPIES = """
-default 0bb039dc8944b59f 7c6b9e7b190d6840 dfc06ab849cc2815
-budget b7aaac6b4d8f2f76 dfd0c0a8a6c9d5c4 93c9be8e8aeaa8d2
-stratified 8bf4d0d9d39436d2 e40db04102e3e5f9 74ed375b49ab2869
-portions dc8e39a714fbfdb0 08be7fb61e8cd286 5dc646834bff1c0a
-random-steps 95e0029587d67225 d54d610bd5f3eb74 b2aebf9e90b0f4b8
-optimal:6 4b9150290ff3a702 8bfd0915feb40803 168caa8281ac8096
-rows 4bed1bc7049a5f98 eddd35d27b909cb0 47f82035bd6e3240
-chunks 52128ac078d4cd08 95e164a1821f1376 8fd1ad828e3dd33c
-multiples 591627f9db31c3ce 852c71461b9bd61d 2e6d9e8b421e6b29
+default 98945a59486ebc70 18dd95c5122f766a 85614eba89b5dc72
+budget b48620447b3d31c1 2bb6f3faddb6c25b 52a9f48136717126
+stratified eb24b669c22343da d939852ede4b49ae 22d4e79242321cec
+portions cac1c389fc6ec48c 6e46b57f498614f2 fb4952312bf52d86
+random-steps edb8e86b2c23c49b 16eccdc0b3116cbe 273da431a29ca3da
+optimal:6 954421f7863f06b6 9ffcd4d53bf1498f 384e40620f0aabb5
+rows f23d345d82e45593 431db25912abf804 10930022173d9ba0
+chunks f29b80b5ef3a3654 c5e427328143a3d4 4530dd5e8f695e57
+multiples b0da9e269eb36a8f 7a3e477c2ebe99be 4d7cfc9e1dd5a7c7
 """
 
 

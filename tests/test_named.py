@@ -48,7 +48,7 @@ def test_a_name_means_an_order(text, order):
         ("shuffled", lw.ShuffledSteps()),
         ("in-order", lw.InOrder()),
         ("shortest-first", lw.ShortestFirst()),
-        ("longest-first", lw.LongestFirst()),
+        ("longest-first", lw.ShortestFirst(reverse=True)),
         ("costliest-first", lw.CostliestFirst()),
     ],
 )

@@ -117,7 +117,9 @@ def test_pairs_pad_less_than_in_fairseqs_order(names):
 
 
 def test_multiples_are_those_of_fairseq():
-    batching = lw.Batching(cut=lw.Budget(20_000, count_multiple_of=8), order=lw.Sorted(), cost=lw.Largest())
+    batching = lw.Batching(
+        cut=lw.Budget(20_000, count_multiple_of=8), order=lw.Sorted(), cost=lw.Padded(dims="largest")
+    )
     plan = lw.make_plan(LENGTHS, batching)
     assert ((plan.batch_sizes % 8 == 0) | (plan.batch_sizes < 8)).all()
     assert LENGTHS.argmax() in plan.sequences

@@ -9,6 +9,7 @@ import pickle
 import re
 import tracemalloc
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -714,7 +715,7 @@ def test_a_file_that_is_no_array_is_refused(tmp_path):
             lw.Windows(tmp_path / name, BATCHING)
 
 
-@pytest.mark.parametrize("choice", [lw.ShortestFirst, lw.LongestFirst])
+@pytest.mark.parametrize("choice", [lw.ShortestFirst, partial(lw.ShortestFirst, reverse=True)])
 def test_the_first_epochs_are_sorted_in_every_window(choice):
     def batches_of(arrange, epoch):
         windows = lw.Windows(LENGTHS, lw.Batching(cut=lw.FixedSize(3), arrange=arrange), window=200, block=20)

@@ -18,11 +18,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from lengthwise._random import Key
-from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
+from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, ShortestFirst, ShuffledSteps
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.buckets import exponential_edges, optimal_edges, padded_frames, quantile_edges, uniform_edges
 from lengthwise.choices.chunk import Chunks
-from lengthwise.choices.cost import Cost, Largest, Padded, Quadratic
+from lengthwise.choices.cost import Cost, Padded, Quadratic
 from lengthwise.choices.cut import Budget, Cut, Cuts, DynamicSize, FixedSize, OversizeError
 from lengthwise.choices.deal import Balanced, Deal, InTurn, Mixed, Portions, RandomSteps, Stratified
 from lengthwise.choices.named import mxnet_bucketing, parse_cut, strategies, strategy
@@ -110,9 +110,7 @@ __all__ = [
     "InOrder",
     "InTurn",
     "Key",
-    "Largest",
     "LengthsFile",
-    "LongestFirst",
     "MaxEntropy",
     "Measures",
     "Meter",

@@ -20,7 +20,7 @@ def test_a_saved_plan_is_the_plan(run, tmp_path):
     batching = lw.Batching(
         order=lw.SemiSorted(randomization_factor=0.1),
         cut=lw.Budget(9000.0),
-        arrange=lw.LongestFirst(),
+        arrange=lw.ShortestFirst(reverse=True),
         deal=lw.Mixed(tail="repeat"),
     )
     expected = lw.make_plan(lengths, batching, seed=5, epoch=7, world_size=4, micro_batches=2)

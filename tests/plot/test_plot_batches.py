@@ -22,7 +22,9 @@ def plans_of(lengths, text="random,max-entropy:0.05", cut=CUT, **keywords):
 
 def test_six_sequences_drawn_one_by_one():
     lengths = [5, 9, 2, 4, 7, 1]
-    plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.LongestFirst()))
+    plan = lw.make_plan(
+        lengths, lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.ShortestFirst(reverse=True))
+    )
     figure = batch_padding(lengths, {"sorted": plan}, unit="tokens", title="Six")
     (axes,) = figure.axes
     assert axes.get_title(loc="left") == "sorted: 12 % of what is computed is padding"  # 28 of 32 are not: 12.5

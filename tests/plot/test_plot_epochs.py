@@ -25,7 +25,9 @@ def stairs(axes):
 
 def test_six_sequences_drawn_one_by_one():
     lengths = [5, 9, 2, 4, 7, 1]
-    plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.LongestFirst()))
+    plan = lw.make_plan(
+        lengths, lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.ShortestFirst(reverse=True))
+    )
     figure = epoch_lengths(lengths, {"sorted": plan}, unit="tokens")
     (axes,) = figure.axes
     assert axes.get_title(loc="left") == "sorted: padding 12 %"  # padded 9 + 9 + 5 + 5 + 2 + 2 = 32 for 28

@@ -23,7 +23,7 @@ def said(axes):
 def test_four_sequences_on_two_ranks():
     """Steps of (9, 5) and (4, 2), one sequence to a rank: the second of each waits for the first."""
     lengths = [5, 9, 2, 4]
-    batching = lw.Batching(cut=lw.FixedSize(1), order=lw.Sorted(), arrange=lw.LongestFirst())
+    batching = lw.Batching(cut=lw.FixedSize(1), order=lw.Sorted(), arrange=lw.ShortestFirst(reverse=True))
     figure = step_padding(
         lengths, {"sorted": lw.make_plan(lengths, batching, world_size=2)}, unit="tokens", title="Two"
     )

@@ -202,7 +202,7 @@ ALL = {
     **{name: {"arrange": arrangement} for name, arrangement in ARRANGEMENTS.items()},
     **{name: {"chunks": chunks} for name, chunks in CHUNKS.items()},
     "quadratic": {"cost": lw.Quadratic(quadratic=0.01)},
-    "largest": {"cost": lw.Largest()},
+    "largest": {"cost": lw.Padded(dims="largest")},
 }
 
 

@@ -67,6 +67,7 @@ class ShortestFirst:
         epochs: In so many epochs, from the first on; later ones take their steps in random order. None for all epochs.
             `epochs=1` is what Amodei et al. call SortaGrad. It sorts whole steps, and random steps are all about as
             long: give it `deal=Balanced()`.
+        reverse: The longest first.
 
     References:
         Khomenko et al. 2016, section IV.A: "first fed with shorter sequences". Amodei et al. 2016, "Deep Speech 2:
@@ -74,9 +75,13 @@ class ShortestFirst:
     """
 
     epochs: int | None = None
+    reverse: bool = False
 
     def __post_init__(self) -> None:
-        _check_epochs(self)
+        checks.check_flag("reverse", self.reverse)
+        if self.epochs is not None:
+            remedy = "Give in how many epochs steps are sorted, such as 1, or None for all."
+            checks.keep(self, epochs=checks.check_whole("epochs", self.epochs, minimum=1, remedy=remedy))
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
         del costs
@@ -84,24 +89,7 @@ class ShortestFirst:
         shuffled = key.permutation(len(lengths))
         if self.epochs is not None and key.epoch >= self.epochs:
             return shuffled
-        return shuffled[np.argsort(lengths[shuffled], kind="stable")]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LongestFirst:
-    """The longest bucket first, its steps in random order, then the next; without buckets, the longest step.
-
-    Args:
-        epochs: As in `ShortestFirst`.
-    """
-
-    epochs: int | None = None
-
-    def __post_init__(self) -> None:
-        _check_epochs(self)
-
-    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
-        return ShortestFirst(epochs=self.epochs)(costs, -lengths, key)
+        return shuffled[np.argsort(-lengths[shuffled] if self.reverse else lengths[shuffled], kind="stable")]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,14 +119,8 @@ def arrange_of(arrange: Arrangement, epoch: int) -> Arrangement:
     """The choice for a window of `epoch`: its plan has a key of its own, whose epoch counts windows.
 
     >>> arrange_of(ShortestFirst(epochs=2), 1), arrange_of(ShortestFirst(epochs=2), 2)
-    (ShortestFirst(epochs=None), ShuffledSteps())
+    (ShortestFirst(epochs=None, reverse=False), ShuffledSteps())
     """
-    if not isinstance(arrange, ShortestFirst | LongestFirst) or arrange.epochs is None:
+    if not isinstance(arrange, ShortestFirst) or arrange.epochs is None:
         return arrange
     return ShuffledSteps() if epoch >= arrange.epochs else replace(arrange, epochs=None)
-
-
-def _check_epochs(choice: ShortestFirst | LongestFirst) -> None:
-    if choice.epochs is not None:
-        remedy = "Give in how many epochs steps are sorted, such as 1, or None for all."
-        checks.keep(choice, epochs=checks.check_whole("epochs", choice.epochs, minimum=1, remedy=remedy))

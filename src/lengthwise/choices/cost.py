@@ -46,37 +46,31 @@ class Cost(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Padded:
-    """The padded frames: count x the longest, summed over the dimensions.
+    """The padded frames: count x the longest.
+
+    Args:
+        dims: Of sequences with several lengths, "sum" counts the padded frames of all of them; "largest" counts the
+            longest only: of source and target, the one that is padded to more. fairseq counts `--max-tokens` this way.
 
     >>> Padded()(np.array([3]), np.array([[10, 4]]))
     array([42.])
-    """
-
-    def __call__(self, counts: ArrayLike, padded_lengths: ArrayLike) -> NDArray[np.float64]:
-        return _PADDED_FRAMES(counts, padded_lengths)
-
-    def prices(self, dims: int) -> NDArray[np.float64]:
-        return _PADDED_FRAMES.prices(dims)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Largest:
-    """count x the longest of all dimensions: of source and target, what the longer of the two is padded to.
-
-    fairseq counts `--max-tokens` this way, so a budget of its settings holds here too. With one length it is `Padded`.
-
-    >>> Largest()(np.array([3]), np.array([[10, 4]]))
+    >>> Padded(dims="largest")(np.array([3]), np.array([[10, 4]]))
     array([30.])
     """
 
+    dims: str = "sum"
+
+    def __post_init__(self) -> None:
+        checks.check_choice("dims", self.dims, ("sum", "largest"))
+
     def __call__(self, counts: ArrayLike, padded_lengths: ArrayLike) -> NDArray[np.float64]:
-        longest = np.asarray(padded_lengths, np.float64)
-        if longest.ndim != 2:
-            raise checks.value_error(
-                "padded_lengths", "of shape [batches, dims]", longest.shape, "Give one row for each batch."
-            )
-        # A maximum is no sum over the dimensions, so this cost has no coefficients, and the cut calls it.
-        return np.asarray(counts) * longest.max(axis=1, initial=0.0)
+        if self.dims == "sum":
+            return _PADDED_FRAMES(counts, padded_lengths)
+        return np.asarray(counts) * _as_rows(padded_lengths).max(axis=1, initial=0.0)
+
+    def prices(self, dims: int) -> NDArray[np.float64] | None:
+        # A maximum over several dimensions is no sum, so it has no coefficients: the cut calls the cost.
+        return _PADDED_FRAMES.prices(dims) if self.dims == "sum" or dims == 1 else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,10 +109,7 @@ class Quadratic:
             checks.keep(self, **{name: _check_coefficients(name, getattr(self, name))})
 
     def __call__(self, counts: ArrayLike, padded_lengths: ArrayLike) -> NDArray[np.float64]:
-        longest = np.asarray(padded_lengths, np.float64)
-        if longest.ndim != 2:
-            remedy = "Give one row for each batch."
-            raise checks.value_error("padded_lengths", "of shape [batches, dims]", longest.shape, remedy)
+        longest = _as_rows(padded_lengths)
         once, each = split_price(self.prices(longest.shape[1]), longest)
         with np.errstate(over="ignore", invalid="ignore"):  # `costs_of` says what is not finite
             return once + np.asarray(counts) * each
@@ -131,6 +122,14 @@ class Quadratic:
         """
         spread = (_spread(name, getattr(self, name), dims) for name in ("linear", "quadratic", "per_length"))
         return np.array([self.per_batch, self.per_sequence, *chain.from_iterable(spread)])
+
+
+def _as_rows(padded_lengths: ArrayLike) -> NDArray[np.float64]:
+    longest = np.asarray(padded_lengths, np.float64)
+    if longest.ndim != 2:
+        remedy = "Give one row for each batch."
+        raise checks.value_error("padded_lengths", "of shape [batches, dims]", longest.shape, remedy)
+    return longest
 
 
 def _check_coefficients(name: str, value: Any) -> float | tuple[float, ...]:
@@ -163,7 +162,7 @@ def prices_of(cost: Cost, dims: int) -> NDArray[np.float64] | None:
 
 
 @lru_cache(maxsize=64)
-def _prices_once(cost: Padded | Quadratic, dims: int) -> NDArray[np.float64]:
+def _prices_once(cost: Padded | Quadratic, dims: int) -> NDArray[np.float64] | None:
     return cost.prices(dims)
 
 

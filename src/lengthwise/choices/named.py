@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from lengthwise import checks
-from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, LongestFirst, ShortestFirst, ShuffledSteps
+from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, ShortestFirst, ShuffledSteps
 from lengthwise.choices.batching import DEFAULT_ORDER, Batching
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize, FixedSize
@@ -79,7 +79,7 @@ ARRANGEMENTS: dict[str, Arrangement] = {
     "shuffled": ShuffledSteps(),
     "in-order": InOrder(),
     "shortest-first": ShortestFirst(),
-    "longest-first": LongestFirst(),
+    "longest-first": ShortestFirst(reverse=True),
     "costliest-first": CostliestFirst(),
 }
 

@@ -12,11 +12,9 @@ from lengthwise.choices import arrange, chunk, cost, cut, deal, order, rows
 CLASSES: dict[str, Any] = {
     "arrange.CostliestFirst": arrange.CostliestFirst,
     "arrange.InOrder": arrange.InOrder,
-    "arrange.LongestFirst": arrange.LongestFirst,
     "arrange.ShortestFirst": arrange.ShortestFirst,
     "arrange.ShuffledSteps": arrange.ShuffledSteps,
     "chunk.Chunks": chunk.Chunks,
-    "cost.Largest": cost.Largest,
     "cost.Padded": cost.Padded,
     "cost.Quadratic": cost.Quadratic,
     "cut.Budget": cut.Budget,

@@ -53,7 +53,7 @@ def delivery(plan: Plan, lengths: ArrayLike, numbers: NDArray[np.int64] | None =
     """Batches of these numbers, one after the other; by default all, step by step as the ranks take them.
 
     >>> import lengthwise as lw
-    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.LongestFirst())
+    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.ShortestFirst(reverse=True))
     >>> delivery(lw.make_plan([5, 9, 2, 4], batching), [5, 9, 2, 4])
     Delivery(delivered=array([5, 9, 2, 4]), sizes=array([2, 2]), padded=array([9, 4]))
     """
