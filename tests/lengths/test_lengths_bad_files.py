@@ -184,10 +184,10 @@ BAD = [
     # Samples and seconds.
     (
         "a.csv",
-        "samples\n48000\n",
+        "n\n48000\n",
         {"frame_shift": 0.01},
         [
-            "`samples` must be at most 7200 seconds in whole numbers",
+            "`n` must be at most 7200 seconds in whole numbers",
             "but is 48000 at line 2 of {}.",
             "--frame-shift 160",
         ],

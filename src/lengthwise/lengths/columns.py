@@ -27,13 +27,22 @@ from lengthwise.lengths.rules import (
     not_a_length,
     whole_lengths,
 )
+from lengthwise.lengths.units import (
+    SECONDS_NAMES,
+    Unit,
+    last_part,
+    refuse_times,
+    shifts_in_samples,
+    shifts_in_seconds,
+    takes_shift,
+    unit_of,
+)
+from lengthwise.lengths.units import (
+    check_sample_shift as check_sample_shift,
+)
 
-Unit = Literal["seconds", "counts", "unknown"]
 Kind = Literal["numbers", "lists", "texts"]
 
-SECONDS_NAMES = ("duration", "seconds", "dur")
-_SAMPLES_NAMES = ("num_samples", "samples", "n_samples")
-_COUNT_NAMES = ("num_frames",)
 _MOST_NAMES = 20  # that an error lists
 _MOST_SECONDS = 7200  # of a whole number that nothing says is in seconds: 48,000 is more likely a count of samples
 _DROP_LINE = "Put a number there or drop the line."
@@ -48,7 +57,7 @@ class Column:
         name: What the file calls them, or "lengths".
         values: [n] of any integer or floating dtype.
         place: Says where the k-th stands: "line 8 of train.csv".
-        unit: "seconds" or "counts" where the format says so, else "unknown".
+        unit: Where the format or the name says it, else "unknown".
         kind: The cells that were read: "numbers", or "lists" or "texts", of which the values are the counts.
     """
 
@@ -78,10 +87,15 @@ def to_lengths(
     if sample_rate is not None:
         shifts = shifts_in_samples(names, [*map(_unit_seen, columns)], frame_shift, sample_rate)
     elif frame_shift is not None:
-        timed = [_takes_shift(column, alone=len(columns) == 1) for column in columns]
+        alone = len(columns) == 1
+        timed = [
+            takes_shift(column.name, column.unit, alone=alone, fractions=has_fractions(column.values))
+            for column in columns
+        ]
         shifts = shifts_in_seconds(names, timed, frame_shift)
     else:
-        _refuse_seconds(columns)
+        for column in columns:
+            refuse_times(column.name, column.unit)
         shifts = [None] * len(columns)
     parts = [_column_lengths(column, shift) for column, shift in zip(columns, shifts, strict=True)]
     # One length a sequence is [n] and never [n, 1], whatever it was read from.
@@ -118,79 +132,7 @@ def _check_unit(column: Column, frame_shift: float) -> None:
 
 def _unit_seen(column: Column) -> Unit:
     """The unit of a column, which its values may tell: samples and frames have no fractions."""
-    return "seconds" if column.unit == "unknown" and has_fractions(column.values) else column.unit
-
-
-def shifts_in_seconds(names: Sequence[str], timed: Sequence[bool], frame_shift: float) -> list[float | None]:
-    """The shift of each column that is `timed`, in seconds.
-
-    Raises:
-        ValueError: None is.
-    """
-    if not any(timed):
-        remedy = f"It does not apply to counts ({', '.join(names)}): leave it out, or name a column of seconds."
-        raise value_error("frame_shift", "given for seconds only", frame_shift, remedy)
-    return [frame_shift if each else None for each in timed]
-
-
-def shifts_in_samples(
-    names: Sequence[str], units: Sequence[Unit], frame_shift: float | None, sample_rate: float
-) -> list[float | None]:
-    """The shift in samples of each column that counts them: the one there is, or those that are named so.
-
-    At 16,000 Hz, a shift of 0.01 s is one of 160 samples.
-
-    Raises:
-        ValueError: None does, or one that should is known to be of another unit.
-    """
-    frame_shift = check_sample_shift(frame_shift)
-    sampled = [len(names) == 1 or last_part(name) in _SAMPLES_NAMES for name in names]
-    for name, unit, takes in zip(names, units, sampled, strict=True):
-        if takes and unit != "unknown":
-            held = "counts of frames or items" if unit == "counts" else unit
-            remedy = f"It turns samples into frames, but {name} holds {held}."
-            raise value_error("sample_rate", "left out here", sample_rate, remedy)
-    if not any(sampled):
-        remedy = f"Of several columns it applies to those named {', '.join(_SAMPLES_NAMES)}."
-        raise value_error("sample_rate", "left out here", sample_rate, remedy)
-    # Six decimals, as of frames: 0.0001 * 22050 is 2.205 and not 2.2050000000000005.
-    shift = round(frame_shift * sample_rate, 6)
-    return [shift if takes else None for takes in sampled]
-
-
-def check_sample_shift(frame_shift: float | None) -> float:
-    """The shift, in seconds, that goes with a sample rate."""
-    if frame_shift is None or frame_shift >= 1:
-        remedy = "Give the seconds from one frame to the next, as 0.01 (on the command line: --frame-shift 0.01)."
-        raise value_error("frame_shift", "given in seconds, below 1, with `sample_rate`", frame_shift, remedy)
-    return frame_shift
-
-
-def _refuse_seconds(columns: Sequence[Column]) -> None:
-    for column in columns:
-        if column.unit == "seconds":
-            remedy = "Give the seconds from one frame to the next, as 0.01 (on the command line: --frame-shift 0.01)."
-            raise value_error("frame_shift", f"given, because {column.name} is in seconds", None, remedy)
-
-
-def _takes_shift(column: Column, *, alone: bool) -> bool:
-    # Asked for the one column there is, the shift is meant for it, unless it is sure to hold counts.
-    if column.unit != "unknown" or alone:
-        return column.unit != "counts"
-    return last_part(column.name) in SECONDS_NAMES or has_fractions(column.values)
-
-
-def unit_of(name: str) -> Unit:
-    """Tells what is sure from a column's name: num_frames counts frames.
-
-    >>> unit_of("features.num_frames"), unit_of("duration")
-    ('counts', 'unknown')
-    """
-    return "counts" if last_part(name) in _COUNT_NAMES else "unknown"
-
-
-def last_part(name: str) -> str:
-    return name.rpartition(".")[2]
+    return "seconds" if column.unit in ("unknown", "samples") and has_fractions(column.values) else column.unit
 
 
 def parse_numbers(texts: Sequence[str], *, name: str, place: Place, remedy: str = _DROP_LINE) -> NDArray[Any]:

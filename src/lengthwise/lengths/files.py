@@ -78,13 +78,14 @@ def read_lengths(
             "supervisions.0.duration", or "messages.*.content" for all items of a list. A column of lists gives their
             lengths; lists of lists or of objects are refused. Texts need `count`.
         key: The array in a .npz file.
-        frame_shift: From one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples.
-            Applies to the one column whatever it holds, but is refused for counts of frames (`num_frames`,
-            `utt2num_frames`) and of list items. With several columns it applies to those named duration, seconds or
-            dur and to those with fractions. A shift below 1 is in seconds: with it, whole numbers above 7200 are
-            refused, unless the source says that they are seconds: they are more likely samples than hours.
+        frame_shift: From one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples, 10 for
+            milliseconds. Applies to the one column whatever it holds, but is refused for counts of frames and of list
+            items. With several columns it applies to those named duration, seconds or dur, to those in a unit of time
+            and to those with fractions. A shift below 1 is in seconds: with it, another unit in the name of the column
+            is refused (duration_ms), and whole numbers above 7200 are, unless the source says that they are seconds:
+            they are more likely samples than hours.
         sample_rate: Samples in a second, such as 16_000, for a column that counts samples: with it, `frame_shift` is in
-            seconds. With several columns it applies to those named num_samples, samples or n_samples.
+            seconds. With several columns it applies to those named samples, as num_samples.
         count: What is counted in texts: "characters", "words" or "tokens". With several columns, in those that hold
             texts. Of lists of texts, and of the turns of a chat, all texts are counted.
         tokenizer: The path of a tokenizer.json, for tokens. It needs the package `tokenizers`. The special tokens that

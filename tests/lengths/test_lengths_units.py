@@ -1,0 +1,79 @@
+"""Units in the names of columns: an option in another unit is refused, and never guessed."""
+
+import pytest
+
+import lengthwise as lw
+from lengthwise.cli import main
+from lengthwise.lengths.units import unit_of
+
+UNITS = {
+    "milliseconds": ["duration_ms", "duration[ms]", "Duration (ms)", "durationMs", "DURATION_MS", "audio.dur.ms"],
+    "microseconds": ["duration_us", "t_µs"],
+    "seconds": ["duration_s", "len_sec", "n_seconds", "seconds"],
+    "minutes": ["duration_min", "minutes"],
+    "hours": ["audio_h"],
+    "samples": ["num_samples", "samples"],
+    "counts": ["num_frames", "tokens", "n_tokens"],
+    "unknown": ["duration", "len_s", "len_min", "ms", "s", "frames_12p5ms", "frames_10_ms", "length", "7", "", "ids"],
+}
+
+
+@pytest.mark.parametrize(("unit", "name"), [(unit, name) for unit, names in UNITS.items() for name in names])
+def test_the_last_word_of_a_name_is_a_unit(unit, name):
+    assert unit_of(name) == unit
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(name, values, **options):
+        path = tmp_path / "a.csv"
+        path.write_text("\n".join([f'"{name}"', *map(str, values)]) + "\n")
+        return lw.read_lengths(path, column=name, **options).tolist()
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("duration_ms", {"frame_shift": 0.01}, "in milliseconds, as duration_ms is, but is 0.01. Give 10 for 0.01 s."),
+        ("duration[ms]", {"frame_shift": 0.0125}, "in milliseconds, .* is 0.0125. Give 12.5 for 0.0125 s."),
+        ("dur_us", {"frame_shift": 0.01}, "in microseconds, as dur_us is, but is 0.01. Give 10000 for 0.01 s."),
+        ("n_samples", {"frame_shift": 0.01}, "in samples, as n_samples is, but is 0.01. Give 160 for 0.01 s at 16 k"),
+        ("duration_min", {"frame_shift": 0.01}, "in minutes, as duration_min is, but is 0.01. Write a column in sec"),
+        ("audio_h", {"frame_shift": 10}, "in hours, as audio_h is, but is 10.0. Write a column in seconds"),
+        ("n_tokens", {"frame_shift": 0.01}, "given for seconds only, but is 0.01. It does not apply to counts"),
+        ("duration_ms", {}, "given, because duration_ms is in milliseconds, but is None. Give .*, as 10 "),
+        ("duration_sec", {}, "given, because duration_sec is in seconds, but is None. Give the .*, as 0.01 "),
+    ],
+)
+def test_a_shift_in_another_unit_than_the_name_says_is_refused(read, name, options, message):
+    with pytest.raises(ValueError, match=f"^`frame_shift` must be {message.replace('[', '.').replace(']', '.')}"):
+        read(name, [1500, 48], **options)
+
+
+@pytest.mark.parametrize("name", ["duration_ms", "duration_s", "n_tokens"])
+def test_a_sample_rate_for_another_unit_is_refused(read, name):
+    with pytest.raises(
+        ValueError, match=r"^`sample_rate` must be left out here, .* but (duration_m?s|n_tokens) holds "
+    ):
+        read(name, [1500, 48], frame_shift=0.01, sample_rate=16_000)
+
+
+def test_a_shift_in_the_unit_of_the_name_gives_frames(read):
+    assert read("duration_ms", [1500, 48], frame_shift=10) == [150, 5]
+    assert read("duration_ms", [1500, 48], frame_shift=1) == [1500, 48]
+    assert read("duration_sec", [15, 48], frame_shift=0.01) == [1500, 4800]
+    assert read("num_samples", [1600, 480], frame_shift=160) == [10, 3]
+
+
+def test_of_several_columns_the_shift_is_for_the_one_in_a_unit_of_time(tmp_path):
+    (tmp_path / "a.csv").write_text("dur_sec,length\n15,7\n48,8\n")
+    lengths = lw.read_lengths(tmp_path / "a.csv", column="dur_sec,length", frame_shift=0.5)
+    assert lengths.tolist() == [[30, 7], [96, 8]]
+
+
+def test_the_command_line_asks_too(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("duration_ms\n1500\n48\n")
+    assert main(["inspect", f"{tmp_path / 'a.csv'}:duration_ms", "--frame-shift", "0.01"]) == 2
+    assert "`frame_shift` must be in milliseconds, as duration_ms is" in capsys.readouterr().err
