@@ -3,7 +3,7 @@
     python benchmarks/first_plan.py [--repeats 5]
 
 Each time in a fresh process: the import, and then the first plan, with an empty cache of kernels (cold) and with a full
-one (warm); a process between them compiles every kernel that the plan calls. In seconds of one core, so that what else
+one (warm). In seconds of one core, so that what else
 the machine does is left out. Cases take turns; the medians count.
 
 Then, in a process that has planned for a while, the first plan of a few hundred lengths that it has not seen, to which
@@ -36,8 +36,6 @@ begun = time.process_time()
 lw.make_plan(lengths, {batching}, world_size={ranks})
 print(json.dumps({{"import": imported - start, "plan": time.process_time() - begun}}))
 """
-# What fills the cache: no kernel waits until Python has taken as long.
-FILL = "from lengthwise import _compile; _compile.BEFORE_READING = _compile.BEFORE_COMPILING = 0.0\n" + PROGRAM
 BATCHINGS = {
     "random": ("lw.Batching(order=lw.Shuffled(), budget=20_000)", 1),
     "the default": ("lw.Batching(budget=20_000)", 1),
@@ -64,7 +62,7 @@ def main() -> None:
     for _ in range(arguments.repeats):
         for count, name in cases:
             batching, ranks = BATCHINGS[name]
-            states = {"cold": PROGRAM, "filled": FILL, "warm": PROGRAM}
+            states = {"cold": PROGRAM, "warm": PROGRAM}
             with tempfile.TemporaryDirectory() as folder:
                 runs[count, name].append(
                     {

@@ -14,10 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from lengthwise import _compile, files
-
-# What is timed is machine code, from the first call on. Else small calls would run in Python at first.
-_compile.BEFORE_READING = _compile.BEFORE_COMPILING = 0.0
+from lengthwise import files
 
 RESULTS = Path(__file__).parent / "results"
 DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))  # real lengths

@@ -9,9 +9,6 @@ from functools import partial
 import pytest
 
 import lengthwise as lw
-from lengthwise import _compile, _kernels
-from lengthwise.planning import fit
-from lengthwise.planning.recent import Recent
 
 STRATEGIES = {
     **{
@@ -170,29 +167,6 @@ def test_the_table_holds_every_strategy():
     assert [tuple(row[:3]) for row in ROWS] == list(itertools.product(("speech", "long-tailed"), STRATEGIES, "01"))
     every = [fingerprint for row in ROWS for fingerprint in row[3:]]
     assert len(set(every)) == len(every) == 4 * len(ROWS)
-
-
-@pytest.fixture
-def in_python(monkeypatch):
-    """Kernels run in Python, as small calls do at first, and nothing that was fitted before is remembered."""
-    monkeypatch.setattr(_compile, "BEFORE_READING", 9e9)
-    monkeypatch.setattr(_compile, "BEFORE_COMPILING", 9e9)  # the tests before may have compiled
-    monkeypatch.setattr(fit, "_remembered", Recent(most=16))
-    found = [each for each in vars(_kernels).values() if isinstance(each, _compile.Kernel)]
-    for kernel in found:  # grows by those that each of them calls
-        called = [kernel.py_func.__globals__.get(name) for name in kernel.py_func.__code__.co_names]
-        found += [each for each in called if isinstance(each, _compile.Kernel) and each not in found]
-        monkeypatch.setattr(kernel, "_waits", True)
-
-
-@pytest.mark.usefixtures("in_python")
-@pytest.mark.parametrize("row", [row for row in ROWS if row[0] == "speech" and row[2] == "1"], ids=lambda row: row[1])
-def test_a_plan_is_the_same_by_kernels_in_python(row):
-    _, strategy, seed, golden, *_ = row
-    before = _compile.Kernel.seconds
-    lengths = lw.example_lengths("speech", count=2_000)
-    assert lw.make_plan(lengths, STRATEGIES[strategy], seed=int(seed)).fingerprint() == golden
-    assert _compile.Kernel.seconds > before
 
 
 # What two runs on other ranks left, and windows: whoever goes on with a checkpoint of before must have them again.

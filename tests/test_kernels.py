@@ -10,29 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise import _compile, _exact, _kernels, _random
-from lengthwise._kernels.cuts import _costliest_at_once, _cut_lists, _pad_and_price_at_once
-from lengthwise._kernels.deals import _look_at_steps_at_once
-from lengthwise._kernels.draws import _make_whole_at_once, _put_above_at_once
-from lengthwise._kernels.pool import _count_at_once as _count_groups_at_once
-from lengthwise._kernels.pool import _shorter_at_once
-from lengthwise._kernels.sorts import _count_at_once, _distinct_at_once, _look_up_at_once
-from lengthwise._random import Key, argsort_over
-from lengthwise.choices.columns import look_up
+from lengthwise import _exact, _kernels, _random
+from lengthwise._random import Key
 from lengthwise.choices.parts import sort_parts
 
 FAST = settings(max_examples=100, derandomize=True)
 MASK = 2**64 - 1
 NO_BOUNDARIES = np.empty(0, np.int64)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def machine_code():
-    """Kernels run as machine code from their first call on: small calls would run in Python."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_compile, "BEFORE_READING", 0.0)
-        patched.setattr(_compile, "BEFORE_COMPILING", 0.0)
-        yield
 
 
 def threefry_by_hand(key0, key1, counter0, counter1):
@@ -76,88 +60,31 @@ def test_threefry_equals_the_same_in_whole_numbers(key0, key1, counter1, count):
         assert threefry(key0, key1, counter1, max(0, count - 2 * first), first=first) == expected[2 * first :]
 
 
-def sort_by_key(keys, numbers, kind="__call__"):
-    """What the kernels return and write, on keys and the numbers to sort by them (none for all)."""
-    count = len(numbers) or len(keys)
-    keys, numbers = np.array(keys, np.uint64), np.array(numbers, np.int64)
-    words, room = np.empty(count, np.uint64), np.empty((4, 2049), np.uint32)
-    *found, largest = getattr(_kernels.count_keys, kind)(keys, numbers, count, room[0])
-    spare = np.empty(largest, np.uint64)
-    done = getattr(_kernels.sort_by_key, kind)(keys, numbers, *found, words, spare, room)
-    return bool(done), words.tolist()
-
-
-SOME_KEYS = st.lists(
-    st.one_of(st.integers(0, 3), st.integers(0, MASK), st.integers(0, 63).map(lambda bit: 1 << bit)), max_size=60
-)
+MASKS = st.sampled_from([3, 2**20 - 1, MASK])
 
 
 @FAST
-@given(SOME_KEYS, st.randoms(use_true_random=False))
-def test_keys_are_counted_alike_by_numpy(keys, chance):
-    keys = np.array(keys, np.uint64)
+@given(st.lists(st.integers(0, MASK), max_size=60), MASKS, st.integers(0, 44), st.randoms(use_true_random=False))
+def test_keys_are_sorted_stably(keys, mask, low, chance):
+    """Sorts as NumPy's stable sort does, all keys and some of them, wherever their bits stand."""
+    keys = np.array([(key & mask) << low & MASK for key in keys], np.uint64)
+    assert _random.argsort(keys).tolist() == np.argsort(keys, kind="stable").tolist()
     numbers = np.array(chance.sample(range(len(keys)), chance.randint(0, len(keys))), np.int64)
-    counted = []
-    for kernel in (_kernels.count_keys, _count_at_once):
-        starts = np.empty(2049, np.uint32)
-        low, width, top, largest = kernel(keys, numbers, len(numbers) or len(keys), starts)
-        counted.append((low, width, top, largest, starts[: 2**top + 1].tolist()))
-    assert counted[0] == counted[1]
+    some = sorted(numbers.tolist(), key=lambda number: keys[number])  # Python's sort is stable too
+    assert _random.sort_by(numbers, keys).tolist() == some
 
 
-@FAST
-@given(SOME_KEYS, st.randoms(use_true_random=False))
-def test_sort_by_key_is_numpys_stable_sort(keys, chance):
-    keys = np.array(keys, np.uint64)
-    everything = np.argsort(keys, kind="stable").tolist()
-    numbers = chance.sample(range(len(keys)), chance.randint(0, len(keys)))
-    some = sorted(numbers, key=lambda number: keys[number])  # Python's sort is stable too
-    for kind in ("__call__", "py_func"):
-        assert sort_by_key(keys, [], kind) == (True, everything)
-        if numbers:
-            assert sort_by_key(keys, numbers, kind) == (True, some)
-
-
-MANY = 20_000
-KEYS = {
-    "few values": lambda chance: chance.integers(0, 9, MANY),
-    "one value": lambda _: np.full(MANY, 7),
-    "two values far apart": lambda chance: chance.integers(0, 2, MANY).astype(np.uint64) << np.uint64(63),
-    "random words": lambda chance: chance.integers(0, 2**64, MANY, np.uint64),
-    "fractions": lambda chance: chance.random(MANY).view(np.uint64),
-    "lengths as floats": lambda chance: chance.integers(10, 6_000, MANY).astype(float).view(np.uint64),
-    "lengths and noise": lambda chance: (chance.integers(10, 6_000, MANY) + chance.random(MANY)).view(np.uint64),
-    "most in one bucket": lambda chance: chance.integers(0, 2**30, MANY) + (np.arange(MANY) == 5) * 2**60,
-    "pairs that differ in the last bit": lambda chance: (
-        chance.integers(0, 2**62, MANY // 2).repeat(2) * 2 + 1 - np.arange(MANY) % 2
-    ),
-    "rising": lambda _: np.arange(MANY),
-    "falling": lambda _: np.arange(MANY)[::-1] * 2**40,
-}
-
-
-@pytest.mark.parametrize("name", KEYS)
-@pytest.mark.parametrize("count", [49, 3_000, MANY])
-def test_sort_by_key_is_numpys_stable_sort_of_many(name, count):
-    chance = np.random.default_rng(0)
-    keys = KEYS[name](chance)[:count].astype(np.uint64)
-    shuffled = chance.permutation(count)
-    done, order = sort_by_key(keys, [])
-    assert not done or order == np.argsort(keys, kind="stable").tolist()
-    done_too, some = sort_by_key(keys, shuffled)
-    assert not done_too or some == shuffled[np.argsort(keys[shuffled], kind="stable")].tolist()
-    assert (done and done_too) or name == "most in one bucket"
-
-
-def test_keys_that_differ_in_their_last_bits_alone_are_sorted_in_another_way():
-    chance = np.random.default_rng(0)
-    last_bits = chance.integers(0, 2**20, MANY).astype(np.uint64)
-    last_bits[0] |= np.uint64(2**63)
-    assert not sort_by_key(last_bits, [])[0]
-    assert _random.argsort(last_bits).tolist() == np.argsort(last_bits, kind="stable").tolist()
-    shuffled = chance.permutation(MANY)
-    expected = shuffled[np.argsort(last_bits[shuffled], kind="stable")]
-    assert _random.sort_by(shuffled, last_bits).tolist() == expected.tolist()
+@pytest.mark.parametrize("scale", [1e-280, 1e-3, 1.0, 1e300, 0.0])
+def test_many_keys_are_sorted_by_as_many_of_their_bits_as_a_word_has_room_for(scale):
+    keys = np.random.default_rng(8).exponential(size=5_000) * scale
+    keys[9] = keys[4_000] = 0.0
+    assert _random.argsort(keys).tolist() == np.argsort(keys, kind="stable").tolist()
+    # 13 bits number 5,000 places, and 51 are left: keys that differ in lower ones alone keep their order.
+    words = np.arange(5_000, dtype=np.uint64)[::-1].copy()
+    words[0] |= np.uint64(2**63)
+    order = _random.argsort(words)
+    assert order[-1] == 0
+    assert (np.diff(words[order].astype(np.float64)) > -(2.0**13)).all()
 
 
 def parts_by_hand(sequences, sizes, starts, turned):
@@ -176,27 +103,8 @@ def test_parts_are_sorted_stably_and_every_other_is_turned(sizes, widths, turned
     sizes, sequences = np.array(sizes), np.random.default_rng(seed).permutation(len(sizes))
     starts = np.array([0, *(start for start in np.cumsum(widths) if start < len(sizes))])
     expected = parts_by_hand(sequences, sizes, starts, turned)
-    for kind in ("__call__", "py_func"):
-        in_place, found = sequences.copy(), np.empty_like(sequences)
-        ends = np.append(starts[1:], len(sizes))
-        getattr(_kernels.sort_parts, kind)(in_place, sizes, int(sizes.max()), ends, turned, found)
-        assert in_place.tolist() == expected
-        assert found.tolist() == sizes[expected].tolist()
-    # Beyond what the kernel takes: fractions, sizes below 0, and sizes of 2**31 and more.
-    for others in (sizes.astype(float), sizes + 0.5, sizes - 7.0, sizes * 2.0**30):
-        in_order, found = sort_parts(sequences.copy(), others, starts, turned=turned)
-        assert in_order.tolist() == expected
-        assert found is None or found.tolist() == others[expected].tolist()
-
-
-@pytest.mark.parametrize("bits", range(1, 65))
-def test_keys_of_any_width_are_sorted_as_numpy_sorts_them(bits):
-    """However many bits differ, and wherever they stand; a thousand keys in each bucket are sorted by digits first."""
-    chance = np.random.default_rng(bits)
-    for low in {0, (64 - bits) // 2, 64 - bits}:
-        keys = chance.integers(0, 2**bits - 1, 6_000, np.uint64, endpoint=True) << np.uint64(low)
-        keys[::7] = keys[3]
-        assert np.array_equal(_random.argsort(keys), np.argsort(keys, kind="stable"))
+    for others in (sizes, sizes.astype(float), sizes + 0.5, sizes - 7.0, sizes * 2.0**30):
+        assert sort_parts(sequences, others, starts, turned=turned).tolist() == expected
 
 
 def test_negative_log_is_within_1e_15():
@@ -263,7 +171,7 @@ def test_greedy_cut_is_the_rule(rows, boundaries, coefficients, budget, most, ov
     kernels = [(kernel, lengths) for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func)]
     if lengths.shape[1] == 1:
         one = _kernels.greedy_cut_of_one
-        kernels += [(one.compiled, lengths[:, 0]), (one.py_func, lengths[:, 0]), (one._run_in_python, lengths[:, 0])]
+        kernels += [(one, lengths[:, 0]), (one.py_func, lengths[:, 0])]
     for kernel, own in kernels:
         offsets = np.empty(len(lengths) + 1, np.int64)
         arguments = own, boundaries, prices, float(budget), most, overshoot, offsets
@@ -271,7 +179,7 @@ def test_greedy_cut_is_the_rule(rows, boundaries, coefficients, budget, most, ov
         assert offsets[: batches + 1].tolist() == expected
 
 
-@pytest.mark.parametrize("kind", ["compiled", "py_func"])
+@pytest.mark.parametrize("kind", ["__call__", "py_func"])
 def test_a_limit_near_the_end_of_64_bits_is_no_limit_for_multiples(kind):
     lengths, prices = np.full((40, 1), 10), lw.Padded().prices(1)
     found = []
@@ -297,8 +205,8 @@ def test_greedy_cut_rounds_alike_at_the_budget_for_one_length(lengths, prices, c
     budget = fixed + per_length * longest + count * (each + (linear * longest + quadratic * (longest * longest)))
     found = []
     one = _kernels.greedy_cut_of_one
-    in_lists = [(one.py_func, lengths[:, 0].tolist()), (_cut_lists, lengths[:, 0].tolist())]
-    for kernel, own in [(_kernels.greedy_cut.compiled, lengths), (one.compiled, lengths[:, 0]), *in_lists]:
+    in_lists = [(one.py_func, lengths[:, 0].tolist())]
+    for kernel, own in [(_kernels.greedy_cut, lengths), (one, lengths[:, 0]), *in_lists]:
         offsets = [0] * (len(lengths) + 1) if isinstance(own, list) else np.empty(len(lengths) + 1, np.int64)
         batches = kernel(own, NO_BOUNDARIES, np.array(prices), budget, 99, overshoot, offsets)
         found.append(list(offsets[: batches + 1]))
@@ -316,7 +224,7 @@ def test_greedy_cut_of_pairs_by_their_padded_frames_is_that_by_any_prices(pairs,
     of_three = np.pad(np.array(pairs), ((0, 0), (0, 1)))
     for lengths in (of_three, of_three[:, :2].copy(), of_three[:, :2].astype(np.uint16)):
         prices = lw.Padded().prices(lengths.shape[1])
-        for kernel in (_kernels.greedy_cut.compiled, _kernels.greedy_cut.py_func):
+        for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func):
             offsets = np.zeros(len(pairs) + 1, np.int64)
             batches = kernel(lengths, boundaries, prices, budget, most, False, offsets)
             found.append(offsets[: batches + 1].tolist())
@@ -478,7 +386,7 @@ def test_the_flows_are_the_same_in_plain_python():
         floors = reached[:-1] - np.minimum.accumulate((reached[:-1] - floors)[::-1])[::-1]
         found = [np.empty(29) for _ in range(4)]
         rises = _exact.expm1s(beta * np.diff(sizes))
-        _kernels.least_flows.compiled(sizes, reached, floors, beta, rises, *found[:2])
+        _kernels.least_flows(sizes, reached, floors, beta, rises, *found[:2])
         _kernels.least_flows.py_func(sizes, reached, floors, beta, rises, *found[2:])
         assert found[0].tolist() == found[2].tolist()
         assert found[1].tolist() == found[3].tolist()
@@ -508,83 +416,6 @@ def test_batches_are_drawn_the_same_in_plain_python_and_each_sequence_once():
         assert sorted(found[0]) == list(range(count))
 
 
-@FAST
-@given(
-    st.integers(0, 2**32 - 1),
-    st.integers(2, 150),  # levels: far more than NumPy looks at together
-    st.sampled_from([0.0, 1e-3, 0.3, 1.0, 30.0]),  # how many wait, in batches
-    st.sampled_from([1.0, 2.0, 7.5, 64.0, 300.0]),
-)
-def test_what_a_pool_draws_is_as_much_shorter_by_numpy_in_python_and_as_machine_code(seed, levels, waiting, batch):
-    draw = np.random.default_rng(seed)
-    sizes = np.cumsum(draw.integers(1, 9, levels)).astype(np.float64)
-    counts = draw.integers(1, 40, levels).astype(np.float64)
-    opened = np.minimum(waiting * batch * draw.random(levels - 1), np.cumsum(counts)[:-1])
-    stay = np.minimum(1.0, opened / (np.append(0.0, opened[:-1]) + counts[:-1]))
-    most = np.maximum(1.0, batch * draw.random(levels))  # so that each other level is another batch
-    most = np.floor(most) if batch % 1.0 == 0.0 else most
-    looked_at = np.unique(draw.integers(0, levels, 20))
-    given_ = sizes, counts, opened, stay, most, looked_at
-    machine_code, in_python, by_numpy = (np.full(len(looked_at), np.nan) for _ in range(3))
-    _kernels.shorter_in_pool.compiled(*given_, machine_code)
-    _kernels.shorter_in_pool.py_func(*given_, in_python)
-    with np.errstate(all="ignore"):  # as kernels run in Python
-        _shorter_at_once(*given_, by_numpy)
-    assert machine_code.tolist() == in_python.tolist() == by_numpy.tolist()
-
-
-def test_numbers_out_of_range_are_neither_looked_up_nor_distinct():
-    values = np.array([7, 0, 300], np.uint16)
-    kinds = (_kernels.look_up, _kernels.look_up.py_func, _look_up_at_once)
-    others = (_kernels.are_distinct, _kernels.are_distinct.py_func, _distinct_at_once)
-    for look, distinct in zip(kinds, others, strict=True):
-        found = np.zeros(4, np.int64)
-        assert look(values, np.array([2, 0, 2, 1]), found)
-        assert found.tolist() == [300, 7, 300, 0]
-        for wrong in (3, -1, -3, 2**40):
-            assert not look(values, np.array([2, wrong]), found[:2])
-            assert not distinct(np.array([2, wrong]), 3, np.zeros(1, np.uint8))
-        assert distinct(np.array([2, 0, 1]), 3, np.zeros(1, np.uint8))
-        assert distinct(np.array([], np.int64), 3, np.zeros(1, np.uint8))
-        assert not distinct(np.array([2, 0, 2]), 3, np.zeros(1, np.uint8))
-        assert distinct(np.arange(20)[::-1], 20, np.zeros(3, np.uint8))
-        assert not distinct(np.array([*range(20), 17]), 20, np.zeros(3, np.uint8))
-
-
-def test_many_numbers_are_looked_up_in_the_type_they_have():
-    chance = np.random.default_rng(5)
-    index = chance.permutation(2**17)
-    whole = [chance.integers(0, 2**16, 2**17), chance.integers(0, 2**40, 2**17), index.astype("u4")]
-    for values in (*whole, whole[0].astype(np.uint16), chance.random(2**17)):
-        found = look_up(values, index)
-        assert found.dtype == (values.dtype if values.dtype in (np.uint16, np.float64) else np.int64)
-        assert found.tolist() == values[index].tolist()
-    with pytest.raises(IndexError, match="from 0 to 131071"):
-        look_up(index, index + 1)
-
-
-def test_groups_stand_above_the_words():
-    for kernel in (_kernels.put_above, _kernels.put_above.py_func, _put_above_at_once):
-        words = np.array([2**64 - 1, 0b1000, 5], np.uint64)
-        with np.errstate(over="ignore"):
-            kernel(np.array([0, 5, 7], np.uint16), 3, words)
-        assert words.tolist() == [2**61 - 1, 5 << 61 | 1, 7 << 61]
-
-
-def test_floats_become_whole_numbers_in_the_same_memory():
-    for kernel in (_kernels.make_whole, _kernels.make_whole.py_func, _make_whole_at_once):
-        keys = np.array([0.0, 0.75, 1.5, 1.9999999999999998])
-        kernel(keys, 2.0**62, keys.view(np.int64))
-        assert keys.view(np.int64).tolist() == [0, 3 * 2**60, 3 * 2**61, 2**63 - 2**10]
-
-
-@pytest.mark.parametrize("scale", [1e-280, 1e-3, 1.0, 1e300, 0.0])
-def test_floats_are_sorted_over_as_by_their_values(scale):
-    keys = np.random.default_rng(8).exponential(size=5_000) * scale
-    keys[9] = keys[4_000] = 0.0
-    assert argsort_over(keys.copy()).tolist() == np.argsort(keys, kind="stable").tolist()
-
-
 def test_parts_are_shuffled_evenly_and_each_by_its_own_words():
     ends, words = np.array([3, 4, 4, 10]), Key(seed=1).words(10).view(np.int64)
     found = []
@@ -600,65 +431,3 @@ def test_parts_are_shuffled_evenly_and_each_by_its_own_words():
     orders, counts = np.unique(threes.reshape(-1, 3), axis=0, return_counts=True)
     assert len(orders) == 6
     assert abs(counts - 1_000).max() < 130
-
-
-@pytest.mark.parametrize("kind", [np.int64, np.uint16])
-def test_batches_are_padded_and_priced_as_the_cost_says(kind):
-    chance = np.random.default_rng(9)
-    cost = lw.Quadratic(linear=(0.3, 0.1), quadratic=0.007, per_sequence=1.1, per_batch=0.9, per_length=0.7)
-    lengths, offsets = chance.integers(1, 2**16, (40, 2)).astype(kind), np.array([0, 1, 9, 30, 40])
-    for kernel in (_kernels.pad_and_price, _kernels.pad_and_price.py_func, _pad_and_price_at_once):
-        padded, costs = np.empty((4, 2), np.int64), np.empty(4)
-        kernel(lengths, offsets, cost.prices(2), padded, costs)
-        assert padded.tolist() == np.maximum.reduceat(lengths, offsets[:-1]).tolist()
-        assert costs.tolist() == cost(np.diff(offsets), padded).tolist()
-
-
-def test_numbers_are_counted_out_group_by_group():
-    groups = np.array([2, 0, 2, 1, 0], np.uint16)
-    for kernel in (_kernels.count_out, _kernels.count_out.py_func):
-        found, places = np.empty(5, np.int64), np.array([0, 2, 3])
-        kernel(groups, 0, places, found)
-        assert found.tolist() == [1, 4, 3, 0, 2]
-        assert places.tolist() == [2, 3, 5]
-        kernel(groups[:1], 7, np.array([9, 9, 4]), found)
-        assert found.tolist() == [1, 4, 3, 0, 7]
-    for kernel in (_kernels.count_groups, _kernels.count_groups.py_func, _count_groups_at_once):
-        counts = np.array([5, 0, 0, 0])
-        kernel(groups, counts)
-        assert counts.tolist() == [7, 1, 2, 0]
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_batches_of_steps_are_shared_out_and_looked_at_alike(ranks):
-    chance = np.random.default_rng(10)
-    costs, steps = chance.integers(0, 5, 80).astype(np.float64), chance.permutation(80).reshape(-1, 8)
-    found, seen = [], []
-    for kernel in (_kernels.share_out, _kernels.share_out.py_func, _kernels.share_out_at_once):
-        found.append(np.empty_like(steps))
-        kernel(steps, costs, ranks, found[-1])
-    assert len({each.tobytes() for each in found}) == 1
-    for row in costs[found[0]].reshape(10, -1, ranks):
-        row[1::2] = row[1::2, ::-1]
-        assert (np.diff(row.ravel()) <= 0).all()
-    for kernel in (_kernels.look_at_steps, _kernels.look_at_steps.py_func, _look_at_steps_at_once):
-        seen.append(np.empty((2, 10)))
-        kernel(steps, costs, costs + 3.0, *seen[-1])
-    assert len({each.tobytes() for each in seen}) == 1
-    assert seen[0][0].tolist() == costs[steps].max(axis=1).tolist()
-    assert seen[0][1].tolist() == (costs[steps] + 3.0).mean(axis=1).tolist()
-    for kernel in (_kernels.share_out, _kernels.share_out.py_func, _kernels.share_out_at_once):
-        kernel(steps[:0], costs, ranks, np.empty_like(steps[:0]))  # no step is no error
-
-
-@pytest.mark.parametrize("kind", [np.int64, np.uint16])
-def test_the_costliest_sequence_within_the_budget_is_found(kind):
-    chance = np.random.default_rng(11)
-    cost = lw.Quadratic(linear=(0.3, 0.1), quadratic=0.007, per_sequence=1.1, per_batch=0.9, per_length=0.7)
-    lengths = chance.integers(1, 2**16, (60, 2)).astype(kind)
-    alone = cost(np.ones(60), lengths)
-    for budget in (0.0, float(np.median(alone)), float(np.sort(alone)[20]), 1e300):
-        expected = alone[alone <= budget].max(initial=0.0)
-        for kernel in (_kernels.costliest_alone, _kernels.costliest_alone.py_func, _costliest_at_once):
-            assert kernel(lengths, cost.prices(2), budget) == expected
-            assert kernel(lengths[:0], cost.prices(2), budget) == 0.0

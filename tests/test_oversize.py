@@ -144,3 +144,13 @@ def test_where_every_batch_is_padded_to_an_edge_only_giants_are_over_the_budget(
 def test_a_single_bucket_to_pad_to_is_that_of_the_giant():
     plan = plan_of(LENGTHS, lw.Bucketed(buckets=1, pad_to_edge=True), "alone")
     assert np.unique(plan.padded_lengths).tolist() == [max(GIANTS)]
+
+
+@pytest.mark.parametrize("order", [lw.Windowed(20), lw.AlternatedSort(2), lw.Sorted()], ids=repr)
+@pytest.mark.parametrize("giant", [65_535, 65_536, 100_000])
+def test_a_giant_alone_is_padded_to_its_own_length(order, giant):
+    lengths = np.append(np.full(40, 50), giant)
+    plan = lw.make_plan(lengths, lw.Batching(cut=lw.Budget(200, oversize="alone"), order=order), world_size=2)
+    [number] = plan.over_max_cost()
+    assert (plan.batch(number).tolist(), plan.padded_lengths[number].tolist()) == ([40], [giant])
+    assert plan.costs[number] == giant

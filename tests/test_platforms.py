@@ -81,26 +81,23 @@ def functions():
     for kernel, given, out in zip(
         (_kernels.exps, _kernels.expm1s, _kernels.logs), (AROUND, AROUND, ABOVE), found, strict=True
     ):
-        kernel.compiled(given, out)
+        kernel(given, out)
     return [*found, _exact.cosines(np.linspace(0.0, 1.0, 997)), Key(seed=2).exponential(1_000)]
 
 
-def test_exact_functions_are_near_and_the_same_in_python_by_numpy_and_as_machine_code():
+def test_exact_functions_are_near_and_the_same_in_python_and_as_machine_code():
     exps, expm1s, logs, cosines, _ = functions()
     with np.errstate(over="ignore", divide="ignore"):
         assert exps[AROUND > -708] == pytest.approx(np.exp(AROUND[AROUND > -708]), rel=4e-16)
         assert expm1s == pytest.approx(np.expm1(AROUND), rel=8e-16)
         assert logs == pytest.approx(np.log(ABOVE), rel=4e-16, abs=1e-16)
     assert cosines == pytest.approx(np.cos(2 * np.pi * np.linspace(0.0, 1.0, 997)), abs=7e-16)
-    for kernel, one, given, found in (
-        (_kernels.exps, exact.exp, AROUND, exps),
-        (_kernels.expm1s, exact.expm1, AROUND, expm1s),
-        (_kernels.logs, exact.log, ABOVE, logs),
+    for one, given, found in (
+        (exact.exp, AROUND, exps),
+        (exact.expm1, AROUND, expm1s),
+        (exact.log, ABOVE, logs),
     ):
-        at_once = np.empty(len(given))
-        kernel._in_python(given, at_once)
-        assert at_once.tolist() == found.tolist()
-        assert [one.compiled(value) for value in given.tolist()] == found.tolist()
+        assert [one(value) for value in given.tolist()] == found.tolist()
         assert [one.py_func(value) for value in given.tolist()] == found.tolist()
 
 
@@ -122,14 +119,14 @@ def test_errors_are_below_four_units_in_the_last_place(kernel, given, expected):
 
 @pytest.mark.parametrize("value", [5e-324, 2.2e-308, 2.3e-308, 0.5, 1.0, 0.1, 8.0, 3e300])
 def test_numbers_are_split_and_scaled_as_by_the_standard_library(value):
-    assert exact.split.compiled(value) == exact.split.py_func(value) == math.frexp(value)
+    assert exact.split(value) == exact.split.py_func(value) == math.frexp(value)
     for exponent in (-1_021, -1, 0, 1, 1_023):
         expected = math.ldexp(0.75, exponent)
-        assert exact.scale.compiled(0.75, exponent) == exact.scale.py_func(0.75, exponent) == expected
+        assert exact.scale(0.75, exponent) == exact.scale.py_func(0.75, exponent) == expected
 
 
 def test_the_logarithm_of_what_is_no_finite_number_is_none():
-    assert all(np.isnan(find(value)) for find in (exact.log.compiled, _exact.log) for value in (math.inf, math.nan))
+    assert all(np.isnan(find(value)) for find in (exact.log, _exact.log) for value in (math.inf, math.nan))
 
 
 def test_kernels_call_nothing_for_an_exponent_that_is_slow_as_machine_code():
@@ -138,24 +135,12 @@ def test_kernels_call_nothing_for_an_exponent_that_is_slow_as_machine_code():
         assert not re.search(r"\b(frexp|ldexp)\(", re.sub(r"np\.(frexp|ldexp)", "", path.read_text())), path
 
 
-def test_powers_of_arrays_are_those_of_numbers_to_the_last_bit():
-    base = np.concatenate([[0.0, 5e-324, 0.5, 1.0, 1.5, 1e200], 1.0 - np.geomspace(1e-12, 0.9, 40)])
-    exponent = np.array([1e-9, 0.125, 0.9, 1.0, 2.0, 3.75, 64.0, 999.5, 2.0**40])
-    with np.errstate(all="ignore"):  # as kernels run in Python
-        found = exact.powers_at_once(base[:, None], exponent)
-        apart = exact.powers_at_once(base[:, None], np.floor(exponent) + 1.0)
-    by_numbers = [[exact.power.compiled(one, to) for to in exponent.tolist()] for one in base.tolist()]
-    assert found.tolist() == by_numbers
-    whole = [[exact.power.compiled(one, math.floor(to) + 1.0) for to in exponent.tolist()] for one in base.tolist()]
-    assert apart.tolist() == whole
-
-
 @pytest.mark.parametrize(
     ("base", "exponent"), [(0.5, 1.0), (0.9, 37.0), (0.9, 37.25), (0.3, 0.125), (0.0, 3.0), (1.0, 9.5)]
 )
 def test_powers_are_near_and_the_same_as_machine_code(base, exponent):
-    assert exact.power.compiled(base, exponent) == pytest.approx(base**exponent, rel=1e-14)
-    assert exact.power.compiled(base, exponent) == exact.power.py_func(base, exponent)
+    assert exact.power(base, exponent) == pytest.approx(base**exponent, rel=1e-14)
+    assert exact.power(base, exponent) == exact.power.py_func(base, exponent)
 
 
 def test_logarithms_of_sums_are_added_one_after_the_other():

@@ -1,13 +1,10 @@
-"""The loops that NumPy cannot say.
+"""The loops that NumPy cannot express.
 
 Every kernel is plain Python too (`kernel.py_func`), and the tests hold the two against each other.
 """
 
 from __future__ import annotations
 
-from lengthwise._kernels.bands import look_up_keys as look_up_keys
-from lengthwise._kernels.bands import mark_keys as mark_keys
-from lengthwise._kernels.bands import write_keys as write_keys
 from lengthwise._kernels.boxes import find_boxes as find_boxes
 from lengthwise._kernels.boxes import hold_cells as hold_cells
 from lengthwise._kernels.boxes import move_boxes as move_boxes
@@ -15,19 +12,12 @@ from lengthwise._kernels.boxes import place_box as place_box
 from lengthwise._kernels.buckets import bucket_ends as bucket_ends
 from lengthwise._kernels.buckets import price_buckets as price_buckets
 from lengthwise._kernels.cuts import add_box as add_box
-from lengthwise._kernels.cuts import costliest_alone as costliest_alone
 from lengthwise._kernels.cuts import cut_to_multiples as cut_to_multiples
 from lengthwise._kernels.cuts import follow_back as follow_back
 from lengthwise._kernels.cuts import greedy_cut as greedy_cut
 from lengthwise._kernels.cuts import greedy_cut_of_one as greedy_cut_of_one
-from lengthwise._kernels.cuts import pad_and_price as pad_and_price
-from lengthwise._kernels.deals import look_at_steps as look_at_steps
-from lengthwise._kernels.deals import share_out as share_out
-from lengthwise._kernels.deals import share_out_at_once as share_out_at_once
 from lengthwise._kernels.draws import exponential as exponential
-from lengthwise._kernels.draws import make_whole as make_whole
 from lengthwise._kernels.draws import negative_log as negative_log
-from lengthwise._kernels.draws import put_above as put_above
 from lengthwise._kernels.draws import shuffle_parts as shuffle_parts
 from lengthwise._kernels.draws import threefry as threefry
 from lengthwise._kernels.exact import add_logs as add_logs
@@ -44,8 +34,6 @@ from lengthwise._kernels.mixing import count_cells as count_cells
 from lengthwise._kernels.mixing import count_pairs as count_pairs
 from lengthwise._kernels.multiples import reach_multiples_from as reach_multiples_from
 from lengthwise._kernels.multiples import split_multiples as split_multiples
-from lengthwise._kernels.pool import count_groups as count_groups
-from lengthwise._kernels.pool import count_out as count_out
 from lengthwise._kernels.pool import draw_batches as draw_batches
 from lengthwise._kernels.pool import shorter_in_pool as shorter_in_pool
 from lengthwise._kernels.rows import batch_rows as batch_rows
@@ -53,19 +41,10 @@ from lengthwise._kernels.rows import best_fit as best_fit
 from lengthwise._kernels.rows import fill_rows as fill_rows
 from lengthwise._kernels.rows import pool_rows as pool_rows
 from lengthwise._kernels.rows import sort_falling as sort_falling
-from lengthwise._kernels.rows import sum_groups as sum_groups
 from lengthwise._kernels.shares import lay_rows as lay_rows
 from lengthwise._kernels.shares import share_rows as share_rows
-from lengthwise._kernels.sorts import are_distinct as are_distinct
-from lengthwise._kernels.sorts import count_buckets as count_buckets
-from lengthwise._kernels.sorts import count_keys as count_keys
-from lengthwise._kernels.sorts import look_up as look_up
-from lengthwise._kernels.sorts import sort_buckets as sort_buckets
-from lengthwise._kernels.sorts import sort_by_key as sort_by_key
-from lengthwise._kernels.sorts import spread_by_key as spread_by_key
 from lengthwise._kernels.step_multiples import cut_steps_to_multiples as cut_steps_to_multiples
 from lengthwise._kernels.step_multiples import fill_steps_of_multiples as fill_steps_of_multiples
-from lengthwise._kernels.step_sorts import sort_parts as sort_parts
 from lengthwise._kernels.step_sorts import sort_steps as sort_steps
 from lengthwise._kernels.steps import cut_falling as cut_falling
 from lengthwise._kernels.steps import cut_steps as cut_steps

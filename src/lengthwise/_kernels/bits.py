@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lengthwise._compile import compile_kernel
+from lengthwise._compile import kernel
 
 
-@compile_kernel
+@kernel
 def include(bits, words, number):
     """Puts `number` into the set."""
     word = number >> 6
@@ -19,7 +19,7 @@ def include(bits, words, number):
     words[word >> 6] |= np.uint64(1) << np.uint64(word & 63)
 
 
-@compile_kernel
+@kernel
 def exclude(bits, words, number):
     """Takes `number` out of the set, in which it is."""
     word = number >> 6
@@ -28,7 +28,7 @@ def exclude(bits, words, number):
         words[word >> 6] ^= np.uint64(1) << np.uint64(word & 63)
 
 
-@compile_kernel
+@kernel
 def lowest_bit(word):
     """The place of the lowest bit of a word that is not 0."""
     place = 0
@@ -47,7 +47,7 @@ def lowest_bit(word):
     return place
 
 
-@compile_kernel
+@kernel
 def highest_bit(word):
     """The place of the highest bit of a word that is not 0."""
     place = 0
@@ -66,7 +66,7 @@ def highest_bit(word):
     return place
 
 
-@compile_kernel
+@kernel
 def least_from(bits, words, number):
     """The least number of the set that is at least `number`; -1 where there is none."""
     word = number >> 6
@@ -87,7 +87,7 @@ def least_from(bits, words, number):
     return -1
 
 
-@compile_kernel
+@kernel
 def greatest_to(bits, words, number):
     """The greatest number of the set that is at most `number`; -1 where there is none."""
     word = number >> 6

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lengthwise._compile import compile_kernel
+from lengthwise._compile import kernel
 
 
-@compile_kernel
+@kernel
 def find_boxes(lengths, boxes, found):
     """found[n] = the first of `boxes` that holds sequence n of `lengths` [n, dims]; as many as there are, of none."""
     for number in range(len(lengths)):
@@ -27,7 +27,7 @@ def find_boxes(lengths, boxes, found):
                 break
 
 
-@compile_kernel
+@kernel
 def hold_cells(cells, boxes, without, held):
     """held[c] = the least sum of the edges of a box that holds cell c, of all boxes but `without`; -1 of none."""
     for cell in range(len(cells)):
@@ -43,7 +43,7 @@ def hold_cells(cells, boxes, without, held):
                 held[cell] = frames
 
 
-@compile_kernel
+@kernel
 def place_box(cells, counts, held, box, first, second, levels, sizes):
     """The two edges of `box` under which all cells take the fewest frames: (frames, edge of `first`, of `second`).
 
@@ -100,7 +100,7 @@ def place_box(cells, counts, held, box, first, second, levels, sizes):
     return best, best_first, best_second
 
 
-@compile_kernel
+@kernel
 def move_boxes(cells, counts, levels, sizes, boxes):
     """Places one box after another anew, by two of its edges at a time, until none saves any frames.
 

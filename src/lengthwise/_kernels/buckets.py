@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lengthwise._compile import compile_kernel
+from lengthwise._compile import kernel
 
 
-@compile_kernel(linear=True)
+@kernel
 def price_buckets(lengths, counts, price, best, most):
     """The least that the lengths up to each cost where a bucket costs `price` beside its frames, in linear time.
 
@@ -48,7 +48,7 @@ def price_buckets(lengths, counts, price, best, most):
         most[i] = most[j] + 1
 
 
-@compile_kernel(linear=True)
+@kernel
 def bucket_ends(lengths, counts, price, best, most, ends):
     """Follows `best` and `most` of `price_buckets` back, over as many buckets as `ends` [buckets] receives.
 

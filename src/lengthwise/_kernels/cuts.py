@@ -4,42 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lengthwise._compile import compile_kernel
+from lengthwise._compile import kernel
 
 
-def _cut_lists(lengths, boundaries, prices, budget, most, overshoot, offsets):
-    """`greedy_cut_of_one` for lists: in Python, to price every sequence takes longer than a branch."""
-    fixed, alone, linear, quadratic, per_length = prices[0], prices[1], prices[2], prices[3], prices[4]
-    batches = size = passed = longest = 0
-    border = boundaries[0] if len(boundaries) else -1
-    each = once = 0.0
-    full = False
-    for index in range(len(lengths)):
-        length = lengths[index]
-        closed = size == 0 or full or size == most
-        if length > longest and not closed:  # all are padded to the longest: what each then costs
-            longest, padded = length, float(length)
-            each = alone + (linear * padded + quadratic * (padded * padded))
-            once = fixed + per_length * padded
-        if index == border:
-            while passed < len(boundaries) and boundaries[passed] <= index:  # an empty bucket repeats a border
-                passed += 1
-            border = boundaries[passed] if passed < len(boundaries) else -1
-            closed = True
-        if closed or (not overshoot and once + (size + 1) * each > budget):
-            offsets[batches] = index
-            batches += 1
-            size, longest, padded = 0, length, float(length)
-            each = alone + (linear * padded + quadratic * (padded * padded))
-            once = fixed + per_length * padded
-        size += 1
-        full = overshoot and once + size * each >= budget
-    offsets[batches] = len(lengths)
-    del offsets[batches + 1 :]  # so that no more is copied into the array
-    return batches
-
-
-@compile_kernel(linear=True, lists=("offsets",), in_python=_cut_lists)
+@kernel
 def greedy_cut_of_one(lengths, boundaries, prices, budget, most, overshoot, offsets):
     """`greedy_cut` of sequences of one length each, `lengths` [n], in half of the time.
 
@@ -71,7 +39,7 @@ def greedy_cut_of_one(lengths, boundaries, prices, budget, most, overshoot, offs
     return batches
 
 
-@compile_kernel(linear=True)
+@kernel
 def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
     """Cuts the sequences of `lengths` [n, dims] in order into batches, and returns how many.
 
@@ -117,7 +85,7 @@ def greedy_cut(lengths, boundaries, prices, budget, most, overshoot, offsets):
     return batches
 
 
-@compile_kernel
+@kernel
 def fill_padded(lengths, start, budget, most):
     """The batch of pairs from row `start` on by their padded frames: how many, its cost, and its cost with one more.
 
@@ -136,7 +104,7 @@ def fill_padded(lengths, start, budget, most):
     return size, float(size * (first + second)), np.inf
 
 
-@compile_kernel
+@kernel
 def is_padded(prices, dims):
     """Whether a batch of two lengths a sequence costs the frames that it is padded to."""
     plain = dims == 2 and prices[2] == 1.0 and prices[3] == 1.0
@@ -145,7 +113,7 @@ def is_padded(prices, dims):
     return plain
 
 
-@compile_kernel
+@kernel
 def _cut_padded(lengths, boundaries, budget, most, offsets):
     """`greedy_cut` of pairs by their padded frames."""
     count, start, batches, passed = np.int64(lengths.shape[0]), np.int64(0), 0, 0
@@ -161,7 +129,7 @@ def _cut_padded(lengths, boundaries, budget, most, offsets):
     return batches
 
 
-@compile_kernel
+@kernel
 def _price_with(lengths, index, prices, longest):
     """What each sequence of a batch costs, and the batch once, if this one joins: `longest` [dims] becomes as long."""
     dims = longest.size
@@ -174,71 +142,7 @@ def _price_with(lengths, index, prices, longest):
     return each, once
 
 
-def _pad_and_price_at_once(lengths, offsets, prices, padded, costs):
-    """`pad_and_price` by a few calls of NumPy."""
-    padded[:] = np.maximum.reduceat(lengths, offsets[:-1], axis=0)
-    dims = lengths.shape[1]
-    each, once = np.zeros(len(padded)), np.full(len(padded), prices[0])
-    for dim in range(dims):
-        length = padded[:, dim].astype(np.float64)
-        each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
-        once += prices[2 + 2 * dims + dim] * length
-    costs[:] = once + np.diff(offsets) * (prices[1] + each)
-
-
-@compile_kernel(linear=True, in_python=_pad_and_price_at_once)
-def pad_and_price(lengths, offsets, prices, padded, costs):
-    """Writes what each batch of `lengths` [n, dims] is padded to, and what it costs, as `cost.Quadratic` adds it up.
-
-    Args:
-        lengths: Batch by batch; `offsets` [batches + 1] say where each begins, and none is empty.
-        prices: As `greedy_cut` takes them.
-        padded: [batches, dims].
-        costs: [batches].
-    """
-    dims = lengths.shape[1]
-    for batch in range(costs.size):
-        each, once = 0.0, prices[0]
-        for dim in range(dims):
-            longest = np.int64(0)
-            for index in range(offsets[batch], offsets[batch + 1]):
-                longest = max(longest, np.int64(lengths[index, dim]))
-            padded[batch, dim] = longest
-            length = float(longest)
-            each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
-            once += prices[2 + 2 * dims + dim] * length
-        costs[batch] = once + (offsets[batch + 1] - offsets[batch]) * (prices[1] + each)
-
-
-def _costliest_at_once(lengths, prices, budget):
-    """`costliest_alone` by NumPy."""
-    offsets, padded, costs = np.arange(len(lengths) + 1), np.empty(lengths.shape, np.int64), np.empty(len(lengths))
-    if len(lengths):
-        _pad_and_price_at_once(lengths, offsets, prices, padded, costs)
-    return costs[costs <= budget].max(initial=0.0)
-
-
-@compile_kernel(linear=True, in_python=_costliest_at_once)
-def costliest_alone(lengths, prices, budget):
-    """The most that one of `lengths` [n, dims] costs by itself, of those within the budget.
-
-    `prices` are those of `greedy_cut`.
-    """
-    dims = lengths.shape[1]
-    most = 0.0
-    for index in range(lengths.shape[0]):
-        each, once = 0.0, prices[0]
-        for dim in range(dims):
-            length = float(lengths[index, dim])
-            each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
-            once += prices[2 + 2 * dims + dim] * length
-        cost = once + (prices[1] + each)
-        if most < cost <= budget:
-            most = cost
-    return most
-
-
-@compile_kernel(linear=True)
+@kernel
 def cut_to_multiples(lengths, boundaries, prices, budget, most, multiple, offsets):
     """Cuts as `greedy_cut` does, into batches of a `multiple` of sequences, and returns how many.
 
@@ -274,7 +178,7 @@ def cut_to_multiples(lengths, boundaries, prices, budget, most, multiple, offset
     return batches
 
 
-@compile_kernel(linear=True)
+@kernel
 def follow_back(number, first, offsets):
     """The batches on the way to the last position: `offsets` [number[n] + 1] receives where they begin, and the end."""
     stop = number.size - 1
@@ -284,7 +188,7 @@ def follow_back(number, first, offsets):
         offsets[batch] = stop
 
 
-@compile_kernel
+@kernel
 def add_box(prices, within, end, best):
     """The best ways to cover one box more: best[end, k] is the least of best[within[i], k - 1] + prices[i] over i.
 

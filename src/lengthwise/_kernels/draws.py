@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from lengthwise._compile import compile_kernel
+from lengthwise._compile import kernel
 from lengthwise._kernels.exact import LN2, series_of_log
 
 _HALF = 2**32 - 1
 
 
-def _threefry_at_once(key0, key1, first, counter1, words):
-    """`threefry` by a few calls of NumPy: a round takes an array of counters too."""
-    counters = np.arange((words.size + 1) // 2, dtype=np.uint64) + first
-    words[::2], second = threefry_block(key0, key1, counters, counter1)
-    words[1::2] = second[: words.size // 2]
-
-
-@compile_kernel(linear=True, in_python=_threefry_at_once)
+@kernel
 def threefry(key0, key1, first, counter1, words):
     """Fills `words` [m], uint64, with Threefry-2x64-20 under the key (key0, key1).
 
@@ -34,7 +27,7 @@ def threefry(key0, key1, first, counter1, words):
         words[words.size - 1] = threefry_block(key0, key1, first + np.uint64(words.size // 2), counter1)[0]
 
 
-@compile_kernel
+@kernel
 def threefry_block(key0, key1, counter0, counter1):
     """The two words of one counter: twenty rounds, and behind every fourth two of the three key words are added."""
     key2 = key0 ^ key1 ^ np.uint64(0x1BD11BDAA9FC1A22)  # the parity word: the three are never all zero
@@ -51,33 +44,7 @@ def threefry_block(key0, key1, counter0, counter1):
     return x0 + key2, x1 + key0 + np.uint64(5)
 
 
-def _put_above_at_once(groups, bits, words):
-    """`put_above` by a few calls of NumPy."""
-    words >>= np.uint64(bits)
-    words |= groups.astype(np.uint64) << np.uint64(64 - bits)
-
-
-@compile_kernel(linear=True, in_python=_put_above_at_once)
-def put_above(groups, bits, words):
-    """Puts numbers `groups` [m] of so many `bits` above the words [m], which give up as many of their lowest."""
-    low, high = np.uint64(bits), np.uint64(64 - bits)
-    for index in range(words.size):
-        words[index] = words[index] >> low | np.uint64(groups[index]) << high
-
-
-def _make_whole_at_once(keys, scale, whole):
-    """`make_whole` by NumPy."""
-    whole[:] = (keys * scale).astype(np.int64)
-
-
-@compile_kernel(linear=True, in_python=_make_whole_at_once)
-def make_whole(keys, scale, whole):
-    """Writes key x scale, which is below 2**63, as a whole number. `whole` [m], int64, may be the memory of `keys`."""
-    for index in range(keys.size):
-        whole[index] = np.int64(keys[index] * scale)
-
-
-@compile_kernel(linear=True, lists=("numbers",))
+@kernel
 def shuffle_parts(numbers, ends, words):
     """Puts each part of `numbers` [n] in random order: those before ends[0], those from there to ends[1], ...
 
@@ -96,7 +63,7 @@ def shuffle_parts(numbers, ends, words):
         start = end
 
 
-@compile_kernel
+@kernel
 def _four_rounds(x0, x1, first, second, third, fourth):
     """Add, rotate by so many bits, and xor: four times."""
     x0, x1 = _round(x0, x1, first)
@@ -105,13 +72,13 @@ def _four_rounds(x0, x1, first, second, third, fourth):
     return _round(x0, x1, fourth)
 
 
-@compile_kernel
+@kernel
 def _round(x0, x1, left):
     x0 = x0 + x1
     return x0, ((x1 << left) | (x1 >> (np.uint64(64) - left))) ^ x0
 
 
-@compile_kernel(linear=True)
+@kernel
 def exponential(words, out):
     """Writes -log(1 - u) for the u in [0, 1) that the upper 53 bits of each of `words` [m] say."""
     for index in range(words.size):
@@ -119,14 +86,14 @@ def exponential(words, out):
         out[index] = _negative_log(1.0 - np.float64(words[index] >> np.uint64(11)) * 2.0**-53)
 
 
-@compile_kernel(linear=True)
+@kernel
 def negative_log(fractions, out):
     """Writes -log(x) for each x in (0, 1], where x is at least 2**-63."""
     for index in range(fractions.size):
         out[index] = _negative_log(fractions[index])
 
 
-@compile_kernel
+@kernel
 def _negative_log(fraction):
     """-log(x), as `exact.log` finds it, but without a branch: then the compiler computes several numbers at once."""
     # x = m 2^-k with m in (sqrt(1/2), sqrt(2)].
@@ -141,7 +108,7 @@ def _negative_log(fraction):
     return halvings * LN2 - series_of_log(mantissa)
 
 
-@compile_kernel
+@kernel
 def _double(mantissa, halvings, times, factor):
     """Doubles so many times at once, by `factor`, where one time less would leave at most sqrt(1/2). It is exact."""
     small = mantissa <= 0.7071067811865476 / (factor / 2.0)

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from lengthwise._compile import compile_kernel
+from lengthwise._compile import kernel
 
 _ROOT = 0.7071067811865476  # of 1/2
 LN2 = 0.6931471805599453
@@ -24,7 +24,7 @@ _PER_LN2 = 1.4426950408889634
 _LEAST, _MOST = -708.0, 709.0  # what is below is nothing, and what is above infinite
 
 
-@compile_kernel(in_python=math.frexp)
+@kernel
 def split(value):
     """Finds m from 1/2 to 1 and k, with value = m 2^k above 0: `math.frexp`, which as machine code is a slow call."""
     less = 0
@@ -35,13 +35,13 @@ def split(value):
     return mantissa, (bits >> 52) - 1022 - less
 
 
-@compile_kernel(in_python=math.ldexp)
+@kernel
 def scale(value, exponent):
     """Finds value x 2^exponent, of exponents from -1022 to 1023: `math.ldexp`, which as machine code is a slow call."""
     return value * np.int64((exponent + 1023) << 52).view(np.float64)
 
 
-@compile_kernel
+@kernel
 def log(value):
     """The natural logarithm of a finite number from 0 on; of 0, minus infinity."""
     if not 0.0 < value < math.inf:  # `split` would take infinity for a number
@@ -53,7 +53,7 @@ def log(value):
     return exponent * LN2 + series_of_log(mantissa)
 
 
-@compile_kernel
+@kernel
 def series_of_log(mantissa):
     """The logarithm of m in (sqrt(1/2), sqrt(2)], also of an array.
 
@@ -75,7 +75,7 @@ def series_of_log(mantissa):
     return 2.0 * s * series
 
 
-@compile_kernel
+@kernel
 def exp(value):
     """The power of e to a number; nothing below -708, and infinity above 709."""
     if value < _LEAST:
@@ -88,7 +88,7 @@ def exp(value):
     return scale(1.0 + series_of_exp(rest), int(halves))
 
 
-@compile_kernel
+@kernel
 def series_of_exp(rest):
     """The power of e to r, less 1, for |r| <= 0.35, also of an array: thirteen terms leave less than 1e-17 of it."""
     series = rest * (1.0 / 6227020800.0) + 1.0 / 479001600.0  # r / 13! + 1 / 12!
@@ -105,13 +105,13 @@ def series_of_exp(rest):
     return series * rest * rest + rest
 
 
-@compile_kernel
+@kernel
 def expm1(value):
     """The power of e to a number, less 1: without the difference of two near numbers where that is near 0."""
     return series_of_exp(value) if abs(value) <= 0.35 else exp(value) - 1.0
 
 
-@compile_kernel
+@kernel
 def power(base, exponent):
     """A number from 0 on to a power above 0. Powers of whole numbers, which are by far the most, need no logarithm."""
     whole = math.floor(exponent)
@@ -128,70 +128,28 @@ def power(base, exponent):
     return found
 
 
-def powers_at_once(base, exponent):
-    """`power` by NumPy, of arrays whose shapes go together."""
-    whole = np.floor(exponent)
-    part, times = exponent - whole, whole.astype(np.int64)
-    found = np.ones(np.broadcast_shapes(base.shape, exponent.shape))
-    if part.any():
-        logarithms = np.empty_like(base)
-        _logs_at_once(base, logarithms)
-        _exps_at_once(part * logarithms, found)
-        found = np.where(part > 0.0, found, 1.0)  # 0 to the power of 0 is 1
-    while times.any():
-        found = np.where(times & 1, found * base, found)
-        base = base * base
-        times = times >> 1
-    return found
-
-
-def _logs_at_once(values, out):
-    """`logs` by NumPy."""
-    mantissas, exponents = np.frexp(values)
-    small = mantissas <= _ROOT
-    found = (exponents - small) * LN2 + series_of_log.py_func(np.where(small, mantissas * 2.0, mantissas))
-    out[:] = np.where(values == 0.0, -np.inf, found)
-
-
-@compile_kernel(linear=True, in_python=_logs_at_once)
+@kernel
 def logs(values, out):
     """Writes the logarithm of each of `values` [n], as `log` does; `out` may be the same array."""
     for index in range(values.size):
         out[index] = log(values[index])
 
 
-def _exps_at_once(values, out):
-    """`exps` by NumPy."""
-    within = np.clip(values, _LEAST, _MOST)
-    halves = np.floor(within * _PER_LN2 + 0.5)
-    rests = (within - halves * _LN2_HIGH) - halves * _LN2_LOW
-    found = np.ldexp(1.0 + series_of_exp.py_func(rests), halves.astype(np.int32))
-    out[:] = np.where(values < _LEAST, 0.0, np.where(values > _MOST, np.inf, found))
-
-
-@compile_kernel(linear=True, in_python=_exps_at_once)
+@kernel
 def exps(values, out):
     """Writes the power of e to each of `values` [n]; `out` may be the same array."""
     for index in range(values.size):
         out[index] = exp(values[index])
 
 
-def _expm1s_at_once(values, out):
-    """`expm1s` by NumPy."""
-    larger = np.empty_like(values)
-    _exps_at_once(values, larger)
-    near = np.abs(values) <= 0.35
-    out[:] = np.where(near, series_of_exp.py_func(np.where(near, values, 0.0)), larger - 1.0)
-
-
-@compile_kernel(linear=True, in_python=_expm1s_at_once)
+@kernel
 def expm1s(values, out):
     """Writes the power of e to each of `values` [n], less 1; `out` may be the same array."""
     for index in range(values.size):
         out[index] = expm1(values[index])
 
 
-@compile_kernel(linear=True)
+@kernel
 def add_logs(parts, sums):
     """Writes log(e^parts[0] + ... + e^parts[i]) for each i, both [n]."""
     sums[0] = parts[0]

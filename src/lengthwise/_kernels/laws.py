@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lengthwise._compile import compile_kernel
+from lengthwise._compile import kernel
 from lengthwise._kernels.exact import exp, expm1, log, power
 
 
-@compile_kernel
+@kernel
 def longest_of_batches(levels, masses, heights, lows, highs, sizes, longest):
     """What batches are padded to, on average, when sequences are sorted by height(length) + a standard exponential.
 
@@ -48,7 +48,7 @@ def longest_of_batches(levels, masses, heights, lows, highs, sizes, longest):
                 break
 
 
-@compile_kernel
+@kernel
 def _count_below(rising, value, or_equal):
     """How many of `rising` are below `value`, or equal to it where `or_equal`: `searchsorted`, left and right."""
     low, high = 0, rising.size
@@ -61,7 +61,7 @@ def _count_below(rising, value, or_equal):
     return low
 
 
-@compile_kernel(linear=True, lists=("flows", "prices"))
+@kernel
 def least_flows(sizes, reached, floors, beta, rises, flows, prices):
     """Writes the flows between neighbouring levels that tell least at the price `beta` of a frame, and floors' prices.
 

@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
-from lengthwise._compile import compile_kernel
+from lengthwise._compile import kernel
 
 
-@compile_kernel
+@kernel
 def mix_in_batches(decays, masses, most, rounds, marginal, factors, weights):
     """Blahut-Arimoto where at least one in most[t] of those padded to t is of length t itself.
 
@@ -43,7 +43,7 @@ def mix_in_batches(decays, masses, most, rounds, marginal, factors, weights):
             marginal[level] = max(1e-300, marginal[level] * (shorter * factors[0, level] + own * factors[1, level]))
 
 
-@compile_kernel
+@kernel
 def information_in_batches(decays, masses, most, weights):
     """At most the least I(X; T) plus what padding costs, in nats, whatever `weights` [levels] of `mix_in_batches` are.
 
@@ -67,7 +67,7 @@ def information_in_batches(decays, masses, most, weights):
     return total
 
 
-@compile_kernel
+@kernel
 def costliest_edges(sizes, prices, beta, edges):
     """The edges for which the sum of prices[x] exp(-beta (edge of x - sizes[x])) is greatest: that sum, and how many.
 
@@ -118,7 +118,7 @@ def costliest_edges(sizes, prices, beta, edges):
         last, edge = first[edge, last] - 1, edge - 1
 
 
-@compile_kernel
+@kernel
 def fill_epoch(counts, fewest, most, prices, least, opened, origins, beside):
     """The batches of an epoch whose places for shorter sequences cost least: writes how many places at each level.
 
@@ -168,7 +168,7 @@ def fill_epoch(counts, fewest, most, prices, least, opened, origins, beside):
     return total
 
 
-@compile_kernel
+@kernel
 def _open_batches(opened, origins, fewest, most, top, window):
     """Opens batches of fewest to most places wherever that costs less: opened[place] is then the least of all ways.
 

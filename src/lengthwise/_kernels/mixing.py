@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lengthwise._compile import compile_kernel
+from lengthwise._compile import kernel
 
 
-@compile_kernel
+@kernel
 def count_pairs(bins, offsets, groups, most, joint):
     """Adds pairs of members of each of `groups` to `joint` [bins, bins], each member with the weight 1 in sum.
 
@@ -48,7 +48,7 @@ def count_pairs(bins, offsets, groups, most, joint):
     return paired, squares
 
 
-@compile_kernel
+@kernel
 def count_cells(rows, columns, offsets, joint):
     """Adds to `joint` [bins, bins], int64, how many members of `rows` [m] stand in the groups of each of `columns`.
 

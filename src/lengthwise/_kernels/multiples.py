@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lengthwise._compile import compile_kernel
+from lengthwise._compile import kernel
 
 
-@compile_kernel
+@kernel
 def _keep(start, stop, cost, number, paid, first):
     """Keeps the batch start..stop-1 as the last on the way to `stop`, if that is fewer or cheaper ones."""
     batches, costliest = number[start] + 1, max(paid[start], cost)
@@ -25,7 +25,7 @@ def _keep(start, stop, cost, number, paid, first):
         number[stop], paid[stop], first[stop] = batches, costliest, start
 
 
-@compile_kernel
+@kernel
 def _keep_all(start, costs, rules, number, paid, first):
     """Keeps all batches that begin at `start`; `costs` [size] says what the next 1, 2, ... sequences cost together.
 
@@ -45,7 +45,7 @@ def _keep_all(start, costs, rules, number, paid, first):
     return np.inf
 
 
-@compile_kernel
+@kernel
 def _price_from(lengths, start, prices, budget, hard, most, multiple, costs):
     """Writes to `costs` what the next 1, 2, ... sequences from `start` on cost, filled up, until they are too many.
 
@@ -72,7 +72,7 @@ def _price_from(lengths, start, prices, budget, hard, most, multiple, costs):
     return size, few
 
 
-@compile_kernel
+@kernel
 def reach_multiples(lengths, prices, budget, hard, most, multiple, loose, number, paid, first):
     """Cuts `lengths` [n, dims] into batches of at most `budget` in cost, and of at most `most` sequences.
 
@@ -94,7 +94,7 @@ def reach_multiples(lengths, prices, budget, hard, most, multiple, loose, number
     return more
 
 
-@compile_kernel
+@kernel
 def _reach_falling(lengths, prices, budget, hard, most, multiple, loose, number, paid, first):
     """The same for sequences of one length each, from the longest: a batch is as long as its first.
 
@@ -132,7 +132,7 @@ def _reach_falling(lengths, prices, budget, hard, most, multiple, loose, number,
     return more
 
 
-@compile_kernel
+@kernel
 def reach_multiples_from(costs, full, budget, hard, most, multiple, loose, number, paid, first):
     """The same for costs that a table gives; `ahead` sequences are as many as the hard budget holds, or more.
 
@@ -150,7 +150,7 @@ def reach_multiples_from(costs, full, budget, hard, most, multiple, loose, numbe
     return more
 
 
-@compile_kernel(linear=True)
+@kernel
 def split_multiples(ends, batches, slots, multiple):
     """Halves the batch of most sequences until there are `slots` batches, or all are single sequences: how many.
 

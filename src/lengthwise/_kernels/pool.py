@@ -2,42 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from lengthwise._compile import compile_kernel
-from lengthwise._kernels.exact import power, powers_at_once
+from lengthwise._compile import kernel
+from lengthwise._kernels.exact import power
 
 _HALF = 2**32 - 1  # bits of a random word: the lower ones say how full the pool gets, the upper ones choose a sequence
-_DOWN = 32  # levels below each that NumPy looks at together
-_DOWN_FROM = np.arange(_DOWN)
 _NUMBER = 2**33 - 1  # the lower bits of an entry of the pool; the level stands above, in thirty
 
 
-def _count_at_once(groups, counts):
-    """`count_groups` by NumPy."""
-    counts += np.bincount(groups, minlength=counts.size)
-
-
-@compile_kernel(linear=True, in_python=_count_at_once)
-def count_groups(groups, counts):
-    """Adds to counts[g] how often g stands in `groups` [n]."""
-    for place in range(groups.size):
-        counts[groups[place]] += 1
-
-
-@compile_kernel(linear=True, lists=("places", "found"))
-def count_out(groups, first, places, found):
-    """Writes the numbers first, first + 1, ... of `groups` [m] into `found`, group by group, rising in each.
-
-    Group g begins at places[g], which is moved to where it ends.
-    """
-    for place in range(len(groups)):
-        group = groups[place]
-        found[places[group]] = first + place
-        places[group] += 1
-
-
-@compile_kernel(linear=True, lists=("sequences", "words"))
+@kernel
 def draw_batches(sequences, sizes, ends, opened, fits, most, words, pool):
     """Puts `sequences` [n] in order, batch after batch, each batch drawn at random from those that came in.
 
@@ -89,57 +61,7 @@ def draw_batches(sequences, sizes, ends, opened, fits, most, words, pool):
             more = (words[taken] & _HALF) * 2.0**-32
 
 
-def _shorter_at_once(sizes, counts, opened, stay, most, looked_at, shorter):
-    """`shorter_in_pool` by NumPy: for all levels at once, and so in a fifth of the time that Python takes."""
-    before, after = np.append(0.0, opened)[looked_at], np.append(opened, 0.0)[looked_at]
-    batch = waiting = apart = share = most[looked_at]
-    for turn in range(3):
-        waiting = np.maximum(np.maximum(batch, after + batch / 2.0), (before + counts[looked_at] + after) / 2.0)
-        apart = waiting - (batch - 1.0) / 2.0
-        share = waiting / (before + counts[looked_at])
-        if turn < 2:
-            batch = most[_find_lowest(opened, stay, looked_at, share, waiting, apart, batch)]
-    shorter[:] = 0.0
-    level, rows = looked_at.copy(), np.flatnonzero(looked_at)
-    while len(rows):
-        below, no_longer, share[rows] = _look_down(opened, stay, level[rows], share[rows], waiting[rows], apart[rows])
-        none_longer = powers_at_once(no_longer, batch[rows, None])
-        ends = (none_longer < 1e-7) | (level[rows, None] - _DOWN_FROM <= 1)
-        terms = (sizes[below + 1] - sizes[below]) * none_longer
-        sums = np.add.accumulate(np.concatenate([shorter[rows, None], terms], axis=1), axis=1)
-        ended = ends.any(axis=1)
-        last = np.where(ended, ends.argmax(axis=1), _DOWN - 1)
-        shorter[rows] = sums[np.arange(len(rows)), last + 1]
-        level[rows] -= _DOWN
-        rows = rows[~ended]
-
-
-def _find_lowest(opened, stay, looked_at, share, waiting, apart, batch):
-    """The lowest level beyond which half of the batches hold no sequence, for each of `looked_at`: [k]."""
-    half = powers_at_once(np.full(len(batch), 0.5), 1.0 / batch)
-    lowest, share, rows = looked_at.copy(), share.copy(), np.flatnonzero(looked_at)
-    while len(rows):
-        _, no_longer, share[rows] = _look_down(opened, stay, lowest[rows], share[rows], waiting[rows], apart[rows])
-        lower = (no_longer > half[rows, None]) & (lowest[rows, None] > _DOWN_FROM)
-        steps = np.where(lower.all(axis=1), _DOWN, lower.argmin(axis=1))
-        lowest[rows] -= steps
-        rows = rows[steps == _DOWN]
-    return lowest
-
-
-def _look_down(opened, stay, level, share, waiting, apart):
-    """The levels below each of `level` [k], the nearest first; the chance that one drawn there is no longer than they.
-
-    Both [k, _DOWN], and beyond level 0 of no meaning; and what `share` [k] comes to behind the last of them.
-    """
-    # Products and sums one after the other, as in the loop: `accumulate` keeps their order, and so their last bits.
-    below = np.maximum(level[:, None] - 1 - _DOWN_FROM, 0)
-    shares = np.multiply.accumulate(np.concatenate([share[:, None], stay[below]], axis=1), axis=1)
-    longer = waiting[:, None] - shares[:, :-1] * opened[below]
-    return below, np.maximum(0.0, 1.0 - longer / apart[:, None]), shares[:, -1]
-
-
-@compile_kernel(linear=True, in_python=_shorter_at_once)
+@kernel
 def shorter_in_pool(sizes, counts, opened, stay, most, looked_at, shorter):
     """By how much batches drawn at random from a pool are shorter than the level they are drawn at, on average.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lengthwise._compile import compile_kernel
+from lengthwise._compile import kernel
 from lengthwise._kernels.bits import exclude, greatest_to, include, least_from
 
 
-@compile_kernel(linear=True)
+@kernel
 def sort_falling(lengths, order, counts):
     """Writes the positions of `lengths` [n], each 1..capacity, to `order` [n], longest first, equals as they come.
 
@@ -28,7 +28,7 @@ def sort_falling(lengths, order, counts):
         starts[length] += 1
 
 
-@compile_kernel(linear=True)
+@kernel
 def best_fit(counts, most, row_of):
     """Best-fit decreasing: each sequence, longest first, goes into the fullest row that has room. Returns the rows.
 
@@ -77,7 +77,7 @@ def best_fit(counts, most, row_of):
     return rows
 
 
-@compile_kernel(linear=True)
+@kernel
 def batch_rows(order, row_of, rows, each, kept, offsets):
     """Puts `each` rows into a batch, rows in the order of the positions of their first members. Returns the batches.
 
@@ -125,7 +125,7 @@ def batch_rows(order, row_of, rows, each, kept, offsets):
     return batches
 
 
-@compile_kernel(linear=True)
+@kernel
 def pool_rows(lengths, capacity, most, pool, each, looked_at, kept, offsets):
     """Fills rows one after another from a pool of waiting sequences, `each` rows a batch. Returns the batches.
 
@@ -205,7 +205,7 @@ def pool_rows(lengths, capacity, most, pool, each, looked_at, kept, offsets):
     return batches
 
 
-@compile_kernel(linear=True)
+@kernel
 def fill_rows(lengths, offsets, capacity, most, starts):
     """Fills the rows of each batch in order: a row ends before the sequence that does not fit. Returns how many rows.
 
@@ -228,13 +228,3 @@ def fill_rows(lengths, offsets, capacity, most, starts):
             room -= lengths[place]
     starts[rows] = lengths.size
     return rows
-
-
-@compile_kernel(linear=True)
-def sum_groups(values, offsets, sums):
-    """Adds each group of `values` [m] to its place in `sums` [groups], in order: so sums round alike everywhere."""
-    for group in range(sums.size):
-        total = sums[group]
-        for place in range(offsets[group], offsets[group + 1]):
-            total += values[place]
-        sums[group] = total

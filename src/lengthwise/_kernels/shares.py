@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from lengthwise._compile import compile_kernel
+from lengthwise._compile import kernel
 
 _SWAPS = 64  # in a step, at most: about ten were enough for 8 batches of 8 rows, and time stays linear in the rows
 _NEAR = 1e-4  # of what a batch costs on average: a costliest batch so near to it is left as it is
 
 
-@compile_kernel(linear=True)
+@kernel
 def share_rows(costs, order, taken, slots, most, batch):
     """Gives each row to the batch that costs the least so far, of those with fewer than `most` rows, then swaps rows.
 
@@ -52,7 +52,7 @@ def share_rows(costs, order, taken, slots, most, batch):
         start += size
 
 
-@compile_kernel
+@kernel
 def _swap(costs, rows, batch, sums, costliest):
     """Swaps a row of the costliest batch for another's: the two that leave the greater of both sums the least.
 
@@ -78,7 +78,7 @@ def _swap(costs, rows, batch, sums, costliest):
     return True
 
 
-@compile_kernel(linear=True)
+@kernel
 def lay_rows(lengths, starts, rows, places):
     """Writes the places of the members of `rows`, row by row, to `places` [m]; each row from its longest.
 

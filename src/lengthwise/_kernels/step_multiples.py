@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from lengthwise._compile import compile_kernel
+from lengthwise._compile import kernel
 from lengthwise._kernels.cuts import cut_to_multiples, follow_back
 from lengthwise._kernels.multiples import reach_multiples, split_multiples
 from lengthwise._kernels.step_sorts import keep_until, largest, sort_step
 from lengthwise._kernels.steps import copy_until, level_step
 
 
-@compile_kernel
+@kernel
 def fill_steps_of_multiples(needed, sizes, prices, budget, most, multiple, slots, taken, sequences):
     """Fills steps in order, each with the most sequences that make batches of multiples alone. Returns how many.
 
@@ -71,7 +71,7 @@ def fill_steps_of_multiples(needed, sizes, prices, budget, most, multiple, slots
     return steps
 
 
-@compile_kernel
+@kernel
 def _round(needed, positions, start, fits, prices, budget, most, multiple, slots, lengths):
     """The most sequences, of at most `fits`, that make batches of multiples alone; or `fits`, where no such are near.
 
@@ -87,7 +87,7 @@ def _round(needed, positions, start, fits, prices, budget, most, multiple, slots
     return fits
 
 
-@compile_kernel
+@kernel
 def cut_steps_to_multiples(lengths, taken, prices, budget, most, multiple, slots, offsets):
     """Cuts each step, sorted, into `slots` batches of multiples, the costliest of which costs the least possible.
 
@@ -121,7 +121,7 @@ def cut_steps_to_multiples(lengths, taken, prices, budget, most, multiple, slots
     return batches
 
 
-@compile_kernel
+@kernel
 def _level(lengths, prices, budget, most, multiple, slots, ends, rooms):
     """What `level_multiples` finds: `ends` [slots] receives where each batch ends. Returns how many, or 0."""
     number, paid, first = rooms

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from lengthwise._compile import compile_kernel
+from lengthwise._compile import kernel
 
 _BY_HAND = 40  # sequences: to count digits would take longer than to put so few in order one by one
 
 
-def _sort_at_once(sizes, top, start, stop, found, spare, counts):
-    """`sort_step` by NumPy."""
-    del spare, counts
-    found[: stop - start] = start + np.argsort(top - sizes[start:stop], kind="stable")
-
-
-@compile_kernel(in_python=_sort_at_once)
+@kernel
 def sort_step(sizes, top, start, stop, found, spare, counts):
     """Writes the positions start..stop-1 from the largest of `sizes`, equals as they come, into `found`.
 
@@ -63,7 +57,7 @@ def sort_step(sizes, top, start, stop, found, spare, counts):
         before, after = after, before
 
 
-@compile_kernel
+@kernel
 def largest(values):
     largest = np.int64(0)
     for value in values:
@@ -71,7 +65,7 @@ def largest(values):
     return largest
 
 
-@compile_kernel(linear=True)
+@kernel
 def sort_steps(sizes, taken, sequences):
     """Sorts steps of given numbers of sequences: those of a step stand from its largest, equals as they come.
 
@@ -89,46 +83,7 @@ def sort_steps(sizes, taken, sequences):
         start += size
 
 
-@compile_kernel(linear=True)
-def sort_parts(sequences, sizes, top, ends, turned, found):
-    """Sorts parts of an order in place, from the smallest, equals as they come.
-
-    Args:
-        sequences: [n] int64, in order.
-        sizes: Those of sequence 0, 1, ..., whole numbers from 0 to `top`, which is below 2**31.
-        ends: [parts], rising: where each part ends.
-        turned: Whether the second part, the fourth and so on are then put back to front.
-        found: [n], receives the sizes of the sequences, sorted as they are.
-    """
-    start = width = np.int64(0)
-    for end in ends:
-        width = max(width, end - start)
-        start = end
-    own, lacks = np.empty(width, np.int64), np.empty(width, np.int64)
-    positions, spare = np.empty(width, np.int64), np.empty(width, np.int64)
-    counts = np.empty(8192, np.int64)
-    start = np.int64(0)
-    for part in range(ends.size):
-        size = ends[part] - start
-        for index in range(size):
-            own[index] = sequences[start + index]
-            lacks[index] = top - sizes[own[index]]  # because a step is sorted from the largest
-        sort_step(lacks, top, np.int64(0), size, positions, spare, counts)
-        back = turned and part % 2 == 1
-        for index in range(size):
-            place = start + (size - 1 - index if back else index)
-            sequences[place] = own[positions[index]]
-            found[place] = top - lacks[positions[index]]
-        start = ends[part]
-
-
-def _keep_at_once(positions, end, sequences):
-    """`keep_until` by NumPy."""
-    kept = positions[positions < end]
-    sequences[: len(kept)] = kept
-
-
-@compile_kernel(in_python=_keep_at_once)
+@kernel
 def keep_until(positions, end, sequences):
     """Writes those of `positions` that are below `end` into `sequences`, in their order; they may be one memory."""
     place = 0

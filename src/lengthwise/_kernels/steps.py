@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from lengthwise._compile import compile_kernel
+from lengthwise._compile import kernel
 from lengthwise._kernels.cuts import fill_padded, is_padded
 from lengthwise._kernels.step_sorts import keep_until, largest, sort_step
 
@@ -15,7 +15,7 @@ _SURE = 4  # tries of a step from which on what a try says of the next is mostly
 _NEAR = 64  # sequences: the bisection of so few takes no more tries
 
 
-@compile_kernel
+@kernel
 def _divide_budget(length, left, prices, budget, most):
     """As `_fill_batch`, of the next `left` sequences of one length each, of which the first, `length`, is the longest.
 
@@ -34,7 +34,7 @@ def _divide_budget(length, left, prices, budget, most):
     return size, once + size * each, once + (size + 1) * each if size < left else np.inf
 
 
-@compile_kernel
+@kernel
 def _fill_batch(lengths, start, prices, budget, most, longest):
     """The batch from row `start` of `lengths` [m, dims] on: how many it takes, its cost, and its cost with one more.
 
@@ -66,7 +66,7 @@ def _fill_batch(lengths, start, prices, budget, most, longest):
     return size, cost, np.inf
 
 
-@compile_kernel
+@kernel
 def cut_falling(lengths, prices, budget, most, slots, ends):
     """Cuts a step, its sequences sorted from the longest, into batches of at most `budget` in cost each.
 
@@ -105,7 +105,7 @@ def cut_falling(lengths, prices, budget, most, slots, ends):
     return batches, costliest, more, filled
 
 
-@compile_kernel
+@kernel
 def _count_wider(ends, batches, width):
     """How many batches hold more than `width` sequences."""
     wider = before = 0
@@ -115,7 +115,7 @@ def _count_wider(ends, batches, width):
     return wider
 
 
-@compile_kernel(linear=True)
+@kernel
 def split_widest(ends, batches, slots):
     """Halves the batch of most sequences until there are `slots` batches, or all are single sequences: how many.
 
@@ -156,7 +156,7 @@ def split_widest(ends, batches, slots):
     return batches
 
 
-@compile_kernel
+@kernel
 def level_step(lengths, prices, budget, most, slots, ends, guess):
     """Cuts a step into `slots` batches, the costliest of which costs the least possible.
 
@@ -187,7 +187,7 @@ def level_step(lengths, prices, budget, most, slots, ends, guess):
     return split_widest(ends, enough, slots), high
 
 
-@compile_kernel
+@kernel
 def _cut_padded_until(lengths, positions, end, count, budget, most, slots, ends):
     """`cut_falling` of pairs by their padded frames, of the `count` rows whose position is below `end`.
 
@@ -215,14 +215,7 @@ def _cut_padded_until(lengths, positions, end, count, budget, most, slots, ends)
     return batches, batches - 1.0 + max(min(1.0, size * (first + second) / budget), size / most)
 
 
-def _copy_at_once(needed, positions, end, lengths):
-    """`copy_until` by NumPy."""
-    own = needed[positions[positions < end]]
-    lengths[: len(own)] = own
-    return lengths[: len(own)]
-
-
-@compile_kernel(in_python=_copy_at_once)
+@kernel
 def copy_until(needed, positions, end, lengths):
     """The rows of `needed` at those `positions` that are below `end`, in the first rows of `lengths`."""
     row, dims = 0, needed.shape[1]
@@ -237,7 +230,7 @@ def copy_until(needed, positions, end, lengths):
     return lengths[:row]
 
 
-@compile_kernel(linear=True)
+@kernel
 def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequences):
     """Fills steps in order, each with the most sequences that `slots` batches under the budget hold. Returns how many.
 
@@ -306,7 +299,7 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
     return steps
 
 
-@compile_kernel(linear=True)
+@kernel
 def cut_steps(lengths, taken, prices, budget, most, slots, offsets):
     """Cuts each step, sorted, into `slots` batches by `level_step`. Returns how many batches there are.
 

@@ -11,21 +11,17 @@ With three lengths, a band of the first is divided into bands of the second, and
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels, _random
-from lengthwise._compile import cores
+from lengthwise import _random
 from lengthwise.choices.columns import longest_of
 
 _COUNTED = 2**16  # places that are told apart by a table also where there are few sequences
-_PIECE = 2**16  # keys
 _COUNTED_EACH = 4  # so many places for each sequence still take less time in a table than in a sort
 
 
-def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[Any]:
+def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[np.int64]:
     """The place of each sequence in the line, from 1: [n]. Sequences of one band and last length share a place.
 
     Args:
@@ -34,10 +30,10 @@ def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[Any]:
             fewer values, each is a band. 1 goes by the last length alone.
 
     Returns:
-        Whole numbers of two or four bytes; of eight where there are 2**32 sequences or more.
+        [n] int64.
 
     >>> line_up(np.array([[4, 3], [5, 2], [2, 8], [6, 9], [1, 1], [9, 5]]), 2)
-    array([2, 6, 3, 4, 1, 5], dtype=uint16)
+    array([2, 6, 3, 4, 1, 5])
     """
     longest = longest_of(lengths)
     if longest.max() >= _COUNTED + len(lengths):  # too many to be counted: their ranks are not
@@ -52,18 +48,15 @@ def line_up(lengths: NDArray[np.int64], bands: int) -> NDArray[Any]:
         keys = _write(cells, table, column, places, width)
         cells, table, count = keys, table[:0], count * width
     width = int(ranks[-1]) + 1
-    if count * width < _COUNTED + _COUNTED_EACH * len(lengths):
-        return _look_up(cells, table, lasts, ranks, width, count * width)
-    places = _rank(_write(cells, table, lasts, ranks, width))
-    places += 1
-    return places
+    keys = _write(cells, table, lasts, ranks, width)
+    if count * width < _COUNTED + _COUNTED_EACH * len(lengths):  # ranked by a table of all keys that there may be
+        return np.cumsum(np.bincount(keys, minlength=count * width) > 0)[keys]
+    return _rank(keys) + 1
 
 
 def _count(values: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     """How often each number from 0 to `most` stands in `values` [n]."""
-    counts = np.zeros(most + 1, np.int64)
-    _kernels.count_groups(values, counts)
-    return counts
+    return np.bincount(values, minlength=most + 1)
 
 
 def _rank_values(counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -81,23 +74,11 @@ def _rank(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     >>> _rank(np.array([30, 10, 30, 20])).tolist()
     [2, 0, 2, 1]
     """
-    order = _random.argsort(keys.astype(np.int64, copy=False))
-    rises = np.zeros(len(keys), bool)
-    # In pieces: millions of keys once more, in their order, would be much of the memory.
-    for start in range(1, len(keys), _PIECE):
-        near = keys.take(order[start - 1 : start + _PIECE])
-        np.not_equal(near[1:], near[:-1], out=rises[start : start + _PIECE])
-    del keys
-    ranks = _count_up(rises)
-    found = np.empty_like(ranks)
-    found[order] = ranks
-    return found
-
-
-def _count_up(marks: NDArray[np.bool_]) -> NDArray[Any]:
-    """How many of `marks` [n] are set up to each: of all but billions in four bytes, and in half the room of NumPy."""
-    counts: NDArray[Any] = marks.astype(np.uint32 if len(marks) < 2**32 else np.int64)
-    return np.cumsum(counts, out=counts)
+    order = _random.argsort(keys)
+    rising = keys[order]
+    ranks = np.empty(len(keys), np.int64)
+    ranks[order] = np.cumsum(np.append(False, rising[1:] != rising[:-1]))
+    return ranks
 
 
 def _divide(counts: NDArray[np.int64], bands: int) -> tuple[NDArray[np.int64], int]:
@@ -116,29 +97,16 @@ def _divide(counts: NDArray[np.int64], bands: int) -> tuple[NDArray[np.int64], i
 def _write(
     cells: NDArray[np.int64], bands: NDArray[np.int64], lasts: NDArray[np.int64], ranks: NDArray[np.int64], width: int
 ) -> NDArray[np.int64]:
-    """The keys of the module `_kernels.bands`, one for each sequence: [n]."""
-    keys = np.empty(len(cells), np.int64)
-    _kernels.write_keys(cells, bands, lasts, ranks, width, keys)
-    return keys
+    """Returns a key for each sequence that rises along the line: [n].
 
+    Every other cell is gone through backwards, so that the line does not jump where the next cell begins.
 
-def _look_up(
-    cells: NDArray[np.int64],
-    bands: NDArray[np.int64],
-    lasts: NDArray[np.int64],
-    ranks: NDArray[np.int64],
-    width: int,
-    most: int,
-) -> NDArray[Any]:
-    """The ranks of these keys, from 1: [n]. They are counted, for none is as large as `most`; so none is written."""
-    seen = np.zeros(most, bool)
-    _kernels.mark_keys(cells, bands, lasts, ranks, width, seen)
-    places = _count_up(seen)
-    del seen  # of few sequences in many bands it is much of the memory
-    if places[-1] < 2**16:
-        places = places.astype(np.uint16)
-    found = np.empty(len(cells), places.dtype)
-    parts = cores.split(len(cells))
-    calls = [(cells[part], bands, lasts[part], ranks, width, places, found[part]) for part in parts]
-    cores.call(_kernels.look_up_keys, calls)
-    return found
+    Args:
+        cells: [n], in which cell of the lengths before each sequence is, or what `bands` says of it.
+        bands: The cell of each of these numbers; empty where they are cells.
+        lasts: [n], the next length of each sequence.
+        ranks: The place of each such length: a band of it, or its rank among all that there are.
+        width: How many places there are.
+    """
+    cell, place = (bands[cells] if bands.size else cells), ranks[lasts]
+    return cell * width + np.where(cell & 1, width - 1 - place, place)

@@ -11,7 +11,7 @@ first, (5, 8) in the second, and (6, 8) in the third.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,12 +44,9 @@ def sort_rows(edges: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def find_boxes(lengths: NDArray[np.int64] | NDArray[np.float64], edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The bucket of each sequence, [n]: the number of its row; as many as there are rows where none holds it.
-
-    The numbers are uint16 where two bytes hold them, and int64 elsewhere.
-    """
-    whole = lengths if lengths.dtype in (np.int64, np.uint16) else np.ceil(lengths).astype(np.int64)
-    found: NDArray[Any] = np.empty(len(lengths), np.uint16 if len(edges) < 2**16 else np.int64)
+    """The bucket of each sequence, [n]: the number of its row; as many as there are rows where none holds it."""
+    whole = np.ceil(lengths).astype(np.int64)
+    found = np.empty(len(lengths), np.int64)
     _kernels.find_boxes(np.ascontiguousarray(whole), np.ascontiguousarray(edges, np.int64), found)
     return found
 

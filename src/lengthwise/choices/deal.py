@@ -16,14 +16,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels, _random, checks
+from lengthwise import _random, checks
 from lengthwise._random import Key
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.rows import Rows
 from lengthwise.choices.waiting import order_by, order_within, waiting_of
 from lengthwise.choices.world import World
 
-_FEW = 64  # batches of a step that are put in order one by one
 TAILS = ("split", "repeat", "drop")
 
 
@@ -269,10 +268,10 @@ def share_out(steps: NDArray[np.int64], costs: NDArray[np.float64], world_size: 
     array([[[0, 1],
             [3, 2]]])
     """
-    shared = np.empty_like(steps)
-    share = _kernels.share_out if steps.shape[1] <= _FEW else _kernels.share_out_at_once
-    share(steps, costs, world_size, shared)
-    return shared.reshape(len(steps), steps.shape[1] // world_size, world_size)
+    ranked = np.take_along_axis(steps, np.argsort(-costs[steps], axis=1, kind="stable"), axis=1)
+    grid = ranked.reshape(len(steps), steps.shape[1] // world_size, world_size)
+    grid[:, 1::2] = grid[:, 1::2, ::-1].copy()
+    return grid
 
 
 def _in_order(steps: NDArray[np.int64]) -> NDArray[np.int64]:

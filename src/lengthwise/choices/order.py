@@ -11,16 +11,15 @@ Every order sorts by a key. Orders differ in how random that key is.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _random, checks
-from lengthwise._random import Key, argsort_over
+from lengthwise._random import Key
 from lengthwise.choices.buckets import EDGES, find_bucket
-from lengthwise.choices.columns import apply_once, narrow, small_whole
+from lengthwise.choices.columns import small_whole
 from lengthwise.choices.edges import check_edges, check_held
 from lengthwise.choices.parts import shuffle_parts, sort_by_size, sort_parts
 from lengthwise.choices.pool import Pool, fit_pool
@@ -36,16 +35,13 @@ class Ordered(NamedTuple):
     Attributes:
         sequences: [m] int64, numbers from 0 to n - 1, each at most once; m < n only where the order was asked to drop.
         boundaries: [k] int64, rising positions in 1..m-1 that no batch may cross; by default there are none.
-        edges: [m] int64 or uint16, what each of `sequences` is padded to at least, in the unit of the lengths; None
+        edges: [m] int64, what each of `sequences` is padded to at least, in the unit of the lengths; None
             for no more than the longest of the batch. If sequences have several lengths, [m, dims].
-        sizes: [m] int64 or uint16, those of `sequences`, from an order of this package that has them at hand. To look
-            up ten million in random order takes as long as to sort them.
     """
 
     sequences: NDArray[np.int64]
     boundaries: NDArray[np.int64] = np.empty(0, np.int64)
     edges: NDArray[np.int64] | None = None
-    sizes: NDArray[np.int64] | None = None
 
 
 class Order(Protocol):
@@ -90,11 +86,9 @@ class Sorted:
         checks.check_flag("descending", self.descending)
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        whole = small_whole(sizes, np.uint16, np.uint32)
-        if whole is not None and (most := whole.max(initial=0)) < _random.MOST_GROUPS:
-            words = key.words_within(most - whole if self.descending else whole)
-            del sizes, whole  # before they are sorted: of two lengths a sequence, they are a sixth of the memory
-            return Ordered(_random.argsort(words))
+        whole = small_whole(sizes, _random.MOST_GROUPS - 1)
+        if whole is not None:
+            return Ordered(key.permutation_within(whole.max(initial=0) - whole if self.descending else whole))
         # The sort is stable: equal lengths keep the random order that they come in.
         return Ordered(sort_by_size(key.permutation(len(sizes)), -sizes if self.descending else sizes))
 
@@ -152,8 +146,7 @@ class AlternatedSort:
         count = len(sizes)
         bins = min(self.bins, count)
         starts = -(-np.arange(bins) * count // bins)  # 5 sequences in 2 bins: [0, 3]
-        sequences, found = sort_parts(key.permutation(count), sizes, starts, turned=True)
-        return Ordered(sequences, sizes=found)
+        return Ordered(sort_parts(key.permutation(count), sizes, starts, turned=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +167,7 @@ class Windowed:
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         starts = np.arange(0, len(sizes), self.window)
-        sequences, found = sort_parts(key.permutation(len(sizes)), sizes, starts)
-        return Ordered(sequences, starts[1:], sizes=found)
+        return Ordered(sort_parts(key.permutation(len(sizes)), sizes, starts), starts[1:])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -242,13 +234,12 @@ class Bucketed:
             raise _unfitted(self)
         edges = np.array(self.edges, np.int64)
         # Of the edges (10, 20), lengths 9, 10 and 11 are in the buckets 0, 0 and 1; 21 would be in a third: dropped.
-        find = partial(find_bucket, edges=edges)
-        bucket = apply_once(find, sizes, _small_type(len(edges) + 1)) if sizes.ndim == 1 else find(sizes)
+        bucket = find_bucket(sizes, edges=edges)
         # What is dropped stands last. Buckets of [2, 2, 0, 1] sequences have the borders [2, 4].
         counts = np.bincount(bucket, minlength=len(edges))[: len(edges)]
         sequences = _shuffle_buckets(bucket, key)[: counts.sum()]
         boundaries = np.cumsum(counts[counts > 0])[:-1]
-        return Ordered(sequences, boundaries, np.repeat(narrow(edges), counts, axis=0) if self.pad_to_edge else None)
+        return Ordered(sequences, boundaries, np.repeat(edges, counts, axis=0) if self.pad_to_edge else None)
 
     def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Bucketed:
         """The same buckets with their edges found on `sizes` [n] or [n, dims], so that all portions share them."""
@@ -348,10 +339,9 @@ class WarpedSort:
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         moved = key.exponential(len(sizes))
         warp = self.warp.stretch(int(sizes.max(initial=1)) / self.places) if self.places else self.warp
-        warp.add_to(moved, sizes)
-        del sizes  # before they are sorted, as in `Sorted`
+        moved += warp(sizes)
         moved -= moved.min(initial=0.0)
-        return Ordered(argsort_over(moved))
+        return Ordered(_random.argsort(moved))
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,19 +351,13 @@ class _Drawn:
     pool: Pool
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        sequences, found = self.pool.draw(sizes, key)
-        return Ordered(sequences, sizes=found)
+        return Ordered(self.pool.draw(sizes, key))
 
 
 def _unfitted(order: Order) -> ValueError:
     """The error for an order that is asked to sort before it was fitted."""
     remedy = "Call its `fit`, as make_plan does."
     return checks.value_error(type(order).__name__, "fitted to the lengths first", order, remedy)
-
-
-def _small_type(count: int) -> type[np.integer[Any]]:
-    """What holds the numbers 0..count-1: of millions of buckets, each in two bytes and not in eight."""
-    return np.uint16 if count <= 2**16 else np.int64
 
 
 def _shuffle_buckets(bucket: NDArray[Any], key: Key) -> NDArray[np.int64]:

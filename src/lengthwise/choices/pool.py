@@ -21,21 +21,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _exact, _kernels
-from lengthwise._compile import cores
 from lengthwise._random import Key
-from lengthwise.choices.columns import KEPT, keep_last, small_whole
+from lengthwise.choices.columns import KEPT, keep_last
 from lengthwise.choices.parts import sort_by_size
 from lengthwise.choices.rate_distortion import Levels, group_levels, least_flows, spread_out
 from lengthwise.choices.warp import BatchSizes, Curve, find_root
 
 _LEVELS = 2048  # lengths told apart when a pool is fitted
-_MANY = 2**14  # lengths: fewer are sorted by NumPy before a kernel would begin to count them
 _LOOKED_AT = 256  # levels of which it is asked how much shorter than they are what is drawn there is
 
 
@@ -74,15 +72,14 @@ class Pool:
         # Trials draw from the same few lengths again and again.
         object.__setattr__(self, "_admit", keep_last(self._admit_anew))
 
-    def draw(self, sizes: NDArray[np.float64], key: Key) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The numbers of `sizes` [n], batch after batch, and the size of each, in whole numbers: [n] and [n]."""
+    def draw(self, sizes: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
+        """Draws the numbers of `sizes` [n], batch after batch: [n]."""
         sequences, *admitted, room = self._admit(sizes)
         if len(sizes) <= KEPT:  # the next draw finds them in this order
             sequences = sequences.copy()
         words = key.words(len(sizes) + 1).view(np.int64)
         _kernels.draw_batches(sequences, *admitted, words, np.empty(room, np.int64))
-        found: NDArray[Any] = words[:-1].astype(np.uint16) if sizes.dtype == np.uint16 else words[:-1]
-        return sequences, found
+        return sequences
 
     def _admit_anew(self, sizes: NDArray[np.float64]) -> _Admitted:
         """All that does not depend on chance."""
@@ -131,21 +128,8 @@ def fit_pool(sizes: NDArray[np.float64], padding: float, *, batch_sizes: BatchSi
 
 
 def _by_length(sizes: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """The numbers of `sizes` [n] by size: [n]; the sizes that there are: [levels]; and where each ends: [levels]."""
-    whole = small_whole(sizes)
-    if whole is not None and len(whole) >= _MANY:
-        parts = cores.split(len(whole))
-        of_parts = np.zeros((len(parts), int(whole.max(initial=0)) + 1), np.int64)
-        cores.call(_kernels.count_groups, [(whole[part], own) for part, own in zip(parts, of_parts, strict=True)])
-        counts = of_parts.sum(axis=0)
-        ends, sequences = np.cumsum(counts), np.empty(len(whole), np.int64)
-        # Those of each size stand part after part.
-        places = ends - counts + np.cumsum(of_parts, axis=0) - of_parts
-        calls = [(whole[part], part.start, own, sequences) for part, own in zip(parts, places, strict=True)]
-        cores.call(_kernels.count_out, calls)
-        values = np.flatnonzero(counts)
-        return sequences, values.astype(np.float64), ends[values]
-    sequences = sort_by_size(None, sizes) if whole is None else np.argsort(whole, kind="stable")
+    """Sorts `sizes` [n]: the numbers by size, [n]; the distinct sizes, [levels]; and where each ends, [levels]."""
+    sequences = sort_by_size(None, sizes)
     rising = sizes[sequences]
     ends = np.append(np.flatnonzero(rising[1:] != rising[:-1]) + 1, len(sizes))
     return sequences, rising[ends - 1].astype(np.float64, copy=False), ends

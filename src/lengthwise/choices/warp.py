@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _exact, _kernels
-from lengthwise.choices.columns import add_once, apply_once, distinct
+from lengthwise.choices.columns import distinct
 from lengthwise.choices.rate_distortion import Levels, group_levels, least_flows
 
 BatchSizes = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -36,11 +36,10 @@ class Curve:
     heights: NDArray[np.float64]
 
     def __call__(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-        return apply_once(self._interpolate, lengths)
-
-    def add_to(self, sums: NDArray[np.float64], lengths: NDArray[np.float64]) -> None:
-        """Adds the height at each of `lengths` [n] to `sums` [n], in place."""
-        add_once(self._interpolate, lengths, sums)
+        # Multiplied and added by separate operations: fused ones would differ between platforms in the last bit.
+        cell = np.clip(np.searchsorted(self.lengths, lengths, side="right") - 1, 0, len(self.lengths) - 2)
+        slopes = np.diff(self.heights) / np.diff(self.lengths)
+        return self.heights[cell] + slopes[cell] * (lengths - self.lengths[cell])
 
     def stretch(self, times: float) -> Curve:
         """The same heights at `times` the lengths."""
@@ -49,12 +48,6 @@ class Curve:
     def steepen(self, times: float) -> Curve:
         """`times` the heights at the same lengths."""
         return Curve(lengths=self.lengths, heights=times * self.heights)
-
-    def _interpolate(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-        # Multiplied and added by separate operations: fused ones would differ between platforms in the last bit.
-        cell = np.clip(np.searchsorted(self.lengths, lengths, side="right") - 1, 0, len(self.lengths) - 2)
-        slopes = np.diff(self.heights) / np.diff(self.lengths)
-        return self.heights[cell] + slopes[cell] * (lengths - self.lengths[cell])
 
 
 def fit_warp(

@@ -53,14 +53,10 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
     return freeze(lengths.reshape(raw.shape))
 
 
-def view_lengths(values: ArrayLike, *, narrow: bool = False) -> NDArray[np.int64]:
-    """As `as_lengths`, but int64 lengths in one piece are not copied: for who reads them while they do not change.
-
-    Where `narrow`, whole numbers of fewer bits stay as they are too. Whoever asks for that must compute in int64.
-    """
+def view_lengths(values: ArrayLike) -> NDArray[np.int64]:
+    """As `as_lengths`, but int64 lengths in one piece are not copied: for who reads them while they do not change."""
     array: Any = values
-    plain = type(array) is np.ndarray and array.dtype.kind in "iu" and array.dtype.isnative
-    plain = plain and (array.dtype == np.int64 or (narrow and array.itemsize < 8))
+    plain = type(array) is np.ndarray and array.dtype == np.int64 and array.dtype.isnative
     # Of other shapes `as_lengths` says what is wrong.
     plain = plain and (array.ndim == 1 or (array.ndim == 2 and 1 <= array.shape[1] <= MOST_DIMS))
     if plain and array.flags.c_contiguous and array.min(initial=1) >= 1:

@@ -1,8 +1,7 @@
 """Epochs to measure: plans, or the batches of any sampler, with their lengths; checked once.
 
 batches  [b] of [k]     sequence numbers, one list or array for each batch
-taken    [m]            the length of each item that a plan takes, in its order, summed over its dimensions:
-                        uint16 where two bytes hold all, and int64 elsewhere
+taken    [m]            the length of each item that a plan takes, in its order, summed over its dimensions
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.columns import look_up, narrow, sum_groups, sum_rows
+from lengthwise.choices.columns import sum_rows
 from lengthwise.choices.cost import Padded
 from lengthwise.choices.world import World, check_world
 from lengthwise.lengths.arrays import view_lengths
@@ -54,7 +53,8 @@ class Epochs:
     @cached_property
     def used(self) -> NDArray[np.int64]:
         """The lengths of each batch in sum: [batches]."""
-        return join([sum_groups(taken, plan.offsets) for plan, taken in zip(self.plans, self.taken, strict=True)])
+        parts = zip(self.plans, self.taken, strict=True)
+        return join([np.diff(np.append(0, np.cumsum(lengths))[plan.offsets]) for plan, lengths in parts])
 
     @cached_property
     def padded(self) -> NDArray[np.int64]:
@@ -97,13 +97,13 @@ def read_epochs(
         TypeError: Neither plans nor batches.
     """
     several = _list(plans)
-    array = narrow(view_lengths(lengths, narrow=True))
+    array = view_lengths(lengths)
     own = array if array.ndim == 1 else sum_rows(array)
     if not any(isinstance(each, Plan) for each in several):
         world = check_world(1 if world_size is None else world_size, 1 if micro_batches is None else micro_batches)
         epochs = several if _is_nested(several[0]) else [several]
         found = [_plan_batches(epoch, array, world) for epoch in epochs]
-        return Epochs(found, [look_up(own, plan.sequences) for plan in found])
+        return Epochs(found, [own[plan.sequences] for plan in found])
     for each in several:
         check_plan("plans", each)
     for name, given in (("world_size", world_size), ("micro_batches", micro_batches)):
@@ -209,4 +209,4 @@ def _check_lengths(plans: Sequence[Plan], array: NDArray[np.int64]) -> None:
 
 def _take(plan: Plan, own: NDArray[np.int64]) -> NDArray[np.int64]:
     """The lengths of what the plan takes, sequences or chunks, in its order."""
-    return look_up(own if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1], plan.numbers)
+    return (own if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1])[plan.numbers]

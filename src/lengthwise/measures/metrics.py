@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise.choices.columns import count_each
 from lengthwise.measures.epochs import Batches, Epochs, check_plan, join, read_epochs
 from lengthwise.measures.mixing import (
     bin_batches,
@@ -261,11 +260,7 @@ def _mean_and_variance(lengths: NDArray[np.int64]) -> tuple[float, float]:
     count, most = len(lengths), int(lengths.max(initial=0))
     if count * most**2 >= 2**63:
         return float(lengths.mean()), float(lengths.var())
-    if lengths.dtype == np.uint16:
-        counts, values = count_each(lengths), np.arange(most + 1)
-        total, squares = int(counts @ values), int(counts @ values**2)
-    else:
-        total, squares = int(lengths.sum()), int(lengths @ lengths)
+    total, squares = int(lengths.sum()), int(lengths @ lengths)
     # Of [1, 3]: a sum of 4, and of 10 of the squares; (2 x 10 - 4^2) / 2^2 = 1.
     return total / max(1, count), (count * squares - total**2) / max(1, count) ** 2
 

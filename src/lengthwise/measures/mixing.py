@@ -76,7 +76,7 @@ def step_mixing(
     return mixing_of_bins(epochs, bin_items(epochs, bins), bin_steps(epochs, bins), bins)
 
 
-def mixing_of_bins(epochs: Epochs, rows: NDArray[np.uint16], columns: NDArray[np.uint16], bins: int) -> float:
+def mixing_of_bins(epochs: Epochs, rows: NDArray[np.int64], columns: NDArray[np.int64], bins: int) -> float:
     """exp(-I(X; T)) from the bin of X of each item, `rows` [m], and that of T of each batch, `columns` [batches]."""
     if not epochs.places:
         return 1.0
@@ -97,17 +97,17 @@ def fine_bins(count: int) -> int:
     return int(np.clip(np.sqrt(count / 2.5), 2, 1024))
 
 
-def bin_items(epochs: Epochs, bins: int) -> NDArray[np.uint16]:
+def bin_items(epochs: Epochs, bins: int) -> NDArray[np.int64]:
     """The equal-mass bin of the length of each item, plan after plan: [m]."""
     return bin_equally(join(epochs.taken), None, bins)
 
 
-def bin_batches(epochs: Epochs, bins: int) -> NDArray[np.uint16]:
+def bin_batches(epochs: Epochs, bins: int) -> NDArray[np.int64]:
     """The equal-mass bin of what each batch is padded to, each weighted by its items, plan after plan: [batches]."""
     return bin_equally(epochs.padded, epochs.sizes, bins)
 
 
-def bin_steps(epochs: Epochs, bins: int) -> NDArray[np.uint16]:
+def bin_steps(epochs: Epochs, bins: int) -> NDArray[np.int64]:
     """The same of the mean padded length over the items of the step that takes each batch first: [batches]."""
     means = epochs.add_steps(epochs.padded * epochs.sizes) / epochs.step_sizes
     # Plans of 3 and 2 steps: the first step of the second plan is number 3.

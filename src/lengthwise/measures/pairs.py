@@ -42,7 +42,7 @@ def pair_mixing(plans: Plan | Batches | Sequence[Plan] | Sequence[Batches], leng
     return pair_mixings(read_epochs(plans, lengths))
 
 
-def pair_mixings(epochs: Epochs, known: NDArray[np.uint16] | None = None, known_bins: int = 0) -> float:
+def pair_mixings(epochs: Epochs, known: NDArray[np.int64] | None = None, known_bins: int = 0) -> float:
     """The same of epochs that are read; 1 where no two sequences share anything.
 
     `known` are `bin_items` for as many bins.

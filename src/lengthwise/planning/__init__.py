@@ -23,8 +23,7 @@ recent      what is found once for many plans is kept
 
 Other files read plans, or make many: loss, evaluation; shapes and few_shapes; windows, window_epoch and step_counts.
 
-items     [n, dims]   the lengths of what is planned: sequences, copies or chunks of them; in the type they came in,
-                      such as uint16, so that a sum or a product of them must be asked for in int64
+items     [n, dims]   the lengths of what is planned: sequences, copies or chunks of them
 members   [k]         the items of one portion (of all, where there are no portions)
 """
 

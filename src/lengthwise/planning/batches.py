@@ -8,14 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels
-from lengthwise.choices.cost import Cost, check_finite, costs_of, costs_of_rows, prices_of
+from lengthwise.choices.cost import Cost, costs_of, costs_of_rows
 
 
 class Batches(NamedTuple):
     """Batch b is members[offsets[b]:offsets[b + 1]].
 
-    needed          [m, dims]         what each member must be padded to at least, int64 or uint16; or [0, dims], once
+    needed          [m, dims]         what each member must be padded to at least; or [0, dims], once
                                       no batch is split or packed any more
     padded_lengths  [batches, dims]   what each batch is padded to: the most that its members need
     costs           [batches]
@@ -60,12 +59,7 @@ def pad(
         costs = costs_of_rows(cost, needed, offsets, capacity)
         return Batches(members, offsets, needed, lengths, costs, None, capacity)
     # Members that need [5, 9, 2, 4], cut at [0, 2, 4], are padded to [9, 4].
-    if (prices := prices_of(cost, needed.shape[1])) is not None:
-        lengths, costs = np.empty((len(offsets) - 1, needed.shape[1]), np.int64), np.empty(len(offsets) - 1)
-        _kernels.pad_and_price(needed, offsets, prices, lengths, costs)
-        check_finite(costs)
-        return Batches(members, offsets, needed, lengths, costs, None)
-    lengths = np.maximum.reduceat(needed, offsets[:-1], axis=0).astype(np.int64, copy=False)
+    lengths = np.maximum.reduceat(needed, offsets[:-1], axis=0)
     return Batches(members, offsets, needed, lengths, costs_of(cost, np.diff(offsets), lengths), None)
 
 

@@ -23,7 +23,7 @@ _NO_BOUNDARIES = np.empty(0, np.int64)
 class Queue(NamedTuple):
     """Sequences in order, from which steps are filled.
 
-    needed   [m, dims]   what each must be padded to at least, int64 or uint16
+    needed   [m, dims]   what each must be padded to at least
     sizes    [m]         whole numbers, by which a step is sorted, from the largest; equal ones stand as they come
     """
 

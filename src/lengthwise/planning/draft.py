@@ -14,12 +14,12 @@ from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.boxes import find_boxes
 from lengthwise.choices.chains import nest
-from lengthwise.choices.columns import longest_of, look_up, small_whole, sum_rows, take_rows
+from lengthwise.choices.columns import longest_of, sum_rows
 from lengthwise.choices.cost import Cost, costs_alone
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.multiples import length_multiple, round_up
-from lengthwise.choices.order import Bucketed, Order, Ordered, Shuffled
+from lengthwise.choices.order import Bucketed, Order, Ordered
 from lengthwise.choices.rows import Rows, max_in_row, one_of_each, row_capacity
 from lengthwise.planning.batches import Batches, pad
 from lengthwise.planning.custom import check_cuts, check_ordered, check_rows, is_custom
@@ -29,10 +29,7 @@ from lengthwise.planning.times import copies_of
 
 
 class Draft(NamedTuple):
-    """Members in order, cut; `needed` [k, dims] is what each must be padded to, `boundaries` the borders of buckets.
-
-    `needed` is uint16 where two bytes hold all lengths, and int64 elsewhere: of millions, most time goes to memory.
-    """
+    """Members in order, cut; `needed` [k, dims] is what each must be padded to, `boundaries` the borders of buckets."""
 
     members: NDArray[np.int64]
     offsets: NDArray[np.int64]
@@ -65,10 +62,10 @@ def draft(
         bands: By how many bands sequences of several lengths are sorted: by the order, or, where the deal takes whole
             steps, inside of each step. 0 for by their sum.
     """
-    own = items if members is None else take_rows(items, members)
+    own = items if members is None else items[members]
     if not len(own):
         none = np.empty(0, np.int64)
-        return Draft(none, np.zeros(1, np.int64), none, own.astype(np.int64))
+        return Draft(none, np.zeros(1, np.int64), none, own)
     line = _put_in_line(own, batching, order, key, bands)
     # An edge may be longer than any sequence.
     longest = np.maximum(longest_of(items), longest_of(line.needed))
@@ -88,7 +85,7 @@ def draft(
 def _put_in_line(items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: int) -> _Line:
     """All of `items` in order."""
     ordered = _order(items, batching, order, key, bands)
-    sequences, boundaries, edges, _ = ordered
+    sequences, boundaries, edges = ordered
     if edges is not None and row_capacity(batching.cut) is not None:
         rule = "one that pads to no edges beside a cut that packs rows"
         raise checks.value_error("order", rule, batching.order, "Take Shuffled().")
@@ -104,24 +101,19 @@ def _order(items: NDArray[np.int64], batching: Batching, order: Order, key: Key,
     """What the order gives; checked, where it is the user's own."""
     # Most orders sort by one number: the length, the sum of several, or the place in a line of bands.
     in_bands = bands and not isinstance(batching.deal, RandomSteps)
-    # Of millions of pairs, the sizes are much of the memory. So the order deletes them before it sorts. That frees them
-    # only if nothing else holds them: `order(...)` would keep them until it returns, and a call of the method does not.
-    ordered = order.__call__(line_up(items, bands) if in_bands else _narrow_sizes(items, batching, order), key)
+    ordered = order(line_up(items, bands) if in_bands else _whole_sizes(items, batching, order), key)
     return check_ordered(ordered, *items.shape) if is_custom(batching.order) else ordered
 
 
 def _pad_to_edges(items: NDArray[np.int64], ordered: Ordered, batching: Batching, order: Order) -> NDArray[np.int64]:
     """What each sequence must be padded to, by the edges of the order if there are any: [k, dims]."""
-    sequences, _, edges, sizes = ordered
+    sequences, _, edges = ordered
     in_steps = isinstance(batching.deal, RandomSteps)
-    if sizes is not None and items.shape[1] == 1:  # of several lengths, a size is their sum or a place in a line
-        return sizes[:, None]
     if edges is not None and not in_steps and not is_custom(batching.order):
         return edges.reshape(-1, items.shape[1])  # an edge of ours holds what is padded to it
-    needed = look_up(items[:, 0], sequences)[:, None] if items.shape[1] == 1 else take_rows(items, sequences)
+    needed = items[sequences]
     if edges is None:
         return needed
-    needed = needed.astype(np.int64, copy=False)  # an edge may be longer than two bytes hold
     if in_steps:
         edges = _chain_edges(needed, edges, order)
     # An order of the user's may give an edge that is too short: the sequence is then padded to its own length.
@@ -151,7 +143,7 @@ def _cut(
         check_rows(one_of_each(needed)[kept], capacity, max_in_row(cut))
     # Boundaries count what stays: if the positions [0, 2, 3] do, the boundary 2 becomes 1. A packer reorders between
     # boundaries, so that `kept` need not rise; but all that is below a boundary stands before all that is not.
-    return _Line(sequences.take(kept), take_rows(needed, kept), np.searchsorted(kept, boundaries)), offsets
+    return _Line(sequences.take(kept), needed[kept], np.searchsorted(kept, boundaries)), offsets
 
 
 def _chain_edges(needed: NDArray[np.int64], edges: NDArray[np.int64], order: Order) -> NDArray[np.int64]:
@@ -166,18 +158,11 @@ def _chain_edges(needed: NDArray[np.int64], edges: NDArray[np.int64], order: Ord
     return chain[find_boxes(needed, chain)]
 
 
-def _narrow_sizes(items: NDArray[np.int64], batching: Batching, order: Order) -> NDArray[Any]:
+def _whole_sizes(items: NDArray[np.int64], batching: Batching, order: Order) -> NDArray[Any]:
     """As `sizes_of`, but in whole numbers, for an order of this package; it only reads them."""
     if is_custom(batching.order):
         return sizes_of(items, order)
-    if _is_in_boxes(items, order):
-        return items
-    # A random order asks only how many there are.
-    sizes = items[:, 0] if type(order) is Shuffled else sum_rows(items)
-    if sizes.dtype in (np.int64, np.uint16):
-        return sizes
-    whole = small_whole(sizes)
-    return sizes.astype(np.int64) if whole is None else whole
+    return items if _is_in_boxes(items, order) else sum_rows(items)
 
 
 def mean_cost(items: NDArray[np.int64], cost: Cost) -> float:
@@ -235,7 +220,7 @@ def count_frames(drafts: Sequence[Draft], items: NDArray[np.int64]) -> tuple[int
 
 def longest_in_batches(draft: Draft) -> NDArray[np.int64]:
     """What each batch of a draft that has some is padded to: [batches, dims]."""
-    return np.maximum.reduceat(draft.needed, draft.offsets[:-1]).astype(np.int64, copy=False)
+    return np.maximum.reduceat(draft.needed, draft.offsets[:-1])
 
 
 def take_items(

@@ -48,7 +48,7 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
     >>> [batch.tolist() for batch in evaluation_plan([5, 9, 2, 4], FixedSize(2)).batches()]
     [[0, 1], [2, 3]]
     """
-    array = view_lengths(lengths, narrow=True)
+    array = view_lengths(lengths)
     batching = Batching(
         cut=cut,
         # A pool of similar lengths has no short sequence for the gaps of long ones. Of the long-tailed example, rows

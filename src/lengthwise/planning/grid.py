@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.world import World
@@ -27,9 +26,8 @@ def deal_and_arrange(
         grid = check_grid(grid, numbers, world)
     steps = grid.reshape(len(grid), world.slots)
     # All that an arrangement sees of a step: its costliest batch, which must fit into memory, and its mean length.
-    costliest, means = np.empty(len(steps)), np.empty(len(steps))
-    _kernels.look_at_steps(steps, batches.costs, batches.lengths, costliest, means)
-    taken = batching.arrange(costliest, means, arrange)
+    costliest = batches.costs[steps].max(axis=1, initial=0.0)
+    taken = batching.arrange(costliest, batches.lengths[steps].sum(axis=1) / world.slots, arrange)
     return grid[check_arrangement(taken, len(grid)) if is_custom(batching.arrange) else taken]
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _exact
-from lengthwise.choices.columns import count_each, look_up
 
 
 def mixing_of_batches(lengths: NDArray[np.int64], padded: NDArray[np.int64], sizes: NDArray[np.int64]) -> float:
@@ -42,23 +41,23 @@ def mixing_bins(count: int) -> int:
     return int(np.clip(1 + np.sqrt(count / 10), 2, 128))
 
 
-def bin_equally(values: NDArray[Any], weights: NDArray[Any] | None, bins: int) -> NDArray[np.uint16]:
+def bin_equally(values: NDArray[Any], weights: NDArray[Any] | None, bins: int) -> NDArray[np.int64]:
     """The bin of each value, by its rank among as many as its weight says, or 1; equal values share a bin.
 
     >>> bin_equally(np.array([5, 1, 9]), np.array([2, 1, 1]), 2)
-    array([1, 0, 1], dtype=uint16)
+    array([1, 0, 1])
     """
     if not len(values):
-        return np.empty(0, np.uint16)
+        return np.empty(0, np.int64)
     low = values.min()
     if values.dtype.kind in "iu" and values.max() - low <= 4 * len(values):  # few enough to count, and not to sort
         keys = values if 0 <= low <= len(values) else values - low
     else:
         keys = np.unique(values, return_inverse=True)[1].reshape(-1)
-    counts = count_each(keys) if weights is None and keys.dtype == np.uint16 else np.bincount(keys, weights)
+    counts = np.bincount(keys, weights)
     # A value stands at the middle of its own ranks: with counts [1, 2, 1], at [0.5, 2, 3.5] of 4.
     middle = np.cumsum(counts) - counts / 2
-    return look_up((middle * bins / counts.sum()).clip(0, bins - 1).astype(np.uint16), keys)
+    return (middle * bins / counts.sum()).clip(0, bins - 1).astype(np.int64)[keys]
 
 
 def mixing_of_counts(joint: NDArray[np.float64], count: int) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _exact, _kernels
+from lengthwise import _exact
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.columns import longest_of
 from lengthwise.choices.cost import Cost, cost_of_one, costs_alone, prices_of, split_price
@@ -78,14 +78,13 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
 
 def _costliest_alone(needed: NDArray[np.int64], cost: Cost, budget: float, *, enough: float) -> float:
     """The most that a sequence costs by itself, of those within the budget; or a bound of it that is `enough`."""
-    if (prices := prices_of(cost, needed.shape[1])) is not None:
+    if prices_of(cost, needed.shape[1]) is not None:
         # A cost of this package does not fall as lengths rise: if the longest is within the budget, it is the one. Of
         # several lengths, the longest of each may be of two sequences, of which neither costs as much.
         longest = longest_of(needed)
         most = cost_of_one(cost, 1, longest)
         if most <= (budget if len(longest) == 1 else enough):
             return most
-        return float(_kernels.costliest_alone(needed, prices, budget))
     alone = costs_alone(cost, needed)
     return float(alone[alone <= budget].max(initial=0.0))
 

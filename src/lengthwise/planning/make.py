@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching, check_batching
-from lengthwise.choices.columns import distinct, longest_of, narrow
+from lengthwise.choices.columns import distinct, longest_of
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.multiples import count_multiple, length_multiple, round_up
 from lengthwise.choices.rows import max_in_row, row_capacity, row_offsets
@@ -197,7 +197,7 @@ def _make_batches(
     times: ArrayLike | Draw | None,
 ) -> tuple[list[Batches], _Made]:
     """Lengths ordered, cut, padded and priced: the batches of each portion."""
-    array = narrow(view_lengths(lengths, narrow=True))
+    array = view_lengths(lengths)
     # Each sequence once, or as often as the epoch takes it; whole, or in chunks.
     drawn = times if times is None or isinstance(times, Draw) else draw_times(read_times(times, len(array)), key.seed)
     taken_times = None if drawn is None else drawn.take(key.epoch)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels, checks, files
+from lengthwise import checks, files
 from lengthwise.planning.times import copies_of
 
 _ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "row_offsets", "spans", "delivered", "times")
@@ -216,11 +216,13 @@ class Plan:
         return items if self.copies is None else self.copies[items]
 
     def _is_each_once(self) -> bool:
-        """Whether every sequence is taken once, as in most plans: asked with a bit for each, and not a counter."""
+        """Whether every sequence is taken once, as in most plans: asked with a byte for each, and not a counter."""
         taken = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))
         if len(self.sequences) != self.count or not (taken == 1).all():
             return False
-        return bool(_kernels.are_distinct(self.sequences, self.count, np.zeros(self.count // 8 + 1, np.uint8)))
+        seen = np.zeros(self.count, bool)
+        seen[self.sequences] = True
+        return bool(seen.all())
 
     def _times_planned(self) -> NDArray[np.int64]:
         taken = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))  # how often, of each batch

@@ -8,14 +8,12 @@ A step is a sample of the order: random where the order is. Its batches are near
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
 from lengthwise.choices.bands import line_up
-from lengthwise.choices.columns import as_numbers, distinct, longest_of, sum_rows, take_numbers
+from lengthwise.choices.columns import longest_of, sum_rows
 from lengthwise.choices.cost import Cost, costs_alone, prices_of
 from lengthwise.choices.cut import Cut, FixedSize, keep_within
 from lengthwise.choices.deal import RandomSteps
@@ -34,7 +32,6 @@ from lengthwise.planning.step_multiples import StepBounds
 
 _UNBOUNDED = 2**62  # sequences in a batch: more than any data set has
 _ASKED = 1_000  # sequences that tell about how many a step takes
-_MOVED = 2**16  # sequences that are put in order at once
 
 
 def form_steps(
@@ -78,21 +75,10 @@ def form_steps(
     else:
         steps = _lend(queue, steps, bounds)
     del queue  # as many sizes as sequences
-    sequences, needed = (_put_in_steps(each, steps) for each in (sequences, needed))
+    sequences, needed = sequences[steps.positions], needed[steps.positions]
     if deal.even:
         return sequences, needed, _cut_evenly(needed, steps.taken, bounds)
     return sequences, needed, _cut_by_count(steps.taken, bounds.slots)
-
-
-def _put_in_steps(rows: NDArray[np.int64], steps: Steps) -> NDArray[np.int64]:
-    """`rows` [m] or [m, dims] in the order of the positions, moved within the array: a copy would be a third of all."""
-    moved = as_numbers(rows)
-    ends, count = np.cumsum(steps.taken), len(steps.positions)
-    # A step holds the rows that stood there. So some steps at once are moved by themselves: they stay in the cache.
-    blocks = ends[distinct(np.searchsorted(ends, np.arange(_MOVED, count, _MOVED)))].tolist()
-    for start, stop in pairwise([0, *blocks, count]):
-        moved[start:stop] = take_numbers(moved, steps.positions[start:stop])
-    return rows[:count]
 
 
 def bounds_of(cut: Cut, cost: Cost, longest: NDArray[np.int64], slots: int) -> StepBounds:
@@ -106,7 +92,7 @@ def bounds_of(cut: Cut, cost: Cost, longest: NDArray[np.int64], slots: int) -> S
 def _sizes_of(needed: NDArray[np.int64], bands: int) -> NDArray[np.int64]:
     """By what sequences are sorted: [m], spread over less than 2**31, so that a size and a place fit into one word."""
     sizes = line_up(needed, bands) if bands else np.ascontiguousarray(sum_rows(needed))
-    if sizes.dtype == np.uint16 or sizes.max(initial=0) - sizes.min(initial=0) < 2**31:
+    if sizes.max(initial=0) - sizes.min(initial=0) < 2**31:
         return sizes
     return np.unique(sizes, return_inverse=True)[1].reshape(-1)
 
