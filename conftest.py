@@ -63,13 +63,6 @@ def starts_processes(path):
     return "mark.processes" in (ROOT / path).read_text()
 
 
-def pytest_configure():
-    """Has small calls run as machine code, which the tests are of: else they would run in Python at first."""
-    from lengthwise import _compile  # loads NumPy, which reads then how many threads it may start
-
-    _compile.BEFORE_READING = _compile.BEFORE_COMPILING = 0.0
-
-
 # What one worker does at a time, longest first: begun late, it would keep one worker after the others have ended.
 LONGEST = ("processes", "tests/test_in_jax_process.py", "tests/test_types.py")
 

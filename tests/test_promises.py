@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import choices
 import length_sets
 import lengthwise as lw
-from lengthwise import _compile, _kernels
 from lengthwise.planning.times import draw_times
 
 CASES_PER_PAIR = 5  # plans of each order with each cut
@@ -64,41 +63,6 @@ def test_copies_keep_the_promises_with_every_cut(cut):
         times = np.array([chance.choice([0.0, 0.4, 1.0, 2.5, 3 * chance.random()]) for _ in lengths], np.float64)
         times[:1] += 0.1  # not all 0
         keeps_its_promises(lengths, batching, **which, times=times)
-
-
-@pytest.fixture
-def run_in_python(monkeypatch):
-    """Runs kernels as a new process runs small calls: in Python. Else tests run them as machine code."""
-
-    def run():
-        monkeypatch.setattr(_compile, "BEFORE_READING", float("inf"))
-        monkeypatch.setattr(_compile, "BEFORE_COMPILING", float("inf"))
-        for kernel in vars(_kernels).values():
-            if isinstance(kernel, _compile.Kernel):
-                monkeypatch.setattr(kernel, "_waits", True)
-
-    return run
-
-
-@pytest.mark.parametrize("deal", choices.DEALS)
-def test_small_plans_are_the_same_before_kernels_are_compiled(deal, run_in_python):
-    """Nothing, one sequence, a few and some: arrays without rows are where NumPy and machine code differ."""
-    chance = random.Random(f"in python {deal}")
-    given, plans = [], []
-    for count in (0, 0, 1, 2, 5, 30) * 3:
-        lengths = np.array([chance.randint(1, 300) for _ in range(count)], np.int64)
-        cost = choices.COSTS[chance.choice(["padded", "quadratic", "per_length"])]
-        order = choices.ORDERS[chance.choice(list(choices.ORDERS))]
-        cut = choices.cuts(*budgets(lengths, None, order, cost))[chance.choice(list(choices.cuts(1, 1)))]
-        order, own = choices.suit_order(order, cut), choices.suit(choices.DEALS[deal], cut)
-        batching = lw.Batching(order=order, cut=cut, deal=own, cost=cost)
-        which = {"world_size": chance.randint(1, 4), "micro_batches": chance.choice([1, 2, 5])}
-        given.append((lengths, batching, choices.may_drop(order, cut, own), which))
-    for run in (lambda: None, run_in_python):
-        run()
-        made = [planned(lengths, batching, drops, **which) for lengths, batching, drops, which in given]
-        plans.append([None if plan is None else plan.fingerprint() for plan in made])
-    assert plans[0] == plans[1]
 
 
 @pytest.mark.parametrize("deal", choices.DEALS)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import choices
 import lengthwise as lw
 from lengthwise import _kernels
-from lengthwise._kernels import step_sorts, steps
 from lengthwise.planning.steps import bounds_of, form_steps, lend
 
 LONG_TAILED = lw.example_lengths()
@@ -179,9 +178,9 @@ def test_pairs_by_their_padded_frames_are_cut_as_by_any_prices(pairs, data):
     most, slots = data.draw(st.sampled_from([1, 2, 7, 2**62])), data.draw(st.integers(1, 9))
     found = []
     of_three = np.pad(np.array(pairs), ((0, 0), (0, 1)))
-    for lengths in (of_three, of_three[:, :2].copy(), of_three[:, :2].astype(np.uint16)):
+    for lengths in (of_three, of_three[:, :2].copy()):
         prices = lw.Padded().prices(lengths.shape[1])
-        for kernel in (_kernels.cut_falling.compiled, _kernels.cut_falling.py_func):
+        for kernel in (_kernels.cut_falling, _kernels.cut_falling.py_func):
             ends = np.zeros(slots, np.int64)
             found.append((*kernel(lengths, prices, budget, most, slots, ends), ends.tolist()))
     assert all(each == found[0] for each in found)
@@ -482,23 +481,9 @@ def test_sizes_of_any_width_are_sorted_as_numpy_sorts_them(count):
     chance = np.random.default_rng(count)
     for bits in (1, 8, 14, 26, 28, 31):
         sizes = chance.integers(0, 2**bits, count)
-        for sort in (_kernels.sort_steps.compiled, lambda *given: _kernels.sort_steps._run_in_python(given)):
-            found = np.empty(count, np.int64)
-            sort(sizes, np.array([count]), found)
-            assert np.array_equal(found, np.argsort(-sizes, kind="stable")), bits
-
-
-@settings(max_examples=50, derandomize=True)
-@given(st.permutations(range(20)), st.integers(0, 21), st.sampled_from([1, 2, 3]))
-def test_what_is_before_the_end_of_a_step_is_taken_alike_by_numpy(positions, end, dims):
-    positions, needed = np.array(positions), np.arange(20 * dims).reshape(20, dims)
-    for take in (step_sorts.keep_until.compiled, step_sorts._keep_at_once):
-        kept = positions.copy()
-        take(kept, end, kept)
-        assert kept[:end].tolist() == positions[positions < end].tolist()
-    for copy in (steps.copy_until.compiled, steps._copy_at_once):
-        own = copy(needed, positions, end, np.empty((20, dims), np.int64))
-        assert own.tolist() == needed[positions[positions < end]].tolist()
+        found = np.empty(count, np.int64)
+        _kernels.sort_steps(sizes, np.array([count]), found)
+        assert np.array_equal(found, np.argsort(-sizes, kind="stable")), bits
 
 
 def test_a_last_step_that_is_full_is_kept():
