@@ -562,15 +562,3 @@ def test_print_speaks_of_rows_where_they_are_packed():
     told = str(lw.measure(plan, [3, 4, 5, 1, 2]))
     assert "of rows: " in told
     assert "of batches: " not in told
-
-
-def test_lengths_that_two_bytes_just_hold_are_added_in_more():
-    lengths = [65_535] * 40 + [1, 65_534] * 30
-    plan = lw.make_plan(lengths, lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(8)), world_size=2)
-    wide = [10**6 + length for length in lengths]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(epochs_of, "narrow", lambda each: each.astype(np.int64))
-        expected = lw.measure(plan, lengths)
-    assert lw.measure(plan, lengths) == expected
-    assert lw.measure(list(plan.batches(rank=0)), lengths).padding_share > 0
-    assert lw.measure(lw.make_plan(wide, lw.Batching(cut=lw.FixedSize(8))), wide).mixing > 0

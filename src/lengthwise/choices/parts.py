@@ -32,17 +32,22 @@ def sort_parts(
     array([2, 0, 3, 1, 4])
     """
     counts = np.diff(np.append(starts, len(sequences)))
-    part = np.repeat(np.arange(len(starts)), counts)
+    keys = np.repeat(np.arange(len(starts)), counts)  # the part of each, and below its size as it stands in the part
     own = sizes[sequences]
     whole = small_whole(own, 2**40)
     if whole is not None and (most := int(whole.max(initial=0)) + 1) * len(starts) < 2**40:
-        order = _random.argsort(part * most + whole)
+        keys *= most
+        keys += whole
+        del own, whole
+        order = _random.argsort(keys)
     else:
-        order = np.lexsort((own, part))
+        order = np.lexsort((own, keys))
+    del keys
     if turned:
         # In a part of the positions 2 and 3: 3 and 2.
-        positions = np.arange(len(part))
-        order = order[np.where(part % 2 == 1, 2 * starts[part] + counts[part] - 1 - positions, positions)]
+        turns = np.repeat(np.arange(len(starts)) % 2 == 1, counts)
+        mirrored = np.repeat(2 * starts + counts - 1, counts)[turns] - np.flatnonzero(turns)
+        order[turns] = order[mirrored]
     return sequences[order]
 
 
