@@ -65,6 +65,7 @@ ACROSS_FILES = {
     ("rows", "bits"),
     ("steps", "cuts"),
     ("steps", "step_sorts"),
+    *(("step_multiples", name) for name in ("cuts", "multiples", "step_sorts", "steps")),
 }
 
 
