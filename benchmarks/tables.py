@@ -79,6 +79,8 @@ def pages() -> dict[Path, str]:
     again = ", ".join(f"[{page.stem}]({link(page)})" for page in papers())
     head = HEAD + (f"- Papers run again, their numbers beside ours: {again}.\n" if again else "")
     head += f"- What mixing is worth: [quality]({link(QUALITY)}).\n" if quality() else ""
+    more = [f"[{name}](/recipes/docs/{name}.md)" for name in ("length-share", "limits")]
+    head += f"- Research on what batches tell of lengths: {', '.join(more)}.\n"
     recipes = fill(RECIPES.read_text(), "quality", told)
     return {README: readme, RECIPES: recipes, PAGE: "\n".join([head, contents(), *sections]), **papers(), **quality()}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sources import asserts, imported, rounded_otherwise, spans_of_functions, tree_of, unstable_sorts
+from sources import asserts, imported, rounded_otherwise, spans_of_functions, unstable_sorts
 
 SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
 
@@ -170,11 +170,10 @@ def test_a_file_is_short_and_asserts_nothing(path):
 
 
 # What makes plans, and the example lengths.
-OF_LIMITS = SOURCE / "_kernels" / "limits.py"  # no plan depends on them
 OF_PLANS = [
     path
     for path in FILES
-    if (room_of(path) in ("_kernels", "_exact", "_random", "choices", "planning") and path != OF_LIMITS)
+    if room_of(path) in ("_kernels", "_exact", "_random", "choices", "planning")
     or relative(path) == "lengths/examples.py"
 ]
 
@@ -182,15 +181,6 @@ OF_PLANS = [
 @pytest.mark.parametrize("path", OF_PLANS, ids=relative)
 def test_plans_are_computed_by_what_every_platform_rounds_the_same(path):
     assert rounded_otherwise(path) == [], "a platform that rounds otherwise makes another plan: see `_exact`"
-
-
-def test_no_plan_depends_on_a_limit():
-    kernels = {node.name for node in tree_of(OF_LIMITS).body if isinstance(node, ast.FunctionDef)}
-    asked = {
-        relative(path): kernels.intersection(getattr(node, "attr", "") for node in ast.walk(tree_of(path)))
-        for path in FILES
-    }
-    assert {path.split("/")[0] for path, names in asked.items() if names} == {"measures"}
 
 
 def test_what_platforms_round_otherwise_is_found(tmp_path):

@@ -20,14 +20,11 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
     "Padding and mixing of batches": {
         "mixing": ("Mixing at equal padding", batches.mixing),
         "mixing-digits": ("Mixing where little is padded", batches.mixing_digits),
-        "limits": ("How near the limits", batches.limits),
-        "best-pools": ("How near any batching can come to the limit of epochs", batches.best_pools),
         "streams": ("Streams, by the sequences that are looked at", batches.streams),
     },
     "Whole steps": {
         "steps": ("Whole steps: padding, mixing and waiting", steps.steps),
         "waiting": ("Steps as mixed as a share of waiting allows", steps.waiting),
-        "step-limits": ("How near steps come to their limit", steps.step_limits),
     },
     "Packed rows and few shapes": {
         "packing": ("Packed rows beside other packers", shapes.packing),

@@ -7,56 +7,6 @@ from typing import Any
 from lengthwise_recipes.pages import percent, table
 from sections.shared import folded
 
-
-def step_limits(document: dict[str, Any]) -> tuple[str, ...]:
-    """For each setting: random steps, and both orders near three shares of what these pad."""
-    rows, names = [], ("lengths", "cut", "batches")
-    for setting in dict.fromkeys(tuple(row[name] for name in names) for row in document["rows"]):
-        points = [row for row in document["rows"] if tuple(row[name] for name in names) == setting]
-        shown = [points[0]]
-        for share in SHARES_OF_RANDOM_STEPS:
-            for order in ("max-entropy", "semi-sorted"):
-                target = share * points[0]["padding_share"]
-                near = [row for row in points[1:] if row["order"] == order]
-                found = min(near, key=lambda row: abs(row["padding_share"] - target))
-                shown += [found] if abs(found["padding_share"] - target) <= 0.25 * target else []
-        cut = str(document["batch"]) if setting[1] == "FixedSize" else "a budget"
-        rows += [(setting[0], cut, str(setting[2]), *step_limits_cells(row)) for row in shown]
-    ours = [row for row in document["rows"] if row["order"] == "max-entropy"]
-    below = [row for row in ours if row["step_mixing"] < 0.95 * row["limit"]]
-    least = min(row["step_mixing"] / row["limit"] for row in ours)
-    random = {tuple(row[name] for name in names): row["padding_share"] for row in document["rows"][::-1]}
-    pads = min(row["padding_share"] / random[tuple(row[name] for name in names)] for row in below)
-    answer = (
-        f"Steps of max-entropy batches have at least 95 % of the limit at {len(ours) - len(below)} of {len(ours)} "
-        f"settings, and at least {100 * least:.0f} % at all others. There they pad nearly as much as random steps: "
-        f"{100 * pads:.0f} % of it or more."
-    )
-    note = (
-        "*Limit*: `mixing_limit(world_size=...)`, of everything that the padded lengths of a step tell. *Step mixing* "
-        "is of their mean alone, which tells less: so steps can have more than the limit of it. *Vary*: the variance "
-        "of the mean length of steps, 1 as that of random samples. *Waiting*: the share of time that ranks wait for "
-        "the costliest. A budget is 16 sequences of the mean length, or the longest. Random steps are dealt as "
-        "`RandomSteps`, the others as `Stratified`: a batch of every stratum. Rows lie within a quarter of 90, 50 and "
-        "20 % of the padding of random steps; the JSON has more. "
-        f"Both are estimated in {document['bins']} bins, on {document['sequences']:,} sequences of one seed's epochs."
-    )
-    heads = ("lengths", "batch", "steps of", "strategy", "padding", "step mixing", "limit", "of it", "vary", "waiting")
-    first = rows[0][0], rows[0][2]
-    return answer, folded(heads, dict.fromkeys(rows), lambda row: (row[0], row[2]) == first), note
-
-
-SHARES_OF_RANDOM_STEPS = (0.9, 0.5, 0.2)
-
-
-def step_limits_cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """A row of steps: what it pads, mixes and waits for."""
-    share = f"{row['step_mixing'] / row['limit']:.2f}"
-    mixing, limit = (f"{row[name]:.3f}" for name in ("step_mixing", "limit"))
-    varies, waits = f"{row['step_length_variance']:.1f}", percent(row["straggler_waste"])
-    return f"`{row['order']}`", percent(row["padding_share"]), mixing, limit, share, varies, waits
-
-
 SHOWN_RANKS = (8, 32)
 
 

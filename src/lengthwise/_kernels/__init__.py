@@ -26,10 +26,6 @@ from lengthwise._kernels.exact import exps as exps
 from lengthwise._kernels.exact import logs as logs
 from lengthwise._kernels.laws import least_flows as least_flows
 from lengthwise._kernels.laws import longest_of_batches as longest_of_batches
-from lengthwise._kernels.limits import costliest_edges as costliest_edges
-from lengthwise._kernels.limits import fill_epoch as fill_epoch
-from lengthwise._kernels.limits import information_in_batches as information_in_batches
-from lengthwise._kernels.limits import mix_in_batches as mix_in_batches
 from lengthwise._kernels.mixing import count_cells as count_cells
 from lengthwise._kernels.mixing import count_pairs as count_pairs
 from lengthwise._kernels.multiples import reach_multiples_from as reach_multiples_from

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lengthwise._compile import kernel
-from lengthwise._kernels.exact import exp, expm1, log, power
+from lengthwise._kernels.exact import exp, expm1, power
 
 
 @kernel
@@ -62,36 +62,25 @@ def _count_below(rising, value, or_equal):
 
 
 @kernel
-def least_flows(sizes, reached, floors, beta, rises, flows, prices):
-    """Writes the flows between neighbouring levels that tell least at the price `beta` of a frame, and floors' prices.
+def least_flows(sizes, reached, beta, rises, flows):
+    """Writes the flows between neighbouring levels that tell least at the price `beta` of a frame.
 
     Sequences stand at `sizes` [levels], rising; the share up to level s is reached[s]. Flow s, of levels - 1, is the
-    share that is open between level s and s + 1, at least floors[s]. What has closed, reached[s] - flows[s], must not
-    fall from one level to the next. rises[s] is exp(beta (sizes[s + 1] - sizes[s])) - 1, computed for all at once.
-    prices[s] is what a higher floor s costs, in nats; of no length, `prices` are not asked for.
+    share that is open between level s and s + 1. What has closed, reached[s] - flows[s], must not fall from one level
+    to the next. rises[s] is exp(beta (sizes[s + 1] - sizes[s])) - 1, computed for all at once.
     """
-    # As none opens again, no more has closed at a level than the floors beyond it allow. Kept in `flows` until used.
-    most = np.inf
-    for level in range(len(flows) - 1, -1, -1):
-        allowed = reached[level] - floors[level]
-        if allowed < most:  # in Python, `min` and `max` take longer
-            most = allowed
-        flows[level] = reached[level] - most
     # Stretches over which as much has closed: a stretch of one level to begin with, joined with the one before while
     # less has closed at its end than there. After closed shares [0.1, 0.3] one of 0.2 makes [0.1, c], c between them.
-    starts = np.empty(len(flows), np.int64)
-    opened = np.empty(len(flows))  # the flow at the first level of each stretch
+    starts = np.empty(flows.size, np.int64)
+    opened = np.empty(flows.size)  # the flow at the first level of each stretch
     count = 0
-    for level in range(len(flows)):
+    for level in range(flows.size):
         start = level
         while True:
             risen = reached[level + 1] - reached[start]
             rise = rises[level] if start == level else expm1(beta * (sizes[level + 1] - sizes[start]))
             flow = risen / rise
-            if flow < flows[start]:
-                flow = flows[start]
-            if flow > reached[start]:
-                flow = reached[start]
+            flow = min(flow, reached[start])
             if count == 0 or reached[start] - flow >= reached[starts[count - 1]] - opened[count - 1]:
                 break
             count -= 1
@@ -100,16 +89,6 @@ def least_flows(sizes, reached, floors, beta, rises, flows, prices):
         count += 1
     for stretch in range(count):
         start = starts[stretch]
-        end = starts[stretch + 1] if stretch + 1 < count else len(flows)
+        end = starts[stretch + 1] if stretch + 1 < count else flows.size
         for level in range(start, end):
             flows[level] = opened[stretch] + (reached[level] - reached[start])
-        if len(prices) == 0:
-            continue
-        # What floors cost is borne by the last levels that stand on theirs: beyond them, none would rather close.
-        borne = 0.0
-        for level in range(end - 1, start - 1, -1):
-            share = flows[level] / (flows[level] + (reached[level + 1] - reached[level]))
-            borne += log(max(share, 1e-300)) + beta * (sizes[level + 1] - sizes[level])
-            stands = flows[level] - floors[level] <= 1e-12
-            prices[level] = max(0.0, borne) if stands else 0.0
-            borne -= prices[level]

@@ -19,8 +19,8 @@ class Advice:
             there is none.
         sentence: Which it is, by which rule, and what it saves.
         code: The lines of Python that train with it, for code that has `lengths`, `dataset` and `epochs`.
-        limit: The most mixing that any batching can have at the padding of the best: `lw.mixing_limit`; None where
-            sequences have several lengths, or there are none.
+        limit: The most mixing that any batch can have at the padding of the best: `lw.mixing_limit`; None where
+            sequences have several lengths, a step has several batches, or there are no sequences.
         unit: What prices are in: "frames", computed for one useful frame; "seconds" an epoch; or "cost", the
             unit of another cost, for an epoch.
         sequences: How many there are.

@@ -45,7 +45,6 @@ _MOST_CHANGE = 2  # times as many sequences, or as few, as a step of random batc
 _DROPPED = 0.01  # of all sequences: no more than this may a batching drop that random batches keep
 _DEARER = 0.2  # of the least: within this, what mixes far more than the best is worth a sentence
 _FAR = 0.25  # of mixing
-_LIMIT_BINS = 64  # of the limit of steps, which takes the square of it many times
 
 
 def advise(
@@ -295,9 +294,7 @@ def _mixing(row: AdviceRow) -> float:
 
 
 def _limit(question: Question, best: AdviceRow) -> float | None:
-    """The most mixing that any batching can have at the padding of the best; None of several lengths."""
-    if question.dims > 1 or not len(question.sample):
+    """The most mixing that any batch can have at the padding of the best; None of several lengths, and of steps."""
+    if question.dims > 1 or question.world.slots > 1 or not len(question.sample):
         return None
-    bins = _LIMIT_BINS if question.world.slots > 1 else best.measures.mixing_bins
-    padding = min(best.measures.padding_share, 0.999)
-    return mixing_limit(question.sample, padding, bins=bins, **question.world._asdict())
+    return mixing_limit(question.sample, min(best.measures.padding_share, 0.999), bins=best.measures.mixing_bins)

@@ -111,7 +111,7 @@ def _reason(best: AdviceRow, question: Question, limit: float | None, *, least: 
         near = f"at least {LEAP:g} more than all within {_percent(question.within)} of the cheapest"
         return f"It {_verb(question)}s {more} more than the cheapest, and {steps} {best.mixing:.2f}, {near}"
     mixes = f"{'its steps mix' if question.world.slots > 1 else 'it mixes'} most, {best.mixing:.2f}"
-    if limit is not None and question.world.slots == 1 and best.mixing < limit < 1:
+    if limit is not None and best.mixing < limit < 1:
         mixes += f" ({limit:.2f} is the limit at its padding)"
     return f"Of all that {_verb(question)} at most {_percent(question.within)} more than the cheapest, {mixes}"
 

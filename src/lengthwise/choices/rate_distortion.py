@@ -58,15 +58,6 @@ def group_levels(sizes: NDArray[np.float64], most: int) -> Levels:
     return Levels(np.add.reduceat(values * counts, starts) / tallies, tallies / len(sizes), len(sizes))
 
 
-def ends_of_levels(sizes: NDArray[np.float64], most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The shortest and the longest length of each level that `group_levels` makes of the same: [levels] each."""
-    values, counts = np.unique(sizes, return_counts=True)
-    if len(values) <= most:
-        return values, values
-    starts = spread_out(values, counts / len(sizes), most)
-    return values[starts], values[np.append(starts[1:] - 1, -1)]
-
-
 def spread_out(values: NDArray[np.float64], masses: NDArray[np.float64], most: int) -> NDArray[np.int64]:
     """Where to start each of at most `most` groups of the rising `values`: half by equal mass, half by equal width."""
     # Of the values 1, 2, 3, 4, 100 in 4 groups: mass starts one at 3, width one at 100; with the first, [0, 2, 4].
@@ -76,16 +67,15 @@ def spread_out(values: NDArray[np.float64], masses: NDArray[np.float64], most: i
     return distinct(np.concatenate([[0], by_mass, by_width]))
 
 
-def least_flows(levels: Levels, beta: float, floors: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """The flows that lessen I(X; T) + beta E[T - X] most, none below its floor: [levels - 1]. Exact, in linear time.
+def least_flows(levels: Levels, beta: float) -> NDArray[np.float64]:
+    """The flows that lessen I(X; T) + beta E[T - X] most: [levels - 1]. Exact, in linear time.
 
     >>> least_flows(Levels(np.array([10.0, 20.0]), np.array([0.5, 0.5]), 2), np.log(2) / 10)  # 0.5 / (2 - 1)
     array([0.5])
     """
     flows = np.empty(len(levels.sizes) - 1)
-    floors, no_prices = np.zeros(len(flows)) if floors is None else floors, np.empty(0)
     rises = _exact.expm1s(beta * np.diff(levels.sizes))
-    _kernels.least_flows(levels.sizes, np.cumsum(levels.masses), floors, beta, rises, flows, no_prices)
+    _kernels.least_flows(levels.sizes, np.cumsum(levels.masses), beta, rises, flows)
     return flows
 
 
@@ -103,24 +93,13 @@ def information_of_flows(levels: Levels, flows: NDArray[np.float64]) -> float:
     return -masses[0] * _exact.log(masses[0]) - _exact.dot(masses[1:], _exact.logs(opened)) - _exact.dot(flows, longer)
 
 
-def ends_of_betas(levels: Levels) -> tuple[float, float]:
-    """The least and the greatest price of a frame at which to look for a padding: it weighs differences of lengths."""
+def least_information(levels: Levels, target: float) -> float:
+    """The least I(X; T) of flows that pad `target`, in nats, read on its tangent of the slope -beta that touches it."""
     sizes = levels.sizes
-    return 1e-9 / (sizes[-1] - sizes[0]), 1e3 / np.diff(sizes).min()
-
-
-def least_information(levels: Levels, target: float, floors: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-    """The least I(X; T) of flows above `floors` that pad `target`, in nats; and what each floor adds to it.
-
-    It is read on its tangent of the slope -beta that touches it there. Floors and what they add are [levels - 1].
-    """
-    reached = np.cumsum(levels.masses)
-    flows, prices = np.empty(len(floors)), np.empty(len(floors))
-    low, high = ends_of_betas(levels)
-    beta = low
+    beta, low, high = 1.0, 1e-9 / (sizes[-1] - sizes[0]), 1e3 / np.diff(sizes).min()
+    flows = np.zeros(len(sizes) - 1)
     for _ in range(_HALVINGS):
         beta = float(np.sqrt(low * high))  # halfway between their logarithms: beta spans many decades
-        rises = _exact.expm1s(beta * np.diff(levels.sizes))
-        _kernels.least_flows(levels.sizes, reached, floors, beta, rises, flows, prices)
+        flows = least_flows(levels, beta)
         low, high = (beta, high) if padding_of_flows(levels, flows) > target else (low, beta)
-    return information_of_flows(levels, flows) + beta * (padding_of_flows(levels, flows) - target), prices
+    return information_of_flows(levels, flows) + beta * (padding_of_flows(levels, flows) - target)

@@ -2,5 +2,5 @@
 
 metrics                         what a plan is worth: mixing tells how little batches tell of lengths, pairs how rows do
 epochs, pooled                  what is measured, plans or the batches of any sampler; several epochs as one
-limit                           the most mixing that there can be; batch_limit, epoch_limit and step_limit are lower
+limit                           the most mixing that there can be
 """

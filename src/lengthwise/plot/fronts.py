@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from lengthwise.advice.answer import Advice
 from lengthwise.advice.row import AdviceRow
 from lengthwise.lengths import as_lengths
-from lengthwise.measures.limit import mixing_limit
 from lengthwise.plot import style
 from lengthwise.plot.labels import EndLabel, label_ends
 from lengthwise.plot.style import Axes, Figure
 from lengthwise.plot.trade_offs import LIMIT_DASH, Curve, limit_curve
 
-_POINTS = 12  # on the limit of steps, each of which may take a tenth of a second
-_BINS = 32  # of the limit of steps: fewer make it higher, and it still holds
 _KEY = "line: nothing tried costs less and mixes as much; small dots: all that was tried"
 _PRICES = {
     "frames": "computed frames for each useful one",
@@ -72,17 +68,11 @@ def _name(row: AdviceRow, advice: Advice) -> str:
 def _limit(advice: Advice, lengths: ArrayLike) -> Curve | None:
     """The limit by what is computed: for whoever waits it lies further to the right, so that it holds for all."""
     array = as_lengths(lengths)
-    if array.ndim > 1 or not len(array):
+    if array.ndim > 1 or not len(array) or advice.world_size * advice.micro_batches > 1:
         return None
     most = max(row.price for row in advice.candidates)
     end = 1 - 1 / max(most, 1.0)
-    if advice.world_size * advice.micro_batches == 1:
-        curve = limit_curve(array, end)
-    else:
-        world = {"world_size": advice.world_size, "micro_batches": advice.micro_batches}
-        paddings = min(end, 0.999) * np.linspace(0.0, 1.0, _POINTS) ** 1.5
-        limits = [mixing_limit(array, float(padding), bins=_BINS, **world) for padding in paddings]
-        curve = Curve(paddings, np.array(limits))
+    curve = limit_curve(array, end)
     # A padding of a fifth is 5 computed frames for 4 useful ones.
     return Curve(1 / (1 - curve.padding), curve.mixing)
 

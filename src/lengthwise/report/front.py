@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.measures.limit import mixing_limit, step_limit_curve
+from lengthwise.measures.limit import mixing_limit
 from lengthwise.report import marks, words
 from lengthwise.report.epochs import Epoch, spread
 from lengthwise.report.labels import LETTER, LINE, Box, Place, place_labels
@@ -21,10 +21,7 @@ _HEIGHT = 300
 _VAST, _WIDE, _NARROW = 870, 560, 290
 _MOST_BINS = 1_024  # of the limit; the same as of the mixing that is held against it
 _POINTS = 25  # on the limit
-_BINS_OF_STEPS = 128  # at most: the limit of steps takes the square of it many times
-_SEEN = 1 / _HEIGHT  # of mixing: a pixel
 _ENOUGH = 65_536  # lengths that tell the limit as well as any number
-_MOST_SLOTS = 64  # batches of a step: the limit of more takes too long
 
 
 Curve = Sequence[tuple[float, float]]  # places in percent and in pixels
@@ -147,15 +144,11 @@ def _limit(lengths: NDArray[np.int64], end: float, epoch: Epoch, *, bins: int) -
     """The limit at some padding shares."""
     whole = lengths if lengths.ndim == 1 else lengths.sum(axis=1)
     sizes = whole if epoch.plan.spans is None else epoch.taken
-    if epoch.slots > _MOST_SLOTS:
+    if epoch.slots > 1:  # of steps of several batches, it is not the limit
         return []
     if len(sizes) > _ENOUGH:  # quantiles of the lengths have the same limit, and are sorted once
         sizes = np.sort(sizes)[spread(len(sizes), _ENOUGH)]
     shares = (end * np.linspace(0.0, 1.0, _POINTS) ** 2).tolist()  # closer together where little is padded
-    if epoch.slots > 1:
-        most = max(2, min(bins, _BINS_OF_STEPS))
-        heights = step_limit_curve(sizes, shares, batches=epoch.slots, bins=most, near=_SEEN)
-        return list(zip(shares, heights, strict=True))
     bins = max(2, min(bins, _MOST_BINS))
     found: list[tuple[float, float]] = []
     for share in shares:

@@ -13,8 +13,9 @@ mu(t) >= 0 with, for every t,
 Any beta >= 0 and any such a prove a bound. So an iteration that has not converged gives a limit that is a little too
 high, and never one that is too low. The best mu is known for given a; it gives the g of `information_in_batches`.
 
-Floors of the flow, as an epoch has them, are conditions on the same law. A price nu(s) >= 0 for the floor between s and
-the next level stands beside what padding from s to there costs: exp(-beta (t - x) + the sum of nu between x and t).
+Floors of the flow, as an epoch has them (see `epochs`), are conditions on the same law. A price nu(s) >= 0 for the
+floor between s and the next level stands beside what padding from s to there costs: exp(-beta (t - x) + the sum of nu
+between x and t).
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels
-from lengthwise.choices.rate_distortion import Levels, ends_of_betas
+from lengthwise_recipes.limits import kernels
+from lengthwise_recipes.limits.levels import Levels, ends_of_betas
 
 _STEPS = 24  # halvings of the logarithm of beta: to 1e-5 of its range
 _ROUGH, _FINE = 100, 2_000  # rounds, to tell on which side the best beta lies, and at it
@@ -60,12 +61,12 @@ def _solve(
 
     The bound is on I(X; T) + beta E[T - X] - the sum of price x flow.
     """
-    sizes, masses, _ = levels
+    sizes, masses = levels.sizes, levels.masses
     with np.errstate(over="ignore"):
         decays = np.exp(prices - beta * np.diff(sizes))
     if np.isinf(decays).any():
         return np.inf, -np.inf
     marginal, factors, weights = masses.copy(), np.ones((2, len(sizes))), np.empty(len(sizes))
-    _kernels.mix_in_batches(decays, masses, most, rounds, marginal, factors, weights)
+    kernels.mix_in_batches(decays, masses, most, rounds, marginal, factors, weights)
     distortion = float((marginal / marginal.sum() - masses) @ sizes)
-    return distortion, _kernels.information_in_batches(decays, masses, most, weights)
+    return distortion, kernels.information_in_batches(decays, masses, most, weights)

@@ -1,6 +1,6 @@
 """How near can any batching come to the limit of epochs? Of small sets, by all batchings that there are.
 
-    python benchmarks/best_pools.py
+    python -m lengthwise_recipes.limits.pools [--json pools.json]
 
 A batching of a small set is a table: how many sequences of each length are padded to each length. All tables of epochs
 that leave no more places empty than is said are made. The pool that tells least of a length is looked for among all
@@ -11,14 +11,16 @@ beside `mixing_limit` at the padding of the pool found.
 
 from __future__ import annotations
 
+import argparse
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from record import parser, write
 from tqdm import tqdm
 
-import lengthwise as lw
+from lengthwise_recipes import record
+from lengthwise_recipes.limits.bounds import epoch_limit
 
 SETS = {
     "5 lengths, once": (10, 14, 20, 28, 40),
@@ -49,11 +51,14 @@ class Tables(NamedTuple):
 
 def main() -> None:
     """Measures, and writes the result."""
-    parser(__doc__).parse_args()
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--json", type=Path, default=Path("pools.json"))
+    path = options.parse_args().json
     cuts = [*({"batch_size": size} for size in SIZES), *({"budget": times} for times in BUDGETS)]
     cases = [(name, cut, more) for name in SETS for cut in cuts for more in MORE_EMPTY]
     rows = [row for case in tqdm(cases, disable=None) for row in measured(*case)]
-    print(write("best-pools", {"sets": {name: sorted(each) for name, each in SETS.items()}, "rows": rows}))
+    sets = {name: sorted(each) for name, each in SETS.items()}
+    record.write(path, {"sets": sets, "rows": rows}, module="lengthwise_recipes.limits.pools")
 
 
 def measured(name: str, cut: dict[str, int], more: int) -> list[dict[str, Any]]:
@@ -75,7 +80,7 @@ def measured(name: str, cut: dict[str, int], more: int) -> list[dict[str, Any]]:
         share = padding / (padding + float(np.mean(lengths)))
         if rows and share - rows[-1]["padding_share"] < 1e-3:
             continue
-        limit = lw.mixing_limit(lengths, share, **cut, **of_epochs)
+        limit = epoch_limit(lengths, share, **cut, **of_epochs)
         found = {"mixing": float(np.exp(-information)), "bound": float(np.exp(-least)), "limit": limit}
         rows.append(
             {"lengths": name, **cut, **of_epochs, "batchings": len(tables.shares), "padding_share": share, **found}

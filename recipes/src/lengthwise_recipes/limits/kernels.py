@@ -1,19 +1,14 @@
-"""Kernels of the limits of mixing: of batches, of epochs and of steps.
-
-No plan depends on them. So logarithms and exponentials may be those of the C library, which platforms round in ways of
-their own: a limit may differ in its last digits.
-"""
+"""The loops of the limits, as machine code. Platforms may round their last digits differently."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+from numba import njit
 
-from lengthwise._compile import kernel
 
-
-@kernel
+@njit(cache=True)
 def mix_in_batches(decays, masses, most, rounds, marginal, factors, weights):
     """Blahut-Arimoto where at least one in most[t] of those padded to t is of length t itself.
 
@@ -43,7 +38,7 @@ def mix_in_batches(decays, masses, most, rounds, marginal, factors, weights):
             marginal[level] = max(1e-300, marginal[level] * (shorter * factors[0, level] + own * factors[1, level]))
 
 
-@kernel
+@njit(cache=True)
 def information_in_batches(decays, masses, most, weights):
     """At most the least I(X; T) plus what padding costs, in nats, whatever `weights` [levels] of `mix_in_batches` are.
 
@@ -67,7 +62,7 @@ def information_in_batches(decays, masses, most, weights):
     return total
 
 
-@kernel
+@njit(cache=True)
 def costliest_edges(sizes, prices, beta, edges):
     """The edges for which the sum of prices[x] exp(-beta (edge of x - sizes[x])) is greatest: that sum, and how many.
 
@@ -118,7 +113,7 @@ def costliest_edges(sizes, prices, beta, edges):
         last, edge = first[edge, last] - 1, edge - 1
 
 
-@kernel
+@njit(cache=True)
 def fill_epoch(counts, fewest, most, prices, least, opened, origins, beside):
     """The batches of an epoch whose places for shorter sequences cost least: writes how many places at each level.
 
@@ -168,7 +163,7 @@ def fill_epoch(counts, fewest, most, prices, least, opened, origins, beside):
     return total
 
 
-@kernel
+@njit(cache=True)
 def _open_batches(opened, origins, fewest, most, top, window):
     """Opens batches of fewest to most places wherever that costs less: opened[place] is then the least of all ways.
 
@@ -188,3 +183,50 @@ def _open_batches(opened, origins, fewest, most, top, window):
             front += 1
         if front < back and opened[window[front]] < opened[after]:
             opened[after], origins[after] = opened[window[front]], window[front]
+
+
+@njit(cache=True)
+def least_flows(sizes, reached, floors, beta, rises, flows, prices):
+    """Writes the flows between neighbouring levels that tell least at the price `beta` of a frame, and floors' prices.
+
+    Sequences stand at `sizes` [levels], rising; the share up to level s is reached[s]. Flow s, of levels - 1, is the
+    share that is open between level s and s + 1, at least floors[s]. What has closed, reached[s] - flows[s], must not
+    fall from one level to the next. rises[s] is exp(beta (sizes[s + 1] - sizes[s])) - 1. prices[s] is what a higher
+    floor s costs, in nats.
+
+    Stretches over which as much has closed are joined with the one before while less has closed at its end than there.
+    After closed shares [0.1, 0.3] one of 0.2 makes [0.1, c], c between them: isotonic regression by pooling adjacent
+    violators (Barlow, Bartholomew, Bremner, Brunk 1972).
+    """
+    # As none opens again, no more has closed at a level than the floors beyond it allow. Kept in `flows` until used.
+    most = np.inf
+    for level in range(flows.size - 1, -1, -1):
+        most = min(most, reached[level] - floors[level])
+        flows[level] = reached[level] - most
+    starts = np.empty(flows.size, np.int64)
+    opened = np.empty(flows.size)  # the flow at the first level of each stretch
+    count = 0
+    for level in range(flows.size):
+        start = level
+        while True:
+            risen = reached[level + 1] - reached[start]
+            rise = rises[level] if start == level else np.expm1(beta * (sizes[level + 1] - sizes[start]))
+            flow = min(max(risen / rise, flows[start]), reached[start])
+            if count == 0 or reached[start] - flow >= reached[starts[count - 1]] - opened[count - 1]:
+                break
+            count -= 1
+            start = starts[count]
+        starts[count], opened[count] = start, flow
+        count += 1
+    for stretch in range(count):
+        start = starts[stretch]
+        end = starts[stretch + 1] if stretch + 1 < count else flows.size
+        for level in range(start, end):
+            flows[level] = opened[stretch] + (reached[level] - reached[start])
+        # What floors cost is borne by the last levels that stand on theirs: beyond them, none would rather close.
+        borne = 0.0
+        for level in range(end - 1, start - 1, -1):
+            share = flows[level] / (flows[level] + (reached[level + 1] - reached[level]))
+            borne += np.log(max(share, 1e-300)) + beta * (sizes[level + 1] - sizes[level])
+            prices[level] = max(0.0, borne) if flows[level] - floors[level] <= 1e-12 else 0.0
+            borne -= prices[level]

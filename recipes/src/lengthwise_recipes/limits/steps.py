@@ -3,7 +3,7 @@
 In a step that pads to the lengths S, a sequence of length x is padded at least to the least of S that is no shorter:
 d(x, S) = min {t in S : t >= x} - x. So I(X; S) >= R(D) = min {I(X; S) : E[d(X, S)] <= D}, whatever makes the steps.
 One end is Khomenko's problem: a step tells nothing where S is always the same, and the best such S are the
-`optimal_edges` of k buckets. Another is k = 1, where R is that of `rate_distortion`.
+`optimal_edges` of k buckets. Another is k = 1, where R is that of `lengthwise.mixing_limit`.
 
 There are far too many S to list. The dual asks for a(x) >= 0 that raise the sum of p(x) log a(x), less beta D, while
 for every S
@@ -30,10 +30,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels
-from lengthwise.choices.rate_distortion import Levels
+from lengthwise_recipes.limits import kernels
+from lengthwise_recipes.limits.levels import Levels
 
 _NEAR = 2e-3  # nats: how far the bound may be below the information that the sets at hand have
+_NEARER = 2e-4  # of exp(-R): how far a further line must move it
 _ROUNDS = 100  # of Blahut and Arimoto, before another S is looked for
 _SETS = 300  # looked for at one beta, at most
 _NEW = 0.05  # the chance that an S begins with
@@ -52,30 +53,26 @@ class _Line(NamedTuple):
         return self.height - self.beta * target
 
 
-def rates_in_steps(levels: Levels, targets: Sequence[float], batches: int, *, near: float) -> list[float]:
-    """Lower bounds, in nats, on I(X; S) of steps of `batches` batches that pad so much a sequence on average.
+def rate_in_steps(levels: Levels, target: float, batches: int) -> float:
+    """A lower bound, in nats, on I(X; S) of steps of `batches` batches that pad `target` a sequence on average.
 
-    The line of one beta bounds R everywhere, so all targets share their lines. The search at a target ends where a
-    further line would move exp(-R) by less than `near`: R is convex, and so lies below the chord between two places
-    where lines touch it.
+    The line of one beta bounds R everywhere. The search ends where a further line would move exp(-R) by less than
+    `_NEARER`: R is convex, and so lies below the chord between two places where lines touch it.
     """
     if batches >= len(levels.sizes):
-        return [0.0] * len(targets)  # every length has a batch of its own, and no step tells another
+        return 0.0  # every length has a batch of its own, and no step tells another
     sets, lines = _first_sets(len(levels.sizes), batches), list[_Line]()
-    found = []
-    for target in targets:
-        while (beta := _next_beta(levels, lines, target, near)) is not None:
-            line, sets = _solve(levels, beta, batches, sets)
-            lines = sorted([*lines, line])
-        found.append(_bound(lines, target))
-    return found
+    while (beta := _next_beta(levels, lines, target)) is not None:
+        line, sets = _solve(levels, beta, batches, sets)
+        lines = sorted([*lines, line])
+    return _bound(lines, target)
 
 
 def _bound(lines: Sequence[_Line], target: float) -> float:
     return max(0.0, *(line.rate(target) for line in lines)) if lines else 0.0
 
 
-def _next_beta(levels: Levels, lines: Sequence[_Line], target: float, near: float) -> float | None:
+def _next_beta(levels: Levels, lines: Sequence[_Line], target: float) -> float | None:
     """The slope of the chord above `target`; None where the lines come near enough to it."""
     sizes = levels.sizes
     least, most = 1e-3 / (sizes[-1] - sizes[0]), 1e2 / float(np.diff(sizes).min())
@@ -90,7 +87,7 @@ def _next_beta(levels: Levels, lines: Sequence[_Line], target: float, near: floa
     low, high = before[-1], behind[0]
     top, bottom = high.rate(high.distortion), low.rate(low.distortion)
     slope = (top - bottom) / (low.distortion - high.distortion)
-    if np.exp(-_bound(lines, target)) - np.exp(-(bottom + slope * (low.distortion - target))) < near:
+    if np.exp(-_bound(lines, target)) - np.exp(-(bottom + slope * (low.distortion - target))) < _NEARER:
         return None
     # Where rounding puts the slope beside the two, their middle stands between them.
     return slope if 1.001 * low.beta < slope < high.beta / 1.001 else float(np.sqrt(low.beta * high.beta))
@@ -100,7 +97,7 @@ def _solve(
     levels: Levels, beta: float, batches: int, sets: list[NDArray[np.int64]]
 ) -> tuple[_Line, list[NDArray[np.int64]]]:
     """A bound on min I(X; S) + beta E[d(X, S)], the mean of d where the search stands, and the sets that are of use."""
-    sizes, masses, _ = levels
+    sizes, masses = levels.sizes, levels.masses
     decay = np.exp(-beta * np.stack([_gaps(sizes, each) for each in sets], axis=1))  # [levels, sets]
     law = np.full(len(sets), 1.0 / len(sets))
     height, best, share = -np.inf, np.zeros(len(sizes)), 1.0  # best: the logarithm of a / p that proved the most
@@ -157,5 +154,5 @@ def _costliest_set(
 ) -> tuple[float, NDArray[np.int64]]:
     """The S of at most `batches` levels for which the sum of prices x exp(-beta d(x, S)) is greatest, and that sum."""
     longest = np.empty(batches, np.int64)
-    most, count = _kernels.costliest_edges(sizes, prices, beta, longest)
+    most, count = kernels.costliest_edges(sizes, prices, beta, longest)
     return most, longest[batches - count :]

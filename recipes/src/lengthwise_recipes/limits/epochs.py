@@ -2,7 +2,7 @@
 
 Let S_s sequences be longer than level s. The batches that are padded beyond it hold them all, and have places for more.
 Say e_s of these are taken by sequences of level s or lower. They are padded beyond it too, and that is n times the flow
-of `rate_distortion` there: n F_s >= e_s.
+of `levels` there: n F_s >= e_s.
 
 With K batches of a fixed size B, K B - n places stay empty in all. If W_s of them are in batches beyond level s, then
 
@@ -24,7 +24,7 @@ average is looked for as Frank and Wolfe do: the prices of the floors say which 
 most, by dynamic programming. What that could lessen it by is known too, so every state proves a bound.
 
 One of a batch is as long as the batch is padded to, besides. The prices of the floors prove a bound of both conditions:
-see `lengthwise.measures.batch_limit`.
+see `batches`.
 
 References:
     Frank and Wolfe 1956, "An algorithm for quadratic programming".
@@ -37,15 +37,16 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels, checks
-from lengthwise.choices.rate_distortion import (
+from lengthwise import checks
+from lengthwise_recipes.limits import kernels
+from lengthwise_recipes.limits.batches import rate_in_batches
+from lengthwise_recipes.limits.levels import (
     Levels,
     ends_of_betas,
     least_flows,
     least_information,
     padding_of_flows,
 )
-from lengthwise.measures.batch_limit import rate_in_batches
 
 _ROUNDS = 40  # looks for a better choice
 _NEAR = 1e-3  # nats: how far above the bound the state may be in the end
@@ -72,7 +73,7 @@ def rate_in_epoch(levels: Levels, target: float, most: NDArray[np.float64], chea
 
 def floors_of_sizes(levels: Levels, batch_size: int, batches: int) -> Floors | None:
     """The floors of `batches` batches of a size; None where there are too many to look through."""
-    count = round(levels.total)
+    count = levels.total
     longer = count - np.cumsum(_counts(levels))[:-1]
     empty = batches * batch_size - count
     if (empty + 1) * len(longer) > _MOST:
@@ -102,7 +103,7 @@ def floors_of_budget(
 
     def cheapest(prices: NDArray[np.float64]) -> NDArray[np.float64]:
         beside = np.empty(len(prices))
-        total = _kernels.fill_epoch(counts, *places, prices, least, opened, origins, beside)
+        total = kernels.fill_epoch(counts, *places, prices, least, opened, origins, beside)
         if np.isinf(total):
             rule, remedy = "as many as some epoch leaves empty", "Count those of a plan: no batches leave so few."
             raise checks.value_error("empty_places", rule, empty, remedy)
@@ -135,7 +136,7 @@ def _search(levels: Levels, cheapest: Floors, target: float) -> tuple[float, NDA
 def _least_padding(levels: Levels, cheapest: Floors) -> float:
     """What an epoch pads at least: the flows above the best floors, where a frame costs more than all else."""
     _, dearest = ends_of_betas(levels)
-    return padding_of_flows(levels, least_flows(levels, dearest, cheapest(np.diff(levels.sizes))))
+    return padding_of_flows(levels, least_flows(levels, dearest, cheapest(np.diff(levels.sizes)))[0])
 
 
 def _best_path(table: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -1,0 +1,128 @@
+"""Bounds: the most mixing that batches of a size, an epoch of them, or steps of several can have at a padding.
+
+Each is found by a search that proves a bound at every state, so it is never too low. Lengths are put into groups of
+like length; few groups make the limit a little too high. Compare a measured mixing with the limit of as many `bins`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import lengthwise as lw
+from lengthwise import checks
+from lengthwise_recipes.limits.batches import rate_in_batches
+from lengthwise_recipes.limits.epochs import floors_of_budget, floors_of_sizes, rate_in_epoch
+from lengthwise_recipes.limits.levels import Levels, group_levels
+from lengthwise_recipes.limits.steps import rate_in_steps
+
+_BINS = 2_048  # each is looked at in 24 times 100 rounds and more
+_BINS_OF_STEPS = 1_024  # each is met some thousand times
+
+
+def batch_limit(
+    lengths: ArrayLike,
+    padding: float,
+    *,
+    batch_size: int | None = None,
+    budget: float | None = None,
+    bins: int = _BINS,
+) -> float:
+    """The most mixing of batches padded to their longest, in one plan or pooled over epochs; at most 0.2 % too high.
+
+    Args:
+        lengths: [n], in any unit.
+        padding: The share of all computed frames that are padding, from 0 to 0.999.
+        batch_size: The most sequences in a batch.
+        budget: The most padded frames in a batch; a longer sequence stands alone.
+        bins: How many groups of like length at most.
+
+    >>> batch_limit([1, 1, 9, 9], 4 / 9, batch_size=2) > 0.999  # each long one pads a short one: nothing is told
+    True
+    """
+    levels, target = _read(lengths, padding, bins)
+    if len(levels.sizes) == 1:
+        return 1.0
+    rate = rate_in_batches(levels, target, _most_in_batches(levels.lowest, batch_size, budget))
+    return min(lw.mixing_limit(lengths, padding, bins=bins), float(np.exp(-rate)))
+
+
+def epoch_limit(
+    lengths: ArrayLike,
+    padding: float,
+    *,
+    batch_size: int | None = None,
+    batches: int | None = None,
+    budget: float | None = None,
+    empty_places: int | None = None,
+    bins: int = _BINS,
+) -> float:
+    """The most mixing of an epoch that takes each sequence once: give a size and a count, or a budget and empty places.
+
+    Its least padding is that of sorted batches, and at that padding only sorted batches are possible. More batches than
+    needed can pad less, and mix more. If there are too many empty places to look through, they change nothing.
+
+    Args:
+        lengths: As in `batch_limit`.
+        padding: As in `batch_limit`.
+        batch_size: The most sequences in a batch.
+        batches: How many batches an epoch has, `len(plan.batch_sizes)`.
+        budget: The most padded frames in a batch.
+        empty_places: How many more sequences all batches of an epoch could hold, as long as they are:
+            `(budget // longest - plan.batch_sizes).sum()`, with `longest = plan.padded_lengths[:, 0]`. The limit is
+            that of epochs with so many or fewer.
+        bins: As in `batch_limit`.
+
+    Raises:
+        ValueError: Too few batches, or fewer empty places than any epoch has.
+    """
+    levels, target = _read(lengths, padding, bins)
+    highest = batch_limit(lengths, padding, batch_size=batch_size, budget=budget, bins=bins)
+    if len(levels.sizes) == 1:
+        return 1.0
+    most = _most_in_batches(levels.lowest, batch_size, budget)
+    if batch_size is not None and batches is not None:
+        needed = -(-levels.total // batch_size)
+        remedy = f"{levels.total} sequences need {needed} batches of {batch_size}."
+        checks.check_whole("batches", batches, minimum=needed, remedy=remedy)
+        floors = floors_of_sizes(levels, batch_size, batches)
+    elif budget is not None and empty_places is not None:
+        # Of those padded to the shortest length of a level, a batch holds most; to the longest, fewest.
+        floors = floors_of_budget(levels, _most_in_batches(levels.highest, None, budget), most, empty_places)
+    else:
+        remedy = "Give `batch_size` and `batches`, or `budget` and `empty_places`."
+        raise checks.value_error("batches", "given with a batch_size", batches, remedy)
+    return min(highest, float(np.exp(-rate_in_epoch(levels, target, most, floors))))
+
+
+def step_limit(lengths: ArrayLike, padding: float, batches: int, *, bins: int = _BINS_OF_STEPS) -> float:
+    """The most mixing of steps of `batches` batches: how little the lengths they are padded to can tell of a length.
+
+    Steps of k batches tell nothing at the padding of `optimal_edges(lengths, k)`, and at less they must. It takes some
+    seconds. `Measures.step_mixing` looks at the mean padded length of a step alone, which tells less: so it may lie
+    above this limit.
+
+    Args:
+        lengths: As in `batch_limit`.
+        padding: As in `batch_limit`.
+        batches: Of a step: ranks x micro-batches.
+        bins: As in `batch_limit`.
+
+    >>> step_limit([100, 200, 300, 400], 0.2, 2)  # one batch padded to 200, the other to 400
+    1.0
+    """
+    levels, target = _read(lengths, padding, bins)
+    return float(np.exp(-rate_in_steps(levels, target, batches)))
+
+
+def _read(lengths: ArrayLike, padding: float, bins: int) -> tuple[Levels, float]:
+    """The lengths in groups, and the frames that a sequence is padded by on average."""
+    checks.check_number("padding", padding, maximum=0.999, remedy="Give a share from 0 to 0.999, such as 0.05.")
+    array = lw.as_lengths(lengths).astype(np.float64)
+    return group_levels(array, bins), float(array.mean()) * padding / (1.0 - padding)
+
+
+def _most_in_batches(padded: NDArray[np.float64], batch_size: int | None, budget: float | None) -> NDArray[np.float64]:
+    """The most sequences in a batch that is padded to each of `padded`: [levels], at least 1."""
+    most = np.full(len(padded), np.inf if batch_size is None else float(batch_size))
+    return np.maximum(1.0, most if budget is None else np.minimum(most, np.floor(budget / padded)))
