@@ -93,9 +93,9 @@ def floors_of_budget(
     `empty` is how many of all places stay empty at most.
     """
     counts = _counts(levels)
-    places = [np.minimum(each, levels.total).astype(np.int64) for each in (fewest, most)]
+    least_places, most_places = (np.minimum(places, levels.total).astype(np.int64) for places in (fewest, most))
     # More places than those of two batches are hardly ever worth their price.
-    room = min(2 * int(places[1].max()), _MOST_FILLED // (len(counts) * (empty + 1)) - int(counts.max()) - 1)
+    room = min(2 * int(most_places.max()), _MOST_FILLED // (len(counts) * (empty + 1)) - int(counts.max()) - 1)
     if room < 1:
         return None
     least, opened = np.empty((empty + 1, room + 1)), np.empty((empty + 1, room + 1 + int(counts.max())))
@@ -103,7 +103,7 @@ def floors_of_budget(
 
     def cheapest(prices: NDArray[np.float64]) -> NDArray[np.float64]:
         beside = np.empty(len(prices))
-        total = kernels.fill_epoch(counts, *places, prices, least, opened, origins, beside)
+        total = kernels.fill_epoch(counts, least_places, most_places, prices, least, opened, origins, beside)
         if np.isinf(total):
             rule, remedy = "as many as some epoch leaves empty", "Count those of a plan: no batches leave so few."
             raise checks.value_error("empty_places", rule, empty, remedy)

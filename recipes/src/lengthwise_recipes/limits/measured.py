@@ -108,17 +108,17 @@ def step_rows(name: str, lengths: NDArray[np.int64]) -> Iterator[dict[str, Any]]
 
 def of_steps(lengths: NDArray[np.int64], batching: lw.Batching, batches: int) -> dict[str, Any]:
     """Padding, waiting and mixing of steps, and the limit at that padding."""
-    plans = pooled(lengths, batching, world_size=batches)
+    plans = pooled(lengths, batching, batches)
     measures = lw.measure(plans, lengths, bins=BINS_OF_STEPS)
     names = ("padding_share", "straggler_waste", "step_length_variance", "step_mixing")
     limit = step_limit(lengths, measures.padding_share, batches, bins=BINS_OF_STEPS)
     return {**{name: getattr(measures, name) for name in names}, "limit": limit}
 
 
-def pooled(lengths: NDArray[np.int64], batching: lw.Batching, **world: int) -> list[lw.Plan]:
-    """The plans of as many epochs as make `SEQUENCES`."""
+def pooled(lengths: NDArray[np.int64], batching: lw.Batching, batches: int = 1) -> list[lw.Plan]:
+    """The plans of as many epochs as make `SEQUENCES`, in steps of `batches` batches."""
     epochs = range(-(-SEQUENCES // len(lengths)))
-    return [lw.make_plan(lengths, batching, epoch=epoch, **world) for epoch in epochs]
+    return [lw.make_plan(lengths, batching, epoch=epoch, world_size=batches) for epoch in epochs]
 
 
 def frames(lengths: NDArray[np.int64], batch: int) -> int:

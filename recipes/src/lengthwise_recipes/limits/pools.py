@@ -67,13 +67,14 @@ def measured(name: str, cut: dict[str, int], more: int) -> list[dict[str, Any]]:
     cut = {kind: value * lengths[0] if kind == "budget" else value for kind, value in cut.items()}
     places = {length: cut["batch_size"] if "batch_size" in cut else cut["budget"] // length for length in lengths}
     empty = places_left(lengths, places) + more
+    of_epochs = {"empty_places": empty}
     if "batch_size" in cut:
         batches = -(-len(lengths) // cut["batch_size"]) + more // 2
         empty = batches * cut["batch_size"] - len(lengths)
+        of_epochs = {"batches": batches}
     tables = all_tables(lengths, places, empty)
     if tables is None:
         return []
-    of_epochs = {"batches": batches} if "batch_size" in cut else {"empty_places": empty}
     rows: list[dict[str, Any]] = []
     for price in PRICES:
         information, least, padding = best_pool(tables, price)
