@@ -27,7 +27,23 @@ def sentence(name: str, rule: str, value: object, remedy: str, *, at: str = "") 
     '`lengths` must be positive, but is -3 at sequence 7. Drop it.'
     """
     place = f" at {at}" if at else ""
-    return f"`{name}` must be {rule}, but is {show_value(value)}{place}. {remedy}"
+    return make_visible(f"`{name}` must be {rule}, but is {show_value(value)}{place}. {remedy}")
+
+
+def make_visible(text: str, *, lines: bool = False) -> str:
+    r"""Writes what would not be seen as `repr` does: names of files may hold what colours or clears a terminal.
+
+    Args:
+        text: What is shown.
+        lines: Whether line breaks stay.
+
+    >>> make_visible("\x1b[31mred.csv")
+    '\\x1b[31mred.csv'
+    """
+    if text.isprintable():
+        return text
+    shown = (letter.isprintable() or (lines and letter == "\n") for letter in text)
+    return "".join(letter if seen else repr(letter)[1:-1] for letter, seen in zip(text, shown, strict=True))
 
 
 def value_error(name: str, rule: str, value: object, remedy: str, *, at: str = "") -> ValueError:

@@ -13,7 +13,7 @@ from functools import cache, partial
 
 import lengthwise as lw
 from lengthwise._compile import listen
-from lengthwise.checks import sentence
+from lengthwise.checks import make_visible, sentence
 from lengthwise.cli import advise, buckets, compare, inspect, plan, plugins, streams
 from lengthwise.cli.parser import Parser
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         # 128 + 2, the number of SIGINT, as shells count it.
         complaint, status = "stopped", 130
-    print(f"{f'lengthwise {parsed.command}'.strip()}: {complaint}", file=sys.stderr)
+    print(f"{f'lengthwise {parsed.command}'.strip()}: {make_visible(complaint)}", file=sys.stderr)
     streams.give_up_output()
     return status
 
@@ -105,7 +105,7 @@ def _show_warning(command: str, shown: set[str], message: Warning | str, *_place
     if str(message) in shown:
         return
     shown.add(str(message))
-    print(f"lengthwise {command}: {message}", file=sys.stderr)
+    print(f"lengthwise {command}: {make_visible(str(message))}", file=sys.stderr)
 
 
 def _complaint(error: Exception) -> str:

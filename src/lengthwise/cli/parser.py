@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from lengthwise.checks import make_visible
 from lengthwise.choices.cut import BUDGET_REMEDY
 
 # What argparse says, and the same in the grammar of all other errors. {0} is the option.
@@ -37,7 +38,7 @@ class Parser(argparse.ArgumentParser):
             remedy = f"{BUDGET_REMEDY} `lengthwise inspect FILE` counts them."
         if message.endswith("required: --buckets"):
             remedy = f"Write `{self.prog} --buckets 8`, for example."
-        self.exit(2, f"{self.prog}: {message}. {remedy}\n")
+        self.exit(2, make_visible(f"{self.prog}: {message}. {remedy}\n", lines=True))
 
 
 def _reword(message: str) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise import files
-from lengthwise.checks import value_error
+from lengthwise.checks import make_visible, value_error
 from lengthwise.cli.parser import command
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def table(
         cells = [[row[0].replace(",", ",\n  "), *row[1:]] for row in cells]  # sorted,arrange=in-order in two lines
     kept = _fit_columns(heads, cells, spare, console.width)
     if title:
-        console.print(title, markup=False, style="bold")
+        console.print(make_visible(title, lines=True), style="bold")
     console.print()
     console.print(
         _draw_table([heads[place] for place in kept], [[row[place] for place in kept] for row in cells], words)
@@ -147,7 +147,7 @@ def table(
     if below:
         console.print()
     for note in below:
-        console.print(note, markup=False, style="dim")
+        console.print(note, style="dim")
 
 
 def _write_notes(
@@ -165,12 +165,12 @@ def _write_notes(
 
 def say(text: str) -> None:
     """Prints a sentence, broken between words."""
-    _console().print(text, markup=False)
+    _console().print(make_visible(text, lines=True))
 
 
 def program(lines: str) -> None:
     """Prints lines of code as they are, so that they can be copied, also where the terminal is narrower."""
-    _console().print(lines, markup=False, soft_wrap=True)
+    _console().print(make_visible(lines, lines=True), soft_wrap=True)
 
 
 def progress(items: Any) -> Any:
@@ -184,7 +184,7 @@ def _console() -> Console:
     from rich.console import Console
 
     columns = shutil.get_terminal_size((_UNBOUNDED, 24)).columns  # COLUMNS=0 says nothing, as if it were not set
-    return Console(highlight=False, emoji=False, width=max(columns, _NARROWEST))
+    return Console(markup=False, highlight=False, emoji=False, width=max(columns, _NARROWEST))
 
 
 def _draw_table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> Any:

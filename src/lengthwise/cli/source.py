@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise.checks import check_whole, value_error
+from lengthwise.checks import check_whole, make_visible, value_error
 from lengthwise.lengths import split_source
 from lengthwise.lengths.counts import COUNTS
 
@@ -103,7 +103,7 @@ def _whole(arguments: argparse.Namespace, example: str, count: int | None) -> So
     if arguments.example is not None:
         raise value_error("example", "left out where a file is given", arguments.example, "Give one of the two.")
     lengths = read_file(arguments.source, **_options(arguments), progress=True)
-    return Source(lengths, arguments.source)
+    return Source(lengths, make_visible(arguments.source))
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:

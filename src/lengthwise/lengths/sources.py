@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from lengthwise.checks import make_visible
+
 
 def source_sentence(rule: str, path: str | os.PathLike[str], remedy: str) -> str:
     """Writes the sentence of `lengthwise.checks` for a path, which that one would cut after 80 characters.
@@ -11,7 +13,7 @@ def source_sentence(rule: str, path: str | os.PathLike[str], remedy: str) -> str
     >>> source_sentence("a .npy file", "a.npy", "Write it anew.")
     "`source` must be a .npy file, but is 'a.npy'. Write it anew."
     """
-    return f"`source` must be {rule}, but is '{os.fspath(path)}'. {remedy}"
+    return make_visible(f"`source` must be {rule}, but is '{os.fspath(path)}'. {remedy}")
 
 
 def brief(error: BaseException, most: int = 160) -> str:
