@@ -10,31 +10,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise.choices.bands import line_up
+from lengthwise.choices.bands import count_bands, line_up
 
-FAST = settings(max_examples=30, derandomize=True, deadline=None)
 DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SENTENCES = DATA / "lengths" / "multi30k_train_en_de_tokens.npy"
 
 
-def line_up_by_sorts(lengths, bands):
-    """The line, the long way: every rank by a sort."""
-
-    def rank(keys):
-        return np.unique(keys, return_inverse=True)[1].reshape(-1)
-
-    cell = np.zeros(len(lengths), np.int64)
-    for column in lengths.T[:-1]:
-        of_value = rank(column)
-        counts = np.bincount(of_value)
-        band = np.arange(len(counts))
-        if len(counts) > bands:
+def line_up_by_hand(lengths, bands):
+    """The line, the long way: band after band, each divided by itself, and every other one turned."""
+    cells = [np.arange(len(lengths))]
+    for column, count in zip(lengths.T, [*bands, len(lengths)], strict=True):
+        values, inverse, counts = np.unique(column, return_inverse=True, return_counts=True)
+        band = np.arange(len(values))
+        if len(values) > count:
             middle = (np.cumsum(counts) - counts / 2) / len(lengths)
-            band = rank(np.minimum((middle * bands).astype(np.int64), bands - 1))
-        band, count = band[of_value], band.max() + 1
-        cell = cell * count + np.where(cell % 2, count - 1 - band, band)
-    last = rank(lengths[:, -1])
-    return rank(cell * (last.max() + 1) + np.where(cell % 2, last.max() - last, last)) + 1
+            band = np.minimum((middle * count).astype(np.int64), count - 1)
+        band, parts = band[inverse.reshape(-1)], []
+        for number, cell in enumerate(cells):
+            inside = [cell[band[cell] == each] for each in np.unique(band[cell])]
+            parts += inside[:: -1 if number % 2 else 1]
+        cells = parts
+    places = np.empty(len(lengths), np.int64)
+    for number, cell in enumerate(cells):
+        places[cell] = number + 1
+    return places
 
 
 class BySum:
@@ -57,12 +56,11 @@ def padding_of(lengths, order, cut, **run):
 
 def test_a_line_by_hand():
     lengths = np.array([[1, 1], [4, 3], [2, 8], [6, 9], [9, 5], [5, 2]])
-    assert line_up(lengths, 2).tolist() == [1, 2, 3, 4, 5, 6]
-    assert line_up(lengths, 1).tolist() == [1, 3, 5, 6, 4, 2]  # by the second length alone
-    assert line_up(lengths, 9).tolist() == [1, 3, 2, 5, 6, 4]  # each first length is a band, every other turned
+    assert line_up(lengths, [2]).tolist() == [1, 2, 3, 4, 5, 6]
+    assert line_up(lengths, [1]).tolist() == [1, 3, 5, 6, 4, 2]  # by the second length alone
+    assert line_up(lengths, [9]).tolist() == [1, 3, 2, 5, 6, 4]  # each first length is a band, every other turned
     of_three = np.array([[1, 1, 1], [1, 1, 2], [1, 2, 1], [1, 2, 2], [2, 1, 1], [2, 1, 2], [2, 2, 1], [2, 2, 2]])
-    assert line_up(of_three, 2).tolist() == [1, 2, 4, 3, 8, 7, 5, 6]
-    assert line_up(np.empty((0, 2), np.int64), 4).tolist() == []
+    assert line_up(of_three, [2, 2]).tolist() == [1, 2, 4, 3, 8, 7, 5, 6]
 
 
 @settings(max_examples=100, derandomize=True)
@@ -70,7 +68,7 @@ def test_a_line_by_hand():
 def test_places_are_shared_by_equal_sequences_alone_within_a_band(dims, bands, data):
     row = st.lists(st.integers(1, 9), min_size=dims, max_size=dims)
     lengths = np.array(data.draw(st.lists(row, min_size=1, max_size=40)))
-    places = line_up(lengths, bands)
+    places = line_up(lengths, [bands] * (dims - 1))
     assert sorted(set(places.tolist())) == list(range(1, len(set(places.tolist())) + 1))
     for place in set(places.tolist()):
         assert len(set(lengths[places == place, -1].tolist())) == 1
@@ -82,13 +80,75 @@ def test_places_are_shared_by_equal_sequences_alone_within_a_band(dims, bands, d
 @pytest.mark.parametrize("longest", [3, 300, 65_535, 65_536, 10**6, 2**40])
 def test_a_line_is_the_same_by_tables_and_by_sorts(dims, longest, monkeypatch):
     chance = np.random.default_rng(longest)
-    for count, bands, counted in itertools.product((1, 700, 5_000), (1, 2, 7, 256), (2**16, 0)):
+    for count, bands, counted in itertools.product((1, 700), (1, 2, 7, 256), (2**16, 0)):
         monkeypatch.setattr("lengthwise.choices.bands._COUNTED", counted)  # 0: more is sorted
         lengths = chance.integers(1, longest + 1, (count, dims))
         lengths[chance.random(count) < 0.2] = lengths[0]
-        expected = line_up_by_sorts(lengths, bands)
-        for each in (lengths, np.asfortranarray(lengths)):
-            assert np.array_equal(line_up(each, bands), expected)
+        in_turn = [bands, 3, 1][: dims - 1]
+        expected = line_up_by_hand(lengths, in_turn)
+        kinds = [np.int64, np.int32, np.uint16] if longest < 2**16 else [np.int64]
+        for array in [lengths.astype(kind) for kind in kinds] + [np.asfortranarray(lengths)]:
+            assert np.array_equal(line_up(array, in_turn), expected)
+
+
+@settings(max_examples=100, derandomize=True)
+@given(st.integers(2, 4), st.floats(0.1, 1e6), st.data())
+def test_any_lengths_have_bands(dims, batches, data):
+    edge = st.sampled_from([1, 2, 9, 300, 10**6, 2**40])
+    row = st.lists(edge, min_size=dims, max_size=dims)
+    lengths = np.array(data.draw(st.lists(row, min_size=1, max_size=40)))
+    bands = count_bands(lengths, batches)
+    assert len(bands) in (0, dims - 1)
+    assert all(1 <= count <= max(len(lengths), batches) for count in bands)
+
+
+def padding_of_steps(lengths, bands, batches, *, size=32):
+    """Padding of random steps of so many batches of `size`, each step sorted in bands; for no bands, by the sum."""
+    chance, useful, computed = np.random.default_rng(0), 0, 0
+    for _ in range(max(4, 400 // batches)):
+        step = lengths[chance.permutation(len(lengths))[: batches * size]]
+        key = line_up(step, bands) if bands else step.sum(axis=1)
+        padded = step[np.argsort(key, kind="stable")].reshape(batches, size, -1)
+        useful, computed = useful + int(step.sum()), computed + size * int(padded.max(axis=1).sum())
+    return 1 - useful / computed
+
+
+def correlated(first, second, between, *, longer=1.0):
+    """Pairs whose lengths are log-normal: of these spreads, `between` of them shared."""
+    chance = np.random.default_rng(1)
+    shared, apart = chance.normal(0, 1, (2, 20_000))
+    source = np.exp(4 + first * shared)
+    target = longer * np.exp(4 + second * (between * shared + (1 - between**2) ** 0.5 * apart))
+    return np.stack([source, target], axis=1).astype(np.int64) + 1
+
+
+@pytest.mark.parametrize("batches", [8, 32, 128, 512])
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        correlated(0.5, 0.5, 0.0),
+        correlated(0.5, 0.5, 0.7),
+        correlated(0.5, 0.5, 0.9),
+        correlated(0.5, 0.5, 0.98),
+        correlated(0.6, 0.6, 0.9, longer=0.1),
+        correlated(0.6, 0.6, 0.9, longer=10.0),
+        correlated(0.4, 0.7, 0.3),
+        correlated(0.9, 0.5, 0.5),
+    ],
+    ids=str,
+)
+def test_the_number_of_bands_pads_hardly_more_than_the_best_one(lengths, batches):
+    padding = padding_of_steps(lengths, count_bands(lengths, batches), batches)
+    tried = [(), *((count,) for count in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, len(lengths)))]
+    best = min(padding_of_steps(lengths, bands, batches) for bands in tried)
+    assert padding < best + (0.02 if batches > 8 else 0.04)
+
+
+def test_more_sequences_are_sorted_in_more_bands():
+    lengths = correlated(0.5, 0.5, 0.7)
+    counts = [count_bands(lengths, batches)[0] for batches in (16, 256, 4_096)]
+    assert counts == sorted(counts)
+    assert counts[2] / counts[1] == pytest.approx(4, abs=0.2)
 
 
 @pytest.mark.parametrize("cut", [lw.FixedSize(32), lw.Budget(2_000)], ids=repr)

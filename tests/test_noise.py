@@ -1,4 +1,4 @@
-"""The noise of an order is found by few trials, and bands of two lengths as if all were tried."""
+"""The noise of an order is found by few trials."""
 
 import math
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import lengthwise as lw
 from lengthwise._random import Key
 from lengthwise.choices.warp import find_root
-from lengthwise.planning import fit, noise
+from lengthwise.planning import noise
 from lengthwise.planning.draft import count_frames, share_of_padding
 from lengthwise.planning.trial import Data, Trial
 
@@ -90,30 +90,6 @@ def pairs_of(count, name):
     return np.stack([lengths, np.maximum(1, lengths * (3 + np.arange(count) * 7_919 % 5) // 5)], axis=1)
 
 
-@pytest.mark.parametrize("name", ["speech", "long-tailed"])
-@pytest.mark.parametrize("count", [300, 2_000, 20_000])
-@pytest.mark.parametrize("cut", [lw.FixedSize(16), lw.Budget(40_000)], ids=repr)
-def test_bands_pad_no_more_than_the_best_of_all(cut, count, name):
-    pairs, batching = pairs_of(count, name), lw.Batching(cut=cut, order=lw.Sorted())
-
-    def pad_by(bands):
-        return Trial(Data(pairs, ""), batching, portions=1, slots=1, bands=bands).padding_of(lw.Sorted())
-
-    kinds = fit.sort_out(pairs, batching)
-    chosen = fit.choose_bands(Data(pairs, f"{name} {count}"), kinds, batching, portions=1, slots=1)
-    near = 1.02 if count > 300 else 1.05  # of 20 batches or fewer, chance says which pad least
-    assert pad_by(chosen) <= near * min(pad_by(bands) for bands in (0, *(2**power for power in range(12))))
-
-
-def test_more_sequences_are_sorted_in_more_bands():
-    def bands_of(count):
-        pairs, batching = pairs_of(count, "long-tailed"), lw.Batching(cut=lw.FixedSize(16), order=lw.Sorted())
-        kinds = fit.sort_out(pairs, batching)
-        return fit.choose_bands(Data(pairs, f"more {count}"), kinds, batching, portions=1, slots=1)
-
-    assert 8 <= bands_of(1_000) < bands_of(30_000) < bands_of(1_000_000)
-
-
 @pytest.mark.parametrize("padding", [0.1, 0.15, 0.2])
 @pytest.mark.parametrize("name", ["speech", "long-tailed"])
 def test_a_padding_of_two_lengths_takes_few_trials(name, padding, monkeypatch):
@@ -145,7 +121,7 @@ def test_sorted_sequences_are_drafted_once_where_each_draft_pads_the_same(
 ):
     items = np.random.default_rng(0).integers(1, 40, (300, dims))  # many of a length, in another order by every key
     trial = Trial(
-        Data(items, ""), lw.Batching(cut=cut), portions=drafted, slots=1, bands=0, drafted=drafted, places=places
+        Data(items, ""), lw.Batching(cut=cut), portions=drafted, slots=1, bands=(), drafted=drafted, places=places
     )
     trial.trials = 4
     keys, draft = [], trial._draft

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import choices
 import length_sets
 import lengthwise as lw
+from lengthwise import _compile
 from lengthwise.choices.buckets import find_bucket
 from test_promises import budgets, keeps_its_promises
 from test_rest import loses_nothing
@@ -90,7 +91,7 @@ def test_every_set_of_pairs_keeps_the_promises(lengths, deal, world_size, micro_
     name = data.draw(st.sampled_from([*IN_EDGES, "shuffled", "sorted", "entropy_padding"]))
     order = choices.OF_PAIRS[name]
     cut = data.draw(st.sampled_from([lw.DynamicSize(3), lw.FixedSize(4), lw.Budget(60_000)]))
-    cost = data.draw(st.sampled_from([lw.Padded(), lw.Padded(dims="largest")]))
+    cost = data.draw(st.sampled_from([lw.Padded(), lw.Largest()]))
     batching = lw.Batching(order=order, cut=cut, deal=choices.suit(choices.DEALS[deal], cut), cost=cost)
     keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
 
@@ -138,7 +139,7 @@ def test_steps_do_not_depend_on_how_ranks_and_micro_batches_split_them(order, de
     assert all(each == steps[0] for each in steps)
 
 
-def test_the_same_plan_in_a_fresh_process():
+def test_the_same_plan_in_a_fresh_process_with_and_without_compiled_kernels():
     script = (
         "import numpy as np, lengthwise as lw; lengths = np.array(eval(input()))\n"
         "for name in ('optimal:3', 'optimal:3,pad-to-edge=true', 'mxnet:4', 'random-steps', 'max-entropy:0.3'):\n"
@@ -147,7 +148,7 @@ def test_the_same_plan_in_a_fresh_process():
     )
     lengths = pairs_of(24)
     printed = []
-    for changed in ({"PYTHONHASHSEED": "17"}, {"PYTHONHASHSEED": "4"}):
+    for changed in ({}, {"PYTHONHASHSEED": "17"}, {"PYTHONHASHSEED": "4", "NUMBA_DISABLE_JIT": "1"}):
         command = [sys.executable, "-W", "ignore::UserWarning", "-c", script]  # of a padding that few pairs miss
         given = str(lengths.tolist())
         done = subprocess.run(
@@ -156,7 +157,7 @@ def test_the_same_plan_in_a_fresh_process():
         assert done.stderr == ""
         printed.append(done.stdout.split())
     assert len(printed[0]) == 5
-    assert printed[0] == printed[1]
+    assert printed[0] == printed[1] == printed[2]
 
 
 @settings(max_examples=50, derandomize=True)
@@ -260,18 +261,18 @@ NAMED = {
     "optimal fixed": lw.Batching(order=lw.Bucketed(buckets=7, pad_to_edge=True), cut=lw.FixedSize(8)),
     "uniform": lw.Batching(order=lw.Bucketed(buckets=6, by="uniform"), cut=lw.FixedSize(8)),
     "edges": lw.Batching(order=lw.Bucketed(edges=((40, 90), (90, 40), (99, 120))), cut=lw.Budget(900)),
-    "sorted": lw.Batching(order=lw.Sorted(), cut=lw.Budget(900), cost=lw.Padded(dims="largest")),
+    "sorted": lw.Batching(order=lw.Sorted(), cut=lw.Budget(900), cost=lw.Largest()),
     "max-entropy": lw.Batching(budget=900, padding=0.2, deal=lw.Balanced()),
     "random steps": lw.Batching(cut=lw.Budget(900), order=lw.Shuffled(), deal=lw.RandomSteps()),
 }
 GOLDEN = {
-    "optimal": "debf874e34f8bacf 7dac130e8a1d8304",
-    "optimal fixed": "de19c1263d5758c3 f07904df800f24d0",
-    "uniform": "0b447fa112db66d3 38fad4bf8032f6f8",
-    "edges": "036cffb0796162e0 59f753da1902bd16",
-    "sorted": "619f11c4c04960d5 db46c71eeed28579",
-    "max-entropy": "288dff66c74a5e87 f3edeea0877a6c8d",
-    "random steps": "4b9ee0610d371141 1e3245413e952762",
+    "optimal": "4236b767807e74e3 da2760a1aa7fdb23",
+    "optimal fixed": "b8f8e9a7ed876e2d 88d2801e25972cd7",
+    "uniform": "430e1bcd5b07cbaf 55d9f019ccc85bbf",
+    "edges": "f073be34df833bde 4484863356a975a8",
+    "sorted": "055f2c722886a033 5decc5658256b535",
+    "max-entropy": "05de3f6ff52d96fe 3abf60b755c086d0",
+    "random steps": "0ee457d774caaeef b210a985460156c0",
 }
 
 
@@ -282,7 +283,9 @@ def test_plans_of_pairs_stay_as_they_are(name):
 
 
 @pytest.mark.parametrize("name", ["sorted", "max-entropy:0.1", "random-steps", "mxnet:16", "bucketed:1024"])
-def test_planning_pairs_takes_no_more_memory_than_the_page_on_windows_says(name):
+def test_planning_pairs_takes_no_more_memory_than_the_page_on_windows_says(name, monkeypatch):
+    monkeypatch.setattr(_compile, "BEFORE_READING", 0.0)  # NumPy, which runs small calls, takes more
+    monkeypatch.setattr(_compile, "BEFORE_COMPILING", 0.0)
     lengths = lw.example_lengths("long-tailed", count=400_000)
     pairs, batching = np.stack([lengths, lengths[::-1]], axis=1), lw.strategies(name, cut=lw.Budget(40_000))[name]
     lw.make_plan(pairs, batching, world_size=8, epoch=1)  # compiles, and fits
@@ -290,4 +293,4 @@ def test_planning_pairs_takes_no_more_memory_than_the_page_on_windows_says(name)
     lw.make_plan(pairs, batching, world_size=8)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 80 * len(pairs)
+    assert peak <= 41 * len(pairs)

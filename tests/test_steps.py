@@ -26,7 +26,7 @@ def by_steps(needed, cut, slots, *, cost=None, **deal):
     cost = cost or lw.Padded()
     bounds = bounds_of(cut, cost, longest, slots)
     positions = np.arange(len(needed))
-    members, _, offsets = form_steps(positions, needed, cut, lw.RandomSteps(**deal), bounds, bands=0)
+    members, _, offsets = form_steps(positions, needed, cut, lw.RandomSteps(**deal), bounds, bands=())
     assert [offsets[0], offsets[-1]] == [0, len(members)]
     batches = [part.tolist() for part in np.split(members, offsets[1:-1])]
     return [batches[first : first + slots] for first in range(0, len(batches), slots)]

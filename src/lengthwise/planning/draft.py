@@ -53,14 +53,14 @@ def draft(
     key: Key,
     *,
     slots: int,
-    bands: int,
+    bands: tuple[int, ...],
 ) -> Draft:
     """The sequences `members`, or all, ordered and cut.
 
     Args:
         slots: Batches of a step, where the deal takes whole steps.
         bands: By how many bands sequences of several lengths are sorted: by the order, or, where the deal takes whole
-            steps, inside of each step. 0 for by their sum.
+            steps, inside of each step. None for by their sum.
     """
     own = items if members is None else items[members]
     if not len(own):
@@ -82,7 +82,9 @@ def draft(
     return Draft(sequences if members is None else members[sequences], offsets, boundaries, needed)
 
 
-def _put_in_line(items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: int) -> _Line:
+def _put_in_line(
+    items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: tuple[int, ...]
+) -> _Line:
     """All of `items` in order."""
     ordered = _order(items, batching, order, key, bands)
     sequences, boundaries, edges = ordered
@@ -97,7 +99,7 @@ def _put_in_line(items: NDArray[np.int64], batching: Batching, order: Order, key
     return _Line(sequences, needed, boundaries)
 
 
-def _order(items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: int) -> Ordered:
+def _order(items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: tuple[int, ...]) -> Ordered:
     """What the order gives; checked, where it is the user's own."""
     # Most orders sort by one number: the length, the sum of several, or the place in a line of bands.
     in_bands = bands and not isinstance(batching.deal, RandomSteps)
@@ -121,7 +123,7 @@ def _pad_to_edges(items: NDArray[np.int64], ordered: Ordered, batching: Batching
 
 
 def _cut(
-    line: _Line, batching: Batching, *, longest: NDArray[np.int64], slots: int, bands: int
+    line: _Line, batching: Batching, *, longest: NDArray[np.int64], slots: int, bands: tuple[int, ...]
 ) -> tuple[_Line, NDArray[np.int64]]:
     """What the cut keeps of the line, batch after batch, and the offsets of the batches."""
     cut, cost, deal = batching.cut, batching.cost, batching.deal

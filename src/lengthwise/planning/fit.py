@@ -7,16 +7,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import fields, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.choices.bands import line_up
+from lengthwise.choices.bands import count_bands, line_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.boxes import sort_rows
 from lengthwise.choices.buckets import EDGES, optimal_edges, padded_frames
@@ -94,57 +93,23 @@ def _deal_batches(cut: Cut, deal: RandomSteps, world: World) -> Deal:
     return Stratified(tail=deal.tail)
 
 
-def choose_bands(data: Data, kinds: Kinds, batching: Batching, *, portions: int, slots: int) -> int:
-    """By how many bands `line_up` sorts sequences of several lengths so that they pad least; 0 for by their sum.
+def choose_bands(data: Data, kinds: Kinds, batching: Batching, *, portions: int, slots: int) -> tuple[int, ...]:
+    """By how many bands `line_up` sorts sequences of several lengths; none for by their sum.
 
     For the orders that sort by length, and for what is sorted inside of a step.
     """
     in_steps, order = isinstance(batching.deal, RandomSteps), batching.order
     # A noise of a given scale is in the unit of the lengths, and a place in a line has no unit.
-    sorts = type(order) is Sorted or finds_noise(order)
-    dims = data.items.shape[1]
-    if dims == 1 or not kinds.fitted.any() or not (in_steps or sorts):
-        return 0
-    if getattr(order, "pad_to_edge", False):  # the edges of a step are a chain, which one sum puts in line
-        return 0
-    # What bands sort is tried by itself: the inside of random steps, or the order without its noise.
-    tried = Shuffled() if in_steps else Sorted()
-
-    def find() -> int:
-        within = data.select(kinds.fitted)
-        batches = estimate_batches(within.items, batching, portions * max(1, len(data.windows)))
-        likely = _likely_bands(min(batches, slots) if in_steps else batches)
-        if prices_of(batching.cost, dims) is None:  # a cost that must be called takes seconds to try with
-            return likely
-
-        @cache
-        def pad_by(bands: int) -> float:
-            steps = slots if in_steps else 1
-            return Trial(within, batching, portions=portions, slots=steps, bands=bands).padding_of(tried)
-
-        return min(0, _walk_down(pad_by, likely), key=pad_by)
-
-    try:
-        return _remember(find, "bands", data.name, batching, (portions, slots))
-    except OversizeError:  # the plan itself will say which sequence it is
-        return 0
+    sorts = in_steps or type(order) is Sorted or finds_noise(order)
+    # The edges of a step are a chain, which one sum puts in line.
+    if data.items.shape[1] == 1 or not kinds.fitted.any() or not sorts or getattr(order, "pad_to_edge", False):
+        return ()
+    items = data.items[kinds.fitted]
+    batches = estimate_batches(items, batching, portions * max(1, len(data.windows)))
+    return count_bands(items, min(batches, slots) if in_steps else batches)
 
 
-def _likely_bands(batches: float) -> int:
-    """About twice the square root of the batches, the nearest power of two on a logarithmic scale."""
-    mantissa, power = math.frexp(2.0 * math.sqrt(max(1.0, batches)))
-    return 2 ** (power if mantissa > math.sqrt(0.5) else power - 1)
-
-
-def _walk_down(pad_by: Callable[[int], float], bands: int) -> int:
-    """From so many bands to half as many, or to twice as many, for as long as that pads less."""
-    for fewer in (True, False):
-        while (further := bands // 2 if fewer else 2 * bands) and pad_by(further) < pad_by(bands):
-            bands = further
-    return bands
-
-
-def fit_order(data: Data, kinds: Kinds, batching: Batching, *, portions: int, bands: int, places: int) -> Fit:
+def fit_order(data: Data, kinds: Kinds, batching: Batching, *, portions: int, bands: tuple[int, ...], places: int) -> Fit:
     """The order of the batching, fitted to `data`; the same for every epoch, so that only the first must find it.
 
     Args:
@@ -176,7 +141,7 @@ def _remember(find: Callable[[], _Found], about: str, name: str, batching: Batch
     return _remembered.get((about, batching.to_json(), custom, name, world), find)
 
 
-def _fit_anew(data: Data, kinds: Kinds, batching: Batching, portions: int, bands: int, places: int) -> Fit:
+def _fit_anew(data: Data, kinds: Kinds, batching: Batching, portions: int, bands: tuple[int, ...], places: int) -> Fit:
     order, giants = batching.order, kinds.ordered & ~kinds.fitted
     if finds_noise(order) and kinds.fitted.any():
         return _fit_noise(data, kinds, batching, order, portions, bands, places)
@@ -201,7 +166,7 @@ def _fit_below(
 
 
 def _fit_noise(
-    data: Data, kinds: Kinds, batching: Batching, order: MaxEntropy, portions: int, bands: int, places: int
+    data: Data, kinds: Kinds, batching: Batching, order: MaxEntropy, portions: int, bands: tuple[int, ...], places: int
 ) -> Fit:
     """The noise under which trials have the padding, or the mixing, that was asked for."""
     within, windows = data.select(kinds.fitted), max(1, len(data.windows))
@@ -227,7 +192,7 @@ def _fit_noise(
 
 
 def _fit_to_lengths(
-    items: NDArray[np.int64], batching: Batching, portions: int, bands: int = 0, *, filled: float = 1.0
+    items: NDArray[np.int64], batching: Batching, portions: int, bands: tuple[int, ...] = (), *, filled: float = 1.0
 ) -> Order:
     """The order, fitted to `items` without a trial, where it has something to fit; batches are `filled` as far."""
     fit = getattr(batching.order, "fit", None)
@@ -257,7 +222,7 @@ def _fit_to_lengths(
 
 
 def _fit_in_line(
-    items: NDArray[np.int64], batching: Batching, order: MaxEntropy, portions: int, bands: int
+    items: NDArray[np.int64], batching: Batching, order: MaxEntropy, portions: int, bands: tuple[int, ...]
 ) -> WarpedSort:
     """The order along a line of `bands`, in which sequences of several lengths stand."""
     # A place in the line is no length. How many sequences fill a batch there is not known. So noise is added to the

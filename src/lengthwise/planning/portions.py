@@ -74,7 +74,7 @@ def _choose(portion: NDArray[np.int64] | None, chosen: NDArray[np.bool_]) -> NDA
 
 def _fit(
     data: Data, kinds: Kinds, batching: Batching, world: World, portions: int, fitted: Fitted | None
-) -> tuple[Fit, int]:
+) -> tuple[Fit, tuple[int, ...]]:
     """The fitted order and the bands; what a sample of windows has settled is taken."""
     if fitted is None:
         bands = choose_bands(data, kinds, batching, portions=portions, slots=world.slots)

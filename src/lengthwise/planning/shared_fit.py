@@ -36,7 +36,7 @@ class Fitted(NamedTuple):
     """
 
     settled: Settled
-    bands: int
+    bands: tuple[int, ...]
     fit: Fit | None
 
 

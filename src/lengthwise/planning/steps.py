@@ -41,7 +41,7 @@ def form_steps(
     deal: RandomSteps,
     bounds: StepBounds,
     *,
-    bands: int,
+    bands: tuple[int, ...],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Cuts sequences in order into steps, and each step into batches of about equal cost.
 
@@ -54,7 +54,7 @@ def form_steps(
         cut: What becomes of a sequence over the budget.
         deal: What becomes of the last step, and whether batches may differ in count.
         bounds: What a step holds.
-        bands: How sequences of several lengths are sorted inside of a step: by `line_up`, or, for 0, by their sum.
+        bands: How sequences of several lengths are sorted inside of a step: by `line_up`, or, for none, by their sum.
 
     Returns:
         The sequences batch after batch, those of a step from its longest to its shortest: [kept]; what each must be
@@ -89,7 +89,7 @@ def bounds_of(cut: Cut, cost: Cost, longest: NDArray[np.int64], slots: int) -> S
     return StepBounds(slots, cut.max_cost(cost, longest), most, cost, multiple)
 
 
-def _sizes_of(needed: NDArray[np.int64], bands: int) -> NDArray[np.int64]:
+def _sizes_of(needed: NDArray[np.int64], bands: tuple[int, ...]) -> NDArray[np.int64]:
     """By what sequences are sorted: [m], spread over less than 2**31, so that a size and a place fit into one word."""
     sizes = line_up(needed, bands) if bands else np.ascontiguousarray(sum_rows(needed))
     if sizes.max(initial=0) - sizes.min(initial=0) < 2**31:

@@ -84,7 +84,7 @@ class Trial:
 
     batching: Batching
     slots: int
-    bands: int
+    bands: tuple[int, ...]
     drafted: int
     places: int
     alone: int
@@ -100,7 +100,7 @@ class Trial:
         *,
         portions: int,
         slots: int,
-        bands: int,
+        bands: tuple[int, ...],
         drafted: int = 1,
         places: int = 0,
         alone: int = 0,
