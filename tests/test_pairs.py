@@ -266,13 +266,13 @@ NAMED = {
     "random steps": lw.Batching(cut=lw.Budget(900), order=lw.Shuffled(), deal=lw.RandomSteps()),
 }
 GOLDEN = {
-    "optimal": "4236b767807e74e3 da2760a1aa7fdb23",
-    "optimal fixed": "b8f8e9a7ed876e2d 88d2801e25972cd7",
-    "uniform": "430e1bcd5b07cbaf 55d9f019ccc85bbf",
-    "edges": "f073be34df833bde 4484863356a975a8",
-    "sorted": "055f2c722886a033 5decc5658256b535",
-    "max-entropy": "05de3f6ff52d96fe 3abf60b755c086d0",
-    "random steps": "0ee457d774caaeef b210a985460156c0",
+    "optimal": "ac1e280143725491 5082d1f5dbcfda15",
+    "optimal fixed": "452b39e5404fdf8a ebafa2a9be67bf81",
+    "uniform": "ffea88d9f9acc805 4561dd1acbec1602",
+    "edges": "145b5c9c563a3938 acbbfefc1f7b74c1",
+    "sorted": "ec6dc5b0d41f75af b03e9c1fe0067e0b",
+    "max-entropy": "999e314c36fee3ee 45bebbb5f44fd845",
+    "random steps": "2c16dcab4b733d26 3c700f90d67b8fff",
 }
 
 

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lengthwise import _exact
+
 _ALIKE = 1e-6  # the variance below which lengths count as all alike
 _SAMPLE = 2**14  # sequences whose spread stands for that of all
 _COUNTED = 2**16  # values that a table ranks also where there are few sequences
@@ -54,16 +56,17 @@ def count_bands(lengths: NDArray[np.int64], batches: float) -> tuple[int, ...]:
     sample //= unit
     columns = np.column_stack([sample.sum(axis=1), sample])
     means = columns.sum(axis=0) / len(columns)
-    covariance = columns.T @ columns / len(columns) - np.outer(means, means)
+    products = (columns[:, :, None] * columns[:, None, :]).sum(axis=0)
+    covariance = products / len(columns) - np.outer(means, means)
     spreads, dims = _spreads_in_turn(covariance[1:, 1:]), lengths.shape[1]
     beside_sum = sum(_spreads_in_turn(covariance[np.ix_([0, dim], [0, dim])])[1] for dim in range(1, dims + 1))
     by_sum = _PER_BATCH * math.sqrt(covariance[0, 0]) / batches + _BESIDE_SUM * beside_sum
-    if _PER_BAND * dims * (math.prod(spreads) / batches) ** (1 / dims) > by_sum:
+    if _PER_BAND * dims * _root(math.prod(spreads) / batches, dims) > by_sum:
         return ()
     bands, left = list[int](), batches
     for dim in range(dims - 1):
-        width = (math.prod(spreads[dim:]) / left) ** (1 / (dims - dim))
-        count = 2 ** max(0, round(math.log2(_MORE * spreads[dim] / width)))
+        width = _root(math.prod(spreads[dim:]) / left, dims - dim)
+        count = 2 ** max(0, round(_exact.log(_MORE * spreads[dim] / width) / _exact.log(2.0)))
         # Borders would only be in the way of a batch or two in a band; and a band of one value pads nothing.
         if 2 * count > left or count > max(1.0, _VALUES * unit * spreads[dim]):
             count = len(lengths)
@@ -84,6 +87,10 @@ def _spreads_in_turn(covariance: NDArray[np.float64]) -> list[float]:
         spreads.append(math.sqrt(variance))
         left -= np.outer(left[dim], left[dim]) / variance
     return spreads
+
+
+def _root(value: float, degree: int) -> float:
+    return _exact.exp(_exact.log(value) / degree)
 
 
 def line_up(lengths: NDArray[np.int64], bands: Sequence[int]) -> NDArray[np.integer[Any]]:

@@ -82,9 +82,7 @@ def draft(
     return Draft(sequences if members is None else members[sequences], offsets, boundaries, needed)
 
 
-def _put_in_line(
-    items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: tuple[int, ...]
-) -> _Line:
+def _put_in_line(items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: tuple[int, ...]) -> _Line:
     """All of `items` in order."""
     ordered = _order(items, batching, order, key, bands)
     sequences, boundaries, edges = ordered

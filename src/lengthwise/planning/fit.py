@@ -21,7 +21,6 @@ from lengthwise.choices.boxes import sort_rows
 from lengthwise.choices.buckets import EDGES, optimal_edges, padded_frames
 from lengthwise.choices.chains import nest, optimal_chain
 from lengthwise.choices.columns import keep_last, longest_of
-from lengthwise.choices.cost import prices_of
 from lengthwise.choices.cut import Cut, FixedSize, OversizeError
 from lengthwise.choices.deal import Balanced, Deal, RandomSteps, Stratified
 from lengthwise.choices.multiples import length_multiple, round_up
@@ -109,7 +108,9 @@ def choose_bands(data: Data, kinds: Kinds, batching: Batching, *, portions: int,
     return count_bands(items, min(batches, slots) if in_steps else batches)
 
 
-def fit_order(data: Data, kinds: Kinds, batching: Batching, *, portions: int, bands: tuple[int, ...], places: int) -> Fit:
+def fit_order(
+    data: Data, kinds: Kinds, batching: Batching, *, portions: int, bands: tuple[int, ...], places: int
+) -> Fit:
     """The order of the batching, fitted to `data`; the same for every epoch, so that only the first must find it.
 
     Args:
