@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import choices
 import length_sets
 import lengthwise as lw
-from lengthwise import _compile
 from lengthwise.choices.buckets import find_bucket
 from test_promises import budgets, keeps_its_promises
 from test_rest import loses_nothing
@@ -91,7 +90,7 @@ def test_every_set_of_pairs_keeps_the_promises(lengths, deal, world_size, micro_
     name = data.draw(st.sampled_from([*IN_EDGES, "shuffled", "sorted", "entropy_padding"]))
     order = choices.OF_PAIRS[name]
     cut = data.draw(st.sampled_from([lw.DynamicSize(3), lw.FixedSize(4), lw.Budget(60_000)]))
-    cost = data.draw(st.sampled_from([lw.Padded(), lw.Largest()]))
+    cost = data.draw(st.sampled_from([lw.Padded(), lw.Padded(dims="largest")]))
     batching = lw.Batching(order=order, cut=cut, deal=choices.suit(choices.DEALS[deal], cut), cost=cost)
     keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
 
@@ -139,7 +138,7 @@ def test_steps_do_not_depend_on_how_ranks_and_micro_batches_split_them(order, de
     assert all(each == steps[0] for each in steps)
 
 
-def test_the_same_plan_in_a_fresh_process_with_and_without_compiled_kernels():
+def test_the_same_plan_in_a_fresh_process():
     script = (
         "import numpy as np, lengthwise as lw; lengths = np.array(eval(input()))\n"
         "for name in ('optimal:3', 'optimal:3,pad-to-edge=true', 'mxnet:4', 'random-steps', 'max-entropy:0.3'):\n"
@@ -148,7 +147,7 @@ def test_the_same_plan_in_a_fresh_process_with_and_without_compiled_kernels():
     )
     lengths = pairs_of(24)
     printed = []
-    for changed in ({}, {"PYTHONHASHSEED": "17"}, {"PYTHONHASHSEED": "4", "NUMBA_DISABLE_JIT": "1"}):
+    for changed in ({"PYTHONHASHSEED": "17"}, {"PYTHONHASHSEED": "4"}):
         command = [sys.executable, "-W", "ignore::UserWarning", "-c", script]  # of a padding that few pairs miss
         given = str(lengths.tolist())
         done = subprocess.run(
@@ -157,7 +156,7 @@ def test_the_same_plan_in_a_fresh_process_with_and_without_compiled_kernels():
         assert done.stderr == ""
         printed.append(done.stdout.split())
     assert len(printed[0]) == 5
-    assert printed[0] == printed[1] == printed[2]
+    assert printed[0] == printed[1]
 
 
 @settings(max_examples=50, derandomize=True)
@@ -261,18 +260,18 @@ NAMED = {
     "optimal fixed": lw.Batching(order=lw.Bucketed(buckets=7, pad_to_edge=True), cut=lw.FixedSize(8)),
     "uniform": lw.Batching(order=lw.Bucketed(buckets=6, by="uniform"), cut=lw.FixedSize(8)),
     "edges": lw.Batching(order=lw.Bucketed(edges=((40, 90), (90, 40), (99, 120))), cut=lw.Budget(900)),
-    "sorted": lw.Batching(order=lw.Sorted(), cut=lw.Budget(900), cost=lw.Largest()),
+    "sorted": lw.Batching(order=lw.Sorted(), cut=lw.Budget(900), cost=lw.Padded(dims="largest")),
     "max-entropy": lw.Batching(budget=900, padding=0.2, deal=lw.Balanced()),
     "random steps": lw.Batching(cut=lw.Budget(900), order=lw.Shuffled(), deal=lw.RandomSteps()),
 }
 GOLDEN = {
-    "optimal": "ac1e280143725491 5082d1f5dbcfda15",
-    "optimal fixed": "452b39e5404fdf8a ebafa2a9be67bf81",
-    "uniform": "ffea88d9f9acc805 4561dd1acbec1602",
-    "edges": "145b5c9c563a3938 acbbfefc1f7b74c1",
-    "sorted": "ec6dc5b0d41f75af b03e9c1fe0067e0b",
-    "max-entropy": "999e314c36fee3ee 45bebbb5f44fd845",
-    "random steps": "2c16dcab4b733d26 3c700f90d67b8fff",
+    "optimal": "debf874e34f8bacf 7dac130e8a1d8304",
+    "optimal fixed": "de19c1263d5758c3 f07904df800f24d0",
+    "uniform": "0b447fa112db66d3 38fad4bf8032f6f8",
+    "edges": "036cffb0796162e0 59f753da1902bd16",
+    "sorted": "2dc512bab2d9d5a2 46e8a8526be8d41a",
+    "max-entropy": "a8cff05e19b08bb7 4a4ef1cb8974925e",
+    "random steps": "60282fe5fa24ef5c 1e3245413e952762",
 }
 
 
@@ -283,9 +282,7 @@ def test_plans_of_pairs_stay_as_they_are(name):
 
 
 @pytest.mark.parametrize("name", ["sorted", "max-entropy:0.1", "random-steps", "mxnet:16", "bucketed:1024"])
-def test_planning_pairs_takes_no_more_memory_than_the_page_on_windows_says(name, monkeypatch):
-    monkeypatch.setattr(_compile, "BEFORE_READING", 0.0)  # NumPy, which runs small calls, takes more
-    monkeypatch.setattr(_compile, "BEFORE_COMPILING", 0.0)
+def test_planning_pairs_takes_no_more_memory_than_the_page_on_windows_says(name):
     lengths = lw.example_lengths("long-tailed", count=400_000)
     pairs, batching = np.stack([lengths, lengths[::-1]], axis=1), lw.strategies(name, cut=lw.Budget(40_000))[name]
     lw.make_plan(pairs, batching, world_size=8, epoch=1)  # compiles, and fits
@@ -293,4 +290,4 @@ def test_planning_pairs_takes_no_more_memory_than_the_page_on_windows_says(name,
     lw.make_plan(pairs, batching, world_size=8)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak <= 41 * len(pairs)
+    assert peak < 80 * len(pairs)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +50,9 @@ def count_bands(lengths: NDArray[np.int64], batches: float) -> tuple[int, ...]:
     """
     batches = max(1.0, batches)
     # Whole numbers of at most 2**20, so that sums are exact, and the same on every platform.
-    sample = lengths[:: max(1, len(lengths) // _SAMPLE)].astype(np.int64)
+    sample = lengths[:: max(1, len(lengths) // _SAMPLE)]
     unit = 1 + int(sample.max()) // 2**20
-    sample //= unit
+    sample = sample // unit
     columns = np.column_stack([sample.sum(axis=1), sample])
     means = columns.sum(axis=0) / len(columns)
     products = (columns[:, :, None] * columns[:, None, :]).sum(axis=0)
@@ -93,7 +92,7 @@ def _root(value: float, degree: int) -> float:
     return _exact.exp(_exact.log(value) / degree)
 
 
-def line_up(lengths: NDArray[np.int64], bands: Sequence[int]) -> NDArray[np.integer[Any]]:
+def line_up(lengths: NDArray[np.int64], bands: Sequence[int]) -> NDArray[np.int64]:
     """The place of each sequence in the line, from 1: [n]. Sequences of one band and last length share a place.
 
     Args:
@@ -102,35 +101,32 @@ def line_up(lengths: NDArray[np.int64], bands: Sequence[int]) -> NDArray[np.inte
             fewer values, each is a band. 1 goes by the lengths after it alone.
 
     >>> line_up(np.array([[4, 3], [5, 2], [2, 8], [6, 9], [1, 1], [9, 5]]), [2])
-    array([2, 6, 3, 4, 1, 5], dtype=uint32)
+    array([2, 6, 3, 4, 1, 5])
     """
-    places = np.zeros(len(lengths), np.uint32)
+    places = np.zeros(len(lengths), np.int64)
     for column, count in zip(lengths.T, [*bands, len(lengths)], strict=True):
         band = _divide(_rank(column), count)
         width = int(band.max(initial=0)) + 1
         # In every other band of the lengths before, this one falls: the line does not jump where the next begins.
-        np.subtract(width - 1, band, out=band, where=places % 2 == 1, casting="unsafe")
-        keys = places * np.int64(width)
-        keys += band
-        del places, band  # of millions of sequences, each is much of the memory
-        places = _rank(keys)
-    places += 1
-    return places
+        np.subtract(width - 1, band, out=band, where=places % 2 == 1)
+        places *= width
+        places += band
+        places = _rank(places)
+    return places + 1
 
 
-def _rank(values: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
+def _rank(values: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many smaller values there are among `values` [n], at least 0; equal values share a rank.
 
-    >>> _rank(np.array([30, 10, 30, 20])).tolist()
-    [2, 0, 2, 1]
+    >>> _rank(np.array([30, 10, 30, 20]))
+    array([2, 0, 2, 1])
     """
-    kind = np.uint32 if len(values) < 2**32 else np.int64
     if values.max(initial=0) < max(_COUNTED, 4 * len(values)):  # few enough to count, and not to sort
-        return (np.cumsum(np.bincount(values) > 0, dtype=kind) - kind(1)).take(values)
-    return np.unique(values, return_inverse=True)[1].reshape(-1).astype(kind)
+        return (np.cumsum(np.bincount(values) > 0) - 1).take(values)
+    return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
-def _divide(ranks: NDArray[np.integer[Any]], bands: int) -> NDArray[np.integer[Any]]:
+def _divide(ranks: NDArray[np.int64], bands: int) -> NDArray[np.int64]:
     """The band of each of `ranks` [n]: as many of about equal counts, or fewer where there are fewer ranks."""
     counts = np.bincount(ranks)
     if len(counts) <= bands:
