@@ -11,7 +11,10 @@ from lengthwise.cli import main
 RED = "\x1b[31mred.csv"
 MARKUP = "[bold]x[red].csv"
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="names of files cannot hold such characters there")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="names of files cannot hold such characters there"),
+    pytest.mark.usefixtures("files"),
+]
 
 
 @pytest.fixture
@@ -29,7 +32,7 @@ def is_safe(text):
 
 @pytest.mark.parametrize("command", ["inspect", "advise", "compare", "plan", "buckets"])
 @pytest.mark.parametrize("name", [RED, MARKUP])
-def test_commands_show_the_name_of_a_file_as_it_is_or_escaped(files, capsys, command, name):
+def test_commands_show_the_name_of_a_file_as_it_is_or_escaped(capsys, command, name):
     options = {"buckets": ["--buckets", "2"]}.get(command, [])
     assert main([command, f"{name}:good", *options]) == 0
     said = capsys.readouterr()
@@ -50,7 +53,7 @@ def test_commands_show_the_name_of_a_file_as_it_is_or_escaped(files, capsys, com
         "bytes\udce9.csv",
     ],
 )
-def test_errors_hold_no_control_characters(files, capsys, words):
+def test_errors_hold_no_control_characters(capsys, words):
     assert main(["inspect", words]) == 2
     assert is_safe(capsys.readouterr().err)
     with pytest.raises((ValueError, OSError)) as caught:
@@ -58,7 +61,7 @@ def test_errors_hold_no_control_characters(files, capsys, words):
     assert is_safe(str(caught.value))
 
 
-def test_words_that_no_option_takes_hold_none_either(files, capsys):
+def test_words_that_no_option_takes_hold_none_either(capsys):
     with pytest.raises(SystemExit):
         main(["inspect", RED, "\x1b[2J", "--\x1b[2J"])
     assert is_safe(capsys.readouterr().err)

@@ -334,12 +334,12 @@ BAD = [
     ("a.parquet", b"n\n3\n", {}, ["`source` must be a Parquet file, but is '{}'."]),
     ("a.arrow", b"n\n3\n", {}, ["`source` must be an Arrow file, but is '{}'."]),
     ("a.arrow", b"", {}, ["`source` must be an Arrow file, but is '{}'."]),
-    ("a.csv.gz", b"n\n3\n", {}, ["`source` must be a whole gzip file, but is '{}'.", "not a gzipped file"]),
+    ("a.csv.gz", b"n\n3\n", {}, ["`source` must be a whole gzip file, but is '{}'.", "Not a gzipped file"]),
     ("a.txt.gz", gzip.compress(b"\xff")[:-6], {}, ["`source` must be UTF-8 text, but is b'\\xff' at {}."]),
     ("a.txt.gz", gzip.compress(b"3\n" * 9999)[:-12], {}, ["`source` must be a whole gzip file, but is '{}'."]),
-    ("a.csv", gzip.compress(b"n\n3\n"), {}, ["`source` must be UTF-8 text, but is b'\\x1f\\x8b", "at line 1 of {}."]),
-    ("a.csv", "n,text\n3,x\n4,é\n".encode("latin-1"), {"column": "n"}, ["but is b'4,\\xe9\\n' at line 3 of {}."]),
-    ("a.txt", "3\n".encode("utf-16"), {}, ["`source` must be UTF-8 text, but is b'\\xff\\xfe", "at line 1 of {}."]),
+    ("a.csv", gzip.compress(b"n\n3\n", mtime=0), {}, ["`source` must be UTF-8 text, but is b'\\x1f\\x8b", "at {}."]),
+    ("a.csv", "n,text\n3,x\n4,é\n".encode("latin-1"), {"column": "n"}, ["but is b'n,text\\n3,x\\n4,\\xe9\\n' at {}."]),
+    ("a.txt", "3\n".encode("utf-16"), {}, ["`source` must be UTF-8 text, but is b'\\xff\\xfe", "at {}."]),
     ("a.wav", b"RIFF", {}, ["`source` must be a table, an array or a folder of audio files, but is '{}'."]),
 ]
 

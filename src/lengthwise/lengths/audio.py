@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,6 @@ from lengthwise.lengths.text import KALDI_FILES
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif")
 _CACHE_NAME = ".lengthwise-cache.json"
-_CACHE_VERSION = 1
 READERS = 16  # the threads wait for the disk, not for the processor
 
 
@@ -38,7 +38,7 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
     """Measures the audio files in a folder and all folders below it, sorted by their path within it.
 
     The path is text with `/` between its parts: A/b.wav, B.wav, a.wav. Hidden files and folders are skipped and
-    links to folders not followed; `audio_files` lists what is left. A link to audio elsewhere warns.
+    links to folders not followed; `audio_files` lists what is left. A link to a folder elsewhere warns.
 
     Args:
         folder: Where to look for .wav, .flac, .ogg, .opus, .mp3, .aiff and .aif.
@@ -52,12 +52,14 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
             first and counts the others; samples wanted of files whose sampling rates differ.
     """
     names = _names_or_refuse(folder, also=f", and for {' and '.join(KALDI_FILES)} in it")
-    cache = cache and _may_keep(folder / _CACHE_NAME)
-    kept = _load_cache(folder) if cache else {}
-    headers, failures = _measure(folder, names, kept, progress)
-    # Kept before a failure is told: after the repair of one file, the others are not read again.
-    if cache and headers != kept:
-        _save_cache(folder, headers)
+    path = folder / _CACHE_NAME
+    cache = cache and (path.is_file() or not os.path.lexists(path))  # a pipe in its place would never end
+    old = _load_cache(path) if cache else {}
+    headers, failures = _measure(folder, names, old, progress)
+    # Written before a failure raises: after the repair of one file, the others are not read again.
+    if cache and headers != old:
+        with suppress(OSError):  # in a folder that cannot be written, the files are measured again next time
+            files.write(path, json.dumps(headers))
     if failures:
         name, reason = next(iter(failures.items()))
         others = f", as {len(failures) - 1} more" if len(failures) > 1 else ""
@@ -83,7 +85,7 @@ def has_audio(folder: Path) -> bool:
 def _names_or_refuse(folder: Path, *, also: str = "") -> list[str]:
     """The sorted names; if there are none, the error says what else was looked for."""
     # Systems list folders in orders of their own; the k-th length must mean the same file on all of them.
-    links: list[Path] = []
+    links: list[str] = []
     names = sorted(_audio_names(folder, links))
     _warn_of_links(folder, links)
     if not names:
@@ -92,30 +94,23 @@ def _names_or_refuse(folder: Path, *, also: str = "") -> list[str]:
     return names
 
 
-def _audio_names(folder: Path, links: list[Path]) -> Iterator[str]:
+def _audio_names(folder: Path, links: list[str]) -> Iterator[str]:
     """Yields the audio files, and notes the `links` to folders, which os.walk does not follow."""
-    for path, folders, found in os.walk(folder, onerror=_refuse_folder):
+    for path, folders, names in os.walk(folder, onerror=_refuse_folder):
         folders[:] = [name for name in folders if not name.startswith(".")]  # which os.walk then passes over
-        links += [link for name in folders if os.path.islink(link := Path(path) / name)]
-        for file in found:
+        links += filter(os.path.islink, (os.path.join(path, name) for name in folders))
+        for file in names:
             if file.lower().endswith(AUDIO_SUFFIXES) and not file.startswith("."):
                 yield (Path(path) / file).relative_to(folder).as_posix()
 
 
-def _warn_of_links(folder: Path, links: Sequence[Path]) -> None:
-    """Warns of audio that links to folders lead to, and that is left out."""
-    left_out = sorted(link for link in links if _leads_to_audio(link, outside=folder))
-    if left_out:
-        others = f", as {len(left_out) - 1} more" if len(left_out) > 1 else ""
-        remedy = f"Its audio is left out{others}: read that folder by itself, or link the files."
-        warn(str(source_error("without links to folders of audio", left_out[0], remedy)))
-
-
-def _leads_to_audio(link: Path, *, outside: Path) -> bool:
-    try:
-        return not link.resolve().is_relative_to(outside.resolve()) and has_audio(link)
-    except (OSError, ValueError):  # it cannot be read: nothing is said of what nobody asked to read
-        return False
+def _warn_of_links(folder: Path, links: Sequence[str]) -> None:
+    """Warns of links to folders elsewhere, whose audio is left out."""
+    inside = os.path.join(os.path.realpath(folder), "")
+    elsewhere = sorted(link for link in links if not f"{os.path.realpath(link)}{os.sep}".startswith(inside))
+    if elsewhere:
+        remedy = f"The folders behind {len(elsewhere)} are left out: read each by itself, or link the files."
+        warn(str(source_error("without links to folders elsewhere", elsewhere[0], remedy)))
 
 
 def _refuse_folder(error: OSError) -> None:
@@ -126,7 +121,7 @@ def _refuse_folder(error: OSError) -> None:
 
 
 def _measure(
-    folder: Path, names: Sequence[str], kept: dict[str, Header], progress: bool
+    folder: Path, names: Sequence[str], old: dict[str, Header], progress: bool
 ) -> tuple[dict[str, Header], dict[str, str]]:
     from concurrent.futures import ThreadPoolExecutor  # which imports `logging`
 
@@ -136,8 +131,8 @@ def _measure(
     headers: dict[str, Header] = {}
     failures: dict[str, str] = {}
     with ThreadPoolExecutor(READERS) as pool:
-        found = pool.map(lambda name: _header(soundfile, folder / name, kept.get(name)), names)
-        for name, header in zip(names, tqdm(found, total=len(names), unit="file", disable=not progress), strict=True):
+        results = pool.map(lambda name: _header(soundfile, folder / name, old.get(name)), names)
+        for name, header in zip(names, tqdm(results, total=len(names), unit="file", disable=not progress), strict=True):
             if isinstance(header, str):
                 failures[name] = header
             else:
@@ -145,25 +140,23 @@ def _measure(
     return headers, failures
 
 
-def _header(soundfile: Any, path: Path, kept: Header | None) -> Header | str:
+def _header(soundfile: Any, path: Path, old: Header | None) -> Header | str:
     """Returns the header, from the cache if the file is still the same; or a text that says why it cannot be read."""
     try:
-        facts = path.stat()
-        if not stat.S_ISREG(facts.st_mode):
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
             return "it is a pipe or a device"
-        # A file of the same size and time of change is taken for the same.
-        if kept and kept[:2] == (facts.st_size, facts.st_mtime_ns):
-            return kept
-        info = soundfile.info(path if os.name == "nt" else os.fsencode(path))  # bytes: the name may not be UTF-8
+        header = old
+        # A file of the same size and time of change is the same.
+        if header is None or header[:2] != (status.st_size, status.st_mtime_ns):
+            info = soundfile.info(path if os.name == "nt" else os.fsencode(path))  # bytes: a name may not be UTF-8
+            header = Header(status.st_size, status.st_mtime_ns, info.frames, info.samplerate)
     except (soundfile.SoundFileError, OSError) as error:
         return str(error).strip().rstrip(".")
-    if not _is_measured(info.frames, info.samplerate):
-        return f"{info.frames} samples at {info.samplerate} Hz"
-    return Header(facts.st_size, facts.st_mtime_ns, info.frames, info.samplerate)
-
-
-def _is_measured(samples: int, rate: int) -> bool:
-    return 0 < samples < 2**62 and 0 < rate < 2**31  # libsndfile gives 2**63 - 1 where it does not know
+    # libsndfile gives 2**63 - 1 where it does not know.
+    if not (0 < header.samples < 2**62 and 0 < header.rate < 2**31):
+        return f"{header.samples} samples at {header.rate} Hz"
+    return header
 
 
 def _soundfile() -> Any:
@@ -198,29 +191,10 @@ def _check_one_rate(folder: Path, rates: NDArray[np.int64], names: Sequence[str]
         raise value_error("frame_shift", rule, None, remedy, at=str(folder / names[other]))
 
 
-def _may_keep(path: Path) -> bool:
-    """Says whether the cache is a file or is not there: a pipe in its place would never end."""
-    return path.is_file() or not os.path.lexists(path)
-
-
-def _load_cache(folder: Path) -> dict[str, Header]:
-    """Returns the headers kept by an earlier call, by path; none where the cache is absent or damaged."""
+def _load_cache(path: Path) -> dict[str, Header]:
+    """Returns the headers of an earlier call, by path; none where the cache is absent or damaged."""
     try:
-        found = json.loads((folder / _CACHE_NAME).read_text(encoding="utf-8"))
-        if found["version"] != _CACHE_VERSION:
-            return {}
-        headers = {name: Header(*fields) for name, fields in found["files"].items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        entries = json.loads(path.read_text(encoding="utf-8"))
+        return {name: Header(*map(operator.index, fields)) for name, fields in entries.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
-    # One bad entry costs that file alone: it is measured anew.
-    return {name: header for name, header in headers.items() if _is_whole(header)}
-
-
-def _is_whole(header: Header) -> bool:
-    return set(map(type, header)) == {int} and _is_measured(header.samples, header.rate)
-
-
-def _save_cache(folder: Path, headers: dict[str, Header]) -> None:
-    """Writes the cache, if the folder can be written; otherwise the files are measured again next time."""
-    with suppress(OSError):
-        files.write(folder / _CACHE_NAME, json.dumps({"version": _CACHE_VERSION, "files": headers}))

@@ -7,14 +7,14 @@ import io
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
 from lengthwise.checks import value_error
 from lengthwise.lengths.columns import Column, Unit, choose_dimensions, parse_numbers
 from lengthwise.lengths.rules import Place
-from lengthwise.lengths.sources import source_error
+from lengthwise.lengths.sources import brief, source_error
 
 # Kaldi names the file, not the column. reco2dur and reco2num_frames are the same for whole recordings.
 _KALDI_UNITS: dict[str, Unit] = {
@@ -47,10 +47,11 @@ def open_text(path: Path, opener: Callable[..., Any] = open) -> Iterator[TextIO]
             with io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as file:
                 yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        remedy = f"Write it anew: {_lower(error)}."
-        raise source_error("a whole gzip file", path, remedy) from error
+        raise source_error("a whole gzip file", path, f"Write it anew ({brief(error)}).") from error
     except UnicodeDecodeError as error:
-        raise _not_text(path, error) from error
+        remedy = "Save it as UTF-8, or give it the suffix of what it is."
+        bad = error.object[max(error.start - 20, 0) : error.start + 20]
+        raise value_error("source", "UTF-8 text", bad, remedy, at=str(path)) from error
 
 
 def read_plain(path: Path, column: str | None = None) -> list[Column]:
@@ -124,27 +125,3 @@ def _read_words(path: Path, width: int | None, *, comments: bool = False) -> tup
             words += found
             lines.append(number)
     return words, width or 1, line_place(lines, path)
-
-
-def _not_text(path: Path, error: UnicodeDecodeError) -> ValueError:
-    remedy = "Save it as UTF-8, or give it the suffix of what it is."
-    with suppress(gzip.BadGzipFile, EOFError, zlib.error):  # damaged as well, behind the bytes that are not UTF-8
-        # The decoder reads blocks, and knows no lines: the file is read once more, for the error alone.
-        for number, line in enumerate(_read_again(path), start=1):
-            try:
-                line.decode()
-            except UnicodeDecodeError:
-                return value_error("source", "UTF-8 text", line, remedy, at=f"line {number} of {path}")
-    return value_error("source", "UTF-8 text", error.object[error.start : error.end], remedy, at=str(path))
-
-
-def _read_again(path: Path) -> Iterator[bytes]:
-    """Yields the lines of a file once more; none of a pipe, which can be read only once."""
-    if path.is_file():
-        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
-            yield from file
-
-
-def _lower(error: BaseException) -> str:
-    text = str(error).rstrip(".")
-    return text[:1].lower() + text[1:]
