@@ -108,7 +108,7 @@ def pooled(lengths: NDArray[np.int64], batching: lw.Batching, seed: int) -> tupl
     """Mixing and padding share of a seed's epochs together."""
     plans = [lw.make_plan(lengths, batching, seed=seed, epoch=epoch) for epoch in range(EPOCHS)]
     computed = sum(float(plan.batch_sizes @ plan.padded_lengths[:, 0]) for plan in plans)
-    return lw.mixing(plans, lengths, bins=128), 1.0 - EPOCHS * float(lengths.sum()) / computed
+    return lw.measure(plans, lengths, bins=128).mixing, 1.0 - EPOCHS * float(lengths.sum()) / computed
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ def measured(packed: Packed, lengths: Lengths) -> dict[str, Any]:
     return {
         "rows": len(packed),
         "fill": float(lengths.sum() / (len(packed) * CAPACITY)),
-        "pair_mixing": lw.pair_mixing(packed, lengths),
+        "pair_mixing": lw.measure(packed, lengths).pair_mixing,
         "cost_spread": float(squares.std() / squares.mean()),
     }
 

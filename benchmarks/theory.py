@@ -60,7 +60,7 @@ def pooled(lengths: NDArray[np.int64], batching: lw.Batching) -> Pooled:
     sequences = np.concatenate([plan.sequences for plan in plans])
     to = np.concatenate([np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes) for plan in plans])
     padding = 1.0 - lengths[sequences].sum() / to.sum()
-    return Pooled(lengths[sequences], to, float(padding), lw.mixing(plans, lengths, bins=128))
+    return Pooled(lengths[sequences], to, float(padding), lw.measure(plans, lengths, bins=128).mixing)
 
 
 @style.in_house_style

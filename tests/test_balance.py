@@ -28,7 +28,7 @@ costs_of_batches = st.lists(st.integers(1, 1_000), min_size=6, max_size=6).map(l
 
 def waste(batching, lengths=LENGTHS, *, micro_batches=1, seed=0):
     plan = lw.make_plan(lengths, batching, seed=seed, world_size=RANKS, micro_batches=micro_batches)
-    return lw.straggler_waste(plan)
+    return lw.measure(plan, lengths).straggler_waste
 
 
 def partitions(items, size):

@@ -52,7 +52,8 @@ def test_ranks_get_about_equal_shares_of_a_step():
 def test_ranks_wait_least_for_balanced_steps():
     waits = {}
     for name, deal in (("balanced", lw.Balanced()), ("mixed", lw.Mixed()), ("in turn", lw.InTurn())):
-        waits[name] = lw.straggler_waste(planned(LENGTHS, cut=lw.FixedSize(16), padding=0.05, deal=deal, world_size=4))
+        plan = planned(LENGTHS, cut=lw.FixedSize(16), padding=0.05, deal=deal, world_size=4)
+        waits[name] = lw.measure(plan, LENGTHS).straggler_waste
     assert waits["balanced"] < waits["mixed"] / 3
     assert waits["balanced"] <= waits["in turn"]
 
@@ -61,7 +62,7 @@ def test_mixed_steps_are_more_representative_than_balanced_ones():
     mixing = {}
     for name, deal in (("balanced", lw.Balanced()), ("mixed", lw.Mixed())):
         plan = planned(LENGTHS, cut=lw.FixedSize(16), padding=0.05, deal=deal, world_size=4, micro_batches=2)
-        mixing[name] = lw.step_mixing(plan, LENGTHS)
+        mixing[name] = lw.measure(plan, LENGTHS).step_mixing
     assert mixing["mixed"] > 2 * mixing["balanced"]
 
 

@@ -330,7 +330,7 @@ VALUES = {
         "`cost` must be finite, but is inf. Give smaller coefficients or a smaller batch size, or mend the function.",
     ),
     "more bins of mixing than memory holds": (
-        lambda: lw.mixing(PLAN, [1, 2, 3, 4], bins=2**31),
+        lambda: lw.measure(PLAN, [1, 2, 3, 4], bins=2**31).mixing,
         "`bins` must be at most 4096, but is 2147483648. Give the number of equal-mass bins, such as 64.",
     ),
     "more ranks than there are": (
@@ -426,11 +426,11 @@ VALUES = {
         "`padding` must be at least 0 and at most 0.999, but is 1.0. Give a share from 0 to 0.999, such as 0.05.",
     ),
     "bins of mixing": (
-        lambda: lw.mixing(PLAN, [1, 2, 3, 4], bins=0),
+        lambda: lw.measure(PLAN, [1, 2, 3, 4], bins=0).mixing,
         "`bins` must be at least 1, but is 0. Give the number of equal-mass bins, such as 64.",
     ),
     "mixing of no plan": (
-        lambda: lw.mixing([], [1, 2, 3, 4]),
+        lambda: lw.measure([], [1, 2, 3, 4]).mixing,
         "`plans` must be one plan or more, or batches, but is []. Give a plan, or batches: list(sampler), for example.",
     ),
     "other lengths": (
@@ -491,18 +491,10 @@ TYPES = {
     ),
     "size": (lambda: lw.FixedSize("16"), f"`batch_size` must be a whole number, but is '16'. {SIZE}"),
     "true size": (lambda: lw.FixedSize(True), f"`batch_size` must be a whole number, but is True. {SIZE}"),
-    **{
-        f"no plan for {asked.__name__}": (
-            lambda asked=asked, given=given: asked(*given),
-            f"`{name}` must be a Plan, but is 7. Make one, such as make_plan(lengths, batching).",
-        )
-        for asked, name, given in (
-            (lw.straggler_waste, "plan", (7,)),
-            (lw.measure, "plans", ([7, PLAN], [1, 2, 3, 4])),
-            (lw.mixing, "plans", ([PLAN, 7], [1, 2, 3, 4])),
-            (lw.step_mixing, "plans", ([PLAN, 7], [1, 2, 3, 4])),
-        )
-    },
+    "no plan": (
+        lambda: lw.measure([7, PLAN], [1, 2, 3, 4]),
+        "`plans` must be a Plan, but is 7. Make one, such as make_plan(lengths, batching).",
+    ),
     "an edge of no shape": (
         lambda: lw.Bucketed(edges=np.array(3)),
         f"`edges` must be whole numbers, but is array(3). {EDGES}",

@@ -42,7 +42,7 @@ def padding_and_mixing(name, order):
     lengths = lw.example_lengths(name)
     plans = [lw.make_plan(lengths, lw.Batching(order=order, cut=lw.FixedSize(16)), epoch=e) for e in range(EPOCHS)]
     computed = sum(plan.padded_lengths[:, 0] @ plan.batch_sizes for plan in plans)
-    return 1.0 - EPOCHS * lengths.sum() / computed, lw.mixing(plans, lengths, bins=BINS)
+    return 1.0 - EPOCHS * lengths.sum() / computed, lw.measure(plans, lengths, bins=BINS).mixing
 
 
 def at_padding(padding, points):

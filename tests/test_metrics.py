@@ -64,7 +64,7 @@ def test_ranks_wait_the_same_share_whatever_a_frame_costs(low, high, waste):
     """A step of two micro-batches; two of 1e308 are together beyond all numbers."""
     plan = laid_out([1, 1, 1, 1], [[[[0], [1]], [[2], [3]]]])
     costs = np.array([high, low, high, low])
-    assert lw.straggler_waste(dataclasses.replace(plan, costs=costs)) == waste
+    assert lw.measure(dataclasses.replace(plan, costs=costs), [1, 1, 1, 1]).straggler_waste == waste
 
 
 @pytest.mark.parametrize("long", [3, 7, 11, 49, 101, 977])
@@ -77,7 +77,7 @@ def test_steps_that_take_turns_are_correlated_by_minus_one_and_not_by_less(long)
 def test_micro_batches_of_a_rank_add_up_before_ranks_are_compared():
     lengths = [4, 1, 2, 3]
     plan = laid_out(lengths, [[[[0], [3]], [[1], [2]]]])  # rank 0 computes 4 + 1, rank 1 3 + 2
-    assert lw.straggler_waste(plan) == 0.0
+    assert lw.measure(plan, lengths).straggler_waste == 0.0
 
 
 @pytest.mark.parametrize(
@@ -99,23 +99,23 @@ def test_mixing_of_batches_that_tell_all_half_or_nothing():
     lengths = [1] * 600 + [2] * 600
     short, long = range(600), range(600, 1_200)
     pure = [[[[a, a + 1]]] for a in range(0, 1_200, 2)]
-    assert lw.mixing(laid_out(lengths, pure), lengths, bins=2) == pytest.approx(
+    assert lw.measure(laid_out(lengths, pure), lengths, bins=2).mixing == pytest.approx(
         math.exp(-1 / 2_400) / 2
     )  # less the bias
     mixed = [[[[a, b]]] for a, b in zip(short, long, strict=True)]
-    assert lw.mixing(laid_out(lengths, mixed), lengths, bins=2) == 1.0
+    assert lw.measure(laid_out(lengths, mixed), lengths, bins=2).mixing == 1.0
     # A third of the short ones in batches of their own: of the rest, 400 short and 600 long, all padded to 2.
     some = [[[[a, a + 1]]] for a in range(0, 200, 2)] + [[[list(range(200, 1_200))]]]
     entropy = -(0.4 * math.log(0.4) + 0.6 * math.log(0.6))
     information = math.log(2) - 1_000 / 1_200 * entropy
     bias = (3 - 2 - 2 + 1) / (2 * 1_200)
-    assert lw.mixing(laid_out(lengths, some), lengths, bins=2) == pytest.approx(math.exp(-information + bias))
+    assert lw.measure(laid_out(lengths, some), lengths, bins=2).mixing == pytest.approx(math.exp(-information + bias))
 
 
 def test_mixing_of_k_kinds_kept_apart_is_one_in_k():
     lengths = list(np.repeat(np.arange(1, 11), 100))
     apart = [[[list(range(a, a + 10))]] for a in range(0, 1_000, 10)]
-    assert lw.mixing(laid_out(lengths, apart), lengths, bins=10) == pytest.approx(1 / 10, rel=0.01)
+    assert lw.measure(laid_out(lengths, apart), lengths, bins=10).mixing == pytest.approx(1 / 10, rel=0.01)
 
 
 def drawn_by_the_law(mixing, count, seed):
@@ -153,7 +153,7 @@ def padded_alone(lengths, padded):
 def test_finer_bins_come_nearer_a_known_mixing(mixing, seed):
     lengths, padded = drawn_by_the_law(mixing, 170_000, seed)
     plan = padded_alone(lengths, padded)
-    errors = {bins: lw.mixing(plan, lengths, bins=bins) - mixing for bins in (32, 64, 128, 256)}
+    errors = {bins: lw.measure(plan, lengths, bins=bins).mixing - mixing for bins in (32, 64, 128, 256)}
     for bins, error in errors.items():
         assert -0.01 * mixing < error < 2 / bins
     assert errors[32] > errors[64] > errors[128] > abs(errors[256])
@@ -161,7 +161,7 @@ def test_finer_bins_come_nearer_a_known_mixing(mixing, seed):
 
 def test_sparse_bins_are_less_biased_than_by_the_first_order():
     apart = np.random.default_rng(1).integers(1, 65, (2, 4096))  # two that know nothing of each other: mixing is 1
-    found = lw.mixing(padded_alone(apart[0], 64 + apart[1]), apart[0], bins=64)
+    found = lw.measure(padded_alone(apart[0], 64 + apart[1]), apart[0], bins=64).mixing
     joint = np.bincount(64 * apart[0] + apart[1] - 65, minlength=4096).reshape(64, 64)
     seen, rows, columns = joint[joint > 0], joint.sum(axis=1), joint.sum(axis=0)
     plain = (seen @ np.log(seen) - rows @ np.log(rows) - columns @ np.log(columns)) / 4096 + math.log(4096)
@@ -173,27 +173,27 @@ def test_steps_mix_what_batches_do_not():
     lengths = [1] * 400 + [9] * 400
     apart = [[[[a, a + 1], [b, b + 1]]] for a, b in zip(range(0, 400, 2), range(400, 800, 2), strict=True)]
     plan = laid_out(lengths, apart)
-    assert lw.mixing(plan, lengths, bins=2) == pytest.approx(1 / 2, rel=1e-3)
-    assert lw.step_mixing(plan, lengths, bins=2) == 1.0
-    alone = [[[[a, a + 1]]] for a in range(0, 800, 2)]
-    assert lw.step_mixing(laid_out(lengths, alone), lengths) == lw.mixing(laid_out(lengths, alone), lengths)
+    measures = lw.measure(plan, lengths, bins=2)
+    assert measures.mixing == pytest.approx(1 / 2, rel=1e-3)
+    assert measures.step_mixing == 1.0
+    alone = lw.measure(laid_out(lengths, [[[[a, a + 1]]] for a in range(0, 800, 2)]), lengths)
+    assert alone.step_mixing == alone.mixing
 
 
 def test_epochs_are_pooled():
     lengths = lw.example_lengths(count=2_000)
     batching = lw.Batching(cut=lw.FixedSize(8), padding=0.1)
     plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(6)]
-    pooled = lw.mixing(plans, lengths, bins=32)
-    assert pooled == pytest.approx(np.mean([lw.mixing(plan, lengths, bins=32) for plan in plans]), abs=0.03)
-    assert lw.mixing(plans[:1], lengths) == lw.mixing(plans[0], lengths)
-    assert 0 < lw.step_mixing(plans, lengths) <= 1
+    pooled = lw.measure(plans, lengths, bins=32).mixing
+    assert pooled == pytest.approx(np.mean([lw.measure(plan, lengths, bins=32).mixing for plan in plans]), abs=0.03)
+    assert lw.measure(plans[:1], lengths).mixing == lw.measure(plans[0], lengths).mixing
+    assert 0 < lw.measure(plans, lengths).step_mixing <= 1
 
 
 def test_lengths_of_another_plan_are_refused():
     plan = laid_out([1, 2], [[[[0, 1]]]])
-    for asked in (lw.measure, lw.mixing, lw.step_mixing):
-        with pytest.raises(ValueError, match=r"^`lengths` must be those of the plan"):
-            asked(plan, [2, 1])
+    with pytest.raises(ValueError, match=r"^`lengths` must be those of the plan"):
+        lw.measure(plan, [2, 1])
 
 
 def counted_out(plan, items):
@@ -311,7 +311,7 @@ def test_measures_of_random_plans_are_those_counted_out(order):
         bins = found["mixing_bins"]
         assert found["mixing"] == pytest.approx(mixing_counted_out(sizes, padded, bins))
         assert found["step_mixing"] == pytest.approx(mixing_counted_out(sizes, steps_padded(plan), bins))
-        assert lw.mixing(plan, lengths, bins=5) == pytest.approx(mixing_counted_out(sizes, padded, 5))
+        assert lw.measure(plan, lengths, bins=5).mixing == pytest.approx(mixing_counted_out(sizes, padded, 5))
 
 
 def as_batches(plan):
@@ -338,9 +338,6 @@ def test_anybodys_batches_measure_as_the_plan_that_they_are(form, dims):
     batches = as_batches(plan)
     theirs = lw.measure(form(batches), lengths, world_size=2, micro_batches=2)
     assert theirs.as_dict() == pytest.approx(lw.measure(plan, lengths).as_dict())
-    assert lw.mixing(form(batches), lengths, bins=7) == lw.mixing(plan, lengths, bins=7)
-    world = {"world_size": 2, "micro_batches": 2}
-    assert lw.step_mixing(form(batches), lengths, bins=7, **world) == lw.step_mixing(plan, lengths, bins=7)
 
 
 def test_without_a_world_a_step_of_anybodys_batches_is_one_batch():
@@ -387,11 +384,8 @@ def test_epochs_are_measured_as_one_long_one():
     assert together.largest_cost == max(one.largest_cost for one in each)
     rates = [one.zero_padding_rate * one.batches for one in each]
     assert together.zero_padding_rate == pytest.approx(sum(rates) / together.batches)
-    assert together.mixing == lw.mixing(plans, lengths)
-    assert together.step_mixing == lw.step_mixing(plans, lengths)
     theirs = lw.measure([as_batches(plan) for plan in plans], lengths, world_size=2)
     assert theirs.as_dict() == pytest.approx(together.as_dict())
-    assert lw.measure(plans, lengths, bins=9).mixing == lw.mixing(plans, lengths, bins=9)
 
 
 def test_the_correlation_of_steps_does_not_span_epochs():
@@ -418,7 +412,7 @@ def test_epochs_of_chunks_and_of_whole_sequences_are_pooled():
     ]
     padded = [np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes) for plan in plans]
     expected = mixing_counted_out(np.concatenate(sizes).tolist(), np.concatenate(padded).tolist(), 6)
-    assert lw.mixing(plans, lengths, bins=6) == pytest.approx(expected)
+    assert lw.measure(plans, lengths, bins=6).mixing == pytest.approx(expected)
 
 
 def test_lengths_are_checked_once_for_all_epochs(monkeypatch):
@@ -436,7 +430,7 @@ def test_lengths_far_apart_are_sorted_and_not_counted():
     lengths = [1, 2**40, 2**41, 3] * 50
     apart = [[number, number + 1] for number in range(0, 200, 2)]
     padded = [max(lengths[number] for number in batch) for batch in apart for _ in batch]
-    assert lw.mixing(apart, lengths, bins=4) == pytest.approx(mixing_counted_out(lengths, padded, 4))
+    assert lw.measure(apart, lengths, bins=4).mixing == pytest.approx(mixing_counted_out(lengths, padded, 4))
 
 
 WRONG = {
@@ -510,15 +504,6 @@ def test_how_much_steps_vary_does_not_change_with_the_unit():
     # Of V = 5.22: steps of two vary by 5.22 / 2 x 4 / 5, and are 4/3, 8/3 and 4/3 from the mean of 17/3.
     assert found.step_length_variance == pytest.approx((16 + 64 + 16) / 9 / 3 / (47 / 9 / 2 * 4 / 5))
     assert scaled.step_length_variance == pytest.approx(found.step_length_variance)
-
-
-@pytest.mark.parametrize("count", [1_000, 50_000, 170_000])  # of bins of pairs: as many, others, and half
-def test_measures_are_those_of_functions_that_measure_one_alone(count):
-    lengths = lw.example_lengths("long-tailed", count=count)
-    plan = lw.make_plan(lengths, lw.Batching(budget=20_000, padding=0.1))
-    measures = lw.measure(plan, lengths)
-    assert measures.pair_mixing == lw.pair_mixing(plan, lengths)
-    assert measures.mixing == lw.mixing(plan, lengths)
 
 
 def test_print_says_in_words_what_most_people_need():

@@ -119,7 +119,7 @@ def test_redealt_batches_keep_their_company_and_their_budget():
     kept = [tuple(sorted(rest.batch(number).tolist())) in batches for number in range(len(rest.costs))]
     assert np.mean(kept) > 0.9  # but for those that a tail splits
     assert rest.costs.max() <= 20_000
-    assert lw.straggler_waste(rest) < 0.05  # of similar cost again
+    assert lw.measure(rest, lengths).straggler_waste < 0.05  # of similar cost again
 
 
 def test_a_batch_that_stood_twice_and_was_delivered_weighs_nothing():
@@ -181,7 +181,7 @@ def test_what_is_left_of_portions_costs_every_rank_about_the_same():
     batching = lw.Batching(cut=lw.FixedSize(4), order=lw.Sorted(), deal=lw.Portions())
     for epoch in range(3):
         rest = lw.make_plan(lengths, batching, epoch=epoch, world_size=3, after=[(4, 1, 5)])
-        assert lw.straggler_waste(rest) < 0.15
+        assert lw.measure(rest, lengths).straggler_waste < 0.15
 
 
 def test_the_rest_is_split_into_multiples_too():

@@ -368,9 +368,9 @@ def test_rows_of_like_attention_share_a_step():
     lengths = spread_out(600, 20_000)
     attention = lw.Quadratic(linear=1.0, quadratic=0.001)
     wasted = {
-        deal: lw.straggler_waste(
-            lw.make_plan(lengths, lw.Batching(cut=lw.Rows(4_096), cost=attention, deal=deal), world_size=16)
-        )
+        deal: lw.measure(
+            lw.make_plan(lengths, lw.Batching(cut=lw.Rows(4_096), cost=attention, deal=deal), world_size=16), lengths
+        ).straggler_waste
         for deal in (lw.Balanced(), lw.Mixed())
     }
     assert wasted[lw.Balanced()] < 0.02 < 0.1 < wasted[lw.Mixed()]
@@ -484,21 +484,21 @@ def test_pair_mixing_is_that_of_all_pairs_counted_one_by_one(lengths, ranks):
                 squares += 1 / (len(row) - 1) ** 2
     total = joint.sum()
     if not total:
-        assert lw.pair_mixing(plan, lengths) == 1.0
+        assert lw.measure(plan, lengths).pair_mixing == 1.0
         return
     share, each = joint / total, joint.sum(axis=1) / total
     seen = share > 0
     information = (share[seen] * np.log(share[seen] / np.outer(each, each)[seen])).sum()
     bias = (seen.sum() - 2 * (each > 0).sum() + 1) / (2 * total**2 / squares)
-    assert lw.pair_mixing(plan, lengths) == pytest.approx(np.exp(-max(0.0, information - bias)))
+    assert lw.measure(plan, lengths).pair_mixing == pytest.approx(np.exp(-max(0.0, information - bias)))
 
 
 def test_pair_mixing_of_random_rows_is_one_and_of_twins_a_bin():
     lengths = spread_out(500, 50_000)
     random = lw.Batching(cut=lw.Rows(4_096, pool=1))
-    assert lw.pair_mixing(lw.make_plan(lengths, random), lengths) > 0.99
+    assert lw.measure(lw.make_plan(lengths, random), lengths).pair_mixing > 0.99
     twins = np.argsort(lengths, kind="stable").reshape(-1, 2)
-    assert lw.pair_mixing(twins.tolist(), lengths) == pytest.approx(1 / 64, rel=0.02)
+    assert lw.measure(twins.tolist(), lengths).pair_mixing == pytest.approx(1 / 64, rel=0.02)
 
 
 @pytest.mark.parametrize("lows", [1, 2, 3])  # batches of short sequences in turn with one of long ones
@@ -506,11 +506,11 @@ def test_a_sample_of_the_batches_says_of_millions_what_all_say(monkeypatch, lows
     lengths = np.concatenate([spread_out(50, 30_000 * lows) % 90, spread_out(50, 30_000) % 90 + 90]) + 1
     by_half = [np.arange(30_000 * lows).reshape(-1, lows, 3), 30_000 * lows + np.arange(30_000).reshape(-1, 1, 3)]
     batches = np.concatenate(by_half, axis=1).reshape(-1, 3).tolist()
-    every = lw.pair_mixing(batches, lengths)
+    every = lw.measure(batches, lengths).pair_mixing
     monkeypatch.setattr(pairs, "_SAMPLED", len(lengths) // (lows + 1))  # as many are passed over as come in turn
     monkeypatch.setattr(pairs, "_LEAST_GROUPS", 1_000)
     assert every < 0.8
-    assert lw.pair_mixing(batches, lengths) == pytest.approx(every, rel=0.02)
+    assert lw.measure(batches, lengths).pair_mixing == pytest.approx(every, rel=0.02)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,10 @@ def told(lengths, batching, **run):
     return plan, [str(each.message) for each in caught]
 
 
+def waste(plan):
+    return lw.measure(plan, SPEECH).straggler_waste
+
+
 def waits(costs, order, ranks):
     return waiting_of(costs[order].reshape(-1, ranks))
 
@@ -63,14 +67,14 @@ def test_ranks_wait_no_longer_than_was_asked_or_as_little_as_can_be(costs, slots
 def test_every_epoch_waits_as_long_as_allowed_and_no_longer(order, asked):
     for epoch in range(4):
         plan, said = told(SPEECH, within(asked, order=order), epoch=epoch, world_size=8)
-        assert asked - 0.005 < lw.straggler_waste(plan) <= asked + ROUNDED
+        assert asked - 0.005 < waste(plan) <= asked + ROUNDED
         assert not said
 
 
 def test_longer_waiting_mixes_more():
     def mix(deal):
         plans = [lw.make_plan(SPEECH, replace(FIXED, deal=deal), epoch=epoch, world_size=8) for epoch in range(8)]
-        return lw.step_mixing(plans, SPEECH)
+        return lw.measure(plans, SPEECH).step_mixing
 
     deals = (lw.Balanced(), *(lw.Balanced(waiting=waiting) for waiting in (0.03, 0.06, 0.1, 0.2)), lw.Mixed())
     found = [mix(deal) for deal in deals]
@@ -95,8 +99,8 @@ def test_ranks_of_several_batches_wait_less_so_that_their_steps_are_more_mixed()
     for ranks in (8, 4, 2, 1):
         run = {"world_size": ranks, "micro_batches": 8 // ranks}
         plans = [lw.make_plan(SPEECH, within(0.05), epoch=epoch, **run) for epoch in range(4)]
-        assert max(map(lw.straggler_waste, plans)) <= 0.05 + ROUNDED
-        mixed.append(lw.step_mixing(plans, SPEECH))
+        assert max(waste(plan) for plan in plans) <= 0.05 + ROUNDED
+        mixed.append(lw.measure(plans, SPEECH).step_mixing)
     assert mixed == sorted(mixed)
     assert mixed[-1] > 2 * mixed[0]
 
@@ -118,13 +122,13 @@ def test_a_rest_of_as_large_steps_keeps_the_steps():
 def test_a_rest_that_is_dealt_anew_waits_no_longer_either(world_size, micro_batches):
     places = {"world_size": world_size, "micro_batches": micro_batches}
     rest = lw.make_plan(SPEECH, within(0.1), after=[(8, 1, 20)], **places)
-    assert lw.straggler_waste(rest) <= 0.1 + ROUNDED
+    assert waste(rest) <= 0.1 + ROUNDED
 
 
 def test_a_budget_whose_batches_cost_the_same_waits_less_than_is_allowed():
     batching = lw.Batching(budget=20_000, padding=0.05, deal=lw.Balanced(waiting=0.1))
     plan, said = told(SPEECH, batching, world_size=8)
-    assert lw.straggler_waste(plan) < 0.05
+    assert waste(plan) < 0.05
     assert not said
     assert np.array_equal(plan.grid, lw.make_plan(SPEECH, replace(batching, deal=lw.Mixed()), world_size=8).grid)
 
@@ -132,7 +136,7 @@ def test_a_budget_whose_batches_cost_the_same_waits_less_than_is_allowed():
 def test_a_waiting_that_cannot_be_had_is_said_once_with_its_reason():
     lengths = lw.example_lengths(count=3_000)
     plan, said = told(lengths, within(0.03), world_size=8)
-    had = lw.straggler_waste(plan)
+    had = lw.measure(plan, lengths).straggler_waste
     assert had > 0.03
     assert said == [
         f"`waiting` must be at most what was asked, 0.03, but is {had:.3g}. "

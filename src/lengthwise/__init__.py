@@ -48,9 +48,7 @@ from lengthwise.lengths import (
     fingerprint,
     read_lengths,
 )
-from lengthwise.measures.metrics import Measures, measure, straggler_waste
-from lengthwise.measures.mixing import mixing, step_mixing
-from lengthwise.measures.pairs import pair_mixing
+from lengthwise.measures.metrics import Measures, measure
 from lengthwise.planning import make_plan
 from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, restore_order
 from lengthwise.planning.loss import learning_rate_scales, loss_scales
@@ -152,20 +150,16 @@ __all__ = [
     "make_plan",
     "measure",
     "measure_step",
-    "mixing",
     "mixing_limit",
     "mxnet_bucketing",
     "optimal_edges",
     "optimal_shapes",
     "padded_frames",
-    "pair_mixing",
     "parse_cut",
     "quantile_edges",
     "read_lengths",
     "restore_order",
     "shape_costs",
-    "step_mixing",
-    "straggler_waste",
     "strategies",
     "strategy",
     "uniform_edges",

@@ -83,11 +83,9 @@ def test_rows_are_what_the_library_measures(run, words, cut, world):
         plans = [lw.make_plan(chosen, batching, seed=3, epoch=2 + more, **world) for more in range(MOST_EPOCHS)]
         measures = lw.measure(plans[0], chosen).as_dict()
         measures |= {"mixing_bins": bins, "mixing_epochs": len(plans), "strategy": row["strategy"]}
-        measures["mixing"] = lw.mixing(plans, chosen, bins=bins)
-        measures["step_mixing"] = lw.step_mixing(plans, chosen, bins=bins)
-        measures["pair_mixing"] = lw.pair_mixing(plans, chosen)
-        together = lw.measure(plans, chosen)
-        measures |= {name: getattr(together, name) for name in ("step_length_variance", "straggler_waste")}
+        together = lw.measure(plans, chosen, bins=bins)
+        mixing = ("mixing", "step_mixing", "pair_mixing")
+        measures |= {name: getattr(together, name) for name in (*mixing, "step_length_variance", "straggler_waste")}
         assert {**row, "seconds": 0} == {**measures, "seconds": 0}
 
 

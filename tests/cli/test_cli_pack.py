@@ -29,7 +29,7 @@ def test_every_packing_has_a_row_of_what_the_library_measures(run, lengths):
         plans = [lw.make_plan(array, lw.Batching(cut=cut, cost=compare.ATTENTION), epoch=epoch) for epoch in range(32)]
         one = lw.measure(plans[0], array)
         assert (row["fill"], row["rows"], row["cost_spread"]) == (one.fill, one.rows, one.cost_spread)
-        assert row["pair_mixing"] == lw.pair_mixing(plans, array)
+        assert row["pair_mixing"] == lw.measure(plans, array).pair_mixing
         assert row["dropped"] == row["repeated"] == 0
     assert rows["best-fit"]["fill"] == max(row["fill"] for row in rows.values())
     assert rows["pool:1"]["fill"] == min(row["fill"] for row in rows.values())

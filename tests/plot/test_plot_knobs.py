@@ -34,7 +34,7 @@ def test_rows_are_means_over_epochs_and_mixing_of_all_together(lengths, rows):
         plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in (0, 1)]
         shares = [lw.measure(plan, lengths).padding_share for plan in plans]
         assert row["padding_share"] == pytest.approx(np.mean(shares))
-        assert row["mixing"] == lw.mixing(plans, lengths, bins=row["mixing_bins"])
+        assert row["mixing"] == lw.measure(plans, lengths, bins=row["mixing_bins"]).mixing
         assert row["step_mixing"] == row["mixing"]  # a step is one batch
         assert row["mixing_bins"] == 15  # of 2,000 sequences
         if row["knob"] is not None:

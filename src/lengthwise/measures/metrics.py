@@ -12,15 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise.measures.epochs import Batches, Epochs, check_plan, join, read_epochs
-from lengthwise.measures.mixing import (
-    bin_batches,
-    bin_items,
-    bin_steps,
-    check_bins,
-    mixing_of_bins,
-)
-from lengthwise.measures.pairs import pair_mixings
+from lengthwise.measures.epochs import Batches, Epochs, join, read_epochs
+from lengthwise.measures.mixing import check_bins, mix_batches, mix_pairs, mix_steps
 from lengthwise.planning.plan import Plan
 
 
@@ -49,12 +42,13 @@ class Measures:
         mean_batch: Sequences in a batch on average.
         largest_batch: Sequences in the largest batch.
         largest_cost: What the costliest batch costs.
-        mixing: exp(-I(X; T)) for batches: 1 where a batch tells nothing about the lengths in it, near 0 where it tells
-            everything. 1 of packed rows, which are all padded to one length: see `pair_mixing`.
+        mixing: exp(-I(X; T)), with X the length of a sequence and T the length its batch is padded to: 1 where a batch
+            tells nothing about the lengths in it, near 0 where it tells everything. 1 of packed rows, which are all
+            padded to one length: see `pair_mixing`.
         step_mixing: The same for steps; T is the mean padded length over the sequences of the step.
         mixing_bins: The equal-mass bins of both estimates. Mixing below about 1 / bins cannot be told from 0.
         pair_mixing: exp(-I) of the lengths of two sequences that share a row, or, where rows are not packed, a batch: 1
-            where one tells nothing about the other.
+            where one tells nothing about the other. Sequences that are alone there do not count.
         step_length_correlation: The correlation of the mean lengths of successive steps of an epoch (lag 1); 0 for
             fewer than three steps.
         step_length_variance: How much the mean length of steps varies, beside random samples of as many sequences: 1 is
@@ -142,7 +136,9 @@ def measure(
         plans: A plan; a list of plans, one an epoch, of the same lengths; a list of batches, each a list or an array of
             sequence numbers from 0; or a list of epochs, each such a list of batches.
         lengths: [n] or [n, dims], those of all sequences, in the order of their numbers.
-        bins: Bins of mixing on each axis, as in `mixing`.
+        bins: Bins of mixing on each axis, up to 4,096; by default 2 to 128, by the number of sequences. Several epochs
+            fill more bins than one. In small batches mixing falls with finer bins: a batch of 16 tells one of its 16
+            lengths exactly.
         world_size: For batches without a plan: how many ranks take them in turn, batch k of a step by rank k.
         micro_batches: For batches without a plan: how many of them each rank takes in one step. The first
             `world_size` batches of a step are the first of each rank.
@@ -171,8 +167,7 @@ def measure(
     # A batch of the lengths 5 and 9 uses 14 of 18 frames: a rate of 4/18.
     rates = 1.0 - used / (rows * padded)
     fill = float(used.sum() / (rows @ padded)) if len(rows) else 1.0
-    items = bin_items(epochs, bins)
-    mixed = mixing_of_bins(epochs, items, bin_batches(epochs, bins), bins)
+    mixing = mix_batches(epochs, bins)
     dropped = [len(plan.dropped()) for plan in several]
     # On one rank without micro-batches a step is a batch.
     in_step = max(plan.grid[0].size if plan.steps else 0 for plan in several)
@@ -192,10 +187,10 @@ def measure(
         mean_batch=_mean(sizes),
         largest_batch=int(sizes.max(initial=0)),
         largest_cost=float(costs.max(initial=0.0)),
-        mixing=mixed,
-        step_mixing=mixing_of_bins(epochs, items, bin_steps(epochs, bins), bins) if in_step > 1 else mixed,
+        mixing=mixing,
+        step_mixing=mix_steps(epochs, bins) if in_step > 1 else mixing,
         mixing_bins=bins,
-        pair_mixing=pair_mixings(epochs, items, bins),
+        pair_mixing=mix_pairs(epochs),
         step_length_correlation=_lag_one(step_means),
         step_length_variance=_vary(epochs, step_means),
         straggler_waste=_waste(several),
@@ -210,12 +205,6 @@ def sum_frames(plan: Plan, lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArr
     """The frames of data of each batch, and those that are computed, padding included: [batches] each."""
     epochs = read_epochs(plan, lengths)
     return epochs.used, epochs.plans[0].row_counts * epochs.padded
-
-
-def straggler_waste(plan: Plan) -> float:
-    """The share of rank time spent waiting: 1 - mean over ranks / costliest rank, over all steps."""
-    check_plan("plan", plan)
-    return _waste([plan])
 
 
 def _waste(plans: Sequence[Plan]) -> float:
@@ -247,22 +236,12 @@ def _vary(epochs: Epochs, step_means: Sequence[NDArray[np.float64]]) -> float:
     ratios = []
     for lengths, taken, means in zip(epochs.taken, epochs.split_steps(epochs.step_sizes), step_means, strict=True):
         # A step that takes the whole epoch always has the epoch's mean: a variance of 0, which is left out below.
-        mean, variance = _mean_and_variance(lengths)
+        mean, variance = (float(lengths.mean()), float(lengths.var())) if len(lengths) else (0.0, 0.0)
         of_samples = variance / taken * (len(lengths) - taken) / max(1, len(lengths) - 1)
         parts = of_samples > 0
         ratios.append((means[parts] - mean) ** 2 / of_samples[parts])
     together = np.concatenate(ratios)
     return float(together.mean()) if len(together) else 1.0
-
-
-def _mean_and_variance(lengths: NDArray[np.int64]) -> tuple[float, float]:
-    """Those of `lengths` [n], 0 where there are none; from sums of whole numbers where 64 bits hold them."""
-    count, most = len(lengths), int(lengths.max(initial=0))
-    if count * most**2 >= 2**63:
-        return float(lengths.mean()), float(lengths.var())
-    total, squares = int(lengths.sum()), int(lengths @ lengths)
-    # Of [1, 3]: a sum of 4, and of 10 of the squares; (2 x 10 - 4^2) / 2^2 = 1.
-    return total / max(1, count), (count * squares - total**2) / max(1, count) ** 2
 
 
 def _count_repeated(plan: Plan, dropped: int) -> int:

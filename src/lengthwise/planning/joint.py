@@ -61,7 +61,7 @@ def bin_equally(values: NDArray[Any], weights: NDArray[Any] | None, bins: int) -
 
 
 def mixing_of_counts(joint: NDArray[np.float64], count: int) -> float:
-    """exp(-I) of a joint histogram [bins, bins] of `count` sequences, its bias corrected as `mixing` says."""
+    """exp(-I) of a joint histogram [bins, bins] of `count` sequences, its bias corrected as `measures.mixing` says."""
     rows, columns = joint.sum(axis=1), joint.sum(axis=0)
     # Below 10 sequences for each cell the first-order correction is no longer enough.
     if len(joint) > 2 and count < 10 * (len(joint) - 1) * (len(joint) - 1):

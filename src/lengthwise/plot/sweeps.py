@@ -15,7 +15,6 @@ from lengthwise.choices.cut import Cut
 from lengthwise.choices.named import strategy
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.metrics import measure
-from lengthwise.measures.mixing import mixing, step_mixing
 from lengthwise.planning import make_plan
 from lengthwise.planning.joint import mixing_bins
 
@@ -137,9 +136,6 @@ def measure_strategy(lengths: ArrayLike, label: str, cut: Cut, *, epochs: int = 
     # Padding is a mean over epochs. Mixing is not: an estimate from few is biased, and so is the mean of such.
     means = {name: float(np.mean([measures[name] for measures in each])) for name in each[0]}
     bins = mixing_bins(sum(len(plan.sequences) for plan in plans))
-    pooled = {
-        "mixing": mixing(plans, lengths, bins=bins),
-        "step_mixing": step_mixing(plans, lengths, bins=bins),
-        "mixing_bins": bins,
-    }
-    return {"strategy": label, **means, **pooled}
+    pooled = measure(plans, lengths, bins=bins)
+    mixing = {name: getattr(pooled, name) for name in ("mixing", "step_mixing", "mixing_bins")}
+    return {"strategy": label, **means, **mixing}

@@ -168,7 +168,7 @@ def measure_batching(
         name: np.array([[getattr(each, field) for each in run] for run in measures], float).mean(axis=1)
         for name, field in fields.items()
     }
-    return means | {"mixing": np.array([lw.mixing(run, lengths) for run in plans])}
+    return means | {"mixing": np.array([lw.measure(run, lengths).mixing for run in plans])}
 
 
 def padding_rates(

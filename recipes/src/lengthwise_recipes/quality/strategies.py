@@ -132,7 +132,7 @@ def _fit(lengths: NDArray[np.int64], order: str, padding: float, cut: Cut) -> Ca
 
 def _training_setups(lengths: NDArray[np.int64], candidate: Candidate, base_batch: float) -> list[Compared]:
     batching = lw.strategy(candidate.strategy, cut=candidate.cut)
-    mixing = lw.mixing([lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(EPOCHS)], lengths)
+    mixing = lw.measure([lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(EPOCHS)], lengths).mixing
     if not candidate.dynamic:
         return [Compared(candidate=candidate, label=candidate.strategy, mixing=mixing, setup=Setup(batching=batching))]
     return [

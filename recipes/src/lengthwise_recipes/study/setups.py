@@ -106,10 +106,10 @@ def waiting_share(setup: Setup, plan: lw.Plan) -> float:
     Ranks that average gradients wait in every step for the costliest, ranks that average parameters at the end of the
     epoch alone.
     """
-    if setup.averaging != "parameter":
-        return lw.straggler_waste(plan)
-    ranks = plan.costs[plan.grid].sum(axis=(0, 1))
-    return float(1.0 - ranks.mean() / ranks.max())
+    ranks = plan.costs[plan.grid].sum(axis=1)  # [steps, ranks]
+    if setup.averaging == "parameter":
+        ranks = ranks.sum(axis=0, keepdims=True)
+    return float(1.0 - ranks.mean(axis=1).sum() / ranks.max(axis=1).sum())
 
 
 def _setups_of(label: str, chosen: lw.Batching | Setup, settings: Settings) -> list[Setup]:
