@@ -13,7 +13,7 @@ import length_sets
 import lengthwise as lw
 from lengthwise import _kernels
 from lengthwise.choices.rows import row_offsets
-from lengthwise.measures import pairs
+from lengthwise.measures import mixing as mixing_of
 
 MANY = settings(max_examples=150, derandomize=True)
 NONE = np.empty(0, np.int64)
@@ -507,8 +507,8 @@ def test_a_sample_of_the_batches_says_of_millions_what_all_say(monkeypatch, lows
     by_half = [np.arange(30_000 * lows).reshape(-1, lows, 3), 30_000 * lows + np.arange(30_000).reshape(-1, 1, 3)]
     batches = np.concatenate(by_half, axis=1).reshape(-1, 3).tolist()
     every = lw.measure(batches, lengths).pair_mixing
-    monkeypatch.setattr(pairs, "_SAMPLED", len(lengths) // (lows + 1))  # as many are passed over as come in turn
-    monkeypatch.setattr(pairs, "_LEAST_GROUPS", 1_000)
+    monkeypatch.setattr(mixing_of, "_SAMPLED", len(lengths) // (lows + 1))  # as many are passed over as come in turn
+    monkeypatch.setattr(mixing_of, "_LEAST_GROUPS", 1_000)
     assert every < 0.8
     assert lw.measure(batches, lengths).pair_mixing == pytest.approx(every, rel=0.02)
 
