@@ -192,7 +192,7 @@ VALUES = {
     "buckets that are not fitted": (
         lambda: lw.Bucketed(buckets=2)(np.array([3.0, 4.0]), Key()),
         "`Bucketed` must be fitted to the lengths first, but is Bucketed(size=None, "
-        "edges=None, buckets=2, by='...d_to_edge=False, longer='error'). "
+        "edges=None, buckets=2, by='...to_edge=False, longer='error'). "
         "Call its `fit`, as make_plan does.",
     ),
     "edges that no whole number of the plan holds": (
