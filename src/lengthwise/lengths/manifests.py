@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
@@ -68,11 +67,18 @@ def read_manifest(path: Path, column: str | None, count: TextCount | None = None
     at = f"{place} of {path}"
     alone = len(head) == 1 and place.startswith("line") and _is_document(path)
     if alone and column is None and _is_by_name(record):
-        return [_lengths_by_name(path, at)]
+        sequences = list(record)
+        return [_number_column("lengths", list(record.values()), lambda row: f"{sequences[row]} of {path}", "unknown")]
     names, unit = _fields(record, column, at)
     values, places = _gather(itertools.chain(head, records), names, path)
-    if alone:
-        _refuse_lists(names, values, at)
+    for name, cells in zip(names, values, strict=True):
+        # The column of a table, perhaps, and not one sequence.
+        if alone and type(cells[0]) is list:
+            rule = "a number in the only record of a .json file"
+            remedy = (
+                "Give one record or number for each sequence, as [5, 6]; if it is one sequence, name the file .jsonl."
+            )
+            raise value_error(name, rule, cells[0], remedy, at=at)
     return [
         column_of_cells(name, cells, lambda row: f"{places[row]} of {path}", unit, count)
         for name, cells in zip(names, values, strict=True)
@@ -143,10 +149,7 @@ def _loads(text: str, number: int, path: Path) -> Any:
         at = f"line {number + error.lineno - 1} of {path}"
         line = text.split("\n")[error.lineno - 1].strip()
         raise value_error("source", "valid JSON", line, remedy, at=at) from error
-    except RecursionError as error:
-        rule = "JSON of at most some hundred levels"
-        raise value_error("source", rule, text, "Drop it.", at=f"line {number} of {path}") from error
-    except ValueError as error:  # a number of thousands of digits
+    except (RecursionError, ValueError) as error:  # hundreds of levels; a number of thousands of digits
         raise value_error("source", "valid JSON", text, "Drop it.", at=f"line {number} of {path}") from error
 
 
@@ -213,40 +216,11 @@ def _follow(value: Any, parts: list[str]) -> Any:
     return value
 
 
-def _refuse_lists(names: list[str], values: list[list[Any]], at: str) -> None:
-    """Refuses a list in the only record of a .json file, which may be the column of a table, not one sequence."""
-    for name, (value,) in zip(names, values, strict=True):
-        if type(value) is list:
-            rule = "a number in the only record of a .json file"
-            remedy = (
-                "Give one record, or one number, for each sequence, as the array [5, 6]; if it is one sequence, name "
-                "the file .jsonl."
-            )
-            raise value_error(name, rule, value, remedy, at=at)
-
-
 def _is_by_name(record: Record) -> bool:
     """Says whether the only record of a .json file is lengths by the names of their sequences, {"a": 5, "b": 6}."""
-    # One line of a known manifest may hold numbers alone too. What is no number among many that are, and a null, are
-    # told by their names later.
+    # What is no number among many that are is refused by its name later.
     others = sum(type(value) not in _NUMBERS for value in record.values())
     return len(record) > 1 and _KNOWN_UNITS.keys().isdisjoint(record) and others <= len(record) // 10
-
-
-def _lengths_by_name(path: Path, at: str) -> Column:
-    # Read once more, as pairs: of two lengths of one name a dict keeps the last and loses the first.
-    with open_text(path) as file:
-        pairs = json.load(file, object_pairs_hook=list)
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        twice = next(name for name, count in Counter(names).items() if count > 1)
-        raise value_error("source", "lengths of names that stand there once", twice, "Rename or drop one.", at=at)
-    values = [value for _, value in pairs]
-
-    def place(row: int) -> str:
-        return f"{names[row]} of {path}"
-
-    return Column(name="lengths", values=_numbers(values, "lengths", place), place=place)
 
 
 def _is_mixed(record: Record) -> bool:
@@ -256,21 +230,12 @@ def _is_mixed(record: Record) -> bool:
 def _duration(record: Record) -> Any:
     """Returns the duration; of a mixed cut when its last track ends, to eight decimals as in Lhotse.
 
-    If the offset or duration of a track is no number, it returns the two, which are then refused.
-
     >>> _duration({"type": "MixedCut", "tracks": [{"cut": {"duration": 2}}, {"cut": {"duration": 1.5}, "offset": 1}]})
     2.5
     """
     if not _is_mixed(record):
         return record["duration"]
-    spans = [(track.get("offset", 0), track["cut"]["duration"]) for track in record["tracks"]]
-    # Tracks (offset, duration) of (0, 2) and (1, 1.5): the last ends at 2.5.
-    wrong = next((span for span in spans if not all(map(_is_real, span))), None)
-    return round(max(map(sum, spans)), 8) if wrong is None else wrong
-
-
-def _is_real(value: object) -> bool:
-    return type(value) in (int, float) and value == value  # not True, not NaN, beside which max may lose a number
+    return round(max(track.get("offset", 0) + track["cut"]["duration"] for track in record["tracks"]), 8)
 
 
 def column_of_cells(name: str, cells: list[Any], place: Place, known: Unit, count: TextCount | None) -> Column:
@@ -280,21 +245,21 @@ def column_of_cells(name: str, cells: list[Any], place: Place, known: Unit, coun
         ValueError: A value of another kind than the first, or of none that has a length.
     """
     # The first record decides. A later one of another kind is refused by its line.
-    if type(cells[0]) is list:
+    kind = type(cells[0])
+    if kind is list or (kind is str and count is not None):
+        for at, cell in enumerate(cells):
+            if type(cell) is not kind:
+                rule = f"a {'list' if kind is list else 'text'}, as at the first sequence"
+                raise value_error(name, rule, cell, "Put one there or drop the sequence.", at=place(at))
+    if kind is list:
         return _list_column(cells, name, place, count)
-    if count is not None and type(cells[0]) is str:
-        lengths = _text_lengths(cells, name, place, count)
-        return Column(name=name, values=lengths, place=place, unit="counts", kind="texts")
-    unit = known if known != "unknown" else unit_of(name)
-    return Column(name=name, values=_numbers(cells, name, place), place=place, unit=unit)
+    if kind is str and count is not None:
+        return Column(name=name, values=count(cells), place=place, unit="counts", kind="texts")
+    return _number_column(name, cells, place, known if known != "unknown" else unit_of(name))
 
 
 def _list_column(cells: list[Any], name: str, place: Place, count: TextCount | None) -> Column:
     """Counts the items of each list, or the texts in it where `count` says how."""
-    for at, cell in enumerate(cells):
-        if type(cell) is not list:
-            remedy = "Put a list there or drop the sequence."
-            raise value_error(name, "a list, as at the first sequence", cell, remedy, at=place(at))
     # The first item that there is decides. Lists of items of another kind are refused by their line.
     item = next((item for cell in cells for item in cell if item is not None), None)
     field = turn_field(item) if count is not None and type(item) is dict else None
@@ -314,12 +279,8 @@ def _list_column(cells: list[Any], name: str, place: Place, count: TextCount | N
     return Column(name=name, values=lengths, place=place, unit="counts", kind="lists")
 
 
-def _text_lengths(cells: list[Any], name: str, place: Place, count: TextCount) -> NDArray[np.int64]:
-    for at, cell in enumerate(cells):
-        if type(cell) is not str:
-            remedy = "Put a text there or drop the sequence."
-            raise value_error(name, "a text, as at the first sequence", cell, remedy, at=place(at))
-    return count(cells)
+def _number_column(name: str, cells: list[Any], place: Place, unit: Unit) -> Column:
+    return Column(name=name, values=_numbers(cells, name, place), place=place, unit=unit)
 
 
 def _numbers(cells: list[Any], name: str, place: Place) -> NDArray[Any]:
