@@ -111,7 +111,8 @@ def repository_path(file: File, root: Path) -> str:
 
 def _below(root: Path, folders: tuple[str, ...]) -> Iterator[str]:
     for folder in folders:
-        yield from (path.relative_to(root).as_posix() for path in sorted((root / folder).rglob("*")) if path.is_file())
+        paths = (path for path in sorted((root / folder).rglob("*")) if path.suffix in (".md", ".png"))
+        yield from (path.relative_to(root).as_posix() for path in paths)
 
 
 def _add(files: Files, root: Path, path: str, config: Any) -> None:

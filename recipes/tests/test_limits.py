@@ -2,9 +2,11 @@
 
 import functools
 import itertools
+import json
 import math
 import re
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -238,3 +240,28 @@ def test_what_has_no_limit_is_refused_in_one_sentence():
     ):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
             epoch_limit([30, 30, 50], 0.1, **options)
+
+
+ROOT = Path(__file__).parents[1]
+
+
+def results(what):
+    return json.loads(sorted((ROOT / "results").glob(f"{what}_*.json"))[-1].read_text(encoding="utf-8"))["rows"]
+
+
+def test_the_page_says_what_was_measured():
+    page = " ".join((ROOT / "docs" / "limits.md").read_text(encoding="utf-8").split())
+    ours = [row for row in results("limits") if row["strategy"].startswith("max-entropy")]
+    shares = [
+        [row["mixing"] / row["epoch_limit"] for row in ours if bound in row] for bound in ("batch_size", "budget")
+    ]
+    near = [sum(share >= 0.95 for share in own) for own in shares]
+    assert f"at least 95 % of the limit of its epochs at {near[0]} of {len(shares[0])} settings" in page
+    assert f"at {near[1]} of {len(shares[1])}. The least share is {100 * min(shares[1]):.0f} %" in page
+    steps = [row["step_mixing"] / row["limit"] for row in results("step-limits") if row["order"] == "max-entropy"]
+    assert f"at more padding at least {100 * min(steps):.0f} %" in page
+    pools = results("best-pools")
+    reached = sum(row["mixing"] >= 0.95 * row["limit"] for row in pools)
+    least = min(row["bound"] / row["limit"] for row in pools)
+    assert f"At {reached} of {len(pools)} settings the best mixture" in page
+    assert f"other {len(pools) - reached} it is proved that none has; the least share is {100 * least:.0f} %" in page
