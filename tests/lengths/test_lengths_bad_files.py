@@ -261,19 +261,27 @@ BAD = [
     ("a.parquet", parquet(n=[3], m=[3]), {"column": "nn"}, ["`column` must be one of n, m, but is 'nn' at {}."]),
     ("a.parquet", parquet(n=[3], m=[3]), {}, ["`column` must be one of n, m, but is None at {}."]),
     ("a.parquet", parquet(s=[{"n": 3}]), {"column": "s.m"}, ["must be one of n, but is 'm' at s of {}."]),
-    ("a.npz", npz(train=[3], test=[4]), {}, ["`key` must be one of train, test, but is None at {}."]),
-    ("a.npz", npz(), {}, ["`key` must be one of no arrays, but is None at {}."]),
-    ("a.npz", npz(train=[3], test=[4]), {"key": "tests"}, ["`key` must be one of test, train, but is 'tests' at {}."]),
-    ("a.npz", npz(train=[3]), {"key": "train", "column": "x"}, ["`key` must be left out here, but is 'train'. Give"]),
+    (
+        "a.npz",
+        npz(x=[3], y=[4, 5]),
+        {"column": "x,y"},
+        ["`source` must be arrays of as many lengths each, but is '{}'."],
+    ),
+    ("a.npz", npz(train=[3], test=[4]), {}, ["`column` must be one of train, test, but is None at {}."]),
+    ("a.npz", npz(), {}, ["`column` must be one of no names, but is None at {}."]),
+    (
+        "a.npz",
+        npz(train=[3], test=[4]),
+        {"column": "tests"},
+        ["`column` must be one of test, train, but is 'tests' at {}."],
+    ),
     ("a.txt", "3\n", {"column": "n"}, ["`column` must be one of 0, but is 'n' at {}. Give"]),
     ("a.txt", "3 1\n", {"column": "2"}, ["`column` must be one of 0, 1, but is '2' at {}. Give"]),
     ("utt2dur", "a 3\n", {"column": "1"}, ["`column` must be left out here, but is '1'.", "{}"]),
-    ("a.csv", "a,b\n1,2\n", {"column": 1}, ['`column` must be text, but is 1. Write a dimension as "0", several']),
-    ("a.npy", npy([[3, 1]]), {"column": 1}, ["`column` must be text, but is 1."]),
-    ("a.parquet", parquet(n=[3]), {"column": ["n"]}, ["`column` must be text, but is ['n'].", '"source,target".']),
-    ("a.npz", npz(train=[3]), {"key": 0}, ["`key` must be text, but is 0. Write the name of an array"]),
+    ("a.csv", "a,b\n1,2\n", {"column": 1}, ['`column` must be a text, but is 1. Write a dimension as "0", several']),
+    ("a.npy", npy([[3, 1]]), {"column": 1}, ["`column` must be a text, but is 1."]),
+    ("a.parquet", parquet(n=[3]), {"column": ["n"]}, ["`column` must be a text, but is ['n'].", '"source,target".']),
     ("a.npy", npy([3]), {"column": "n"}, ["`column` must be one of 0, but is 'n' at {}. Give"]),
-    ("a.csv", "n\n3\n", {"key": "n"}, ["`key` must be left out here, but is 'n'.", "{}"]),
     # Files that are damaged or not what they say.
     ("a.csv", "a,b\n1,2\n3\n", {"column": "a"}, ["2 columns on every line", "but is ['3'] at line 3 of {}."]),
     ("a.csv", "a,b\n1,2,3\n", {"column": "a"}, ["2 columns on every line", "but is ['1', '2', '3'] at line 2 of {}."]),
@@ -316,8 +324,6 @@ BAD = [
     ("a.npy", npy(np.array([{"a": 1}])), {}, ["must be an array of numbers, not of Python objects, but is '{}'."]),
     ("a.npy.gz", gzip.compress(npy([3])), {}, ["a .npy file as it stands, not packed, but is '{}'. Unpack it: gunzip"]),
     ("a.parquet.gz", gzip.compress(parquet(n=[3])), {}, ["a .parquet file as it stands, not packed, but is '{}'."]),
-    ("a.npy", npz(train=[3]), {}, ["`source` must be a .npy file, but is '{}'."]),
-    ("a.npz", npy([3]), {}, ["`source` must be a .npz file, but is '{}'."]),
     ("a.npz", b"PK\x03\x04junk", {}, ["`source` must be a .npz file, but is '{}'."]),
     ("a.npz", npz(x=np.array([None])), {}, ["not of Python objects, but is '{}'."]),
     ("a.parquet", b"", {}, ["`source` must be a Parquet file, but is '{}'."]),
@@ -357,15 +363,11 @@ def test_absent_file_is_named():
         read_lengths("no/such.csv")
 
 
-@pytest.mark.parametrize("option", ["column", "key"])
-def test_arrays_have_no_columns_and_no_keys(option):
-    with pytest.raises(
-        ValueError, match=f"`{option}` must be left out here, but is 'n'. It does not apply to an array"
-    ):
-        read_lengths([3, 1], **{option: "n"})
+def test_arrays_have_no_columns():
+    with pytest.raises(ValueError, match=r"`column` must be left out here, but is 'n'. It does not apply to an array"):
+        read_lengths([3, 1], column="n")
 
 
-def test_audio_folders_have_no_columns_and_no_keys(tmp_path):
-    for option in ("column", "key"):
-        with pytest.raises(ValueError, match=f"`{option}` must be left out here, but is 'n'."):
-            read_lengths(tmp_path, **{option: "n"})
+def test_audio_folders_have_no_columns(tmp_path):
+    with pytest.raises(ValueError, match=r"`column` must be left out here, but is 'n'."):
+        read_lengths(tmp_path, column="n")

@@ -162,8 +162,9 @@ def test_npy_and_npz(tmp_path):
     assert read_lengths(tmp_path / "a.npy").tolist() == [[3, 10], [1, 20]]
     assert read_lengths(str(tmp_path / "b.npy"), frame_shift=0.25).tolist() == [2, 4]
     assert read_lengths(tmp_path / "one.npz").tolist() == [3, 1]
-    assert read_lengths(tmp_path / "two.npz", key="test").tolist() == [2]
+    assert read_lengths(tmp_path / "two.npz", column="test").tolist() == [2]
     assert read_lengths(tmp_path / "two.npz", column="train").tolist() == [3, 1]
+    assert read_lengths(tmp_path / "two.npz", column="test,test").tolist() == [[2, 2]]
 
 
 VIEWS = {}  # pyarrow writes them to Parquet since 21

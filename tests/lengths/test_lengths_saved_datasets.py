@@ -41,7 +41,6 @@ def test_bad_columns_are_refused(folder):
     refuse(folder, "`column` must be one of input_ids, ", column="input_id")
     refuse(folder, "`column` must be one of n, input_ids, text, but is None at {}.")
     refuse(folder, "`text` must be a number, but is 'a' at row 0 of {}.", column="text")
-    refuse(folder, "`key` must be left out here", key="n")
 
 
 def test_a_dict_of_datasets_names_its_splits(folder):

@@ -1,22 +1,26 @@
-"""Lengths from arrays in memory.
+"""Lengths from arrays in memory, and in .npy and .npz files, which are never unpickled.
 
 Shapes: n sequences; dims lengths for each (2 for source and target). One dimension is [n], several are [n, dims].
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import numbers
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence, Set, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set, Sized
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise.checks import sentence, type_error, value_error
+from lengthwise.lengths.columns import Column, choose_columns, choose_dimensions
 from lengthwise.lengths.rules import MOST_DIMS, Place, check_dims, freeze, whole_lengths
+from lengthwise.lengths.sources import source_error
 
 _COUNT_THEM = "Give the length of each sequence, as `[len(sequence) for sequence in sequences]`."
 
@@ -182,3 +186,54 @@ def _from_objects(raw: NDArray[np.object_], place: Place) -> NDArray[Any]:
 
 def _not_a_number(value: object, at: str) -> TypeError:
     return TypeError(sentence("lengths", "whole numbers", value, _COUNT_THEM, at=at))
+
+
+def read_numpy(path: Path, column: str | None = None) -> list[Column]:
+    """Reads the array in a .npy file, [n] or [n, dims], or one of those in a .npz file.
+
+    Args:
+        path: The file.
+        column: Of an array [n, dims], the number of a dimension; of several arrays, the name of one or more.
+
+    Raises:
+        ValueError: No such array or dimension, an array of objects, a shape that lengths cannot have, or a file that
+            is damaged.
+        TypeError: Booleans, text or other values that are not numbers.
+    """
+    with open(path, "rb") as file:  # because np.load forgets to close what turns out to be no archive
+        content = _load(path, lambda: np.load(file, allow_pickle=False))
+        if isinstance(content, np.ndarray):
+            columns = array_columns(content, of=f" of {path}")
+            return [columns[dim] for dim in choose_dimensions(column, len(columns), path)]
+        names = choose_columns(column, content.files, at=str(path))
+        parts = [array_columns(_load(path, functools.partial(content.get, name)), of=f" of {path}") for name in names]
+    columns = [part for columns in parts for part in columns]
+    if len({len(part.values) for part in columns}) > 1:
+        raise source_error("arrays of as many lengths each", path, "Name arrays of the same sequences.")
+    return columns
+
+
+def array_columns(values: Any, *, of: str = "") -> list[Column]:
+    """Splits an array-like, [n] or [n, dims], into columns called "lengths"."""
+    raw = as_numbers(values, of=of)
+    place = sequence_place(raw, of)
+    table = raw[:, np.newaxis] if raw.ndim == 1 else raw
+    return [_column(table, dim, place) for dim in range(table.shape[1])]
+
+
+def _column(table: NDArray[Any], dim: int, place: Place) -> Column:
+    dims = table.shape[1]
+    # A place counts along the rows: row 2 of dimension 1 of 3 is the flat index 7.
+    return Column(name="lengths", values=table[:, dim], place=lambda row: place(row * dims + dim))
+
+
+def _load(path: Path, load: Callable[[], Any]) -> Any:
+    try:
+        return load()
+    except Exception as error:  # whatever the parser raises that a damaged byte confuses: zip, zlib, ast, ...
+        rule, remedy = f"a {path.suffix} file", "Write it anew with `np.save` or `np.savez`, or name it for what it is."
+        # The only sign of NumPy that the file would have to be unpickled.
+        if "Object arrays" in str(error):
+            rule = "an array of numbers, not of Python objects"
+            remedy = "Save whole numbers: `np.save(path, np.asarray(lengths, dtype=np.int64))`."
+        raise source_error(rule, path, remedy) from error

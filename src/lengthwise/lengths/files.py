@@ -9,25 +9,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise.checks import check_number, type_error, value_error
-from lengthwise.lengths.arrays import as_lengths
+from lengthwise.checks import check_number, check_text, value_error
+from lengthwise.lengths.arrays import array_columns, as_lengths, read_numpy
 from lengthwise.lengths.arrow import read_arrow, read_parquet
 from lengthwise.lengths.audio import AUDIO_SUFFIXES, has_audio, read_audio_folder
 from lengthwise.lengths.columns import Column, check_counted, to_lengths
 from lengthwise.lengths.counts import TextCount, check_count
 from lengthwise.lengths.manifests import read_manifest
-from lengthwise.lengths.numpy_files import array_columns, read_npy, read_npz
 from lengthwise.lengths.saved_datasets import is_saved_dataset, read_saved_dataset
 from lengthwise.lengths.sources import source_error, source_sentence
 from lengthwise.lengths.tables import read_table
 from lengthwise.lengths.text import kaldi_file, kaldi_name, read_kaldi, read_plain
 
-_COLUMN_READERS: dict[str, Callable[[Path, str | None], list[Column]]] = {
-    ".npy": read_npy,
-    ".npz": read_npz,  # its key may be given as column, so that FILE:KEY works
-}
-
-_TEXT_READERS: dict[str, Callable[[Path, str | None, TextCount | None], list[Column]]] = {
+_READERS: dict[str, Callable[[Path, str | None, TextCount | None], list[Column]]] = {
+    ".npy": lambda path, column, _: read_numpy(path, column),
+    ".npz": lambda path, column, _: read_numpy(path, column),
     ".csv": read_table,
     ".tsv": read_table,
     ".json": read_manifest,
@@ -44,7 +40,6 @@ def read_lengths(
     source: ArrayLike | str | os.PathLike[str],
     *,
     column: str | None = None,
-    key: str | None = None,
     frame_shift: float | None = None,
     sample_rate: float | None = None,
     count: str | None = None,
@@ -60,7 +55,7 @@ def read_lengths(
     Args:
         source: An array, [n] or [n, dims], or the path of one of these; the text formats also as .gz:
 
-            - .npy, of which `column` "0", "1", ... takes one dimension; .npz, with `key` if it holds several arrays;
+            - .npy, of which `column` "0", "1", ... takes one dimension; .npz, of which it names one array;
             - .csv and .tsv with a header line (a .csv without commas in it: semicolons or tabs); .jsonl and .json,
               one record a line or one array; a .json of lengths by name, {"a": 310, "b": 87}; .parquet; .arrow;
             - known without `column`: NeMo manifests and Lhotse cuts, recordings and supervisions (`duration`, in
@@ -77,7 +72,6 @@ def read_lengths(
         column: The column or field; several as "source,target" give [n, dims]; nested ones as
             "supervisions.0.duration", or "messages.*.content" for all items of a list. A column of lists gives their
             lengths; lists of lists or of objects are refused. Texts need `count`.
-        key: The array in a .npz file.
         frame_shift: From one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples, 10 for
             milliseconds. Applies to the one column whatever it holds, but is refused for counts of frames and of list
             items. With several columns it applies to those named duration, seconds or dur, to those in a unit of time
@@ -101,7 +95,7 @@ def read_lengths(
         ModuleNotFoundError: pyarrow, soundfile or tokenizers is needed and not installed.
         ValueError: A bad value, named with its file, line or row; a damaged, empty or unknown file; a device or a
             named pipe; an option that does not apply.
-        TypeError: As `as_lengths`; a `column` or `key` that is not text.
+        TypeError: As `as_lengths`; a `column` that is not text.
 
     >>> read_lengths([0.5, 1.25], frame_shift=0.01)
     array([ 50, 125])
@@ -114,24 +108,23 @@ def read_lengths(
         )
     counted = check_count(count, tokenizer)
     if not isinstance(source, str | os.PathLike):
-        for name, value in {"column": column, "key": key, "count": count}.items():
-            _refuse_option(name, value, "an array in memory")
+        _refuse_option("column", column, "an array in memory")
+        _refuse_option("count", count, "an array in memory")
         if frame_shift is None and sample_rate is None:
             return as_lengths(source)
         return to_lengths(array_columns(source), frame_shift, sample_rate)
-    _check_text("column", column, 'a dimension as "0", several columns as "source,target"')
-    _check_text("key", key, 'the name of an array, as "train"')
+    if column is not None:
+        check_text("column", column, remedy='Write a dimension as "0", several columns as "source,target".')
     path = Path(source)
     if not os.path.exists(path):
         remedy = "Check the path; a column of a file is given as `column`, on the command line as FILE:COLUMN."
         raise FileNotFoundError(source_sentence("a file or folder that is there", path, remedy))
     if path.is_dir():
-        _refuse_option("key", key, f"the folder {path}")
         options = {"seconds": frame_shift is not None, "cache": cache, "progress": progress}
         columns = _read_folder(path, column, counted, **options)
     else:
         _refuse_devices(path)
-        columns = _read_file(path, column, key, counted)
+        columns = _read_file(path, column, counted)
     # An array in memory may be empty: a filter may have left nothing. An empty file is more likely the wrong one.
     if not columns or not len(columns[0].values):
         raise source_error("a file with sequences", path, "It has none: is this the right file?")
@@ -178,21 +171,13 @@ def _read_folder(
     return read_audio_folder(folder, seconds=seconds, cache=cache, progress=progress)
 
 
-def _read_file(path: Path, column: str | None, key: str | None, count: TextCount | None) -> list[Column]:
-    suffix = _suffix(path)
-    # FILE:KEY of the command line comes as a column, key= of Python as a key: one of the two.
-    if suffix == ".npz" and column is None:
-        column, key = key, None
-    if suffix == ".npz" and key is not None:
-        remedy = f"Give one of the two: `column` names an array of {path} already."
-        raise value_error("key", "left out here", key, remedy)
-    _refuse_option("key", key, str(path))
+def _read_file(path: Path, column: str | None, count: TextCount | None) -> list[Column]:
+    # The suffix says what a file holds: .csv for a.CSV and for a.csv.gz.
+    suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
     if path.suffix == ".gz" and suffix in _BINARY:
         raise source_error(f"a {suffix} file as it stands, not packed", path, f"Unpack it: gunzip {path}.")
-    if suffix in _TEXT_READERS:
-        return _TEXT_READERS[suffix](path, column, count)
-    if suffix in _COLUMN_READERS:
-        return _COLUMN_READERS[suffix](path, column)
+    if suffix in _READERS:
+        return _READERS[suffix](path, column, count)
     if suffix in AUDIO_SUFFIXES:
         remedy = "Give the folder it is in."
         raise source_error("a table, an array or a folder of audio files", path, remedy)
@@ -208,17 +193,6 @@ def _refuse_devices(path: Path) -> None:
     if not (path.is_file() or opened):
         remedy = "Write what it gives to a file, or on the command line give the command that writes it: <(command)."
         raise source_error("a file or folder, not a device or a named pipe", path, remedy)
-
-
-def _suffix(path: Path) -> str:
-    """Returns the suffix that says what a file holds: .csv for a.CSV and for a.csv.gz."""
-    name = path.with_suffix("") if path.suffix == ".gz" else path
-    return name.suffix.lower()
-
-
-def _check_text(name: str, value: object, examples: str) -> None:
-    if value is not None and not isinstance(value, str):
-        raise type_error(name, "text", value, f"Write {examples}.")
 
 
 def _refuse_option(name: str, value: object, source: str) -> None:
