@@ -58,7 +58,7 @@ WITHIN = {
         *("write", "__init__"),
     ),
     "planning": (
-        *("recent", "times", "plan", "batches", "custom", "joint", "step_multiples", "called_steps"),
+        *("recent", "times", "plan", "batches", "custom", "joint"),
         *("steps", "tail", "row_steps", "draft", "oversize", "level", "trial", "noise"),
         *(
             "fit",

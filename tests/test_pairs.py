@@ -63,7 +63,7 @@ def test_every_order_with_every_cut_keeps_the_promises(order, cut):
         batching = lw.Batching(
             order=chosen,
             cut=of_it,
-            deal=choices.suit(choices.DEALS[chance.choice(list(choices.DEALS))], of_it),
+            deal=choices.suit(choices.DEALS[chance.choice(list(choices.DEALS))], of_it, cost),
             arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],
             cost=cost,
         )
@@ -79,7 +79,7 @@ def test_every_deal_under_a_budget_of_every_cost_keeps_the_promises(deal, cost):
         order = choices.OF_PAIRS[chance.choice(list(choices.OF_PAIRS))]
         lengths = some_pairs(chance)
         cut = choices.padding_cuts(*budgets(lengths, None, order, choices.COSTS[cost]))[name]
-        chosen = choices.suit(choices.DEALS[deal], cut)
+        chosen = choices.suit(choices.DEALS[deal], cut, choices.COSTS[cost])
         batching = lw.Batching(order=order, cut=cut, deal=chosen, cost=choices.COSTS[cost])
         keeps_its_promises(lengths, batching, world_size=chance.randint(1, 6), micro_batches=chance.randint(1, 3))
 
@@ -91,7 +91,7 @@ def test_every_set_of_pairs_keeps_the_promises(lengths, deal, world_size, micro_
     order = choices.OF_PAIRS[name]
     cut = data.draw(st.sampled_from([lw.DynamicSize(3), lw.FixedSize(4), lw.Budget(60_000)]))
     cost = data.draw(st.sampled_from([lw.Padded(), lw.Padded(dims="largest")]))
-    batching = lw.Batching(order=order, cut=cut, deal=choices.suit(choices.DEALS[deal], cut), cost=cost)
+    batching = lw.Batching(order=order, cut=cut, deal=choices.suit(choices.DEALS[deal], cut, cost), cost=cost)
     keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
 
 
@@ -167,7 +167,7 @@ def test_every_batch_of_every_plan_fits_a_shape(data):
     cost = choices.COSTS[data.draw(st.sampled_from(sorted(choices.COSTS)))]
     cuts = choices.padding_cuts(*budgets(lengths, None, order, cost))
     cut = cuts[data.draw(st.sampled_from(sorted(cuts)))]
-    deal = choices.suit(choices.DEALS[data.draw(st.sampled_from(sorted(choices.DEALS)))], cut)
+    deal = choices.suit(choices.DEALS[data.draw(st.sampled_from(sorted(choices.DEALS)))], cut, cost)
     batching = lw.Batching(order=order, cut=cut, cost=cost, deal=deal)
     shape = {"world_size": data.draw(st.integers(1, 9)), "micro_batches": data.draw(st.integers(1, 3))}
     try:
