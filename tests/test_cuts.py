@@ -11,6 +11,7 @@ import choices
 import lengthwise as lw
 from lengthwise import _kernels
 from lengthwise.choices.greedy import cut_greedily
+from lengthwise.cli.strategies import parse_cut
 
 NONE = np.empty(0, np.int64)
 CASES = st.tuples(
@@ -147,7 +148,7 @@ def test_edges_are_found_for_the_lengths_that_are_padded_to():
 def test_they_go_through_json_and_the_command_line():
     batching = lw.Batching(cut=lw.Budget(9, multiple_of=8, count_multiple_of=4), order=lw.Sorted())
     assert lw.Batching.from_json(batching.to_json()) == batching
-    assert lw.parse_cut("budget:9,multiple-of=8,count-multiple-of=4") == batching.cut
+    assert parse_cut("budget:9,multiple-of=8,count-multiple-of=4") == batching.cut
 
 
 def test_windows_are_padded_to_multiples_too():

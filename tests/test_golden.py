@@ -9,10 +9,11 @@ from functools import partial
 import pytest
 
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_strategy
 
 STRATEGIES = {
     **{
-        name: lw.strategy(name, cut=lw.FixedSize(16))
+        name: parse_strategy(name, cut=lw.FixedSize(16))
         for name in (
             *("random", "sorted", "semi-sorted:0.1", "alternated:58", "windowed:256"),
             *("bucketed:256", "optimal:6", "uniform:6", "quantile:6", "exponential:6", "mxnet:6", "max-entropy:0.05"),
@@ -25,7 +26,7 @@ STRATEGIES = {
         order=lw.Shuffled(), cut=lw.FixedSize(8), chunks=lw.Chunks(200, step=100), deal=lw.InTurn(tail="drop")
     ),
     "default": lw.Batching(budget=30_000),
-    "random-steps": lw.strategy("random-steps", cut=lw.Budget(20_000)),
+    "random-steps": parse_strategy("random-steps", cut=lw.Budget(20_000)),
     "steps-of-eight": lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(8), deal=lw.RandomSteps()),
     "stratified": lw.Batching(budget=20_000, padding=0.05, deal=lw.Stratified()),
     "rows": lw.Batching(cut=lw.Rows(9_000, rows=4)),

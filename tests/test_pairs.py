@@ -16,6 +16,7 @@ import choices
 import length_sets
 import lengthwise as lw
 from lengthwise.choices.buckets import find_bucket
+from lengthwise.cli.strategies import parse_strategies
 from test_promises import budgets, keeps_its_promises
 from test_rest import loses_nothing
 from test_same_plan import steps_of
@@ -140,9 +141,10 @@ def test_steps_do_not_depend_on_how_ranks_and_micro_batches_split_them(order, de
 
 def test_the_same_plan_in_a_fresh_process():
     script = (
+        "from lengthwise.cli.strategies import parse_strategy\n"
         "import numpy as np, lengthwise as lw; lengths = np.array(eval(input()))\n"
         "for name in ('optimal:3', 'optimal:3,pad-to-edge=true', 'mxnet:4', 'random-steps', 'max-entropy:0.3'):\n"
-        "    batching = lw.strategy(name, cut=lw.Budget(2_000))\n"
+        "    batching = parse_strategy(name, cut=lw.Budget(2_000))\n"
         "    print(lw.make_plan(lengths, batching, seed=5, epoch=3, world_size=2).fingerprint())"
     )
     lengths = pairs_of(24)
@@ -284,7 +286,7 @@ def test_plans_of_pairs_stay_as_they_are(name):
 @pytest.mark.parametrize("name", ["sorted", "max-entropy:0.1", "random-steps", "mxnet:16", "bucketed:1024"])
 def test_planning_pairs_takes_no_more_memory_than_the_page_on_windows_says(name):
     lengths = lw.example_lengths("long-tailed", count=400_000)
-    pairs, batching = np.stack([lengths, lengths[::-1]], axis=1), lw.strategies(name, cut=lw.Budget(40_000))[name]
+    pairs, batching = np.stack([lengths, lengths[::-1]], axis=1), parse_strategies(name, cut=lw.Budget(40_000))[name]
     lw.make_plan(pairs, batching, world_size=8, epoch=1)  # compiles, and fits
     tracemalloc.start()
     lw.make_plan(pairs, batching, world_size=8)
