@@ -126,7 +126,7 @@ BAD = [
     (np.ones((2, 2, 2), dtype=int), ValueError, "shape [n] or [n, dims], but is (2, 2, 2)."),
     ([[], []], ValueError, "shape [n] or [n, dims], but is (2, 0)."),
     (np.zeros((0, 0)), ValueError, "shape [n] or [n, dims], but is (0, 0)."),
-    (np.ma.array([1, 2], mask=[False, True]), ValueError, "without masked values, but is 'masked' at flat index 1."),
+    (np.ma.array([1, 2], mask=[False, True]), ValueError, "without masked values, but is 'masked'."),
     (np.ma.array([[1, 2]], mask=[[True, False]]), ValueError, "`np.ma.compress_rows(values)`."),
     (pa.array([1, None]), ValueError, "`lengths` must be finite, but is nan at sequence 1."),
     ([True, False], TypeError, "`lengths` must be whole numbers, but is True at sequence 0."),
