@@ -127,7 +127,7 @@ BAD = [
     ([[], []], ValueError, "shape [n] or [n, dims], but is (2, 0)."),
     (np.zeros((0, 0)), ValueError, "shape [n] or [n, dims], but is (0, 0)."),
     (np.ma.array([1, 2], mask=[False, True]), ValueError, "without masked values, but is 'masked'."),
-    (np.ma.array([[1, 2]], mask=[[True, False]]), ValueError, "`np.ma.compress_rows(values)`."),
+    (np.ma.array([[1, 2]], mask=[[True, False]]), ValueError, "`values.compressed()`."),
     (pa.array([1, None]), ValueError, "`lengths` must be finite, but is nan at sequence 1."),
     ([True, False], TypeError, "`lengths` must be whole numbers, but is True at sequence 0."),
     ([5, True], TypeError, "`lengths` must be whole numbers, but is True at sequence 1."),
