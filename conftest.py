@@ -46,10 +46,7 @@ settings.load_profile("tests")
 collect_ignore = [] if os.environ.get("LENGTHWISE_TESTS_OF_JAX") else list(OF_JAX)
 
 # Files that cannot even be imported without the package of their engine: their tests skip with a reason.
-OF_ENGINES = {"dask": "dask", "huggingface": "datasets", "ray": "ray"}
-collect_ignore += [
-    f"src/lengthwise/engines/{name}.py" for name, package in OF_ENGINES.items() if not find_spec(package)
-]
+collect_ignore += [f"src/lengthwise/engines/{name}.py" for name in ("dask", "datasets") if not find_spec(name)]
 
 
 def worker_of(nodeid):

@@ -294,19 +294,3 @@ def test_a_draft_is_of_a_file_in_a_folder(tmp_path, kind):
     with pytest.raises(OSError, match=r"^`path` must be "), files.draft(path):
         pass
     assert names_in(tmp_path) == ["pipe"]
-
-
-def test_folders_are_made_and_removed(tmp_path):
-    for _ in range(2):
-        files.make_folder(tmp_path / "parts")
-    files.write(tmp_path / "parts" / "one", "new")
-    with pytest.raises(FileNotFoundError, match=r"^`path` must be in a folder that is there"):
-        files.make_folder(tmp_path / "no" / "parts")
-    with pytest.raises(FileExistsError, match=r"^`path` must be a file that can be written"):
-        files.make_folder(tmp_path / "parts" / "one")
-    files.remove_empty_folder(tmp_path / "parts")
-    assert names_in(tmp_path / "parts") == ["one"]
-    files.remove(tmp_path / "parts" / "one")
-    for _ in range(2):
-        files.remove_empty_folder(tmp_path / "parts")
-    assert names_in(tmp_path) == []

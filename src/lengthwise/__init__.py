@@ -25,6 +25,7 @@ from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded, Quadratic
 from lengthwise.choices.cut import Budget, Cut, Cuts, DynamicSize, FixedSize, OversizeError
 from lengthwise.choices.deal import Balanced, Deal, InTurn, Mixed, Portions, RandomSteps, Stratified
+from lengthwise.choices.named import mxnet_bucketing, parse_cut, strategies, strategy
 from lengthwise.choices.order import (
     AlternatedSort,
     Bucketed,
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from lengthwise.advice.search import advise
     from lengthwise.advice.step_cost import StepCost
     from lengthwise.advice.step_timing import Meter, measure_step
-    from lengthwise.engines import BadRow, LengthsFile, write_lengths
+    from lengthwise.engines import write_lengths
     from lengthwise.measures.limit import mixing_limit
     from lengthwise.planning.few_shapes import optimal_shapes, shape_costs
 
@@ -79,7 +80,7 @@ _LATE = {  # what few programs use, imported on first use: a quarter of the time
     "advice.search": ("advise",),
     "advice.step_cost": ("StepCost",),
     "advice.step_timing": ("Meter", "measure_step"),
-    "engines": ("BadRow", "LengthsFile", "write_lengths"),
+    "engines": ("write_lengths",),
     "measures.limit": ("mixing_limit",),
     "planning.few_shapes": ("optimal_shapes", "shape_costs"),
 }
@@ -90,7 +91,6 @@ __all__ = [
     "AdviceRow",
     "AlternatedSort",
     "Arrangement",
-    "BadRow",
     "Balanced",
     "Batching",
     "Bucketed",
@@ -107,7 +107,6 @@ __all__ = [
     "InOrder",
     "InTurn",
     "Key",
-    "LengthsFile",
     "MaxEntropy",
     "Measures",
     "Meter",
@@ -150,13 +149,17 @@ __all__ = [
     "measure",
     "measure_step",
     "mixing_limit",
+    "mxnet_bucketing",
     "optimal_edges",
     "optimal_shapes",
     "padded_frames",
+    "parse_cut",
     "quantile_edges",
     "read_lengths",
     "restore_order",
     "shape_costs",
+    "strategies",
+    "strategy",
     "uniform_edges",
     "write_lengths",
 ]

@@ -17,7 +17,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
-from types import CellType, CodeType
 from typing import Any
 
 import numpy as np
@@ -49,13 +48,6 @@ def parts_of(thing: Any) -> str:
         shown = [f"{field.name}={_text(getattr(thing, field.name))}" for field in fields(thing) if field.repr]
         return f"{type(thing).__qualname__}({', '.join(shown)})"
     return ""
-
-
-def name_with_code(function: Any) -> str:
-    """Names a function, by what it computes too: an edited one must not go on where another stopped."""
-    texts = _texts_of(function, set())
-    written = hashlib.blake2b(" ".join(texts).encode(), digest_size=8).hexdigest() if texts else ""
-    return " ".join(filter(None, (name_of(function), parts_of(function), written)))
 
 
 def _text(value: Any) -> str:
@@ -90,37 +82,3 @@ def _own_text(value: Any) -> str:
     text = repr(value)
     # repr(object()) is "<object object at 0x7f...>", another text in every process.
     return name_of(value) if _ADDRESS.search(text) else text
-
-
-def _texts_of(function: Any, seen: set[int]) -> list[str]:
-    """Its code, and what it holds: values by default, values of the function around it, and other functions.
-
-    Of `def length(batch, hop=160)` it holds 160. Of values, numbers and texts alone are told: others may be large.
-    """
-    if isinstance(function, partial):
-        return _texts_of(function.func, seen)  # what is given besides stands in its name
-    if not hasattr(function, "__code__"):
-        function = type(function).__call__  # an object that can be called
-    function = getattr(function, "__func__", function)
-    code = getattr(function, "__code__", None)
-    if code is None or id(function) in seen:
-        return []
-    seen.add(id(function))
-    held = [*(getattr(function, "__defaults__", None) or ())]
-    held += (getattr(function, "__kwdefaults__", None) or {}).values()
-    held += [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if cell != CellType()]
-    texts = [repr(value) for value in held if isinstance(value, int | float | str | bytes)]
-    return [_code_text(code), *texts, *(text for value in held if callable(value) for text in _texts_of(value, seen))]
-
-
-def _code_text(code: CodeType) -> str:
-    # Without lines and paths: a comment above the function changes nothing that it computes.
-    constants = [_constant_text(each) for each in code.co_consts]
-    return f"{code.co_code.hex()} {code.co_names} {constants}"
-
-
-def _constant_text(value: Any) -> str:
-    if isinstance(value, CodeType):
-        return _code_text(value)
-    # Of `x in {"a", "b"}`: a set of texts has another order in every process.
-    return str(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)

@@ -24,7 +24,6 @@ from lengthwise import checks
 
 # The target's name is no part of it: that name may be as long as names can be.
 _DRAFT = re.compile(r"\.lengthwise-[0-9a-f]{16}\.draft")
-_LOCK = ".lengthwise-lock"
 _ABANDONED_SECONDS = 3600.0  # a draft lives for one write; the writer of one this old was killed
 
 
@@ -88,72 +87,6 @@ def draft(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes | memoryview
             file.close()
         with suppress(OSError):
             drafted.unlink()
-
-
-def make_folder(path: str | os.PathLike[str]) -> None:
-    """Makes a folder, unless it is there.
-
-    Raises:
-        OSError: The system refuses.
-    """
-    with refusals(path, "written"):
-        check_folder("path", path)
-        os.makedirs(path, exist_ok=True)
-
-
-@contextmanager
-def hold_folder(path: str | os.PathLike[str]) -> Iterator[bool]:
-    """Makes a folder, and yields whether this process alone may write there until the block ends.
-
-    The system forgets the lock of a process that was killed. On Windows there is none, and the answer is always True.
-    Threads of one process are not kept apart.
-
-    Raises:
-        OSError: The system refuses.
-    """
-    make_folder(path)
-    if sys.platform == "win32":
-        yield True
-        return
-    import fcntl
-
-    locked = Path(path, _LOCK)
-    with refusals(locked, "written"):
-        file = open(locked, "ab")  # noqa: SIM115 - closed below, in every case
-    held = False
-    try:
-        # A lock of `lockf` stays behind in no child: the workers of a killed run may outlive it.
-        with suppress(BlockingIOError, PermissionError, FileNotFoundError):
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever held it may just have removed it, and a third process have made it anew.
-            held = os.path.samestat(os.fstat(file.fileno()), os.stat(locked))
-        yield held
-    finally:
-        if held:
-            with suppress(OSError):
-                locked.unlink()
-        file.close()
-
-
-def remove(path: str | os.PathLike[str]) -> None:
-    """Removes a file; one that is not there is no error. Of a link the target goes, which `write` writes.
-
-    Raises:
-        OSError: The system refuses.
-    """
-    with refusals(path, "removed"), suppress(FileNotFoundError):
-        os.unlink(os.path.realpath(path))
-
-
-def remove_empty_folder(path: str | os.PathLike[str]) -> None:
-    """Removes a folder that holds nothing; one that holds something stays, and one that is not there is no error.
-
-    Raises:
-        OSError: The system refuses.
-    """
-    with refusals(path, "removed"), suppress(FileNotFoundError):
-        if not os.listdir(path):
-            os.rmdir(path)
 
 
 def append(path: str | os.PathLike[str], text: str) -> None:

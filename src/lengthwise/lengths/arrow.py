@@ -28,6 +28,8 @@ from lengthwise.lengths.counts import TextCount, are_sentences, count_items, tur
 from lengthwise.lengths.rules import Place
 from lengthwise.lengths.sources import brief, source_error
 
+_BUFFER = 2**22  # bytes of a Parquet file that are asked of a disk or a store at once, for each column
+
 
 def read_parquet(path: Path, column: str | None, count: TextCount | None = None) -> list[Column]:
     """Reads columns of a .parquet file: numbers, texts that are numbers, or lists, which give their lengths.
@@ -40,17 +42,11 @@ def read_parquet(path: Path, column: str | None, count: TextCount | None = None)
     Raises:
         ValueError: No such column, a null, text or booleans, or a file that is not Parquet.
     """
-    pyarrow = load_pyarrow()
-    from pyarrow import parquet
-
-    try:
-        with parquet.ParquetFile(path) as file:
-            names = select_names(column, file.schema_arrow, path)
-            # Parquet reads whole columns: of "audio.frames" and "audio.rate", audio is read once.
-            tops = dict.fromkeys(top_of(name, file.schema_arrow.names) for name in names)
-            return _gather(file.iter_batches(columns=list(tops)), names, path, count)
-    except (pyarrow.ArrowException, OSError, UnicodeError) as error:
-        raise _damage_error(path, "a Parquet file", error) from error
+    with open_parquet(path) as file:
+        names = select_names(column, file.schema_arrow, path)
+        # Parquet reads whole columns: of "audio.frames" and "audio.rate", audio is read once.
+        tops = dict.fromkeys(top_of(name, file.schema_arrow.names) for name in names)
+        return _gather(file.iter_batches(columns=list(tops)), names, path, count)
 
 
 def read_arrow(
@@ -67,6 +63,21 @@ def read_arrow(
                 yield from found
 
     return _gather(batches(), names, source, count)
+
+
+@contextlib.contextmanager
+def open_parquet(path: Path, opener: Callable[..., Any] | None = None) -> Iterator[Any]:
+    """Opens a `pyarrow.parquet.ParquetFile`; see `open_batches`."""
+    pyarrow = load_pyarrow()
+    from pyarrow import parquet
+
+    try:
+        opened = contextlib.nullcontext(path) if opener is None else opener(path, "rb")
+        # Without a buffer, a column of a row group is read whole.
+        with opened as source, parquet.ParquetFile(source, buffer_size=_BUFFER) as file:
+            yield file
+    except (pyarrow.ArrowException, OSError, UnicodeError) as error:
+        raise _damage_error(path, "a Parquet file", error) from error
 
 
 @contextlib.contextmanager

@@ -209,12 +209,6 @@ def not_a_number(value: object, *, name: str, at: str, remedy: str = DROP_SEQUEN
     return value_error(name, "a number", value, remedy, at=at)
 
 
-def text_without_count(name: str) -> ValueError:
-    """Writes the error for a column of texts where nothing says what to count of them."""
-    remedy = f"{COUNT_REMEDY[0].upper()}{COUNT_REMEDY[1:]}, or name a column of numbers."
-    return value_error(name, "a column of numbers or lists", "text", remedy)
-
-
 def nested_lists(value: object, *, name: str, at: str, item: object = None) -> ValueError:
     """Writes the error for a list whose count is a guess: turns of a chat, sentences of tokens, features [80, 3000].
 

@@ -6,6 +6,7 @@ The columns of a .csv are separated by commas; where its header has none, by sem
 from __future__ import annotations
 
 import csv
+import functools
 import itertools
 import re
 import threading
@@ -35,7 +36,7 @@ def read_table(path: Path, column: str | None, count: TextCount | None = None) -
             absent beside numbers; no such column, a row wider or narrower than the header, broken quotes, text for
             a number.
     """
-    for names, texts, place in iterate_table(path, column):
+    for names, texts, place in iterate_table(path, functools.partial(choose_names, column)):
         return [
             read_cells(cells, name=name, place=place, count=count, alone=len(names) == 1)
             for name, cells in zip(names, texts, strict=True)
@@ -44,9 +45,18 @@ def read_table(path: Path, column: str | None, count: TextCount | None = None) -
 
 
 def iterate_table(
-    path: Path, column: str | None, size: int | None = None, opener: Callable[..., Any] = open
+    path: Path,
+    choose: Callable[[list[str], str], list[str]],
+    size: int | None = None,
+    opener: Callable[..., Any] = open,
 ) -> Iterator[tuple[list[str], list[list[str]], Place]]:
     """Yields the names of the columns, the cells of each, and where a row stands: of `size` rows after another, or all.
+
+    Args:
+        path: The file.
+        choose: Takes the names in the header, and where it stands; returns those of the columns to read.
+        size: Rows that are read at once; None reads all.
+        opener: Opens the file for reading bytes, as `open(path, "rb")` does.
 
     Raises:
         ValueError: As `read_table` does, for all but the numbers.
@@ -54,8 +64,8 @@ def iterate_table(
     with open_text(path, opener) as file, _wide_cells:
         reader = _reader(file, path)
         try:
-            header = [name.strip() for name in next(filter(None, reader), [])]
-            names = _choose(column, header, f"line {reader.line_num} of {path}") if header else []
+            header = next(filter(any, ([name.strip() for name in row] for row in reader)), [])
+            names = choose(header, f"line {reader.line_num} of {path}") if header else []
             indices = [header.index(name) for name in names]
             while header:
                 texts, lines = _pick(reader, indices, len(header), path, size)
@@ -123,7 +133,8 @@ def _delimiter(header: str) -> str:
     return next((mark for mark in ",;\t" if mark in bare), ",")
 
 
-def _choose(column: str | None, header: list[str], at: str) -> list[str]:
+def choose_names(column: str | None, header: list[str], at: str) -> list[str]:
+    """Finds which columns of a header are meant, as `choose_columns`; refuses a header of numbers."""
     names = [name for name in header if not is_number(name)]
     # A header of "12, 7" is most likely the first row, and would be lost. Names in words can be meant beside numbers.
     if len(names) < len(header) and not (column and set(select_columns(column, header)) <= set(names)):
