@@ -18,6 +18,7 @@ from record import DATA, parser, write
 from tqdm import tqdm
 
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_strategy
 
 SEEDS = range(5)
 EPOCHS = 16
@@ -63,7 +64,7 @@ def points(name: str, lengths: NDArray[np.int64]) -> list[dict[str, Any]]:
     settings = [f"{kind}:{knob:g}" for kind, knobs in KNOBS.items() for knob in knobs]
     found = []
     for setting in tqdm(settings, desc=name, disable=None):
-        padding = padding_share(lengths, lw.strategy(setting, cut=CUT))
+        padding = padding_share(lengths, parse_strategy(setting, cut=CUT))
         if LEAST <= padding <= MOST:
             found.append(point(lengths, setting, padding))
     return found
@@ -77,7 +78,7 @@ def padding_share(lengths: NDArray[np.int64], batching: lw.Batching, *, seeds: I
 
 def point(lengths: NDArray[np.int64], setting: str, padding: float) -> dict[str, Any]:
     """A setting beside max-entropy of the same padding; "ahead" needs every seed of ours above every one of theirs."""
-    theirs = [pooled(lengths, lw.strategy(setting, cut=CUT), seed) for seed in SEEDS]
+    theirs = [pooled(lengths, parse_strategy(setting, cut=CUT), seed) for seed in SEEDS]
     ours = [pooled(lengths, lw.Batching(cut=CUT, order=fitted(lengths, padding)), seed) for seed in SEEDS]
     return {
         "strategy": setting,

@@ -18,6 +18,7 @@ from record import DATA, parser, write
 from tqdm import tqdm
 
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_strategy
 
 BUCKETS = (40, 36, 32, 28, 24, 20, 16, 12, 8)
 
@@ -38,7 +39,7 @@ def main() -> None:
 
 def row(lengths: NDArray[np.int64], buckets: int) -> dict[str, Any]:
     """Optimal buckets and max-entropy batching of the same padding; "behind" needs every seed below every seed."""
-    theirs = measured(lengths, lw.strategy(f"optimal:{buckets}", cut=CUT), f"optimal:{buckets}")
+    theirs = measured(lengths, parse_strategy(f"optimal:{buckets}", cut=CUT), f"optimal:{buckets}")
     order = fitted(lengths, theirs["padding_share"])
     ours = measured(lengths, lw.Batching(cut=CUT, order=order), f"max-entropy:{order.padding:.4g}")
     return {"theirs": theirs, "ours": ours, "behind": ours["greatest"] < theirs["least"]}

@@ -23,6 +23,7 @@ from record import parser, write
 from tqdm import tqdm
 
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_strategies
 
 STRATEGIES = (
     "random,sorted,semi-sorted:0.1,alternated:1000,windowed:4096,bucketed:1024,optimal:16,quantile:16,mxnet:16,"
@@ -45,7 +46,7 @@ def main() -> None:
     cases = [
         (label, name, batching, ranks)
         for name, cut in cuts(BUDGET * arguments.dims).items()
-        for label, batching in lw.strategies(STRATEGIES, cut=cut).items()
+        for label, batching in parse_strategies(STRATEGIES, cut=cut).items()
         for ranks in (1, 8, 1024)
     ]
     rows = []

@@ -18,6 +18,7 @@ from record import parser
 
 import lengthwise as lw
 from lengthwise import plot
+from lengthwise.cli.strategies import parse_strategies
 from lengthwise.plot import style
 from lengthwise.plot.labels import SIZE
 from lengthwise.plot.style import Axes, Figure
@@ -48,7 +49,7 @@ def main() -> None:
 def draw() -> None:
     """Draws both."""
     lengths = lw.example_lengths("long-tailed")
-    batchings = lw.strategies(STRATEGIES, cut=CUT)
+    batchings = parse_strategies(STRATEGIES, cut=CUT)
     padded = {label: pooled(lengths, batching) for label, batching in batchings.items()}
     plot.save(joint(padded), DOCS / "theory-joint.png")
     plot.save(noise({label: padded[label] for label in list(padded)[1:3]}), DOCS / "theory-noise.png")

@@ -130,9 +130,10 @@ def may_drop(order, cut, deal):
     return asked or getattr(cut, "drop_incomplete", False) or deal.tail == "drop"
 
 
-def suit(deal, cut):
-    """The deal, or the nearest that the cut allows: steps are not formed by every cut, nor all by count."""
-    if not isinstance(deal, lw.RandomSteps) or isinstance(cut, lw.FixedSize):
+def suit(deal, cut, cost=None):
+    """The deal, or the nearest that the cut and the cost allow: not every one forms steps, nor all by count."""
+    priced = packs(cut) or cost is None or type(cost) is lw.Quadratic or cost == lw.Padded()
+    if not isinstance(deal, lw.RandomSteps) or (isinstance(cut, lw.FixedSize) and priced):
         return deal
-    forms_steps = getattr(cut, "rule", "") != "paper"
+    forms_steps = priced and getattr(cut, "rule", "") != "paper"
     return lw.RandomSteps(tail=deal.tail) if forms_steps else lw.Mixed(tail=deal.tail)

@@ -20,6 +20,7 @@ from lengthwise.advice.rule import choose
 from lengthwise.advice.search import _most_mixed, epochs_to_plan
 from lengthwise.advice.snippet import write_batching
 from lengthwise.choices.world import World
+from lengthwise.cli.strategies import parse_strategy
 from lengthwise.measures.pooled import measure_pooled
 
 DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -62,7 +63,7 @@ def better_than_papers(lengths, cut, world):
     best = advice.best
     assert best.label.startswith(("max-entropy:", "random-steps"))
     for label in PAPERS:
-        price, mixing, _ = worth(lengths, lw.strategy(label, cut=cut), **world)
+        price, mixing, _ = worth(lengths, parse_strategy(label, cut=cut), **world)
         # Whoever may be taken by the rule, or costs less than the best, mixes less.
         near = max(best.price, 1.05 * advice.candidates[0].price)
         assert price > near or mixing < best.mixing, label
@@ -109,7 +110,7 @@ def test_no_strategy_of_papers_costs_less_and_mixes_more_on_any_lengths(lengths,
     (random,) = [row for row in advice.candidates if row.label == "random"]
     assert len({row.label for row in advice.candidates}) == len(advice.candidates)
     for label in (*PAPERS, "semi-sorted:0.25", "optimal:24", "alternated:6", "bucketed:60"):
-        price, mixing, steps = worth(lengths, lw.strategy(label, cut=cut), **world)
+        price, mixing, steps = worth(lengths, parse_strategy(label, cut=cut), **world)
         if steps <= 2 * random.measures.steps:  # far smaller batches train otherwise
             assert price > best.price or mixing <= best.mixing + CHANCE, label
 
@@ -585,7 +586,7 @@ def test_what_is_tried_between_the_paddings_of_sorted_and_of_random_batches(cut,
     knobs = [f"max-entropy:{padding}{end}" for padding in (0.02, 0.03) for end in ("", *waitings)]
     assert [each.label for each in found] == random_steps + knobs
     for each in found:
-        assert each.batching == lw.strategy(each.label, cut=cut)
+        assert each.batching == parse_strategy(each.label, cut=cut)
 
 
 def test_what_costs_least_is_sorted():

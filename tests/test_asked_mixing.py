@@ -77,7 +77,7 @@ def test_more_than_random_batches_mix_is_said_once():
     batching = asked(0.999)
     (first,) = told(SPEECH, batching)
     random = measured(SPEECH, lw.Batching(cut=FIXED, order=lw.Shuffled()))[1]
-    assert str(first.message).startswith("`mixing` must be at least what was asked, 0.999, but is 0.")
+    assert str(first.message).startswith("`mixing` must be within 0.02 of what was asked, 0.999, but is 0.")
     assert str(first.message).endswith(" here, and nothing mixes more: make the batches larger, or ask for less.")
     assert float(str(first.message).split("but is ")[1][:5]) == pytest.approx(random, abs=0.01)
     assert first.filename == __file__
@@ -88,11 +88,13 @@ def test_more_than_random_batches_mix_is_said_once():
 
 def test_less_than_sorted_batches_mix_is_sorted():
     lengths = SPEECH[:200]  # of 5 bins, in which sorted batches seem to mix 0.2
-    assert not told(lengths, asked(0.05))
+    (said,) = told(lengths, asked(0.05))
+    assert str(said.message).startswith("`mixing` must be within 0.02 of what was asked, 0.05, but is 0.2")
     plans = [lw.make_plan(lengths, lw.Batching(cut=FIXED, order=order)) for order in (asked(0.05).order, lw.Sorted())]
     assert measured(lengths, asked(0.05))[0] == pytest.approx(lw.measure(plans[1], lengths).padding_share, abs=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:`mixing` must be within")  # few sequences mix by chance alone
 @pytest.mark.parametrize("lengths", [[], [7], [3, 9], [5] * 50, [1] * 20 + [900]])
 def test_the_smallest_sets_are_planned(lengths):
     for cut in (lw.FixedSize(1), lw.FixedSize(4), lw.Budget(2_000), lw.Budget(100, oversize="alone")):

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 import lengthwise as lw
 from lengthwise.choices.deal import share_out
 from lengthwise.choices.greedy import cut_greedily
+from lengthwise.cli.strategies import parse_strategies
 from lengthwise.planning.draft import Draft
 from lengthwise.planning.level import level
 
 RANKS = 8
 LENGTHS = lw.example_lengths("long-tailed")
-STRATEGIES = lw.strategies(
+STRATEGIES = parse_strategies(
     "random,sorted,semi-sorted:0.1,alternated:64,windowed:1024,bucketed:1024,optimal:16,uniform:16,quantile:16,"
     "exponential:16,mxnet:10,max-entropy:0.05,max-entropy:0.2",
     cut=lw.FixedSize(16),

@@ -50,7 +50,12 @@ def test_portions_share_the_edges_of_their_buckets():
 
 def test_dropping_as_mxnet_does_leaves_full_batches_on_any_number_of_ranks():
     lengths = [5, 9, 100, 7, 6] * 4
-    plan = lw.make_plan(lengths, lw.mxnet_bucketing((8, 20), batch_size=4, drop=True), world_size=3)
+    batching = lw.Batching(
+        order=lw.Bucketed(edges=(8, 20), pad_to_edge=True, longer="drop"),
+        cut=lw.FixedSize(4, drop_incomplete=True),
+        deal=lw.Balanced(tail="drop"),
+    )
+    plan = lw.make_plan(lengths, batching, world_size=3)
     assert plan.batch_sizes.tolist() == [4, 4, 4]
     assert set(np.array(lengths)[plan.sequences]) <= {5, 6, 7, 9}
 

@@ -11,6 +11,7 @@ import choices
 import lengthwise as lw
 from lengthwise import _kernels
 from lengthwise.choices.greedy import cut_greedily
+from lengthwise.cli.strategies import parse_cut
 
 NONE = np.empty(0, np.int64)
 CASES = st.tuples(
@@ -39,19 +40,6 @@ def fits(rows, start, stop, *, budget, multiple, cost, **_):
     return float(cost(np.array([filled]), rows[start:stop].max(axis=0)[None])[0]) <= budget
 
 
-def allowed(rows, boundaries, start, stop, *, most, multiple, **limits):
-    """Whether the rules allow the batch start..stop-1, word by word."""
-    size, end = stop - start, min([each for each in (*boundaries, len(rows)) if each > start])
-    if most is not None:
-        multiple = 1 if most < multiple else multiple
-        most = most // multiple * multiple
-    limits |= {"multiple": multiple}
-    if stop > end or (most is not None and size > most) or (size > 1 and not fits(rows, start, stop, **limits)):
-        return False
-    fewer = not fits(rows, start, min(start + multiple, end), **limits)
-    return size % multiple == 0 or stop == end or fewer
-
-
 @settings(max_examples=75, derandomize=True, deadline=None)
 @given(CASES)
 def test_by_calls_as_by_kernels(drawn):
@@ -60,26 +48,42 @@ def test_by_calls_as_by_kernels(drawn):
     assert np.array_equal(cut_greedily(rows, boundaries, **limits), cut_greedily(rows, boundaries, **called))
 
 
-SORTED = st.tuples(
-    st.lists(st.integers(1, 40), min_size=1, max_size=60),
-    st.integers(5, 400),
-    st.one_of(st.none(), st.integers(1, 9)),
-    st.sampled_from(["padded", "quadratic", "per_length"]),
-)
-
-
 @settings(max_examples=50, derandomize=True, deadline=None)
 @given(CASES)
-def test_greedy_multiples_are_the_rule(drawn):
+def test_batches_take_all_that_fits_with_filled_rows_and_no_more(drawn):
     rows, boundaries, limits = case_of(drawn)
-    offsets = cut_greedily(rows, boundaries, **limits).tolist()
-    for start, stop in itertools.pairwise(offsets):
-        assert allowed(rows, boundaries, start, stop, **limits)
-        # No longer batch from there is allowed, unless it would have to run over one that is not.
-        assert not allowed(rows, boundaries, start, min(stop + limits["multiple"], len(rows)), **limits) or stop in (
-            *boundaries,
-            len(rows),
-        )
+    borders, most = {*boundaries.tolist(), len(rows)}, limits["most"] or len(rows)
+    for start, stop in itertools.pairwise(cut_greedily(rows, boundaries, **limits).tolist()):
+        assert stop - start == 1 or fits(rows, start, stop, **limits)
+        assert not any(start < border < stop for border in borders)
+        assert stop in borders or stop - start == most or not fits(rows, start, stop + 1, **limits)
+
+
+def test_rows_are_filled_up_by_hand():
+    # 13 sequences of 10 are filled up to 16 rows, and cost 160; 5 are not, and cost 50.
+    for cost in (lw.Padded(), lambda counts, padded: counts * padded[:, 0]):
+        for budget, sizes in ((160, [13]), (159, [8, 5]), (80, [8, 5]), (79, [7, 6])):
+            batching = lw.Batching(cut=lw.Budget(budget, count_multiple_of=8), cost=cost, order=lw.Sorted())
+            plan = lw.make_plan([10] * 13, batching)
+            assert sorted(plan.batch_sizes.tolist(), reverse=True) == sizes
+            assert sorted(plan.costs.tolist(), reverse=True) == [160 if size == 13 else 10 * size for size in sizes]
+    assert lw.measure(plan, [10] * 13).padding_share == 0.0
+    batching = lw.Batching(cut=lw.Budget(160, count_multiple_of=8), order=lw.Sorted())
+    assert lw.measure(lw.make_plan([10] * 13, batching), [10] * 13).padding_share == pytest.approx(3 / 16)
+
+
+def test_the_most_sequences_are_those_of_whole_multiples():
+    cut = lw.Budget(1_000, max_sequences=13, count_multiple_of=8)
+    plan = lw.make_plan([10] * 20, lw.Batching(cut=cut, order=lw.Sorted()))
+    assert sorted(plan.batch_sizes.tolist()) == [4, 8, 8]
+
+
+def test_halves_that_fill_a_step_cost_no_more_than_the_whole():
+    cut = lw.Budget(1_600, count_multiple_of=8)
+    plan = lw.make_plan(np.full(96, 50), lw.Batching(cut=cut, order=lw.Sorted()), world_size=4)
+    assert sorted(plan.batch_sizes.tolist()) == [24, 24, 24, 24]
+    plan = lw.make_plan(np.full(90, 50), lw.Batching(cut=cut, order=lw.Sorted()), world_size=7)
+    assert plan.costs.max() <= 1_600
 
 
 def test_kernels_are_their_own_python():
@@ -87,7 +91,7 @@ def test_kernels_are_their_own_python():
     prices = lw.Quadratic(per_batch=300).prices(1)
     for multiple in (1, 4):
         found = []
-        for kernel in (_kernels.cut_to_multiples, _kernels.cut_to_multiples.py_func):
+        for kernel in (_kernels.cut_filled, _kernels.cut_filled.py_func):
             offsets = np.zeros(61, np.int64)
             found.append(offsets[: kernel(rows, boundaries, prices, 9_000.0, 60, multiple, offsets) + 1].tolist())
         assert found[0] == found[1]
@@ -98,14 +102,6 @@ def test_by_hand():
     assert cut_greedily(lengths, NONE, cost=lw.Padded(), budget=27.0).tolist() == [0, 3, 6]
     lengths = np.array([2, 2, 2, 9, 9])[:, None]
     assert cut_greedily(lengths, NONE, cost=lw.Padded(), budget=36.0).tolist() == [0, 4, 5]  # 36 + 9
-
-
-def test_the_last_batch_holds_what_is_left_over_a_multiple():
-    for cost in (lw.Padded(), lambda counts, padded: counts * padded[:, 0]):
-        for budget, sizes in ((160, [10]), (159, [8, 2]), (80, [8, 2])):
-            rules = {"cost": cost, "longest": np.array([10])}
-            cuts = lw.Budget(budget, count_multiple_of=8)(np.full((10, 1), 10), NONE, **rules)
-            assert np.diff(cuts.offsets).tolist() == sizes
 
 
 @pytest.mark.parametrize(
@@ -124,7 +120,7 @@ def test_padded_lengths_are_multiples_and_cost_so(cut, order):
     for deal in deals:
         plan = lw.make_plan(lengths, lw.Batching(cut=cut, order=order, deal=deal), world_size=4)
         assert (plan.padded_lengths % 64 == 0).all()
-        assert (plan.costs == plan.batch_sizes * plan.padded_lengths[:, 0]).all()
+        assert (plan.costs == plan.row_counts * plan.padded_lengths[:, 0]).all()
         assert plan.costs.max() <= plan.max_cost
         useful, computed = lengths.sum(), plan.costs.sum()
         assert lw.measure(plan, lengths).padding_share == pytest.approx(1 - useful / computed)
@@ -149,28 +145,10 @@ def test_edges_are_found_for_the_lengths_that_are_padded_to():
     assert shapes.tolist() == [[2, 16], [2, 56]]
 
 
-def test_counts_are_multiples_but_for_leftovers():
-    lengths = np.full(100, 50)
-    cut = lw.Budget(1_050, count_multiple_of=8)  # 21 fit; 16 are taken, and of 100 the last 4
-    plan = lw.make_plan(lengths, lw.Batching(cut=cut, order=lw.Sorted()))
-    assert plan.batch_sizes.tolist() == [16] * 6 + [4]
-    # Only 7 of 150 fit.
-    plan = lw.make_plan([150] * 13, lw.Batching(cut=lw.Budget(1_050, count_multiple_of=8), order=lw.Sorted()))
-    assert sorted(plan.batch_sizes.tolist()) == [6, 7]
-
-
-def test_steps_are_filled_with_halves_that_are_multiples():
-    cut = lw.Budget(1_600, count_multiple_of=8)
-    plan = lw.make_plan(np.full(96, 50), lw.Batching(cut=cut, order=lw.Sorted()), world_size=4)
-    assert sorted(plan.batch_sizes.tolist()) == [24, 24, 24, 24]
-    plan = lw.make_plan(np.full(96, 50), lw.Batching(cut=lw.FixedSize(32), order=lw.Sorted()), world_size=4)
-    assert sorted(plan.batch_sizes.tolist()) == [16, 16, 32, 32]
-
-
 def test_they_go_through_json_and_the_command_line():
     batching = lw.Batching(cut=lw.Budget(9, multiple_of=8, count_multiple_of=4), order=lw.Sorted())
     assert lw.Batching.from_json(batching.to_json()) == batching
-    assert lw.parse_cut("budget:9,multiple-of=8,count-multiple-of=4") == batching.cut
+    assert parse_cut("budget:9,multiple-of=8,count-multiple-of=4") == batching.cut
 
 
 def test_windows_are_padded_to_multiples_too():

@@ -10,6 +10,7 @@ import choices
 import lengthwise as lw
 from lengthwise._random import Key
 from lengthwise.checks import sentence
+from lengthwise.cli.strategies import parse_cut, parse_strategy
 
 SENTENCE = re.compile(r"^`[\w ]+` must be .+, but is .+\. [A-Z].+\.$", re.DOTALL)
 
@@ -478,15 +479,15 @@ TYPES = {
         "`descending` must be True or False, but is 'no'. Choose one of the two.",
     ),
     "pad_to_edge of another kind": (
-        lambda: lw.strategy("optimal:4,pad-to-edge=banana", cut=lw.FixedSize(16)),
+        lambda: parse_strategy("optimal:4,pad-to-edge=banana", cut=lw.FixedSize(16)),
         "`pad_to_edge` must be True or False, but is 'banana'. Choose one of the two.",
     ),
     "drop_incomplete of another kind": (
-        lambda: lw.parse_cut("fixed:4,drop-incomplete=1"),
+        lambda: parse_cut("fixed:4,drop-incomplete=1"),
         "`drop_incomplete` must be True or False, but is 1. Choose one of the two.",
     ),
     "drop of another kind": (
-        lambda: lw.strategy("mxnet:3,drop=maybe", cut=lw.FixedSize(16)),
+        lambda: parse_strategy("mxnet:3,drop=maybe", cut=lw.FixedSize(16)),
         "`drop` must be True or False, but is 'maybe'. Choose one of the two.",
     ),
     "size": (lambda: lw.FixedSize("16"), f"`batch_size` must be a whole number, but is '16'. {SIZE}"),
@@ -517,7 +518,7 @@ TYPES = {
         "padded frames. Give the most padded frames of a batch: 16 sequences have about 16 times their mean length.",
     ),
     "a cut in no words": (
-        lambda: lw.parse_cut(20_000),
+        lambda: parse_cut(20_000),
         "`cut` must be text, but is 20000. Write budget:20000, or fixed:20000. Give the most padded frames of a batch: "
         "16 sequences have about 16 times their mean length.",
     ),

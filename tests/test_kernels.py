@@ -185,7 +185,7 @@ def test_a_limit_near_the_end_of_64_bits_is_no_limit_for_multiples(kind):
     found = []
     for most in (96, 2**63 - 8):
         offsets = np.zeros(41, np.int64)
-        cut = getattr(_kernels.cut_to_multiples, kind)
+        cut = getattr(_kernels.cut_filled, kind)
         batches = cut(lengths, NO_BOUNDARIES, prices, 160.0, most, 8, offsets)
         found.append(offsets[: batches + 1].tolist())
     assert found == [[0, 16, 32, 40]] * 2

@@ -271,3 +271,35 @@ def test_a_run_on_as_many_slots_goes_on_with_the_steps_of_its_epoch():
         return [sorted(np.concatenate([plan.batch(each) for each in step.reshape(-1)]).tolist()) for step in plan.grid]
 
     assert steps(rest) == steps(whole)[20:]
+
+
+MISSES = {
+    "padding": (lw.Batching(padding=0.9, cut=lw.FixedSize(16)), "`padding` must be within 0.02"),
+    "mixing": (lw.Batching(order=lw.MaxEntropy(mixing=0.999), cut=lw.FixedSize(4)), "`mixing` must be within 0.02"),
+    "waiting": (lw.Batching(cut=lw.FixedSize(16), deal=lw.Balanced(waiting=0.0)), "`waiting` must be at most"),
+    "steps": (lw.Batching(cut=lw.FixedSize(16), padding=0.05, deal=lw.RandomSteps()), "`padding` must be at least"),
+}
+
+
+@pytest.mark.parametrize(("batching", "sentence"), MISSES.values(), ids=MISSES)
+def test_a_miss_is_said_for_every_number_of_ranks_and_once_for_each(batching, sentence):
+    lengths = lengths_of(LONG)
+    for world in ({"world_size": 8}, {"world_size": 16}, {"world_size": 8, "micro_batches": 2}):
+        (said,) = told(lengths, batching, **world)[1]
+        assert str(said.message).startswith(sentence)
+        assert not told(lengths, batching, epoch=1, **world)[1]
+
+
+def test_a_mixing_that_sorted_batches_exceed_is_said_too():
+    lengths = np.repeat([10, 20], next(_fresh))  # sorted batches of two lengths mix 0.5, by the two bins that there are
+    plan, (said,) = told(lengths, lw.Batching(cut=lw.FixedSize(16), order=lw.MaxEntropy(mixing=0.3)))
+    sentence = (
+        r"`mixing` must be within 0\.02 of what was asked, 0\.3, but is (0\.\d+)\. "
+        r"No batches were found that mix less here: make them smaller, or ask for more\."
+    )
+    (achieved,) = re.fullmatch(sentence, str(said.message)).groups()
+    assert float(achieved) == pytest.approx(lw.measure(plan, lengths).mixing, abs=0.01)
+    assert float(achieved) > 0.4
+    for mixing in (0.2, 0.5):
+        batching = lw.Batching(cut=lw.FixedSize(16), order=lw.MaxEntropy(mixing=mixing))
+        assert not told(lengths_of(LONG), batching)[1]

@@ -16,6 +16,7 @@ import choices
 import length_sets
 import lengthwise as lw
 from lengthwise.choices.buckets import find_bucket
+from lengthwise.cli.strategies import parse_strategies
 from test_promises import budgets, keeps_its_promises
 from test_rest import loses_nothing
 from test_same_plan import steps_of
@@ -63,7 +64,7 @@ def test_every_order_with_every_cut_keeps_the_promises(order, cut):
         batching = lw.Batching(
             order=chosen,
             cut=of_it,
-            deal=choices.suit(choices.DEALS[chance.choice(list(choices.DEALS))], of_it),
+            deal=choices.suit(choices.DEALS[chance.choice(list(choices.DEALS))], of_it, cost),
             arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],
             cost=cost,
         )
@@ -79,7 +80,7 @@ def test_every_deal_under_a_budget_of_every_cost_keeps_the_promises(deal, cost):
         order = choices.OF_PAIRS[chance.choice(list(choices.OF_PAIRS))]
         lengths = some_pairs(chance)
         cut = choices.padding_cuts(*budgets(lengths, None, order, choices.COSTS[cost]))[name]
-        chosen = choices.suit(choices.DEALS[deal], cut)
+        chosen = choices.suit(choices.DEALS[deal], cut, choices.COSTS[cost])
         batching = lw.Batching(order=order, cut=cut, deal=chosen, cost=choices.COSTS[cost])
         keeps_its_promises(lengths, batching, world_size=chance.randint(1, 6), micro_batches=chance.randint(1, 3))
 
@@ -91,7 +92,7 @@ def test_every_set_of_pairs_keeps_the_promises(lengths, deal, world_size, micro_
     order = choices.OF_PAIRS[name]
     cut = data.draw(st.sampled_from([lw.DynamicSize(3), lw.FixedSize(4), lw.Budget(60_000)]))
     cost = data.draw(st.sampled_from([lw.Padded(), lw.Padded(dims="largest")]))
-    batching = lw.Batching(order=order, cut=cut, deal=choices.suit(choices.DEALS[deal], cut), cost=cost)
+    batching = lw.Batching(order=order, cut=cut, deal=choices.suit(choices.DEALS[deal], cut, cost), cost=cost)
     keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
 
 
@@ -140,9 +141,10 @@ def test_steps_do_not_depend_on_how_ranks_and_micro_batches_split_them(order, de
 
 def test_the_same_plan_in_a_fresh_process():
     script = (
+        "from lengthwise.cli.strategies import parse_strategy\n"
         "import numpy as np, lengthwise as lw; lengths = np.array(eval(input()))\n"
         "for name in ('optimal:3', 'optimal:3,pad-to-edge=true', 'mxnet:4', 'random-steps', 'max-entropy:0.3'):\n"
-        "    batching = lw.strategy(name, cut=lw.Budget(2_000))\n"
+        "    batching = parse_strategy(name, cut=lw.Budget(2_000))\n"
         "    print(lw.make_plan(lengths, batching, seed=5, epoch=3, world_size=2).fingerprint())"
     )
     lengths = pairs_of(24)
@@ -167,7 +169,7 @@ def test_every_batch_of_every_plan_fits_a_shape(data):
     cost = choices.COSTS[data.draw(st.sampled_from(sorted(choices.COSTS)))]
     cuts = choices.padding_cuts(*budgets(lengths, None, order, cost))
     cut = cuts[data.draw(st.sampled_from(sorted(cuts)))]
-    deal = choices.suit(choices.DEALS[data.draw(st.sampled_from(sorted(choices.DEALS)))], cut)
+    deal = choices.suit(choices.DEALS[data.draw(st.sampled_from(sorted(choices.DEALS)))], cut, cost)
     batching = lw.Batching(order=order, cut=cut, cost=cost, deal=deal)
     shape = {"world_size": data.draw(st.integers(1, 9)), "micro_batches": data.draw(st.integers(1, 3))}
     try:
@@ -284,7 +286,7 @@ def test_plans_of_pairs_stay_as_they_are(name):
 @pytest.mark.parametrize("name", ["sorted", "max-entropy:0.1", "random-steps", "mxnet:16", "bucketed:1024"])
 def test_planning_pairs_takes_no_more_memory_than_the_page_on_windows_says(name):
     lengths = lw.example_lengths("long-tailed", count=400_000)
-    pairs, batching = np.stack([lengths, lengths[::-1]], axis=1), lw.strategies(name, cut=lw.Budget(40_000))[name]
+    pairs, batching = np.stack([lengths, lengths[::-1]], axis=1), parse_strategies(name, cut=lw.Budget(40_000))[name]
     lw.make_plan(pairs, batching, world_size=8, epoch=1)  # compiles, and fits
     tracemalloc.start()
     lw.make_plan(pairs, batching, world_size=8)

@@ -8,6 +8,7 @@ import pytest
 
 import lengthwise as lw
 from lengthwise._random import Key
+from lengthwise.cli.strategies import parse_strategy
 
 DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SUBSETS = 8
@@ -31,7 +32,7 @@ def training_sets():
 
 def mean_over(training_sets, name, cut, *measures):
     """The means of measures of one epoch of each training set."""
-    batching = lw.strategy(name, cut=cut)
+    batching = parse_strategy(name, cut=cut)
     found = [lw.measure(lw.make_plan(each, batching, seed=seed), each) for seed, each in enumerate(training_sets)]
     return [float(np.mean([getattr(each, measure) for each in found])) for measure in measures]
 
@@ -68,7 +69,7 @@ def test_ge_table_2_and_the_counts_of_dynamic_batches(training_sets, name, batch
 @pytest.mark.parametrize("name", ["random", "sorted", "semi-sorted:0.1"])
 def test_the_hard_rule_never_passes_16_of_the_longest(training_sets, name):
     for lengths in training_sets:
-        plan = lw.make_plan(lengths, lw.strategy(name, cut=lw.DynamicSize(16)))
+        plan = lw.make_plan(lengths, parse_strategy(name, cut=lw.DynamicSize(16)))
         assert (plan.padded_lengths[:, 0] * plan.batch_sizes).max() <= 16 * lengths.max() == plan.max_cost
         assert plan.over_max_cost().size == 0
 
@@ -132,15 +133,19 @@ def test_doetsch_chunks_worked_by_hand():
 
 
 def test_doetsch_mxnet_drops_only_when_asked():
+    def mxnet(*edges, drop=False):
+        order = lw.Bucketed(edges=edges, pad_to_edge=True, longer="drop" if drop else "error")
+        return lw.Batching(order=order, cut=lw.FixedSize(2, drop_incomplete=drop))
+
     lengths = [1, 2, 3, 4, 5, 11, 12, 13, 25]
     with pytest.raises(ValueError, match="`edges` must be no shorter than the longest sequence, 25"):
-        lw.make_plan(lengths, lw.mxnet_bucketing((5, 20), batch_size=2))
-    kept = lw.make_plan(lengths, lw.mxnet_bucketing((5, 20, 30), batch_size=2))
+        lw.make_plan(lengths, mxnet(5, 20))
+    kept = lw.make_plan(lengths, mxnet(5, 20, 30))
     assert kept.dropped().size == 0
     assert sorted(kept.padded_lengths[:, 0].tolist()) == [5, 5, 5, 20, 20, 30]
     assert sorted(kept.batch_sizes.tolist()) == [1, 1, 1, 2, 2, 2]
     # Of the five up to 5 one is left over, of the three up to 20 one, and 25 is longer than the last bucket.
-    dropping = lw.make_plan(lengths, lw.mxnet_bucketing((5, 20), batch_size=2, drop=True))
+    dropping = lw.make_plan(lengths, mxnet(5, 20, drop=True))
     assert dropping.padded_lengths[:, 0].tolist().count(5) == 2
     assert dropping.padded_lengths[:, 0].tolist().count(20) == 1
     assert dropping.batch_sizes.tolist() == [2, 2, 2]

@@ -52,7 +52,7 @@ def plans():
             batching = lw.Batching(
                 order=choices.suit_order(order, cut),
                 cut=cut,
-                deal=choices.suit(choices.DEALS[next(of_deals)], cut),
+                deal=choices.suit(choices.DEALS[next(of_deals)], cut, cost),
                 cost=cost,
                 arrange=choices.ARRANGEMENTS[next(of_arrangements)],
             )

@@ -184,9 +184,10 @@ def test_what_is_left_of_portions_costs_every_rank_about_the_same():
         assert lw.measure(rest, lengths).straggler_waste < 0.15
 
 
-def test_the_rest_is_split_into_multiples_too():
+def test_the_rest_is_priced_with_filled_rows_too():
     batching = lw.Batching(cut=lw.Budget(240, count_multiple_of=8), order=lw.Sorted())
-    assert sorted(lw.make_plan([10] * 72, batching, after=[(1, 1, 1)], world_size=3).batch_sizes) == [8, 16, 24]
+    rest = lw.make_plan([10] * 72, batching, after=[(1, 1, 1)], world_size=3)
+    assert sorted(zip(rest.batch_sizes.tolist(), rest.costs.tolist(), strict=True)) == [(12, 160), (12, 160), (24, 240)]
 
 
 def test_nothing_may_be_left():

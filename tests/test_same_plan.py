@@ -10,6 +10,7 @@ import pytest
 
 import choices
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_strategy
 
 LENGTHS = lw.example_lengths(count=300)
 NAMES = ("random", "semi-sorted:0.1", "alternated:9", "bucketed:64", "optimal:5", "mxnet:4", "max-entropy:0.05")
@@ -17,7 +18,7 @@ NAMES = ("random", "semi-sorted:0.1", "alternated:9", "bucketed:64", "optimal:5"
 
 def batchings():
     of_rows = [lw.Batching(cut=lw.Rows(9_000, rows=2, by=by)) for by in ("pool", "best-fit")]
-    return [lw.strategy(name, cut=lw.Budget(20_000)) for name in NAMES] + of_rows
+    return [parse_strategy(name, cut=lw.Budget(20_000)) for name in NAMES] + of_rows
 
 
 def steps_of(plan):
@@ -29,8 +30,9 @@ def steps_of(plan):
 def test_the_same_plan_in_a_fresh_process():
     here = [lw.make_plan(LENGTHS, each, seed=5, epoch=3, world_size=2).fingerprint() for each in batchings()]
     script = (
+        "from lengthwise.cli.strategies import parse_strategy\n"
         "import lengthwise as lw; lengths = lw.example_lengths(count=300)\n"
-        f"batchings = [lw.strategy(name, cut=lw.Budget(20_000)) for name in {NAMES}]\n"
+        f"batchings = [parse_strategy(name, cut=lw.Budget(20_000)) for name in {NAMES}]\n"
         "batchings += [lw.Batching(cut=lw.Rows(9_000, rows=2, by=by)) for by in ('pool', 'best-fit')]\n"
         "for batching in batchings:\n"
         "    print(lw.make_plan(lengths, batching, seed=5, epoch=3, world_size=2).fingerprint())"

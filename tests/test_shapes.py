@@ -92,7 +92,7 @@ def test_every_batch_of_every_plan_fits_a_shape(data):
         order=order,
         cut=cut,
         cost=cost,
-        deal=choices.suit(choices.DEALS[data.draw(st.sampled_from(sorted(choices.DEALS)))], cut),
+        deal=choices.suit(choices.DEALS[data.draw(st.sampled_from(sorted(choices.DEALS)))], cut, cost),
         chunks=choices.CHUNKS[data.draw(st.sampled_from(sorted(choices.CHUNKS)))],
     )
     which = {name: data.draw(st.integers(0, 9)) for name in ("seed", "epoch")}

@@ -1,4 +1,4 @@
-"""Steps first: as many sequences as fit, cut as evenly as can be; the same by kernels, by calls and by brute force."""
+"""Steps first: as many sequences as fit, cut as evenly as can be; the same by kernels and by brute force."""
 
 import itertools
 import random
@@ -39,19 +39,21 @@ def cuts_of(count, most):
             yield (*inner, count)
 
 
-def least_costliest(lengths, slots, cost, most_sequences=None):
+def least_costliest(lengths, slots, cost, most_sequences=None, multiple=1):
     """The least that the costliest of `slots` batches can cost, cut from the sequences sorted from the longest."""
     rows = sorted(lengths, key=sum, reverse=True)
     least = np.inf
     for ends in cuts_of(len(rows), slots):
         parts = [rows[start:end] for start, end in zip((0, *ends), ends, strict=False)]
         if most_sequences is None or max(map(len, parts)) <= most_sequences:
-            least = min(least, max(cost_of(part, cost) for part in parts))
+            least = min(least, max(cost_of(part, cost, multiple) for part in parts))
     return least
 
 
-def cost_of(rows, cost):
-    return float(cost(np.array([len(rows)]), np.array(rows).max(axis=0)[None])[0])
+def cost_of(rows, cost, multiple=1):
+    """What a batch costs whose rows are filled up to a multiple, unless it holds less than one."""
+    count = len(rows) if len(rows) < multiple else -(-len(rows) // multiple) * multiple
+    return float(cost(np.array([count]), np.array(rows).max(axis=0)[None])[0])
 
 
 def test_sequences_are_moved_some_steps_at_once(monkeypatch):
@@ -84,36 +86,18 @@ def test_sizes_that_differ_by_more_than_31_bits_are_sorted():
 
 
 def test_nothing_is_lent_of_no_steps():
-    assert lend(np.empty(0, np.int64), 4, 8).tolist() == []
+    assert lend(np.empty(0, np.int64), 4).tolist() == []
 
 
-@pytest.mark.parametrize(
-    "cost", [lw.Padded(), lambda counts, longest: counts * longest.sum(axis=1)], ids=["own", "called"]
-)
-def test_a_step_whose_least_budget_leaves_places_free_has_its_widest_batches_halved(cost):
+def test_a_step_whose_least_budget_leaves_places_free_has_its_widest_batches_halved():
     """A budget of 5 makes four batches of the first, one of 10 makes two: three places, so one of the two is halved."""
-    assert by_steps([5, 5, 5, 5], lw.Budget(20), 3, cost=cost) == [[[0], [1], [2, 3]]]
-    assert by_steps([5] * 5, lw.Budget(20), 4, cost=cost) == [[[0], [1], [2, 3], [4]]]
-
-
-def test_costs_that_differ_in_the_last_bit_alone_are_told_apart():
-    """Pairs cost 1 and one or two bits more: between these two budgets there is no third."""
-    calls = []
-
-    def cost(counts, longest):
-        calls.append(1)
-        assert len(calls) < 1_000
-        pairs = 1.0 + longest[:, 0] * np.finfo(float).eps
-        return np.select([counts == 1, counts == 2], [np.full(len(counts), 0.9), pairs], 2.5)
-
-    assert by_steps([2, 2, 1, 1], lw.Budget(10), 2, cost=cost) == [[[0, 1], [2, 3]]]
+    assert by_steps([5, 5, 5, 5], lw.Budget(20), 3) == [[[0], [1], [2, 3]]]
+    assert by_steps([5] * 5, lw.Budget(20), 4) == [[[0], [1], [2, 3], [4]]]
 
 
 def test_the_last_step_is_filled_from_those_before():
     assert lend(np.array([9, 5, 1]), 4).tolist() == [7, 4, 4]
     assert lend(np.array([9, 3]), 4).tolist() == [8, 4]
-    assert lend(np.array([64, 64, 1]), 4, 8).tolist() == [64, 56, 9]
-    assert lend(np.array([9, 5, 1]), 4, 8).tolist() == [7, 4, 4]  # by eights, some would have none themselves
     assert lend(np.array([4, 3]), 4).tolist() == [4, 3]  # too few: some will stand twice
     assert lend(np.array([], np.int64), 4).tolist() == []
     for tail, sizes in (("split", [4, 4, 3]), ("repeat", [4, 4, 3]), ("drop", [4, 4])):
@@ -131,35 +115,37 @@ def test_a_step_takes_the_most_that_fit_and_its_costliest_batch_costs_the_least(
     lengths = data.draw(st.lists(length, min_size=1, max_size=9))
     slots = data.draw(st.integers(1, 4))
     cost = data.draw(st.sampled_from([lw.Padded(), QUADRATIC]))
-    most = data.draw(st.sampled_from([None, 1, 2, 3]))
+    multiple = data.draw(st.sampled_from([1, 1, 2, 3]))
+    most = data.draw(st.sampled_from([None, 1, 2, 3] if multiple == 1 else [None]))
     budget = max(cost_of([row], cost) for row in lengths) * data.draw(st.sampled_from([1, 1.5, 3]))
-    steps = by_steps(lengths, lw.Budget(budget, max_sequences=most), slots, cost=cost)
+    cut = lw.Budget(budget, max_sequences=most, count_multiple_of=multiple)
+    steps = by_steps(lengths, cut, slots, cost=cost)
     start = 0
     for number, step in enumerate(steps):
         size = sum(map(len, step))
         taken = [lengths[position] for batch in step for position in batch]
         assert sorted(position for batch in step for position in batch) == list(range(start, start + size))
-        costliest = max(cost_of([lengths[position] for position in batch], cost) for batch in step)
+        costliest = max(cost_of([lengths[position] for position in batch], cost, multiple) for batch in step)
         if dims == 1:
-            assert costliest == least_costliest(taken, slots, cost, most)
+            assert costliest == least_costliest(taken, slots, cost, most, multiple)
         assert costliest <= budget
         further = lengths[start : start + size + 1]
         lent = sum(map(len, steps[-1])) <= slots
         if dims == 1 and number < len(steps) - 1 and not lent:
-            assert least_costliest(further, slots, cost, most) > budget, "one more would have fit"
+            assert least_costliest(further, slots, cost, most, multiple) > budget, "one more would have fit"
         start += size
     assert start == len(lengths)
 
 
 @pytest.mark.parametrize("cost", [lw.Padded(), QUADRATIC], ids=repr)
 @pytest.mark.parametrize("dims", [1, 2, 3])
-def test_kernels_their_python_and_calls_form_the_same_steps(cost, dims, monkeypatch):
+def test_kernels_and_their_python_form_the_same_steps(cost, dims, monkeypatch):
     chance = np.random.default_rng(dims)
     for slots in (1, 3, 8):
         needed = chance.lognormal(4, 0.7, (400, dims)).astype(np.int64) + 1
-        for cut in (lw.Budget(6_000 * dims), lw.Budget(3_000, max_sequences=5, oversize="alone"), lw.FixedSize(7)):
-            compiled = by_steps(needed, cut, slots, cost=cost)
-            assert by_steps(needed, cut, slots, cost=lambda *batches: cost(*batches)) == compiled
+        few_alone = lw.Budget(3_000, max_sequences=5, oversize="alone")
+        filled = lw.Budget(6_000 * dims, count_multiple_of=4)
+        for cut in (lw.Budget(6_000 * dims), few_alone, filled, lw.FixedSize(7)):
             few = by_steps(needed[:60], cut, slots, cost=cost)
             with monkeypatch.context() as patched:
                 for name, kernel in vars(_kernels.steps).items():
@@ -182,170 +168,8 @@ def test_pairs_by_their_padded_frames_are_cut_as_by_any_prices(pairs, data):
         prices = lw.Padded().prices(lengths.shape[1])
         for kernel in (_kernels.cut_falling, _kernels.cut_falling.py_func):
             ends = np.zeros(slots, np.int64)
-            found.append((*kernel(lengths, prices, budget, most, slots, ends), ends.tolist()))
+            found.append((*kernel(lengths, prices, budget, most, 1, slots, ends), ends.tolist()))
     assert all(each == found[0] for each in found)
-
-
-def cuts_to_multiples(rows, slots, cost, budget, multiple, *, loose):
-    """Every way to cut sorted rows into batches of multiples, or of fewer where the budget does not hold so many."""
-    for ends in cuts_of(len(rows), slots):
-        starts = (0, *ends)[:-1]
-        for start, end in zip(starts, ends, strict=True):
-            size, longest = end - start, np.array(rows[start : start + multiple]).max(axis=0)[None]
-            few = size < multiple and cost(np.array([multiple]), longest)[0] > budget
-            if size % multiple and not few and not (loose and end == len(rows)):
-                break
-            if filled_cost(rows[start:end], cost, multiple) > budget:
-                break
-        else:
-            yield [rows[start:end] for start, end in zip(starts, ends, strict=True)]
-
-
-def filled_cost(rows, cost, multiple):
-    count = len(rows) if len(rows) < multiple else -(-len(rows) // multiple) * multiple
-    return float(cost(np.array([count]), np.array(rows).max(axis=0)[None])[0])
-
-
-@settings(max_examples=75, derandomize=True)
-@given(st.data())
-def test_a_step_of_multiples_is_the_most_that_leaves_nothing_and_its_costliest_batch_costs_the_least(data):
-    lengths = [(length,) for length in data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=10))]
-    slots, multiple = data.draw(st.integers(1, 3)), data.draw(st.integers(2, 4))
-    cost = data.draw(st.sampled_from([lw.Padded(), QUADRATIC, choices.by_calls]))
-    budget = max(cost_of([row], cost) for row in lengths) * data.draw(st.sampled_from([1, 1.5, 3, 9]))
-    steps = by_steps(lengths, lw.Budget(budget, count_multiple_of=multiple), slots, cost=cost)
-
-    def ways(rows, loose):
-        rows = sorted(rows, reverse=True)
-        return list(cuts_to_multiples(rows, slots, cost, budget, multiple, loose=loose))
-
-    start = 0
-    for number, step in enumerate(steps):
-        taken = [lengths[position] for batch in step for position in batch]
-        best = ways(taken, False) or ways(taken, True)
-        costliest = max(filled_cost([lengths[position] for position in batch], cost, multiple) for batch in step)
-        # Less only where there are fewer batches of multiples than places, and some are halved.
-        assert costliest <= min(max(filled_cost(batch, cost, multiple) for batch in way) for way in best) <= budget
-        lends = sum(map(len, steps[-1])) < slots + multiple
-        if number < len(steps) - 1 and not lends:
-            # More of them fit only where some would be left over.
-            further = [lengths[start : start + size] for size in range(len(taken) + 1, len(lengths) - start)]
-            assert not any(ways(rows, False) for rows in further)
-        start += len(taken)
-    assert start == len(lengths)
-
-
-@pytest.mark.parametrize("cost", [lw.Padded(), QUADRATIC], ids=repr)
-@pytest.mark.parametrize("dims", [1, 2, 3])
-def test_kernels_their_python_and_calls_form_the_same_steps_of_multiples(cost, dims, monkeypatch):
-    needed = np.random.default_rng(dims).lognormal(4, 0.9, (300, dims)).astype(np.int64) + 1
-    for slots, multiple in ((1, 8), (3, 4), (8, 2)):
-        for cut in (
-            lw.Budget(6_000 * dims, oversize="alone", count_multiple_of=multiple),
-            lw.Budget(1_000, oversize="alone", count_multiple_of=multiple, max_sequences=9),
-            lw.DynamicSize(3, count_multiple_of=multiple),
-        ):
-            compiled = by_steps(needed, cut, slots, cost=cost)
-            assert by_steps(needed, cut, slots, cost=lambda *batches: cost(*batches)) == compiled
-            few = by_steps(needed[:60], cut, slots, cost=cost)
-            with monkeypatch.context() as patched:
-                modules = ("multiples", "steps", "step_sorts", "step_multiples")
-                for module in (_kernels, *(getattr(_kernels, name) for name in modules)):
-                    for name, kernel in vars(module).items():
-                        if hasattr(kernel, "py_func"):
-                            patched.setattr(module, name, kernel.py_func)
-                assert by_steps(needed[:60], cut, slots, cost=cost) == few
-
-
-def reach_one_by_one(lengths, cost, budget, hard, most, multiple, *, loose):
-    """The rule of `reach_multiples` by the fewest batches and then the least costliest, one number after another."""
-    number, paid, first, more = {0: 0}, {0: 0.0}, {}, np.inf
-    for start in range(len(lengths)):
-        left = len(lengths) - start
-        if start not in number:
-            continue
-        few = any(
-            cost(np.array([multiple]), lengths[start : start + ahead].max(axis=0)[None])[0] > hard
-            for ahead in range(1, min(multiple, left) + 1)
-        )
-        for size in range(1, min(left, most) + 1):
-            rows, end = lengths[start : start + size], start + size
-            price = filled_cost(rows, cost, multiple)
-            alone = size == 1 and price > hard
-            if price > budget and not alone:
-                more = min(more, price) if price <= hard else more
-                break
-            if alone or size % multiple == 0 or (few and size < multiple) or (loose and size == left):
-                way = (number[start] + 1, max(paid[start], 0.0 if alone else price))
-                if end not in number or way < (number[end], paid[end]):
-                    number[end], paid[end], first[end] = *way, start
-            if alone:
-                break
-    return more, number, paid, first
-
-
-@settings(max_examples=75, derandomize=True)
-@given(st.data())
-def test_the_ways_to_cut_a_step_are_those_of_the_rule(data):
-    dims, multiple = data.draw(st.integers(1, 2)), data.draw(st.integers(2, 5))
-    row = st.tuples(*[st.integers(1, 12)] * dims)
-    lengths = np.array(sorted(data.draw(st.lists(row, min_size=1, max_size=14)), key=sum, reverse=True))
-    cost = data.draw(st.sampled_from([lw.Padded(), QUADRATIC]))
-    hard = data.draw(st.integers(1, 150)) * 1.0
-    budget, loose = hard * data.draw(st.sampled_from([0.3, 0.7, 1.0])), data.draw(st.booleans())
-    most = multiple * data.draw(st.integers(1, 9))
-    more, *ways = reach_one_by_one(lengths, cost, budget, hard, most, multiple, loose=loose)
-    for kind in ("__call__", "py_func"):
-        number, paid, first = (np.zeros(len(lengths) + 1, kind) for kind in (np.int64, np.float64, np.int64))
-        rules = (cost.prices(dims), budget, hard, most, multiple, loose)
-        assert getattr(_kernels.multiples.reach_multiples, kind)(lengths, *rules, number, paid, first) == more
-        reached = np.flatnonzero(number >= 0).tolist()
-        assert [{at: found[at] for at in reached} for found in (number, paid)] == ways[:2]
-        assert {at: first[at] for at in reached[1:]} == ways[2]
-
-
-@settings(max_examples=50, derandomize=True)
-@given(st.data())
-def test_kernels_form_the_steps_of_multiples_that_a_called_cost_forms(data):
-    dims, multiple = data.draw(st.integers(1, 2)), data.draw(st.integers(2, 5))
-    lengths = np.array(data.draw(st.lists(st.tuples(*[st.integers(1, 12)] * dims), min_size=1, max_size=40)))
-    cost = data.draw(st.sampled_from([lw.Padded(), QUADRATIC]))
-    most = data.draw(st.sampled_from([None, multiple, 3 * multiple]))
-    cut = lw.Budget(
-        data.draw(st.integers(5, 200)) * 1.0, oversize="alone", count_multiple_of=multiple, max_sequences=most
-    )
-    slots, tail = data.draw(st.integers(1, 5)), data.draw(st.sampled_from(["split", "drop"]))
-    compiled = by_steps(lengths, cut, slots, cost=cost, tail=tail)
-    assert by_steps(lengths, cut, slots, cost=lambda *batches: cost(*batches), tail=tail) == compiled
-
-
-def test_no_more_is_lent_than_the_budget_holds():
-    chance = np.random.default_rng(3)
-    for _ in range(300):
-        lengths = chance.integers(1, chance.choice([4, 40]), chance.integers(1, 60))
-        multiple, slots = int(chance.integers(2, 9)), int(chance.integers(1, 8))
-        cut = lw.Budget(float(lengths.max() * chance.choice([1, 1.5, 4])), count_multiple_of=multiple)
-        batches = [batch for step in by_steps(lengths, cut, slots) for batch in step]
-        assert max(len(batch) * lengths[batch].max() for batch in batches) <= cut.budget
-        assert sorted(position for batch in batches for position in batch) == list(range(len(lengths)))
-
-
-def test_all_batches_but_those_of_the_last_step_hold_multiples_by_default():
-    cut = lw.Budget(20_000, multiple_of=8, count_multiple_of=8)
-    batching = lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps(), arrange=lw.InOrder())
-    assert lw.Batching(cut=cut).deal == lw.RandomSteps()
-    for lengths in (LONG_TAILED.clip(max=2_496), LONG_TAILED):
-        plan = lw.make_plan(lengths, batching, world_size=8)
-        few = 8 * plan.padded_lengths[:, 0] > 20_000  # of more than 2,496 frames the budget holds less than 8
-        assert few.any() == (lengths.max() > 2_496)
-        odd = (plan.batch_sizes % 8 != 0) & ~few
-        assert not odd[plan.grid[:-1]].any()
-        assert (plan.batch_sizes > 0).all()
-        assert (plan.costs <= 20_000).all()
-        dropping = lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps(tail="drop"))
-        dropped = lw.make_plan(lengths, dropping, world_size=8)
-        assert len(dropped.grid) == len(plan.grid) - 1
-        assert ((dropped.batch_sizes % 8 == 0) | (8 * dropped.padded_lengths[:, 0] > 20_000)).all()
 
 
 def halve_one_by_one(sizes, slots):
@@ -469,7 +293,7 @@ def test_a_batch_of_a_step_holds_what_its_budget_pays_for_to_the_last_bit():
         for count in (1, 2, 3, 5):
             for budget in (np.nextafter(once + count * each, 0.0), once + count * each):
                 fits = max([size for size in range(1, 7) if once + size * each <= budget], default=1)
-                batches, *_ = _kernels.cut_falling(lengths, prices, budget, 6, 6, ends)
+                batches, *_ = _kernels.cut_falling(lengths, prices, budget, 6, 1, 6, ends)
                 assert np.diff(ends[:batches], prepend=0).max() == fits
                 checked += (budget - once) / each >= fits + 1
     assert checked > 0, "no division was rounded up"
@@ -492,16 +316,24 @@ def test_a_last_step_that_is_full_is_kept():
         assert lw.make_plan([10] * count, batching, world_size=4).dropped().size == dropped
 
 
-def test_a_cost_that_must_be_called_is_tried_but_once():
-    calls = []
+def test_ranks_wait_for_the_rows_that_are_filled_up_and_the_budget_counts_them():
+    for multiple, most in ((1, 0.025), (8, 0.15)):
+        cut = lw.Budget(20_000, count_multiple_of=multiple)
+        plan = lw.make_plan(LONG_TAILED, lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps()), world_size=8)
+        rows = np.where(plan.batch_sizes < multiple, plan.batch_sizes, -(-plan.batch_sizes // multiple) * multiple)
+        assert (plan.costs == rows * plan.padded_lengths[:, 0]).all()
+        assert plan.costs.max() <= 20_000
+        assert lw.measure(plan, LONG_TAILED).straggler_waste < most
 
-    def cost(counts, padded_lengths):
-        calls.append(len(counts))
-        return counts * padded_lengths.sum(axis=1) ** 1.1
 
-    lengths = np.random.default_rng(0).integers(1, 90, (500, 2))
-    batching = lw.Batching(budget=6_000, cost=cost)
-    lw.make_plan(lengths, batching, world_size=8)
-    first = len(calls)
-    lw.make_plan(lengths, batching, world_size=8, epoch=1)
-    assert len(calls) - first < first / 2 < 2_000
+def test_a_cost_that_is_no_sum_of_prices_takes_another_deal_or_is_refused():
+    class Mine(lw.Quadratic):
+        """As its parent, but not of this package."""
+
+    for cost in (choices.by_calls, Mine(), lw.Padded(dims="largest")):
+        assert lw.Batching(budget=90, cost=cost).deal == lw.Stratified()
+        with pytest.raises(ValueError, match=r"^`cost` must be Padded\(\) or a Quadratic beside RandomSteps"):
+            lw.Batching(budget=90, cost=cost, deal=lw.RandomSteps())
+        plan = lw.make_plan([[5, 9], [2, 4], [7, 1]], lw.Batching(budget=90, cost=cost), world_size=2)
+        assert plan.costs.max() <= 90
+    lw.Batching(cut=lw.Rows(90), cost=choices.by_calls, deal=lw.RandomSteps())  # packs rows without a price

@@ -41,13 +41,13 @@ def batches_of(plan):
     return [plan.batch(number) for number in range(len(plan.batch_sizes))]
 
 
-def cut_by_tokens(order, sizes, budget, *, multiple=1):
-    """Batches in order: each of as many as fit, fewer than the multiple or a multiple of it."""
+def cut_by_tokens(order, sizes, budget):
+    """Batches in order: each of as many as fit."""
     batches, start = [], 0
     while start < len(order):
         counts = np.arange(1, len(order) - start + 1)
         fits = counts * np.maximum.accumulate(sizes[order[start:]]) <= budget
-        held = counts[fits & ((counts < multiple) | (counts % multiple == 0))].max()
+        held = counts[fits].max()
         batches.append(order[start : start + held])
         start += held
     return batches
@@ -102,7 +102,7 @@ def test_with_one_length_fairseqs_rule_makes_the_same_batches(names):
     """Of lengths that are all different, so that no batch is left to chance."""
     lengths = np.random.default_rng(0).permutation(np.arange(10, 2_010))
     plan = lw.make_plan(lengths, batching_of("fairseq", names))
-    by_rule = cut_by_tokens(np.argsort(lengths), lengths, 4_096, multiple=8)
+    by_rule = cut_by_tokens(np.argsort(lengths), lengths, 4_096)
     assert sorted(sorted(batch.tolist()) for batch in by_rule) == sorted(
         sorted(batch.tolist()) for batch in batches_of(plan)
     )
@@ -114,15 +114,6 @@ def test_pairs_pad_less_than_in_fairseqs_order(names):
     ours = batches_of(lw.make_plan(pairs(), lw.Batching(cut=lw.Budget(2_000), order=lw.Sorted(), cost=batching.cost)))
     theirs, here = 100 * padding_of(by_rule, pairs()), 100 * padding_of(ours, pairs())
     assert f"pad {here:.1f} %, and {theirs:.1f} % in fairseq's order" in TEXT
-
-
-def test_multiples_are_those_of_fairseq():
-    batching = lw.Batching(
-        cut=lw.Budget(20_000, count_multiple_of=8), order=lw.Sorted(), cost=lw.Padded(dims="largest")
-    )
-    plan = lw.make_plan(LENGTHS, batching)
-    assert ((plan.batch_sizes % 8 == 0) | (plan.batch_sizes < 8)).all()
-    assert LENGTHS.argmax() in plan.sequences
 
 
 def test_rows_of_one_limit_the_sum_of_lengths():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise.choices.waiting import order_by, order_within, waiting_of
+from lengthwise.cli.strategies import parse_strategies, parse_strategy
 
 SPEECH = lw.example_lengths("speech", count=6_000)
 FIXED = lw.Batching(cut=lw.FixedSize(16), order=lw.MaxEntropy(padding=0.05))
@@ -169,9 +170,9 @@ def test_a_share_is_written_as_a_number_or_in_percent(run):
     for words in (("--waiting", "10%"), ("--waiting", "0.1", "--deal", "balanced")):
         words = ("--strategy", "max-entropy:5%", "--tail", "drop", "--world-size", 4, "--json", "-", *words)
         assert run("plan", *words).json["plan"]["fingerprint"] == expected
-    named = lw.strategies("random,waiting=10%,max-entropy:0.05,waiting=0.1", cut=cut)
+    named = parse_strategies("random,waiting=10%,max-entropy:0.05,waiting=0.1", cut=cut)
     assert [each.deal for each in named.values()] == [lw.Balanced(waiting=0.1)] * 2
-    assert lw.strategy("mxnet:4,drop=true,waiting=0.1", cut=cut).deal == lw.Balanced(tail="drop", waiting=0.1)
+    assert parse_strategy("mxnet:4,drop=true,waiting=0.1", cut=cut).deal == lw.Balanced(tail="drop", waiting=0.1)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from damages import truncate
+from lengthwise.cli.strategies import parse_strategies, parse_strategy
 
 pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_ranks")]
 
@@ -27,7 +28,7 @@ PATIENCE = 120.0  # seconds after which a hang is a failure
 MINIATURE = Settings(epochs=3, seeds=2, optimizer="adadelta")
 ON_TWO = Settings(epochs=2, processes=(1, 2), averaging=("parameter",))
 NETWORK = Network(hidden=8, layers=1, dropout=0.2)
-BATCHINGS = lw.strategies("random,optimal:3,pad_to_edge=true", cut=lw.FixedSize(8))
+BATCHINGS = parse_strategies("random,optimal:3,pad_to_edge=true", cut=lw.FixedSize(8))
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +71,7 @@ def test_finished_runs_are_not_trained_again_and_more_epochs_go_on_from_them(tas
 
 
 def test_runs_whose_names_differ_in_letters_of_no_file_name_keep_their_own(task, tmp_path):
-    named = {"випадково": BATCHINGS["random"], "за довжиною": lw.strategy("sorted", cut=lw.FixedSize(8))}
+    named = {"випадково": BATCHINGS["random"], "за довжиною": parse_strategy("sorted", cut=lw.FixedSize(8))}
     short = dataclasses.replace(MINIATURE, epochs=1, seeds=1)
     first = run_study(task, named, short, checkpoints=tmp_path)
     assert [row.strategy for row in first.rows] == list(named)

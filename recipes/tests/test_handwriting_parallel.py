@@ -12,6 +12,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+from lengthwise.cli.strategies import parse_strategies
+
 pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_ranks")]
 
 torch = pytest.importorskip("torch")
@@ -30,7 +32,7 @@ from lengthwise_recipes.study.training import judge_model  # noqa: E402
 
 PATIENCE = 120.0  # seconds after which a hang is a failure
 MINIATURE = Settings(epochs=2, learning_rate=0.02, processes=(1, 2), alpha=0.9, beta=0.001)
-BATCHINGS = lw.strategies("random,max-entropy:0.05", cut=lw.Budget(500))  # batches of 1 to 12 sequences
+BATCHINGS = parse_strategies("random,max-entropy:0.05", cut=lw.Budget(500))  # batches of 1 to 12 sequences
 ALONE, PARAMETER, GRADIENT = "random", "random, 2 processes, parameter", "random, 2 processes, gradient"
 
 

@@ -7,6 +7,8 @@ import json
 import numpy as np
 import pytest
 
+from lengthwise.cli.strategies import parse_strategies
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("HersheyFonts")
 pytest.importorskip("jiwer")
@@ -34,7 +36,7 @@ def task(corpus):
 
 @pytest.fixture(scope="module")
 def batchings():
-    return lw.strategies("random,max-entropy:0.05", cut=lw.FixedSize(4))
+    return parse_strategies("random,max-entropy:0.05", cut=lw.FixedSize(4))
 
 
 @pytest.fixture(scope="module")

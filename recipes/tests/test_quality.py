@@ -9,6 +9,8 @@ import re
 import numpy as np
 import pytest
 
+from lengthwise.cli.strategies import parse_strategy
+
 pytestmark = pytest.mark.slow
 
 torch = pytest.importorskip("torch")
@@ -89,7 +91,7 @@ def entry(strategy, *, padding, mixing, cut=CUT):
     candidate = Candidate(
         order=strategy.partition(":")[0], strategy=strategy, padding=padding, padding_share=padding or 0.0, cut=cut
     )
-    setup = Setup(batching=lw.strategy(strategy, cut=cut))
+    setup = Setup(batching=parse_strategy(strategy, cut=cut))
     return Compared(candidate=candidate, label=strategy, mixing=mixing, setup=setup)
 
 

@@ -21,7 +21,19 @@ ROOMS = (
 )
 
 # Public modules of the library, beside its public names; of the command line, what commands of other packages may use.
-PUBLIC = ("checks", "files", "plot", "report", "torch", "jax", "cli.cuts", "cli.parser", "cli.show", "cli.source")
+PUBLIC = (
+    "checks",
+    "files",
+    "plot",
+    "report",
+    "torch",
+    "jax",
+    "cli.cuts",
+    "cli.parser",
+    "cli.show",
+    "cli.strategies",
+    "cli.source",
+)
 
 
 def relative(path):

@@ -25,7 +25,6 @@ from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded, Quadratic
 from lengthwise.choices.cut import Budget, Cut, Cuts, DynamicSize, FixedSize, OversizeError
 from lengthwise.choices.deal import Balanced, Deal, InTurn, Mixed, Portions, RandomSteps, Stratified
-from lengthwise.choices.named import mxnet_bucketing, parse_cut, strategies, strategy
 from lengthwise.choices.order import (
     AlternatedSort,
     Bucketed,
@@ -149,17 +148,13 @@ __all__ = [
     "measure",
     "measure_step",
     "mixing_limit",
-    "mxnet_bucketing",
     "optimal_edges",
     "optimal_shapes",
     "padded_frames",
-    "parse_cut",
     "quantile_edges",
     "read_lengths",
     "restore_order",
     "shape_costs",
-    "strategies",
-    "strategy",
     "uniform_edges",
     "write_lengths",
 ]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
-from lengthwise.choices.named import ARRANGEMENTS, STRATEGIES
 from lengthwise.cli import compare, source
+from lengthwise.cli.strategies import ARRANGEMENTS, STRATEGIES, parse_strategy
 from lengthwise.measures.mixing import fine_bins
 from lengthwise.measures.pooled import MOST_EPOCHS
 
@@ -79,7 +79,7 @@ def test_rows_are_what_the_library_measures(run, words, cut, world):
     assert found["lengths"]["fingerprint"] == lw.fingerprint(chosen)
     bins = fine_bins(200 * MOST_EPOCHS)
     for row in found["rows"]:
-        batching = lw.strategy(row["strategy"], cut=cut)
+        batching = parse_strategy(row["strategy"], cut=cut)
         plans = [lw.make_plan(chosen, batching, seed=3, epoch=2 + more, **world) for more in range(MOST_EPOCHS)]
         measures = lw.measure(plans[0], chosen).as_dict()
         measures |= {"mixing_bins": bins, "mixing_epochs": len(plans), "strategy": row["strategy"]}

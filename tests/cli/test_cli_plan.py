@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
-from lengthwise.choices.named import DEFAULT_STRATEGY
 from lengthwise.cli import compare
+from lengthwise.cli.strategies import DEFAULT_STRATEGY
 
 
 def test_a_saved_plan_is_the_plan(run, tmp_path):

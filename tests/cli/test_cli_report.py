@@ -12,6 +12,7 @@ import pytest
 import lengthwise as lw
 from html_pages import Page
 from lengthwise.cli import compare
+from lengthwise.cli.strategies import parse_strategies
 
 SIX = lw.FixedSize(6)
 
@@ -45,7 +46,7 @@ def test_compare_puts_forward_what_the_rule_of_advise_does(run, tmp_path):
 def test_the_best_by_hand():
     equal = np.full(64, 7)
     plans = {
-        label: lw.make_plan(equal, batching) for label, batching in lw.strategies("sorted,random", cut=SIX).items()
+        label: lw.make_plan(equal, batching) for label, batching in parse_strategies("sorted,random", cut=SIX).items()
     }
     rows = [{"step_mixing": 0.9, "mixing": 0.1}, {"step_mixing": 0.5, "mixing": 0.9}]
     named = {"a": plans["sorted"], "b": plans["random"]}

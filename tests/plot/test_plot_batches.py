@@ -6,6 +6,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_strategies
 from lengthwise.plot import batch_padding, save, style
 from lengthwise.plot.deliveries import delivery
 
@@ -17,7 +18,7 @@ def stairs(axes):
 
 
 def plans_of(lengths, text="random,max-entropy:0.05", cut=CUT, **keywords):
-    return {name: lw.make_plan(lengths, each, **keywords) for name, each in lw.strategies(text, cut=cut).items()}
+    return {name: lw.make_plan(lengths, each, **keywords) for name, each in parse_strategies(text, cut=cut).items()}
 
 
 def test_six_sequences_drawn_one_by_one():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 pytest.importorskip("matplotlib")
 
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_strategies
 from lengthwise.plot import batch_padding, epoch_lengths, save
 from lengthwise.plot.deliveries import Delivery, delivery, middle_batches, top_of
 from lengthwise.plot.epochs import spread
@@ -15,7 +16,7 @@ from lengthwise.plot.style import percent
 
 
 def plans_of(lengths, text="random,semi-sorted:0.1", cut=None, **keywords):
-    named = lw.strategies(text, cut=cut or lw.FixedSize(4))
+    named = parse_strategies(text, cut=cut or lw.FixedSize(4))
     return {label: lw.make_plan(lengths, batching, **keywords) for label, batching in named.items()}
 
 

@@ -6,6 +6,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_strategy
 from lengthwise.plot import knob_curves, sweep, trade_off
 from lengthwise.plot.knobs import SHOWN
 from lengthwise.plot.style import look, percent, readable
@@ -30,7 +31,7 @@ def rows(lengths):
 def test_rows_are_means_over_epochs_and_mixing_of_all_together(lengths, rows):
     assert [row["strategy"] for row in rows[:2]] == ["random", "sorted"]
     for row in rows:
-        batching = lw.strategy(row["strategy"], cut=CUT)
+        batching = parse_strategy(row["strategy"], cut=CUT)
         plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in (0, 1)]
         shares = [lw.measure(plan, lengths).padding_share for plan in plans]
         assert row["padding_share"] == pytest.approx(np.mean(shares))
@@ -86,7 +87,7 @@ def test_knob_curves_show_what_plans_measure(lengths):
         knobs, rates = above.lines[0].get_data()
         for knob, rate, length in zip(knobs, rates, below.lines[0].get_ydata(), strict=True):
             value = knob if KNOBS[name].name in ("LRF", "padding asked for") else int(knob)
-            measures = lw.measure(lw.make_plan(lengths, lw.strategy(f"{name}:{value}", cut=CUT)), lengths)
+            measures = lw.measure(lw.make_plan(lengths, parse_strategy(f"{name}:{value}", cut=CUT)), lengths)
             assert rate == pytest.approx(measures.zero_padding_rate)
             assert length == pytest.approx(measures.average_batch_length)
         assert above.lines[0].get_color() == look(name).colour
@@ -97,7 +98,7 @@ def test_knob_curves_show_what_plans_measure(lengths):
             assert above.get_title(loc="left") == f"{name}\n{place:,} gives {percent(height)}"
         else:
             assert above.get_title(loc="left") == name
-    random = lw.measure(lw.make_plan(lengths, lw.strategy("random", cut=CUT)), lengths)
+    random = lw.measure(lw.make_plan(lengths, parse_strategy("random", cut=CUT)), lengths)
     assert random.zero_padding_rate in [line.get_ydata()[0] for line in upper[2].lines]
 
 

@@ -14,7 +14,7 @@ from matplotlib.text import Text
 
 import lengthwise as lw
 from lengthwise import plot
-from lengthwise.choices.named import STRATEGIES
+from lengthwise.cli.strategies import STRATEGIES, parse_strategy
 from lengthwise.plot import style
 
 pytestmark = pytest.mark.slow
@@ -100,7 +100,7 @@ def test_shades_go_from_light_to_dark():
 
 
 LENGTHS = lw.example_lengths("speech", count=600)
-PLANS = {name: lw.make_plan(LENGTHS, lw.strategy(name, cut=lw.FixedSize(8))) for name in ("random", "sorted")}
+PLANS = {name: lw.make_plan(LENGTHS, parse_strategy(name, cut=lw.FixedSize(8))) for name in ("random", "sorted")}
 
 
 @pytest.mark.parametrize(

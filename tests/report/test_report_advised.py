@@ -7,6 +7,7 @@ import pytest
 
 import lengthwise as lw
 from html_pages import Page
+from lengthwise.cli.strategies import parse_strategies
 from lengthwise.report import save
 from lengthwise.report.advised import advice_section
 from lengthwise.report.contents import Contents
@@ -37,7 +38,7 @@ class Answer(NamedTuple):
 def answer():
     plans = {
         label: lw.make_plan(LENGTHS, batching)
-        for label, batching in lw.strategies("random,sorted,max-entropy:0.1", cut=lw.FixedSize(8)).items()
+        for label, batching in parse_strategies("random,sorted,max-entropy:0.1", cut=lw.FixedSize(8)).items()
     }
     rows = []
     for label, plan in plans.items():

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_strategies
 from lengthwise.report import save
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -56,7 +57,7 @@ onload = () => {
 def report(tmp_path_factory):
     """A report with all sections, and a label and a title that no line can break."""
     lengths = lw.example_lengths(count=2_000)
-    batchings = lw.strategies("random,sorted,optimal:6,alternated:58,max-entropy:0.1", cut=lw.Budget(20_000))
+    batchings = parse_strategies("random,sorted,optimal:6,alternated:58,max-entropy:0.1", cut=lw.Budget(20_000))
     plans = {label: lw.make_plan(lengths, batching, world_size=4) for label, batching in batchings.items()}
     plans["long" * 20] = plans["sorted"]
     path = tmp_path_factory.mktemp("report") / "report.html"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_strategies
 from lengthwise.report import headline, marks, words
 from lengthwise.report.along import draw_along
 from lengthwise.report.contents import Contents
@@ -29,7 +30,7 @@ FOUR = {"world_size": 2, "micro_batches": 2}
 
 
 def planned(lengths, text="random,sorted", *, cut=None, **world):
-    batchings = lw.strategies(text, cut=cut or lw.FixedSize(4))
+    batchings = parse_strategies(text, cut=cut or lw.FixedSize(4))
     return {label: lw.make_plan(lengths, batching, **world) for label, batching in batchings.items()}
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import lengthwise as lw
 from html_pages import Page
+from lengthwise.cli.strategies import parse_strategies
 from lengthwise.report.contents import Contents
 from lengthwise.report.epochs import read
 from lengthwise.report.front import draw_front, draw_seconds
@@ -20,7 +21,7 @@ LENGTHS = lw.example_lengths(count=600)
 
 
 def planned(lengths, text, *, cut=None, **options):
-    batchings = lw.strategies(text, cut=cut or lw.FixedSize(8))
+    batchings = parse_strategies(text, cut=cut or lw.FixedSize(8))
     return {label: lw.make_plan(lengths, batching, **options) for label, batching in batchings.items()}
 
 

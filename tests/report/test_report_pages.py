@@ -8,6 +8,7 @@ import pytest
 import lengthwise as lw
 from choices import ARRANGEMENTS, CHUNKS, DEALS, ORDERS, cuts
 from html_pages import Page
+from lengthwise.cli.strategies import parse_strategies, parse_strategy
 from lengthwise.report.contents import Code, Contents, Section
 from lengthwise.report.epochs import read
 from lengthwise.report.headline import Tile
@@ -24,7 +25,7 @@ STRATEGIES = "random,sorted,optimal:4,max-entropy:0.1"
 
 
 def planned(lengths, text=STRATEGIES, *, cut=None, **options):
-    batchings = lw.strategies(text, cut=cut or lw.FixedSize(8))
+    batchings = parse_strategies(text, cut=cut or lw.FixedSize(8))
     return {label: lw.make_plan(lengths, batching, **options) for label, batching in batchings.items()}
 
 
@@ -188,7 +189,7 @@ def test_edges_are_drawn_where_a_strategy_has_some(tmp_path):
 
 
 def test_several_epochs_are_measured_together(tmp_path):
-    batching = lw.strategy("random", cut=lw.FixedSize(8))
+    batching = parse_strategy("random", cut=lw.FixedSize(8))
     plans = [lw.make_plan(LENGTHS, batching, epoch=epoch) for epoch in range(5)]
     table = written(tmp_path, LENGTHS, {"random": plans}).table("strategy")
     assert table["random"]["mixing"] == f"{lw.measure(plans, LENGTHS).mixing:.3f}"

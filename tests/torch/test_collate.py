@@ -536,3 +536,22 @@ def test_sequences_are_padded_to_multiples_as_the_plan_says():
         assert batch.mask.sum() == batch.lengths.sum()
     with pytest.raises(ValueError, match=r"^`multiple_of` must be left out beside shapes, but is 8"):
         PadCollate(shapes=[(2, 8)], multiple_of=8)
+
+
+def test_rows_are_filled_up_to_a_multiple_as_the_budget_counts_them():
+    lengths = lw.example_lengths("long-tailed", count=500)
+    cut = lw.Budget(20_000, multiple_of=8, count_multiple_of=8)
+    plan = lw.make_plan(lengths, lw.Batching(cut=cut), world_size=2)
+    collate = lw.torch.PadCollate(multiple_of=8, count_multiple_of=8)
+    shapes = []
+    for number, rows in enumerate(plan.row_counts.tolist()):
+        length = int(plan.padded_lengths[number, 0])
+        batch, numbers = collate([(torch.ones(int(lengths[at])), 7) for at in plan.batch(number)])
+        shapes.append(tuple(batch.mask.shape))
+        assert shapes[-1] == (rows, length)
+        assert rows * length == plan.costs[number] <= 20_000
+        assert int(batch.mask.sum()) == lengths[plan.batch(number)].sum()
+        assert numbers.tolist() == [7] * len(plan.batch(number)) + [0] * (rows - len(plan.batch(number)))
+    assert {rows % 8 for rows, _ in shapes if rows > 8} == {0}
+    with pytest.raises(ValueError, match=r"^`count_multiple_of` must be left out beside shapes, but is 8"):
+        lw.torch.PadCollate(shapes=[(2, 4)], count_multiple_of=8)

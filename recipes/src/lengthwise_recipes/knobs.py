@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise.checks import check_choice, check_number
+from lengthwise.cli.strategies import parse_strategy
 
 EPOCHS = 16  # plans of seed 0 that a padding share is the mean of
 _NEIGHBOURS = 2  # on either side, tried too: between whole numbers padding does not rise steadily
@@ -58,7 +59,7 @@ def fit_knob(lengths: NDArray[np.int64], order: str, padding: float, *, cut: lw.
 
     @cache
     def padding_at(place: int) -> float:
-        return padding_share(lengths, lw.strategy(texts[place], cut=cut))
+        return padding_share(lengths, parse_strategy(texts[place], cut=cut))
 
     low, high = 0, len(texts) - 1
     while high - low > 1:

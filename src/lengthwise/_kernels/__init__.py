@@ -12,8 +12,7 @@ from lengthwise._kernels.boxes import place_box as place_box
 from lengthwise._kernels.buckets import bucket_ends as bucket_ends
 from lengthwise._kernels.buckets import price_buckets as price_buckets
 from lengthwise._kernels.cuts import add_box as add_box
-from lengthwise._kernels.cuts import cut_to_multiples as cut_to_multiples
-from lengthwise._kernels.cuts import follow_back as follow_back
+from lengthwise._kernels.cuts import cut_filled as cut_filled
 from lengthwise._kernels.cuts import greedy_cut as greedy_cut
 from lengthwise._kernels.cuts import greedy_cut_of_one as greedy_cut_of_one
 from lengthwise._kernels.draws import exponential as exponential
@@ -28,8 +27,6 @@ from lengthwise._kernels.laws import least_flows as least_flows
 from lengthwise._kernels.laws import longest_of_batches as longest_of_batches
 from lengthwise._kernels.mixing import count_cells as count_cells
 from lengthwise._kernels.mixing import count_pairs as count_pairs
-from lengthwise._kernels.multiples import reach_multiples_from as reach_multiples_from
-from lengthwise._kernels.multiples import split_multiples as split_multiples
 from lengthwise._kernels.pool import draw_batches as draw_batches
 from lengthwise._kernels.pool import shorter_in_pool as shorter_in_pool
 from lengthwise._kernels.rows import batch_rows as batch_rows
@@ -39,8 +36,6 @@ from lengthwise._kernels.rows import pool_rows as pool_rows
 from lengthwise._kernels.rows import sort_falling as sort_falling
 from lengthwise._kernels.shares import lay_rows as lay_rows
 from lengthwise._kernels.shares import share_rows as share_rows
-from lengthwise._kernels.step_multiples import cut_steps_to_multiples as cut_steps_to_multiples
-from lengthwise._kernels.step_multiples import fill_steps_of_multiples as fill_steps_of_multiples
 from lengthwise._kernels.step_sorts import sort_steps as sort_steps
 from lengthwise._kernels.steps import cut_falling as cut_falling
 from lengthwise._kernels.steps import cut_steps as cut_steps

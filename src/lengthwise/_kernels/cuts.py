@@ -143,52 +143,6 @@ def _price_with(lengths, index, prices, longest):
 
 
 @kernel
-def cut_to_multiples(lengths, boundaries, prices, budget, most, multiple, offsets):
-    """Cuts as `greedy_cut` does, into batches of a `multiple` of sequences, and returns how many.
-
-    A batch of more than `multiple` sequences is priced as if it were filled up to the next multiple, and `most` is a
-    multiple. Closed before a boundary, it is rounded down to a multiple: of 13 sequences, 8 stay and 5 go on.
-    """
-    count, dims = lengths.shape
-    longest = np.zeros(dims, np.int64)
-    batches = start = boundary = 0
-    while start < count:
-        while boundary < boundaries.size and boundaries[boundary] <= start:
-            boundary += 1
-        end = boundaries[boundary] if boundary < boundaries.size else count
-        size = 0
-        longest[:] = 0
-        while size < min(end - start, most):
-            each, once = 0.0, prices[0]
-            for dim in range(dims):
-                longest[dim] = max(longest[dim], lengths[start + size, dim])
-                length = float(longest[dim])
-                each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
-                once += prices[2 + 2 * dims + dim] * length
-            rows = size + 1 if size + 1 < multiple else -(-(size + 1) // multiple) * multiple
-            if size > 0 and once + rows * (prices[1] + each) > budget:
-                break
-            size += 1
-        if start + size < end and size >= multiple:
-            size -= size % multiple
-        offsets[batches] = start
-        batches += 1
-        start += size
-    offsets[batches] = count
-    return batches
-
-
-@kernel
-def follow_back(number, first, offsets):
-    """The batches on the way to the last position: `offsets` [number[n] + 1] receives where they begin, and the end."""
-    stop = number.size - 1
-    offsets[offsets.size - 1] = stop
-    for batch in range(offsets.size - 2, -1, -1):
-        stop = first[stop]
-        offsets[batch] = stop
-
-
-@kernel
 def add_box(prices, within, end, best):
     """The best ways to cover one box more: best[end, k] is the least of best[within[i], k - 1] + prices[i] over i.
 
@@ -199,3 +153,61 @@ def add_box(prices, within, end, best):
         # As many boxes before this one as there are up to the one it goes on from.
         for count in range(1, min(best.shape[1], within[number] + 2)):
             best[end, count] = min(best[end, count], best[within[number], count - 1] + prices[number])
+
+
+@kernel
+def count_rows(count, multiple):
+    """The rows of a batch of `count` sequences that is filled up to a multiple, unless it holds less than one.
+
+    Of multiples of 8, batches of 5, 8 and 13 sequences have 5, 8 and 16 rows.
+    """
+    return count if count < multiple else -(-count // multiple) * multiple
+
+
+@kernel
+def fill_batch(lengths, start, prices, budget, most, multiple, longest):
+    """The batch from row `start` of `lengths` [m, dims] on: how many it takes, its cost, and its cost with one more.
+
+    It takes one at least. Where none is left, one more costs infinity. Batches are priced with `count_rows`.
+    `longest` [dims] is room to work in.
+    """
+    dims, stop = lengths.shape[1], lengths.shape[0]
+    for dim in range(dims):
+        longest[dim] = 0
+    each, once, cost, grown, size = 0.0, 0.0, 0.0, np.inf, 0
+    for row in range(start, stop):
+        # All are padded to the longest, and most sequences are shorter: then what one costs is known.
+        longer = False
+        for dim in range(dims):
+            longer = longer or lengths[row, dim] > longest[dim]
+        if longer:
+            each, once = 0.0, prices[0]
+            for dim in range(dims):
+                length = float(max(longest[dim], lengths[row, dim]))
+                each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
+                once += prices[2 + 2 * dims + dim] * length
+        grown = once + count_rows(size + 1, multiple) * (prices[1] + each)
+        if size > 0 and (grown > budget or size == most):
+            return size, cost, grown
+        if longer:
+            for dim in range(dims):
+                longest[dim] = max(longest[dim], lengths[row, dim])
+        size += 1
+        cost = grown
+    return size, cost, np.inf
+
+
+@kernel
+def cut_filled(lengths, boundaries, prices, budget, most, multiple, offsets):
+    """`greedy_cut` of batches that are filled up to a multiple, and priced with their `count_rows`."""
+    longest = np.empty(lengths.shape[1], np.int64)
+    count, start, batches, passed = np.int64(lengths.shape[0]), np.int64(0), 0, 0
+    while start < count:
+        while passed < boundaries.size and boundaries[passed] <= start:
+            passed += 1
+        own = lengths[: boundaries[passed]] if passed < boundaries.size else lengths
+        offsets[batches] = start
+        batches += 1
+        start += fill_batch(own, start, prices, budget, most, multiple, longest)[0]
+    offsets[batches] = count
+    return batches

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from lengthwise._compile import kernel
-from lengthwise._kernels.cuts import fill_padded, is_padded
+from lengthwise._kernels.cuts import count_rows, fill_batch, fill_padded, is_padded
 from lengthwise._kernels.step_sorts import keep_until, largest, sort_step
 
 _TRIES = 8  # by what the try before says; then bisection, which needs no luck
@@ -16,58 +16,30 @@ _NEAR = 64  # sequences: the bisection of so few takes no more tries
 
 
 @kernel
-def _divide_budget(length, left, prices, budget, most):
-    """As `_fill_batch`, of the next `left` sequences of one length each, of which the first, `length`, is the longest.
+def _divide_budget(length, left, prices, budget, most, multiple):
+    """As `fill_batch`, of the next `left` sequences of one length each, of which the first, `length`, is the longest.
 
     A division says how many fit, and what it rounds is put right one by one.
     """
     each = prices[1] + (prices[2] * length + prices[3] * (length * length))
     once = prices[0] + prices[4] * length
-    size = room = min(most, left)
-    if once + room * each > budget:
+    size = min(most, left)
+    rows = count_rows(size, multiple)
+    if once + rows * each > budget:
         fits = (budget - once) / each if each > 0.0 else 1.0
-        size = min(room, int(fits)) if fits > 1.0 else 1
-        while size < room and once + (size + 1) * each <= budget:
+        size = min(rows, int(fits)) if fits > 1.0 else 1
+        while size < rows and once + (size + 1) * each <= budget:
             size += 1
         while size > 1 and once + size * each > budget:
             size -= 1
-    return size, once + size * each, once + (size + 1) * each if size < left else np.inf
+        # As many rows fit. Of multiples of 8, 13 rows hold 8 sequences, and 5 rows hold 5.
+        size -= size % multiple if size >= multiple else 0
+    cost = once + count_rows(size, multiple) * each
+    return size, cost, once + count_rows(size + 1, multiple) * each if size < left else np.inf
 
 
 @kernel
-def _fill_batch(lengths, start, prices, budget, most, longest):
-    """The batch from row `start` of `lengths` [m, dims] on: how many it takes, its cost, and its cost with one more.
-
-    It takes one at least. Where none is left, one more costs infinity. `longest` [dims] is room to work in.
-    """
-    dims, stop = lengths.shape[1], lengths.shape[0]
-    for dim in range(dims):
-        longest[dim] = 0
-    each, once, cost, grown, size = 0.0, 0.0, 0.0, np.inf, 0
-    for row in range(start, stop):
-        # All are padded to the longest, and most sequences are shorter: then what one costs is known.
-        longer = False
-        for dim in range(dims):
-            longer = longer or lengths[row, dim] > longest[dim]
-        if longer:
-            each, once = 0.0, prices[0]
-            for dim in range(dims):
-                length = float(max(longest[dim], lengths[row, dim]))
-                each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
-                once += prices[2 + 2 * dims + dim] * length
-        grown = once + (size + 1) * (prices[1] + each)
-        if size > 0 and (grown > budget or size == most):
-            return size, cost, grown
-        if longer:
-            for dim in range(dims):
-                longest[dim] = max(longest[dim], lengths[row, dim])
-        size += 1
-        cost = grown
-    return size, cost, np.inf
-
-
-@kernel
-def cut_falling(lengths, prices, budget, most, slots, ends):
+def cut_falling(lengths, prices, budget, most, multiple, slots, ends):
     """Cuts a step, its sequences sorted from the longest, into batches of at most `budget` in cost each.
 
     A sequence of `lengths` [m, dims] that is over the budget by itself stands alone. Of one length a sequence, a batch
@@ -81,7 +53,7 @@ def cut_falling(lengths, prices, budget, most, slots, ends):
       2.5 where half as many sequences are left over as stand in the second.
     """
     longest = np.empty(lengths.shape[1], np.int64)
-    count, padded = lengths.shape[0], is_padded(prices, longest.size)
+    count, padded = lengths.shape[0], multiple == 1 and is_padded(prices, longest.size)
     # No literals: what is called with one is compiled a second time.
     start, batches, size = np.int64(0), 0, np.int64(0)
     cost, costliest, more, filled = 0.0, 0.0, np.inf, 0.0
@@ -89,11 +61,12 @@ def cut_falling(lengths, prices, budget, most, slots, ends):
         if batches == slots:
             return slots + 1, costliest, more, slots + (count - start) / size
         if longest.size == 1:
-            size, cost, grown = _divide_budget(float(lengths[start, 0]), count - start, prices, budget, most)
+            length = float(lengths[start, 0])
+            size, cost, grown = _divide_budget(length, count - start, prices, budget, most, multiple)
         elif padded:
             size, cost, grown = fill_padded(lengths, start, budget, most)
         else:
-            size, cost, grown = _fill_batch(lengths, start, prices, budget, most, longest)
+            size, cost, grown = fill_batch(lengths, start, prices, budget, most, multiple, longest)
         # A batch that is full by count takes no more under any budget.
         more = min(more, grown) if size < most else more
         costliest = max(costliest, cost) if cost <= budget else costliest
@@ -157,7 +130,7 @@ def split_widest(ends, batches, slots):
 
 
 @kernel
-def level_step(lengths, prices, budget, most, slots, ends, guess):
+def level_step(lengths, prices, budget, most, multiple, slots, ends, guess):
     """Cuts a step into `slots` batches, the costliest of which costs the least possible.
 
     Bisection on the budget, exact because both ends move to costs that occur: a budget that is too small is raised to
@@ -168,14 +141,14 @@ def level_step(lengths, prices, budget, most, slots, ends, guess):
         How many batches there are, and what the costliest costs.
     """
     low, tries, kept = 0.0, 0, np.empty(slots, np.int64)
-    enough, high, _, _ = cut_falling(lengths, prices, budget, most, slots, ends)
+    enough, high, _, _ = cut_falling(lengths, prices, budget, most, multiple, slots, ends)
     kept[:] = ends
     middle = guess if guess < high else high * (1.0 - 2.0**-10)  # full steps need nearly all of the budget
     while low < high and slots > 1:
         middle = low + (high - low) / 2.0 if tries >= _TRIES else max(low, min(middle, high - high * 2.0**-52))
         if middle >= high:  # neighbours among the floats
             break
-        batches, costliest, more, filled = cut_falling(lengths, prices, middle, most, slots, ends)
+        batches, costliest, more, filled = cut_falling(lengths, prices, middle, most, multiple, slots, ends)
         if batches > slots:
             low = more
         else:
@@ -231,7 +204,7 @@ def copy_until(needed, positions, end, lengths):
 
 
 @kernel
-def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequences):
+def fill_steps(needed, sizes, prices, budget, most, multiple, slots, guess, taken, sequences):
     """Fills steps in order, each with the most sequences that `slots` batches under the budget hold. Returns how many.
 
     More sequences than a step may take are sorted. Each try leaves out those beyond a number of them, and says about
@@ -241,13 +214,14 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
         needed: [n, dims], what each sequence must be padded to, in order.
         sizes: [n], whole numbers by which a step is sorted before it is cut.
         prices, budget, most: As in `greedy_cut`.
+        multiple: As in `cut_filled`.
         slots: Batches of a step.
         guess: About how many sequences the first step takes, at least one: it changes nothing but the time.
         taken: [n], receives how many sequences each step takes.
         sequences: [n], receives the positions of the sequences, step by step, each step from its largest.
     """
     count, dims = needed.shape
-    padded, top = is_padded(prices, dims), largest(sizes)
+    padded, top = multiple == 1 and is_padded(prices, dims), largest(sizes)
     ends = np.empty(slots, np.int64)
     counts = np.empty(8192, np.int64)
     # One room for what is sorted and then for what is cut: of a step of a third of all, each is a byte a sequence.
@@ -281,7 +255,7 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
                 batches, filled = _cut_padded_until(lengths, positions, end, middle, budget, most, slots, ends)
             else:
                 own = copy_until(needed, positions, end, lengths)
-                batches, _, _, filled = cut_falling(own, prices, budget, most, slots, ends)
+                batches, _, _, filled = cut_falling(own, prices, budget, most, multiple, slots, ends)
             # Ever further in the same direction, until what fits lies between two tries.
             if batches > slots:
                 beyond, further = middle, min(further, 0) * 2 - 1
@@ -300,13 +274,14 @@ def fill_steps(needed, sizes, prices, budget, most, slots, guess, taken, sequenc
 
 
 @kernel
-def cut_steps(lengths, taken, prices, budget, most, slots, offsets):
+def cut_steps(lengths, taken, prices, budget, most, multiple, slots, offsets):
     """Cuts each step, sorted, into `slots` batches by `level_step`. Returns how many batches there are.
 
     Args:
         lengths: [n, dims], what each sequence must be padded to, step by step, each step from its largest.
         taken: [steps], how many sequences each step takes.
         prices, budget, most: As in `greedy_cut`.
+        multiple: As in `cut_filled`.
         slots: Batches of a step.
         offsets: [steps x slots + 1], receives where each batch begins, and the end.
     """
@@ -316,7 +291,8 @@ def cut_steps(lengths, taken, prices, budget, most, slots, offsets):
     offsets[0] = 0
     for size in taken:
         # Steps cost about as much as the one before.
-        found, costliest = level_step(lengths[start : start + size], prices, budget, most, slots, ends, costliest)
+        step = lengths[start : start + size]
+        found, costliest = level_step(step, prices, budget, most, multiple, slots, ends, costliest)
         for batch in range(found):
             offsets[batches + 1 + batch] = start + ends[batch]
         batches += found

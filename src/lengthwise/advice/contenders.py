@@ -15,16 +15,15 @@ from lengthwise.choices.arrange import InOrder
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Padded
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
-from lengthwise.choices.deal import InTurn, Mixed
+from lengthwise.choices.deal import Balanced, InTurn, Mixed, RandomSteps
 from lengthwise.choices.multiples import round_up
-from lengthwise.choices.named import strategies
-from lengthwise.choices.order import AlternatedSort, Bucketed, Shuffled, Sorted, Windowed
+from lengthwise.choices.order import AlternatedSort, Bucketed, SemiSorted, Shuffled, Sorted, Windowed
 from lengthwise.choices.world import World
 
 SizedCut = FixedSize | Budget | DynamicSize
 
 PADDINGS = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6)
-_WAITINGS = ("2%", "5%")
+_WAITINGS = (0.02, 0.05)
 _NOISES = (0.02, 0.05, 0.1, 0.2, 0.4)
 _BUCKETS = (4, 8, 16, 32)
 _BATCHES_A_BIN = (6, 12, 25, 50)
@@ -43,33 +42,42 @@ class Contender(NamedTuple):
 
 def ours(cut: SizedCut, world: World, *, least: float, most: float) -> list[Contender]:
     """What this package offers between the paddings of sorted and of random batches."""
-    names = ["random-steps"] if world.slots > 1 else []
+    contenders = []
+    if world.slots > 1:
+        steps = Batching(cut=cut, order=Shuffled(), deal=RandomSteps())
+        contenders.append(
+            Contender("random-steps", steps, "Trainer's batch_rebalance" if isinstance(cut, FixedSize) else "")
+        )
     for padding in PADDINGS:
         if least < padding < most:
-            names.append(f"max-entropy:{padding:g}")
+            contenders.append(between(cut, padding))
             # Batches under a budget cost about the same, so no rank waits long for any of them.
             if world.world_size > 1 and isinstance(cut, FixedSize):
-                names += [f"max-entropy:{padding:g},waiting={share}" for share in _WAITINGS]
-    shipped = {"random-steps": "Trainer's batch_rebalance"} if isinstance(cut, FixedSize) else {}
-    return [Contender(label, each, shipped.get(label, "")) for label, each in _named(names, cut).items()]
+                contenders += [
+                    Contender(
+                        f"max-entropy:{padding:g},waiting={waiting:.0%}",
+                        Batching(cut=cut, padding=padding, deal=Balanced(waiting=waiting)),
+                    )
+                    for waiting in _WAITINGS
+                ]
+    return contenders
 
 
 def between(cut: Cut, padding: float) -> Contender:
-    """Max-entropy at a padding between those of `ours`."""
-    label = f"max-entropy:{padding:g}"
-    return Contender(label, _named([label], cut)[label])
+    """Max-entropy at a padding."""
+    return Contender(f"max-entropy:{padding:g}", Batching(cut=cut, padding=padding))
 
 
 def of_papers(cut: SizedCut, sizes: NDArray[np.int64]) -> list[Contender]:
     """The strategies of the three papers, at some values of their knobs: [n] `sizes`."""
     count, held = len(sizes), batch_size(cut, sizes)
-    names = [
-        *(f"semi-sorted:{noise}" for noise in _NOISES),
-        *(f"optimal:{buckets}" for buckets in _BUCKETS),
-        *(f"bucketed:{-(-count // buckets)}" for buckets in _BUCKETS),
-        *(f"alternated:{-(-count // (held * batches))}" for batches in _BATCHES_A_BIN),
-    ]
-    return [Contender(*each) for each in _named(list(dict.fromkeys(names)), cut).items()]
+    orders = {
+        **{f"semi-sorted:{noise}": SemiSorted(noise) for noise in _NOISES},
+        **{f"optimal:{buckets}": Bucketed(buckets=buckets) for buckets in _BUCKETS},
+        **{f"bucketed:{size}": Bucketed(size=size) for size in (-(-count // buckets) for buckets in _BUCKETS)},
+        **{f"alternated:{bins}": AlternatedSort(bins) for bins in (-(-count // (held * n)) for n in _BATCHES_A_BIN)},
+    }
+    return [Contender(label, Batching(cut=cut, order=order, deal=Balanced())) for label, order in orders.items()]
 
 
 def shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims: int) -> list[Contender]:
@@ -121,10 +129,6 @@ def on_sample(batching: Batching, share: float) -> Batching:
     if isinstance(order, AlternatedSort):
         return replace(batching, order=AlternatedSort(max(1, round(order.bins * share))))
     return batching
-
-
-def _named(names: list[str], cut: Cut) -> dict[str, Batching]:
-    return strategies(",".join(names), cut=cut) if names else {}
 
 
 def batch_size(cut: SizedCut, sizes: NDArray[np.int64]) -> int:

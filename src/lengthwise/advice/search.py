@@ -91,7 +91,7 @@ def advise(
     You have nothing to gain: random batches compute no more than the cheapest. Shuffle.
 
     References:
-        Khomenko et al. 2016, Doetsch et al. 2017 and Ge et al. 2021 for the strategies of papers; see `lw.strategy`.
+        Khomenko et al. 2016, Doetsch et al. 2017 and Ge et al. 2021 for the strategies of papers.
     """
     question = read_question(
         lengths,

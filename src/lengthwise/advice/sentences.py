@@ -12,9 +12,18 @@ from lengthwise.advice.row import AdviceRow, relative
 from lengthwise.advice.rule import LEAP, NOTHING, WITHIN
 from lengthwise.choices.cut import Budget, FixedSize
 from lengthwise.choices.deal import RandomSteps
-from lengthwise.choices.named import STRATEGIES
 from lengthwise.choices.order import Bucketed, MaxEntropy, Shuffled
 
+_WORDS = {
+    "random": "random order",
+    "sorted": "in the order of their lengths",
+    "windowed": "shuffled, then sorted within windows",
+    "dynamic-buckets": "buckets of as many frames each",
+    "semi-sorted": "length plus uniform noise (Ge 2021)",
+    "optimal": "buckets that pad least (Khomenko 2016)",
+    "bucketed": "sorted, then cut into buckets, shuffled (Ge 2021)",
+    "alternated": "random bins, sorted up and down in turn (Doetsch 2017)",
+}
 _SAME = 0.005  # of a price: a smaller difference is not worth a word
 _MANY = 0.02  # more steps of an epoch are worth a word
 
@@ -98,9 +107,7 @@ def _describe(row: AdviceRow) -> str:
         return f"as random as {100 * order.padding:.2g} % {allow}"
     if isinstance(order, Shuffled) and isinstance(row.batching.deal, RandomSteps):
         return "each step is a random sample, sorted into its batches"
-    if name == "random":
-        return "random order"
-    return STRATEGIES[name].help if name in STRATEGIES else "buckets of as many frames each"
+    return _WORDS[name]
 
 
 def _reason(best: AdviceRow, question: Question, limit: float | None, *, least: float) -> str:

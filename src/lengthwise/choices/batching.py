@@ -12,11 +12,11 @@ from lengthwise import _names, checks
 from lengthwise.choices import tags
 from lengthwise.choices.arrange import Arrangement, ShuffledSteps
 from lengthwise.choices.chunk import Chunks
-from lengthwise.choices.cost import Cost, Padded
+from lengthwise.choices.cost import Cost, Padded, check_priced, is_priced
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize
-from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps
+from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps, Stratified
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled, finds_noise
-from lengthwise.choices.rows import row_capacity
+from lengthwise.choices.rows import Rows, row_capacity
 
 DEFAULT_ORDER = MaxEntropy(padding=0.1)  # told by `is`: a user who gives an equal one has asked for that padding
 _DEFAULTS = {"arrange": ShuffledSteps(), "cost": Padded(), "chunks": None}
@@ -83,13 +83,15 @@ class Batching:
     ) -> None:
         cut = _choose_cut(cut, budget)
         order = _choose_order(order, padding, packed=row_capacity(cut) is not None)
-        deal = default_deal(cut, order) if deal is None else deal
+        deal = default_deal(cut, order, cost) if deal is None else deal
         checks.keep(self, cut=cut, order=order, deal=deal, arrange=arrange, cost=cost, chunks=chunks)
         for name in _CHOICES:
             check_choice(name, getattr(self, name))
         checks.check_choice("tail", getattr(deal, "tail", None), TAILS)
         if isinstance(deal, RandomSteps):
             deal.check_cut(self.cut)
+            if not isinstance(self.cut, Rows):
+                check_priced(self.cost)
 
     @property
     def budget(self) -> float | None:
@@ -139,7 +141,7 @@ def arguments_of(batching: Batching) -> dict[str, Any]:
     said_by_padding = padding is not None and order == MaxEntropy(padding=padding)
     given = {"budget": budget} if said_by_budget else {"cut": cut}
     given |= {"padding": padding} if said_by_padding else {"order": order}
-    defaults = {"deal": default_deal(cut, order), **_DEFAULTS}
+    defaults = {"deal": default_deal(cut, order, batching.cost), **_DEFAULTS}
     others = {name: getattr(batching, name) for name in defaults}
     return given | {name: choice for name, choice in others.items() if choice != defaults[name]}
 
@@ -154,10 +156,12 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
     return cut
 
 
-def default_deal(cut: object, order: object) -> Deal:
+def default_deal(cut: object, order: object, cost: Cost) -> Deal:
     """By docs/results.md: random steps, or strata, wherever batches cost about the same and pad as asked."""
     by_budget = isinstance(cut, Budget) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
-    return RandomSteps() if by_budget and finds_noise(order) else Balanced()
+    if not (by_budget and finds_noise(order)):
+        return Balanced()
+    return RandomSteps() if is_priced(cost) else Stratified()
 
 
 def _choose_order(order: Order, padding: float | None, *, packed: bool) -> Order:

@@ -151,6 +151,19 @@ def _spread(name: str, coefficient: float | tuple[float, ...], dims: int) -> tup
 _PADDED_FRAMES = Quadratic()
 
 
+def is_priced(cost: Cost) -> bool:
+    """Returns whether kernels know the cost by its coefficients, however many lengths a sequence has."""
+    return type(cost) is Quadratic or (type(cost) is Padded and cost.dims == "sum")
+
+
+def check_priced(cost: Cost) -> Cost:
+    """Returns a cost by which random steps can be cut, and refuses any other."""
+    if is_priced(cost):
+        return cost
+    remedy = "Take another deal, such as Stratified(), or fit a Quadratic to it."
+    raise checks.value_error("cost", "Padded() or a Quadratic beside RandomSteps", cost, remedy)
+
+
 def prices_of(cost: Cost, dims: int) -> NDArray[np.float64] | None:
     """The coefficients of a cost of this package, as kernels read them: [2 + 3 dims]; None of any other.
 

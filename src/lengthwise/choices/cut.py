@@ -19,7 +19,7 @@ from lengthwise import checks
 from lengthwise.choices.columns import distinct
 from lengthwise.choices.cost import Cost, cost_of_one, costs_alone, prices_of
 from lengthwise.choices.greedy import cut_greedily, sizes_within
-from lengthwise.choices.multiples import check_multiple, round_counts, round_up
+from lengthwise.choices.multiples import check_multiple, most_sequences, round_counts, round_up
 
 # Said wherever a budget is asked for: nobody knows the padded frames of a batch by heart.
 BUDGET_REMEDY = "Give the most padded frames of a batch: 16 sequences have about 16 times their mean length."
@@ -195,13 +195,12 @@ class Budget:
             (listed in the plan's report), or "drop" (listed too).
         max_sequences: The most sequences in a batch.
         multiple_of: Each batch is padded to a multiple of this length; the budget counts the padded frames.
-        count_multiple_of: The number of sequences in a batch is a multiple of this, so that each batch fits the budget
-            when it is filled up to the multiple. There are three exceptions: the last batch before a boundary, or of
-            all, holds what is left; where the budget holds fewer sequences, batches do; and a tail that splits batches
-            to fill the last step may break it.
+        count_multiple_of: The collate function fills the rows of each batch up to a multiple of this, and the budget
+            counts the filled rows: 13 sequences cost as much as 16. A batch of fewer sequences than the multiple is not
+            filled up.
 
     References:
-        `count_multiple_of` is `--required-batch-size-multiple` of fairseq, which fills no batch up when it is priced.
+        `--required-batch-size-multiple` of fairseq rounds batches down to a multiple instead, and fills up none.
     """
 
     budget: float
@@ -232,7 +231,7 @@ class Budget:
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost
     ) -> NDArray[np.int64]:
         """Where batches begin, and the end, if all sequences are kept; what is over the budget stands alone."""
-        limits = {"budget": self.budget, "most": self.max_sequences, "multiple": self.count_multiple_of}
+        limits = {"budget": self.budget, "most": most_sequences(self), "multiple": self.count_multiple_of}
         return cut_greedily(lengths, boundaries, cost=cost, **limits)
 
     def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:

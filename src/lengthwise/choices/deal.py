@@ -188,8 +188,7 @@ class RandomSteps(_Whole):
     - Batches of a `FixedSize` differ in cost, and several ranks would wait long in strata. In both cases they are dealt
       as `Balanced(waiting=0.05)` deals, and one warning says so.
 
-    With a `count_multiple_of`, each step takes as many sequences as make batches of multiples alone, and the last step
-    takes what is left. Where the budget holds fewer sequences than the multiple, batches hold fewer.
+    Steps are cut by `Padded` or `Quadratic`. A cost of your own is refused: with it the default deal is `Stratified`.
 
     Under `Rows(4_096, rows=8)` a step takes the next 8 packed rows for each of its batches, which share them so that
     they cost the same, by a cost that counts attention. The rows are those of any other deal. With 8 rows in a batch or

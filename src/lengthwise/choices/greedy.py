@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from lengthwise import _kernels
 from lengthwise.choices.cost import Cost, check_finite, costs_of, prices_of, split_price
-from lengthwise.choices.multiples import fill_up, round_counts
+from lengthwise.choices.multiples import fill_up
 
-ASKED = 2**14  # costs that one call of a user's own cost is asked for: enough that the call itself hardly counts
-LEAST_AHEAD = 8  # sequences that a batch is first tried with; doubled until batches close
+_ASKED = 2**14  # costs that one call of a user's own cost is asked for: enough that the call itself hardly counts
+_LEAST_AHEAD = 8  # sequences that a batch is first tried with; doubled until batches close
 _BEYOND = 2**62  # the size of a batch that did not close: larger than any, also when a position is added
 _MOST_COUNTED = 2**40  # sequences: no batch is larger
 
@@ -34,11 +34,10 @@ def cut_greedily(
     A sequence over the budget by itself stands alone. The costs of this package run compiled. Any other cost, and any
     class that extends one of them, is called for some thousand (count, padded lengths) at a time.
 
-    With a `multiple`, a batch takes as many sequences as fit when it is filled up to the next multiple. Closed by the
-    budget, it is rounded down to a multiple, and the others go on to the next batch. Where not so many fit, it takes
-    what does.
+    With a `multiple`, a batch takes as many sequences as fit when its rows are filled up to the next multiple. Where
+    not so many fit, it takes what does.
     """
-    most, multiple = settle_most(most, multiple, len(lengths))
+    most = most or len(lengths)
     prices = prices_of(cost, lengths.shape[1])
     if prices is None:
         return _cut_by_calls(lengths, boundaries, cost, budget, most, overshoot, multiple)
@@ -51,20 +50,8 @@ def cut_greedily(
         else:
             batches = _kernels.greedy_cut(lengths, *limits)
     else:
-        batches = _kernels.cut_to_multiples(lengths, boundaries, prices, float(budget), most, multiple, offsets)
+        batches = _kernels.cut_filled(lengths, boundaries, prices, float(budget), most, multiple, offsets)
     return offsets[: batches + 1].astype(np.int64)
-
-
-def settle_most(most: int | None, multiple: int, count: int) -> tuple[int, int]:
-    """The most sequences of a batch, a multiple where it holds one; and the multiple, 1 where it holds none."""
-    most = most or count + multiple
-    return (most, 1) if most < multiple else (most // multiple * multiple, multiple)
-
-
-def room_of(count: int, boundaries: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many of `count` sequences there are from each position on to the next boundary: [count]."""
-    borders = np.append(boundaries, count)
-    return borders[np.searchsorted(borders, np.arange(count), side="right")] - np.arange(count)
 
 
 def _cut_by_calls(
@@ -83,26 +70,25 @@ def _cut_by_calls(
     batches are 0-1, 2 and 3-4.
     """
     count = len(lengths)
-    to_border = room_of(count, boundaries)
-    room = np.minimum(to_border, most)  # the most sequences of a batch, by the position where it starts
+    borders, places = np.append(boundaries, count), np.arange(count)
+    # The most sequences of a batch, by the position where it starts.
+    room = np.minimum(borders[np.searchsorted(borders, places, side="right")] - places, most)
     offsets = [0]
-    ahead = LEAST_AHEAD  # how many sequences a batch is tried with
+    ahead = _LEAST_AHEAD  # how many sequences a batch is tried with
     while (start := offsets[-1]) < count:
-        stop = min(count, start + max(1, ASKED // ahead))
+        stop = min(count, start + max(1, _ASKED // ahead))
         ahead = min(ahead, int(room[start:stop].max()))
-        costs = price_from(lengths, start, stop, fill_up(np.arange(1, ahead + 1), multiple), cost)
+        costs = _price_from(lengths, start, stop, fill_up(np.arange(1, ahead + 1), multiple), cost)
         sizes = _count_until(costs >= budget if overshoot else costs > budget, with_last=overshoot)
         # A batch also ends at a boundary, and at `most` sequences, before the budget is reached.
         sizes = np.minimum(sizes, room[start:stop])
-        # What a boundary ends is a leftover, and stays as it is.
-        sizes = np.where(sizes == to_border[start:stop], sizes, round_counts(sizes, multiple))
         ends = np.where(sizes <= ahead, np.arange(start, stop) + sizes, -1).tolist()
         known = len(offsets)
         while offsets[-1] < stop and (end := ends[offsets[-1] - start]) > 0:
             offsets.append(end)
         # Where the stretch ended early, batches are longer than `ahead`: try twice as many. Else twice the largest.
         grown = int(np.diff(offsets[known - 1 :]).max(initial=1))
-        ahead = 2 * ahead if offsets[-1] < stop else max(LEAST_AHEAD, 2 * grown)
+        ahead = 2 * ahead if offsets[-1] < stop else max(_LEAST_AHEAD, 2 * grown)
     return np.array(offsets, np.int64)
 
 
@@ -114,7 +100,7 @@ def _count_until(closed: NDArray[np.bool_], *, with_last: bool) -> NDArray[np.in
     return np.maximum(np.where(closed.any(axis=1), closed.argmax(axis=1) + with_last, _BEYOND), 1)
 
 
-def price_from(
+def _price_from(
     lengths: NDArray[np.int64], start: int, stop: int, counts: NDArray[np.int64], cost: Cost
 ) -> NDArray[np.float64]:
     """What batches of the next 1, 2, ... sequences from each of start..stop-1 on cost, priced as `counts` [ahead].

@@ -1,7 +1,7 @@
 """Multiples: padded lengths, and numbers of sequences in a batch, that hardware and compilers like.
 
-multiple_of=8 pads a batch of the lengths 310, 87 and 95 to 312, and prices it so. count_multiple_of=8 takes 16 of 21
-sequences that fit; the other 5 go on to the next batch.
+multiple_of=8 pads a batch of the lengths 310, 87 and 95 to 312, and prices it so. count_multiple_of=8 prices a batch of
+13 sequences as the 16 rows to which a collate function fills it up.
 """
 
 from __future__ import annotations
@@ -25,8 +25,14 @@ def length_multiple(cut: object) -> int:
 
 
 def count_multiple(cut: object) -> int:
-    """What the numbers of sequences in batches are multiples of by a cut: its `count_multiple_of`, or 1."""
+    """Returns the multiple up to which the rows of batches are filled by a cut: its `count_multiple_of`, or 1."""
     return getattr(cut, "count_multiple_of", 1)
+
+
+def most_sequences(cut: object) -> int | None:
+    """Returns the most sequences that a cut allows in a batch whose rows are filled up; None for any number."""
+    most: int | None = getattr(cut, "max_sequences", None)
+    return None if most is None else int(round_counts(np.array([most]), count_multiple(cut))[0])
 
 
 def round_up(lengths: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
@@ -44,7 +50,7 @@ def fill_up(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
     >>> fill_up(np.array([5, 8, 13]), 8)
     array([ 5,  8, 16])
     """
-    return np.where(counts < multiple, counts, round_up(counts, multiple))
+    return counts if multiple == 1 else np.where(counts < multiple, counts, round_up(counts, multiple))
 
 
 def round_counts(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:

@@ -269,9 +269,9 @@ class MaxEntropy:
             order does not warn: nobody asked for its padding.
         mixing: In place of `padding`: the least padding at which plans mix so much, 0..1. Trial drafts mix it on
             average, as `measure(plan, lengths).mixing` says; one epoch mixes a little more or less by chance. If random
-            batches mix less, they are taken, and a miss of more than 0.02 warns once, and says why. Few sequences fill
-            few bins (1,000 fill 11, 100,000 fill 101), and few bins show more mixing. So the same request pads less for
-            few sequences: do not compare it between sets of different sizes.
+            batches mix less, or sorted ones more, they are taken, and a miss of more than 0.02 warns once. Few
+            sequences fill few bins (1,000 fill 11, 100,000 fill 101), and few bins show more mixing. So the same
+            request pads less for few sequences: do not compare it between sets of different sizes.
         scale: In place of `padding`: sort by a function of the length plus noise, without a pool. The mean of the
             noise, in the unit of the lengths; the module `lengthwise.choices.warp` has the function.
         noise: "optimal". Two other kinds sort by length and noise for a `padding` too: "exponential" (length + an

@@ -1,20 +1,36 @@
 """The command line: `lengthwise advise | inspect | compare | plan | buckets`, and commands of other packages.
 
-`plugins` finds those. They may use `cuts`, `parser`, `show` and `source` too.
+Those are found by their entry points. The name is the command, here `lengthwise tokenize`:
+
+    [project.entry-points."lengthwise.commands"]
+    tokenize = "my_package.tokenize"
+
+The module has a function `add`, as the commands of this package have. It adds a parser of that name, whose default
+`run` does the work. The package is imported only when its command is named.
+
+    def add(subparsers):
+        parser = subparsers.add_parser("tokenize", description="Counts the tokens of texts.")
+        parser.add_argument("texts")
+        parser.set_defaults(run=run)  # run(arguments) returns the exit status
+
+Two names serve errors about misplaced words: the default `file_option` is the option that takes a file, and the
+destination `subcommand` that of parsers below.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from importlib.metadata import entry_points
 
 import lengthwise as lw
 from lengthwise._compile import listen
 from lengthwise.checks import make_visible, sentence
-from lengthwise.cli import advise, buckets, compare, inspect, plan, plugins, streams
+from lengthwise.cli import advise, buckets, compare, inspect, plan
 from lengthwise.cli.parser import Parser
 
 COMMANDS = {"advise": advise, "inspect": inspect, "compare": compare, "plan": plan, "buckets": buckets}
@@ -24,7 +40,7 @@ _NO_MEMORY = "There is not enough memory for this. Give fewer sequences, or smal
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command. An error is one sentence on standard error, and exit status 2."""
     # Before anything is opened or printed.
-    streams.open_closed()
+    _open_closed_streams()
     # For an error that comes before the words are read.
     parsed = argparse.Namespace(command="")
     try:
@@ -38,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        streams.give_up_output()
+        _give_up_output()
         return 1  # what rich leaves with when it meets the same
     except (ValueError, TypeError, OSError, ImportError) as error:
         complaint, status = _complaint(error), 2
@@ -48,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # 128 + 2, the number of SIGINT, as shells count it.
         complaint, status = "stopped", 130
     print(f"{f'lengthwise {parsed.command}'.strip()}: {make_visible(complaint)}", file=sys.stderr)
-    streams.give_up_output()
+    _give_up_output()
     return status
 
 
@@ -60,18 +76,21 @@ _BEGIN = (
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     words = sys.argv[1:] if arguments is None else arguments
-    # Which command, before the parser is there: only a plugin that is named is imported.
-    named = next((word for word in words if not word.startswith("-")), None)
-    found = plugins.find(tuple(COMMANDS))
-    plugins.check_installed(named, found)
     text = "Plans the batches for training on sequences of different lengths."
-    parser = Parser(prog="lengthwise", description=f"{text} {_BEGIN}", epilog=plugins.recipes_hint(found))
+    others = {entry.name: entry for entry in sorted(entry_points(group="lengthwise.commands"))}
+    more = "" if "study" in others else "More commands, study and reproduce: pip install lengthwise-recipes"
+    parser = Parser(prog="lengthwise", description=f"{text} {_BEGIN}", epilog=more)
     parser.add_argument("-V", "--version", action="version", version=f"lengthwise {lw.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for command in COMMANDS.values():
         command.add(commands)
-    for name, entry in found.items():
-        plugins.add(commands, entry, load=name == named)
+    # Only a package whose command is named is imported.
+    named = next((word for word in words if not word.startswith("-")), None)
+    for name, entry in others.items():
+        if name == named and name not in COMMANDS:
+            entry.load().add(commands)
+        elif name not in COMMANDS:
+            commands.add_parser(name, help=f"a command of {entry.dist.name if entry.dist else entry.module}")
     # The words that are left over are kept: argparse's own error would not say which option a file lacks.
     parsed, unknown = parser.parse_known_args(words or ["--help"])
     if unknown or not parsed.command:
@@ -117,3 +136,25 @@ def _complaint(error: Exception) -> str:
     if error.filename is None:
         return remedy
     return sentence("path", "a file that can be read or written", error.filename, remedy)
+
+
+def _open_closed_streams() -> None:
+    """Opens streams that the caller closed (`>&-`), and discards what is written to them.
+
+    A free descriptor would go to the first file that is opened, and messages could end up in a saved plan.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest that is free
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", closefd=False))
+
+
+def _give_up_output() -> None:
+    """Discards what standard output no longer takes: its reader left, as `head` does, or its disk is full.
+
+    Otherwise the interpreter would try once more when it ends, and print an error.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

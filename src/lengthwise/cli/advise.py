@@ -12,8 +12,8 @@ import lengthwise as lw
 from lengthwise.advice.contenders import OTHER_CUT
 from lengthwise.advice.question import Question, read_question
 from lengthwise.advice.search import answer
-from lengthwise.choices.named import parse_share
 from lengthwise.cli import cuts, show, source
+from lengthwise.cli.strategies import parse_share
 from lengthwise.measures.pooled import join_measures
 
 _SHOWN = 6  # rows of the front, and what the sentence names; --json has all

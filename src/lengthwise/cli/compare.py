@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise.advice import rule
 from lengthwise.advice.row import epoch_price
-from lengthwise.choices.named import ARRANGEMENTS, DEFAULT_STRATEGY, PACKINGS, STRATEGIES, Strategy
 from lengthwise.choices.world import check_world
 from lengthwise.cli import cuts, show, source
+from lengthwise.cli.strategies import ARRANGEMENTS, DEFAULT_STRATEGY, PACKINGS, STRATEGIES, Strategy, parse_strategies
 from lengthwise.measures.pooled import epochs_to_pool, join_measures, measure_pooled
 from lengthwise.report.tables import choose_columns
 
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     if packed:
         default = DEFAULT_OF_ROWS if world.slots == 1 else f"{DEFAULT_OF_ROWS},random-steps"
     named = default if arguments.strategies is None else arguments.strategies
-    batchings = lw.strategies(named, cut=cut, cost=ATTENTION if packed else None)
+    batchings = parse_strategies(named, cut=cut, cost=ATTENTION if packed else None)
     lengths, name = source.read(arguments)
     plans, rows = {}, []
     with warnings.catch_warnings():

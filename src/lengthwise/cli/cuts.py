@@ -8,6 +8,7 @@ from dataclasses import replace
 import lengthwise as lw
 from lengthwise.checks import value_error
 from lengthwise.choices.cut import Cut
+from lengthwise.cli.strategies import parse_cut
 
 BATCH_SIZE = 16
 
@@ -78,7 +79,7 @@ def _choose_kind(arguments: argparse.Namespace) -> Cut:
                 raise value_error("pack", rule, arguments.pack, "Choose one of the two.")
         return lw.Rows(arguments.pack, rows=1 if arguments.rows is None else arguments.rows)
     if arguments.cut is not None:
-        return lw.parse_cut(arguments.cut)
+        return parse_cut(arguments.cut)
     if arguments.budget is not None:
         return lw.Budget(arguments.budget)
     return lw.FixedSize(BATCH_SIZE if arguments.batch_size is None else arguments.batch_size)

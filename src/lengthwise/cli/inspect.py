@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise.advice.snippet import write_batching
 from lengthwise.cli import cuts, show, source
-from lengthwise.lengths.bars import bar_starts, has_long_tail
+from lengthwise.lengths.description import bar_starts, has_long_tail
 
 _BARS = " ▏▎▍▌▋▊▉█"
 _WIDTH = 48  # of the longest bar, in columns

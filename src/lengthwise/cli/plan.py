@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise.checks import check_whole, value_error
 from lengthwise.choices.deal import TAILS
-from lengthwise.choices.named import DEFAULT_STRATEGY, parse_share
 from lengthwise.cli import cuts, show, source
+from lengthwise.cli.strategies import DEFAULT_STRATEGY, parse_share, parse_strategy
 from lengthwise.report import words
 from lengthwise.report.tables import choose_columns, meanings
 
@@ -111,7 +111,7 @@ def _write_report(
 
 def _batching(arguments: argparse.Namespace) -> lw.Batching:
     cut = cuts.choose_cut(arguments)
-    named = lw.Batching(cut=cut) if arguments.strategy is None else lw.strategy(arguments.strategy, cut=cut)
+    named = lw.Batching(cut=cut) if arguments.strategy is None else parse_strategy(arguments.strategy, cut=cut)
     deal = _deal(arguments, named.deal)
     chunks = None if arguments.chunk is None else lw.Chunks(arguments.chunk, step=arguments.chunk_step)
     if chunks is None and arguments.chunk_step is not None:

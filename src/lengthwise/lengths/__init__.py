@@ -4,7 +4,7 @@ rules, arrays                     what a length may be; lengths in memory
 files                             chooses the reader: arrays, text, tables, manifests, arrow, saved_datasets, audio
 columns, units, counts, sources   what all readers return, and how that becomes lengths; texts; errors about a file
 mapped                            a file of lengths too many to read
-description, bars, examples       what lengths look like, and some to try things on
+description, examples             what lengths look like, and some to try things on
 """
 
 from lengthwise.lengths.arrays import as_lengths as as_lengths

@@ -60,10 +60,13 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
 def view_lengths(values: ArrayLike) -> NDArray[np.int64]:
     """As `as_lengths`, but int64 lengths in one piece are not copied: for who reads them while they do not change."""
     array: Any = values
-    plain = type(array) is np.ndarray and array.dtype == np.int64 and array.dtype.isnative
-    # Of other shapes `as_lengths` says what is wrong.
-    plain = plain and (array.ndim == 1 or (array.ndim == 2 and 1 <= array.shape[1] <= MOST_DIMS))
-    if plain and array.flags.c_contiguous and array.min(initial=1) >= 1:
+    # Of other types and shapes `as_lengths` says what is wrong.
+    plain = type(array) is np.ndarray and array.dtype == np.int64 and array.flags.c_contiguous
+    if (
+        plain
+        and (array.ndim == 1 or (array.ndim == 2 and 1 <= array.shape[1] <= MOST_DIMS))
+        and array.min(initial=1) >= 1
+    ):
         return freeze(array.view())
     return as_lengths(values)
 
@@ -137,7 +140,10 @@ def sequence_place(raw: NDArray[Any], of: str = "") -> Place:
 
 
 def _as_array(values: ArrayLike, of: str) -> NDArray[Any]:
-    _refuse_masked(values)
+    # numpy.ma takes a while to import, and without it no array is masked.
+    if "numpy.ma" in sys.modules and np.ma.is_masked(values):
+        remedy = "Drop the masked sequences first, as by `values.compressed()`."
+        raise value_error("lengths", "an array without masked values", "masked", remedy)
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -147,28 +153,15 @@ def _as_array(values: ArrayLike, of: str) -> NDArray[Any]:
         raise type_error("lengths", "an array of whole numbers", type(values), remedy) from error
 
 
-def _refuse_masked(values: object) -> None:
-    if "numpy.ma" not in sys.modules:  # which takes a while to import, and without it no array is masked
-        return
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        at = int(np.argmax(np.ma.getmaskarray(values).ravel()))
-        drop = "values.compressed()" if values.ndim == 1 else "np.ma.compress_rows(values)"
-        remedy = f"Drop the masked sequences first: `{drop}`."
-        raise value_error("lengths", "an array without masked values", "masked", remedy, at=f"flat index {at}")
-
-
 def _ragged_error(values: Any, of: str) -> ValueError:
     rows = list(values)
-    # Of [[1, 2], [3], 4]: "2 numbers", "one number" and so on, to find the first row that differs.
-    widths = [_width(row) for row in rows]
+    # Of [[1, 2], [3], 4]: "2 numbers", "1 numbers" and "one number", to find the first row that differs.
+    many = [isinstance(row, Sized) and not isinstance(row, str | bytes) for row in rows]
+    widths = [f"{len(row)} numbers" if wide else "one number" for row, wide in zip(rows, many, strict=True)]
     at = next((k for k, width in enumerate(widths) if width != widths[0]), 0)
     rule = f"as wide at every sequence as at the first, {widths[0]}"
     remedy = "Give each sequence as many lengths as the first; count lists of tokens: `[len(row) for row in rows]`."
     return value_error("lengths", rule, rows[at], remedy, at=f"sequence {at}{of}")
-
-
-def _width(row: object) -> str:
-    return f"{len(row)} numbers" if isinstance(row, Sized) and not isinstance(row, str | bytes) else "one number"
 
 
 def _from_objects(raw: NDArray[np.object_], place: Place) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lengthwise.checks import check_choice, sentence, type_error, value_error
 from lengthwise.lengths.rules import Place
-from lengthwise.lengths.sources import brief, source_sentence
+from lengthwise.lengths.sources import brief
 
 COUNTS = ("characters", "words", "tokens")
 COUNT_REMEDY = 'give `count` as "characters", "words" or "tokens" (on the command line: --count words)'
@@ -71,8 +71,7 @@ def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> 
         raise type_error("tokenizer", "a path", type(tokenizer), _TOKENIZER_REMEDY)
     path = os.path.abspath(tokenizer)
     if not os.path.isfile(path):
-        told = source_sentence("a file that is there", tokenizer, _TOKENIZER_REMEDY)
-        raise FileNotFoundError(told.replace("`source`", "`tokenizer`", 1))
+        raise FileNotFoundError(sentence("tokenizer", "a file that is there", str(tokenizer), _TOKENIZER_REMEDY))
     _load_tokenizer(path)
     return TextCount(count, path)
 
@@ -119,12 +118,13 @@ def _count_tokens(path: str, texts: Sequence[str]) -> NDArray[np.int64]:
     try:
         parts = [
             # The special tokens that the file adds are counted: the network sees them too.
-            [len(found) for found in tokenizer.encode_batch_fast(list(texts[start : start + _TEXTS]))]
+            [len(tokens) for tokens in tokenizer.encode_batch_fast(list(texts[start : start + _TEXTS]))]
             for start in range(0, len(texts), _TEXTS)
         ]
     except Exception as error:  # it raises no class of its own
         # A word that is not in its vocabulary, for example, where it has no token for unknown ones.
-        raise _tokenizer_error("one that takes these texts", path, "Give the one of your model", error) from error
+        remedy = f"Give the one of your model ({brief(error)})."
+        raise value_error("tokenizer", "one that takes these texts", path, remedy) from error
     return np.fromiter((length for part in parts for length in part), dtype=np.int64, count=len(texts))
 
 
@@ -144,13 +144,9 @@ def _load_version(path: str, _version: tuple[int, ...]) -> Any:
     try:
         tokenizer = Tokenizer.from_file(path)
     except Exception as error:  # it raises no class of its own
-        raise _tokenizer_error("a tokenizer.json", path, "Save it by `tokenizer.save(path)`", error) from error
+        remedy = f"Save it by `tokenizer.save(path)` ({brief(error)})."
+        raise value_error("tokenizer", "a tokenizer.json", path, remedy) from error
     # Both may be set in the file, and would give every text of a batch the same length.
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
-
-
-def _tokenizer_error(rule: str, path: str, remedy: str, error: Exception) -> ValueError:
-    remedy = f"{remedy} ({brief(error, 120)})."
-    return ValueError(source_sentence(rule, path, remedy).replace("`source`", "`tokenizer`", 1))

@@ -10,8 +10,7 @@ portions    all sequences, or each rank's own, by an order that is fitted once
 fit         an order is fitted to the lengths: by trial drafts (trial, noise, joint), for windows once for all
             (shared_fit)
 custom      what a choice that the user wrote gives is checked
-draft       a portion in order, and cut: bucket by bucket, or by whole steps (steps, row_steps; called_steps
-            and step_multiples for what kernels do not price)
+draft       a portion in order, and cut: bucket by bucket, or by whole steps (steps, row_steps)
 missed      a padding that was asked for and is missed is said
 level       batches are cut a little smaller, so that they fill the last step
 batches     what batches hold, what they are padded to, what they cost

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.choices.cost import Cost, costs_of, costs_of_rows
+from lengthwise.choices.multiples import fill_up
 
 
 class Batches(NamedTuple):
@@ -46,11 +47,13 @@ def pad(
     offsets: NDArray[np.int64],
     needed: NDArray[np.int64],
     cost: Cost,
+    *,
     capacity: int | None = None,
+    multiple: int = 1,
 ) -> Batches:
     """The batches that `offsets` cut `members` into, padded and priced.
 
-    Where rows have a `capacity`, each batch is padded to it.
+    Where rows have a `capacity`, each batch is padded to it. Otherwise its rows are filled up to a `multiple`.
     """
     if len(offsets) == 1:  # no batches: `reduceat` wants at least one start
         return Batches(members, offsets, needed, np.empty((0, needed.shape[1]), np.int64), np.empty(0), None, capacity)
@@ -60,7 +63,8 @@ def pad(
         return Batches(members, offsets, needed, lengths, costs, None, capacity)
     # Members that need [5, 9, 2, 4], cut at [0, 2, 4], are padded to [9, 4].
     lengths = np.maximum.reduceat(needed, offsets[:-1], axis=0)
-    return Batches(members, offsets, needed, lengths, costs_of(cost, np.diff(offsets), lengths), None)
+    costs = costs_of(cost, fill_up(np.diff(offsets), multiple), lengths)
+    return Batches(members, offsets, needed, lengths, costs, None)
 
 
 def join(parts: Sequence[Batches]) -> Batches:

@@ -18,7 +18,7 @@ from lengthwise.choices.columns import longest_of, sum_rows
 from lengthwise.choices.cost import Cost, costs_alone
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import RandomSteps
-from lengthwise.choices.multiples import length_multiple, round_up
+from lengthwise.choices.multiples import count_multiple, length_multiple, round_up
 from lengthwise.choices.order import Bucketed, Order, Ordered
 from lengthwise.choices.rows import Rows, max_in_row, one_of_each, row_capacity
 from lengthwise.planning.batches import Batches, pad
@@ -180,13 +180,11 @@ def _is_in_boxes(items: NDArray[np.int64], order: Order) -> bool:
     return isinstance(order, Bucketed) and order.size is None and items.shape[1] > 1
 
 
-def price(draft: Draft, cost: Cost, capacity: int | None = None) -> Batches:
-    """The batches of the draft, padded and priced; batches of one bucket count as long as its longest.
-
-    Args:
-        capacity: Of a row, where the cut packs sequences into rows.
-    """
-    batches = pad(draft.members, draft.offsets, draft.needed, cost, capacity=capacity)
+def price(draft: Draft, batching: Batching) -> Batches:
+    """The batches of the draft, padded and priced; batches of one bucket count as long as its longest."""
+    capacity, multiple = row_capacity(batching.cut), count_multiple(batching.cut)
+    rows = draft.members, draft.offsets, draft.needed
+    batches = pad(*rows, batching.cost, capacity=capacity, multiple=multiple)
     if not len(draft.boundaries):
         return batches
     # Packed rows are all padded to the capacity, which says nothing of their bucket.

@@ -17,7 +17,7 @@ from lengthwise.choices.cost import Cost, cost_of_one, costs_alone, prices_of, s
 from lengthwise.choices.cut import Budget, DynamicSize
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.greedy import cut_greedily
-from lengthwise.choices.multiples import count_multiple
+from lengthwise.choices.multiples import count_multiple, most_sequences
 from lengthwise.planning.draft import Draft
 
 _WORTH = 0.01  # of the places of all steps: filling fewer saves less than the cut of a batch moves by chance
@@ -57,7 +57,7 @@ def level(draft: Draft, batching: Batching, slots: int, *, beside: int) -> Draft
     offsets, in_order = draft.offsets, (draft.needed, draft.boundaries)
     limits = {
         "cost": batching.cost,
-        "most": getattr(cut, "max_sequences", None),
+        "most": most_sequences(cut),
         "multiple": count_multiple(cut),
     }
     # The smaller the budget, the more batches. `offsets` are always of a budget that fills no more than the places.

@@ -223,7 +223,7 @@ def _make_batches(
     most = _max_cost(items, drafts, batching)
     made = _Made(spans, taken_times, len(items), name, data.name, most, batching)
     del array, items, data  # the drafts have what they need of these, and batches take the room
-    return [price(draft, batching.cost, row_capacity(batching.cut)) for draft in drafts], made
+    return [price(draft, batching) for draft in drafts], made
 
 
 def _max_cost(items: NDArray[np.int64], drafts: list[Draft], batching: Batching) -> float:

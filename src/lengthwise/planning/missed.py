@@ -23,7 +23,7 @@ from lengthwise.planning.recent import Recent
 
 _TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too small to act on
 _NEARLY_ALL = 0.9  # of the sequences are over the budget: nobody means to drop so many
-# Of what this process has warned: (what, batching, fingerprint of lengths). Every window of a stream has other lengths.
+# Of what this process has warned: (what, batching, fingerprint of lengths, world). Windows have lengths of their own.
 _told: Recent[None] = Recent(most=10_000)
 
 
@@ -51,8 +51,9 @@ def tell_missed_request(
     draft_by: Callable[[Order], list[Draft]],
     *,
     name: str,
+    world: World,
 ) -> None:
-    """Warns if plans miss the padding or the mixing that was asked for; once for the same batching and lengths.
+    """Warns if plans miss the padding or the mixing that was asked for; once for the same batching, lengths and world.
 
     The default order does not warn: nobody asked for its padding.
 
@@ -62,35 +63,41 @@ def tell_missed_request(
         batching: The choices.
         draft_by: Drafts the same sequences by another order, to see what is possible.
         name: Of the lengths.
+        world: What a step is shared out to: on other ranks, plans pad and mix otherwise.
     """
     order = batching.order
     if achieved is None or order is DEFAULT_ORDER or not finds_noise(order):
         return
     if order.padding is not None:
-        _tell_missed_padding(order.padding, achieved, items, batching, draft_by, name)
-    elif order.mixing is not None and achieved < order.mixing - _TOLERANCE and not _was_told("mixing", name, batching):
-        sentence = f"`mixing` must be at least what was asked, {order.mixing:g}, but is {achieved:.3f}."
-        why = (
-            f"Random batches mix {achieved:.3f} here, and nothing mixes more: make the batches larger, or ask for less."
-        )
-        checks.warn(f"{sentence} {why}")
-
-
-def _tell_missed_padding(
-    asked: float,
-    achieved: float,
-    items: NDArray[np.int64],
-    batching: Batching,
-    draft_by: Callable[[Order], list[Draft]],
-    name: str,
-) -> None:
-    if abs(achieved - asked) <= _TOLERANCE or _was_told("padding", name, batching):
+        what, asked = "padding", order.padding
+    else:
+        what, asked = "mixing", order.mixing or 0.0
+    if abs(achieved - asked) <= _TOLERANCE or _was_told(what, name, batching, world):
         return
+    why = _say_why_mixing(asked, achieved) if what == "mixing" else _say_why_padding(asked, achieved, items, draft_by)
+    if why:
+        checks.warn(f"`{what}` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {achieved:.3f}. {why}")
+
+
+def _say_why_mixing(asked: float, achieved: float) -> str:
+    if achieved > asked:
+        return "No batches were found that mix less here: make them smaller, or ask for more."
+    return f"Random batches mix {achieved:.3f} here, and nothing mixes more: make the batches larger, or ask for less."
+
+
+def _say_why_padding(
+    asked: float, achieved: float, items: NDArray[np.int64], draft_by: Callable[[Order], list[Draft]]
+) -> str:
+    """Returns the reason; nothing where all lengths are nearly equal, so that no order pads more."""
     least, most = (padding_of(draft_by(end), items) for end in (Sorted(), Shuffled()))
-    if asked > most and most <= _TOLERANCE:  # all lengths are nearly equal: no order pads more
-        return
-    sentence = f"`padding` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {achieved:.3f}."
-    checks.warn(f"{sentence} {_say_why(asked, achieved, least, most)}")
+    if asked > most and most <= _TOLERANCE:
+        return ""
+    if asked > most:
+        return f"Random batches pad {most:.3f} here, and nothing pads more: ask for less."
+    if asked < least:
+        return f"Sorting pads {least:.3f} here: make the batches smaller, or ask for more."
+    change = "less" if achieved > asked else "more"
+    return f"A few long sequences are most of it: cut by a budget with oversize='alone', or ask for {change}."
 
 
 def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching, *, name: str = "") -> None:
@@ -119,7 +126,7 @@ def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching,
 
 
 def tell_other_deal(batching: Batching, settled: Settled, world: World, *, name: str) -> None:
-    """Warns if random steps were asked of a fixed size, and are not taken; once for the same batching and lengths.
+    """Warns if random steps of a fixed size are not taken; once for the same batching, lengths and world.
 
     Under a budget nothing is said: batches of the padding that was asked share the steps by strata, as documented.
 
@@ -132,7 +139,7 @@ def tell_other_deal(batching: Batching, settled: Settled, world: World, *, name:
     deal, order = settled.batching.deal, batching.order
     if not isinstance(batching.cut, FixedSize) or deal == batching.deal or world.slots == 1 or not finds_noise(order):
         return
-    if (settled.steps_pad is None and order.mixing is None) or _was_told("steps", name, batching):
+    if (settled.steps_pad is None and order.mixing is None) or _was_told("steps", name, batching, world):
         return
     if order.mixing is not None:
         sentence = (
@@ -148,7 +155,7 @@ def tell_other_deal(batching: Batching, settled: Settled, world: World, *, name:
 
 
 def tell_missed_waiting(grid: NDArray[np.int64], costs: NDArray[np.float64], batching: Batching, *, name: str) -> None:
-    """Warns if the ranks of a whole epoch wait longer than was asked; once for the same batching and lengths.
+    """Warns if the ranks of a whole epoch wait longer than was asked; once for the same batching, lengths and world.
 
     Args:
         grid: [steps, micro_batches, ranks] of batch numbers.
@@ -160,7 +167,8 @@ def tell_missed_waiting(grid: NDArray[np.int64], costs: NDArray[np.float64], bat
     if not isinstance(deal, Balanced) or deal.waiting is None or not grid.size:
         return
     achieved = waiting_of((costs / (costs.max() or 1.0))[grid].sum(axis=1))
-    if achieved <= deal.waiting + 1e-9 or _was_told("waiting", name, batching):
+    world = World(grid.shape[2], grid.shape[1])
+    if achieved <= deal.waiting + 1e-9 or _was_told("waiting", name, batching, world):
         return
     sentence = f"`waiting` must be at most what was asked, {deal.waiting:g}, but is {achieved:.3g}."
     remedy = "Cut by a budget, or ask for more." if isinstance(batching.cut, FixedSize) else "Ask for more."
@@ -168,18 +176,9 @@ def tell_missed_waiting(grid: NDArray[np.int64], costs: NDArray[np.float64], bat
     checks.warn(f"{sentence} {why} {remedy}")
 
 
-def _was_told(what: str, name: str, batching: Batching) -> bool:
-    """Whether this process has warned of it before, for lengths of this name; from now on it has."""
-    about = (what, batching.to_json(), name)
+def _was_told(what: str, name: str, batching: Batching, world: World | None = None) -> bool:
+    """Whether this process has warned of it before, for lengths of this name and this world; from now on it has."""
+    about = (what, batching.to_json(), name, world)
     told = about in _told
     _told.get(about, lambda: None)
     return told
-
-
-def _say_why(asked: float, achieved: float, least: float, most: float) -> str:
-    if asked > most:
-        return f"Random batches pad {most:.3f} here, and nothing pads more: ask for less."
-    if asked < least:
-        return f"Sorting pads {least:.3f} here: make the batches smaller, or ask for more."
-    change = "less" if achieved > asked else "more"
-    return f"A few long sequences are most of it: cut by a budget with oversize='alone', or ask for {change}."

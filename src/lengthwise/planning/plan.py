@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks, files
+from lengthwise.choices.multiples import fill_up
 from lengthwise.planning.times import copies_of
 
 _ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "row_offsets", "spans", "delivered", "times")
@@ -103,10 +104,11 @@ class Plan:
 
     @property
     def row_counts(self) -> NDArray[np.int64]:
-        """Rows of each batch: as many as its sequences, unless rows are packed. [batches]."""
-        return (
-            self.batch_sizes if self.row_offsets is None else np.diff(np.searchsorted(self.row_offsets, self.offsets))
-        )
+        """Rows of each batch: its sequences, filled up to the multiple of the cut; or packed rows. [batches]."""
+        if self.row_offsets is not None:
+            return np.diff(np.searchsorted(self.row_offsets, self.offsets))
+        cut = (json.loads(self.batching) or {}).get("cut", {})
+        return fill_up(self.batch_sizes, cut.get("count_multiple_of", 1))
 
     def __len__(self) -> int:
         """Batches that one rank takes in the epoch: steps x micro-batches."""

@@ -49,7 +49,7 @@ def draft_portions(
         return fill_steps(draft_by(order), batching, world.slots // len(members), alone=sum(map(len, alone)))
 
     drafts = draft_by(fit.order)
-    tell_missed_request(fit.achieved, items, batching, fill_by, name=data.name)
+    tell_missed_request(fit.achieved, items, batching, fill_by, name=data.name, world=world)
     # Portions differ in their number of batches: cutting one of them smaller would only give all ranks more steps.
     if len(drafts) == 1:
         drafts = [level(drafts[0], batching, world.slots, beside=len(alone[0]))]

@@ -8,30 +8,66 @@ A step is a sample of the order: random where the order is. Its batches are near
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.columns import longest_of, sum_rows
-from lengthwise.choices.cost import Cost, costs_alone, prices_of
+from lengthwise.choices.cost import Cost, check_priced, costs_alone, prices_of
 from lengthwise.choices.cut import Cut, FixedSize, keep_within
 from lengthwise.choices.deal import RandomSteps
-from lengthwise.choices.greedy import cut_greedily, settle_most
-from lengthwise.choices.multiples import count_multiple
-from lengthwise.planning.called_steps import (
-    Queue,
-    Steps,
-    count_batches,
-    cut_evenly_by_calls,
-    fill_by_calls,
-    fits_in_step,
-    make_room,
-)
-from lengthwise.planning.step_multiples import StepBounds
+from lengthwise.choices.greedy import cut_greedily
+from lengthwise.choices.multiples import count_multiple, most_sequences
 
+_NO_BOUNDARIES = np.empty(0, np.int64)
 _UNBOUNDED = 2**62  # sequences in a batch: more than any data set has
 _ASKED = 1_000  # sequences that tell about how many a step takes
+
+
+class StepBounds(NamedTuple):
+    """What a step holds: `slots` batches of at most `budget` in cost and of `most` sequences.
+
+    Rows of batches are filled up to a `multiple`. If `step_size` is not 0, that many sequences make a full step.
+    """
+
+    slots: int
+    budget: float
+    most: int
+    cost: Cost
+    multiple: int = 1
+    step_size: int = 0
+
+
+class Queue(NamedTuple):
+    """Sequences in order, from which steps are filled.
+
+    needed   [m, dims]   what each must be padded to at least, int64 or uint16
+    sizes    [m]         whole numbers, by which a step is sorted, from the largest; equal ones stand as they come
+    """
+
+    needed: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    def sort(self, start: int, stop: int) -> NDArray[Any]:
+        """Returns the positions from `start` to before `stop`, from the largest to the smallest."""
+        positions = _make_room(stop - start, len(self.sizes))
+        _kernels.sort_steps(self.sizes[start:stop], np.array([stop - start]), positions)
+        return start + positions
+
+
+class Steps(NamedTuple):
+    """Steps of sequences: how many each takes [steps], and their positions, step by step, each from its largest."""
+
+    taken: NDArray[np.int64]
+    positions: NDArray[Any]
+
+
+def _make_room(size: int, most: int) -> NDArray[Any]:
+    """Returns room for numbers of at most `most`, of half the bytes where those are enough."""
+    return np.empty(size, np.uint32 if most < 2**32 else np.int64)
 
 
 def form_steps(
@@ -45,8 +81,7 @@ def form_steps(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Cuts sequences in order into steps, and each step into batches of about equal cost.
 
-    Only the last step may have fewer batches, where fewer sequences are left than the steps have places. And only the
-    last holds what is left over a multiple of sequences, where the cut has one; `step_multiples` has the rules.
+    Only the last step may have fewer batches, where fewer sequences are left than the steps have places.
 
     Args:
         sequences: [m], in the order's order. They are moved within this array, where all of them are kept.
@@ -83,10 +118,11 @@ def form_steps(
 
 def bounds_of(cut: Cut, cost: Cost, longest: NDArray[np.int64], slots: int) -> StepBounds:
     """What a step holds by a cut that `check_cut` lets pass."""
+    priced = check_priced(cost)
     if isinstance(cut, FixedSize):
-        return StepBounds(slots, np.inf, _UNBOUNDED, cost, step_size=cut.batch_size * slots)
-    most, multiple = settle_most(getattr(cut, "max_sequences", None), count_multiple(cut), _UNBOUNDED)
-    return StepBounds(slots, cut.max_cost(cost, longest), most, cost, multiple)
+        return StepBounds(slots, np.inf, _UNBOUNDED, priced, step_size=cut.batch_size * slots)
+    most = most_sequences(cut) or _UNBOUNDED
+    return StepBounds(slots, cut.max_cost(cost, longest), most, priced, count_multiple(cut))
 
 
 def _sizes_of(needed: NDArray[np.int64], bands: tuple[int, ...]) -> NDArray[np.int64]:
@@ -111,45 +147,41 @@ def _is_full(queue: Queue, taken: NDArray[np.int64], bounds: StepBounds) -> bool
     stop = int(taken.sum())
     step = queue.needed[queue.sort(stop - int(taken[-1]), stop)]
     # The same step with its shortest sequence twice: if that needs one batch more, the step was full.
-    return count_batches(np.concatenate([step, step[-1:]]), bounds) > bounds.slots
+    return len(_cut_greedily(np.concatenate([step, step[-1:]]), bounds)) - 1 > bounds.slots
 
 
-def lend(sizes: NDArray[np.int64], slots: int, multiple: int = 1) -> NDArray[np.int64]:
+def _cut_greedily(lengths: NDArray[np.int64], bounds: StepBounds) -> NDArray[np.int64]:
+    limits = {"cost": bounds.cost, "budget": bounds.budget, "most": bounds.most, "multiple": bounds.multiple}
+    return cut_greedily(lengths, _NO_BOUNDARIES, **limits)
+
+
+def lend(sizes: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
     """Gives the last step a sequence for each batch, where the steps before it have some to spare.
 
     Where the step before is then short of them itself, the one before that lends to it.
 
     >>> lend(np.array([9, 5, 1]), 4).tolist()  # the last two keep 4 each, and the first lends them the rest
     [7, 4, 4]
-
-    With a `multiple` they lend so many at a time, unless they would have too few themselves.
-
-    >>> lend(np.array([64, 64, 1]), 4, 8).tolist()
-    [64, 56, 9]
     """
     # Fewer sequences than places, whoever lends: the tail takes some batches again instead.
     if not len(sizes) or sizes.sum() < slots * len(sizes):
         return sizes
     lent = sizes.copy()
     for step in range(len(lent) - 1, 0, -1):
-        missing = -(-(slots - lent[step]) // multiple) * multiple
+        missing = slots - lent[step]
         if missing <= 0:
             break
         lent[step] += missing
         lent[step - 1] -= missing
-    return lent if multiple == 1 or lent.min() >= slots else lend(sizes, slots)
+    return lent
 
 
 def _lend(queue: Queue, steps: Steps, bounds: StepBounds) -> Steps:
-    """As `lend`, by multiples where the budget allows it, with the steps that lent or were given some sorted anew."""
+    """As `lend`, with the steps that lent or were given some sorted anew."""
     if not len(steps.taken) or steps.taken[-1] >= bounds.slots:
         return steps
-    taken = lend(steps.taken, bounds.slots, bounds.multiple)
-    changed = _changed(steps.taken, taken)
-    if bounds.multiple > 1 and not all(fits_in_step(queue, *each, bounds) for each in changed):
-        taken = lend(steps.taken, bounds.slots)
-        changed = _changed(steps.taken, taken)
-    for start, stop in changed:
+    taken = lend(steps.taken, bounds.slots)
+    for start, stop in _changed(steps.taken, taken):
         steps.positions[start:stop] = queue.sort(start, stop)
     return Steps(taken, steps.positions)
 
@@ -168,25 +200,16 @@ def _fill(queue: Queue, bounds: StepBounds) -> Steps:
     if bounds.step_size:
         # 10 sequences in steps of 4: [4, 4, 2].
         taken = np.minimum(bounds.step_size, count - np.arange(0, count, bounds.step_size))
-    elif bounds.slots == 1 and bounds.multiple == 1:
+    elif bounds.slots == 1:
         # What one batch costs does not change with the order of its sequences.
-        none, cost, budget = np.empty(0, np.int64), bounds.cost, bounds.budget
-        taken = np.diff(cut_greedily(queue.needed, none, cost=cost, budget=budget, most=bounds.most))
+        taken = np.diff(_cut_greedily(queue.needed, bounds))
     if taken is not None:
-        positions = make_room(count, count)
+        positions = _make_room(count, count)
         _kernels.sort_steps(queue.sizes, taken, positions)
         return Steps(taken, positions)
-    prices = prices_of(bounds.cost, queue.needed.shape[1])
-    if prices is None:
-        return fill_by_calls(queue, bounds)
     # As many steps as there may be: of one sequence in each batch.
-    taken, positions = make_room(-(-count // bounds.slots), count), make_room(count, count)
-    slots, budget, most, multiple = bounds.slots, bounds.budget, bounds.most, bounds.multiple
-    if multiple > 1:
-        limits = (prices, budget, most, multiple, slots)
-        steps = _kernels.fill_steps_of_multiples(*queue, *limits, taken, positions)
-    else:
-        steps = _kernels.fill_steps(*queue, prices, budget, most, slots, _guess(queue, bounds), taken, positions)
+    taken, positions = _make_room(-(-count // bounds.slots), count), _make_room(count, count)
+    steps = _kernels.fill_steps(*queue, *_limits_of(queue.needed, bounds), _guess(queue, bounds), taken, positions)
     return Steps(taken[:steps].astype(np.int64), positions)
 
 
@@ -200,18 +223,16 @@ def _guess(queue: Queue, bounds: StepBounds) -> int:
 
 def _cut_evenly(needed: NDArray[np.int64], taken: NDArray[np.int64], bounds: StepBounds) -> NDArray[np.int64]:
     """The offsets of the batches: the costliest of each step as cheap as can be. `needed` [m, dims] is sorted."""
-    slots, budget, most, multiple = bounds.slots, bounds.budget, bounds.most, bounds.multiple
-    if slots == 1:
+    if bounds.slots == 1:
         return np.concatenate([[0], np.cumsum(taken)])
-    prices = prices_of(bounds.cost, needed.shape[1])
-    if prices is None:
-        return cut_evenly_by_calls(needed, taken, bounds)
-    offsets = np.empty(len(taken) * slots + 1, np.int64)
-    if multiple > 1:
-        batches = _kernels.cut_steps_to_multiples(needed, taken, prices, budget, most, multiple, slots, offsets)
-    else:
-        batches = _kernels.cut_steps(needed, taken, prices, budget, most, slots, offsets)
+    offsets = np.empty(len(taken) * bounds.slots + 1, np.int64)
+    batches = _kernels.cut_steps(needed, taken, *_limits_of(needed, bounds), offsets)
     return offsets[: batches + 1].copy()
+
+
+def _limits_of(needed: NDArray[np.int64], bounds: StepBounds) -> tuple[Any, ...]:
+    """Returns the bounds as kernels take them."""
+    return prices_of(bounds.cost, needed.shape[1]), bounds.budget, bounds.most, bounds.multiple, bounds.slots
 
 
 def _cut_by_count(taken: NDArray[np.int64], slots: int) -> NDArray[np.int64]:

@@ -34,7 +34,7 @@ def complete_steps(
     Args:
         portions: The list is emptied, so that each is let go of as soon as it is split.
         keys: One for each portion, to draw what is dropped.
-        multiple: What the numbers of sequences in batches are multiples of.
+        multiple: Up to a multiple of how many rows batches are filled.
 
     Returns:
         All batches, and the numbers of those that take part, [portions, each]; some may stand twice.
@@ -53,40 +53,27 @@ def complete_steps(
     return batches, np.stack(numbers)
 
 
-def split_largest(offsets: NDArray[np.int64], batches: int, multiple: int = 1) -> NDArray[np.int64]:
+def split_largest(offsets: NDArray[np.int64], batches: int) -> NDArray[np.int64]:
     """Halves the batches of most sequences until there are `batches`, or until every batch is one sequence.
 
     >>> split_largest(np.array([0, 2, 6, 7]), 4)
     array([0, 2, 4, 6, 7])
-
-    With a `multiple`, the first part is one, where the batch holds more.
-
-    >>> split_largest(np.array([0, 24]), 2, 8)
-    array([ 0,  8, 24])
     """
-    return _halve_largest(offsets, batches, multiple)[0]
+    return _halve_largest(offsets, batches)[0]
 
 
-def _halve_largest(
-    offsets: NDArray[np.int64], batches: int, multiple: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _halve_largest(offsets: NDArray[np.int64], batches: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The offsets of `split_largest`, and for each batch the number of the one that it was split from."""
     origins = np.arange(len(offsets) - 1)
     # A halving adds one batch for each that it splits, so a large `batches` takes several rounds.
     while (missing := batches - len(origins)) > 0:
-        largest, halves = _choose_halves(np.diff(offsets), missing, multiple)
+        sizes = np.diff(offsets)
+        largest = _find_largest(sizes, missing)
         if not len(largest):
             break
-        offsets = np.insert(offsets, largest + 1, offsets[largest] + halves)
+        offsets = np.insert(offsets, largest + 1, offsets[largest] + sizes[largest] // 2)
         origins = np.insert(origins, largest + 1, origins[largest])
     return offsets, origins
-
-
-def _choose_halves(sizes: NDArray[np.int64], most: int, multiple: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The numbers of up to `most` batches to split, and how many sequences the first part of each takes."""
-    largest = _find_largest(sizes, most)
-    halves = sizes[largest] // 2
-    return largest, np.where(sizes[largest] > multiple, np.maximum(multiple, halves // multiple * multiple), halves)
 
 
 def _find_largest(sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
@@ -121,13 +108,15 @@ def _split(batches: Batches, wanted: int, cost: Cost, multiple: int) -> Batches:
     if wanted <= len(batches.costs):
         return batches
     # Offsets [0, 2, 6] split to [0, 2, 4, 6] come from the batches [0, 1, 1]. The halves alone are padded anew.
-    offsets, origins = _halve_largest(batches.offsets, wanted, multiple)
+    offsets, origins = _halve_largest(batches.offsets, wanted)
     twice = origins[1:] == origins[:-1]
     halves = np.flatnonzero(np.append(twice, False) | np.append(False, twice))
     sizes = np.diff(offsets)[halves]
     own = np.concatenate([[0], np.cumsum(sizes)])
     places = np.arange(own[-1]) + np.repeat(offsets[halves] - own[:-1], sizes)
-    padded = pad(batches.members[places], own, batches.needed[places], cost, capacity=batches.capacity)
+    padded = pad(
+        batches.members[places], own, batches.needed[places], cost, capacity=batches.capacity, multiple=multiple
+    )
     # One array after another takes the place of the one before.
     batches = batches._replace(offsets=offsets)
     batches = batches._replace(padded_lengths=batches.padded_lengths[origins])

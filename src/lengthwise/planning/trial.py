@@ -18,7 +18,6 @@ from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.columns import distinct, longest_of
 from lengthwise.choices.cost import prices_of
-from lengthwise.choices.multiples import count_multiple
 from lengthwise.choices.order import Order, Sorted
 from lengthwise.planning.custom import check_batch_sizes
 from lengthwise.planning.draft import Draft, count_frames, draft, longest_in_batches, share_of_padding
@@ -199,8 +198,7 @@ def fill_steps(drafts: list[Draft], batching: Batching, places: int, *, alone: i
     if len(drafts) == 1:
         drafts = [level(drafts[0], batching, places, beside=beside)]
     wanted = count_wanted([len(each.offsets) - 1 + beside for each in drafts], places, "split") - beside
-    multiple = count_multiple(batching.cut)
-    return [each._replace(offsets=split_largest(each.offsets, wanted, multiple)) for each in drafts]
+    return [each._replace(offsets=split_largest(each.offsets, wanted)) for each in drafts]
 
 
 def mixing_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import Cut
-from lengthwise.choices.named import strategy
+from lengthwise.cli.strategies import parse_strategy
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.metrics import measure
 from lengthwise.planning import make_plan
@@ -130,7 +130,7 @@ def sweep(
 
 def measure_strategy(lengths: ArrayLike, label: str, cut: Cut, *, epochs: int = 1, cost: Cost | None = None) -> Row:
     """The row of one strategy, without "knob"."""
-    batching = strategy(label, cut=cut, cost=cost)
+    batching = parse_strategy(label, cut=cut, cost=cost)
     plans = [make_plan(lengths, batching, epoch=epoch) for epoch in range(epochs)]
     each = [measure(plan, lengths).as_dict() for plan in plans]
     # Padding is a mean over epochs. Mixing is not: an estimate from few is biased, and so is the mean of such.

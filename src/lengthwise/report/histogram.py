@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.buckets import EDGES
 from lengthwise.choices.order import Bucketed
-from lengthwise.lengths.bars import bar_starts, has_long_tail
+from lengthwise.lengths.description import bar_starts, has_long_tail
 from lengthwise.planning.plan import Plan
 from lengthwise.report import marks, words
 from lengthwise.report.marks import Chart, Mark, Table, Tick

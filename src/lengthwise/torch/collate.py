@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from lengthwise import _samples, checks
-from lengthwise.choices.multiples import check_multiple
+from lengthwise.choices.multiples import check_multiple, fill_up
 from lengthwise.torch.fields import Field, Sequences, move, name_fields, place, put_together, take_apart
 
 
@@ -97,6 +97,9 @@ class PadCollate:
             field in the order of the sample.
         multiple_of: Every sequence field is padded to a multiple of this length. Give the same number to the cut, as
             `Budget(20_000, multiple_of=8)`, so that the plan counts what is computed. Shapes say it already.
+        count_multiple_of: Missing rows are filled up to a multiple of this, unless the batch holds fewer samples than
+            it. Give the same number to the cut, as `Budget(20_000, count_multiple_of=8)`, so that the budget counts
+            the filled rows. Shapes say it already.
 
     Raises:
         TypeError: `shapes` or `value` of another kind.
@@ -120,12 +123,14 @@ class PadCollate:
     shapes: Sequence[Sequence[int]] | NDArray[np.int64] | None = None
     value: float | Sequence[float] | Mapping[str, float] = dataclasses.field(default=0.0, hash=False)
     multiple_of: int = 1
+    count_multiple_of: int = 1
 
     def __post_init__(self) -> None:
-        checks.keep(self, multiple_of=check_multiple("multiple_of", self.multiple_of))
-        if self.shapes is not None and self.multiple_of > 1:
-            rule, remedy = "left out beside shapes", "Take shapes of a cut with multiple_of."
-            raise checks.value_error("multiple_of", rule, self.multiple_of, remedy)
+        for name in ("multiple_of", "count_multiple_of"):
+            multiple = check_multiple(name, getattr(self, name))
+            checks.keep(self, **{name: multiple})
+            if self.shapes is not None and multiple > 1:
+                raise checks.value_error(name, "left out beside shapes", multiple, f"Take shapes of a cut with {name}.")
         shapes = None if self.shapes is None else _check_shapes(self.shapes)
         checks.keep(self, shapes=shapes, value=check_value(self.value))
 
@@ -154,7 +159,8 @@ class PadCollate:
         """Rows of the batch, and the padded length of each sequence field."""
         needed = (count, *(max(field.lengths) for field in sequences))
         if self.shapes is None:
-            return (count, *(-(-longest // self.multiple_of) * self.multiple_of for longest in needed[1:]))
+            rows = int(fill_up(np.array([count]), self.count_multiple_of)[0])
+            return (rows, *(-(-longest // self.multiple_of) * self.multiple_of for longest in needed[1:]))
         for rows, *lengths in self.shapes:  # sorted: the first that holds the batch pads least
             shape = (rows, *_for_each("shapes", lengths, sequences))
             if all(least <= size for least, size in zip(needed, shape, strict=True)):

@@ -85,7 +85,7 @@ class AcousticTask:
 
     def _judge(self, model: nn.Module, utterances: Utterances) -> tuple[float, float]:
         """Loss and share of wrong states."""
-        batching = lw.strategy("random", cut=lw.FixedSize(VALIDATION_BATCH))
+        batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(VALIDATION_BATCH))
         device = next(model.parameters()).device
         totals = np.zeros(3)
         for batch in lw.make_plan(utterances.lengths, batching, seed=0, epoch=0).batches():

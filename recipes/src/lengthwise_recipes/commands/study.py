@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import lengthwise as lw
 from lengthwise.cli import cuts, show
 from lengthwise.cli.parser import command
+from lengthwise.cli.strategies import parse_strategies
 from lengthwise_recipes.commands import quality
 from lengthwise_recipes.commands.extras import explain_missing
 
@@ -65,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     show.check(arguments)
     settings = Settings(**_read_fields(arguments, Settings))
     network = Network(**_read_fields(arguments, Network))
-    batchings = lw.strategies(arguments.strategies, cut=cuts.choose_cut(arguments))
+    batchings = parse_strategies(arguments.strategies, cut=cuts.choose_cut(arguments))
     task = HandwritingTask.of(corpus(arguments, count=arguments.count), network, strict=arguments.strict)
     study = run_study(task, batchings, settings, progress=not arguments.quiet, command=command())
     print_table(study, to_stderr=show.fills_output(arguments))

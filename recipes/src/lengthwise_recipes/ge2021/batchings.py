@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise.checks import check_whole, value_error
+from lengthwise.cli.strategies import parse_strategy
 from lengthwise_recipes.knobs import fit_knob, padding_share
 
 RANDOMIZATION_FACTOR = 0.1  # LRF, table 1
@@ -125,7 +126,7 @@ def batchings(knobs: Knobs, batch_size: int) -> dict[str, lw.Batching]:
 
 
 def batching_of(choice: Choice, knobs: Knobs, batch_size: int) -> lw.Batching:
-    return lw.strategy(name_strategy(choice, knobs), cut=cut_of(choice, batch_size))
+    return parse_strategy(name_strategy(choice, knobs), cut=cut_of(choice, batch_size))
 
 
 def name_strategy(choice: Choice, knobs: Knobs) -> str:
@@ -175,7 +176,7 @@ def padding_rates(
     lengths: NDArray[np.int64], order: str, values: Sequence[float], *, cut: lw.FixedSize
 ) -> NDArray[np.float64]:
     """The ZPR of an order at each value of its knob, the mean of `EPOCHS` plans of seed 0: [values]."""
-    batchings_tried = [lw.strategy(f"{order}:{value}", cut=cut) for value in values]
+    batchings_tried = [parse_strategy(f"{order}:{value}", cut=cut) for value in values]
     plans = [[lw.make_plan(lengths, each, epoch=epoch) for epoch in range(EPOCHS)] for each in batchings_tried]
     return np.array([[lw.measure(plan, lengths).zero_padding_rate for plan in run] for run in plans]).mean(axis=1)
 
@@ -193,5 +194,5 @@ def closest(values: Sequence[float], rates: NDArray[np.float64], target: float) 
 
 def _scale_like_semi_sorted(lengths: NDArray[np.int64], cut: lw.FixedSize | lw.DynamicSize) -> float:
     """The scale of max-entropy batching whose padding share is nearest to that of semi-sorted batching."""
-    target = padding_share(lengths, lw.strategy(f"semi-sorted:{RANDOMIZATION_FACTOR}", cut=cut))
+    target = padding_share(lengths, parse_strategy(f"semi-sorted:{RANDOMIZATION_FACTOR}", cut=cut))
     return fit_knob(lengths, "max-entropy", target, cut=cut).knob

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_strategy
 from lengthwise_recipes.ge2021.batchings import CHOICES, PAPER_KNOBS
 from lengthwise_recipes.ge2021.outcomes import smooth
 
@@ -62,7 +63,7 @@ def figure_name(name: str) -> str:
 
 
 def _plans(samples: NDArray[np.int64], cut: lw.FixedSize | lw.DynamicSize) -> dict[str, lw.Plan]:
-    return {label: lw.make_plan(samples, lw.strategy(text, cut=cut)) for label, text in SAMPLES_STRATEGIES.items()}
+    return {label: lw.make_plan(samples, parse_strategy(text, cut=cut)) for label, text in SAMPLES_STRATEGIES.items()}
 
 
 def _knob_values(document: Mapping[str, Any]) -> dict[str, float]:

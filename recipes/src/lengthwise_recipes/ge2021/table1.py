@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_strategy
 
 CLIPS = 13_100
 TRAINING_CLIPS = 10_480
@@ -83,10 +84,10 @@ def table1(samples: Mapping[int, NDArray[np.int64]]) -> list[Row]:
     plain, dynamic = lw.FixedSize(BATCH_SIZE), lw.DynamicSize(BATCH_SIZE, rule="paper")
     rows: list[Row] = []
     for name, printed in FIXED.items():
-        measured = [_measure(sample, lw.strategy(name, cut=plain), seed) for seed, sample in samples.items()]
+        measured = [_measure(sample, parse_strategy(name, cut=plain), seed) for seed, sample in samples.items()]
         rows += _rows(name, "fixed", printed, measured, ("batches", "zero_padding_rate", "average_batch_length"))
     for name, printed in DYNAMIC.items():
-        measured = [_measure(sample, lw.strategy(name, cut=dynamic), seed) for seed, sample in samples.items()]
+        measured = [_measure(sample, parse_strategy(name, cut=dynamic), seed) for seed, sample in samples.items()]
         weighted = ("batches", "weighted_zero_padding_rate", "weighted_average_batch_length")
         rows += _rows(name, "dynamic", printed, measured, weighted)
     return rows

@@ -122,7 +122,7 @@ class HandwritingTask:
     def _judge(self, model: nn.Module, samples: Prepared) -> tuple[float, float]:
         """Mean CTC loss per symbol of samples, and their character error rate."""
         alphabet = self.corpus.alphabet
-        batching = lw.strategy("random", cut=lw.FixedSize(VALIDATION_BATCH))
+        batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(VALIDATION_BATCH))
         losses, truths, guesses = [], [], []
         for batch in lw.make_plan(samples.lengths, batching, seed=0, epoch=0).batches():
             log_probabilities, counts, labels = _forward(model, samples, batch)

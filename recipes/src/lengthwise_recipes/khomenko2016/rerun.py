@@ -95,7 +95,7 @@ def reproduce(
         ValueError: As `run_study` does.
     """
     task = HandwritingTask.of(corpus, Network(hidden=size.hidden, layers=size.layers))
-    unbucketed = Setup(batching=lw.strategy("random", cut=lw.FixedSize(size.batch_size)))
+    unbucketed = Setup(batching=lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(size.batch_size)))
     study = run_study(
         task,
         {**batchings(size), "random": unbucketed},

@@ -26,6 +26,7 @@ from scipy.special import digamma
 from tqdm import tqdm
 
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_strategy
 from lengthwise_recipes import record
 from lengthwise_recipes.limits.bounds import batch_limit, epoch_limit, step_limit
 from lengthwise_recipes.limits.levels import group_levels
@@ -68,7 +69,7 @@ def batch_rows(name: str, lengths: NDArray[np.int64]) -> Iterator[dict[str, Any]
     for cut in (*map(lw.FixedSize, BATCHES), *(lw.Budget(frames(lengths, batch)) for batch in BATCHES)):
         bound = {"batch_size": cut.batch_size} if isinstance(cut, lw.FixedSize) else {"budget": cut.budget}
         for strategy in tqdm(["random", "sorted", *knobs], desc=f"{name}, {bound}", disable=None):
-            order = lw.strategy(strategy, cut=cut).order
+            order = parse_strategy(strategy, cut=cut).order
             # Batches as the order has them: no steps are formed before them.
             plans = pooled(lengths, lw.Batching(cut=cut, order=order, deal=lw.Balanced()))
             yield {"lengths": name, **bound, "strategy": strategy, **beside_limits(lengths, plans, bound)}

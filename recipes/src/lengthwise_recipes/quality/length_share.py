@@ -20,6 +20,7 @@ import torch
 from tqdm import tqdm
 
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_strategy
 from lengthwise_recipes import record
 from lengthwise_recipes.knobs import fit_knob
 from lengthwise_recipes.length_share.share import LengthShare
@@ -87,14 +88,14 @@ def strategies(task: Task) -> Iterator[tuple[str, list[lw.Plan]]]:
             if abs(fitted.padding_share - padding) < NEAR:
                 found[f"{order} {padding:.0%}"] = fitted.strategy
     for label, strategy in found.items():
-        batching = lw.strategy(strategy, cut=CUT)
+        batching = parse_strategy(strategy, cut=CUT)
         yield label, [lw.make_plan(task.lengths, batching, epoch=epoch) for epoch in range(EPOCHS)]
 
 
 def shares(task: Task, seed: int, epochs: int, learning_rate: float, sample: int) -> Iterator[tuple[int, LengthShare]]:
     """The share before the first epoch, after one, after a third of them and after all, of random batches."""
     settings = Settings(epochs=epochs, learning_rate=learning_rate)
-    random = setups({"random": lw.strategy("random", cut=CUT)}, settings)
+    random = setups({"random": parse_strategy("random", cut=CUT)}, settings)
     run: Run = first_runs(task, random, settings, seed=seed)["random"]
     stages = {0, 1, -(-epochs // 3), epochs}
     for epoch in tqdm(range(epochs + 1), leave=False, disable=None):

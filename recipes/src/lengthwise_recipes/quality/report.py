@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_strategy
 from lengthwise.report.contents import Section
 from lengthwise.report.curves import draw_curves
 from lengthwise.report.marks import Table
@@ -25,7 +26,7 @@ def first_plans(document: Mapping[str, Any], lengths: NDArray[np.int64]) -> dict
     """
     cut = lw.FixedSize(document["batch_size"])
     return {
-        each["label"]: lw.make_plan(lengths, lw.strategy(each["strategy"], cut=cut), seed=0, epoch=FIRST)
+        each["label"]: lw.make_plan(lengths, parse_strategy(each["strategy"], cut=cut), seed=0, epoch=FIRST)
         for each in _shown(document)
     }
 

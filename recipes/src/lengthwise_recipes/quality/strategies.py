@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise.checks import check_number, check_whole, value_error
+from lengthwise.cli.strategies import parse_strategy
 from lengthwise_recipes.knobs import fit_knob, padding_share
 from lengthwise_recipes.study.setups import Setup
 
@@ -121,7 +122,7 @@ def list_left_out(found: Sequence[Candidate]) -> list[str]:
 
 
 def _plain(lengths: NDArray[np.int64], order: str, cut: Cut) -> Candidate:
-    share = padding_share(lengths, lw.strategy(order, cut=cut))
+    share = padding_share(lengths, parse_strategy(order, cut=cut))
     return Candidate(order=order, strategy=order, padding=None, padding_share=share, cut=cut)
 
 
@@ -131,7 +132,7 @@ def _fit(lengths: NDArray[np.int64], order: str, padding: float, cut: Cut) -> Ca
 
 
 def _training_setups(lengths: NDArray[np.int64], candidate: Candidate, base_batch: float) -> list[Compared]:
-    batching = lw.strategy(candidate.strategy, cut=candidate.cut)
+    batching = parse_strategy(candidate.strategy, cut=candidate.cut)
     mixing = lw.measure([lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(EPOCHS)], lengths).mixing
     if not candidate.dynamic:
         return [Compared(candidate=candidate, label=candidate.strategy, mixing=mixing, setup=Setup(batching=batching))]

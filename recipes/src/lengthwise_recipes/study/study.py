@@ -1,7 +1,8 @@
 """The study: one task, many batchings; the same first weights and the same epochs for each.
 
 task = HandwritingTask.of(read_corpus(None, count=1200))
-batchings = lw.strategies("random,max-entropy:0.05", cut=lw.FixedSize(16))
+orders = {"random": lw.Shuffled(), "ours": lw.MaxEntropy(padding=0.05)}
+batchings = {name: lw.Batching(cut=lw.FixedSize(16), order=order) for name, order in orders.items()}
 study = run_study(task, batchings, Settings(epochs=8, processes=(1, 2)))
 """
 

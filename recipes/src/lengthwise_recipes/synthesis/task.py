@@ -226,7 +226,7 @@ class SynthesisTask:
 
     def _judge(self, model: nn.Module, utterances: Utterances) -> list[Errors]:
         """Of each of fixed batches in random order, with the same dropout."""
-        batching = lw.strategy("random", cut=lw.FixedSize(VALIDATION_BATCH))
+        batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(VALIDATION_BATCH))
         plan = lw.make_plan(utterances.lengths, batching, seed=VALIDATION_SEED, epoch=0)
         with _same_dropout(_device(model)):
             return [self._errors(model, utterances, batch, 0) for batch in plan.batches()]

@@ -1,4 +1,4 @@
-"""Named: batchings by the names that the papers and the command line use.
+"""Strategies: batchings by their names on the command line.
 
 A strategy is written `name[:value][,key=value...]`. Several are separated by commas. A part such as `key=value` belongs
 to the strategy before it: "random,sorted,arrange=in-order" is two strategies.
@@ -86,24 +86,24 @@ ARRANGEMENTS: dict[str, Arrangement] = {
 _GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists the names."
 
 
-def strategy(text: str, *, cut: Cut, cost: Cost | None = None) -> Batching:
+def parse_strategy(text: str, *, cut: Cut, cost: Cost | None = None) -> Batching:
     """Makes the batching that `text` names, with the cut given.
 
     The text is a name with a value and options, as NAME[:VALUE][,key=value...]; `lengthwise compare --help` lists them.
 
-    >>> strategy("semi-sorted:0.1,arrange=in-order", cut=FixedSize(16)).order
+    >>> parse_strategy("semi-sorted:0.1,arrange=in-order", cut=FixedSize(16)).order
     SemiSorted(randomization_factor=0.1)
     """
-    named = list(strategies(text, cut=cut, cost=cost).values())
+    named = list(parse_strategies(text, cut=cut, cost=cost).values())
     if len(named) != 1:
-        raise checks.value_error("strategy", "one strategy", text, "Name one; `strategies` takes several.")
+        raise checks.value_error("strategy", "one strategy", text, "Name one; separate several where a list is asked.")
     return named[0]
 
 
-def strategies(text: str, *, cut: Cut, cost: Cost | None = None) -> dict[str, Batching]:
-    """Makes every batching that `text` names, under the words that name it; see `strategy`.
+def parse_strategies(text: str, *, cut: Cut, cost: Cost | None = None) -> dict[str, Batching]:
+    """Makes every batching that `text` names, under the words that name it; see `parse_strategy`.
 
-    >>> list(strategies("random,sorted,arrange=in-order,bucketed:64", cut=FixedSize(16)))
+    >>> list(parse_strategies("random,sorted,arrange=in-order,bucketed:64", cut=FixedSize(16)))
     ['random', 'sorted,arrange=in-order', 'bucketed:64']
 
     Raises:
@@ -139,24 +139,6 @@ def parse_cut(text: str) -> Cut:
     kind, field = kinds[name]
     _refuse_options(options, (field,), text)
     return _make_choice(kind, {field: value, **options}, text)
-
-
-def mxnet_bucketing(edges: tuple[int, ...], *, batch_size: int, drop: bool = False) -> Batching:
-    """Bucketing as MXNet does it: a random bucket each step, from it a random span of sequences, padded to its edge.
-
-    Args:
-        edges: The longest length of each bucket, rising.
-        batch_size: Sequences in a batch.
-        drop: Also drop what MXNet's own iterator drops: sequences that do not fill a batch, and those longer than the
-            last bucket. The paper does not mention it; by default nothing is dropped.
-
-    References:
-        Doetsch, Golik, Ney 2017, section 3.
-    """
-    longer = "drop" if drop else "error"
-    buckets = Bucketed(edges=edges, pad_to_edge=True, longer=longer)
-    deal = Balanced(tail="drop" if drop else "split")
-    return Batching(order=buckets, cut=FixedSize(batch_size, drop_incomplete=drop), deal=deal)
 
 
 def _labels(text: str) -> list[str]:

@@ -5,6 +5,7 @@ import re
 import pytest
 
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_cut, parse_strategies, parse_strategy
 
 FIXED = lw.FixedSize(16)
 GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists the names."
@@ -39,7 +40,7 @@ NAMES = (
     ],
 )
 def test_a_name_means_an_order(text, order):
-    assert lw.strategy(text, cut=FIXED) == lw.Batching(order=order, cut=FIXED)
+    assert parse_strategy(text, cut=FIXED) == lw.Batching(order=order, cut=FIXED)
 
 
 @pytest.mark.parametrize(
@@ -53,18 +54,18 @@ def test_a_name_means_an_order(text, order):
     ],
 )
 def test_every_arrangement_has_a_word(word, arrangement):
-    assert lw.strategy(f"random,arrange={word}", cut=FIXED).arrange == arrangement
+    assert parse_strategy(f"random,arrange={word}", cut=FIXED).arrange == arrangement
 
 
 def test_several_at_once_keep_their_names():
-    named = lw.strategies(" random, sorted,arrange=in-order,semi-sorted:0.2 ", cut=FIXED, cost=lw.Quadratic())
+    named = parse_strategies(" random, sorted,arrange=in-order,semi-sorted:0.2 ", cut=FIXED, cost=lw.Quadratic())
     assert list(named) == ["random", "sorted,arrange=in-order", "semi-sorted:0.2"]
     assert {each.cost for each in named.values()} == {lw.Quadratic()}
 
 
 def test_mxnet_drops_only_when_asked():
-    assert lw.strategy("mxnet:3", cut=FIXED).cut == FIXED
-    assert lw.strategy("mxnet:3,drop=true", cut=FIXED).cut == lw.FixedSize(16, drop_incomplete=True)
+    assert parse_strategy("mxnet:3", cut=FIXED).cut == FIXED
+    assert parse_strategy("mxnet:3,drop=true", cut=FIXED).cut == lw.FixedSize(16, drop_incomplete=True)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_mxnet_drops_only_when_asked():
     ],
 )
 def test_a_cut_by_name(text, cut):
-    assert lw.parse_cut(text) == cut
+    assert parse_cut(text) == cut
 
 
 @pytest.mark.parametrize(
@@ -121,23 +122,23 @@ def test_a_cut_by_name(text, cut):
 )
 def test_what_cannot_be_read_is_refused(text, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        lw.strategies(text, cut=FIXED)
+        parse_strategies(text, cut=FIXED)
 
 
 def test_one_strategy_is_one():
     with pytest.raises(ValueError, match=r"^`strategy` must be one strategy, but is 'random,sorted'. Name one"):
-        lw.strategy("random,sorted", cut=FIXED)
+        parse_strategy("random,sorted", cut=FIXED)
     with pytest.raises(TypeError, match=r"^`strategies` must be text, but is 3. Write name"):
-        lw.strategy(3, cut=FIXED)
+        parse_strategy(3, cut=FIXED)
 
 
 def test_mxnet_drops_from_batches_of_fixed_size_only():
     message = r"^`drop` must be left out unless batches are of fixed size, but is Budget\(.*\). Give a batch size.$"
     with pytest.raises(ValueError, match=message):
-        lw.strategy("mxnet:3,drop=true", cut=lw.Budget(100))
+        parse_strategy("mxnet:3,drop=true", cut=lw.Budget(100))
 
 
 @pytest.mark.parametrize("text", ["16", "fixed", "dynamic:16:2", "sized:3", "fixed:16,speed=2"])
 def test_a_cut_that_cannot_be_read_is_refused(text):
     with pytest.raises((ValueError, TypeError), match=r"^`\w+` must be .+, but is .+\. [A-Z]"):
-        lw.parse_cut(text)
+        parse_cut(text)
